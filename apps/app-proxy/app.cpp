@@ -112,15 +112,15 @@ class App {
         life_tasks_(context.executor) {}
 
   Task<Result<void>> start() {
-    parts_.emplace(Parts{.version = version_});
-    parts_->files = {
+    dependencies_.emplace(ResolverDependencies{.version = version_});
+    dependencies_->files = {
         .runtime = config_.runtime_name,
         .is_configuration_runtime = config_.is_configuration_runtime,
         .chart_repository = config_.helm_repository,
         .scheme = config_.git_insecure_http ? Scheme::http_too : Scheme::https_only,
         .config_repository = [this] { return users_->own().shared_config_repo; },
     };
-    rows_ = table(*parts_);
+    rows_ = table(*dependencies_);
     auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows_, audit_),
                                         {.hides_values = true, .plain_variable_errors = true});
     if (!engine) co_return fail("schema", engine.error());
@@ -155,7 +155,7 @@ class App {
                     },
                 .clusters =
                     [this](http::Exchange& exchange, const auto&) {
-                      return serve_cluster(exchange, *gate_, audit_, parts_->clusters,
+                      return serve_cluster(exchange, *gate_, audit_, dependencies_->clusters,
                                            config_.runtime_name);
                     },
                 .image_report = [this](http::Exchange& exchange,
@@ -188,30 +188,31 @@ class App {
     users_->start();
     rules_->start();
     argo_.emplace(context_, config_, names_, proxy, *rules_);
-    parts_->applications = argo_->applications();
-    parts_->workflows = argo_->workflows();
+    dependencies_->applications = argo_->applications();
+    dependencies_->workflows = argo_->workflows();
     start_cluster(proxy);
     start_life();
     start_rights();
-    logs_.emplace(context_.executor, parts_->applications, parts_->workflows,
+    logs_.emplace(context_.executor, dependencies_->applications, dependencies_->workflows,
                   cluster_ ? &*cluster_ : nullptr,
-                  LogStreams::Options{.own_namespace = parts_->files.runtime_namespace});
-    parts_->logs = &*logs_;
+                  LogStreams::Options{.own_namespace = dependencies_->files.runtime_namespace});
+    dependencies_->logs = &*logs_;
     log_routes_.emplace(*gate_, *logs_,
                         LogRoutes::Options{.runtime = config_.runtime_name,
                                            .anonymous_archive = config_.logs_without_login});
-    git_logins_.emplace(GitLoginRoutes::Parts{
+    git_logins_.emplace(GitLoginRoutes::Dependencies{
         .gate = *gate_,
         .audit = audit_,
         .git = git_ ? &git_->integrations() : nullptr,
         .oauth = git_ ? &git_->oauth() : nullptr,
         .seal = git_ ? &git_->seal() : nullptr,
         .registered = [this](Actor actor, std::string integration, Deadline deadline) {
-          return prepare_config_repository(git_->integrations(), git_->committer(), parts_->files,
-                                           std::move(actor), std::move(integration), deadline);
+          return prepare_config_repository(git_->integrations(), git_->committer(),
+                                           dependencies_->files, std::move(actor),
+                                           std::move(integration), deadline);
         }});
     image_routes_.emplace(
-        ImageRoutes::Parts{
+        ImageRoutes::Dependencies{
             .gate = *gate_,
             .audit = audit_,
             .logs = *logs_,
@@ -280,7 +281,7 @@ class App {
   // With a user's token, the runtime registers itself.
   void start_life() {
     if (!cluster_ || user_token_.current().empty()) return;
-    const auto& ns = parts_->files.runtime_namespace;
+    const auto& ns = dependencies_->files.runtime_namespace;
     election_.emplace(*cluster_,
                       k8s::LeaseOptions{.key = {ns, kLease}, .identity = identity(config_)},
                       [this](bool leads) {
@@ -305,15 +306,15 @@ class App {
     if (config_.argocd_token.empty() && config_.argocd_token_file.empty()) {
       options.argocd_account = config_.argocd_username;
     }
-    RuntimeLife::Parts parts{.cluster = *cluster_,
-                             .control_plane = *control_plane_,
-                             .repo_creds = [this] { return git_->repo_creds(); }};
+    RuntimeLife::Dependencies dependencies{.cluster = *cluster_,
+                                           .control_plane = *control_plane_,
+                                           .repo_creds = [this] { return git_->repo_creds(); }};
     if (auto* argocd = argo_->argocd()) {
-      parts.argocd = argocd;
-      parts.argocd_refused = [this] { return argo_->argocd_token()->refused(); };
+      dependencies.argocd = argocd;
+      dependencies.argocd_refused = [this] { return argo_->argocd_token()->refused(); };
     }
     life_.emplace(
-        context_.executor, std::move(parts), [this] { return user_token_.current(); },
+        context_.executor, std::move(dependencies), [this] { return user_token_.current(); },
         RuntimeSecret{.token = token_.current(), .iv = store_iv_.current()},
         [this] { return election_->leading(); },
         [this] {
@@ -330,22 +331,26 @@ class App {
   }
 
   void start_group_reader() {
-    GroupReader::Parts parts{.cluster = *cluster_,
-                             .is_leader = [this] { return election_->leading(); },
-                             .has_git_token = [this] { return git_->has_own_token(); }};
+    GroupReader::Dependencies dependencies{
+        .cluster = *cluster_,
+        .is_leader = [this] { return election_->leading(); },
+        .has_git_token = [this] { return git_->has_own_token(); }};
     if (auto* argocd = argo_->argocd()) {
-      parts.argocd = [argocd](Deadline deadline) -> Task<Result<void>> {
+      dependencies.argocd = [argocd](Deadline deadline) -> Task<Result<void>> {
         const auto version = co_await argocd->version(deadline);
         if (!version) co_return std::unexpected(version.error());
         co_return Result<void>();
       };
     }
     if (argo_->workflows() != nullptr) {
-      parts.workflows = [this](Deadline deadline) { return argo_->reach_workflows(deadline); };
+      dependencies.workflows = [this](Deadline deadline) {
+        return argo_->reach_workflows(deadline);
+      };
     }
-    group_reader_.emplace(context_.executor, std::move(parts),
-                          GroupReader::Options{.own_namespace = parts_->files.runtime_namespace,
-                                               .runtime = config_.runtime_name});
+    group_reader_.emplace(
+        context_.executor, std::move(dependencies),
+        GroupReader::Options{.own_namespace = dependencies_->files.runtime_namespace,
+                             .runtime = config_.runtime_name});
     group_reader_->start(life_tasks_);
   }
 
@@ -362,7 +367,7 @@ class App {
               .has_image_reports = context_.environment.contains("IRW_SERVICE_ACCOUNT"),
               .has_actions = argo_->argocd() != nullptr || argo_->workflows() != nullptr};
         },
-        RightsCheck::Options{.own_namespace = parts_->files.runtime_namespace});
+        RightsCheck::Options{.own_namespace = dependencies_->files.runtime_namespace});
     rights_->start(life_tasks_);
   }
 
@@ -381,7 +386,7 @@ class App {
               bytes_of(sha256("clusters:" + std::string(token.reveal()))).substr(0, kBytes));
         },
         ClusterReporter::Options{
-            .own_namespace = parts_->files.runtime_namespace,
+            .own_namespace = dependencies_->files.runtime_namespace,
             .runtime = config_.runtime_name,
             .chunk_count = static_cast<std::size_t>(config_.cluster_chunk_size)});
     cluster_reporter_->start(life_tasks_);
@@ -435,70 +440,72 @@ class App {
                    {{"reason", cluster_trouble_}});
       return;
     }
-    parts_->files.runtime_namespace =
+    dependencies_->files.runtime_namespace =
         config_.own_namespace.empty() ? cluster->default_namespace : config_.own_namespace;
     cluster_.emplace(context_.executor, names_, std::move(*cluster), proxy,
                      "gitops-app-proxy/" + std::string(version()));
-    parts_->cluster = &*cluster_;
+    dependencies_->cluster = &*cluster_;
     if (auto* workflows = argo_->workflows()) workflows->name_users_in(*cluster_);
     rollouts_.emplace(*cluster_, argo_->applications());
-    parts_->rollouts = &*rollouts_;
+    dependencies_->rollouts = &*rollouts_;
     git_.emplace(context_, config_,
-                 GitParts::Around{.names = names_,
-                                  .proxy = proxy,
-                                  .cluster = *cluster_,
-                                  .users = *users_,
-                                  .rules = *rules_,
-                                  .control_plane = *control_plane_,
-                                  .files = parts_->files,
-                                  .runtime_secret = [this] { return runtime_secret(); },
-                                  .is_leader = [this] { return is_leader(); }});
-    parts_->git_integrations = &git_->integrations();
-    parts_->committer = git_->committer();
-    parts_->reader = git_->reader();
+                 GitParts::Dependencies{.names = names_,
+                                        .proxy = proxy,
+                                        .cluster = *cluster_,
+                                        .users = *users_,
+                                        .rules = *rules_,
+                                        .control_plane = *control_plane_,
+                                        .files = dependencies_->files,
+                                        .runtime_secret = [this] { return runtime_secret(); },
+                                        .is_leader = [this] { return is_leader(); }});
+    dependencies_->git_integrations = &git_->integrations();
+    dependencies_->committer = git_->committer();
+    dependencies_->reader = git_->reader();
     // It was checked when it was read.
     auto special = net::AddressList::parse(config_.special_cluster_addresses);
     clusters_.emplace(
-        *cluster_, cluster_names_, git_->committer(), [this] { return parts_->files.repository(); },
+        *cluster_, cluster_names_, git_->committer(),
+        [this] { return dependencies_->files.repository(); },
         [this] { return git_->own_credential(); },
         [this] {
           if (cluster_reporter_) cluster_reporter_->wake();
         },
         ManagedClusters::Options{
-            .own_namespace = parts_->files.runtime_namespace,
+            .own_namespace = dependencies_->files.runtime_namespace,
             .special_addresses = special ? std::move(*special) : net::AddressList()});
-    parts_->clusters = &*clusters_;
+    dependencies_->clusters = &*clusters_;
     start_integrations();
   }
 
   // With other tools.
   void start_integrations() {
-    keys_.emplace(SealingKeys::Parts{.cluster = *cluster_,
-                                     .control_plane = *control_plane_,
-                                     .committer = git_->committer(),
-                                     .reader = git_->reader(),
-                                     .repository = [this] { return parts_->files.repository(); },
-                                     .credential = [this] { return git_->own_credential(); },
-                                     .is_leader = [this] { return is_leader(); }},
-                  SealingKeys::Options{.own_namespace = parts_->files.runtime_namespace,
+    keys_.emplace(SealingKeys::Dependencies{
+                      .cluster = *cluster_,
+                      .control_plane = *control_plane_,
+                      .committer = git_->committer(),
+                      .reader = git_->reader(),
+                      .repository = [this] { return dependencies_->files.repository(); },
+                      .credential = [this] { return git_->own_credential(); },
+                      .is_leader = [this] { return is_leader(); }},
+                  SealingKeys::Options{.own_namespace = dependencies_->files.runtime_namespace,
                                        .is_shared = config_.share_sealing_key});
     keys_->start(life_tasks_);
-    parts_->tools = {.git = &git_->integrations(),
-                     .committer = git_->committer(),
-                     .reader = git_->reader(),
-                     .keys = &*keys_,
-                     .digest_key = [this] {
-                       const auto secret = runtime_secret();
-                       if (secret.token.empty()) return Secret();
-                       return hkdf_sha256(secret.token.reveal(), secret.iv.reveal(),
-                                          "gitops-runtime: credentials of integrations",
-                                          sizeof(Sha256Sum));
-                     }};
+    dependencies_->tools = {.git = &git_->integrations(),
+                            .committer = git_->committer(),
+                            .reader = git_->reader(),
+                            .keys = &*keys_,
+                            .digest_key = [this] {
+                              const auto secret = runtime_secret();
+                              if (secret.token.empty()) return Secret();
+                              return hkdf_sha256(secret.token.reveal(), secret.iv.reveal(),
+                                                 "gitops-runtime: credentials of integrations",
+                                                 sizeof(Sha256Sum));
+                            }};
   }
 
   [[nodiscard]] ImageReportOptions image_options() const {
     ImageReportOptions options;
-    options.own_namespace = parts_->files.runtime_namespace;
+    options.own_namespace = dependencies_->files.runtime_namespace;
     options.control_plane_url = version_.platform_host;
     options.service_account = config_.image_service_account;
     options.semaphore_config_map = config_.image_semaphore_config_map;
@@ -557,7 +564,7 @@ class App {
   const Config& config_;
   VersionInfo version_;
   Audit audit_;
-  std::optional<Parts> parts_;
+  std::optional<ResolverDependencies> dependencies_;
   std::vector<FieldRow> rows_;
   std::unique_ptr<graphql::Engine> engine_;
   Credential token_;

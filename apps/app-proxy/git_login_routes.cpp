@@ -101,7 +101,7 @@ bool is_form(const http::Headers& headers) {
 bool GitLoginRoutes::is_from_page(const http::Request& request, ProviderKind kind) const {
   // Each browser sends this to https:// and to localhost, and no page can change it.
   if (const auto site = request.headers.find("Sec-Fetch-Site")) return *site == "same-origin";
-  const auto callback = parts_.oauth->redirect_uri(kind);
+  const auto callback = dependencies_.oauth->redirect_uri(kind);
   return callback && request.headers.find("Origin") == origin_of(*callback);
 }
 
@@ -111,7 +111,7 @@ Task<Result<GitLoginRoutes::LoginTarget>> GitLoginRoutes::login_target_of(Actor 
                                                                           Deadline deadline) {
   const auto name = integration_name(integration);
   if (!name) co_return std::unexpected(name.error());
-  auto found = co_await parts_.git->get(std::move(actor), *name, deadline);
+  auto found = co_await dependencies_.git->get(std::move(actor), *name, deadline);
   if (!found) co_return std::unexpected(shown(std::move(found.error())));
   if (!*found) co_return std::unexpected(unknown_integration(*name));
   const ApiRoot& root = (*found)->root;
@@ -123,7 +123,7 @@ Task<Result<GitLoginRoutes::LoginTarget>> GitLoginRoutes::login_target_of(Actor 
                        (word.empty() ? ", where there is no login; register a token instead"
                                      : "; open /app-proxy/api/git-auth/" + std::string(word)));
   }
-  auto app = co_await parts_.oauth->app_for(root, deadline);
+  auto app = co_await dependencies_.oauth->app_for(root, deadline);
   if (!app) {
     if (app.error().code == ErrorCode::not_found) co_return std::unexpected(app.error());
     co_return std::unexpected(shown(std::move(app.error())));
@@ -147,12 +147,12 @@ Task<Result<GitLoginRoutes::Begun>> GitLoginRoutes::begin(const User& user, Prov
     co_return fail(ErrorCode::forbidden,
                    "this link is for another account than the runtime's; nothing was changed");
   }
-  if (parts_.git == nullptr) {
+  if (dependencies_.git == nullptr) {
     co_return fail(ErrorCode::unavailable,
                    "the runtime has no access to its Kubernetes API server, where Git integrations "
                    "are stored; see its log");
   }
-  const auto callback = parts_.oauth->redirect_uri(kind);
+  const auto callback = dependencies_.oauth->redirect_uri(kind);
   if (!callback) co_return std::unexpected(callback.error());
   const auto wait = logins_.wait_of(user.id, Clock::now());
   if (wait > Clock::duration::zero()) {
@@ -177,7 +177,7 @@ Task<Result<GitLoginRoutes::Begun>> GitLoginRoutes::begin(const User& user, Prov
                            .verifier = oauth::new_verifier(),
                            .browser = oauth::browser_mark(browser),
                            .until = wall_now() + kLongest};
-  const auto state = oauth::seal_login(*parts_.seal, login);
+  const auto state = oauth::seal_login(*dependencies_.seal, login);
   if (!state) co_return std::unexpected(state.error());
   Begun begun{.location = oauth::authorize_url(kind, target->app, callback->to_string(), *state,
                                                login.verifier),
@@ -193,12 +193,13 @@ Task<std::optional<GitLoginRoutes::Begun>> GitLoginRoutes::begin_or_refuse(http:
   const std::string name = wanted.integration;
   auto begun = co_await begin(*caller.user, kind, std::move(wanted), deadline_after(kBeginTime));
   if (begun) co_return std::optional<Begun>(std::move(*begun));
-  parts_.audit.write({.caller = caller,
-                      .action = kAudited,
-                      .subject = {{"name", name}, {"login", std::string(oauth::word_of(kind))}},
-                      .result = to_string(begun.error().code),
-                      .reason = begun.error().reason,
-                      .took = Clock::now() - at});
+  dependencies_.audit.write(
+      {.caller = caller,
+       .action = kAudited,
+       .subject = {{"name", name}, {"login", std::string(oauth::word_of(kind))}},
+       .result = to_string(begun.error().code),
+       .reason = begun.error().reason,
+       .took = Clock::now() - at});
   (void)co_await exchange.reply(failure_page(begun.error()));
   co_return std::nullopt;
 }
@@ -228,7 +229,7 @@ Task<> GitLoginRoutes::serve_start(http::Exchange& exchange, std::string provide
                                                         .integration = wanted.integration}));
     co_return;
   }
-  const auto admission = co_await parts_.gate.authenticate(exchange);
+  const auto admission = co_await dependencies_.gate.authenticate(exchange);
   if (!admission) co_return;
   const auto begun =
       co_await begin_or_refuse(exchange, admission->caller, *kind, std::move(wanted));
@@ -250,7 +251,7 @@ Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider
     (void)co_await exchange.reply(login_page(415, kNotDone, "This takes the form of its page."));
     co_return;
   }
-  if (parts_.git == nullptr) {
+  if (dependencies_.git == nullptr) {
     (void)co_await exchange.reply(
         login_page(503, kNotDone, "The runtime has no access to its cluster; see its log."));
     co_return;
@@ -279,7 +280,7 @@ Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider
   const Secret key(std::string(trimmed(value("apiKey"))));
   http::Headers as_sent;
   as_sent.add("Authorization", std::string(key.reveal()));
-  const auto admission = co_await parts_.gate.identify(exchange, credential_of(as_sent));
+  const auto admission = co_await dependencies_.gate.identify(exchange, credential_of(as_sent));
   const std::string host(display_name(*kind));
   if (!admission && admission.error().code == ErrorCode::unauthenticated) {
     (void)co_await exchange.reply(
@@ -309,17 +310,18 @@ Task<Result<std::string>> GitLoginRoutes::finish(const oauth::Login& login, std:
       .user_id = login.user_id, .account_id = login.account_id, .is_admin = login.is_admin};
   auto target = co_await login_target_of(actor, login.kind, login.integration, deadline);
   if (!target) co_return std::unexpected(std::move(target.error()));
-  auto grant = co_await parts_.oauth->exchange(login.kind, std::move(target->app), std::move(code),
-                                               login.verifier, deadline);
+  auto grant = co_await dependencies_.oauth->exchange(login.kind, std::move(target->app),
+                                                      std::move(code), login.verifier, deadline);
   if (!grant) co_return std::unexpected(std::move(grant.error()));
   GitAccess access{.token = std::move(grant->access_token),
                    .username = std::string(oauth::git_username(login.kind))};
   GitIntegrations::Renewal renewal{.refresh_token = std::move(grant->refresh_token),
                                    .lifetime = grant->lifetime};
-  const auto registered = co_await parts_.git->register_login(
+  const auto registered = co_await dependencies_.git->register_login(
       actor, login.integration, std::move(access), std::move(renewal), deadline);
   if (!registered) co_return std::unexpected(shown(registered.error()));
-  if (parts_.registered) co_await parts_.registered(actor, login.integration, deadline);
+  if (dependencies_.registered)
+    co_await dependencies_.registered(actor, login.integration, deadline);
   const auto* token = registered->find(login.user_id);
   co_return token == nullptr ? std::string() : token->login;
 }
@@ -344,13 +346,13 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
                    "This address is for the answer of a Git host to a login, which is not here."));
     co_return;
   }
-  if (parts_.git == nullptr) {
+  if (dependencies_.git == nullptr) {
     (void)co_await exchange.reply(
         login_page(503, kNotDone, "The runtime has no access to its cluster; see its log."));
     co_return;
   }
   const auto now = wall_now();
-  auto login = oauth::open_login(*parts_.seal, state, now);
+  auto login = oauth::open_login(*dependencies_.seal, state, now);
   if (login && login->kind != *kind) {
     login = fail(ErrorCode::invalid_argument,
                  "this answer is for a login at another Git host; begin again");
@@ -359,7 +361,7 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
     (void)co_await refuse(login.error());
     co_return;
   }
-  const auto callback = parts_.oauth->redirect_uri(*kind);
+  const auto callback = dependencies_.oauth->redirect_uri(*kind);
   if (!is_begun_here(exchange.request().headers, *login)) {
     Error error{.code = ErrorCode::forbidden,
                 .message =
@@ -374,7 +376,7 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
     (void)co_await refuse(used.error());
     co_return;
   }
-  Caller caller = parts_.gate.caller_of(exchange);
+  Caller caller = dependencies_.gate.caller_of(exchange);
   caller.user = std::make_shared<const User>(User{.id = login->user_id,
                                                   .name = login->user_name,
                                                   .account_id = login->account_id,
@@ -392,7 +394,7 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
   } else {
     done = co_await finish(*login, std::move(code), deadline_after(kFinishTime));
   }
-  parts_.audit.write(
+  dependencies_.audit.write(
       {.caller = caller,
        .action = kAudited,
        .subject = {{"name", login->integration}, {"login", std::string(oauth::word_of(*kind))}},

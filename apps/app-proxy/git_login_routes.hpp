@@ -25,12 +25,12 @@ namespace gitops::app_proxy {
 // be that user's. A login belongs to the browser that began it, by a cookie, and comes back once; so
 // a link that somebody sends neither gives his account to another user, nor him the account of one.
 // The state of a login is sealed and travels with the browser: any replica ends what another began.
-// Loop thread only; its parts outlive it.
+// Loop thread only; its dependencies outlive it.
 class GitLoginRoutes {
  public:
-  // The parts of the program that it works with. The pointers are null while the runtime has no access
+  // The pointers are null while the runtime has no access
   // to its cluster.
-  struct Parts {
+  struct Dependencies {
     RequestGate& gate;
     Audit& audit;
     GitIntegrations* git = nullptr;
@@ -39,7 +39,7 @@ class GitLoginRoutes {
     // What follows a registration; may be empty.
     std::function<Task<>(Actor actor, std::string integration, Deadline deadline)> registered = {};
   };
-  explicit GitLoginRoutes(Parts parts) : parts_(std::move(parts)) {}
+  explicit GitLoginRoutes(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 
   // `provider` is that of the path.
   Task<> serve_start(http::Exchange& exchange, std::string provider);
@@ -74,7 +74,7 @@ class GitLoginRoutes {
   // Whether the form's request comes from the form's page.
   [[nodiscard]] bool is_from_page(const http::Request& request, ProviderKind kind) const;
 
-  Parts parts_;
+  Dependencies dependencies_;
   Attempts logins_{{.burst = 10, .period = std::chrono::minutes(1)}};  // by user
   oauth::UsedLogins used_;
   Log log_{"git-logins"};

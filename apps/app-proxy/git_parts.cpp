@@ -49,28 +49,30 @@ GitIntegrations::Options integration_options(const Config& config) {
 
 }  // namespace
 
-GitParts::GitParts(const DaemonContext& context, const Config& config, Around around)
+GitParts::GitParts(const DaemonContext& context, const Config& config, Dependencies dependencies)
     : context_(context),
       config_(config),
-      around_(std::move(around)),
+      dependencies_(std::move(dependencies)),
       password_(config.git_password_file.empty() ? Credential::fixed(config.git_password)
                                                  : Credential::file(config.git_password_file)),
-      client_(context.executor, around_.names, client_options(config, around_.proxy, false)),
+      client_(context.executor, dependencies_.names,
+              client_options(config, dependencies_.proxy, false)),
       hosts_(context.executor, client_, context.metrics),
-      store_(around_.cluster, around_.files.runtime_namespace),
+      store_(dependencies_.cluster, dependencies_.files.runtime_namespace),
       integrations_(store_, seal_, hosts_, integration_options(config)),
-      oauth_(around_.cluster, client_,
-             {.own_namespace = around_.files.runtime_namespace,
+      oauth_(dependencies_.cluster, client_,
+             {.own_namespace = dependencies_.files.runtime_namespace,
               .plain_http = integration_options(config).plain_http,
               .public_url = config.ingress_host}),
-      validity_(integrations_, {.period = config.git_check_period, .is_leader = around_.is_leader}),
+      validity_(integrations_,
+                {.period = config.git_check_period, .is_leader = dependencies_.is_leader}),
       tasks_(context.executor) {
   use_seal();
   integrations_.renew_with(oauth_, tasks_);
   // Either part may change; until there is a token, nothing can be sealed.
   tasks_.spawn("key of Git tokens", [this]() -> Task<> {
     while (true) {
-      const bool is_registered = !around_.runtime_secret().token.empty();
+      const bool is_registered = !dependencies_.runtime_secret().token.empty();
       co_await sleep_for(is_registered ? std::chrono::seconds(5) : std::chrono::milliseconds(200));
       use_seal();
     }
@@ -79,7 +81,7 @@ GitParts::GitParts(const DaemonContext& context, const Config& config, Around ar
   tasks_.spawn("default Git integration", [this]() -> Task<> {
     control_plane::Identity done;
     while (true) {
-      const auto own = around_.users.own();
+      const auto own = dependencies_.users.own();
       const bool is_new = own.account_id != done.account_id ||
                           own.git_provider != done.git_provider ||
                           own.git_api_url != done.git_api_url;
@@ -113,7 +115,7 @@ void GitParts::wake() {
 }
 
 void GitParts::use_seal() {
-  const auto secret = around_.runtime_secret();
+  const auto secret = dependencies_.runtime_secret();
   seal_.use(secret.token, secret.iv);
 }
 
@@ -124,7 +126,7 @@ GitCredential GitParts::own_credential() {
 std::optional<RepoCreds> GitParts::repo_creds() {
   auto credential = own_credential();
   // Plain HTTP is refused here, unless it is allowed for Git altogether.
-  const auto repository = around_.files.repository();
+  const auto repository = dependencies_.files.repository();
   if (credential.password.empty() || !repository) return std::nullopt;
   return RepoCreds{.url = repo_creds_url(repository->at.repository.http),
                    .username = std::move(credential.username),
@@ -164,14 +166,15 @@ void GitParts::start_permissions() {
   GitPermissions::Options options;
   options.period = config_.git_check_period;
   options.tick = std::min(options.tick, options.period);
-  options.is_leader = around_.is_leader;
+  options.is_leader = dependencies_.is_leader;
   permissions_.emplace(
       integrations_,
       [this](Deadline deadline) {
-        return around_.control_plane.filters_by_git_permissions(deadline);
+        return dependencies_.control_plane.filters_by_git_permissions(deadline);
       },
       [this](Deadline deadline) -> Task<Result<std::vector<KnownGitSource>>> {
-        auto found = co_await around_.control_plane.git_sources(config_.runtime_name, deadline);
+        auto found =
+            co_await dependencies_.control_plane.git_sources(config_.runtime_name, deadline);
         if (!found) co_return std::unexpected(std::move(found.error()));
         std::vector<KnownGitSource> known;
         for (auto& source : *found) {
@@ -196,7 +199,7 @@ void GitParts::start_permissions() {
         for (const auto& may : source.permissions) {
           sent.permissions.push_back({may.user_id, may.read, may.write});
         }
-        co_return co_await around_.control_plane.set_permissions(sent, deadline);
+        co_return co_await dependencies_.control_plane.set_permissions(sent, deadline);
       },
       options);
   permissions_->start(tasks_);
@@ -228,25 +231,26 @@ void GitParts::start_commits() {
   committer_.emplace(context_.executor, *pool_, *clones_, client_, context_.metrics,
                      std::move(options));
   config_repository_.emplace(
-      *committer_, around_.cluster, [this] { return around_.files.repository(); },
+      *committer_, dependencies_.cluster, [this] { return dependencies_.files.repository(); },
       [this] { return own_credential(); },
-      ConfigRepositorySetup::Options{.is_leader = around_.is_leader});
+      ConfigRepositorySetup::Options{.is_leader = dependencies_.is_leader});
   config_repository_->start(tasks_);
   reader_.emplace(*pool_, *clones_, client_);
-  source_files_.emplace(SourceFiles::Parts{.reader = *reader_,
-                                           .credential = [this] { return own_credential(); },
-                                           .account = [this] { return around_.users.own(); },
-                                           .scheme = around_.files.scheme});
-  promotions_.emplace(Promotions::Parts{
-      .control_plane = around_.control_plane,
-      .rules = around_.rules,
+  source_files_.emplace(
+      SourceFiles::Dependencies{.reader = *reader_,
+                                .credential = [this] { return own_credential(); },
+                                .account = [this] { return dependencies_.users.own(); },
+                                .scheme = dependencies_.files.scheme});
+  promotions_.emplace(Promotions::Dependencies{
+      .control_plane = dependencies_.control_plane,
+      .rules = dependencies_.rules,
       .reader = *reader_,
       .committer = *committer_,
       .hosts = hosts_,
       .credential = [this] { return own_credential(); },
-      .account = [this] { return around_.users.own(); },
+      .account = [this] { return dependencies_.users.own(); },
       .runtime = config_.runtime_name,
-      .scheme = around_.files.scheme,
+      .scheme = dependencies_.files.scheme,
   });
 }
 

@@ -35,7 +35,7 @@ namespace gitops::app_proxy {
 class GitParts {
  public:
   // The parts of the program that it works with.
-  struct Around {
+  struct Dependencies {
     net::Resolver& names;
     http::ProxySettings proxy;
     k8s::Client& cluster;
@@ -47,7 +47,7 @@ class GitParts {
     std::function<bool()> is_leader = [] { return true; };
   };
   // Starts at once.
-  GitParts(const DaemonContext& context, const Config& config, Around around);
+  GitParts(const DaemonContext& context, const Config& config, Dependencies dependencies);
 
   // Waits for the commits that are under way.
   Task<> stop();
@@ -84,7 +84,7 @@ class GitParts {
 
   DaemonContext context_;
   const Config& config_;
-  Around around_;
+  Dependencies dependencies_;
   Credential password_;  // of the runtime itself
   http::Client client_;
   GitHostClient hosts_;

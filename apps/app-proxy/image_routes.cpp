@@ -63,14 +63,14 @@ Task<bool> start_events(http::Exchange& exchange) {
 
 }  // namespace
 
-ImageRoutes::ImageRoutes(Parts parts, ImageReportOptions options)
-    : parts_(std::move(parts)),
+ImageRoutes::ImageRoutes(Dependencies dependencies, ImageReportOptions options)
+    : dependencies_(std::move(dependencies)),
       options_(std::move(options)),
       own_{.user = std::make_shared<const User>(
                User{.name = "app-proxy", .is_admin = true, .is_runtime = true})} {}
 
 Task<> ImageRoutes::serve(http::Exchange& exchange) {
-  const auto admission = co_await parts_.gate.authenticate(exchange);
+  const auto admission = co_await dependencies_.gate.authenticate(exchange);
   if (!admission) co_return;
   if (exchange.query().empty()) {
     (void)co_await exchange.reply({.status = 200,
@@ -89,7 +89,7 @@ Task<> ImageRoutes::serve(http::Exchange& exchange) {
     workflow = fail(ErrorCode::forbidden, "an API key is needed, not a session");
   } else if (!report) {
     workflow = std::unexpected(report.error());
-  } else if (parts_.cluster == nullptr) {
+  } else if (dependencies_.cluster == nullptr) {
     workflow = fail(ErrorCode::unavailable, "the runtime has no access to its cluster");
   } else if (auto admitted = admit(*admission->caller.user); !admitted) {
     workflow = std::unexpected(std::move(admitted.error()));
@@ -109,11 +109,11 @@ Task<> ImageRoutes::serve(http::Exchange& exchange) {
     }
   }
   if (workflow) subject.emplace_back("workflow", *workflow);
-  parts_.audit.write({.caller = admission->caller,
-                      .action = "image-report",
-                      .subject = std::move(subject),
-                      .result = workflow ? "ok" : to_string(workflow.error().code),
-                      .took = Clock::now() - begun});
+  dependencies_.audit.write({.caller = admission->caller,
+                             .action = "image-report",
+                             .subject = std::move(subject),
+                             .result = workflow ? "ok" : to_string(workflow.error().code),
+                             .took = Clock::now() - begun});
   if (!co_await start_events(exchange)) co_return;
   if (!workflow) {
     (void)co_await exchange.write(
@@ -167,12 +167,12 @@ Task<Result<StoredIntegration>> ImageRoutes::integration(std::string name, Deadl
     co_return fail("name of an integration", std::move(checked.error()));
   }
   const k8s::ObjectKey key{options_.own_namespace, integration_object_name(name)};
-  const auto info = co_await parts_.cluster->get(k8s::resources::kConfigMaps, key, deadline);
+  const auto info = co_await dependencies_.cluster->get(k8s::resources::kConfigMaps, key, deadline);
   if (!info && info.error().code == ErrorCode::not_found) {
     co_return fail(ErrorCode::not_found, "this runtime has no integration " + name);
   }
   if (!info) co_return fail("the integration " + name, info.error());
-  const auto secret = co_await parts_.cluster->get(k8s::resources::kSecrets, key, deadline);
+  const auto secret = co_await dependencies_.cluster->get(k8s::resources::kSecrets, key, deadline);
   if (!secret && secret.error().code != ErrorCode::not_found) {
     co_return fail("the credentials of the integration " + name, secret.error());
   }
@@ -183,7 +183,7 @@ Task<Result<void>> ImageRoutes::add_git_host(ImageReport& report, const User& us
                                              Deadline deadline) {
   const bool is_named = !report.git_integration.empty();
   if (!report.has_git || (!is_named && has_git_credentials(report))) co_return Result<void>();
-  auto host = co_await parts_.git_host(user, report.git_integration, deadline);
+  auto host = co_await dependencies_.git_host(user, report.git_integration, deadline);
   auto used =
       host ? use_git_host(report, *host) : Result<void>(std::unexpected(std::move(host.error())));
   if (used || is_named) co_return used;
@@ -198,16 +198,16 @@ Task<Result<std::string>> ImageRoutes::begin(const ImageReport& report, const Se
                                              Deadline deadline) {
   const std::string name = "image-report-" + hex_encode(random_bytes(kSuffixBytes));
   const auto& ns = options_.own_namespace;
-  const auto created = co_await parts_.cluster->create(
+  const auto created = co_await dependencies_.cluster->create(
       k8s::resources::kWorkflows, ns, image_report_workflow(options_, report, name), deadline);
   if (!created) co_return fail("the report's Workflow", created.error());
   const auto uid = string_at(parse_json_object(*created), {"metadata", "uid"});
   const Secret secret = image_report_secret(options_, report, api_key, name, uid);
-  const auto stored = co_await parts_.cluster->create(k8s::resources::kSecrets, ns,
-                                                      std::string(secret.reveal()), deadline);
+  const auto stored = co_await dependencies_.cluster->create(
+      k8s::resources::kSecrets, ns, std::string(secret.reveal()), deadline);
   if (!stored) {
-    (void)co_await parts_.cluster->remove(k8s::resources::kWorkflows, {ns, name},
-                                          deadline_after(kReadTimeout));
+    (void)co_await dependencies_.cluster->remove(k8s::resources::kWorkflows, {ns, name},
+                                                 deadline_after(kReadTimeout));
     co_return fail("the report's Secret", stored.error());
   }
   log_.info("an image is reported", {{"image", report.image}, {"workflow", name}});
@@ -215,7 +215,7 @@ Task<Result<std::string>> ImageRoutes::begin(const ImageReport& report, const Se
 }
 
 Task<> ImageRoutes::look(const std::string& workflow, Seen& seen) {
-  const auto object = co_await parts_.cluster->get(
+  const auto object = co_await dependencies_.cluster->get(
       k8s::resources::kWorkflows, {options_.own_namespace, workflow}, deadline_after(kReadTimeout));
   if (!object) {
     if (object.error().code == ErrorCode::not_found) {
@@ -240,9 +240,9 @@ Task<> ImageRoutes::look(const std::string& workflow, Seen& seen) {
 }
 
 Task<LogStreams::Feed> ImageRoutes::open_logs(std::string workflow, std::string& out) {
-  auto feed = co_await parts_.logs.workflow(own_, options_.own_namespace, std::move(workflow),
-                                            {.container = "main", .follow = true},
-                                            deadline_after(kReadTimeout));
+  auto feed = co_await dependencies_.logs.workflow(
+      own_, options_.own_namespace, std::move(workflow), {.container = "main", .follow = true},
+      deadline_after(kReadTimeout));
   if (feed) co_return std::move(*feed);
   out += event_of("info", "the logs of the tasks are not shown: " + feed.error().message);
   co_return LogStreams::Feed();

@@ -17,11 +17,11 @@ namespace gitops::app_proxy {
 // GET /api/image-report, as the public image reporter sends it from pipelines: without parameters, the ones there are;
 // otherwise a Workflow carries the report out, and the answer is a stream of events (info, warn, heartbeat, workflow-log)
 // that ends with `end` or `error`. A problem is an `error` event of an answer 200, since the reporter shows no other body;
-// only a wrong credential is 401. The Workflow goes on when the client leaves. Loop thread only; its parts outlive it.
+// only a wrong credential is 401. The Workflow goes on when the client leaves. Loop thread only; its dependencies outlive it.
 class ImageRoutes {
  public:
   // The parts of the program that it works with.
-  struct Parts {
+  struct Dependencies {
     RequestGate& gate;
     Audit& audit;
     LogStreams& logs;
@@ -31,7 +31,7 @@ class ImageRoutes {
                                               Deadline deadline)>
         git_host = {};
   };
-  ImageRoutes(Parts parts, ImageReportOptions options);
+  ImageRoutes(Dependencies dependencies, ImageReportOptions options);
 
   Task<> serve(http::Exchange& exchange);
 
@@ -55,7 +55,7 @@ class ImageRoutes {
   // The logs of its tasks; null, with why as an event, when there are none.
   Task<LogStreams::Feed> open_logs(std::string workflow, std::string& out);
 
-  Parts parts_;
+  Dependencies dependencies_;
   ImageReportOptions options_;
   // By user: each report leaves a Workflow and a Secret for a day.
   Attempts reports_{{.burst = 300, .period = std::chrono::seconds(5)}};

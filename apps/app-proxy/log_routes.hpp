@@ -11,7 +11,7 @@ namespace gitops::app_proxy {
 // GET /api/applications/logs. To who accepts text/event-stream, the lines of one log as server-sent events:
 // "log" with the JSON of a line, "trouble" with a text, at last "end"; a comment each 20 s keeps proxies from
 // closing a silent connection. To others, an archive (tar.gz) with a file for each component of the runtime,
-// for administrators. Loop thread only; its parts outlive it.
+// for administrators. Loop thread only; its dependencies outlive it.
 class LogRoutes {
  public:
   struct Options {

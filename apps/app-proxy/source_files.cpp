@@ -28,19 +28,20 @@ std::string key_of(const PlainFolder& folder) {
 Task<Result<FolderContent>> SourceFiles::content(FolderRequest request, Deadline deadline) {
   auto fallback = request;
   const bool has_branch = !request.branch.empty();
-  auto found = co_await parts_.reader.read(std::move(request), deadline);
+  auto found = co_await dependencies_.reader.read(std::move(request), deadline);
   if (found || !has_branch || found.error().code != ErrorCode::not_found) co_return found;
   fallback.branch.clear();
-  co_return co_await parts_.reader.read(std::move(fallback), deadline);
+  co_return co_await dependencies_.reader.read(std::move(fallback), deadline);
 }
 
 Task<Result<std::shared_ptr<const std::string>>> SourceFiles::read(PlainFolder folder,
                                                                    Deadline deadline) {
   auto key = key_of(folder);
   if (const auto* kept = kept_.find(key)) co_return *kept;
-  auto url = repository_of_account(parts_.account(), folder.repository, parts_.scheme);
+  auto url =
+      repository_of_account(dependencies_.account(), folder.repository, dependencies_.scheme);
   if (!url) co_return std::unexpected(std::move(url.error()));
-  if (parts_.credential().password.empty()) {
+  if (dependencies_.credential().password.empty()) {
     co_return std::unexpected(Error{.code = ErrorCode::unavailable,
                                     .message = "the runtime has no Git token (GIT_PASSWORD)",
                                     .http_status = 503});
@@ -51,7 +52,7 @@ Task<Result<std::shared_ptr<const std::string>>> SourceFiles::read(PlainFolder f
                                  .branch = folder.branch,
                                  .commit = folder.commit,
                                  .folder = folder.folder,
-                                 .credential = parts_.credential(),
+                                 .credential = dependencies_.credential(),
                                  .wanted =
                                      [folder, is_plain](std::string_view path) {
                                        if (is_other_source(path)) *is_plain = false;

@@ -18,14 +18,14 @@ namespace gitops::app_proxy {
 // it is kept, within 8 MiB. Loop thread only.
 class SourceFiles {
  public:
-  struct Parts {
+  struct Dependencies {
     TreeReader& reader;
     std::function<GitCredential()> credential;  // the runtime's
     std::function<control_plane::Identity()> account;
     Scheme scheme = Scheme::https_only;
   };
   // What `parts` names outlives this object.
-  explicit SourceFiles(Parts parts) : parts_(std::move(parts)) {}
+  explicit SourceFiles(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 
   // plain_folder_answer(); without files when the folder is no plain one. Errors have the HTTP status of
   // the answer, or are those of TreeReader::read().
@@ -34,7 +34,7 @@ class SourceFiles {
  private:
   Task<Result<FolderContent>> content(FolderRequest request, Deadline deadline);
 
-  Parts parts_;
+  Dependencies dependencies_;
   LruCache<std::shared_ptr<const std::string>> kept_{std::size_t{8} * 1024 * 1024};
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 struct Bench {
   VersionInfo version;
-  Parts parts{.version = version};
-  std::vector<FieldRow> rows = table(parts);
+  ResolverDependencies dependencies{.version = version};
+  std::vector<FieldRow> rows = table(dependencies);
   Audit audit{""};
 };
 

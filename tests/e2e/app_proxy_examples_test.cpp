@@ -303,8 +303,8 @@ TEST(AppProxyExamples, AreThereForEachField) {
     all += example.document;
   }
   const app_proxy::VersionInfo version;
-  const app_proxy::Parts parts{.version = version};
-  for (const auto& row : app_proxy::table(parts)) {
+  const app_proxy::ResolverDependencies dependencies{.version = version};
+  for (const auto& row : app_proxy::table(dependencies)) {
     const auto field = std::string(" ") + row.field;
     EXPECT_TRUE(all.contains(field + "(") || all.contains(field + " ")) << row.field;
   }

@@ -381,8 +381,8 @@ TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
       auto& proxy = w.base.base;
       int asked = 0;
       const app_proxy::VersionInfo version;
-      const app_proxy::Parts parts{.version = version};
-      for (const FieldRow& row : app_proxy::table(parts)) {
+      const app_proxy::ResolverDependencies dependencies{.version = version};
+      for (const FieldRow& row : app_proxy::table(dependencies)) {
         const auto found = cases().find(row.field);
         CO_ASSERT_TRUE(found != cases().end()) << "no case for " << row.field;
         const Case& wanted = found->second;

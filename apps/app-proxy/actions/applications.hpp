@@ -16,7 +16,7 @@ namespace gitops::app_proxy {
 
 // What users do with Applications, by argocd-server. Each call reads the Application, asks the account's
 // rules, and then acts. An Application that is missing and one that the user may not act on are the same
-// to users who are no administrators. Loop thread only; its parts outlive it.
+// to users who are no administrators. Loop thread only; its dependencies outlive it.
 class ApplicationActions {
  public:
   // `token` is the one that `argocd` sends.

@@ -33,7 +33,7 @@ Action right_for(WorkflowAction action);
 // What users do with Workflows, by the API server of Argo Workflows, with the runtime's own account
 // there. Each call reads the Workflow, asks the account's rules, and then acts. A Workflow that is missing
 // and one that the user may not act on are the same to users who are no administrators. Loop thread only;
-// its parts outlive it.
+// its dependencies outlive it.
 class WorkflowActions {
  public:
   WorkflowActions(argo::WorkflowsClient& workflows, Credential& token, const Rules& rules,

@@ -19,7 +19,7 @@ namespace gitops::app_proxy {
 // reported as removed only when its Secret is gone, too; while the Secrets cannot be read, no cluster is. A ConfigMap
 // records the states that the control plane has acknowledged. Only the leader of several replicas reports. It checks
 // before each chunk that it still leads, and the version of the ConfigMap shows whether another replica has reported in
-// the meantime. Loop thread; its parts outlive it.
+// the meantime. Loop thread; its dependencies outlive it.
 class ClusterReporter {
  public:
   struct Options {

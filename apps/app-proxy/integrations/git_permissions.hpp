@@ -44,7 +44,7 @@ std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_vie
 // list of repositories, where the host tells permissions there; what the list lacks is asked one by one.
 // What a host does not tell now stays as it was. A report is sent only when it differs from what the
 // control plane has, so restarts and changes of the leader send none. Only the leader of several replicas
-// asks and reports. Loop thread; its parts outlive it.
+// asks and reports. Loop thread; its dependencies outlive it.
 class GitPermissions {
  public:
   struct Options {

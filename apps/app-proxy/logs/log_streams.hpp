@@ -30,7 +30,7 @@ struct LogChoice {
 // Opens the logs of pods for users: of an Application by argocd-server, which reaches every cluster, of a
 // Workflow by argo-server, of the runtime's own components and the events of pods by the API server. Each
 // call checks the right of the caller's user first, and the feed now and then again; the caller outlives the feed.
-// Loop thread only; its parts outlive it, and stop() comes when all feeds have gone.
+// Loop thread only; its dependencies outlive it, and stop() comes when all feeds have gone.
 class LogStreams {
  public:
   struct Options {

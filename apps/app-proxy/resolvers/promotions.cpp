@@ -166,17 +166,17 @@ Task<Result<PromotionData>> Promotions::allowed_data(const User& user,
                                                      const PromotionRequest& request,
                                                      Deadline deadline) {
   const bool is_free = user.is_runtime || user.is_admin;
-  auto data =
-      co_await parts_.control_plane.promotion_data(request.source, request.destination, deadline);
+  auto data = co_await dependencies_.control_plane.promotion_data(request.source,
+                                                                  request.destination, deadline);
   if (!data) {
     if (!is_free && data.error().code == ErrorCode::not_found) co_return refuse(403, "Forbidden");
     co_return std::unexpected(answered(std::move(data.error())));
   }
   if (is_free) co_return data;
   for (const auto& allowed :
-       {parts_.rules.check(user, Action::view, entity_of(request.source, data->source)),
-        parts_.rules.check(user, Action::promote_to,
-                           entity_of(request.destination, data->destination))}) {
+       {dependencies_.rules.check(user, Action::view, entity_of(request.source, data->source)),
+        dependencies_.rules.check(user, Action::promote_to,
+                                  entity_of(request.destination, data->destination))}) {
     if (allowed) continue;
     if (allowed.error().code == ErrorCode::forbidden) co_return refuse(403, "Forbidden");
     co_return std::unexpected(answered(allowed.error()));
@@ -186,7 +186,7 @@ Task<Result<PromotionData>> Promotions::allowed_data(const User& user,
 
 Task<Result<CommitRequest>> Promotions::plan(const User& user, const PromotionRequest& request,
                                              const PromotionData& data, Deadline deadline) {
-  auto credential = parts_.credential();
+  auto credential = dependencies_.credential();
   if (credential.password.empty()) {
     co_return refuse(503, "the runtime has no Git token (GIT_PASSWORD), with which it promotes");
   }
@@ -196,7 +196,7 @@ Task<Result<CommitRequest>> Promotions::plan(const User& user, const PromotionRe
   if (!to) co_return std::unexpected(std::move(to.error()));
   std::vector<PromotionRule> rules;
   for (const auto& rule : data.rules) rules.push_back({rule.glob, rule.json_paths});
-  auto source = co_await parts_.reader.read(
+  auto source = co_await dependencies_.reader.read(
       {.repository = std::move(*from),
        .branch = data.source.revision,
        .commit = request.source_commit,
@@ -216,13 +216,13 @@ Task<Result<CommitRequest>> Promotions::plan(const User& user, const PromotionRe
   if (!description.empty()) description += "\n\n";
   description += "Promoted from " + shown_id(request.source) + " at " + source->commit +
                  ". Requested by " + (user.name.empty() ? user.id : user.name) +
-                 " through runtime " + parts_.runtime + ".";
+                 " through runtime " + dependencies_.runtime + ".";
   co_return CommitRequest{.repository = std::move(*to),
                           .branch = data.destination.revision,
                           .changes = std::move(*changes),
                           .message = request.message,
                           .description = std::move(description),
-                          .author = {.name = "GitOps runtime " + parts_.runtime,
+                          .author = {.name = "GitOps runtime " + dependencies_.runtime,
                                      .email = "gitops-runtime@noreply.invalid"},
                           .credential = std::move(credential)};
 }
@@ -237,7 +237,7 @@ Task<Result<std::string>> Promotions::promote(PromotionKind kind, const User& us
     co_return co_await open_pull_request(request, std::move(*commit), deadline);
   }
   const GitAuthor author = commit->author;
-  auto made = co_await parts_.committer.commit(std::move(*commit), deadline);
+  auto made = co_await dependencies_.committer.commit(std::move(*commit), deadline);
   if (!made) {
     if (made.error().reason == kNothingToCommit) co_return nothing_to_promote();
     co_return std::unexpected(answered(shown_commit_error(std::move(made.error()))));
@@ -249,12 +249,12 @@ Task<Result<std::string>> Promotions::promote(PromotionKind kind, const User& us
 
 Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& request,
                                                         CommitRequest commit, Deadline deadline) {
-  const auto account = parts_.account();
+  const auto account = dependencies_.account();
   auto root = make_api_root(
       account.git_provider, account.git_api_url,
-      parts_.scheme == Scheme::http_too ? PlainHttp::insecure_allowed : PlainHttp::refused);
+      dependencies_.scheme == Scheme::http_too ? PlainHttp::insecure_allowed : PlainHttp::refused);
   if (!root) co_return refuse(400, "the account's Git host has no pull requests that are known");
-  const auto provider = make_provider(parts_.hosts, std::move(*root));
+  const auto provider = make_provider(dependencies_.hosts, std::move(*root));
   const GitAccess access{.token = commit.credential.password,
                          .username = commit.credential.username};
   const auto name = parse_repository_name(commit.repository.name);
@@ -275,14 +275,14 @@ Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& 
   commit.branch = request.head;
   commit.new_branch_from = base;
   std::string sha;
-  auto made = co_await parts_.committer.commit(std::move(commit), deadline);
+  auto made = co_await dependencies_.committer.commit(std::move(commit), deadline);
   if (made) {
     sha = made->sha;
   } else if (made.error().reason != kNothingToCommit) {
     co_return std::unexpected(answered(shown_commit_error(std::move(made.error()))));
   } else {
     // Of an earlier request whose answer or pull request was lost, if there is such a branch.
-    const auto present = co_await parts_.reader.read(head, deadline);
+    const auto present = co_await dependencies_.reader.read(head, deadline);
     if (!present) co_return nothing_to_promote();
     sha = present->commit;
   }

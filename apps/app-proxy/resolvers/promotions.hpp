@@ -47,7 +47,7 @@ Result<RepositoryUrl> repository_of_account(const control_plane::Identity& accou
 // Loop thread.
 class Promotions {
  public:
-  struct Parts {
+  struct Dependencies {
     control_plane::GraphqlClient& control_plane;
     Rules& rules;
     TreeReader& reader;
@@ -60,7 +60,7 @@ class Promotions {
     Scheme scheme = Scheme::https_only;
   };
   // What `parts` names outlives this object.
-  explicit Promotions(Parts parts) : parts_(std::move(parts)) {}
+  explicit Promotions(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 
   // Returns the answer as JSON. Allowed to the runtime itself, to administrators, and by the right
   // PROMOTE_TO for the destination with VIEW for the source; for others an application that is not
@@ -73,14 +73,14 @@ class Promotions {
                                                           const PromotionRequest& request,
                                                           Deadline deadline);
   [[nodiscard]] Result<RepositoryUrl> own_repository(std::string_view url) const {
-    return repository_of_account(parts_.account(), url, parts_.scheme);
+    return repository_of_account(dependencies_.account(), url, dependencies_.scheme);
   }
   Task<Result<CommitRequest>> plan(const User& user, const PromotionRequest& request,
                                    const control_plane::PromotionData& data, Deadline deadline);
   Task<Result<std::string>> open_pull_request(const PromotionRequest& request, CommitRequest commit,
                                               Deadline deadline);
 
-  Parts parts_;
+  Dependencies dependencies_;
 };
 
 }  // namespace gitops::app_proxy

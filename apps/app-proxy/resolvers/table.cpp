@@ -181,10 +181,10 @@ graphql::StreamRow guarded_stream(const FieldRow& from) {
 }
 
 // The logs of pods and their events.
-void add_logs(std::vector<FieldRow>& rows, const Parts& parts) {
+void add_logs(std::vector<FieldRow>& rows, const ResolverDependencies& dependencies) {
   using enum Permission;
-  const auto of_logs = [&parts](auto function) {
-    return [&parts, function](Call& call) { return function(parts.logs, call); };
+  const auto of_logs = [&dependencies](auto function) {
+    return [&dependencies, function](Call& call) { return function(dependencies.logs, call); };
   };
   rows.push_back(subscribe("applicationLogs", user, of_logs(application_logs)));
   rows.push_back(subscribe("workflowLogs", user, of_logs(workflow_logs)));
@@ -194,22 +194,27 @@ void add_logs(std::vector<FieldRow>& rows, const Parts& parts) {
 
 // The fields about Applications, Workflows and Rollouts. Whoever is a user may ask for them; what the account's
 // rules say of the object is checked by the actions.
-void add_actions(std::vector<FieldRow>& rows, const Parts& parts) {
+void add_actions(std::vector<FieldRow>& rows, const ResolverDependencies& dependencies) {
   using enum Permission;
-  const auto of_applications = [&parts](auto function) {
-    return [&parts, function](Call& call) { return function(parts.applications, call); };
+  const auto of_applications = [&dependencies](auto function) {
+    return
+        [&dependencies, function](Call& call) { return function(dependencies.applications, call); };
   };
-  const auto of_workflows = [&parts](auto function) {
-    return [&parts, function](Call& call) { return function(parts.workflows, call); };
+  const auto of_workflows = [&dependencies](auto function) {
+    return [&dependencies, function](Call& call) { return function(dependencies.workflows, call); };
   };
-  const auto workflow_verb = [&parts](WorkflowAction action) {
-    return [&parts, action](Call& call) { return change_workflow(parts.workflows, action, call); };
+  const auto workflow_verb = [&dependencies](WorkflowAction action) {
+    return [&dependencies, action](Call& call) {
+      return change_workflow(dependencies.workflows, action, call);
+    };
   };
-  const auto of_rollouts = [&parts](auto function) {
-    return [&parts, function](Call& call) { return function(parts.rollouts, call); };
+  const auto of_rollouts = [&dependencies](auto function) {
+    return [&dependencies, function](Call& call) { return function(dependencies.rollouts, call); };
   };
-  const auto run_end = [&parts](RolloutActions::Run run) {
-    return [&parts, run](Call& call) { return terminate_run(parts.rollouts, run, call); };
+  const auto run_end = [&dependencies](RolloutActions::Run run) {
+    return [&dependencies, run](Call& call) {
+      return terminate_run(dependencies.rollouts, run, call);
+    };
   };
   const auto add = [&rows](FieldRow row) { rows.push_back(std::move(row)); };
   const auto add_under_both = [&rows](const FieldRow& row) {
@@ -271,32 +276,36 @@ void add_actions(std::vector<FieldRow>& rows, const Parts& parts) {
 
 }  // namespace
 
-std::vector<FieldRow> table(const Parts& parts) {
+std::vector<FieldRow> table(const ResolverDependencies& dependencies) {
   using enum Permission;
   // A function of git_integrations.hpp or repositories.hpp.
-  const auto of_git = [&parts](auto function) {
-    return [&parts, function](Call& call) { return function(parts.git_integrations, call); };
+  const auto of_git = [&dependencies](auto function) {
+    return [&dependencies, function](Call& call) {
+      return function(dependencies.git_integrations, call);
+    };
   };
   // A function of commits.hpp.
-  const auto of_commits = [&parts](auto function) {
-    return [&parts, function](Call& call) {
-      return function(parts.git_integrations, parts.committer, call);
+  const auto of_commits = [&dependencies](auto function) {
+    return [&dependencies, function](Call& call) {
+      return function(dependencies.git_integrations, dependencies.committer, call);
     };
   };
   // A function of git_sources.hpp.
-  const auto of_files = [&parts](auto function) {
-    return [&parts, function](Call& call) {
-      return function(parts.git_integrations, parts.committer, parts.files, call);
+  const auto of_files = [&dependencies](auto function) {
+    return [&dependencies, function](Call& call) {
+      return function(dependencies.git_integrations, dependencies.committer, dependencies.files,
+                      call);
     };
   };
   // One that reads files, too.
-  const auto of_sources = [&parts](auto function) {
-    return [&parts, function](Call& call) {
-      return function(parts.git_integrations, parts.committer, parts.reader, parts.files, call);
+  const auto of_sources = [&dependencies](auto function) {
+    return [&dependencies, function](Call& call) {
+      return function(dependencies.git_integrations, dependencies.committer, dependencies.reader,
+                      dependencies.files, call);
     };
   };
   std::vector<FieldRow> rows = {
-      read("versionInfo", anyone, [&parts] { return &parts.version; }),
+      read("versionInfo", anyone, [&dependencies] { return &dependencies.version; }),
 
       read("gitIntegrations", user, of_git(git_integrations)),
       read("gitIntegration", user, of_git(git_integration)),
@@ -327,31 +336,36 @@ std::vector<FieldRow> table(const Parts& parts) {
              of_sources(edit_git_source)),
       change("createRestrictedGitSource", admin,
              {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
-             [&parts](Call& call) {
-               return create_restricted_git_source(parts.git_integrations, parts.committer,
-                                                   parts.reader, parts.cluster, parts.files, call);
+             [&dependencies](Call& call) {
+               return create_restricted_git_source(dependencies.git_integrations,
+                                                   dependencies.committer, dependencies.reader,
+                                                   dependencies.cluster, dependencies.files, call);
              }),
       change("editRestrictedGitSource", admin,
              {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
              of_sources(edit_restricted_git_source)),
       change("deleteApplication", admin, {"args.appName"},
-             [&parts](Call& call) {
-               return delete_application(parts.git_integrations, parts.committer,
-                                         parts.applications, parts.files, call);
+             [&dependencies](Call& call) {
+               return delete_application(dependencies.git_integrations, dependencies.committer,
+                                         dependencies.applications, dependencies.files, call);
              }),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
              of_sources(create_argo_rollouts)),
       change("removeCluster", admin, {"server", "runtime"},
-             [&parts](Call& call) { return remove_cluster(parts.clusters, parts.files, call); }),
+             [&dependencies](Call& call) {
+               return remove_cluster(dependencies.clusters, dependencies.files, call);
+             }),
       // Neither what it tells of the tool nor the credentials stand in the audit stream.
       change("applyIntegration", admin,
              {"input.operation", "input.metadata.name", "input.metadata.type",
               "input.metadata.isAllRuntimes", "input.metadata.runtimes"},
-             [&parts](Call& call) { return apply_integration(parts.tools, parts.files, call); }),
+             [&dependencies](Call& call) {
+               return apply_integration(dependencies.tools, dependencies.files, call);
+             }),
       change("removeRuntimeFromIscRepo", admin, {}, of_sources(remove_runtime_from_isc_repo)),
   };
-  add_actions(rows, parts);
-  add_logs(rows, parts);
+  add_actions(rows, dependencies);
+  add_logs(rows, dependencies);
   return rows;
 }
 

@@ -21,7 +21,7 @@ class TreeReader;
 class WorkflowActions;
 
 // What the resolvers work with. App owns all of it; it outlives the engine.
-struct Parts {
+struct ResolverDependencies {
   const VersionInfo& version;
   GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
   Committer* committer = nullptr;               // null: the same, or no folder for clones
@@ -38,7 +38,7 @@ struct Parts {
 
 // The one list of all fields of Query, Mutation and Subscription: who may ask for each, and its function. A new
 // field is a line of schema.graphql and a row here.
-std::vector<FieldRow> table(const Parts& parts);
+std::vector<FieldRow> table(const ResolverDependencies& dependencies);
 
 // These rows behind the checks of their permissions. Each call of one that changes state is written to
 // `audit`, which outlives what is returned.

@@ -17,7 +17,7 @@ namespace gitops::app_proxy {
 // applies them. Both are made where they are missing and mended where they differ; what people
 // added to the files stays. Only the leader of several replicas does so. Nothing is made while the
 // runtime is removed (ConfigRepository::is_removed): then the Application is deleted. Loop thread;
-// its parts outlive it.
+// its dependencies outlive it.
 class ConfigRepositorySetup {
  public:
   struct Options {

@@ -25,8 +25,8 @@ bool is_answer(const Error& error) {
 
 }  // namespace
 
-GroupReader::GroupReader(const Executor& executor, Parts parts, Options options)
-    : parts_(std::move(parts)),
+GroupReader::GroupReader(const Executor& executor, Dependencies dependencies, Options options)
+    : dependencies_(std::move(dependencies)),
       options_(std::move(options)),
       woken_(executor),
       applications_(pending(kApplications, "not read yet")),
@@ -42,7 +42,7 @@ void GroupReader::start(TaskGroup& group) {
 }
 
 Task<> GroupReader::round() {
-  if (!parts_.is_leader()) {
+  if (!dependencies_.is_leader()) {
     applications_ = pending(kApplications, "another replica leads");
     components_ = pending(kComponents, "another replica leads");
     argocd_trouble_.clear();
@@ -51,8 +51,8 @@ Task<> GroupReader::round() {
     co_return;
   }
   // The groups are pending until the servers were asked, too.
-  argocd_trouble_ = co_await reach(parts_.argocd);
-  workflows_trouble_ = co_await reach(parts_.workflows);
+  argocd_trouble_ = co_await reach(dependencies_.argocd);
+  workflows_trouble_ = co_await reach(dependencies_.workflows);
   const Deadline deadline = deadline_after(options_.timeout);
   co_await read_components(deadline);
   co_await read_applications(deadline);
@@ -66,15 +66,15 @@ Task<std::string> GroupReader::reach(const Ask& ask) {
 
 Task<> GroupReader::read_applications(Deadline deadline) {
   RuntimeGroup found{.name = kApplications};
-  if (!parts_.has_git_token()) {
+  if (!dependencies_.has_git_token()) {
     found.unknown = kNoGitToken;
     applications_ = std::move(found);
     co_return;
   }
   const std::array<std::string, 2> names = {options_.runtime, "in-cluster"};
   for (const auto& name : names) {
-    auto object = co_await parts_.cluster.get(k8s::resources::kApplications,
-                                              {options_.own_namespace, name}, deadline);
+    auto object = co_await dependencies_.cluster.get(k8s::resources::kApplications,
+                                                     {options_.own_namespace, name}, deadline);
     if (!object && object.error().code != ErrorCode::not_found) {
       found.unknown = object.error().message;
       continue;
@@ -99,7 +99,7 @@ Task<> GroupReader::read_components(Deadline deadline) {
   // Pods of Workflows may be many, and are no components.
   k8s::ListOptions options{.label_selector = "!workflows.argoproj.io/workflow",
                            .field_selector = "status.phase!=Succeeded,status.phase!=Failed"};
-  const auto listed = co_await parts_.cluster.list_pages(
+  const auto listed = co_await dependencies_.cluster.list_pages(
       k8s::resources::kPods, options_.own_namespace, std::move(options), deadline,
       [&](std::string_view page) {
         std::ranges::move(pod_troubles(page, wall_now()), std::back_inserter(found.troubles));

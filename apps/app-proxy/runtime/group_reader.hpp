@@ -12,12 +12,12 @@ namespace gitops::app_proxy {
 
 // Finds out what the groups of the runtime's state need: its own Applications, when it has a Git token and so the right to
 // get them, the pods of its namespace, and whether its servers answer. Only the leader of several replicas looks. Loop
-// thread; its parts outlive it.
+// thread; its dependencies outlive it.
 class GroupReader {
  public:
   // Whether a server answers; what it answers is of no interest.
   using Ask = std::function<Task<Result<void>>(Deadline)>;
-  struct Parts {
+  struct Dependencies {
     k8s::Client& cluster;
     std::function<bool()> is_leader = [] { return true; };
     std::function<bool()> has_git_token = [] { return false; };
@@ -31,7 +31,7 @@ class GroupReader {
     Clock::duration timeout = std::chrono::seconds(15);
     Clock::duration patience = std::chrono::seconds(5);  // for the answer of a server
   };
-  GroupReader(const Executor& executor, Parts parts, Options options);
+  GroupReader(const Executor& executor, Dependencies dependencies, Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
@@ -52,7 +52,7 @@ class GroupReader {
   Task<> read_components(Deadline deadline);
   Task<std::string> reach(const Ask& ask);
 
-  Parts parts_;
+  Dependencies dependencies_;
   Options options_;
   Event woken_;
   RuntimeGroup applications_;

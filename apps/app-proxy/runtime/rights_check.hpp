@@ -38,7 +38,7 @@ std::string describe(const NeededRight& right, const std::vector<std::string>& v
 
 // Asks the API server whether app-proxy has the rights that it needs (SelfSubjectAccessReview, which needs no right):
 // some seconds after the start, when the runtime is registered, then once in a period. A review that fails means that a
-// right is not known. Loop thread; its parts outlive it.
+// right is not known. Loop thread; its dependencies outlive it.
 class RightsCheck {
  public:
   struct Options {

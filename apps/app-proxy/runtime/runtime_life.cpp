@@ -24,10 +24,11 @@ Secret new_iv() {
 
 }  // namespace
 
-RuntimeLife::RuntimeLife(const Executor& executor, Parts parts, std::function<Secret()> user_token,
-                         RuntimeSecret configured, std::function<bool()> is_leader,
-                         std::function<RuntimeFacts()> facts, Options options)
-    : parts_(std::move(parts)),
+RuntimeLife::RuntimeLife(const Executor& executor, Dependencies dependencies,
+                         std::function<Secret()> user_token, RuntimeSecret configured,
+                         std::function<bool()> is_leader, std::function<RuntimeFacts()> facts,
+                         Options options)
+    : dependencies_(std::move(dependencies)),
       changed_(executor),
       user_token_(std::move(user_token)),
       known_(std::move(configured)),
@@ -40,7 +41,7 @@ void RuntimeLife::start(TaskGroup& group) {
     return run(
         "registration", Who::everyone, [this] { return keep_registered(); }, registration_trouble_);
   });
-  if (parts_.argocd && !options_.argocd_account.empty()) {
+  if (dependencies_.argocd && !options_.argocd_account.empty()) {
     group.spawn("argocd-token", [this] {
       return run(
           "argocd-token", Who::leader, [this] { return keep_argocd_token(); }, argocd_trouble_);
@@ -80,7 +81,7 @@ Task<> RuntimeLife::run(std::string name, Who who, std::function<Task<Result<voi
 
 Task<Result<void>> RuntimeLife::keep_registered() {
   const Deadline deadline = deadline_after(options_.timeout);
-  auto object = co_await parts_.cluster.get(
+  auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kRuntimeSecret)}, deadline);
   if (!object && object.error().code != ErrorCode::not_found) {
     co_return fail("Secret codefresh-token", std::move(object.error()));
@@ -125,8 +126,8 @@ Task<Result<void>> RuntimeLife::keep_registered() {
 
 Task<Result<void>> RuntimeLife::enroll(std::string_view before, Deadline deadline) {
   if (!enrolled_) {
-    auto token = co_await parts_.control_plane.create_runtime(options_.installation, user_token_(),
-                                                              deadline);
+    auto token = co_await dependencies_.control_plane.create_runtime(options_.installation,
+                                                                     user_token_(), deadline);
     if (!token) co_return fail("registration", std::move(token.error()));
     enrolled_ = RuntimeSecret{.token = std::move(*token), .iv = new_iv()};
   }
@@ -149,14 +150,14 @@ Task<Result<void>> RuntimeLife::store(std::string_view name, std::string object,
                                       Deadline deadline) {
   const std::string context = "Secret " + std::string(name);
   if (exists) {
-    auto updated = co_await parts_.cluster.update(k8s::resources::kSecrets,
-                                                  {options_.own_namespace, std::string(name)},
-                                                  std::move(object), deadline);
+    auto updated = co_await dependencies_.cluster.update(
+        k8s::resources::kSecrets, {options_.own_namespace, std::string(name)}, std::move(object),
+        deadline);
     if (!updated) co_return fail(context, std::move(updated.error()));
     co_return Result<void>();
   }
-  auto created = co_await parts_.cluster.create(k8s::resources::kSecrets, options_.own_namespace,
-                                                std::move(object), deadline);
+  auto created = co_await dependencies_.cluster.create(
+      k8s::resources::kSecrets, options_.own_namespace, std::move(object), deadline);
   if (!created) co_return fail(context, std::move(created.error()));
   co_return Result<void>();
 }
@@ -165,7 +166,7 @@ Task<Result<void>> RuntimeLife::store(std::string_view name, std::string object,
 Task<> RuntimeLife::check_token(Deadline deadline) {
   const auto wait = refused_ > 0 ? options_.period : options_.check_period;
   if (user_token_().empty() || Clock::now() - token_checked_ < wait) co_return;
-  const auto identity = co_await parts_.control_plane.own_identity(deadline);
+  const auto identity = co_await dependencies_.control_plane.own_identity(deadline);
   token_checked_ = Clock::now();
   if (identity) refused_ = 0;
   if (!identity && identity.error().code == ErrorCode::unauthenticated) ++refused_;
@@ -175,7 +176,7 @@ Task<Result<void>> RuntimeLife::keep_argocd_token() {
   // The runtime is registered first: all other programs wait for that.
   if (!is_leader_() || known_.token.empty()) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
-  auto object = co_await parts_.cluster.get(
+  auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kArgoCdTokenSecret)},
       deadline);
   if (!object && object.error().code != ErrorCode::not_found) {
@@ -187,7 +188,7 @@ Task<Result<void>> RuntimeLife::keep_argocd_token() {
     if (has_argocd_token_ && Clock::now() - argocd_checked_ < options_.check_period) {
       co_return Result<void>();
     }
-    const auto accepted = co_await parts_.argocd->is_accepted(stored, deadline);
+    const auto accepted = co_await dependencies_.argocd->is_accepted(stored, deadline);
     // Only a refusal counts: a server that cannot be asked makes no token invalid.
     if (!accepted) co_return fail("check of argocd-token", accepted.error());
     if (*accepted) {
@@ -201,10 +202,10 @@ Task<Result<void>> RuntimeLife::keep_argocd_token() {
   has_argocd_token_ = false;
   const bool is_new = made_argocd_token_.empty();
   if (is_new) {
-    auto token = co_await parts_.argocd->create_token(options_.argocd_account, deadline);
+    auto token = co_await dependencies_.argocd->create_token(options_.argocd_account, deadline);
     if (!token) {
-      if (token.error().code == ErrorCode::unauthenticated && parts_.argocd_refused) {
-        (void)co_await parts_.argocd_refused();
+      if (token.error().code == ErrorCode::unauthenticated && dependencies_.argocd_refused) {
+        (void)co_await dependencies_.argocd_refused();
       }
       co_return std::unexpected(std::move(token.error()));
     }
@@ -225,10 +226,10 @@ Task<Result<void>> RuntimeLife::keep_argocd_token() {
 
 Task<Result<void>> RuntimeLife::keep_repo_creds() {
   if (!is_leader_()) co_return Result<void>();
-  const auto wanted = parts_.repo_creds();
+  const auto wanted = dependencies_.repo_creds();
   if (!wanted) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
-  auto object = co_await parts_.cluster.get(
+  auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kRepoCredsSecret)}, deadline);
   if (!object && object.error().code != ErrorCode::not_found) {
     co_return fail("Secret runtime-repo-creds-secret", std::move(object.error()));
@@ -265,7 +266,7 @@ Task<Result<void>> RuntimeLife::tell_status() {
   const bool may_change = is_pending(facts.groups);
   const auto& name = options_.installation.name;
   if (items != told_ || Clock::now() - told_at_ >= options_.heartbeat) {
-    auto told = co_await parts_.control_plane.report_status(name, items, deadline);
+    auto told = co_await dependencies_.control_plane.report_status(name, items, deadline);
     if (!told) co_return fail("status", std::move(told.error()));
     told_ = std::move(items);
     told_at_ = Clock::now();
@@ -275,7 +276,7 @@ Task<Result<void>> RuntimeLife::tell_status() {
   const bool waits =
       !told_errors_ && may_change && Clock::now() - turn_began_ < options_.first_errors;
   if (waits || told_errors_ == errors) co_return Result<void>();
-  auto told = co_await parts_.control_plane.report_errors(name, errors, deadline);
+  auto told = co_await dependencies_.control_plane.report_errors(name, errors, deadline);
   if (!told) co_return fail("errors", std::move(told.error()));
   told_errors_ = std::move(errors);
   co_return Result<void>();

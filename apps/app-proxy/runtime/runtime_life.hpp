@@ -31,7 +31,7 @@ struct RuntimeFacts {
 // with the runtime's Git token. The first start registers the runtime with a user's token; a Secret that
 // vanished comes back; a token that Argo CD refuses is replaced. Tells the control plane the runtime's status
 // and its errors, when they change, and the status also at intervals. Only the leader of several replicas
-// writes and tells. Loop thread; its parts outlive it.
+// writes and tells. Loop thread; its dependencies outlive it.
 class RuntimeLife {
  public:
   struct Options {
@@ -48,7 +48,7 @@ class RuntimeLife {
     int refusals = 3;  // checks in a row, until the runtime is registered anew
   };
   // The parts of the program that it works with.
-  struct Parts {
+  struct Dependencies {
     k8s::Client& cluster;
     control_plane::GraphqlClient& control_plane;
     argo::ArgoCdClient* argocd = nullptr;             // null: no Argo CD is configured
@@ -57,9 +57,10 @@ class RuntimeLife {
     std::function<std::optional<RepoCreds>()> repo_creds = [] { return std::nullopt; };
   };
   // What the process was started with counts until there is a Secret.
-  RuntimeLife(const Executor& executor, Parts parts, std::function<Secret()> user_token,
-              RuntimeSecret configured, std::function<bool()> is_leader,
-              std::function<RuntimeFacts()> facts, Options options);
+  RuntimeLife(const Executor& executor, Dependencies dependencies,
+              std::function<Secret()> user_token, RuntimeSecret configured,
+              std::function<bool()> is_leader, std::function<RuntimeFacts()> facts,
+              Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
@@ -90,7 +91,7 @@ class RuntimeLife {
   Task<> check_token(Deadline deadline);
   [[nodiscard]] bool is_pending(const std::vector<RuntimeGroup>& groups) const;
 
-  Parts parts_;
+  Dependencies dependencies_;
   Event changed_;
   std::function<Secret()> user_token_;
   RuntimeSecret known_;

@@ -44,8 +44,8 @@ Error no_key(std::string message) {
 
 }  // namespace
 
-SealingKeys::SealingKeys(Parts parts, Options options)
-    : parts_(std::move(parts)), options_(std::move(options)) {}
+SealingKeys::SealingKeys(Dependencies dependencies, Options options)
+    : dependencies_(std::move(dependencies)), options_(std::move(options)) {}
 
 void SealingKeys::start(TaskGroup& group) {
   if (!options_.is_shared) return;
@@ -67,10 +67,10 @@ void SealingKeys::start(TaskGroup& group) {
 
 Task<Result<void>> SealingKeys::round() {
   const Deadline deadline = deadline_after(options_.timeout);
-  const auto repository = parts_.repository();
+  const auto repository = dependencies_.repository();
   if (!repository) co_return std::unexpected(repository.error());
-  if (parts_.committer == nullptr || parts_.reader == nullptr ||
-      parts_.credential().password.empty()) {
+  if (dependencies_.committer == nullptr || dependencies_.reader == nullptr ||
+      dependencies_.credential().password.empty()) {
     co_return fail(ErrorCode::unauthenticated, "the runtime has no Git token (GIT_PASSWORD)");
   }
   const auto shared = co_await shared_key(*repository, deadline);
@@ -78,7 +78,7 @@ Task<Result<void>> SealingKeys::round() {
   const auto present = co_await keys(selector(kSharedLabel, "true"), deadline);
   if (!present) co_return std::unexpected(present.error());
   if (*shared) co_return co_await take(**shared, *present, deadline);
-  if (!parts_.is_leader()) {
+  if (!dependencies_.is_leader()) {
     co_return fail(ErrorCode::unavailable, "another replica shares the key");
   }
   const auto key = co_await give(*present, deadline);
@@ -89,8 +89,8 @@ Task<Result<void>> SealingKeys::round() {
                         .message = "Share the sealing key of runtime " + repository->runtime,
                         .author = {.name = "GitOps runtime " + repository->runtime,
                                    .email = "gitops-runtime@noreply.invalid"},
-                        .credential = parts_.credential()};
-  const auto made = co_await parts_.committer->commit(std::move(request), deadline);
+                        .credential = dependencies_.credential()};
+  const auto made = co_await dependencies_.committer->commit(std::move(request), deadline);
   if (made) {
     log_.info("the sealing key is shared", {{"id", key->id}, {"commit", made->sha}});
     co_return Result<void>();
@@ -125,7 +125,7 @@ Task<Result<std::string>> SealingKeys::certificate(bool is_for_others, Deadline 
 }
 
 Task<Result<std::string>> SealingKeys::namespace_of(std::string runtime, Deadline deadline) {
-  auto state = co_await parts_.control_plane.runtime(runtime, deadline);
+  auto state = co_await dependencies_.control_plane.runtime(runtime, deadline);
   if (!state) co_return std::unexpected(std::move(state.error()));
   if (state->runtime_namespace.empty()) {
     co_return fail(ErrorCode::unavailable,
@@ -137,7 +137,7 @@ Task<Result<std::string>> SealingKeys::namespace_of(std::string runtime, Deadlin
 Task<Result<std::vector<SealingKeySecret>>> SealingKeys::keys(std::string selector,
                                                               Deadline deadline) {
   std::vector<SealingKeySecret> all;
-  const auto list = co_await parts_.cluster.list_pages(
+  const auto list = co_await dependencies_.cluster.list_pages(
       k8s::resources::kSecrets, options_.own_namespace, {.label_selector = std::move(selector)},
       deadline, [&](std::string_view page) -> Result<void> {
         std::ranges::move(sealing_keys_in(page), std::back_inserter(all));
@@ -152,11 +152,11 @@ Task<Result<std::optional<SealingKeyFile>>> SealingKeys::shared_key(
     const ConfigRepository& repository, Deadline deadline) {
   const std::string path = sealing_key_file(repository);
   const auto slash = path.rfind('/');
-  const auto read = co_await parts_.reader->read(
+  const auto read = co_await dependencies_.reader->read(
       {.repository = repository.at.repository,
        .branch = repository.at.ref,
        .folder = path.substr(0, slash),
-       .credential = parts_.credential(),
+       .credential = dependencies_.credential(),
        .wanted = [name = path.substr(slash + 1)](std::string_view each) { return each == name; }},
       deadline);
   // No branch yet.
@@ -176,10 +176,10 @@ Task<Result<void>> SealingKeys::take(const SealingKeyFile& key,
     return each.id == key.id && each.certificate == key.certificate;
   });
   if (is_there) co_return Result<void>();
-  if (!parts_.is_leader()) {
+  if (!dependencies_.is_leader()) {
     co_return fail(ErrorCode::unavailable, "another replica takes the account's key");
   }
-  const auto private_key = co_await parts_.control_plane.sealing_key(key.id, deadline);
+  const auto private_key = co_await dependencies_.control_plane.sealing_key(key.id, deadline);
   if (!private_key) co_return fail("the sealing key", private_key.error());
   const auto fits = is_key_of(*private_key, key.certificate);
   if (!fits) co_return fail("the sealing key", fits.error());
@@ -209,7 +209,7 @@ Task<Result<SealingKeyFile>> SealingKeys::give(const std::vector<SealingKeySecre
     co_return fail(ErrorCode::invalid_data,
                    "Secret " + newest.name + " has no RSA key with its certificate");
   }
-  auto id = co_await parts_.control_plane.save_sealing_key(newest.private_key, deadline);
+  auto id = co_await dependencies_.control_plane.save_sealing_key(newest.private_key, deadline);
   if (!id) co_return fail("the sealing key", std::move(id.error()));
   SealingKeyFile key{.id = std::move(*id), .certificate = newest.certificate};
   if (auto stored = co_await store(key, newest.private_key, deadline); !stored) {
@@ -222,11 +222,11 @@ Task<Result<void>> SealingKeys::store(const SealingKeyFile& key, const Secret& p
                                       Deadline deadline) {
   const auto& ns = options_.own_namespace;
   const auto name = secret_name(key.id);
-  auto made = co_await parts_.cluster.create(k8s::resources::kSecrets, ns,
-                                             sealing_key_object(ns, key, private_key), deadline);
+  auto made = co_await dependencies_.cluster.create(
+      k8s::resources::kSecrets, ns, sealing_key_object(ns, key, private_key), deadline);
   if (!made && made.error().code == ErrorCode::conflict) {
-    made = co_await parts_.cluster.update(k8s::resources::kSecrets, {ns, name},
-                                          sealing_key_object(ns, key, private_key), deadline);
+    made = co_await dependencies_.cluster.update(
+        k8s::resources::kSecrets, {ns, name}, sealing_key_object(ns, key, private_key), deadline);
   }
   if (!made) co_return fail("Secret " + name, std::move(made.error()));
   log_.info("the runtime has the account's sealing key", {{"id", key.id}, {"secret", name}});

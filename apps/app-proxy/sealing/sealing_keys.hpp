@@ -29,11 +29,11 @@ struct SealingKeySecret {
 // The keys that credentials in Git are sealed with. Each runtime has those of its own controller of Sealed Secrets, in
 // Secrets of its namespace. When the account's runtimes share one, its private key is kept at the control plane and its
 // certificate in the shared configuration repository; each runtime gets it as a further key of its controller. The
-// first runtime that has a controller shares the newest key of it. Loop thread; its parts outlive it.
+// first runtime that has a controller shares the newest key of it. Loop thread; its dependencies outlive it.
 class SealingKeys {
  public:
   // The parts of the program that it works with.
-  struct Parts {
+  struct Dependencies {
     k8s::Client& cluster;
     control_plane::GraphqlClient& control_plane;
     Committer* committer = nullptr;  // null, as the reader: nothing can be shared
@@ -49,7 +49,7 @@ class SealingKeys {
     Clock::duration first_retry = std::chrono::seconds(2);  // doubles until the period
     Clock::duration timeout = std::chrono::minutes(1);
   };
-  SealingKeys(Parts parts, Options options);
+  SealingKeys(Dependencies dependencies, Options options);
 
   // Runs until the group is cancelled; only when the key is shared.
   void start(TaskGroup& group);
@@ -74,7 +74,7 @@ class SealingKeys {
                                     Deadline deadline);
   Task<Result<void>> store(const SealingKeyFile& key, const Secret& private_key, Deadline deadline);
 
-  Parts parts_;
+  Dependencies dependencies_;
   Options options_;
   std::string status_ = "not shared";
   Log log_{"sealing-key"};

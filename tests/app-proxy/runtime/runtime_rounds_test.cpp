@@ -74,10 +74,10 @@ struct Scene {
     options.installation.runtime_namespace = "default";
     life.emplace(
         executor,
-        RuntimeLife::Parts{.cluster = kube,
-                           .control_plane = control_plane,
-                           .argocd = &argocd_client,
-                           .repo_creds = [this] { return creds; }},
+        RuntimeLife::Dependencies{.cluster = kube,
+                                  .control_plane = control_plane,
+                                  .argocd = &argocd_client,
+                                  .repo_creds = [this] { return creds; }},
         [] { return Secret(kUserToken); }, RuntimeSecret{}, [this] { return leads; },
         [this] { return facts; }, std::move(options));
   }
