@@ -247,26 +247,25 @@ class App {
     std::string text = "account: " + (own.account_id.empty() ? "not known yet" : own.account_id) +
                        "\nusers known: " + std::to_string(users_->known()) + "\n";
     for (const EntityType type : entity_types()) {
-      const auto trouble = rules_->trouble(type);
+      const auto error = rules_->last_error(type);
       text += "rules for " + std::string(to_string(type)) + ": " +
-              (trouble.empty() ? "fresh" : trouble) + "\n";
+              (error.empty() ? "fresh" : error) + "\n";
     }
     if (argo_) text += argo_->status();
     if (life_) {
       text += life_->status() +
               "leader: " + (election_->leading() ? "this one" : election_->holder()) + "\n";
-      for (const auto& group : groups(facts(), rules_trouble())) text += line_of(group);
+      for (const auto& group : groups(facts(), rules_error())) text += line_of(group);
     }
     if (rights_) text += line_of(rights_->rights());
     text += "report of clusters: " +
-            (!cluster_reporter_                     ? std::string("not available")
-             : cluster_reporter_->trouble().empty() ? std::string("well")
-                                                    : cluster_reporter_->trouble()) +
+            (!cluster_reporter_                        ? std::string("not available")
+             : cluster_reporter_->last_error().empty() ? std::string("well")
+                                                       : cluster_reporter_->last_error()) +
             "\n";
     text += "sealing key: " + (keys_ ? keys_->status() : "not available") + "\n";
     text += "logs being read: " + std::to_string(logs_ ? logs_->open() : 0) + "\n";
-    text +=
-        "Git integrations: " + (cluster_trouble_.empty() ? "available" : cluster_trouble_) + "\n";
+    text += "Git integrations: " + (cluster_error_.empty() ? "available" : cluster_error_) + "\n";
     if (git_) text += git_->status();
     return text;
   }
@@ -394,35 +393,34 @@ class App {
 
   // Once there is a cluster.
   [[nodiscard]] RuntimeFacts facts() {
-    RuntimeFacts facts{.git_trouble = cluster_trouble_,
-                       .config_repository_trouble = git_->config_repository_trouble(),
+    RuntimeFacts facts{.git_error = cluster_error_,
+                       .config_repository_error = git_->config_repository_error(),
                        .has_git_token = git_->has_own_token()};
     if (auto* token = argo_->argocd_token()) {
       facts.has_argocd = true;
-      facts.argocd_trouble = token->trouble();
+      facts.argocd_error = token->last_error();
     }
     return facts;
   }
 
   // The state of the runtime. The control plane need not be told that it cannot be asked.
-  std::vector<RuntimeGroup> groups(const RuntimeFacts& facts, std::string control_plane_trouble) {
-    Connectivity servers{.control_plane = std::move(control_plane_trouble),
-                         .git = facts.git_trouble};
+  std::vector<RuntimeGroup> groups(const RuntimeFacts& facts, std::string control_plane_error) {
+    Connectivity servers{.control_plane = std::move(control_plane_error), .git = facts.git_error};
     if (facts.has_argocd) {
       servers.argocd =
-          facts.argocd_trouble.empty() ? group_reader_->argocd_trouble() : facts.argocd_trouble;
+          facts.argocd_error.empty() ? group_reader_->argocd_error() : facts.argocd_error;
     }
-    if (argo_->workflows() != nullptr) servers.workflows = group_reader_->workflows_trouble();
+    if (argo_->workflows() != nullptr) servers.workflows = group_reader_->workflows_error();
     return {connectivity_group(servers), group_reader_->applications(), group_reader_->components(),
-            git_sources_group(facts.has_git_token, facts.config_repository_trouble),
+            git_sources_group(facts.has_git_token, facts.config_repository_error),
             cluster_reporter_
                 ? clusters_group(cluster_reporter_->unreachable())
                 : RuntimeGroup{.name = "clusters", .unknown = "no Argo CD is configured"}};
   }
 
-  [[nodiscard]] std::string rules_trouble() const {
+  [[nodiscard]] std::string rules_error() const {
     for (const EntityType type : entity_types()) {
-      if (auto trouble = rules_->trouble(type); !trouble.empty()) return trouble;
+      if (auto error = rules_->last_error(type); !error.empty()) return error;
     }
     return {};
   }
@@ -435,9 +433,9 @@ class App {
     auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
                                             context_.environment, k8s::ExecPolicy::refuse);
     if (!cluster) {
-      cluster_trouble_ = cluster.error().message;
+      cluster_error_ = cluster.error().message;
       log_.warning("Git integrations are not available: the cluster is not configured",
-                   {{"reason", cluster_trouble_}});
+                   {{"reason", cluster_error_}});
       return;
     }
     dependencies_->files.runtime_namespace =
@@ -578,7 +576,7 @@ class App {
   std::optional<Rules> rules_;
   std::optional<ArgoParts> argo_;
   std::optional<k8s::Client> cluster_;
-  std::string cluster_trouble_;
+  std::string cluster_error_;
   std::optional<RolloutActions> rollouts_;
   std::optional<GitParts> git_;
   std::optional<ManagedClusters> clusters_;

@@ -13,8 +13,8 @@ namespace {
 constexpr auto kWrongPassword = std::chrono::seconds(310);
 constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-std::string trouble_of(const Credential& token) {
-  return token.trouble().empty() ? std::string() : " (" + token.trouble() + ")";
+std::string error_suffix(const Credential& token) {
+  return token.last_error().empty() ? std::string() : " (" + token.last_error() + ")";
 }
 
 }  // namespace
@@ -66,10 +66,10 @@ Task<Result<void>> ArgoParts::reach_workflows(Deadline deadline) {
 
 std::string ArgoParts::status() const {
   return "Argo CD: " +
-         (argocd_token_ ? config_.argocd_url + trouble_of(*argocd_token_)
+         (argocd_token_ ? config_.argocd_url + error_suffix(*argocd_token_)
                         : std::string("not configured")) +
          "\nArgo Workflows: " +
-         (workflows_token_ ? config_.workflows_url + trouble_of(*workflows_token_)
+         (workflows_token_ ? config_.workflows_url + error_suffix(*workflows_token_)
                            : std::string("not configured")) +
          "\n";
 }

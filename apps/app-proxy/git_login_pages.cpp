@@ -70,7 +70,7 @@ std::string html_text(std::string_view text) {
 http::Response login_form_page(int status, const LoginForm& form) {
   const std::string host = html_text(form.host);
   std::string body;
-  if (!form.trouble.empty()) body = "<p class=\"trouble\">" + html_text(form.trouble) + "</p>\n";
+  if (!form.error.empty()) body = "<p class=\"trouble\">" + html_text(form.error) + "</p>\n";
   body += "<p>To use your " + host +
           " account with this runtime, tell who you are: an API key of your Codefresh user "
           "(user settings, API keys). It is checked and not kept.</p>\n<form method=\"post\">\n";

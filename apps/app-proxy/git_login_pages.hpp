@@ -20,7 +20,7 @@ struct LoginForm {
   std::string_view user_id = {};
   std::string_view account_id = {};
   std::string_view integration = {};
-  std::string_view trouble = {};  // why it is asked again
+  std::string_view error = {};  // why it is asked again
 };
 http::Response login_form_page(int status, const LoginForm& form);
 

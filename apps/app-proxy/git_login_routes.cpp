@@ -288,8 +288,8 @@ Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider
                               .user_id = wanted.user_id,
                               .account_id = wanted.account_id,
                               .integration = wanted.integration,
-                              .trouble = "This is not the API key of a user of the runtime's "
-                                         "account."}));
+                              .error = "This is not the API key of a user of the runtime's "
+                                       "account."}));
     co_return;
   }
   if (!admission) {

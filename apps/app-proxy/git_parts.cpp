@@ -133,9 +133,9 @@ std::optional<RepoCreds> GitParts::repo_creds() {
                    .password = std::move(credential.password)};
 }
 
-std::optional<std::string> GitParts::config_repository_trouble() const {
-  if (!config_repository_) return clones_trouble_;
-  return config_repository_->trouble();
+std::optional<std::string> GitParts::config_repository_error() const {
+  if (!config_repository_) return clones_error_;
+  return config_repository_->last_error();
 }
 
 std::string GitParts::status() const {
@@ -146,7 +146,7 @@ std::string GitParts::status() const {
 
 std::string GitParts::status_of_commits() const {
   if (!committer_)
-    return "not available" + (clones_trouble_.empty() ? "" : ": " + clones_trouble_) + "\n";
+    return "not available" + (clones_error_.empty() ? "" : ": " + clones_error_) + "\n";
   const auto making = clones_->in_progress();
   std::string text = std::to_string(committer_->waiting()) +
                      " waiting; clones: " + std::to_string(clones_->bytes()) + " bytes, " +
@@ -208,8 +208,8 @@ void GitParts::start_permissions() {
 void GitParts::start_commits() {
   auto folder = clones_folder(config_);
   if (!folder) {
-    clones_trouble_ = folder.error().message;
-    log_.warning("commits are not available", {{"reason", clones_trouble_}});
+    clones_error_ = folder.error().message;
+    log_.warning("commits are not available", {{"reason", clones_error_}});
     return;
   }
   pool_.emplace(WorkerPool::Options{.name = "git", .threads = kGitThreads}, context_.metrics);

@@ -72,7 +72,7 @@ class GitParts {
   // repository. Nothing while one of them is not known.
   [[nodiscard]] std::optional<RepoCreds> repo_creds();
   // Empty: the shared configuration repository is applied. Nothing while it was not looked at.
-  [[nodiscard]] std::optional<std::string> config_repository_trouble() const;
+  [[nodiscard]] std::optional<std::string> config_repository_error() const;
   // Lines for people.
   [[nodiscard]] std::string status() const;
 
@@ -99,7 +99,7 @@ class GitParts {
   std::optional<CloneCache> clones_;
   std::optional<SigningKey> signing_key_;
   std::optional<Committer> committer_;
-  std::string clones_trouble_;
+  std::string clones_error_;
   std::optional<ConfigRepositorySetup> config_repository_;
   std::optional<TreeReader> reader_;
   std::optional<SourceFiles> source_files_;

@@ -37,7 +37,7 @@ std::string error_event(std::string_view name, std::string_view message) {
 
 // As the reporter reads it.
 std::string log_event(const LogEvent& event) {
-  if (event.kind == LogEvent::Kind::trouble) return {};  // of the stream, not of the report
+  if (event.kind == LogEvent::Kind::error) return {};  // of the stream, not of the report
   return event_of("workflow-log",
                   to_text({{"podName", event.line.pod}, {"content", event.line.content}}));
 }
@@ -45,7 +45,7 @@ std::string log_event(const LogEvent& event) {
 // Waits for lines until then, and adds those that are there. False: there are no more.
 Task<bool> next_lines(LogFeed& logs, Deadline until, std::string& out) {
   auto event = co_await logs.next(until);
-  while (event.kind == LogEvent::Kind::line || event.kind == LogEvent::Kind::trouble) {
+  while (event.kind == LogEvent::Kind::line || event.kind == LogEvent::Kind::error) {
     out += log_event(event);
     if (!logs.has_more() || out.size() >= kMaxWrite) co_return true;
     event = co_await logs.next(until);

@@ -97,7 +97,7 @@ Task<> LogRoutes::serve_events(http::Exchange& exchange) {
   if (end == http::StreamEnd::client_left) co_return;
   if (end == http::StreamEnd::draining) {
     (void)co_await exchange.write(
-        server_sent({.kind = LogEvent::Kind::trouble, .trouble = "the runtime restarts"}) +
+        server_sent({.kind = LogEvent::Kind::error, .error = "the runtime restarts"}) +
         server_sent({}));
   }
   (void)co_await exchange.finish();
@@ -112,7 +112,7 @@ Task<> LogRoutes::follow(http::Exchange& exchange, Caller& caller, LogFeed& feed
       out = http::kServerSentHeartbeat;
     } else if (Clock::now() - checked >= std::chrono::seconds(30)) {
       if (!co_await gate_.reauthenticate(exchange, caller)) {
-        event = {.kind = LogEvent::Kind::trouble, .trouble = "Unauthorized"};
+        event = {.kind = LogEvent::Kind::error, .error = "Unauthorized"};
         is_over = true;
       }
       checked = Clock::now();
@@ -211,9 +211,9 @@ std::string server_sent(const LogEvent& event) {
     if (!event.line.timestamp.empty()) writer.text("timestamp", event.line.timestamp);
     writer.text("content", event.line.content);
     writer.end();
-  } else if (event.kind == LogEvent::Kind::trouble) {
+  } else if (event.kind == LogEvent::Kind::error) {
     sent.event = "trouble";
-    sent.data = event.trouble;
+    sent.data = event.error;
   } else {
     sent.event = "end";
     sent.data = "{}";

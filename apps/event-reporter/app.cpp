@@ -81,7 +81,7 @@ class App {
   [[nodiscard]] std::vector<ReadyCheck> ready_checks() {
     auto checks = mode_.ready_checks();
     checks.push_back({"ledger", [this] { return shared_.ledger.holds_events(); }});
-    checks.push_back({"shard", [this] { return leases_.trouble(); }});
+    checks.push_back({"shard", [this] { return leases_.last_error(); }});
     return checks;
   }
   [[nodiscard]] std::string status() const {

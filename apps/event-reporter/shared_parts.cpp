@@ -120,7 +120,7 @@ std::string SharedParts::ledger_status(std::string_view entries) const {
     out += "inventory: " + std::to_string(ledger.inventory().size()) + " " + std::string(entries) +
            " that other replicas report\n";
   }
-  if (!ledger.trouble().empty()) out += "ledger trouble: " + ledger.trouble() + "\n";
+  if (!ledger.last_error().empty()) out += "ledger error: " + ledger.last_error() + "\n";
   return out;
 }
 

@@ -53,7 +53,7 @@ Api::Api(const Executor& executor, Clients& clients, const HostTable& table, Opt
 
 Result<void> Api::listen() {
   const auto token = token_.current();
-  if (!token_.trouble().empty()) return fail(ErrorCode::unavailable, token_.trouble());
+  if (!token_.last_error().empty()) return fail(ErrorCode::unavailable, token_.last_error());
   if (token.empty()) return fail(ErrorCode::invalid_argument, "the API's token is empty");
   return server_.listen();
 }

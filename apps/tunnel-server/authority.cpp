@@ -205,7 +205,7 @@ bool Authority::asks_about(std::string_view operation) const {
 
 Result<void> Authority::check() {
   (void)token_.current();
-  if (!token_.trouble().empty()) return fail(ErrorCode::unavailable, token_.trouble());
+  if (!token_.last_error().empty()) return fail(ErrorCode::unavailable, token_.last_error());
   if (options_.runtimes_file.empty()) return {};
   return read_runtimes();
 }

@@ -85,7 +85,7 @@ class Counters {
   }
   void count_quarantined() { quarantined_.Increment(); }
   void set_objects(std::size_t count) { objects_.Set(static_cast<double>(count)); }
-  // After the end, the age of the last event is no sign of trouble.
+  // After the end, the age of the last event is no sign of a failure.
   void note_end() {
     objects_.Set(0);
     last_event_.Set(std::numeric_limits<double>::quiet_NaN());
@@ -158,7 +158,7 @@ struct Informer::State {
   void deliver_deletion(Store::iterator found, const Record* last, std::string_view text);
   void deliver(Change::Type type, const Record* before, const Record* now, std::string_view text);
 
-  void report_trouble(std::string_view doing, const Error& error);
+  void report_failure(std::string_view doing, const Error& error);
   void report_health();
 
   Client& client;
@@ -175,7 +175,7 @@ struct Informer::State {
   std::uint32_t list = 0;  // counts lists begun
   bool synced = false;
   Event synced_changed;
-  std::string trouble;
+  std::string last_error;
 };
 
 Task<> Informer::State::run() {
@@ -207,7 +207,7 @@ Task<> Informer::State::run_check() {
                                                deadline_after(options.list_timeout));
   if (!version) {
     reflector.on_check_error(version.error());
-    report_trouble("check", version.error());
+    report_failure("check", version.error());
     co_return;
   }
   counters.note_contact();
@@ -236,7 +236,7 @@ Task<> Informer::State::run_list(Reflector::Action action) {
   }
   if (failure) {
     reflector.on_list_error(*failure);
-    report_trouble("list", *failure);
+    report_failure("list", *failure);
   } else if (complete) {
     finish_list();
   }
@@ -278,7 +278,7 @@ Task<> Informer::State::run_watch(Reflector::Action action) {
     failure = std::move(stream.error());
   }
   reflector.on_watch_end(failure ? &*failure : nullptr, Clock::now());
-  if (failure) report_trouble("watch", *failure);
+  if (failure) report_failure("watch", *failure);
 }
 
 // Reads until the watch ends; nullopt when the server ended it in order.
@@ -448,22 +448,22 @@ void Informer::State::deliver(Change::Type type, const Record* before, const Rec
   std::erase_if(subscribers, [](const auto& subscriber) { return subscriber.expired(); });
 }
 
-void Informer::State::report_trouble(std::string_view doing, const Error& error) {
+void Informer::State::report_failure(std::string_view doing, const Error& error) {
   counters.count_error(error.code);
-  trouble =
+  last_error =
       error.message.starts_with(doing) ? error.message : std::string(doing) + ": " + error.message;
   const auto key = std::string(doing) + " " + std::string(gitops::to_string(error.code));
   if (const auto verdict = repeats.check(key, Clock::now()); verdict.pass) {
     log.warning("list or watch failed, trying again", {{"resource", options.resource.plural},
-                                                       {"reason", trouble},
+                                                       {"reason", last_error},
                                                        {"code", gitops::to_string(error.code)},
                                                        {"suppressed", verdict.suppressed}});
   }
 }
 
 void Informer::State::report_health() {
-  if (trouble.empty()) return;
-  trouble.clear();
+  if (last_error.empty()) return;
+  last_error.clear();
   if (repeats.check("works", Clock::now()).pass) {
     log.info("list and watch work again", {{"resource", options.resource.plural}});
   }
@@ -502,8 +502,8 @@ Task<bool> Informer::wait_synced(Deadline deadline) {
   co_return state_->synced;
 }
 
-const std::string& Informer::trouble() const {
-  return state_->trouble;
+const std::string& Informer::last_error() const {
+  return state_->last_error;
 }
 
 std::uint64_t Informer::epoch() const {

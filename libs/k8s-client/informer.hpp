@@ -93,7 +93,7 @@ class Informer {
   // Waits for has_synced(); false when the deadline passes first.
   Task<bool> wait_synced(Deadline deadline);
   // Why the copy may be stale right now: the last failure, empty while list or watch work.
-  [[nodiscard]] const std::string& trouble() const;
+  [[nodiscard]] const std::string& last_error() const;
   // How many restores of the API server from a backup were noticed. Incremented before the first
   // change of the new epoch is delivered.
   [[nodiscard]] std::uint64_t epoch() const;

@@ -31,7 +31,7 @@ Task<> KindWatch::run() {
   Backoff backoff(kLookBackoff, random_seed());
   while (true) {
     while (!co_await look()) {
-      co_await sleep_for(trouble_.empty() ? options_.discovery : backoff.next());
+      co_await sleep_for(last_error_.empty() ? options_.discovery : backoff.next());
     }
     backoff.reset();
     co_await watch();
@@ -42,13 +42,13 @@ Task<> KindWatch::run() {
 Task<bool> KindWatch::look() {
   const auto& resource = what_.resource;
   const auto served = co_await client_.exists(resource, deadline_after(kLookTimeout));
-  trouble_ = served ? std::string{} : served.error().message;
+  last_error_ = served ? std::string{} : served.error().message;
   if (!served) {
     if (const auto verdict = repeats_.check(resource.plural, Clock::now()); verdict.pass) {
       log_.warning("discovery of the cluster failed", {{"cluster", cluster_},
                                                        {"resource", resource.full_name()},
                                                        {"code", to_string(served.error().code)},
-                                                       {"reason", trouble_},
+                                                       {"reason", last_error_},
                                                        {"suppressed", verdict.suppressed}});
     }
     co_return false;
@@ -90,7 +90,7 @@ Task<> KindWatch::watch() {
 Task<> KindWatch::watch_for_end(TaskGroup& tasks) {
   while (true) {
     co_await sleep_for(options_.discovery);
-    if (informer_->trouble().empty()) continue;
+    if (informer_->last_error().empty()) continue;
     co_await look();
     if (state_ == State::missing) break;
   }
@@ -117,18 +117,18 @@ const Record* KindWatch::find(const ObjectKey& key) const {
   return informer_ ? informer_->find(key) : nullptr;
 }
 
-std::string KindWatch::trouble() const {
+std::string KindWatch::last_error() const {
   if (!informer_) {
-    if (!trouble_.empty()) return trouble_;
+    if (!last_error_.empty()) return last_error_;
     return state_ == State::unknown ? "not looked for yet" : "";
   }
-  if (!informer_->trouble().empty()) return informer_->trouble();
+  if (!informer_->last_error().empty()) return informer_->last_error();
   return informer_->has_synced() ? std::string{} : std::string("not listed yet");
 }
 
 std::string KindWatch::status() const {
-  if (is_missing()) return "not served" + (trouble_.empty() ? "" : ", " + trouble_);
-  auto out = trouble();
+  if (is_missing()) return "not served" + (last_error_.empty() ? "" : ", " + last_error_);
+  auto out = last_error();
   if (!informer_) return out;
   const auto objects = std::to_string(informer_->size()) + " objects";
   return out.empty() ? objects : objects + ", " + out;

@@ -64,7 +64,7 @@ class KindWatch {
   // The cluster answered that it does not serve the kind.
   [[nodiscard]] bool is_missing() const { return state_ == State::missing; }
   // Why objects may be missing or stale now; empty also when the cluster does not serve the kind.
-  [[nodiscard]] std::string trouble() const;
+  [[nodiscard]] std::string last_error() const;
   // For people: "12 objects", "not served", …
   [[nodiscard]] std::string status() const;
 
@@ -86,7 +86,7 @@ class KindWatch {
   Log log_{"kinds"};
   RepeatFilter repeats_{std::chrono::minutes(1)};
   State state_ = State::unknown;
-  std::string trouble_;  // of discovery
+  std::string last_error_;  // of discovery
   std::optional<Informer> informer_;
 };
 

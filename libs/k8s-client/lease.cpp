@@ -292,9 +292,9 @@ Task<> LeaseElection::run() {
       const auto answer = co_await perform(std::move(action));
       steps_.on_answer(answer, Clock::now());
       // A missing Lease and a conflict are part of normal operation.
-      const bool trouble = !answer && !(reads && answer.error().code == ErrorCode::not_found) &&
-                           answer.error().code != ErrorCode::conflict;
-      if (trouble && failures.check(to_string(answer.error().code), Clock::now()).pass) {
+      const bool is_failure = !answer && !(reads && answer.error().code == ErrorCode::not_found) &&
+                              answer.error().code != ErrorCode::conflict;
+      if (is_failure && failures.check(to_string(answer.error().code), Clock::now()).pass) {
         kLog.warning("lease not reachable",
                      {{"lease", options_.key.to_string()}, {"error", answer.error().message}});
       }

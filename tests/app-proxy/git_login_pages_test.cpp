@@ -16,7 +16,7 @@ TEST(GitLoginPages, TextStaysText) {
                                           .user_id = "\"><script>canary()</script>",
                                           .account_id = "' onload=canary",
                                           .integration = "</form>",
-                                          .trouble = "<canary>"});
+                                          .error = "<canary>"});
   for (const char* markup : {"<script", "\"><script", "</form>\"", "<canary>", "' onload"}) {
     EXPECT_THAT(page.body, Not(HasSubstr(markup))) << markup;
   }

@@ -69,7 +69,7 @@ TEST(Rules, AllowNothingOnceTheyAreTooOld) {
     EXPECT_TRUE(rules.check(kBob, Action::sync, kShop));
     co_await sleep_for(3min);
     EXPECT_EQ(code_of(rules.check(kBob, Action::sync, kShop)), ErrorCode::unavailable);
-    EXPECT_NE(rules.trouble(EntityType::gitops_applications), "");
+    EXPECT_NE(rules.last_error(EntityType::gitops_applications), "");
     EXPECT_TRUE(rules.check(kAnn, Action::sync, kShop));
     bench.platform.end_faults();
     co_await sleep_for(61s);

@@ -106,7 +106,7 @@ Task<bool> KubeWatchBench::converges() {
     if (Clock::now() > limit) {
       ADD_FAILURE() << "server: " << (server ? std::to_string(server->size()) : "no answer")
                     << " objects, store: " << informer_.size() << ", told: " << told_content_.size()
-                    << ", trouble: " << informer_.trouble();
+                    << ", last error: " << informer_.last_error();
       co_return false;
     }
     co_await changed_.wait(deadline_after(50ms));
@@ -115,7 +115,7 @@ Task<bool> KubeWatchBench::converges() {
 
 Task<bool> KubeWatchBench::disconnect() {
   relay_.close();
-  co_return co_await wait_until([this] { return !informer_.trouble().empty(); });
+  co_return co_await wait_until([this] { return !informer_.last_error().empty(); });
 }
 
 Task<bool> KubeWatchBench::wait_until(std::function<bool()> condition) {
@@ -419,10 +419,11 @@ Task<> reopens_a_watch_that_falls_silent(const KubeWatchPeer& peer) {
             [&] { return bench.metrics().contains("type=\"bookmark\""); }));
         bench.relay().hold();
         EXPECT_TRUE(co_await bench.wait_until([&] {
-          return bench.informer().trouble().contains("nothing received for 3s");
+          return bench.informer().last_error().contains("nothing received for 3s");
         })) << "it waited for the end of the watch";
         bench.relay().release();
-        EXPECT_TRUE(co_await bench.wait_until([&] { return bench.informer().trouble().empty(); }));
+        EXPECT_TRUE(
+            co_await bench.wait_until([&] { return bench.informer().last_error().empty(); }));
       },
       [](k8s::InformerOptions& options) {
         options.resource = k8s::resources::kSecrets;

@@ -272,7 +272,7 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
     w.argocd.names.clear();
     CO_ASSERT_TRUE(co_await w.until(
         [&] { return w.base.daemon->admin("/statusz").body.contains("Argo CD shows no cluster"); },
-        "the trouble"));
+        "the error"));
     EXPECT_EQ(w.told().size(), reports);
   });
 }

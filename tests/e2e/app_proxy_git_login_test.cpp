@@ -254,7 +254,7 @@ TEST(GitLogin, WhatTheHostSaysIsShownAsText) {
   });
 }
 
-TEST(GitLogin, AHostInTroubleRegistersNothing) {
+TEST(GitLogin, AHostThatFailsRegistersNothing) {
   in_login_world([](GitWorld& world) -> Task<> {
     const auto end_of_login = [&]() -> Task<int> {
       LoginBrowser browser(world.base);

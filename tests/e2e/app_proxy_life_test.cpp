@@ -222,8 +222,8 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
   });
 }
 
-// Trouble is told to the control plane, and its end.
-TEST(AppProxyLife, TroubleIsToldOnceAndItsEnd) {
+// An error is told to the control plane, and its end.
+TEST(AppProxyLife, AnErrorIsReportedOnceAndItsEnd) {
   in_life_world([](LifeWorld& w) -> Task<> {
     auto& life = w.base.platform.accounts().life();
     w.argocd.refuses = true;

@@ -214,7 +214,7 @@ Task<bool> History::idle(ReporterPod& pod) {
   co_return false;
 }
 
-Task<std::string> History::replicas_and_their_trouble() {
+Task<std::string> History::states_of_replicas() {
   std::string out;
   for (std::size_t i = 0; i < replicas_; ++i) {
     auto& pod = pods_[i];
@@ -251,11 +251,11 @@ Task<bool> History::settled(Clock::duration limit) {
       if (model.lost().empty()) break;
     }
     if (patience.over()) {
-      const auto trouble = co_await replicas_and_their_trouble();
-      if (!is_only_ready(trouble)) unready_ = trouble;
+      const auto states = co_await states_of_replicas();
+      if (!is_only_ready(states)) unready_ = states;
       ADD_FAILURE() << "not settled: " << model.lost().size() << " differences, first of all "
                     << (model.lost().empty() ? "none" : model.lost().front()) << "\n"
-                    << trouble;
+                    << states;
       co_return false;
     }
     if (refused_) co_await retry_refused();

@@ -94,7 +94,7 @@ class History {
   Task<> shard_fault();
   void kill(ReporterPod& pod);
   // Waits until nothing is lost. All peers work again, but a reporter's backoff may last 30 seconds
-  // before it notices. False at the limit, with a failure that names each replica and its trouble.
+  // before it notices. False at the limit, with a failure that names each replica and its error.
   Task<bool> settled(Clock::duration limit);
   // Has the model take the events that arrived since the last call.
   void receive();
@@ -173,7 +173,7 @@ class History {
   Task<> inject_both(Kind first, Kind second);
   [[nodiscard]] Kind pick_of(FaultClass of);
   Task<> retry_refused();
-  Task<std::string> replicas_and_their_trouble();
+  Task<std::string> states_of_replicas();
 
   // -- what may come twice --
   void allow_uncommitted(ReporterPod& pod, Clock::time_point since);

@@ -190,8 +190,8 @@ TEST(Informer, AC27_AWatchThatSendsNothingIsCut) {
         api.stall_watches(true);
         bench.start();
         CO_ASSERT_TRUE(
-            co_await bench.wait_until([&] { return !bench.informer().trouble().empty(); }));
-        EXPECT_THAT(bench.informer().trouble(), HasSubstr("nothing received"));
+            co_await bench.wait_until([&] { return !bench.informer().last_error().empty(); }));
+        EXPECT_THAT(bench.informer().last_error(), HasSubstr("nothing received"));
         CO_ASSERT_TRUE(co_await bench.update("a", "2"));
         api.stall_watches(false);
         EXPECT_TRUE(co_await bench.converges());
@@ -224,7 +224,7 @@ TEST(Informer, AWatchWithoutBookmarksMayBeSilentUntilItsTimeout) {
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
     co_await sleep_for(50min);
-    EXPECT_EQ(bench.informer().trouble(), "");
+    EXPECT_EQ(bench.informer().last_error(), "");
     EXPECT_EQ(api.count("GET", "watch=1"), 1U);
   });
 }
@@ -406,7 +406,7 @@ TEST(Informer, AC27_CleanEndsAreNoFailures) {
       CO_ASSERT_TRUE(co_await bench.update("b", value));
       EXPECT_TRUE(co_await bench.converges());
     }
-    EXPECT_EQ(bench.informer().trouble(), "");
+    EXPECT_EQ(bench.informer().last_error(), "");
     EXPECT_THAT(bench.metrics(), Not(HasSubstr("gitops_contract_watch_errors_total{")));
   });
 }
@@ -712,12 +712,12 @@ TEST(Informer, TellsWhatIsWrongAndRecovers) {
     bench.start();
     CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.count("GET", "watch=1") >= 4; }));
     EXPECT_FALSE(bench.informer().has_synced());
-    EXPECT_THAT(bench.informer().trouble(), HasSubstr("403"));
+    EXPECT_THAT(bench.informer().last_error(), HasSubstr("403"));
     EXPECT_EQ(log.count("list or watch failed"), 1U) << log.text();
     EXPECT_FALSE(co_await bench.informer().wait_synced(deadline_after(10ms)));
     api.set_access({});
     EXPECT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.informer().trouble(), "");
+    EXPECT_EQ(bench.informer().last_error(), "");
     EXPECT_EQ(log.count("work again"), 1U);
   });
 }

@@ -188,7 +188,7 @@ Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string 
   co_return made;
 }
 
-// The action has been done; trouble here is for the log only.
+// The action has been done; a failure here is for the log only.
 Task<> WorkflowActions::name_user(const User& user, std::string_view role, k8s::ObjectKey key,
                                   Deadline deadline) {
   if (cluster_ == nullptr || key.name.empty()) co_return;

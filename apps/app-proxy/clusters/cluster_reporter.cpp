@@ -28,11 +28,11 @@ void ClusterReporter::start(TaskGroup& group) {
   group.spawn("report of clusters", [this]() -> Task<> {
     while (true) {
       const auto done = co_await round();
-      const std::string trouble = done ? std::string() : done.error().message;
-      if (trouble != trouble_ && !trouble.empty()) {
-        log_.warning("clusters could not be reported", {{"reason", trouble}});
+      const std::string error = done ? std::string() : done.error().message;
+      if (error != last_error_ && !error.empty()) {
+        log_.warning("clusters could not be reported", {{"reason", error}});
       }
-      trouble_ = trouble;
+      last_error_ = error;
       (void)co_await woken_.wait(deadline_after(options_.period));
     }
   });

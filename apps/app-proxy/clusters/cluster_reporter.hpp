@@ -42,7 +42,7 @@ class ClusterReporter {
   // One round. The error says why a change was not reported.
   Task<Result<void>> round();
   // Why the last round failed; empty: every change is reported.
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
   // The clusters that Argo CD could not reach, as of the last round; an error when its list is not known.
   [[nodiscard]] const Result<std::vector<control_plane::ClusterState>>& unreachable() const {
     return unreachable_;
@@ -62,7 +62,7 @@ class ClusterReporter {
   std::function<std::string()> registration_;
   Options options_;
   Event woken_;
-  std::string trouble_ = "not looked yet";
+  std::string last_error_ = "not looked yet";
   Result<std::vector<control_plane::ClusterState>> unreachable_ =
       fail(ErrorCode::unavailable, "not looked yet");
   Log log_{"cluster-report"};

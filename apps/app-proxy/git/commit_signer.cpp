@@ -142,7 +142,8 @@ Result<std::shared_ptr<const CommitSigner>> SigningKey::current() {
                                  .message = file_ + ": " + why,
                                  .reason = std::string(kNoSigningKey)});
   };
-  if (now.empty()) return refused(key_.trouble().empty() ? "the file is empty" : key_.trouble());
+  if (now.empty())
+    return refused(key_.last_error().empty() ? "the file is empty" : key_.last_error());
   if (now == read_) return signer_;
   auto made = CommitSigner::from_openssh_key(now.reveal());
   if (made) {

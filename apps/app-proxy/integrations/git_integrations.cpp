@@ -363,11 +363,11 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
   }
   const bool is_over = token->expires <= wall_now();
   const std::string key = integration.name + "\n" + integration.account_id + "\n" + user_id;
-  Error trouble{.code = ErrorCode::unavailable,
-                .message =
-                    "the Git token of the login has ended, and the next one could not be "
-                    "had a moment ago; try again in half a minute",
-                .reason = std::string(git_errors::kUnreachable)};
+  Error error{.code = ErrorCode::unavailable,
+              .message =
+                  "the Git token of the login has ended, and the next one could not be "
+                  "had a moment ago; try again in half a minute",
+              .reason = std::string(git_errors::kUnreachable)};
   const auto paused = paused_.find(key);
   if (paused == paused_.end() || paused->second <= Clock::now()) {
     auto found = flights_.find(key);
@@ -399,14 +399,14 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
     bool is_late = false;
     while (!flight->has_landed && !is_late) is_late = !co_await flight->landed.wait(deadline);
     if (!is_late && flight->result) co_return *flight->result;
-    if (!is_late) trouble = flight->result.error();
-    if (trouble.reason == integration_errors::kInvalidToken) {
-      co_return std::unexpected(std::move(trouble));
+    if (!is_late) error = flight->result.error();
+    if (error.reason == integration_errors::kInvalidToken) {
+      co_return std::unexpected(std::move(error));
     }
   }
   if (!is_over) co_return integration;
-  if (trouble.reason.empty()) trouble.reason = git_errors::kUnreachable;
-  co_return std::unexpected(std::move(trouble));
+  if (error.reason.empty()) error.reason = git_errors::kUnreachable;
+  co_return std::unexpected(std::move(error));
 }
 
 void GitIntegrations::note_renewal(const std::string& key, const std::string& name,

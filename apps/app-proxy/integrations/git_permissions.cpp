@@ -64,7 +64,8 @@ std::string GitPermissions::status() const {
   const auto known = std::ranges::count_if(
       answers_, [](const auto& entry) { return entry.second.permissions.has_value(); });
   return std::to_string(known) + " of " + std::to_string(answers_.size()) + " known, " +
-         std::to_string(sources_) + " Git sources" + (trouble_.empty() ? "" : "; " + trouble_);
+         std::to_string(sources_) + " Git sources" +
+         (last_error_.empty() ? "" : "; " + last_error_);
 }
 
 // Between half and one and a half of the period.
@@ -80,7 +81,7 @@ Task<> GitPermissions::ask(const Integration& integration, const UserToken& toke
                                                        deadline_after(options_.patience));
   answer.sealed = token.sealed.text;
   if (told) answer.permissions = *told;
-  // A host in trouble is asked sooner, but not by every tick.
+  // A host that fails is asked sooner, but not by every tick.
   answer.due = Clock::now() + around(told ? options_.period : options_.period / 4);
 }
 
@@ -161,10 +162,10 @@ Task<> GitPermissions::round() {
   const auto integrations =
       sources ? co_await integrations_.store().list(deadline_after(options_.patience))
               : Result<std::vector<Integration>>(std::unexpected(sources.error()));
-  trouble_ = integrations ? "" : integrations.error().message;
+  last_error_ = integrations ? "" : integrations.error().message;
   if (!integrations) {
     if (failures_.check("list", Clock::now()).pass) {
-      log_.warning("Git permissions of users are not checked now", {{"reason", trouble_}});
+      log_.warning("Git permissions of users are not checked now", {{"reason", last_error_}});
     }
     co_return;
   }
@@ -210,10 +211,10 @@ Task<> GitPermissions::round() {
     if (now.permissions == before) continue;
     if (!options_.is_leader()) co_return;
     if (auto sent = co_await report_(now, deadline_after(options_.patience)); !sent) {
-      trouble_ = sent.error().message;
+      last_error_ = sent.error().message;
       if (failures_.check("report", Clock::now()).pass) {
         log_.warning("Git permissions of users could not be reported",
-                     {{"git_source", source.name}, {"reason", trouble_}});
+                     {{"git_source", source.name}, {"reason", last_error_}});
       }
     }
   }

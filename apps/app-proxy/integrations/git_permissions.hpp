@@ -106,7 +106,7 @@ class GitPermissions {
   Options options_;
   std::map<Question, Answer> answers_;
   std::size_t sources_ = 0;
-  std::string trouble_;
+  std::string last_error_;
   RepeatFilter failures_{std::chrono::minutes(10)};
   std::minstd_rand random_;
   std::optional<Event> woken_;  // while it runs

@@ -31,7 +31,7 @@ std::string refusal_of(int status, std::string_view body) {
 struct LogFeed::State : std::enable_shared_from_this<State> {
   State(const Executor& executor, Options given)
       : options(std::move(given)), changed(executor), readers(executor) {
-    for (auto& text : options.troubles) waiting.push_back(trouble(std::move(text)));
+    for (auto& text : options.errors) waiting.push_back(error_event(std::move(text)));
   }
 
   // Hands events over when those before were taken.
@@ -70,20 +70,20 @@ struct LogFeed::State : std::enable_shared_from_this<State> {
       }
       if (splitter.dropped() > dropped) {
         dropped = splitter.dropped();
-        events.push_back(trouble("a line of more than 1 MiB was left out"));
+        events.push_back(error_event("a line of more than 1 MiB was left out"));
       }
       if (!events.empty()) co_await give(std::move(events));
     }
     if (failed) {
       const auto whose = source.pod.empty() ? std::string() : source.pod + ": ";
       std::deque<LogEvent> last;
-      last.push_back(trouble(whose + *failed));
+      last.push_back(error_event(whose + *failed));
       co_await give(std::move(last));
     }
   }
 
-  static LogEvent trouble(std::string text) {
-    return {.kind = LogEvent::Kind::trouble, .trouble = std::move(text)};
+  static LogEvent error_event(std::string text) {
+    return {.kind = LogEvent::Kind::error, .error = std::move(text)};
   }
 
   // Why there is no stream.
@@ -152,7 +152,7 @@ Task<LogEvent> LogFeed::next(Deadline until) {
     if (!state.options.is_allowed()) {
       state.has_ended = true;
       state.readers.cancel();
-      co_return State::trouble("Forbidden");
+      co_return State::error_event("Forbidden");
     }
     state.checked = Clock::now();
   }

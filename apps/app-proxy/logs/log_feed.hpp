@@ -24,11 +24,11 @@ struct LogSource {
   std::string container = {};
 };
 
-// What comes next of a feed. `trouble`: one of the streams broke off; the others go on.
+// What comes next of a feed. `error`: one of the streams broke off; the others go on.
 struct LogEvent {
-  enum class Kind { line, trouble, end, nothing_yet } kind = Kind::end;
+  enum class Kind { line, error, end, nothing_yet } kind = Kind::end;
   LogLine line = {};
-  std::string trouble = {};
+  std::string error = {};
 };
 
 // The lines of one or more streams, in the order in which they come. Reads at most one piece (16 KiB) of each stream
@@ -42,7 +42,7 @@ class LogFeed {
     std::function<Result<void>()> is_allowed = {};
     std::chrono::milliseconds check_period{30'000};
     // Handed out first: why streams that were asked for could not be opened.
-    std::vector<std::string> troubles = {};
+    std::vector<std::string> errors = {};
     // Kept as long as the feed.
     std::shared_ptr<void> place = {};
   };

@@ -150,7 +150,7 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
                                                     " containers; name a pod or a container");
   }
   std::vector<LogSource> sources;
-  std::vector<std::string> troubles;
+  std::vector<std::string> errors;
   for (const Part& part : *all) {
     auto opened = co_await cluster_->log({options_.own_namespace, part.pod},
                                          {.container = part.container,
@@ -169,12 +169,12 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
     // As of a pod that is gone since, or whose container has not begun. Of several, the others are read.
     auto error = shown_action_error(std::move(opened.error()), "the API server");
     if (all->size() == 1) co_return std::unexpected(std::move(error));
-    troubles.push_back(part.pod + "/" + part.container + ": " + error.message);
+    errors.push_back(part.pod + "/" + part.container + ": " + error.message);
   }
   co_return feed(std::move(sources), choice,
                  {.filter = std::move(*filter),
                   .is_allowed = [&caller] { return needs_operator(*caller.user); },
-                  .troubles = std::move(troubles),
+                  .errors = std::move(errors),
                   .slot = std::move(*slot)});
 }
 

@@ -49,7 +49,7 @@ class LogStreams {
                                  LogChoice choice, Deadline deadline);
   Task<Result<Feed>> workflow(const Caller& caller, std::string ns, std::string name,
                               LogChoice choice, Deadline deadline);
-  // For administrators and the runtime itself. Of several containers, one whose log cannot be opened is a `trouble`.
+  // For administrators and the runtime itself. Of several containers, one whose log cannot be opened is an `error`.
   Task<Result<Feed>> component(const Caller& caller, std::string component, LogChoice choice,
                                Deadline deadline);
   // The events of a pod of an Application of this cluster, or of a Workflow; one of the two is named.

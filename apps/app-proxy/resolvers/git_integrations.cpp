@@ -65,7 +65,7 @@ Error shown(Error error) {
     default:
       break;
   }
-  // The runtime's own troubles: with its cluster, or while it is not registered yet.
+  // The runtime's own errors: with its cluster, or while it is not registered yet.
   static const Log log("git-integrations");
   log.warning("an operation on Git integrations failed",
               {{"code", to_string(error.code)}, {"reason", error.message}});

@@ -29,7 +29,7 @@ void add_git_integration_types(graphql::Resolvers& to);
 Actor actor_of(graphql::Call& call);
 Result<GitIntegrations*> require(GitIntegrations* git);
 // An error as clients may see it: with its remedy where the caller can do something, and without the
-// runtime's own troubles, which only the log tells. A Git host's 401 and 403 are not shown as such:
+// runtime's own errors, which only the log tells. A Git host's 401 and 403 are not shown as such:
 // they concern the Git token, not the caller's session.
 Error shown(Error error);
 template <class T>

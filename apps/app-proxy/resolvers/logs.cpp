@@ -50,8 +50,8 @@ Result<Stream> stream_of(Result<LogStreams::Feed> opened, LogShape shape,
     ObjectWriter writer(out);
     if (event.kind == LogEvent::Kind::line) {
       writer.raw("data", shown_line(shape, event.line, component));
-    } else if (event.kind == LogEvent::Kind::trouble) {
-      writer.text("error", event.trouble);
+    } else if (event.kind == LogEvent::Kind::error) {
+      writer.text("error", event.error);
     } else {
       is_over = true;
       writer.raw("done", "true");

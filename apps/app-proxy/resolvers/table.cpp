@@ -100,18 +100,18 @@ Task<graphql::Value> resolve(const graphql::Row& row, const graphql::Root& root,
 }
 
 // A failure that an operator should know of, which the client is told less about.
-bool is_trouble(ErrorCode code) {
+bool is_failure(ErrorCode code) {
   using enum ErrorCode;
   return code == internal || code == unavailable || code == timeout || code == tls ||
          code == protocol || code == invalid_data;
 }
 
 // Tells the log of such failures, once in a while for each field and code.
-class TroubleLog {
+class FailureLog {
  public:
   void look(const graphql::Value& value, Call& call) {
     const auto* failure = value.get<graphql::Value::Failure>();
-    if (!failure || !is_trouble((*failure)->code)) return;
+    if (!failure || !is_failure((*failure)->code)) return;
     const auto code = to_string((*failure)->code);
     const auto verdict =
         repeated_.check(std::string(call.field()) + " " + std::string(code), Clock::now());
@@ -132,38 +132,38 @@ class TroubleLog {
 
 // The row's function behind the check of its permission. It stays one that never waits, if it was.
 graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
-                                      const std::shared_ptr<TroubleLog>& trouble) {
+                                      const std::shared_ptr<FailureLog>& failures) {
   const auto permission = from.permission;
   if (from.changes) {
     return {from.field,
-            [permission, row = from.row, subject = from.subject, &audit, trouble](
+            [permission, row = from.row, subject = from.subject, &audit, failures](
                 const graphql::Root& root, Call& call) -> Task<graphql::Value> {
               AuditScope scope(audit, subject, call);
               auto refused = refusal(permission, call.context<Caller>());
               graphql::Value value =
                   refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
               scope.end(value);
-              trouble->look(value, call);
+              failures->look(value, call);
               co_return value;
             }};
   }
   if (from.row.later) {
     return {from.field,
-            [permission, row = from.row, trouble](const graphql::Root& root,
-                                                  Call& call) -> Task<graphql::Value> {
+            [permission, row = from.row, failures](const graphql::Root& root,
+                                                   Call& call) -> Task<graphql::Value> {
               auto refused = refusal(permission, call.context<Caller>());
               graphql::Value value =
                   refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
-              trouble->look(value, call);
+              failures->look(value, call);
               co_return value;
             }};
   }
   return {from.field,
-          [permission, run = from.row.now, trouble](const graphql::Root& root,
-                                                    Call& call) -> graphql::Value {
+          [permission, run = from.row.now, failures](const graphql::Root& root,
+                                                     Call& call) -> graphql::Value {
             auto refused = refusal(permission, call.context<Caller>());
             graphql::Value value = refused ? failure(std::move(*refused)) : run(&root, call);
-            trouble->look(value, call);
+            failures->look(value, call);
             return value;
           }};
 }
@@ -371,14 +371,14 @@ std::vector<FieldRow> table(const ResolverDependencies& dependencies) {
 
 graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit) {
   graphql::Resolvers to;
-  const auto trouble = std::make_shared<TroubleLog>();
+  const auto failures = std::make_shared<FailureLog>();
   for (const FieldRow& row : rows) {
     if (row.root == RootType::subscription) {
       to.subscription({guarded_stream(row)});
     } else if (row.root == RootType::query) {
-      to.query({guarded(row, audit, trouble)});
+      to.query({guarded(row, audit, failures)});
     } else {
-      to.mutation({guarded(row, audit, trouble)});
+      to.mutation({guarded(row, audit, failures)});
     }
   }
   return to;

@@ -38,7 +38,7 @@ void ConfigRepositorySetup::start(TaskGroup& group) {
     while (true) {
       if (!options_.is_leader()) {
         status_ = "another replica prepares it";
-        trouble_.reset();
+        last_error_.reset();
         pause = options_.first_retry;
         (void)co_await woken_->wait(deadline_after(pause));
         continue;
@@ -50,7 +50,7 @@ void ConfigRepositorySetup::start(TaskGroup& group) {
         log_.info("the shared configuration repository", {{"status", status}});
         status_ = status;
       }
-      trouble_ = done ? std::string() : done.error().message;
+      last_error_ = done ? std::string() : done.error().message;
       pause = done ? options_.first_retry : std::min(2 * pause, options_.period);
       (void)co_await woken_->wait(deadline_after(done ? options_.period : pause));
     }

@@ -42,9 +42,9 @@ class ConfigRepositorySetup {
   Task<Result<void>> round();
   // A line for people.
   [[nodiscard]] const std::string& status() const { return status_; }
-  // The trouble of the last round; an empty text: there is none. No value before the first round and while another
+  // The error of the last round; an empty text: there is none. No value before the first round and while another
   // replica leads.
-  [[nodiscard]] const std::optional<std::string>& trouble() const { return trouble_; }
+  [[nodiscard]] const std::optional<std::string>& last_error() const { return last_error_; }
 
  private:
   Task<Result<void>> put_files(const ConfigRepository& repository, GitCredential credential,
@@ -60,7 +60,7 @@ class ConfigRepositorySetup {
   std::string files_put_for_;  // specifier; empty: not yet
   Clock::time_point files_put_at_{};
   std::string status_ = "not known yet";
-  std::optional<std::string> trouble_;
+  std::optional<std::string> last_error_;
   std::optional<Event> woken_;  // while it runs
   Log log_{"config-repository"};
 };

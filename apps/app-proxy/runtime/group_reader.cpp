@@ -45,14 +45,14 @@ Task<> GroupReader::round() {
   if (!dependencies_.is_leader()) {
     applications_ = pending(kApplications, "another replica leads");
     components_ = pending(kComponents, "another replica leads");
-    argocd_trouble_.clear();
-    workflows_trouble_.clear();
+    argocd_error_.clear();
+    workflows_error_.clear();
     unsettled_since_.clear();
     co_return;
   }
   // The groups are pending until the servers were asked, too.
-  argocd_trouble_ = co_await reach(dependencies_.argocd);
-  workflows_trouble_ = co_await reach(dependencies_.workflows);
+  argocd_error_ = co_await reach(dependencies_.argocd);
+  workflows_error_ = co_await reach(dependencies_.workflows);
   const Deadline deadline = deadline_after(options_.timeout);
   co_await read_components(deadline);
   co_await read_applications(deadline);
@@ -87,8 +87,8 @@ Task<> GroupReader::read_applications(Deadline deadline) {
     } else {
       unsettled_since_.erase(name);
     }
-    if (auto trouble = trouble_of(application, is_lasting); !trouble.empty()) {
-      found.troubles.push_back(std::move(trouble));
+    if (auto error = error_of(application, is_lasting); !error.empty()) {
+      found.errors.push_back(std::move(error));
     }
   }
   applications_ = std::move(found);
@@ -102,11 +102,11 @@ Task<> GroupReader::read_components(Deadline deadline) {
   const auto listed = co_await dependencies_.cluster.list_pages(
       k8s::resources::kPods, options_.own_namespace, std::move(options), deadline,
       [&](std::string_view page) {
-        std::ranges::move(pod_troubles(page, wall_now()), std::back_inserter(found.troubles));
+        std::ranges::move(pod_errors(page, wall_now()), std::back_inserter(found.errors));
         return Result<void>();
       });
   if (!listed) {
-    found.troubles.clear();
+    found.errors.clear();
     found.unknown = listed.error().message;
   }
   components_ = std::move(found);

@@ -44,8 +44,8 @@ class GroupReader {
   [[nodiscard]] const RuntimeGroup& applications() const { return applications_; }
   [[nodiscard]] const RuntimeGroup& components() const { return components_; }
   // Why the server does not answer; empty: it does.
-  [[nodiscard]] const std::string& argocd_trouble() const { return argocd_trouble_; }
-  [[nodiscard]] const std::string& workflows_trouble() const { return workflows_trouble_; }
+  [[nodiscard]] const std::string& argocd_error() const { return argocd_error_; }
+  [[nodiscard]] const std::string& workflows_error() const { return workflows_error_; }
 
  private:
   Task<> read_applications(Deadline deadline);
@@ -57,8 +57,8 @@ class GroupReader {
   Event woken_;
   RuntimeGroup applications_;
   RuntimeGroup components_;
-  std::string argocd_trouble_;
-  std::string workflows_trouble_;
+  std::string argocd_error_;
+  std::string workflows_error_;
   std::map<std::string, Clock::time_point> unsettled_since_;  // by the Application's name
 };
 

@@ -132,13 +132,13 @@ Task<bool> RightsCheck::round() {
       break;
     }
     if (missing->empty()) continue;
-    found.troubles.push_back("app-proxy may not " +
-                             describe(right, *missing, options_.own_namespace) + ": " +
-                             right.without);
+    found.errors.push_back("app-proxy may not " +
+                           describe(right, *missing, options_.own_namespace) + ": " +
+                           right.without);
   }
   tell(found);
   rights_ = std::move(found);
-  co_return rights_.troubles.empty() && rights_.unknown.empty();
+  co_return rights_.errors.empty() && rights_.unknown.empty();
 }
 
 Task<Result<std::vector<std::string>>> RightsCheck::ask(const NeededRight& right) {
@@ -164,12 +164,12 @@ Task<Result<std::vector<std::string>>> RightsCheck::ask(const NeededRight& right
 
 // Each missing right once, until it is there.
 void RightsCheck::tell(const RuntimeGroup& found) {
-  for (const auto& right : found.troubles) {
-    if (std::ranges::find(rights_.troubles, right) != rights_.troubles.end()) continue;
+  for (const auto& right : found.errors) {
+    if (std::ranges::find(rights_.errors, right) != rights_.errors.end()) continue;
     log_.warning("a right in the cluster is missing", {{"reason", right}});
   }
-  const bool is_complete = found.troubles.empty() && found.unknown.empty();
-  if (is_complete && !rights_.troubles.empty()) log_.info("no right is missing any more");
+  const bool is_complete = found.errors.empty() && found.unknown.empty();
+  if (is_complete && !rights_.errors.empty()) log_.info("no right is missing any more");
 }
 
 }  // namespace gitops::app_proxy

@@ -13,7 +13,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-using control_plane::RuntimeTrouble;
+using control_plane::RuntimeError;
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxNames = 5;
@@ -77,7 +77,7 @@ bool is_left_out(JsonView pod) {
          pod["metadata"]["labels"]["workflows.argoproj.io/workflow"].exists();
 }
 
-std::string pod_trouble(JsonView pod, WallTime now) {
+std::string pod_error(JsonView pod, WallTime now) {
   if (is_left_out(pod)) return {};
   for (const char* kind : {"initContainerStatuses", "containerStatuses"}) {
     if (auto waiting = waiting_container(pod["status"][kind]); !waiting.empty()) return waiting;
@@ -88,45 +88,45 @@ std::string pod_trouble(JsonView pod, WallTime now) {
 
 }  // namespace
 
-std::string describe_troubles(const RuntimeGroup& group) {
-  const auto named = std::min(group.troubles.size(), kMaxNames);
+std::string describe_errors(const RuntimeGroup& group) {
+  const auto named = std::min(group.errors.size(), kMaxNames);
   if (named == 0) return {};
-  const auto rest = group.troubles.size() - named;
+  const auto rest = group.errors.size() - named;
   const std::string more = rest > 0 ? "; and " + std::to_string(rest) + " more" : "";
   // One long text must not hide the names of the others.
   constexpr std::size_t kSeparator = 2;
   const std::size_t share = (kMaxText - more.size()) / named - kSeparator;
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < named; ++i) texts.push_back(bounded(group.troubles[i], share));
+  for (std::size_t i = 0; i < named; ++i) texts.push_back(bounded(group.errors[i], share));
   return join(texts, "; ") + more;
 }
 
 std::string line_of(const RuntimeGroup& group) {
-  const auto troubles = describe_troubles(group);
-  std::string text = group.name + ": " + troubles;
+  const auto described = describe_errors(group);
+  std::string text = group.name + ": " + described;
   if (!group.unknown.empty()) {
-    text += (troubles.empty() ? "" : "; ") + bounded("not known: " + group.unknown, kMaxText);
-  } else if (troubles.empty()) {
+    text += (described.empty() ? "" : "; ") + bounded("not known: " + group.unknown, kMaxText);
+  } else if (described.empty()) {
     text += "well";
   }
   return text + "\n";
 }
 
-std::vector<RuntimeTrouble> errors_of(const std::vector<RuntimeGroup>& groups) {
-  std::vector<RuntimeTrouble> errors;
+std::vector<RuntimeError> errors_of(const std::vector<RuntimeGroup>& groups) {
+  std::vector<RuntimeError> errors;
   for (const auto& group : groups) {
-    const auto troubles = describe_troubles(group);
-    if (troubles.empty()) continue;
+    const auto described = describe_errors(group);
+    if (described.empty()) continue;
     errors.push_back(
-        {.level = RuntimeTrouble::Level::error, .message = group.name + ": " + troubles});
+        {.level = RuntimeError::Level::error, .message = group.name + ": " + described});
   }
   return errors;
 }
 
 RuntimeGroup connectivity_group(const Connectivity& servers) {
   RuntimeGroup group{.name = "connectivity"};
-  const auto add = [&](std::string_view server, const std::string& trouble) {
-    if (!trouble.empty()) group.troubles.push_back(std::string(server) + ": " + trouble);
+  const auto add = [&](std::string_view server, const std::string& error) {
+    if (!error.empty()) group.errors.push_back(std::string(server) + ": " + error);
   };
   add("control plane", servers.control_plane);
   add("Argo CD", servers.argocd.value_or(""));
@@ -155,7 +155,7 @@ bool is_unsettled(const OwnApplication& application) {
          application.health == "Missing" || application.health == "Unknown";
 }
 
-std::string trouble_of(const OwnApplication& application, bool is_lasting) {
+std::string error_of(const OwnApplication& application, bool is_lasting) {
   const auto with = [&](const std::string& state, const std::string& message) {
     return application.name + ": " + state + (message.empty() ? "" : ": " + message);
   };
@@ -169,33 +169,33 @@ std::string trouble_of(const OwnApplication& application, bool is_lasting) {
   return with(application.health, application.health_message);
 }
 
-std::vector<std::string> pod_troubles(std::string_view list, WallTime now) {
-  std::vector<std::string> troubles;
+std::vector<std::string> pod_errors(std::string_view list, WallTime now) {
+  std::vector<std::string> errors;
   for_each_member(list, [&](std::string_view key, std::string_view value) {
     if (key != "items") return true;
     for_each_item(value, [&](std::string_view text) {
       JsonParser parser;
       const auto pod = parser.parse_object(text, "pod");
       if (!pod) return;
-      if (auto trouble = pod_trouble(*pod, now); !trouble.empty()) {
-        troubles.push_back(std::string((*pod)["metadata"]["name"].text()) + ": " + trouble);
+      if (auto error = pod_error(*pod, now); !error.empty()) {
+        errors.push_back(std::string((*pod)["metadata"]["name"].text()) + ": " + error);
       }
     });
     return false;
   });
-  std::ranges::sort(troubles);
-  return troubles;
+  std::ranges::sort(errors);
+  return errors;
 }
 
-RuntimeGroup git_sources_group(bool has_git_token, const std::optional<std::string>& trouble) {
+RuntimeGroup git_sources_group(bool has_git_token, const std::optional<std::string>& error) {
   RuntimeGroup group{.name = "Git sources"};
   if (!has_git_token) {
     group.unknown = kNoGitToken;
-  } else if (!trouble) {
+  } else if (!error) {
     group.unknown = "not looked at yet";
     group.is_pending = true;
-  } else if (!trouble->empty()) {
-    group.troubles.push_back("shared configuration repository: " + *trouble);
+  } else if (!error->empty()) {
+    group.errors.push_back("shared configuration repository: " + *error);
   }
   return group;
 }
@@ -209,10 +209,10 @@ RuntimeGroup clusters_group(const Result<std::vector<control_plane::ClusterState
     return group;
   }
   for (const auto& cluster : *unreachable) {
-    group.troubles.push_back((cluster.name.empty() ? cluster.server : cluster.name) +
-                             ": Argo CD cannot reach it");
+    group.errors.push_back((cluster.name.empty() ? cluster.server : cluster.name) +
+                           ": Argo CD cannot reach it");
   }
-  std::ranges::sort(group.troubles);
+  std::ranges::sort(group.errors);
   return group;
 }
 

@@ -15,18 +15,18 @@ namespace gitops::app_proxy {
 inline constexpr std::string_view kNoGitToken = "the runtime has no Git token (GIT_PASSWORD)";
 
 struct RuntimeGroup {
-  std::string name;                        // "applications"
-  std::vector<std::string> troubles = {};  // each begins with the name of its object
-  std::string unknown = {};                // why some or all of it is not known
+  std::string name;                      // "applications"
+  std::vector<std::string> errors = {};  // each begins with the name of its object
+  std::string unknown = {};              // why some or all of it is not known
   // It is looked at for the first time now: what is told of it may change at once.
   bool is_pending = false;
 };
-// The troubles in one line of at most 500 characters, five of them by name. Empty: there are none.
-std::string describe_troubles(const RuntimeGroup& group);
+// The errors in one line of at most 500 characters, five of them by name. Empty: there are none.
+std::string describe_errors(const RuntimeGroup& group);
 // "applications: well", "applications: not known: …", "applications: in-cluster: Degraded: …", with a line end.
 std::string line_of(const RuntimeGroup& group);
-// An error for each group with troubles. A group whose state is not known makes no error.
-std::vector<control_plane::RuntimeTrouble> errors_of(const std::vector<RuntimeGroup>& groups);
+// An error for each group with errors. A group whose state is not known makes no error.
+std::vector<control_plane::RuntimeError> errors_of(const std::vector<RuntimeGroup>& groups);
 
 // A state that is told only after this time, because it often passes by itself.
 inline constexpr auto kSettleTime = std::chrono::minutes(5);
@@ -55,14 +55,14 @@ OwnApplication read_application(std::string name, std::string_view object);
 // In a state that often passes by itself: it is missing, or its changes are not applied.
 bool is_unsettled(const OwnApplication& application);
 // Empty: it is well. `is_lasting`: it has been unsettled for longer than kSettleTime.
-std::string trouble_of(const OwnApplication& application, bool is_lasting);
+std::string error_of(const OwnApplication& application, bool is_lasting);
 
 // Pods of a list that do not start, or have not been ready for longer than kSettleTime. Pods that have ended, that are
 // being deleted and those of Workflows are left out.
-std::vector<std::string> pod_troubles(std::string_view list, WallTime now);
+std::vector<std::string> pod_errors(std::string_view list, WallTime now);
 
-// `trouble` is that of the shared configuration repository; empty: it is well, nothing: it was not looked at yet.
-RuntimeGroup git_sources_group(bool has_git_token, const std::optional<std::string>& trouble);
+// `error` is that of the shared configuration repository; empty: it is well, nothing: it was not looked at yet.
+RuntimeGroup git_sources_group(bool has_git_token, const std::optional<std::string>& error);
 
 // Those that Argo CD cannot reach.
 RuntimeGroup clusters_group(const Result<std::vector<control_plane::ClusterState>>& unreachable);

@@ -12,8 +12,8 @@
 namespace gitops::app_proxy {
 namespace {
 
+using control_plane::RuntimeError;
 using control_plane::RuntimeStatusItem;
-using control_plane::RuntimeTrouble;
 using State = RuntimeStatusItem::State;
 
 constexpr std::size_t kIvBytes = 16;
@@ -39,40 +39,39 @@ RuntimeLife::RuntimeLife(const Executor& executor, Dependencies dependencies,
 void RuntimeLife::start(TaskGroup& group) {
   group.spawn("registration", [this] {
     return run(
-        "registration", Who::everyone, [this] { return keep_registered(); }, registration_trouble_);
+        "registration", Who::everyone, [this] { return keep_registered(); }, registration_error_);
   });
   if (dependencies_.argocd && !options_.argocd_account.empty()) {
     group.spawn("argocd-token", [this] {
       return run(
-          "argocd-token", Who::leader, [this] { return keep_argocd_token(); }, argocd_trouble_);
+          "argocd-token", Who::leader, [this] { return keep_argocd_token(); }, argocd_error_);
     });
   } else {
-    argocd_trouble_.emplace();
+    argocd_error_.emplace();
   }
   group.spawn("repo-creds", [this] {
-    return run(
-        "repo-creds", Who::leader, [this] { return keep_repo_creds(); }, repo_creds_trouble_);
+    return run("repo-creds", Who::leader, [this] { return keep_repo_creds(); }, repo_creds_error_);
   });
   group.spawn("status of the runtime", [this] {
-    return run("status", Who::leader, [this] { return tell_status(); }, status_trouble_);
+    return run("status", Who::leader, [this] { return tell_status(); }, status_error_);
   });
 }
 
 Task<> RuntimeLife::run(std::string name, Who who, std::function<Task<Result<void>>()> round,
-                        std::optional<std::string>& trouble) {
+                        std::optional<std::string>& error) {
   auto pause = options_.retry;
   while (true) {
     const auto done = co_await round();
     const std::string now = done ? std::string() : done.error().message;
     if (who == Who::leader && !is_leader_()) {
-      trouble.reset();
-    } else if (now != trouble) {
+      error.reset();
+    } else if (now != error) {
       if (done) {
         log_.info("the runtime is well", {{"part", name}});
       } else {
         log_.warning("the runtime is not as it should be", {{"part", name}, {"reason", now}});
       }
-      trouble = now;
+      error = now;
     }
     pause = done ? options_.retry : std::min<Clock::duration>(2 * pause, options_.period);
     (void)co_await changed_.wait(deadline_after(done ? options_.period : pause));
@@ -251,7 +250,7 @@ Task<Result<void>> RuntimeLife::keep_repo_creds() {
 
 Task<Result<void>> RuntimeLife::tell_status() {
   if (!is_leader_()) told_turn_.reset();
-  if (!is_leader_() || known_.token.empty() || !registration_trouble_) co_return Result<void>();
+  if (!is_leader_() || known_.token.empty() || !registration_error_) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
   if (told_turn_ != turn_) {
     told_turn_ = turn_;
@@ -260,8 +259,8 @@ Task<Result<void>> RuntimeLife::tell_status() {
     told_errors_.reset();
   }
   const auto facts = facts_();
-  auto items = status_items(facts, {.has_runtime_secret = registration_trouble_->empty(),
-                                    .argocd_token_trouble = argocd_trouble_});
+  auto items = status_items(facts, {.has_runtime_secret = registration_error_->empty(),
+                                    .argocd_token_error = argocd_error_});
   auto errors = errors_of(items, facts.groups);
   const bool may_change = is_pending(facts.groups);
   const auto& name = options_.installation.name;
@@ -283,36 +282,35 @@ Task<Result<void>> RuntimeLife::tell_status() {
 }
 
 bool RuntimeLife::is_pending(const std::vector<RuntimeGroup>& groups) const {
-  return !argocd_trouble_ || std::ranges::any_of(groups, &RuntimeGroup::is_pending);
+  return !argocd_error_ || std::ranges::any_of(groups, &RuntimeGroup::is_pending);
 }
 
 std::string RuntimeLife::status() const {
   const std::string unknown = is_leader_() ? "not looked yet" : "another replica leads";
-  const auto line = [&](std::string_view part, const std::optional<std::string>& trouble) {
-    const std::string& text = trouble ? *trouble : unknown;
+  const auto line = [&](std::string_view part, const std::optional<std::string>& error) {
+    const std::string& text = error ? *error : unknown;
     return std::string(part) + ": " + (text.empty() ? "well" : text) + "\n";
   };
-  return line("registration", registration_trouble_) + line("argocd-token", argocd_trouble_) +
+  return line("registration", registration_error_) + line("argocd-token", argocd_error_) +
          (are_repo_creds_others_ ? "repo-creds: made by others\n"
-                                 : line("repo-creds", repo_creds_trouble_)) +
-         line("status at the control plane", status_trouble_);
+                                 : line("repo-creds", repo_creds_error_)) +
+         line("status at the control plane", status_error_);
 }
 
 std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
                                             const KnownSecrets& secrets) {
-  const auto item = [](std::string name, const std::string& trouble) {
+  const auto item = [](std::string name, const std::string& error) {
     return RuntimeStatusItem{.name = std::move(name),
-                             .state = trouble.empty() ? State::successful : State::failed,
-                             .description = trouble};
+                             .state = error.empty() ? State::successful : State::failed,
+                             .description = error};
   };
   const auto unknown = [](std::string name, std::string why) {
     return RuntimeStatusItem{
         .name = std::move(name), .state = State::unknown, .description = std::move(why)};
   };
-  // A trouble that may not have been looked for yet.
-  const auto looked_at = [&](std::string name, const std::optional<std::string>& trouble) {
-    return trouble ? item(std::move(name), *trouble)
-                   : unknown(std::move(name), "not looked at yet");
+  // An error that may not have been looked for yet.
+  const auto looked_at = [&](std::string name, const std::optional<std::string>& error) {
+    return error ? item(std::move(name), *error) : unknown(std::move(name), "not looked at yet");
   };
   const std::string no_secret =
       secrets.has_runtime_secret ? "" : "there is no Secret codefresh-token";
@@ -324,37 +322,37 @@ std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
     items.push_back(unknown("eventReporterArgoCDToken", "no Argo CD is configured"));
   } else {
     // Before the first look at argocd-token the first login has not ended either.
-    const bool is_known = facts.argocd_trouble.empty() || secrets.argocd_token_trouble;
-    items.push_back(is_known ? item("argoCdState", facts.argocd_trouble)
-                             : unknown("argoCdState", facts.argocd_trouble));
-    items.push_back(looked_at("eventReporterArgoCDToken", secrets.argocd_token_trouble));
+    const bool is_known = facts.argocd_error.empty() || secrets.argocd_token_error;
+    items.push_back(is_known ? item("argoCdState", facts.argocd_error)
+                             : unknown("argoCdState", facts.argocd_error));
+    items.push_back(looked_at("eventReporterArgoCDToken", secrets.argocd_token_error));
   }
   items.push_back(facts.has_git_token ? item("runtimeGitToken", "")
                                       : unknown("runtimeGitToken", std::string(kNoGitToken)));
-  items.push_back(facts.has_git_token ? looked_at("isc", facts.config_repository_trouble)
+  items.push_back(facts.has_git_token ? looked_at("isc", facts.config_repository_error)
                                       : unknown("isc", "it is not prepared without a Git token"));
   // The default Git source is made with the runtime's other files.
   items.push_back(facts.has_git_token
-                      ? looked_at("gitSourceConfigured", facts.config_repository_trouble)
+                      ? looked_at("gitSourceConfigured", facts.config_repository_error)
                       : unknown("gitSourceConfigured", "it is not made without a Git token"));
-  items.push_back(item("defaultGitIntegration", facts.git_trouble));
+  items.push_back(item("defaultGitIntegration", facts.git_error));
   items.push_back({.name = "syncMode", .state = State::successful, .description = "HELM"});
   return items;
 }
 
-std::vector<RuntimeTrouble> troubles_of(const std::vector<RuntimeStatusItem>& items) {
-  std::vector<RuntimeTrouble> troubles;
+std::vector<RuntimeError> item_errors(const std::vector<RuntimeStatusItem>& items) {
+  std::vector<RuntimeError> errors;
   for (const auto& item : items) {
     if (item.state != State::failed) continue;
-    troubles.push_back(
-        {.level = RuntimeTrouble::Level::error, .message = item.name + ": " + item.description});
+    errors.push_back(
+        {.level = RuntimeError::Level::error, .message = item.name + ": " + item.description});
   }
-  return troubles;
+  return errors;
 }
 
-std::vector<RuntimeTrouble> errors_of(std::vector<RuntimeStatusItem> items,
-                                      const std::vector<RuntimeGroup>& groups) {
-  // The items whose trouble a group tells.
+std::vector<RuntimeError> errors_of(std::vector<RuntimeStatusItem> items,
+                                    const std::vector<RuntimeGroup>& groups) {
+  // The items whose error a group tells.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTold = {
       {{"argoCdState", "connectivity"},
        {"defaultGitIntegration", "connectivity"},
@@ -364,7 +362,7 @@ std::vector<RuntimeTrouble> errors_of(std::vector<RuntimeStatusItem> items,
     if (std::ranges::find(groups, group, &RuntimeGroup::name) == groups.end()) continue;
     std::erase_if(items, [&](const auto& each) { return each.name == item; });
   }
-  auto errors = troubles_of(items);
+  auto errors = item_errors(items);
   std::ranges::move(errors_of(groups), std::back_inserter(errors));
   return errors;
 }

@@ -18,9 +18,9 @@ namespace gitops::app_proxy {
 
 // What the runtime knows of itself; empty texts: all is well.
 struct RuntimeFacts {
-  std::string argocd_trouble = {};
-  std::string git_trouble = {};                               // of integrations
-  std::optional<std::string> config_repository_trouble = "";  // nothing: not looked at yet
+  std::string argocd_error = {};
+  std::string git_error = {};                               // of integrations
+  std::optional<std::string> config_repository_error = "";  // nothing: not looked at yet
   bool has_argocd = false;
   bool has_git_token = false;  // of the runtime itself
   std::vector<RuntimeGroup> groups = {};
@@ -84,7 +84,7 @@ class RuntimeLife {
  private:
   enum class Who { everyone, leader };
   Task<> run(std::string name, Who who, std::function<Task<Result<void>>()> round,
-             std::optional<std::string>& trouble);
+             std::optional<std::string>& error);
   Task<Result<void>> enroll(std::string_view before, Deadline deadline);
   Task<Result<void>> store(std::string_view name, std::string object, bool exists,
                            Deadline deadline);
@@ -107,30 +107,30 @@ class RuntimeLife {
   Secret made_argocd_token_;
   bool are_repo_creds_others_ = false;
   // Nothing: no round has ended, or another replica leads.
-  std::optional<std::string> registration_trouble_;
-  std::optional<std::string> argocd_trouble_;
-  std::optional<std::string> repo_creds_trouble_;
-  std::optional<std::string> status_trouble_;
+  std::optional<std::string> registration_error_;
+  std::optional<std::string> argocd_error_;
+  std::optional<std::string> repo_creds_error_;
+  std::optional<std::string> status_error_;
   std::uint64_t turn_ = 0;                  // counts changes of the leader and registrations
   std::optional<std::uint64_t> told_turn_;  // what follows was told in this turn
   Clock::time_point turn_began_{};
   std::vector<control_plane::RuntimeStatusItem> told_;
   Clock::time_point told_at_{};
-  std::optional<std::vector<control_plane::RuntimeTrouble>> told_errors_;
+  std::optional<std::vector<control_plane::RuntimeError>> told_errors_;
   Log log_{"runtime"};
 };
 
 // Pure. The items of RuntimeStatus, and what of them is an error.
 struct KnownSecrets {
   bool has_runtime_secret = false;
-  std::optional<std::string> argocd_token_trouble = {};  // nothing: not looked at yet
+  std::optional<std::string> argocd_token_error = {};  // nothing: not looked at yet
 };
 std::vector<control_plane::RuntimeStatusItem> status_items(const RuntimeFacts& facts,
                                                            const KnownSecrets& secrets);
-std::vector<control_plane::RuntimeTrouble> troubles_of(
+std::vector<control_plane::RuntimeError> item_errors(
     const std::vector<control_plane::RuntimeStatusItem>& items);
 // The errors that people see: those of the groups, and of the items that no group is about.
-std::vector<control_plane::RuntimeTrouble> errors_of(
+std::vector<control_plane::RuntimeError> errors_of(
     std::vector<control_plane::RuntimeStatusItem> items, const std::vector<RuntimeGroup>& groups);
 
 }  // namespace gitops::app_proxy

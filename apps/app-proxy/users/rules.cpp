@@ -56,7 +56,7 @@ Task<bool> Rules::refresh() {
     }
   }
   double loaded = 0;
-  for (const EntityType type : entity_types()) loaded += trouble(type).empty() ? 1 : 0;
+  for (const EntityType type : entity_types()) loaded += last_error(type).empty() ? 1 : 0;
   age_.Set(loaded);
   co_return complete;
 }
@@ -72,7 +72,7 @@ Task<> Rules::keep_fresh() {
   }
 }
 
-std::string Rules::trouble(EntityType type) const {
+std::string Rules::last_error(EntityType type) const {
   const auto found = rules_.find(type);
   if (found == rules_.end() || !teams_when_) {
     return "the rules of the account have not been fetched yet";
@@ -85,7 +85,7 @@ std::string Rules::trouble(EntityType type) const {
 
 Result<void> Rules::check(const User& user, Action action, const Entity& entity) const {
   if (user.is_admin) return {};
-  if (auto why = trouble(entity.type); !why.empty()) {
+  if (auto why = last_error(entity.type); !why.empty()) {
     return std::unexpected(
         Error{.code = ErrorCode::unavailable, .message = std::move(why), .http_status = 503});
   }

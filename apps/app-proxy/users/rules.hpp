@@ -40,7 +40,7 @@ class Rules {
   // Fetches once; true when all of it came. start() calls it.
   Task<bool> refresh();
   // Why rules for this type are not usable; empty when they are.
-  [[nodiscard]] std::string trouble(EntityType type) const;
+  [[nodiscard]] std::string last_error(EntityType type) const;
 
  private:
   struct Fetched {

@@ -159,14 +159,14 @@ Task<Result<std::string>> Gatherer::ask(std::string app, Counter& counter,
     if (co_await token_.refused()) {
       counter.Increment();
       answer = co_await call();
-    } else if (!token_.trouble().empty()) {
-      answer.error().message += " (" + token_.trouble() + ")";
+    } else if (!token_.last_error().empty()) {
+      answer.error().message += " (" + token_.last_error() + ")";
     }
   }
   if (answer || (!app.empty() && !may_concern_server(answer.error()))) {
-    trouble_.answered();
+    failure_.answered();
   } else {
-    trouble_.failed(app, answer.error());
+    failure_.failed(app, answer.error());
   }
   co_return std::move(answer);
 }
@@ -186,7 +186,7 @@ Task<Result<void>> Gatherer::load_settings() {
   if (major == 0) {
     const Error error{.code = ErrorCode::protocol,
                       .message = "the answer to the question for Argo CD's version has none"};
-    trouble_.failed({}, error);
+    failure_.failed({}, error);
     co_return std::unexpected(error);
   }
 

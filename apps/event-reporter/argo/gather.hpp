@@ -16,7 +16,7 @@
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
-#include "event-reporter/argo/argocd_trouble.hpp"
+#include "event-reporter/argo/argocd_failure.hpp"
 #include "event-reporter/argo/byte_budget.hpp"
 #include "event-reporter/argo/source_files.hpp"
 #include "event-reporter/event/read_plan.hpp"
@@ -122,7 +122,7 @@ class Gatherer {
   // Reads Argo CD's settings every 30 s, as a task of `group`, which also shows whether it answers.
   void start(TaskGroup& group);
   // Why argocd-server does not answer; empty when it does. Not empty before the first answer.
-  [[nodiscard]] const std::string& argocd_trouble() const { return trouble_.text(); }
+  [[nodiscard]] const std::string& argocd_error() const { return failure_.text(); }
 
  private:
   using Revisions = std::optional<std::vector<Revision>>;
@@ -177,7 +177,7 @@ class Gatherer {
   Event read_ended_;
   ByteBudget memory_;
   std::unordered_map<std::string, std::size_t> large_;  // bytes of the last snapshot, if many
-  ArgoCdTrouble trouble_;
+  ArgoCdFailure failure_;
   Log log_{"gather"};
   RepeatFilter repeats_{std::chrono::minutes(10)};
   Counter& tree_reads_;

@@ -312,11 +312,11 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
     result.error = {.code = ErrorCode::internal, .message = "the id of the event cannot be sent"};
     co_return result;
   }
-  if ((token.empty() && !token_.trouble().empty()) || !http::is_field_value(token.reveal())) {
+  if ((token.empty() && !token_.last_error().empty()) || !http::is_field_value(token.reveal())) {
     result.verdict = Verdict::unauthorized;
     result.error = {.code = ErrorCode::unauthenticated,
                     .message = "control plane: the token is not usable: " +
-                               (token.empty() ? token_.trouble()
+                               (token.empty() ? token_.last_error()
                                               : "it holds characters that must not be sent")};
     co_return result;
   }
@@ -424,7 +424,7 @@ void Delivery::record(const Event& event, unsigned number, const Attempt& attemp
       .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
                {{"peer", "platform"}, {"code", std::string(to_string(error.code))}})
       .Increment();
-  last_error_ = format_rfc3339(wall_now()) + " " + error.message;
+  last_platform_error_ = format_rfc3339(wall_now()) + " " + error.message;
   if (breaker_.state() != Breaker::State::closed || attempt.verdict == Verdict::refused) return;
   const auto verdict = attempts_log_.check(
       std::string(to_string(error.code)) + std::to_string(error.http_status), Clock::now());
@@ -532,8 +532,8 @@ void Delivery::update(Breaker::State before) {
   }
 }
 
-std::string Delivery::trouble() const {
-  if (!token_.trouble().empty()) return token_.trouble();
+std::string Delivery::last_error() const {
+  if (!token_.last_error().empty()) return token_.last_error();
   return because_.message;
 }
 
@@ -554,7 +554,8 @@ std::string Delivery::status() const {
   }
   out += "last acknowledgement: " +
          (last_acknowledgement_ ? format_rfc3339(*last_acknowledgement_) : "never") + "\n";
-  if (!last_error_.empty()) out += "last error of platform: " + last_error_ + "\n";
+  if (!last_platform_error_.empty())
+    out += "last error of platform: " + last_platform_error_ + "\n";
   return out;
 }
 

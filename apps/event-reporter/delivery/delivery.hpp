@@ -116,7 +116,7 @@ class Delivery {
   // Time of the last acknowledgement; the epoch before the first one.
   [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
   // Why events cannot be delivered now; empty when they can.
-  [[nodiscard]] std::string trouble() const;
+  [[nodiscard]] std::string last_error() const;
   // Lines for /statusz.
   [[nodiscard]] std::string status() const;
   [[nodiscard]] const Journal& journal() const { return journal_; }
@@ -173,7 +173,7 @@ class Delivery {
   unsigned failed_probes_ = 0;
   std::optional<WallTime> last_acknowledgement_;
   Clock::time_point last_acknowledged_{};
-  std::string last_error_;  // with its time
+  std::string last_platform_error_;  // with its time
   Journal journal_;
   WorkerPool pool_;  // makes and compresses large bodies
 

@@ -186,7 +186,7 @@ void Ledger::store(const std::string& key, const LedgerEntry& entry) {
 Task<Result<void>> Ledger::write_ahead(const std::string& key, const LedgerEntry& entry) {
   const auto sequence = entry.sequence;
   store(key, entry);
-  if (trouble_.empty() && co_await flush(deadline_after(kWriteAheadTimeout))) {
+  if (last_error_.empty() && co_await flush(deadline_after(kWriteAheadTimeout))) {
     co_return Result<void>();
   }
   co_return co_await mark(sequence);
@@ -311,7 +311,8 @@ Task<Result<void>> Ledger::flush(Deadline deadline) {
   work_.notify_all();
   while (durable_ < wanted) {
     if (!co_await committed_.wait(deadline)) {
-      co_return fail(ErrorCode::timeout, trouble_.empty() ? "the ledger's file is slow" : trouble_);
+      co_return fail(ErrorCode::timeout,
+                     last_error_.empty() ? "the ledger's file is slow" : last_error_);
     }
   }
   co_return Result<void>();
@@ -358,8 +359,8 @@ Task<bool> Ledger::commit() {
     durable_ = upto;
     commit_seconds_.Observe(written->took.count());
     file_bytes_.Set(static_cast<double>(written->file_bytes));
-    if (!trouble_.empty()) log_.info("the ledger can be written again");
-    trouble_.clear();
+    if (!last_error_.empty()) log_.info("the ledger can be written again");
+    last_error_.clear();
     holds_events_.clear();
     if (!written->rebuilt.empty()) start_over(written->rebuilt, *batch);
     keep(*batch);
@@ -367,7 +368,7 @@ Task<bool> Ledger::commit() {
     // Changes made during the commit are newer and stay.
     waiting_.rows.merge(batch->rows);
     waiting_.notes.merge(batch->notes);
-    trouble_ = written.error().message;
+    last_error_ = written.error().message;
     count_failure(written.error(),
                   "the ledger can't be written: reporting goes on, but a restart "
                   "would report everything again");

@@ -89,7 +89,7 @@ class Ledger {
   // deadline. Requires start().
   Task<Result<void>> flush(Deadline deadline);
   // Why the last commit failed; empty when it did not.
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
   // Why events wait for the file, which can neither be written nor marked; empty when they do not.
   [[nodiscard]] const std::string& holds_events() const { return holds_events_; }
   // Entries that are not in the file yet.
@@ -134,7 +134,7 @@ class Ledger {
   std::size_t flushing_ = 0;    // callers in flush()
   Event work_;                  // a change or a flush wants a commit
   Event committed_;             // a commit has succeeded or failed
-  std::string trouble_;
+  std::string last_error_;
   Sequence marked_below_ = 0;   // the file is marked as one that lacks events below this
   bool may_be_marked_ = false;  // also after a call of mark() that did not see its end
   std::size_t marking_ = 0;     // callers in mark()

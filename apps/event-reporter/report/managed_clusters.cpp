@@ -132,7 +132,7 @@ Task<> ManagedClusters::forget_missing() {
 ReadyCheck ManagedClusters::ready_check() const {
   return {"clusters", [this] {
             for (const auto& informer : informers_) {
-              if (!informer->trouble().empty()) return informer->trouble();
+              if (!informer->last_error().empty()) return informer->last_error();
               if (!informer->has_synced()) return std::string("not listed yet");
             }
             return std::string{};

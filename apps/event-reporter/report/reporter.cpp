@@ -315,7 +315,7 @@ Task<> Reporter::sweep() {
 }
 
 Task<> Reporter::check_tree(std::string key, std::string project) {
-  if (!changes_.owns(key) || queue_.is_due(key) || !gatherer_.argocd_trouble().empty()) co_return;
+  if (!changes_.owns(key) || queue_.is_due(key) || !gatherer_.argocd_error().empty()) co_return;
   const auto changed = co_await application_reporter_.tree_changed(key, std::move(project));
   if (!changed || !*changed || !changes_.owns(key) || queue_.is_due(key)) co_return;
   if (informer_.find(application_key(key)) == nullptr) co_return;
@@ -337,7 +337,7 @@ void Reporter::compare_undelivered() {
 
 Task<> Reporter::tick() {
   while (true) {
-    const bool argocd_well = gatherer_.argocd_trouble().empty();
+    const bool argocd_well = gatherer_.argocd_error().empty();
     if (argocd_well && !argocd_well_) {
       if (argocd_answered_) log_.info("Argo CD answers again");
       argocd_answered_ = true;
@@ -356,11 +356,11 @@ Task<> Reporter::tick() {
 std::vector<ReadyCheck> Reporter::ready_checks() {
   return {{"applications",
            [this] {
-             if (!informer_.trouble().empty()) return informer_.trouble();
+             if (!informer_.last_error().empty()) return informer_.last_error();
              return informer_.has_synced() ? std::string{} : std::string("not listed yet");
            }},
-          {"argocd", [this] { return gatherer_.argocd_trouble(); }},
-          {"platform", [this] { return delivery_.trouble(); }}};
+          {"argocd", [this] { return gatherer_.argocd_error(); }},
+          {"platform", [this] { return delivery_.last_error(); }}};
 }
 
 std::string Reporter::status() const {
@@ -370,9 +370,9 @@ std::string Reporter::status() const {
   std::string out = line("applications", std::to_string(changes_.owned()) +
                                              (informer_.has_synced() ? "" : " (not listed yet)")) +
                     queue_.status();
-  if (!informer_.trouble().empty()) out += line("kubernetes", informer_.trouble());
+  if (!informer_.last_error().empty()) out += line("kubernetes", informer_.last_error());
   out += status_of_take_overs(changes_.awaiting_take_over() + lag_.unknown());
-  if (!gatherer_.argocd_trouble().empty()) out += line("argocd", gatherer_.argocd_trouble());
+  if (!gatherer_.argocd_error().empty()) out += line("argocd", gatherer_.argocd_error());
   return out;
 }
 

@@ -47,10 +47,10 @@ struct ResourceReporter::Cluster {
         }) {}
 
   [[nodiscard]] bool is_own() const { return id == kOwnCluster; }
-  // The trouble of the first kind that has one.
-  [[nodiscard]] std::string trouble() const {
+  // The error of the first kind that has one.
+  [[nodiscard]] std::string last_error() const {
     for (const auto& watch : watches) {
-      if (auto text = watch->trouble(); !text.empty()) return watch->what().name + ": " + text;
+      if (auto text = watch->last_error(); !text.empty()) return watch->what().name + ": " + text;
     }
     return {};
   }
@@ -585,7 +585,7 @@ Task<> ResourceReporter::tick() {
     resources_.Set(static_cast<double>(changes_.owned()));
     std::size_t failing = 0;
     for (const auto& [id, cluster] : clusters_) {
-      if (!cluster->is_own() && !cluster->trouble().empty()) ++failing;
+      if (!cluster->is_own() && !cluster->last_error().empty()) ++failing;
     }
     clusters_size_.Set(static_cast<double>(clusters_.size() - 1));
     failing_clusters_.Set(static_cast<double>(failing));
@@ -600,9 +600,9 @@ std::vector<ReadyCheck> ResourceReporter::ready_checks() {
   return {{"resources",
            [this] {
              const auto own = clusters_.find(std::string(kOwnCluster));
-             return own == clusters_.end() ? std::string("not started") : own->second->trouble();
+             return own == clusters_.end() ? std::string("not started") : own->second->last_error();
            }},
-          {"platform", [this] { return delivery_.trouble(); }}};
+          {"platform", [this] { return delivery_.last_error(); }}};
 }
 
 std::string ResourceReporter::status() const {

@@ -138,7 +138,7 @@ std::vector<std::uint32_t> ShardLeases::held() const {
   return shards;
 }
 
-std::string ShardLeases::trouble() const {
+std::string ShardLeases::last_error() const {
   if (holds(options_.own.ordinal)) return {};
   if (layout_.known() && !is_our_layout()) {
     return "the Lease of the layout is that of " + printable(layout_.record().holder);

@@ -94,7 +94,7 @@ class ShardLeases {
   // says: those of every later holder are above it. Absent: a single replica has no such limit.
   [[nodiscard]] std::optional<WallTime> latest(std::uint32_t shard) const;
   // Why our own shard is not held; empty when it is.
-  [[nodiscard]] std::string trouble() const;
+  [[nodiscard]] std::string last_error() const;
   // For /statusz: a line per shard, our own first.
   [[nodiscard]] std::string status() const;
 

@@ -260,12 +260,12 @@ Task<Result<Secret>> GraphqlClient::create_runtime(const RuntimeInstallation& in
 }
 
 Task<Result<void>> GraphqlClient::report_errors(const std::string& runtime,
-                                                const std::vector<RuntimeTrouble>& troubles,
+                                                const std::vector<RuntimeError>& failures,
                                                 Deadline deadline) {
   Json errors = Json::array();
-  for (const auto& trouble : troubles) {
-    const bool is_error = trouble.level == RuntimeTrouble::Level::error;
-    errors.push_back({{"level", is_error ? "ERROR" : "WARNING"}, {"message", trouble.message}});
+  for (const auto& failure : failures) {
+    const bool is_error = failure.level == RuntimeError::Level::error;
+    errors.push_back({{"level", is_error ? "ERROR" : "WARNING"}, {"message", failure.message}});
   }
   const auto data = co_await ask(
       "mutation ReportRuntimeErrors($reportErrorsArgs: ReportRuntimeErrorsArgs!){"

@@ -134,11 +134,11 @@ struct RuntimeStatusItem {
 };
 
 // What the control plane shows people about a runtime.
-struct RuntimeTrouble {
+struct RuntimeError {
   enum class Level { warning, error } level = Level::error;
   std::string message;
 
-  bool operator==(const RuntimeTrouble&) const = default;
+  bool operator==(const RuntimeError&) const = default;
 };
 
 // A cluster that a runtime deploys to, as its Argo CD sees it. Times are Argo CD's texts.
@@ -182,7 +182,7 @@ class GraphqlClient {
                                       const Secret& user_token, Deadline deadline);
   // The mutation reportRuntimeErrors, as the public SDK sends it; an empty list clears what was reported.
   Task<Result<void>> report_errors(const std::string& runtime,
-                                   const std::vector<RuntimeTrouble>& troubles, Deadline deadline);
+                                   const std::vector<RuntimeError>& failures, Deadline deadline);
   // The mutation updateRuntimeStatus: the type RuntimeStatus is public, the mutation's name is ours.
   Task<Result<void>> report_status(const std::string& runtime,
                                    const std::vector<RuntimeStatusItem>& items, Deadline deadline);

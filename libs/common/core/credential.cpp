@@ -29,7 +29,7 @@ Credential Credential::fetched(Fetch fetch, FetchOptions options) {
   Credential credential;
   credential.fetch_ = std::move(fetch);
   credential.options_ = std::move(options);
-  credential.trouble_ = credential.options_.not_yet;
+  credential.last_error_ = credential.options_.not_yet;
   return credential;
 }
 
@@ -46,11 +46,11 @@ void Credential::read_file() {
   if (!fingerprint.empty() && fingerprint == fingerprint_) return;
   auto text = read_small_file(path_);
   if (!text) {
-    trouble_ = path_ + ": " + text.error().message;  // the last token stays in use
+    last_error_ = path_ + ": " + text.error().message;  // the last token stays in use
     return;
   }
   fingerprint_ = std::move(fingerprint);
-  trouble_.clear();
+  last_error_.clear();
   token_ = Secret(std::string(trimmed(*text)));
   const Secret wiped(std::move(*text));
 }
@@ -77,11 +77,11 @@ Task<> Credential::fetch() {
   const Ended ended{fetching_};
   auto token = co_await fetch_();
   if (token) {
-    trouble_.clear();
+    last_error_.clear();
     token_ = std::move(*token);
     co_return;
   }
-  trouble_ = token.error().message;
+  last_error_ = token.error().message;
   next_try_ =
       deadline_after(token.error().is_transient() ? options_.retry : options_.retry_lasting);
 }
@@ -95,7 +95,7 @@ void Credential::start(TaskGroup& group) {
 Task<> Credential::keep_fetching() {
   while (options_.period || token_.empty()) {
     co_await fetch();
-    if (!trouble_.empty()) {
+    if (!last_error_.empty()) {
       const Clock::duration rest = next_try_ - Clock::now();
       co_await sleep_for(std::max<Clock::duration>(rest, options_.retry));
     } else if (options_.period) {

@@ -42,7 +42,7 @@ class Credential {
   // The peer refused it. True when a newer one was found, so that another attempt makes sense.
   Task<bool> refused();
   // Why there is no usable token right now; empty when there is one.
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
   // Calls the function of fetched() until there is a token, and then periodically. The other kinds
   // need no task. The credential outlives the group's task.
   void start(TaskGroup& group);
@@ -54,7 +54,7 @@ class Credential {
   Task<> keep_fetching();
 
   Secret token_;
-  std::string trouble_;
+  std::string last_error_;
 
   std::string path_;
   std::string fingerprint_;  // of the file that was read

@@ -241,7 +241,7 @@ TEST(Oauth, ARefusalOfTheGrantIsToldApart) {
   const auto of_gitea = answer(400, R"({"error":"unauthorized_client"})");
   EXPECT_EQ(read_grant(ProviderKind::gitea, of_gitea).error().reason, kNotGranted);
   EXPECT_EQ(read_grant(ProviderKind::gitlab, of_gitea).error().reason, "");
-  // A host in trouble has not refused.
+  // A host that fails has not refused.
   EXPECT_EQ(
       read_grant(ProviderKind::github, answer(503, R"({"error":"invalid_grant"})")).error().reason,
       "");

@@ -67,7 +67,7 @@ Task<std::vector<std::string>> rest(LogFeed& feed) {
     const auto event = co_await feed.next();
     if (event.kind == Kind::end) co_return all;
     all.push_back(event.kind == Kind::line ? event.line.pod + ":" + event.line.content
-                                           : "trouble " + event.trouble);
+                                           : "error " + event.error);
   }
 }
 
@@ -108,13 +108,13 @@ TEST(LogFeed, JoinsSeveralAndOneThatFailsStopsNoOther) {
         LogFeed feed(bench.ending, bench.executor_, std::move(sources), {});
         const auto all = co_await rest(feed);
         EXPECT_THAT(all, testing::Contains("a:hi"));
-        EXPECT_THAT(all, testing::Contains("trouble bad: the server answered 404: no such pod"));
-        EXPECT_THAT(all, testing::Contains(HasSubstr("trouble cut: ")));
+        EXPECT_THAT(all, testing::Contains("error bad: the server answered 404: no such pod"));
+        EXPECT_THAT(all, testing::Contains(HasSubstr("error cut: ")));
       });
 }
 
 // As all of several containers of a component.
-TEST(LogFeed, StreamsThatCouldNotBeOpenedAreTroublesFirst) {
+TEST(LogFeed, StreamsThatCouldNotBeOpenedAreErrorsFirst) {
   in_bench(
       [](http::Exchange& exchange) -> Task<> {
         (void)co_await exchange.start({.status = 200});
@@ -122,12 +122,12 @@ TEST(LogFeed, StreamsThatCouldNotBeOpenedAreTroublesFirst) {
         (void)co_await exchange.finish();
       },
       [](Bench& bench) -> Task<> {
-        LogFeed none(bench.ending, bench.executor_, {}, {.troubles = {"a: no", "b: no"}});
+        LogFeed none(bench.ending, bench.executor_, {}, {.errors = {"a: no", "b: no"}});
         EXPECT_TRUE(none.has_more());
-        EXPECT_THAT(co_await rest(none), ElementsAre("trouble a: no", "trouble b: no"));
-        const auto some = feed_of(bench, co_await bench.open(LogFormat::kubernetes, "c"),
-                                  {.troubles = {"a: no"}});
-        EXPECT_THAT(co_await rest(*some), ElementsAre("trouble a: no", "c:one"));
+        EXPECT_THAT(co_await rest(none), ElementsAre("error a: no", "error b: no"));
+        const auto some =
+            feed_of(bench, co_await bench.open(LogFormat::kubernetes, "c"), {.errors = {"a: no"}});
+        EXPECT_THAT(co_await rest(*some), ElementsAre("error a: no", "c:one"));
       });
 }
 
@@ -185,7 +185,7 @@ TEST(LogFeed, ATimeWithoutLinesIsToldAndALostRightIsTheEnd) {
             bench, co_await bench.open(LogFormat::kubernetes),
             {.is_allowed = [&]() -> Result<void> { return fail(ErrorCode::forbidden, "no"); },
              .check_period = std::chrono::milliseconds(0)});
-        EXPECT_EQ((co_await second->next()).trouble, "Forbidden");
+        EXPECT_EQ((co_await second->next()).error, "Forbidden");
         EXPECT_EQ((co_await second->next()).kind, Kind::end);
         // Both go while their servers stream.
         feed.reset();

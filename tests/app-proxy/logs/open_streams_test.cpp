@@ -143,7 +143,7 @@ Task<std::vector<std::string>> rest(LogFeed& feed) {
     const auto event = co_await feed.next();
     if (event.kind == Kind::end) co_return all;
     all.push_back(event.kind == Kind::line ? event.line.pod + ": " + event.line.content
-                                           : "trouble " + event.trouble);
+                                           : "error " + event.error);
   }
 }
 
@@ -166,7 +166,7 @@ TEST(OpenStreams, ARuleThatIsWithdrawnEndsTheEventsOfAPod) {
       co_await bench.allow({"SYNC"});
       co_await sleep_for(31s);
       bench.put_event("third");
-      EXPECT_THAT(co_await rest(feed), ElementsAre("trouble Forbidden"));
+      EXPECT_THAT(co_await rest(feed), ElementsAre("error Forbidden"));
       for (const char* name : {"first", "second", "third"}) {
         bench.cluster.remove(kEvents, {"web", name});
       }
@@ -190,7 +190,7 @@ TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
       co_return co_await rest(**opened);
     };
     const std::string first =
-        "trouble reporter-0/main: the API server does not let the runtime do this; see the log of "
+        "error reporter-0/main: the API server does not let the runtime do this; see the log of "
         "the runtime";
     refuse("reporter-0");
     const auto one = co_await read();
@@ -199,7 +199,7 @@ TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
     refuse("reporter-0 reporter-1");
     const auto none = co_await read();
     CO_ASSERT_OK(none);
-    EXPECT_THAT(*none, ElementsAre(first, testing::StartsWith("trouble reporter-1/main: ")));
+    EXPECT_THAT(*none, ElementsAre(first, testing::StartsWith("error reporter-1/main: ")));
     // Nothing else was asked for: the error itself.
     EXPECT_EQ((co_await read("reporter-1")).error().reason, "ARGO_NOT_AVAILABLE");
   });

@@ -89,7 +89,7 @@ TEST(ShownCommitErrors, SayWhatToDo) {
   EXPECT_EQ(shown(ErrorCode::invalid_argument, "x").reason, "");
 }
 
-TEST(ShownCommitErrors, KeepTheRuntimesOwnTroublesForTheLog) {
+TEST(ShownCommitErrors, KeepTheRuntimesOwnFailuresForTheLog) {
   for (const auto reason : {kBrokenClone, kDiskFull}) {
     const auto error = shown(ErrorCode::internal, reason);
     EXPECT_EQ(error.code, ErrorCode::unavailable);

@@ -137,12 +137,12 @@ TEST(ConfigRepositorySetup, OnlyTheLeaderPreparesItAndTheNextOneAtOnce) {
     TaskGroup group(co_await asio::this_coro::executor);
     scene.setup->start(group);
     co_await until([&] { return scene.setup->status() == "another replica prepares it"; });
-    EXPECT_FALSE(scene.setup->trouble()) << "it is not known";
+    EXPECT_FALSE(scene.setup->last_error()) << "it is not known";
     EXPECT_EQ(scene.file(kInCluster), "");
     EXPECT_EQ(scene.cluster.requests().size(), 0U);
     scene.leads = true;
     scene.setup->wake();
-    co_await until([&] { return scene.setup->trouble() == ""; });
+    co_await until([&] { return scene.setup->last_error() == ""; });
     EXPECT_NE(scene.file(kInCluster), "");
     EXPECT_TRUE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
     group.cancel();

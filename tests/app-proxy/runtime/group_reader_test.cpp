@@ -78,9 +78,8 @@ TEST(GroupReader, FindsWhatIsWrongInTheCluster) {
     w.put_pod("web", kCrashing);
     w.put_pod("build", kCrashing, {{"workflows.argoproj.io/workflow", "build"}});
     co_await w.reader.round();
-    EXPECT_THAT(w.reader.applications().troubles, ElementsAre("in-cluster: Degraded"));
-    EXPECT_THAT(w.reader.components().troubles,
-                ElementsAre("web: container main: CrashLoopBackOff"));
+    EXPECT_THAT(w.reader.applications().errors, ElementsAre("in-cluster: Degraded"));
+    EXPECT_THAT(w.reader.components().errors, ElementsAre("web: container main: CrashLoopBackOff"));
   });
 }
 
@@ -90,19 +89,19 @@ TEST(GroupReader, ReadsAllPagesOfPods) {
       w.put_pod("pod-" + std::to_string(1000 + i), {{"phase", "Running"}});
     w.put_pod("pod-9", kCrashing);
     co_await w.reader.round();
-    EXPECT_THAT(w.reader.components().troubles, ElementsAre(HasSubstr("pod-9: ")));
+    EXPECT_THAT(w.reader.components().errors, ElementsAre(HasSubstr("pod-9: ")));
     EXPECT_EQ(w.cluster.count("GET", "/pods?"), 2U);
   });
 }
 
-TEST(GroupReader, AFailedReadIsNotKnownAndNoTrouble) {
+TEST(GroupReader, AFailedReadIsNotKnownAndNoError) {
   play([](Scene& w) -> Task<> {
     w.put("in-cluster", "Synced", "Degraded");
     w.put_pod("web", kCrashing);
     w.cluster.set_access([](const Access&) { return false; });
     co_await w.reader.round();
     for (const auto* group : {&w.reader.applications(), &w.reader.components()}) {
-      EXPECT_THAT(group->troubles, IsEmpty()) << group->name;
+      EXPECT_THAT(group->errors, IsEmpty()) << group->name;
       EXPECT_THAT(line_of(*group), HasSubstr(": not known: ")) << group->name;
       EXPECT_FALSE(group->is_pending) << group->name;
     }
@@ -119,7 +118,7 @@ TEST(GroupReader, ReadsNoApplicationWithoutAGitToken) {
   });
 }
 
-// What often passes by itself is a trouble when it lasts.
+// What often passes by itself is an error when it lasts.
 TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
   play([](Scene& w) -> Task<> {
     w.put("in-cluster", "OutOfSync", "Healthy");
@@ -127,9 +126,9 @@ TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
     TaskGroup group(co_await asio::this_coro::executor);
     w.reader.start(group);
     co_await sleep_for(4min);
-    EXPECT_THAT(w.reader.applications().troubles, IsEmpty());
+    EXPECT_THAT(w.reader.applications().errors, IsEmpty());
     co_await sleep_for(2min);
-    EXPECT_THAT(w.reader.applications().troubles,
+    EXPECT_THAT(w.reader.applications().errors,
                 ElementsAre("prod: there is no such Application", "in-cluster: OutOfSync"));
     w.put("in-cluster", "Synced", "Healthy");
     w.put("prod", "Synced", "Healthy");
@@ -138,7 +137,7 @@ TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
     // It begins anew.
     w.put("in-cluster", "OutOfSync", "Healthy");
     co_await sleep_for(4min);
-    EXPECT_THAT(w.reader.applications().troubles, IsEmpty());
+    EXPECT_THAT(w.reader.applications().errors, IsEmpty());
     group.cancel();
     co_await group.join();
   });
@@ -148,11 +147,11 @@ TEST(GroupReader, AServerThatRefusesTheQuestionIsThere) {
   play([](Scene& w) -> Task<> {
     w.argocd = fail(ErrorCode::forbidden, "403");
     co_await w.reader.round();
-    EXPECT_EQ(w.reader.argocd_trouble(), "");
+    EXPECT_EQ(w.reader.argocd_error(), "");
     w.argocd = fail(ErrorCode::unavailable, "connection refused");
     co_await w.reader.round();
-    EXPECT_EQ(w.reader.argocd_trouble(), "connection refused");
-    EXPECT_EQ(w.reader.workflows_trouble(), "") << "it is not configured";
+    EXPECT_EQ(w.reader.argocd_error(), "connection refused");
+    EXPECT_EQ(w.reader.workflows_error(), "") << "it is not configured";
   });
 }
 

@@ -118,7 +118,7 @@ TEST(RightsCheck, NamesWhatDoesNotWorkOnceForEachMissingRight) {
              access.subresource != "log";
     });
     EXPECT_FALSE(co_await w.check.round());
-    EXPECT_THAT(w.check.rights().troubles,
+    EXPECT_THAT(w.check.rights().errors,
                 ElementsAre("app-proxy may not create, update secrets in namespace argocd: Git "
                             "integrations, the runtime's Secrets and managed clusters cannot be "
                             "kept",
@@ -140,7 +140,7 @@ TEST(RightsCheck, AReviewThatFailsMakesNoRightMissing) {
   play([](Scene& w) -> Task<> {
     w.cluster.fail_next(1, 403, {}, "selfsubjectaccessreviews");
     EXPECT_FALSE(co_await w.check.round());
-    EXPECT_THAT(w.check.rights().troubles, IsEmpty());
+    EXPECT_THAT(w.check.rights().errors, IsEmpty());
     EXPECT_THAT(line_of(w.check.rights()), HasSubstr("rights: not known: "));
     EXPECT_TRUE(co_await w.check.round());
   });
@@ -154,7 +154,7 @@ TEST(RightsCheck, TheOwnNamespaceIsEnoughForActions) {
     EXPECT_TRUE(co_await w.check.round()) << line_of(w.check.rights());
     w.cluster.set_access([](const Access& access) { return access.resource != "rollouts"; });
     EXPECT_FALSE(co_await w.check.round());
-    EXPECT_THAT(w.check.rights().troubles,
+    EXPECT_THAT(w.check.rights().errors,
                 ElementsAre(HasSubstr("may not get, patch rollouts.argoproj.io in all namespaces"),
                             HasSubstr("may not patch rollouts/status.argoproj.io")));
   });

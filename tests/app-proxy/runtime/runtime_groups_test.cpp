@@ -14,28 +14,28 @@ using Json = nlohmann::json;
 TEST(RuntimeGroups, AreALineEach) {
   EXPECT_EQ(line_of({.name = "clusters"}), "clusters: well\n");
   EXPECT_EQ(line_of({.name = "clusters", .unknown = "403"}), "clusters: not known: 403\n");
-  EXPECT_EQ(line_of({.name = "clusters", .troubles = {"a: x", "b: y"}}), "clusters: a: x; b: y\n");
-  EXPECT_EQ(line_of({.name = "clusters", .troubles = {"a: x"}, .unknown = "403"}),
+  EXPECT_EQ(line_of({.name = "clusters", .errors = {"a: x", "b: y"}}), "clusters: a: x; b: y\n");
+  EXPECT_EQ(line_of({.name = "clusters", .errors = {"a: x"}, .unknown = "403"}),
             "clusters: a: x; not known: 403\n");
 }
 
-TEST(RuntimeGroups, OnlyTroublesAreErrors) {
+TEST(RuntimeGroups, OnlyFailedItemsAreErrors) {
   const auto errors = errors_of({{.name = "connectivity"},
                                  {.name = "applications", .unknown = "403"},
-                                 {.name = "components", .troubles = {"a: x", "b: y"}}});
+                                 {.name = "components", .errors = {"a: x", "b: y"}}});
   ASSERT_EQ(errors.size(), 1U);
   EXPECT_EQ(errors[0].message, "components: a: x; b: y");
-  EXPECT_EQ(errors[0].level, control_plane::RuntimeTrouble::Level::error);
+  EXPECT_EQ(errors[0].level, control_plane::RuntimeError::Level::error);
 }
 
 TEST(RuntimeGroups, NameFiveAndTakeFiveHundredCharacters) {
   RuntimeGroup group{.name = "components"};
-  for (int i = 0; i < 7; ++i) group.troubles.push_back("pod-" + std::to_string(i) + ": down");
-  EXPECT_EQ(describe_troubles(group),
+  for (int i = 0; i < 7; ++i) group.errors.push_back("pod-" + std::to_string(i) + ": down");
+  EXPECT_EQ(describe_errors(group),
             "pod-0: down; pod-1: down; pod-2: down; pod-3: down; pod-4: down; and 2 more");
   // One long text does not hide the names of the others.
-  for (auto& trouble : group.troubles) trouble += "\n" + std::string(10'000, 'x');
-  auto text = describe_troubles(group);
+  for (auto& error : group.errors) error += "\n" + std::string(10'000, 'x');
+  auto text = describe_errors(group);
   EXPECT_LE(text.size(), 500U);
   EXPECT_THAT(text, HasSubstr("; pod-4: down "));
   EXPECT_THAT(text, HasSubstr("and 2 more"));
@@ -44,7 +44,7 @@ TEST(RuntimeGroups, NameFiveAndTakeFiveHundredCharacters) {
   for (std::size_t more = 0; more < 4; ++more) {
     std::string umlauts(more, 'a');
     for (int i = 0; i < 1'000; ++i) umlauts += "ü";
-    text = describe_troubles({.name = "components", .troubles = {umlauts}});
+    text = describe_errors({.name = "components", .errors = {umlauts}});
     EXPECT_LE(text.size(), 500U);
     EXPECT_TRUE(text.ends_with("ü…")) << text;
   }
@@ -57,17 +57,17 @@ TEST(Connectivity, NamesTheServersThatCannotBeUsed) {
   EXPECT_EQ(line_of(connectivity_group({.argocd = "", .workflows = ""})), "connectivity: well\n");
   EXPECT_THAT(
       connectivity_group({.control_plane = "a", .argocd = "b", .workflows = "c", .git = "d"})
-          .troubles,
+          .errors,
       ElementsAre("control plane: a", "Argo CD: b", "Argo Workflows: c", "Git: d"));
 }
 
 TEST(GitSources, AreThoseOfTheSharedConfigurationRepository) {
   EXPECT_EQ(line_of(git_sources_group(true, "")), "Git sources: well\n");
-  EXPECT_THAT(git_sources_group(true, "no right").troubles,
+  EXPECT_THAT(git_sources_group(true, "no right").errors,
               ElementsAre("shared configuration repository: no right"));
   EXPECT_TRUE(git_sources_group(true, std::nullopt).is_pending);
   const auto without = git_sources_group(false, "no Git token");
-  EXPECT_THAT(without.troubles, IsEmpty());
+  EXPECT_THAT(without.errors, IsEmpty());
   EXPECT_FALSE(without.is_pending);
 }
 
@@ -77,7 +77,7 @@ TEST(Clusters, AreNamedWithoutTheServersWords) {
       {.name = "edge", .server = "https://edge.test", .status = "Failed", .message = "10:41: dial"},
       {.name = "", .server = "https://a.test", .status = "Failed"}};
   EXPECT_THAT(
-      clusters_group(unreachable).troubles,
+      clusters_group(unreachable).errors,
       ElementsAre("edge: Argo CD cannot reach it", "https://a.test: Argo CD cannot reach it"));
   const auto failed = clusters_group(fail(ErrorCode::forbidden, "403"));
   EXPECT_EQ(line_of(failed), "clusters: not known: 403\n");
@@ -89,37 +89,37 @@ Json application(const char* sync, const char* health) {
   return {{"status", {{"sync", {{"status", sync}}}, {"health", {{"status", health}}}}}};
 }
 
-// Its trouble at once, and when it has lasted.
-std::pair<std::string, std::string> troubles(const Json& object) {
+// Its error at once, and when it has lasted.
+std::pair<std::string, std::string> errors(const Json& object) {
   const auto read = read_application("in-cluster", object.is_null() ? "" : object.dump());
-  return {trouble_of(read, false), trouble_of(read, true)};
+  return {error_of(read, false), error_of(read, true)};
 }
 
 TEST(OwnApplications, SayWhatIsWrong) {
   using Both = std::pair<std::string, std::string>;
-  EXPECT_EQ(troubles(application("Synced", "Healthy")), Both());
-  EXPECT_EQ(troubles(application("Synced", "Progressing")), Both());
+  EXPECT_EQ(errors(application("Synced", "Healthy")), Both());
+  EXPECT_EQ(errors(application("Synced", "Progressing")), Both());
   auto object = application("Synced", "Degraded");
-  EXPECT_EQ(troubles(object).first, "in-cluster: Degraded");
+  EXPECT_EQ(errors(object).first, "in-cluster: Degraded");
   object["status"]["health"]["message"] = "pod web fails";
-  EXPECT_EQ(troubles(object).first, "in-cluster: Degraded: pod web fails");
+  EXPECT_EQ(errors(object).first, "in-cluster: Degraded: pod web fails");
   // An error is what people can act on.
   object["status"]["conditions"] = {{{"type", "OrphanedResourceWarning"}, {"message", "9"}},
                                     {{"type", "ComparisonError"}, {"message", "no repository"}}};
-  EXPECT_EQ(troubles(object).first, "in-cluster: ComparisonError: no repository");
+  EXPECT_EQ(errors(object).first, "in-cluster: ComparisonError: no repository");
   // What often passes by itself.
-  EXPECT_EQ(troubles(Json()), (Both{"", "in-cluster: there is no such Application"}));
-  EXPECT_EQ(troubles(application("Synced", "Missing")), (Both{"", "in-cluster: Missing"}));
+  EXPECT_EQ(errors(Json()), (Both{"", "in-cluster: there is no such Application"}));
+  EXPECT_EQ(errors(application("Synced", "Missing")), (Both{"", "in-cluster: Missing"}));
   object = application("OutOfSync", "Healthy");
-  EXPECT_EQ(troubles(object), (Both{"", "in-cluster: OutOfSync"}));
+  EXPECT_EQ(errors(object), (Both{"", "in-cluster: OutOfSync"}));
   object["status"]["operationState"] = {{"phase", "Failed"}, {"message", "hook failed"}};
-  EXPECT_EQ(troubles(object), (Both{"", "in-cluster: OutOfSync: hook failed"}));
+  EXPECT_EQ(errors(object), (Both{"", "in-cluster: OutOfSync: hook failed"}));
 }
 
-TEST(OwnApplications, WhatIsNoApplicationHasNoTrouble) {
+TEST(OwnApplications, WhatIsNoApplicationHasNoError) {
   for (const char* text : {"null", "[]", "{}", R"({"status":7})", R"({"status":{"conditions":7}})",
                            R"({"status":{"conditions":[7,null,{}]}})"}) {
-    EXPECT_EQ(trouble_of(read_application("a", text), true), "") << text;
+    EXPECT_EQ(error_of(read_application("a", text), true), "") << text;
   }
 }
 
@@ -144,10 +144,10 @@ std::vector<std::string> pods(const std::vector<Json>& statuses) {
                        {"creationTimestamp", "2026-03-04T09:14:00Z"}}},
                      {"status", status}});
   }
-  return pod_troubles(Json{{"metadata", Json::object()}, {"items", items}}.dump(), kNow);
+  return pod_errors(Json{{"metadata", Json::object()}, {"items", items}}.dump(), kNow);
 }
 
-TEST(Components, AreInTroubleWhenTheyDoNotStart) {
+TEST(Components, AreErrorsWhenTheyDoNotStart) {
   EXPECT_THAT(pods({{{"containerStatuses", {waiting("CrashLoopBackOff")}}},
                     {{"initContainerStatuses", {waiting("ImagePullBackOff")}}},
                     {{"containerStatuses", {waiting("ContainerCreating")}}},
@@ -160,7 +160,7 @@ TEST(Components, AreInTroubleWhenTheyDoNotStart) {
                           "pod-4: container main: CreateContainerConfigError"));
 }
 
-TEST(Components, AreInTroubleWhenTheyAreNotReadyForFiveMinutes) {
+TEST(Components, AreErrorsWhenTheyAreNotReadyForFiveMinutes) {
   EXPECT_THAT(pods({{{"conditions", ready("True", "2026-03-04T08:00:00Z")}},
                     {{"conditions", ready("False", "2026-03-04T09:11:00Z")}},
                     {{"conditions", ready("False", "2026-03-04T09:09:00Z")}},
@@ -170,7 +170,7 @@ TEST(Components, AreInTroubleWhenTheyAreNotReadyForFiveMinutes) {
   const Json old{{"items",
                   {{{"metadata", {{"name", "old"}, {"creationTimestamp", "2026-03-04T09:00:00Z"}}},
                     {"status", {{"phase", "Pending"}}}}}}};
-  EXPECT_THAT(pod_troubles(old.dump(), kNow),
+  EXPECT_THAT(pod_errors(old.dump(), kNow),
               ElementsAre("old: not ready for more than five minutes"));
 }
 
@@ -178,7 +178,7 @@ TEST(Components, ArePodsThatShouldRun) {
   Json pod{{"metadata", {{"name", "old"}, {"creationTimestamp", "2026-03-04T09:00:00Z"}}},
            {"status", {{"phase", "Running"}}}};
   const auto found = [](const Json& one) {
-    return pod_troubles(Json{{"items", {one}}}.dump(), kNow);
+    return pod_errors(Json{{"items", {one}}}.dump(), kNow);
   };
   EXPECT_THAT(found(pod), testing::SizeIs(1));
   for (const char* phase : {"Succeeded", "Failed"}) {
@@ -197,7 +197,7 @@ TEST(Components, ArePodsThatShouldRun) {
 TEST(Components, WhatIsNoListHasNone) {
   for (const char* text : {"", "null", "[]", "{}", R"({"items":7})", R"({"items":[7,null,{}]})",
                            R"({"items":[{"status":7}]})"}) {
-    EXPECT_THAT(pod_troubles(text, kNow), IsEmpty()) << text;
+    EXPECT_THAT(pod_errors(text, kNow), IsEmpty()) << text;
   }
 }
 

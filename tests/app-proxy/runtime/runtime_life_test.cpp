@@ -136,9 +136,9 @@ TEST(RuntimeStatus, SaysWhatIsWrong) {
   };
   using enum RuntimeStatusItem::State;
   const auto good = status_items({.has_argocd = true, .has_git_token = true},
-                                 {.has_runtime_secret = true, .argocd_token_trouble = ""});
+                                 {.has_runtime_secret = true, .argocd_token_error = ""});
   for (const auto& item : good) EXPECT_EQ(item.state, successful) << item.name;
-  EXPECT_THAT(troubles_of(good), IsEmpty());
+  EXPECT_THAT(item_errors(good), IsEmpty());
   // All that the public type RuntimeStatus has.
   std::set<std::string> names;
   for (const auto& item : good) names.insert(item.name);
@@ -148,43 +148,43 @@ TEST(RuntimeStatus, SaysWhatIsWrong) {
                                           "syncMode", "argoCdState"}));
   EXPECT_EQ(good.size(), names.size());
 
-  const auto bare = status_items({}, {.has_runtime_secret = true, .argocd_token_trouble = ""});
+  const auto bare = status_items({}, {.has_runtime_secret = true, .argocd_token_error = ""});
   EXPECT_EQ(state_of(bare, "argoCdState"), unknown);
   EXPECT_EQ(state_of(bare, "isc"), unknown);
   EXPECT_EQ(state_of(bare, "gitSourceConfigured"), unknown);
-  EXPECT_THAT(troubles_of(bare), IsEmpty());
+  EXPECT_THAT(item_errors(bare), IsEmpty());
 
   const auto bad =
-      status_items({.argocd_trouble = "not logged in", .has_argocd = true},
-                   {.has_runtime_secret = true, .argocd_token_trouble = "no right apiKey"});
+      status_items({.argocd_error = "not logged in", .has_argocd = true},
+                   {.has_runtime_secret = true, .argocd_token_error = "no right apiKey"});
   EXPECT_EQ(state_of(bad, "argoCdState"), failed);
   std::vector<std::string> messages;
-  for (const auto& trouble : troubles_of(bad)) messages.push_back(trouble.message);
+  for (const auto& error : item_errors(bad)) messages.push_back(error.message);
   EXPECT_THAT(messages, ElementsAre("argoCdState: not logged in",
                                     "eventReporterArgoCDToken: no right apiKey"));
 
   // What was not looked at yet is no error.
-  const auto early = status_items({.argocd_trouble = "not logged in yet",
-                                   .config_repository_trouble = std::nullopt,
+  const auto early = status_items({.argocd_error = "not logged in yet",
+                                   .config_repository_error = std::nullopt,
                                    .has_argocd = true,
                                    .has_git_token = true},
                                   {.has_runtime_secret = true});
   for (const char* name : {"argoCdState", "eventReporterArgoCDToken", "isc"}) {
     EXPECT_EQ(state_of(early, name), unknown) << name;
   }
-  EXPECT_THAT(troubles_of(early), IsEmpty());
+  EXPECT_THAT(item_errors(early), IsEmpty());
 }
 
 TEST(RuntimeStatus, EachErrorIsToldOnce) {
-  const auto items = status_items({.argocd_trouble = "not logged in",
-                                   .config_repository_trouble = "no right to push",
+  const auto items = status_items({.argocd_error = "not logged in",
+                                   .config_repository_error = "no right to push",
                                    .has_argocd = true,
                                    .has_git_token = true},
-                                  {.has_runtime_secret = true, .argocd_token_trouble = "refused"});
+                                  {.has_runtime_secret = true, .argocd_token_error = "refused"});
   std::vector<std::string> messages;
   for (const auto& error :
        errors_of(items, {connectivity_group({.argocd = "not logged in"}),
-                         {.name = "components", .troubles = {"web: container a: ErrImagePull"}},
+                         {.name = "components", .errors = {"web: container a: ErrImagePull"}},
                          git_sources_group(true, "no right to push"),
                          {.name = "clusters", .unknown = "not looked yet"}})) {
     messages.push_back(error.message);

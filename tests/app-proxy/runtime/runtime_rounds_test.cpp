@@ -209,11 +209,11 @@ TEST(RuntimeLife, MakesAnotherArgoCdTokenWhenTheKeptOneWasRefused) {
 // What a former leader, or this process before a restart, has told is not known.
 TEST(RuntimeLife, TheFirstReportOfAProcessClearsWhatWasToldBefore) {
   play([](Scene& w) -> Task<> {
-    w.facts.git_trouble = "no host";
+    w.facts.git_error = "no host";
     co_await run(w, 10s);
     EXPECT_THAT(w.errors(), ElementsAre(ElementsAre("defaultGitIntegration: no host")));
     w.start_process(co_await asio::this_coro::executor);
-    w.facts.git_trouble.clear();
+    w.facts.git_error.clear();
     co_await run(w, 10s);
     EXPECT_THAT(w.errors(), ElementsAre(ElementsAre("defaultGitIntegration: no host"), IsEmpty()));
   });
@@ -221,7 +221,7 @@ TEST(RuntimeLife, TheFirstReportOfAProcessClearsWhatWasToldBefore) {
 
 TEST(RuntimeLife, EachLeaderTellsItsErrorsOnce) {
   play([](Scene& w) -> Task<> {
-    w.facts.git_trouble = "no host";
+    w.facts.git_error = "no host";
     TaskGroup group(co_await asio::this_coro::executor);
     w.life->start(group);
     co_await sleep_for(10min);
@@ -238,7 +238,7 @@ TEST(RuntimeLife, EachLeaderTellsItsErrorsOnce) {
     EXPECT_EQ(w.errors().back(), w.errors().front());
     co_await sleep_for(10min);
     EXPECT_EQ(w.errors().size(), 2U);
-    w.facts.git_trouble.clear();
+    w.facts.git_error.clear();
     co_await sleep_for(10s);
     EXPECT_EQ(w.errors().size(), 3U);
     EXPECT_THAT(w.errors().back(), IsEmpty());
@@ -256,7 +256,7 @@ TEST(RuntimeLife, TheFirstErrorsWaitForTheFirstLooks) {
     co_await sleep_for(11s);
     EXPECT_GE(w.told().statuses.size(), 1U);
     EXPECT_THAT(w.errors(), IsEmpty());
-    w.facts.groups = {{.name = "components", .troubles = {"web: ErrImagePull"}}};
+    w.facts.groups = {{.name = "components", .errors = {"web: ErrImagePull"}}};
     co_await sleep_for(6s);
     EXPECT_THAT(w.errors(), ElementsAre(ElementsAre("components: web: ErrImagePull")));
     // They do not wait for ever.

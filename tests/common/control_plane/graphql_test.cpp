@@ -128,7 +128,7 @@ TEST(GraphqlClient, TellsWhoSentACredential) {
       });
 }
 
-TEST(GraphqlClient, RefusedCredentialsAreToldFromTrouble) {
+TEST(GraphqlClient, RefusedCredentialsAreToldFromFailures) {
   with_bench(
       {answer(401, "{}"), answer(200, R"({"errors":[{"message":"Unauthorized: x"}]})"),
        answer(200, R"({"errors":[{"message":"no","extensions":{"code":"UNAUTHENTICATED"}}]})"),

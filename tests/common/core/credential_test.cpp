@@ -51,7 +51,7 @@ TEST(Credential, AFixedOneStaysAsItIs) {
     auto credential = Credential::fixed(Secret("one"));
     EXPECT_EQ(credential.current().reveal(), "one");
     EXPECT_FALSE(co_await credential.refused());
-    EXPECT_EQ(credential.trouble(), "");
+    EXPECT_EQ(credential.last_error(), "");
   });
 }
 
@@ -61,11 +61,11 @@ TEST(Credential, AFileIsReadAgainWhenItChangedAndWhenItsTokenIsRefused) {
     const auto path = folder / "token";
     auto credential = Credential::file(path);
     EXPECT_TRUE(credential.current().empty());
-    EXPECT_NE(credential.trouble(), "");
+    EXPECT_NE(credential.last_error(), "");
     write(path, "one\n");
     co_await sleep_for(2s);
     EXPECT_EQ(credential.current().reveal(), "one");
-    EXPECT_EQ(credential.trouble(), "");
+    EXPECT_EQ(credential.last_error(), "");
     EXPECT_FALSE(co_await credential.refused()) << "it is the same";
     write(path, "another");
     EXPECT_TRUE(co_await credential.refused());
@@ -73,7 +73,7 @@ TEST(Credential, AFileIsReadAgainWhenItChangedAndWhenItsTokenIsRefused) {
     std::filesystem::remove(path);
     co_await sleep_for(2s);
     EXPECT_EQ(credential.current().reveal(), "another") << "the last one stays in use";
-    EXPECT_NE(credential.trouble(), "");
+    EXPECT_NE(credential.last_error(), "");
   });
 }
 
@@ -83,12 +83,12 @@ TEST(Credential, AFunctionIsAskedPeriodicallyAndWhenTheTokenIsRefused) {
     auto credential = Credential::fetched(
         answers.fetch(), {.task = "fetch", .not_yet = "not read yet", .period = 60s});
     EXPECT_TRUE(credential.current().empty());
-    EXPECT_EQ(credential.trouble(), "not read yet");
+    EXPECT_EQ(credential.last_error(), "not read yet");
     TaskGroup tasks(co_await asio::this_coro::executor);
     credential.start(tasks);
     co_await sleep_for(1s);
     EXPECT_EQ(credential.current().reveal(), "one");
-    EXPECT_EQ(credential.trouble(), "");
+    EXPECT_EQ(credential.last_error(), "");
     EXPECT_TRUE(co_await credential.refused());
     EXPECT_EQ(credential.current().reveal(), "two");
     EXPECT_FALSE(co_await credential.refused()) << "not twice in a moment";
@@ -109,12 +109,12 @@ TEST(Credential, WithoutAPeriodAFunctionIsAskedUntilThereIsATokenAndThenOnlyWhen
     TaskGroup tasks(co_await asio::this_coro::executor);
     credential.start(tasks);
     co_await sleep_for(1s);
-    EXPECT_EQ(credential.trouble(), "away");
+    EXPECT_EQ(credential.last_error(), "away");
     EXPECT_FALSE(co_await credential.refused());
     EXPECT_EQ(answers.calls(), 1U) << "soon, but not at once";
     co_await sleep_for(2s);
     EXPECT_EQ(credential.current().reveal(), "one");
-    EXPECT_EQ(credential.trouble(), "");
+    EXPECT_EQ(credential.last_error(), "");
     co_await sleep_for(600s);
     EXPECT_EQ(answers.calls(), 2U);
     EXPECT_EQ(tasks.size(), 0U);
@@ -139,7 +139,7 @@ TEST(Credential, AFailureThatLastsIsNotTriedAgainSoonWhoeverAsks) {
       EXPECT_FALSE(co_await credential.refused());
     }
     EXPECT_EQ(answers.calls(), 1U);
-    EXPECT_EQ(credential.trouble(), "wrong password");
+    EXPECT_EQ(credential.last_error(), "wrong password");
     co_await sleep_for(11s);
     EXPECT_EQ(answers.calls(), 2U);
     tasks.cancel();

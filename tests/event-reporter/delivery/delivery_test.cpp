@@ -241,7 +241,7 @@ TEST(Delivery, DeliversAndKeepsARecord) {
     EXPECT_EQ(delivered->kind, Kind::acknowledged);
     CO_ASSERT_EQ(bench.platform.reports().size(), 1U);
     EXPECT_EQ(bench.platform.reports()[0].event_id, "uid-1");
-    EXPECT_EQ(bench.delivery.trouble(), "");
+    EXPECT_EQ(bench.delivery.last_error(), "");
     EXPECT_THAT(bench.delivery.status(),
                 AllOf(StartsWith("control plane: takes events, 0 under way of 16 at a time\n"),
                       HasSubstr("\nlast acknowledgement: 20")));
@@ -275,7 +275,7 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
         bench.insist_on(30);
         CO_ASSERT_TRUE(
             co_await until([&] { return bench.delivery.breaker().state() != State::closed; }));
-        EXPECT_THAT(bench.delivery.trouble(), HasSubstr("refused"));
+        EXPECT_THAT(bench.delivery.last_error(), HasSubstr("refused"));
         EXPECT_THAT(bench.delivery.status(), StartsWith("control plane: takes no events since 20"));
         EXPECT_GE(bench.metric("gitops_event_reporter_breaker_state "), 1);
         CO_ASSERT_TRUE(co_await until([&] {
@@ -287,7 +287,7 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
         EXPECT_THAT(bench.acknowledgements(), SizeIs(30));
         for (const auto& [id, times] : bench.acknowledgements()) EXPECT_EQ(times, 1) << id;
         EXPECT_EQ(recoveries, 1);
-        EXPECT_EQ(bench.delivery.trouble(), "");
+        EXPECT_EQ(bench.delivery.last_error(), "");
         EXPECT_EQ(bench.metric("gitops_event_reporter_next_probe_timestamp_seconds "), 0);
       },
       {.options = patient(), .reachable = false});
@@ -419,11 +419,11 @@ TEST(Delivery, ATokenThatStaysRefusedIsAnAlarmAndFewLogins) {
     for (std::size_t i = 17; i < requests.size(); ++i) {
       EXPECT_GE(requests[i].when - requests[i - 1].when, 95ms);
     }
-    EXPECT_THAT(bench.delivery.trouble(), HasSubstr("401 Unauthorized, it refuses the token"));
+    EXPECT_THAT(bench.delivery.last_error(), HasSubstr("401 Unauthorized, it refuses the token"));
     bench.platform.set_token("platform-token");
     CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 50; }));
     EXPECT_THAT(bench.acknowledgements(), SizeIs(50));
-    EXPECT_EQ(bench.delivery.trouble(), "");
+    EXPECT_EQ(bench.delivery.last_error(), "");
   });
 }
 
@@ -453,12 +453,12 @@ TEST(Delivery, NothingIsSentWithoutAUsableToken) {
         const auto none = co_await bench.deliver(event("1"));
         CO_ASSERT_TRUE(!none);
         EXPECT_EQ(none.error().code, ErrorCode::unauthenticated);
-        EXPECT_THAT(bench.delivery.trouble(), HasSubstr(file));
+        EXPECT_THAT(bench.delivery.last_error(), HasSubstr(file));
         bench.insist(event("2"));
         test::write_file(file, "two\nlines");
-        CO_ASSERT_TRUE(
-            co_await until([&] { return bench.delivery.trouble().contains("must not be sent"); }));
-        EXPECT_THAT(bench.delivery.trouble(), Not(HasSubstr("two")));
+        CO_ASSERT_TRUE(co_await until(
+            [&] { return bench.delivery.last_error().contains("must not be sent"); }));
+        EXPECT_THAT(bench.delivery.last_error(), Not(HasSubstr("two")));
         EXPECT_THAT(bench.platform.requests(), IsEmpty());
         test::write_file(file, "platform-token");
         CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
@@ -554,7 +554,7 @@ TEST(Delivery, ARefusalIsFinalOnlyWhenAnotherEventWasAcknowledgedInBetween) {
       EXPECT_EQ(bad->error.http_status, status);
       EXPECT_THAT(bad->error.message, HasSubstr("{\"message\": \"no such kind\"}"));
       EXPECT_EQ(bench.platform.requests().size(), 4U) << "one attempt each";
-      EXPECT_EQ(bench.delivery.trouble(), "");
+      EXPECT_EQ(bench.delivery.last_error(), "");
       const auto journal = Json::parse(bench.delivery.journal().json("shop/web"));
       EXPECT_EQ(journal["deliveries"][0]["result"], "refused");
       EXPECT_EQ(journal["deliveries"][2]["result"], "put_off");
@@ -606,7 +606,7 @@ TEST(Delivery, A403OfOneEventIsARefusalOfThatEvent) {
           EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
           CO_ASSERT_OK(co_await bench.deliver(event(std::to_string(i))));
         }
-        EXPECT_EQ(bench.delivery.trouble(), "");
+        EXPECT_EQ(bench.delivery.last_error(), "");
       },
       {.options = options});
 }
@@ -616,8 +616,8 @@ TEST(Delivery, A403OfEveryEventIsARefusalOfTheToken) {
     CO_ASSERT_OK(co_await bench.deliver(event("first")));
     bench.platform.fail_next(8, 403);
     bench.insist_on(10);
-    CO_ASSERT_TRUE(
-        co_await until([&] { return bench.delivery.trouble().contains("it refuses the token"); }));
+    CO_ASSERT_TRUE(co_await until(
+        [&] { return bench.delivery.last_error().contains("it refuses the token"); }));
     CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 10; }));
     for (const auto& [id, kind] : bench.ended) EXPECT_EQ(kind, Kind::acknowledged) << id;
   });
@@ -654,7 +654,7 @@ TEST(Delivery, AWrongEndpointCostsNoEvent) {
       bench.platform.fail_next(12, status);
       for (int i = 0; i < 3; ++i) bench.insist(event("e-" + std::to_string(i)));
       CO_ASSERT_TRUE(co_await until(
-          [&] { return bench.delivery.trouble().contains("this is not the event endpoint"); }));
+          [&] { return bench.delivery.last_error().contains("this is not the event endpoint"); }));
       CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 3; }));
       EXPECT_THAT(bench.acknowledgements(), SizeIs(3));
     });
@@ -993,7 +993,7 @@ TEST(Delivery, AC28_NeitherTokenNorEventIsSeenAnywhere) {
           co_await bench.delivery.ready();
           const auto delivered = co_await bench.deliver(sent);
           visible += (delivered ? delivered->error.message : delivered.error().message) + "\n";
-          visible += bench.delivery.trouble() + "\n" + bench.delivery.status();
+          visible += bench.delivery.last_error() + "\n" + bench.delivery.status();
           if (delivered) break;
         }
       });

@@ -313,7 +313,7 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
     ledger.store("ns/new", entry_of(3));
     EXPECT_TRUE(co_await ledger.flush(soon()));
     EXPECT_EQ(rebuilt, 1);
-    EXPECT_EQ(ledger.trouble(), "");
+    EXPECT_EQ(ledger.last_error(), "");
     EXPECT_THAT(ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
     EXPECT_EQ(*co_await ledger.load("ns/app7"), LedgerEntry{});
   });
@@ -369,7 +369,7 @@ TEST_P(LedgerOnABrokenDisk, AC31_KeepsTheNewestAndWritesItLater) {
     {
       const test::BrokenDisk broken(GetParam().error);
       ledger.store("ns/a", entry_of(2));
-      CO_ASSERT_TRUE(co_await eventually([&] { return !ledger.trouble().empty(); }));
+      CO_ASSERT_TRUE(co_await eventually([&] { return !ledger.last_error().empty(); }));
       ledger.store("ns/a", entry_of(3));
       ledger.store("ns/b", entry_of(1));
       ledger.erase("ns/gone");
@@ -377,18 +377,18 @@ TEST_P(LedgerOnABrokenDisk, AC31_KeepsTheNewestAndWritesItLater) {
       const auto flushed = co_await ledger.flush(deadline_after(300ms));
       CO_ASSERT_TRUE(!flushed);
       EXPECT_EQ(flushed.error().code, ErrorCode::timeout);
-      EXPECT_EQ(flushed.error().message, ledger.trouble());
+      EXPECT_EQ(flushed.error().message, ledger.last_error());
       EXPECT_EQ(ledger.pending(), 3U);
       EXPECT_EQ(*co_await ledger.load("ns/a"), entry_of(3));
       EXPECT_EQ(*co_await ledger.load("ns/gone"), LedgerEntry{});
       EXPECT_GT(running.metric("gitops_event_reporter_ledger_failures_total{reason=\"" +
                                std::string(GetParam().reason) + "\"}"),
                 0)
-          << ledger.trouble();
+          << ledger.last_error();
     }
     const auto flushed = co_await ledger.flush(soon());
     CO_ASSERT_OK(flushed);
-    EXPECT_EQ(ledger.trouble(), "");
+    EXPECT_EQ(ledger.last_error(), "");
   });
   with_ledger(options, [](Running& running) -> Task<> {
     EXPECT_THAT(running.ledger.known(), SizeIs(2));
@@ -426,7 +426,7 @@ TEST(Ledger, AfterAKillOnAFullDiskEverythingIsDueAboveAllSequences) {
     CO_ASSERT_OK(co_await ledger.write_ahead("ns/b", announced(1, 1'000)));
     broken.emplace(ENOSPC);
     CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(2, 5'000)));
-    EXPECT_NE(ledger.trouble(), "");
+    EXPECT_NE(ledger.last_error(), "");
     // Far ahead of the mark that is there.
     CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(3, 9'000'000'000)));
     EXPECT_EQ(ledger.holds_events(), "");
@@ -519,16 +519,16 @@ TEST(Ledger, AC31_AFullDiskDelaysButLosesNothing) {
   with_ledger(options, [&](Running& running) -> Task<> {
     auto& ledger = running.ledger;
     int stored = 0;
-    while (ledger.trouble().empty() && stored < 2000) {
+    while (ledger.last_error().empty() && stored < 2000) {
       ledger.store("ns/app" + std::to_string(stored), entry_of(stored % 100, 30));
       ++stored;
       co_await sleep_for(1ms);
     }
     EXPECT_GT(running.metric("gitops_event_reporter_ledger_failures_total{reason=\"full\"}"), 0)
-        << ledger.trouble();
+        << ledger.last_error();
     disk.make_room();
     CO_ASSERT_OK(co_await ledger.flush(soon()));
-    EXPECT_EQ(ledger.trouble(), "");
+    EXPECT_EQ(ledger.last_error(), "");
     for (int i = 0; i < stored; ++i) {
       EXPECT_EQ(*co_await ledger.load("ns/app" + std::to_string(i)), entry_of(i % 100, 30));
     }

@@ -162,7 +162,7 @@ TEST(ResourceReporter, WhatWasReadBeforeTheWatchToldOfItIsNeitherOvertakenNorTak
     EXPECT_TRUE(co_await parts.wait_for("old one"));
     co_await parts.platform_double.stop();
     parts.put("old", "two");
-    while (parts.delivery->trouble().empty()) co_await sleep_for(milliseconds(5));
+    while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
     // While its report waits, it is made anew, and the watch is silent.
     parts.kube.stall_watches(true);
     EXPECT_TRUE(parts.kube.remove(r::kRollouts, {"shop", "web"}));
@@ -188,7 +188,7 @@ TEST(ResourceReporter, WhatCameAndWentBehindADeletionThatNobodySawIsReportedAsGo
     parts.ledger->store("in-cluster/rollouts/shop/web", {.uid = "oldest"});
     co_await parts.platform_double.stop();
     parts.put("u", "one");
-    while (parts.delivery->trouble().empty()) co_await sleep_for(milliseconds(5));
+    while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
     EXPECT_TRUE(parts.kube.remove(r::kRollouts, {"shop", "web"}));
     while (parts.reporter->status().find("rollouts: 0 objects") == std::string::npos) {
       co_await sleep_for(milliseconds(5));
@@ -292,7 +292,7 @@ TEST(ResourceReporter, ATimeOfRefusalsLosesNeitherChangesNorDeletions) {
     parts.put("b", "two", "b");
     EXPECT_TRUE(parts.remove("c"));
     CO_ASSERT_TRUE(co_await Parts::until([&] {
-      return !parts.delivery->trouble().empty() && parts.platform_double.requests().size() > 15;
+      return !parts.delivery->last_error().empty() && parts.platform_double.requests().size() > 15;
     }));
     parts.platform_double.end_faults();
     CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(6, deadline_after(seconds(20))));
@@ -314,7 +314,7 @@ TEST(ResourceReporter, ARefusedEventIsMarkedAndTriedOnceOnCommand) {
     CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
     EXPECT_TRUE(co_await parts.is_quiet());
     EXPECT_THAT(parts.events(), ElementsAre("o one"));
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.delivery->trouble().empty(); }));
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.delivery->last_error().empty(); }));
 
     const auto posts = [&] { return parts.platform_double.count("POST"); };
     const auto before = posts();
@@ -332,7 +332,7 @@ TEST(ResourceReporter, ARefusedEventIsMarkedAndTriedOnceOnCommand) {
 }
 
 // The event was posted before the breaker opened, so its acknowledgement does not close the breaker.
-TEST(ResourceReporter, ARefusedEventIsNoTroubleWhenAnotherWasTakenSinceTheBreakerOpened) {
+TEST(ResourceReporter, ARefusedEventIsNoErrorWhenAnotherWasTakenSinceTheBreakerOpened) {
   play({}, [](Parts& parts) -> Task<> {
     parts.refuse("u");
     parts.platform_double.delay_answers(milliseconds(2000));
@@ -341,9 +341,9 @@ TEST(ResourceReporter, ARefusedEventIsNoTroubleWhenAnotherWasTakenSinceTheBreake
         co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
     parts.platform_double.delay_answers(milliseconds(0));
     parts.put("u", "one");
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.delivery->trouble().empty(); }));
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.delivery->last_error().empty(); }));
     CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.delivery->trouble().empty(); }));
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.delivery->last_error().empty(); }));
     EXPECT_THAT(parts.events(), ElementsAre("o one"));
   });
 }
@@ -453,7 +453,7 @@ TEST(ResourceReporter, ADeletedObjectThatIsBackUnderItsUidHasHigherSequences) {
     parts.ledger->erase("in-cluster/rollouts/shop/before");
     co_await parts.platform_double.stop();
     parts.put("u", "one");
-    while (parts.delivery->trouble().empty()) co_await sleep_for(milliseconds(5));
+    while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
     // One report tells both.
     EXPECT_TRUE(parts.remove());
     parts.put("u", "two");
@@ -603,7 +603,7 @@ TEST(ResourceReporter, ARestoreEndsTheReportsUnderWay) {
     const auto backup = parts.kube.store().back_up();
     co_await parts.platform_double.stop();
     parts.put("u", "two");
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.delivery->trouble().empty(); }));
+    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.delivery->last_error().empty(); }));
     parts.kube.restore(backup);
     CO_ASSERT_TRUE(co_await Parts::until([&] {
       return parts.kube.open_watches() > 0 &&

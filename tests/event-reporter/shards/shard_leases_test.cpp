@@ -357,7 +357,8 @@ TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
     };
     EXPECT_TRUE(co_await never_both([&] { return other.leases.holds(0); })) << "stands in";
     EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "2 replicas");
-    EXPECT_EQ(scene.pods.at(0)->leases.trouble(), "the Lease of the layout is that of 2 replicas");
+    EXPECT_EQ(scene.pods.at(0)->leases.last_error(),
+              "the Lease of the layout is that of 2 replicas");
     EXPECT_GT(other.floors[1].at(0), scene.pods.at(0)->floors[0].at(0));
 
     // It crashes before the rollout comes to it.

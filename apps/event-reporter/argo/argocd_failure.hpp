@@ -9,11 +9,11 @@
 
 namespace gitops::reporter {
 
-// Whether argocd-server as a whole is in trouble, as far as single reads tell. A read of one
+// Whether argocd-server as a whole has failed, as far as single reads tell. A read of one
 // application may take too long or be answered with 503 because of this application's repository or
 // cluster; such failures count only when several applications have them and nothing succeeds between.
 // Pure.
-class ArgoCdTrouble {
+class ArgoCdFailure {
  public:
   static constexpr std::size_t kApplications = 3;
 
@@ -23,7 +23,7 @@ class ArgoCdTrouble {
   // about no application, so its failure is the server's.
   void failed(std::string_view application, const Error& error);
 
-  // The reason; empty while there is no trouble. Not empty before the first answer.
+  // The reason; empty while it works. Not empty before the first answer.
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:

@@ -1,4 +1,4 @@
-#include "event-reporter/argo/argocd_trouble.hpp"
+#include "event-reporter/argo/argocd_failure.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -31,12 +31,12 @@ bool may_concern_server(const Error& error) {
   }
 }
 
-void ArgoCdTrouble::answered() {
+void ArgoCdFailure::answered() {
   failing_.clear();
   text_.clear();
 }
 
-void ArgoCdTrouble::failed(std::string_view application, const Error& error) {
+void ArgoCdFailure::failed(std::string_view application, const Error& error) {
   if (!application.empty() && failing_.size() < kApplications) failing_.emplace(application);
   if (application.empty() || surely_concerns_server(error) || failing_.size() >= kApplications) {
     text_ = error.message;
