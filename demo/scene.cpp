@@ -346,11 +346,11 @@ Task<> Scene::scale() {
           return candidate.kind() == "Application" && candidate.source("syncStatus") == "Synced" &&
                  revision_of(candidate) == revision;
         });
-    const auto tell_root = [&] { narrator_.received(root->arrived, describe(*root)); };
-    if (root->arrived < report->arrived) tell_root();
+    const auto narrate_root = [&] { narrator_.received(root->arrived, describe(*root)); };
+    if (root->arrived < report->arrived) narrate_root();
     narrator_.received(report->arrived, describe(*report) + ", replicas 2 -> 3, \"" + message +
                                             "\" by " + kAuthor.name);
-    if (root->arrived >= report->arrived) tell_root();
+    if (root->arrived >= report->arrived) narrate_root();
   });
   const auto reads = co_await world_.reads();
   check(reads.revisions == reads_before.revisions + 1,

@@ -198,7 +198,7 @@ class Schedule:
         (SCHEDULE / "CTestTestfile.cmake").write_text(
             "".join(entry.written(len(self.entries) - at) for at, entry in enumerate(self.entries)))
         done = threading.Event()
-        watcher = threading.Thread(target=tell_progress, args=[done])
+        watcher = threading.Thread(target=report_progress, args=[done])
         watcher.start()
         try:
             subprocess.run(["ctest", "--test-dir", str(SCHEDULE), "-j", str(SLOTS), "--output-on-failure", "--no-tests=ignore",
@@ -251,11 +251,11 @@ class Schedule:
             print(line)
         for failure in failures:
             print(f"FAILED {failure}")
-        self.tell_not_run(late)
+        self.report_not_run(late)
         print(f"\n{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
         return 0 if total["failed"] == 0 and total["passed"] + total["skipped"] > 0 else 1
 
-    def tell_not_run(self, late: pathlib.Path) -> None:
+    def report_not_run(self, late: pathlib.Path) -> None:
         real = suites("asan", "peers")
         cases = sum(len(TEST.findall(path.read_text())) for suite in real for path in suite.sources)
         if late.exists():
@@ -307,7 +307,7 @@ def costs() -> list[str]:
     return lines
 
 
-def tell_progress(done: threading.Event) -> None:
+def report_progress(done: threading.Event) -> None:
     """Prints the newest line of each build from time to time, since ctest keeps it to itself."""
     told: dict[pathlib.Path, str] = {}
     while not done.wait(15):

@@ -190,7 +190,7 @@ class App {
     }
     settings_ = *settings;
     gates_->set(gate_limits(settings_));
-    co_await tell_workers();
+    co_await update_workers();
     reloads_.Increment();
     log_.info("took over the routes file", {{"file", config_.routes_file}});
   }
@@ -202,7 +202,7 @@ class App {
     return settings;
   }
 
-  Task<> tell_workers() {
+  Task<> update_workers() {
     for (const auto& worker : workers_) {
       // Made for each: they may have changed while the one before was told.
       co_await on_loop_of(*worker, [&worker, settings = settings_in_force(), gates = gates_] {
@@ -214,7 +214,7 @@ class App {
   Task<> follow_proxies() {
     while (true) {
       co_await sleep_for(kLookUpPeriod);
-      if (co_await named_proxies_.look_up(settings_.trusted_proxy_names)) co_await tell_workers();
+      if (co_await named_proxies_.look_up(settings_.trusted_proxy_names)) co_await update_workers();
     }
   }
 

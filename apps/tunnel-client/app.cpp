@@ -133,7 +133,7 @@ class App {
     std::string text = "state: " + (why.empty() ? "serving" : why) + "\n";
     for (const auto& server : servers_) {
       text += "\nserver: " + server->settings.server;
-      if (server->source == Server::Source::told) text += " (another server told of it)";
+      if (server->source == Server::Source::announced) text += " (another server told of it)";
       text += "\n";
       for (const auto& link : server->links) text += link->status();
     }
@@ -155,8 +155,8 @@ class App {
   struct Server {
     enum class Source : std::uint8_t {
       configured,
-      told,  // by another server
-      left,  // is neither any more
+      announced,  // by another server
+      left,       // is neither any more
     };
     Endpoint endpoint;
     Source source;
@@ -188,7 +188,7 @@ class App {
   void add_server(Endpoint endpoint, Server::Source source) {
     auto dialer = make_dialer(endpoint);
     // Servers that come and go share their labels, which are bounded so.
-    const auto label = source == Server::Source::told ? "told" : dialer->server();
+    const auto label = source == Server::Source::announced ? "told" : dialer->server();
     auto server = std::make_unique<Server>(std::move(endpoint), source, label, std::move(dialer));
     auto* raw = server.get();
     server->settings = {
@@ -232,7 +232,7 @@ class App {
       take_new_settings();
       want_links();
       take_new_token();
-      follow_the_told();
+      follow_announced();
       co_await drop_the_left();
       for (const auto& server : servers_) {
         for (const auto& link : server->links) link->count();
@@ -256,19 +256,19 @@ class App {
   // than it takes.
   void want_links() {
     for (const auto& server : servers_) {
-      std::optional<std::int64_t> told;
+      std::optional<std::int64_t> wanted;
       std::int64_t most = 1;
       for (const auto& link : server->links) {
         const auto* session = link->session();
         if (session != nullptr && session->control().is_logged_in()) {
-          told = std::max(told.value_or(1), session->control().links());
+          wanted = std::max(wanted.value_or(1), session->control().links());
           most = std::max(most, session->control().max_links());
         }
       }
-      if (server->settings.has_group) told = config_.links;
+      if (server->settings.has_group) wanted = config_.links;
       // While no session tells, it stays as it was.
-      if (!told) continue;
-      const auto kept = std::min(*told, config_.links);
+      if (!wanted) continue;
+      const auto kept = std::min(*wanted, config_.links);
       if (kept + server->more_links < most && needs_another_link(*server)) {
         ++server->more_links;
         log_.info("the links to the server are nearly full; there is another one now",
@@ -295,26 +295,26 @@ class App {
   }
 
   // Servers may tell of others that share their users.
-  void follow_the_told() {
-    std::vector<Endpoint> told;
+  void follow_announced() {
+    std::vector<Endpoint> announced;
     for (auto* link : links()) {
       if (link->session() == nullptr) continue;
       for (const auto& text : link->session()->control().servers()) {
         auto endpoint = parse_endpoint(text, config_.server_port);
-        if (endpoint && !contains(told, *endpoint)) told.push_back(*endpoint);
+        if (endpoint && !contains(announced, *endpoint)) announced.push_back(*endpoint);
       }
     }
-    for (const auto& endpoint : told) {
+    for (const auto& endpoint : announced) {
       const bool known = std::ranges::any_of(
           servers_, [&](const auto& server) { return server->endpoint == endpoint; });
       if (!known && servers_.size() < kMaxServers && !is_stopping_) {
         log_.info("another server was told of", {{"server", to_text(endpoint)}});
-        add_server(endpoint, Server::Source::told);
+        add_server(endpoint, Server::Source::announced);
       }
     }
     // One that nobody tells of any more is forgotten once it is gone.
     for (const auto& server : servers_) {
-      if (server->source == Server::Source::told && !contains(told, server->endpoint) &&
+      if (server->source == Server::Source::announced && !contains(announced, server->endpoint) &&
           std::ranges::all_of(server->links, is_done)) {
         server->source = Server::Source::left;
       }

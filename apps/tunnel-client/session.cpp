@@ -40,7 +40,7 @@ yamux::SessionOptions as_client(yamux::SessionOptions options, std::size_t max_w
   return options;
 }
 
-Session::Options with_limit_told(Session::Options options) {
+Session::Options with_announced_limit(Session::Options options) {
   options.control.login.max_work_conns = static_cast<std::int64_t>(options.max_work);
   return options;
 }
@@ -143,7 +143,7 @@ Traffic::Traffic(Metrics& metrics, const Metrics::Labels& link)
 
 Session::Session(const Executor& executor, std::unique_ptr<net::Channel> server, Options options,
                  Connect connect, Traffic& traffic, Event& changed)
-    : options_(with_limit_told(std::move(options))),
+    : options_(with_announced_limit(std::move(options))),
       connect_(std::move(connect)),
       traffic_(traffic),
       control_(options_.control, draw(), wall_now(), Clock::now()),
@@ -243,8 +243,8 @@ void Session::handle(const ClientControl::Event& event) {
 
 bool Session::is_nearly_full() const {
   auto most = options_.max_work;
-  if (const auto told = control_.max_work_conns(); told > 0) {
-    most = std::min(most, static_cast<std::size_t>(told));
+  if (const auto announced = control_.max_work_conns(); announced > 0) {
+    most = std::min(most, static_cast<std::size_t>(announced));
   }
   return 4 * carried_.size() >= 3 * most;
 }

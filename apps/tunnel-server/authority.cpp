@@ -310,7 +310,7 @@ Task<Result<void>> Authority::admit_work(Subject subject, tunnel::NewWorkConn wo
   co_return Result<void>{};
 }
 
-Task<> Authority::tell_closed(Subject subject, std::string proxy) {
+Task<> Authority::report_closed(Subject subject, std::string proxy) {
   if (!asks_about("CloseProxy")) co_return;
   (void)co_await ask_plugin("CloseProxy", subject,
                             json_of(tunnel::CloseProxy{.proxy_name = proxy}));

@@ -80,7 +80,7 @@ class Authority {
   Task<Result<void>> admit_ping(Subject subject, tunnel::Ping ping);
   Task<Result<void>> admit_work(Subject subject, tunnel::NewWorkConn work);
   // Tells the plugin; its answer does not matter.
-  Task<> tell_closed(Subject subject, std::string proxy);
+  Task<> report_closed(Subject subject, std::string proxy);
 
   // Reads the list of runtimes again when it has changed; true when another one holds now.
   bool refresh();

@@ -296,7 +296,7 @@ void Clients::withdraw(Session& session, const std::string& name) {
   admitted_.erase({session.id(), name});
   if (!authority_.asks_about("CloseProxy")) return;
   tasks_.spawn("closed", [this, subject = subject_of(session), name] {
-    return authority_.tell_closed(subject, name);
+    return authority_.report_closed(subject, name);
   });
 }
 

@@ -283,7 +283,7 @@ Task<> LeaseElection::run() {
   try {
     while (true) {
       LeaseSteps::Action action = steps_.next(Clock::now(), options_.clock());
-      tell();
+      notify();
       if (action.kind == LeaseSteps::Action::Kind::wait) {
         co_await sleep_until(action.until);
         continue;
@@ -298,19 +298,19 @@ Task<> LeaseElection::run() {
         kLog.warning("lease not reachable",
                      {{"lease", options_.key.to_string()}, {"error", answer.error().message}});
       }
-      tell();
+      notify();
     }
   } catch (const boost::system::system_error& error) {
     if (error.code() != asio::error::operation_aborted) throw;
   }
   const bool may_hold = steps_.stop(Clock::now());
-  tell();
+  notify();
   if (!may_hold) co_return;
   co_await asio::this_coro::reset_cancellation_state();
   co_await give_back(client_, options_.key, options_.identity, options_.clock());
 }
 
-void LeaseElection::tell() {
+void LeaseElection::notify() {
   const bool leading = steps_.leading(Clock::now());
   if (leading == leading_) return;
   leading_ = leading;

@@ -174,7 +174,7 @@ class LeaseElection {
  private:
   Task<> run();
   Task<Result<std::string>> perform(LeaseSteps::Action action);
-  void tell();
+  void notify();
 
   Client& client_;
   LeaseOptions options_;

@@ -210,7 +210,7 @@ struct BringUpWorld {
         !argocd.tokens.contains("Bearer " + value("argocd-token", "token")) ||
         !exists(k8s::resources::kSecrets, kIntegration) ||
         !exists(k8s::resources::kApplications, "new") ||
-        !exists(k8s::resources::kConfigMaps, kClusterRecord) || told().empty()) {
+        !exists(k8s::resources::kConfigMaps, kClusterRecord) || reported().empty()) {
       return false;
     }
     const auto page = process.admin("/statusz").body;
@@ -306,7 +306,7 @@ struct BringUpWorld {
     return found;
   }
   // "here Successful", in order of arrival; a line for each report.
-  [[nodiscard]] std::vector<std::string> told() {
+  [[nodiscard]] std::vector<std::string> reported() {
     std::vector<std::string> found;
     for (const Json& list : accounts().life().clusters) {
       std::string line;
@@ -411,7 +411,7 @@ TEST(AppProxyBringUp, AnEmptyNamespaceAndAnEmptyRepositoryBecomeARuntimeThatWork
               "resources/app-projects/cf-git-sources.yaml\n"
               "resources/new/default-git-source.yaml\nresources/new/shop.yaml\n"
               "runtimes/new/in-cluster.yaml\n");
-    EXPECT_THAT(w.told(), ElementsAre("here Successful"));
+    EXPECT_THAT(w.reported(), ElementsAre("here Successful"));
     EXPECT_EQ(w.accounts().sealing_keys().size(), 1U);
   });
 }
@@ -508,11 +508,11 @@ TEST(AppProxyBringUp, KilledAtEachStepTheNextStartCompletesItAndNothingIsThereTw
     if (!step.is_users) co_await w.register_ann();
     co_await w.create_git_source();
     // The record of the first process makes the second one look complete before it has told them again.
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= step.reports; },
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= step.reports; },
                                     "the reports of the cluster"));
     expect_each_once(w, UnorderedElementsAre(kPrepared, kCreated));
     EXPECT_EQ(count_of(w.file("runtimes/new/in-cluster.yaml"), "new/shop.yaml"), 1U) << w.name;
-    if (step.reports != 0) EXPECT_EQ(w.told().size(), step.reports) << w.name;
+    if (step.reports != 0) EXPECT_EQ(w.reported().size(), step.reports) << w.name;
   });
 }
 
@@ -629,7 +629,7 @@ struct Window {
   std::string name;
   std::function<void(ArgoServer&)> change;     // is told, and not recorded
   std::function<void(ArgoServer&)> meanwhile;  // while the leader is frozen
-  std::vector<std::string> told;               // after the first states
+  std::vector<std::string> reported;           // after the first states
 };
 
 // The leader is frozen after it has told the state of a cluster and before it has recorded that. The next leader tells
@@ -639,11 +639,11 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
       {.name = "a change is told",
        .change = [](ArgoServer& argocd) { argocd.failed = "b"; },
        .meanwhile = [](ArgoServer& argocd) { argocd.clusters = {"a", "b"}; },
-       .told = {"b Failed", "b Failed", "c Unknown", "b Successful", "c Successful"}},
+       .reported = {"b Failed", "b Failed", "c Unknown", "b Successful", "c Successful"}},
       {.name = "a removal is told",
        .change = [](ArgoServer& argocd) { argocd.clusters = {"a", "b"}; },
        .meanwhile = [](ArgoServer& argocd) { argocd.failed = "a"; },
-       .told = {"c Unknown", "a Failed", "c Unknown", "a Successful", "c Successful"}},
+       .reported = {"c Unknown", "a Failed", "c Unknown", "a Successful", "c Successful"}},
   };
   play_all(windows, [](BringUpWorld& w, const Window& window) -> Task<> {
     const Environment chunks{{"CLUSTER_CHUNK_SIZE", "1"}};
@@ -659,9 +659,9 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
     std::optional<Frozen> first;
     w.cluster.set_access([&](const FakeKubeApi::Access& access) {
       // Before it tells a state, it notes that; afterwards it records the state.
-      const bool is_told = w.told().size() > 3;
+      const bool is_reported = w.reported().size() > 3;
       if (access.is_review || access.verb != "update" || access.resource != "configmaps" || first ||
-          !is_told) {
+          !is_reported) {
         return true;
       }
       first.emplace(w);
@@ -672,13 +672,13 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
     });
     window.change(w.argocd);
     CO_ASSERT_TRUE(co_await w.until([&] { return first.has_value(); }, "the report"));
-    std::vector<std::string> told{"a Successful", "b Successful", "c Successful",
-                                  window.told.front()};
-    EXPECT_THAT(w.told(), ElementsAreArray(told)) << w.name;
+    std::vector<std::string> reported{"a Successful", "b Successful", "c Successful",
+                                      window.reported.front()};
+    EXPECT_THAT(w.reported(), ElementsAreArray(reported)) << w.name;
     window.meanwhile(w.argocd);
     AppProxyProcess second(w.second(chunks));
     CO_ASSERT_TRUE(
-        co_await w.until([&] { return w.told().size() >= 6; }, "the second replica", 120s));
+        co_await w.until([&] { return w.reported().size() >= 6; }, "the second replica", 120s));
     first->thaw();
     CO_ASSERT_TRUE(co_await w.until(
         [&] { return w.base.daemon->admin("/statusz").body.contains("leader: pod-b"); },
@@ -686,9 +686,9 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
     // What comes next is told once, by the one that leads.
     w.argocd.failed.clear();
     w.argocd.clusters = {"a", "b", "c"};
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 8; }, "the last states"));
-    told.insert(told.end(), window.told.begin() + 1, window.told.end());
-    EXPECT_THAT(w.told(), ElementsAreArray(told)) << w.name;
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 8; }, "the last states"));
+    reported.insert(reported.end(), window.reported.begin() + 1, window.reported.end());
+    EXPECT_THAT(w.reported(), ElementsAreArray(reported)) << w.name;
     // The two with one state are equal in all of their members.
     const auto& reports = w.accounts().life().clusters;
     EXPECT_EQ(std::ranges::count(reports, reports[3]), 2) << w.name;

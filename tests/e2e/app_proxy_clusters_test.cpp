@@ -156,7 +156,7 @@ struct ClustersWorld {
     return git.git("config", {"log", "--format=%an|%s|%b", "main", "--", path}).out;
   }
   // "edge Successful", in order of arrival; a list in brackets for each report.
-  [[nodiscard]] std::vector<std::string> told() const {
+  [[nodiscard]] std::vector<std::string> reported() const {
     std::vector<std::string> lines;
     for (const Json& list : base.platform.accounts().life().clusters) {
       std::string line;
@@ -210,7 +210,7 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
   in_clusters_world([](ClustersWorld& w) -> Task<> {
     w.argocd.names = {"here"};
     co_await w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return !w.told().empty(); }, "the first report"));
+    CO_ASSERT_TRUE(co_await w.until([&] { return !w.reported().empty(); }, "the first report"));
     const auto added = co_await w.add();
     EXPECT_EQ(added.status, 201) << added.body;
     CO_ASSERT_EQ(w.secrets().size(), 1U);
@@ -224,8 +224,8 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
     EXPECT_EQ(log,
               "GitOps runtime prod|Add cluster edge of runtime prod|Requested by Ann through "
               "runtime prod.\n\n");
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 2; }, "the report"));
-    EXPECT_THAT(w.told(), ElementsAre("here Successful", "edge Successful"));
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 2; }, "the report"));
+    EXPECT_THAT(w.reported(), ElementsAre("here Successful", "edge Successful"));
 
     // Again: nothing is there twice.
     EXPECT_EQ((co_await w.add()).status, 201);
@@ -265,15 +265,15 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
     EXPECT_EQ(removed.json, (Json{{"data", {{"removeCluster", nullptr}}}})) << removed.body;
     EXPECT_TRUE(w.secrets().empty());
     EXPECT_NE(w.file("runtimes/prod/in-cluster.yaml"), "");
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().back() == "edge Unknown"; },
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().back() == "edge Unknown"; },
                                     "the end of the cluster"));
     // A list that shows nothing is one that may not be seen, and no removal.
-    const auto reports = w.told().size();
+    const auto reports = w.reported().size();
     w.argocd.names.clear();
     CO_ASSERT_TRUE(co_await w.until(
         [&] { return w.base.daemon->admin("/statusz").body.contains("Argo CD shows no cluster"); },
         "the error"));
-    EXPECT_EQ(w.told().size(), reports);
+    EXPECT_EQ(w.reported().size(), reports);
   });
 }
 
@@ -382,19 +382,19 @@ TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
   in_clusters_world([](ClustersWorld& w) -> Task<> {
     w.argocd.names = {"a", "b", "c", "d", "e"};
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 3; }, "three reports"));
-    EXPECT_THAT(w.told(), ElementsAre("a Successful, b Successful", "c Successful, d Successful",
-                                      "e Successful"));
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 3; }, "three reports"));
+    EXPECT_THAT(w.reported(), ElementsAre("a Successful, b Successful",
+                                          "c Successful, d Successful", "e Successful"));
     w.argocd.failed = "c";
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 4; }, "the change"));
-    EXPECT_EQ(w.told().back(), "c Failed");
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 4; }, "the change"));
+    EXPECT_EQ(w.reported().back(), "c Failed");
     // A restart tells nothing again; what changed meanwhile is told.
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.argocd.names = {"a", "b", "c", "d"};
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 5; }, "the removed one"));
-    EXPECT_EQ(w.told().back(), "e Unknown");
-    EXPECT_EQ(w.told().size(), 5U);
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 5; }, "the removed one"));
+    EXPECT_EQ(w.reported().back(), "e Unknown");
+    EXPECT_EQ(w.reported().size(), 5U);
   });
 }
 
@@ -417,15 +417,17 @@ TEST(AppProxyClusters, ALeaderThatComesBackTellsNothingTwice) {
     environment["CLUSTER_CHUNK_SIZE"] = "1";
     environment.merge(w.base.environment());
     AppProxyProcess second(std::move(environment));
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 3; }, "the second replica"));
+    CO_ASSERT_TRUE(
+        co_await w.until([&] { return w.reported().size() >= 3; }, "the second replica"));
     w.base.daemon->process().signal(SIGCONT);
     CO_ASSERT_TRUE(co_await w.until(
         [&] { return w.base.daemon->admin("/statusz").body.contains("leader: pod-b"); },
         "the first replica"));
     // A change is told once, by the one that leads.
     w.argocd.failed = "b";
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.told().size() >= 4; }, "the change"));
-    EXPECT_THAT(w.told(), ElementsAre("a Successful", "b Successful", "c Successful", "b Failed"));
+    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 4; }, "the change"));
+    EXPECT_THAT(w.reported(),
+                ElementsAre("a Successful", "b Successful", "c Successful", "b Failed"));
     EXPECT_EQ(second.process().stop(), 0) << second.log();
     EXPECT_THAT(second.log(), Not(HasSubstr("canary")));
   });

@@ -111,8 +111,8 @@ struct LifeWorld {
   [[nodiscard]] std::string line(const std::string& part) const { return line(*base.daemon, part); }
   // The last list of errors that the control plane was told.
   [[nodiscard]] std::string errors() {
-    const auto& told = base.platform.accounts().life().errors;
-    return told.empty() ? "" : told.back()["errors"].dump();
+    const auto& reported = base.platform.accounts().life().errors;
+    return reported.empty() ? "" : reported.back()["errors"].dump();
   }
   // A shared configuration repository that nobody serves, and the runtime's token for it.
   Environment git_settings(const std::string& leader_id = "pod-a") {

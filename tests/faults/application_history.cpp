@@ -99,7 +99,7 @@ void ApplicationHistory::change() {
         resource.health = pick_from({"Healthy", "Degraded", "Progressing"});
         resource.version = ++versions_;
         write_answers(app);
-        tell(app);
+        record(app);
         return;
       }
       change_resource(app, place);
@@ -206,7 +206,7 @@ void ApplicationHistory::create(const std::string& name) {
   if (name > name_of(kParents - 1) && pick(3) == 0) app.parent = name_of(pick(kParents));
   for (std::size_t i = pick(kResources); i > 0; --i) change_resource(app, pick_place());
   write(app);
-  tell_children(name);
+  record_children(name);
 }
 
 void ApplicationHistory::remove_in_two_steps(App& app) {
@@ -214,7 +214,7 @@ void ApplicationHistory::remove_in_two_steps(App& app) {
   write(app);
   app.deleting = true;
   kube.remove(k8s::resources::kApplications, {.ns = kNamespace, .name = app.name});
-  tell(app);
+  record(app);
 }
 
 void ApplicationHistory::finish_deletions() {
@@ -237,7 +237,7 @@ void ApplicationHistory::end(const std::string& name) {
     kube.put(k8s::resources::kApplications, std::move(*object));
   }
   kube.remove(k8s::resources::kApplications, key);
-  tell_children(name);
+  record_children(name);
 }
 
 void ApplicationHistory::change_resource(App& app, const Place& place) {
@@ -330,7 +330,7 @@ void ApplicationHistory::write(App& app) {
     object["metadata"]["deletionTimestamp"] = (*before)["metadata"]["deletionTimestamp"];
   }
   kube.put(k8s::resources::kApplications, std::move(object));
-  tell(app);
+  record(app);
 }
 
 // -- the truth --
@@ -365,11 +365,11 @@ std::string ApplicationHistory::errors(const App& app) const {
   return describe_errors(std::move(errors));
 }
 
-void ApplicationHistory::tell(const App& app) {
+void ApplicationHistory::record(const App& app) {
   std::set<std::string> present;
   for (const auto& [place, resource] : app.resources) {
     present.insert(identity(app, place));
-    tell_resource(app, place);
+    record_resource(app, place);
   }
   // The others of its resources are gone.
   for (const auto* ns : {"shop", "team"}) {
@@ -396,7 +396,7 @@ void ApplicationHistory::tell(const App& app) {
                             .milestone = milestone});
 }
 
-void ApplicationHistory::tell_resource(const App& app, const Place& place) {
+void ApplicationHistory::record_resource(const App& app, const Place& place) {
   const auto& resource = app.resources.at(place);
   const auto object = identity(app, place);
   const auto version = std::to_string(resource.version);
@@ -421,9 +421,9 @@ void ApplicationHistory::tell_resource(const App& app, const Place& place) {
   }
 }
 
-void ApplicationHistory::tell_children(const std::string& parent) {
+void ApplicationHistory::record_children(const std::string& parent) {
   for (const auto& [name, app] : apps_) {
-    if (app.parent == parent) tell(app);
+    if (app.parent == parent) record(app);
   }
 }
 
@@ -439,7 +439,7 @@ std::function<void()> ApplicationHistory::back_up() {
     }
     for (const auto& [name, app] : apps_) {
       write_answers(app);
-      tell(app);
+      record(app);
     }
     kube.restore(cluster);
   };
@@ -490,7 +490,7 @@ Task<> ApplicationHistory::not_compared() {
     const auto now = apps_.find(name);
     if (now == apps_.end() || now->second.compared || now->second.finalizer) continue;
     kube.put(k8s::resources::kApplications, application(now->second));
-    tell(now->second);
+    record(now->second);
   }
   co_await live(3);
   if (pick(2) == 0 && !process_is_taken()) {

@@ -78,9 +78,9 @@ class ApplicationHistory : public History {
   [[nodiscard]] nlohmann::json application(const App& app) const;
 
   // -- the truth --
-  void tell(const App& app);
-  void tell_resource(const App& app, const Place& place);
-  void tell_children(const std::string& parent);
+  void record(const App& app);
+  void record_resource(const App& app, const Place& place);
+  void record_children(const std::string& parent);
   [[nodiscard]] static std::string identity(const App& app);
   [[nodiscard]] static std::string identity(const App& app, const Place& place);
   [[nodiscard]] std::string errors(const App& app) const;

@@ -112,7 +112,7 @@ void ResourceHistory::change(std::size_t place) {
       object.deleting = true;
       cluster(places_[place])
           .remove(*places_[place].kind, {places_[place].ns, places_[place].name});
-      tell(place);
+      record(place);
       return;
     case 3:
       // Several phases in a row that end with the first one.
@@ -216,12 +216,12 @@ void ResourceHistory::write(std::size_t place) {
                         {"status",
                          {{"phase", "phase-" + std::to_string(object.phase)},
                           {"availableReplicas", object.phase}}}});
-  tell(place);
+  record(place);
 }
 
 // -- the truth --
 
-void ResourceHistory::tell(std::size_t place) {
+void ResourceHistory::record(std::size_t place) {
   const auto& object = objects_.at(place);
   const auto& where = places_[place];
   if (!where.reported) return;
@@ -255,7 +255,7 @@ std::function<void()> ResourceHistory::back_up(bool of_managed) {
       model.remove(object.uid);
     }
     for (const auto& [place, object] : objects_) {
-      if (places_[place].managed == of_managed) tell(place);
+      if (places_[place].managed == of_managed) record(place);
     }
     (of_managed ? managed : kube).restore(content);
   };

@@ -58,7 +58,7 @@ class ResourceHistory : public History {
   void create(std::size_t place);
   void end(std::size_t place);
   void write(std::size_t place);
-  void tell(std::size_t place);
+  void record(std::size_t place);
   void put_managed_secret(bool unusable);
   [[nodiscard]] std::function<void()> back_up(bool of_managed);
 

@@ -147,7 +147,7 @@ TEST(Authority, AsksThePluginAsFrpDoes) {
     CO_ASSERT_OK(co_await authority.admit_proxy(kSubject, asked));
     CO_ASSERT_OK(co_await authority.admit_ping(kSubject, {}));
     CO_ASSERT_OK(co_await authority.admit_work(kSubject, {.run_id = "run-1"}));
-    co_await authority.tell_closed(kSubject, "a");
+    co_await authority.report_closed(kSubject, "a");
     EXPECT_THAT(
         plugin.targets,
         ElementsAre("/hook?a=b&version=0.1.0&op=Login", "/hook?a=b&version=0.1.0&op=NewProxy",

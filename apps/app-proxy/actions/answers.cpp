@@ -33,14 +33,14 @@ Result<void> check_object_name(std::string_view what, std::string_view name) {
 Error shown_action_error(Error error, std::string_view peer) {
   using enum ErrorCode;
   static const Log log("actions");
-  const auto tell_log = [&] {
+  const auto log_failure = [&] {
     log.warning("an action failed",
                 {{"peer", peer}, {"code", to_string(error.code)}, {"error", error.message}});
   };
   switch (error.code) {
     case unauthenticated:
     case forbidden:
-      tell_log();
+      log_failure();
       return {.code = unavailable,
               .message = std::string(peer) +
                          " does not let the runtime do this; see the log of the runtime",
@@ -49,12 +49,12 @@ Error shown_action_error(Error error, std::string_view peer) {
     case tls:
     case protocol:
     case internal:
-      tell_log();
+      log_failure();
       return {.code = unavailable,
               .message = std::string(peer) + " cannot be asked now; try again later",
               .reason = std::string(action_errors::kNotAvailable)};
     case timeout:
-      tell_log();
+      log_failure();
       return {.code = timeout,
               .message = std::string(peer) +
                          " did not answer in time; look at the object before you repeat this"};

@@ -101,16 +101,17 @@ std::string digest_of(const ClusterState& cluster) {
   return hex_encode(bytes_of(sha256(to_text(counted))).substr(0, kDigestBytes));
 }
 
-DueClusters due_clusters(const std::vector<ClusterState>& now, const ToldClusters& told,
+DueClusters due_clusters(const std::vector<ClusterState>& now, const ReportedClusters& reported,
                          const std::map<std::string, std::string>& names) {
   DueClusters due;
   std::set<std::string_view> present;
   for (const auto& cluster : now) {
     present.insert(cluster.server);
-    const auto found = told.find(cluster.server);
-    if (found == told.end() || found->second != digest_of(cluster)) due.changed.push_back(cluster);
+    const auto found = reported.find(cluster.server);
+    if (found == reported.end() || found->second != digest_of(cluster))
+      due.changed.push_back(cluster);
   }
-  for (const auto& [server, digest] : told) {
+  for (const auto& [server, digest] : reported) {
     if (present.contains(server)) continue;
     const auto name = names.find(server);
     due.gone.push_back({.name = name == names.end() ? server : name->second,
@@ -152,7 +153,7 @@ ClusterRecord read_cluster_record(std::string_view object) {
   const auto text = string_at(parse_json_object(object), {"data", kData});
   const Json json = parse_json_object(text);
   ClusterRecord record{.registration = string_at(json, {"registration"}),
-                       .told = texts_at(json, "told"),
+                       .reported = texts_at(json, "told"),
                        .names = texts_at(json, "names")};
   return record;
 }
@@ -166,7 +167,7 @@ std::string cluster_record_object(std::string_view ns, const ClusterRecord& reco
   object["apiVersion"] = "v1";
   object["kind"] = "ConfigMap";
   object["data"] = Json{{kData, to_text({{"registration", record.registration},
-                                         {"told", record.told},
+                                         {"told", record.reported},
                                          {"names", record.names}})}};
   return to_text(object);
 }

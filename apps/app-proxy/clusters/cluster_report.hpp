@@ -18,9 +18,9 @@ Result<std::vector<control_plane::ClusterState>> parse_clusters(std::string_view
 
 // The digests of the states that the control plane has acknowledged, by server. A digest leaves out times that change by
 // themselves.
-using ToldClusters = std::map<std::string, std::string>;
+using ReportedClusters = std::map<std::string, std::string>;
 // In place of a digest: the control plane may have been told of the cluster or not.
-inline constexpr std::string_view kAboutToBeTold = "about to be told";
+inline constexpr std::string_view kAboutToBeReported = "about to be told";
 std::string digest_of(const control_plane::ClusterState& cluster);
 
 struct DueClusters {
@@ -31,7 +31,8 @@ struct DueClusters {
 };
 // `names`: of the clusters that were told, by server.
 DueClusters due_clusters(const std::vector<control_plane::ClusterState>& now,
-                         const ToldClusters& told, const std::map<std::string, std::string>& names);
+                         const ReportedClusters& reported,
+                         const std::map<std::string, std::string>& names);
 
 // Of the `gone` ones, those that were removed: the others are among `servers`, which still have a Secret. Argo CD's list
 // leaves out what its account may not see.
@@ -45,7 +46,7 @@ std::vector<std::vector<control_plane::ClusterState>> in_chunks(
 // The acknowledged states as a ConfigMap, which all replicas read.
 struct ClusterRecord {
   std::string registration = {};  // of the runtime; another one has been told nothing
-  ToldClusters told = {};
+  ReportedClusters reported = {};
   std::map<std::string, std::string> names = {};  // by server
 
   bool operator==(const ClusterRecord&) const = default;

@@ -60,20 +60,20 @@ Task<Result<void>> ClusterReporter::round() {
   std::string stored = object ? std::move(*object) : std::string();
   auto record = read_cluster_record(stored);
   if (record.registration != registration_()) record = {.registration = registration_()};
-  if (now->empty() && !record.told.empty()) {
+  if (now->empty() && !record.reported.empty()) {
     // argocd-server leaves out of its list what its account may not see.
     co_return fail(ErrorCode::forbidden,
                    "Argo CD shows no cluster; its account needs the right to get clusters");
   }
-  auto due = due_clusters(*now, record.told, record.names);
+  auto due = due_clusters(*now, record.reported, record.names);
   auto all = std::move(due.changed);
   auto removed = co_await removed_clusters(std::move(due.gone), deadline);
   if (removed) std::ranges::move(*removed, std::back_inserter(all));
   for (auto& chunk : in_chunks(std::move(all), options_.chunk_count, options_.chunk_bytes)) {
     // After a pause of the process another replica may lead, and may have told this already.
     if (!is_leader_()) co_return Result<void>();
-    auto told = co_await tell(std::move(chunk), record, stored, deadline);
-    if (!told) co_return told;
+    auto reported = co_await report_chunk(std::move(chunk), record, stored, deadline);
+    if (!reported) co_return reported;
   }
   if (!removed) co_return std::unexpected(std::move(removed.error()));
   co_return Result<void>();
@@ -96,11 +96,12 @@ Task<Result<std::vector<ClusterState>>> ClusterReporter::removed_clusters(
 
 // The record says first that these states are about to be told, so that they are told again when the second write is
 // missing: the control plane may have them then, and the cluster may be as it was before.
-Task<Result<void>> ClusterReporter::tell(std::vector<ClusterState> chunk, ClusterRecord& record,
-                                         std::string& stored, Deadline deadline) {
+Task<Result<void>> ClusterReporter::report_chunk(std::vector<ClusterState> chunk,
+                                                 ClusterRecord& record, std::string& stored,
+                                                 Deadline deadline) {
   const ClusterRecord before = record;
   for (const auto& cluster : chunk) {
-    record.told[cluster.server] = std::string(kAboutToBeTold);
+    record.reported[cluster.server] = std::string(kAboutToBeReported);
     record.names[cluster.server] = cluster.name;
   }
   if (record != before) {
@@ -108,14 +109,14 @@ Task<Result<void>> ClusterReporter::tell(std::vector<ClusterState> chunk, Cluste
     // After a pause of the process another replica may lead, and may have told this already.
     if (!is_leader_()) co_return Result<void>();
   }
-  auto told = co_await control_plane_.report_clusters(options_.runtime, chunk, deadline);
-  if (!told) co_return told;
+  auto reported = co_await control_plane_.report_clusters(options_.runtime, chunk, deadline);
+  if (!reported) co_return reported;
   for (const auto& cluster : chunk) {
     if (cluster.is_gone) {
-      record.told.erase(cluster.server);
+      record.reported.erase(cluster.server);
       record.names.erase(cluster.server);
     } else {
-      record.told[cluster.server] = digest_of(cluster);
+      record.reported[cluster.server] = digest_of(cluster);
     }
   }
   co_return co_await store(record, stored, deadline);

@@ -51,8 +51,8 @@ class ClusterReporter {
  private:
   Task<Result<std::vector<control_plane::ClusterState>>> removed_clusters(
       std::vector<control_plane::ClusterState> gone, Deadline deadline);
-  Task<Result<void>> tell(std::vector<control_plane::ClusterState> chunk, ClusterRecord& record,
-                          std::string& stored, Deadline deadline);
+  Task<Result<void>> report_chunk(std::vector<control_plane::ClusterState> chunk,
+                                  ClusterRecord& record, std::string& stored, Deadline deadline);
   Task<Result<void>> store(const ClusterRecord& record, std::string& stored, Deadline deadline);
 
   k8s::Client& cluster_;

@@ -226,7 +226,7 @@ void ReferenceList::write(std::string_view id, std::string_view name, std::strin
   add_packet(out, line);
 }
 
-bool tells_unborn_head(std::string_view capabilities) {
+bool announces_unborn_head(std::string_view capabilities) {
   return std::ranges::any_of(lines_of(capabilities), [](std::string_view line) {
     constexpr std::string_view kLsRefs = "ls-refs=";
     return line.starts_with(kLsRefs) && line.substr(kLsRefs.size()).contains("unborn");

@@ -68,7 +68,7 @@ class ReferenceList {
 // Of protocol version 2 (gitprotocol-v2(5)): the question for HEAD, which alone names the branch
 // that a repository without commits will have, and its answer. Whether the capabilities of a server
 // say that it answers it.
-bool tells_unborn_head(std::string_view capabilities);
+bool announces_unborn_head(std::string_view capabilities);
 std::string head_request();
 // The branch; empty when the answer names none.
 std::string branch_of_head(std::string_view answer);

@@ -29,7 +29,7 @@ struct HttpBridge::Current {
   std::optional<Error> failure;  // while the body was read
 };
 
-// Waits on the loop until the thread calls tell_loop(). `lock` is held before and after.
+// Waits on the loop until the thread calls wake_loop(). `lock` is held before and after.
 Task<> HttpBridge::until_changed(std::unique_lock<std::mutex>& lock) {
   const auto wakeup = std::make_shared<Wakeup>(executor_);
   loop_ = wakeup;
@@ -38,7 +38,7 @@ Task<> HttpBridge::until_changed(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-void HttpBridge::tell_loop(std::unique_lock<std::mutex>& lock) {
+void HttpBridge::wake_loop(std::unique_lock<std::mutex>& lock) {
   const auto wakeup = std::exchange(loop_, nullptr);
   lock.unlock();
   if (wakeup) wakeup->ring();
@@ -49,7 +49,7 @@ void HttpBridge::close(Error error) {
   std::unique_lock lock(mutex_);
   if (!closed_) closed_ = std::move(error);
   changed_.notify_all();
-  tell_loop(lock);
+  wake_loop(lock);
 }
 
 Task<Result<void>> HttpBridge::serve(http::Client& client, Deadline deadline,
@@ -150,7 +150,7 @@ Result<void> HttpBridge::begin(http::Url url, http::Request request,
   current_->url = std::move(url);
   current_->request = std::move(request);
   current_->length = length;
-  tell_loop(lock);
+  wake_loop(lock);
   return {};
 }
 
@@ -169,7 +169,7 @@ Result<void> HttpBridge::write(std::string_view bytes) {
     const auto part = bytes.substr(0, kPart);
     current_->out += part;
     bytes.remove_prefix(part.size());
-    tell_loop(lock);
+    wake_loop(lock);
   }
   return {};
 }
@@ -178,7 +178,7 @@ Result<void> HttpBridge::finish() {
   std::unique_lock lock(mutex_);
   if (closed_) return std::unexpected(*closed_);
   current_->out_ended = true;
-  tell_loop(lock);
+  wake_loop(lock);
   return {};
 }
 
@@ -206,7 +206,7 @@ Result<std::size_t> HttpBridge::read(std::span<char> buffer) {
       return std::size_t{0};
     }
     taken_.swap(current_->in);
-    tell_loop(lock);
+    wake_loop(lock);
   }
   const auto size = std::min(taken_.size() - returned_, buffer.size());
   std::memcpy(buffer.data(), taken_.data() + returned_, size);

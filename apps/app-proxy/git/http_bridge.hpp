@@ -59,7 +59,7 @@ class HttpBridge {
   Task<Result<void>> carry_out(http::Client& client, std::shared_ptr<Current> current,
                                Deadline deadline, Clock::duration stall);
   Task<> until_changed(std::unique_lock<std::mutex>& lock);
-  void tell_loop(std::unique_lock<std::mutex>& lock);
+  void wake_loop(std::unique_lock<std::mutex>& lock);
 
   const Executor executor_;
   std::mutex mutex_;

@@ -285,7 +285,7 @@ std::string Wire::branch_of_head() {
   list_.reset();
   const auto offered =
       whole_answer(request_for("GET", base_.path + "/info/refs?service=" + service));
-  if (!tells_unborn_head(offered)) return {};
+  if (!announces_unborn_head(offered)) return {};
   auto request = request_for("POST", base_.path + "/" + service);
   request.headers.add("Content-Type", "application/x-" + service + "-request");
   request.headers.add("Accept", "application/x-" + service + "-result");

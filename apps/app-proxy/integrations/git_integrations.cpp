@@ -541,7 +541,7 @@ Task<> GitIntegrations::mark(const Integration& integration, const std::string& 
                 : "a Git token is not valid any more; its user must register "
                   "a new one",
             {{"integration", integration.name}, {"user_id", user_id}});
-  if (tell_) tell_({integration.name, integration.account_id, user_id, state});
+  if (on_transition_) on_transition_({integration.name, integration.account_id, user_id, state});
 }
 
 }  // namespace gitops::app_proxy

@@ -98,7 +98,9 @@ class GitIntegrations {
     std::string user_id;
     TokenState state = TokenState::valid;
   };
-  void on_transition(std::function<void(const Transition&)> tell) { tell_ = std::move(tell); }
+  void on_transition(std::function<void(const Transition&)> on_transition) {
+    on_transition_ = std::move(on_transition);
+  }
 
   // Asks the host whether it accepts one stored token, as background work. Writes, and tells, only a
   // transition; what cannot be found out changes nothing. A token sealed with an older key is sealed
@@ -152,7 +154,7 @@ class GitIntegrations {
   TokenSeal& seal_;
   GitHostClient& hosts_;
   Options options_;
-  std::function<void(const Transition&)> tell_;
+  std::function<void(const Transition&)> on_transition_;
   OauthClient* oauth_ = nullptr;
   TaskGroup* renewals_ = nullptr;
   std::map<std::string, std::shared_ptr<Flight>> flights_;  // by user and integration

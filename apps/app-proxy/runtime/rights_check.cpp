@@ -136,7 +136,7 @@ Task<bool> RightsCheck::round() {
                            describe(right, *missing, options_.own_namespace) + ": " +
                            right.without);
   }
-  tell(found);
+  log_changes(found);
   rights_ = std::move(found);
   co_return rights_.errors.empty() && rights_.unknown.empty();
 }
@@ -163,7 +163,7 @@ Task<Result<std::vector<std::string>>> RightsCheck::ask(const NeededRight& right
 }
 
 // Each missing right once, until it is there.
-void RightsCheck::tell(const RuntimeGroup& found) {
+void RightsCheck::log_changes(const RuntimeGroup& found) {
   for (const auto& right : found.errors) {
     if (std::ranges::find(rights_.errors, right) != rights_.errors.end()) continue;
     log_.warning("a right in the cluster is missing", {{"reason", right}});

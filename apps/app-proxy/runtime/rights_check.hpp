@@ -60,7 +60,7 @@ class RightsCheck {
  private:
   // The verbs that are missing.
   Task<Result<std::vector<std::string>>> ask(const NeededRight& right);
-  void tell(const RuntimeGroup& found);
+  void log_changes(const RuntimeGroup& found);
 
   k8s::Client& cluster_;
   std::function<RightsSettings()> settings_;

@@ -53,7 +53,7 @@ void RuntimeLife::start(TaskGroup& group) {
     return run("repo-creds", Who::leader, [this] { return keep_repo_creds(); }, repo_creds_error_);
   });
   group.spawn("status of the runtime", [this] {
-    return run("status", Who::leader, [this] { return tell_status(); }, status_error_);
+    return run("status", Who::leader, [this] { return report_status(); }, status_error_);
   });
 }
 
@@ -248,15 +248,15 @@ Task<Result<void>> RuntimeLife::keep_repo_creds() {
   co_return Result<void>();
 }
 
-Task<Result<void>> RuntimeLife::tell_status() {
-  if (!is_leader_()) told_turn_.reset();
+Task<Result<void>> RuntimeLife::report_status() {
+  if (!is_leader_()) reported_turn_.reset();
   if (!is_leader_() || known_.token.empty() || !registration_error_) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
-  if (told_turn_ != turn_) {
-    told_turn_ = turn_;
+  if (reported_turn_ != turn_) {
+    reported_turn_ = turn_;
     turn_began_ = Clock::now();
-    told_.clear();
-    told_errors_.reset();
+    reported_.clear();
+    reported_errors_.reset();
   }
   const auto facts = facts_();
   auto items = status_items(facts, {.has_runtime_secret = registration_error_->empty(),
@@ -264,20 +264,20 @@ Task<Result<void>> RuntimeLife::tell_status() {
   auto errors = errors_of(items, facts.groups);
   const bool may_change = is_pending(facts.groups);
   const auto& name = options_.installation.name;
-  if (items != told_ || Clock::now() - told_at_ >= options_.heartbeat) {
-    auto told = co_await dependencies_.control_plane.report_status(name, items, deadline);
-    if (!told) co_return fail("status", std::move(told.error()));
-    told_ = std::move(items);
-    told_at_ = Clock::now();
+  if (items != reported_ || Clock::now() - reported_at_ >= options_.heartbeat) {
+    auto reported = co_await dependencies_.control_plane.report_status(name, items, deadline);
+    if (!reported) co_return fail("status", std::move(reported.error()));
+    reported_ = std::move(items);
+    reported_at_ = Clock::now();
   }
   // The first list of a turn clears what was told before, also when it is empty. It waits for the first looks, which
   // would otherwise change it at once.
   const bool waits =
-      !told_errors_ && may_change && Clock::now() - turn_began_ < options_.first_errors;
-  if (waits || told_errors_ == errors) co_return Result<void>();
-  auto told = co_await dependencies_.control_plane.report_errors(name, errors, deadline);
-  if (!told) co_return fail("errors", std::move(told.error()));
-  told_errors_ = std::move(errors);
+      !reported_errors_ && may_change && Clock::now() - turn_began_ < options_.first_errors;
+  if (waits || reported_errors_ == errors) co_return Result<void>();
+  auto reported = co_await dependencies_.control_plane.report_errors(name, errors, deadline);
+  if (!reported) co_return fail("errors", std::move(reported.error()));
+  reported_errors_ = std::move(errors);
   co_return Result<void>();
 }
 
@@ -353,12 +353,12 @@ std::vector<RuntimeError> item_errors(const std::vector<RuntimeStatusItem>& item
 std::vector<RuntimeError> errors_of(std::vector<RuntimeStatusItem> items,
                                     const std::vector<RuntimeGroup>& groups) {
   // The items whose error a group tells.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTold = {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kReported = {
       {{"argoCdState", "connectivity"},
        {"defaultGitIntegration", "connectivity"},
        {"isc", "Git sources"},
        {"gitSourceConfigured", "Git sources"}}};
-  for (const auto& [item, group] : kTold) {
+  for (const auto& [item, group] : kReported) {
     if (std::ranges::find(groups, group, &RuntimeGroup::name) == groups.end()) continue;
     std::erase_if(items, [&](const auto& each) { return each.name == item; });
   }

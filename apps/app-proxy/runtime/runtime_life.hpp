@@ -74,7 +74,7 @@ class RuntimeLife {
   Task<Result<void>> keep_registered();
   Task<Result<void>> keep_argocd_token();
   Task<Result<void>> keep_repo_creds();
-  Task<Result<void>> tell_status();
+  Task<Result<void>> report_status();
 
   // The token and the IV to use now; empty until the runtime is registered.
   [[nodiscard]] const RuntimeSecret& secret() const { return known_; }
@@ -111,12 +111,12 @@ class RuntimeLife {
   std::optional<std::string> argocd_error_;
   std::optional<std::string> repo_creds_error_;
   std::optional<std::string> status_error_;
-  std::uint64_t turn_ = 0;                  // counts changes of the leader and registrations
-  std::optional<std::uint64_t> told_turn_;  // what follows was told in this turn
+  std::uint64_t turn_ = 0;                      // counts changes of the leader and registrations
+  std::optional<std::uint64_t> reported_turn_;  // what follows was told in this turn
   Clock::time_point turn_began_{};
-  std::vector<control_plane::RuntimeStatusItem> told_;
-  Clock::time_point told_at_{};
-  std::optional<std::vector<control_plane::RuntimeError>> told_errors_;
+  std::vector<control_plane::RuntimeStatusItem> reported_;
+  Clock::time_point reported_at_{};
+  std::optional<std::vector<control_plane::RuntimeError>> reported_errors_;
   Log log_{"runtime"};
 };
 

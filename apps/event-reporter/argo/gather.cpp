@@ -488,12 +488,12 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
     missing.commits = missing.refused = missing.parent = false;
     named->lacks_commits = false;
     // Argo CD may not know it any more. After any other failure it may tell which resources are left.
-    const auto may_tell = [](const Result<std::string>& answer) {
+    const auto is_complete = [](const Result<std::string>& answer) {
       return !answer && answer.error().code != ErrorCode::not_found &&
              answer.error().code != ErrorCode::forbidden;
     };
-    missing.tree = may_tell(tree);
-    missing.managed = may_tell(managed);
+    missing.tree = is_complete(tree);
+    missing.managed = is_complete(managed);
   }
   snapshot.lacks_commits = named->lacks_commits;
   missing.comparison = !snapshot.app.app.was_compared();

@@ -283,7 +283,7 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   if (!grant.owner && !entry.was_announced()) {
     // The owner of the shard tells the deletion of what this process never reported.
     if (own) ledger_.erase(key);
-    changes_.told_without_shard(key, entry.uid, entry.resource_ids());
+    changes_.reported_without_shard(key, entry.uid, entry.resource_ids());
     co_return Result<void>();
   }
   const auto now = wall_now();
@@ -310,7 +310,7 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   if (grant.owner) {
     ledger_.erase(row);
   } else {
-    changes_.told_without_shard(key, entry.uid, parts);
+    changes_.reported_without_shard(key, entry.uid, parts);
   }
   // A successor of the same name may be known already.
   const auto* newest = newest_.uid(key);
@@ -387,7 +387,7 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::stri
   }
   const auto posted = co_await post_resources(report, events, due, wall_now());
   store(report);
-  if (posted) changes_.told_without_shard(key, entry.uid, due.gone, resources);
+  if (posted) changes_.reported_without_shard(key, entry.uid, due.gone, resources);
   co_return posted;
 }
 

@@ -227,16 +227,16 @@ void ChangeTracker::missed(const std::string& key, std::string_view uid, std::st
   if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
 }
 
-void ChangeTracker::told_without_shard(const std::string& key, std::string_view uid,
-                                       const std::vector<ResourceId>& parts) {
+void ChangeTracker::reported_without_shard(const std::string& key, std::string_view uid,
+                                           const std::vector<ResourceId>& parts) {
   const auto now = Clock::now();
   peers_.add(key, uid, parts, now);
   peers_.remove(key, uid, now);
 }
 
-void ChangeTracker::told_without_shard(const std::string& key, std::string_view uid,
-                                       const std::vector<ResourceId>& gone,
-                                       const std::vector<ResourceId>& present) {
+void ChangeTracker::reported_without_shard(const std::string& key, std::string_view uid,
+                                           const std::vector<ResourceId>& gone,
+                                           const std::vector<ResourceId>& present) {
   const auto now = Clock::now();
   peers_.add(key, uid, gone, now);
   peers_.add(key, uid, present, now);

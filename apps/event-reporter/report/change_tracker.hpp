@@ -128,12 +128,12 @@ class ChangeTracker {
   // The deletion of the object was told without its shard, so another replica's events may have higher
   // sequences. It is told once more when the shard is held within the retention; `parts` are those that
   // the object may have had.
-  void told_without_shard(const std::string& key, std::string_view uid,
-                          const std::vector<ResourceId>& parts);
+  void reported_without_shard(const std::string& key, std::string_view uid,
+                              const std::vector<ResourceId>& parts);
   // The same of the deletion of parts; those that the object has now are `present`.
-  void told_without_shard(const std::string& key, std::string_view uid,
-                          const std::vector<ResourceId>& gone,
-                          const std::vector<ResourceId>& present);
+  void reported_without_shard(const std::string& key, std::string_view uid,
+                              const std::vector<ResourceId>& gone,
+                              const std::vector<ResourceId>& present);
   // The sequence of the next events of the object with this key, whose entry this is.
   [[nodiscard]] Sequence next(const Grant& grant, std::string_view key, WallTime now,
                               const LedgerEntry& entry) const;

@@ -467,7 +467,7 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   if (!grant.owner && !entry.was_announced()) {
     // The owner of the shard tells the deletion of what this process never reported.
     if (row != inventory) ledger_.erase(row);
-    changes_.told_without_shard(id.to_string(), facts.uid, {});
+    changes_.reported_without_shard(id.to_string(), facts.uid, {});
     co_return Result<void>();
   }
   entry.change.reset();
@@ -491,7 +491,7 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   if (grant.owner) {
     ledger_.erase(inventory);
   } else {
-    changes_.told_without_shard(id.to_string(), facts.uid, {});
+    changes_.reported_without_shard(id.to_string(), facts.uid, {});
   }
   co_return Result<void>();
 }

@@ -74,7 +74,7 @@ void ShardLeases::make_elections() {
                                  .role = k8s::LeaseOptions::Role::owner,
                                  .clock = clock,
                                  .newest_renewal = newest_renewal(own.ordinal)},
-               [this](bool held) { tell(options_.own.ordinal, own_->lease(), held); });
+               [this](bool held) { notify(options_.own.ordinal, own_->lease(), held); });
   others_.emplace(
       client_,
       StandInOptions{.ns = options_.ns,
@@ -89,7 +89,7 @@ void ShardLeases::make_elections() {
                      .clock = clock},
       StandIn::Callbacks{
           .on_change = [this](std::size_t index,
-                              bool held) { tell(neighbour(index), others_->lease(index), held); },
+                              bool held) { notify(neighbour(index), others_->lease(index), held); },
           .busy = [this](std::size_t index) { return callbacks_.busy(neighbour(index)); }});
 }
 
@@ -218,7 +218,7 @@ std::optional<WallTime> ShardLeases::latest_of_layout() const {
   return layout_time_ + options_.layout_duration / 2;
 }
 
-void ShardLeases::tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held) {
+void ShardLeases::notify(std::uint32_t shard, const k8s::LeaseView& lease, bool held) {
   if (held) {
     callbacks_.claimed(shard, term(lease), floor(lease));
   } else {

@@ -105,7 +105,7 @@ class ShardLeases {
   [[nodiscard]] bool alone() const { return options_.own.replicas <= 1; }
   [[nodiscard]] Term term(const k8s::LeaseView& lease) const;
   [[nodiscard]] Sequence floor(const k8s::LeaseView& lease) const;
-  void tell(std::uint32_t shard, const k8s::LeaseView& lease, bool held);
+  void notify(std::uint32_t shard, const k8s::LeaseView& lease, bool held);
   [[nodiscard]] const k8s::LeaseView& lease_of(std::uint32_t shard) const;
   [[nodiscard]] std::optional<WallTime> latest_of_layout() const;
   void make_elections();

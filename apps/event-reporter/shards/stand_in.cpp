@@ -177,22 +177,22 @@ void StandIn::start(TaskGroup& group) {
 
 std::optional<std::size_t> StandIn::held() const {
   const auto held = steps_.held(Clock::now());
-  return held == told_ ? held : std::nullopt;
+  return held == reported_ ? held : std::nullopt;
 }
 
 Task<> StandIn::run() {
   try {
     while (true) {
       auto action = steps_.next(Clock::now(), options_.clock());
-      tell();
+      notify();
       co_await perform(std::move(action));
-      tell();
+      notify();
     }
   } catch (const boost::system::system_error& error) {
     if (error.code() != asio::error::operation_aborted) throw;
   }
   const auto ours = steps_.stop();
-  tell();
+  notify();
   if (!ours) co_return;
   co_await asio::this_coro::reset_cancellation_state();
   co_await give_back(client_, steps_.lease(*ours).key(), options_.identity, options_.clock());
@@ -261,15 +261,15 @@ void StandIn::note(const Result<std::string>& answer) {
   }
 }
 
-void StandIn::tell() {
+void StandIn::notify() {
   const auto held = steps_.held(Clock::now());
-  if (held == told_) return;
+  if (held == reported_) return;
   const auto change = [this](std::size_t lease, bool now_held) {
     kLog.info(now_held ? "standing in" : "no longer standing in",
               {{"lease", steps_.lease(lease).key().to_string()}});
     callbacks_.on_change(lease, now_held);
   };
-  if (const auto before = std::exchange(told_, held)) change(*before, false);
+  if (const auto before = std::exchange(reported_, held)) change(*before, false);
   if (held) change(*held, true);
 }
 

@@ -125,13 +125,13 @@ class StandIn {
   Task<> perform(StandInSteps::Action action);
   Task<> finish_work(std::size_t lease, Deadline deadline);
   void note(const Result<std::string>& answer);
-  void tell();
+  void notify();
 
   k8s::Client& client_;
   StandInOptions options_;
   Callbacks callbacks_;
   StandInSteps steps_;
-  std::optional<std::size_t> told_;
+  std::optional<std::size_t> reported_;
   RepeatFilter failures_{std::chrono::minutes(1)};
 };
 

@@ -29,13 +29,13 @@ class QuietWatch {
   // `used`: the CPU time of the process since its start.
   bool is_quiet(std::chrono::microseconds used) {
     const bool is_busy = used - std::exchange(used_, used) > kBusy;
-    if (is_busy) told_ = false;
-    return !is_busy && !std::exchange(told_, true);
+    if (is_busy) reported_ = false;
+    return !is_busy && !std::exchange(reported_, true);
   }
 
  private:
   std::chrono::microseconds used_{};
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace gitops

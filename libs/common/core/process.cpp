@@ -15,7 +15,7 @@ namespace gitops {
 namespace {
 
 // In place of the message of the C++ library, which would wait for the reader of standard error.
-[[noreturn]] void tell_and_abort() {
+[[noreturn]] void log_and_abort() {
   std::string why = "std::terminate";
   try {
     if (const auto failure = std::current_exception()) std::rethrow_exception(failure);
@@ -70,7 +70,7 @@ void prepare_process() {
   ::setrlimit(RLIMIT_CORE, &no_core);
   std::signal(SIGPIPE, SIG_IGN);
   ::mallopt(M_ARENA_MAX, 2);
-  std::set_terminate(tell_and_abort);
+  std::set_terminate(log_and_abort);
 }
 
 void end_process(int exit_code) {

@@ -62,7 +62,7 @@ class WorkerPool::State {
   void work(Worker& worker);
   std::shared_ptr<Lane> lane_of(const std::string& key);
   void forget_empty_lanes();
-  void tell();
+  void update_gauges();
 
   const Options options_;
   std::mutex mutex_;
@@ -80,8 +80,8 @@ class WorkerPool::State {
   Gauge& busy_gauge_;
   Gauge& queued_gauge_;
   Counter& rejected_;
-  double told_busy_ = 0;
-  double told_queued_ = 0;
+  double reported_busy_ = 0;
+  double reported_queued_ = 0;
 };
 
 WorkerPool::State::State(Options options, Metrics& metrics)
@@ -107,12 +107,12 @@ void WorkerPool::State::start(const std::shared_ptr<State>& self) {
 }
 
 // Several pools of one name add up.
-void WorkerPool::State::tell() {
+void WorkerPool::State::update_gauges() {
   if (!counting_) return;
   const auto busy = static_cast<double>(options_.threads - idle_);
   const auto queued = static_cast<double>(queued_);
-  busy_gauge_.Increment(busy - std::exchange(told_busy_, busy));
-  queued_gauge_.Increment(queued - std::exchange(told_queued_, queued));
+  busy_gauge_.Increment(busy - std::exchange(reported_busy_, busy));
+  queued_gauge_.Increment(queued - std::exchange(reported_queued_, queued));
 }
 
 std::shared_ptr<WorkerPool::State::Lane> WorkerPool::State::lane_of(const std::string& key) {
@@ -144,7 +144,7 @@ Result<void> WorkerPool::State::submit(std::string key, std::stop_source stop, J
   if (!key.empty()) keyed_.emplace(std::move(key), lane);
   ++queued_;
   if (becomes_ready) ready_.push_back(lane);
-  tell();
+  update_gauges();
   // A thread that is woken under the lock would wait for it at once.
   lock.unlock();
   if (becomes_ready) work_.notify_one();
@@ -165,7 +165,7 @@ void WorkerPool::State::work(Worker& worker) {
       --queued_;
       --idle_;
       worker.job = item.stop;
-      tell();
+      update_gauges();
       lock.unlock();
       item.job(item.stop.get_token());
     }
@@ -179,7 +179,7 @@ void WorkerPool::State::work(Worker& worker) {
     } else if (!lane->key.empty()) {
       keyed_.erase(lane->key);
     }
-    tell();
+    update_gauges();
   }
   if (worker.left_behind) --jobs_left_behind;
 }
@@ -217,7 +217,7 @@ void WorkerPool::State::drop_stopped() {
     for (const auto& lane : ready_) take_from(*lane);
     for (const auto& [key, lane] : keyed_) take_from(*lane);
     forget_empty_lanes();
-    tell();
+    update_gauges();
   }
   drop(std::move(dropped));
 }
@@ -242,7 +242,7 @@ std::size_t WorkerPool::State::stop(Clock::duration grace) {
     for (const auto& worker : workers_) {
       if (worker->job) running.push_back(*worker->job);
     }
-    tell();
+    update_gauges();
   }
   work_.notify_all();
   drop(std::move(dropped));
@@ -263,7 +263,7 @@ std::size_t WorkerPool::State::stop(Clock::duration grace) {
   }
   jobs_left_behind += left;
   idle_ = options_.threads;
-  tell();
+  update_gauges();
   counting_ = false;
   lock.unlock();
   // These have nothing more to do.

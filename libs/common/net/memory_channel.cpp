@@ -39,7 +39,7 @@ MemoryChannel::Pipe& MemoryChannel::outgoing() {
   return ends_->to[1 - own_];
 }
 
-void MemoryChannel::tell_peer() {
+void MemoryChannel::notify_peer() {
   if (auto* peer = ends_->end[1 - own_]) peer->wake();
 }
 
@@ -54,7 +54,7 @@ Transfer MemoryChannel::try_read(std::span<char> room) {
     const auto size = std::min(room.size(), pipe.bytes.size());
     std::memcpy(room.data(), pipe.bytes.data(), size);
     pipe.bytes.erase(0, size);
-    tell_peer();
+    notify_peer();
     return {.what = Transfer::data, .size = size};
   }
   if (pipe.ended) return {.what = Transfer::end};
@@ -80,7 +80,7 @@ Transfer MemoryChannel::try_write(std::span<const asio::const_buffer> buffers) {
     readiness_.write.ready = false;
     return {.what = Transfer::nothing};
   }
-  tell_peer();
+  notify_peer();
   return {.what = Transfer::data, .size = written};
 }
 
@@ -88,7 +88,7 @@ void MemoryChannel::shutdown_send() {
   if (!open_) return;
   outgoing().ended = true;
   if (auto* peer = ends_->end[1 - own_]) peer->readiness_.hung_up = true;
-  tell_peer();
+  notify_peer();
 }
 
 void MemoryChannel::leave() {

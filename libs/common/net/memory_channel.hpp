@@ -36,7 +36,7 @@ class MemoryChannel : public Channel {
 
   MemoryChannel(Reactor& reactor, std::shared_ptr<Ends> ends, std::size_t own);
   void leave();
-  void tell_peer();
+  void notify_peer();
   [[nodiscard]] Pipe& incoming();
   [[nodiscard]] Pipe& outgoing();
 

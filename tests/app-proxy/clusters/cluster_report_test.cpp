@@ -54,10 +54,10 @@ TEST(ClusterReport, ReadsArgoCdsList) {
 }
 
 TEST(ClusterReport, OnlyWhatChangedIsDue) {
-  const ToldClusters told{{"https://edge.example.test", digest_of(state())},
-                          {"https://old.example.test", "x"}};
+  const ReportedClusters reported{{"https://edge.example.test", digest_of(state())},
+                                  {"https://old.example.test", "x"}};
   const std::map<std::string, std::string> names{{"https://old.example.test", "old"}};
-  auto due = due_clusters({state()}, told, names);
+  auto due = due_clusters({state()}, reported, names);
   EXPECT_TRUE(due.changed.empty());
   ASSERT_EQ(due.gone.size(), 1U);
   EXPECT_EQ(due.gone[0].name, "old");
@@ -66,17 +66,17 @@ TEST(ClusterReport, OnlyWhatChangedIsDue) {
   // Times alone are no change, nor is the order of versions.
   for (const char* time :
        {"/info/connectionState/attemptedAt", "/info/cacheInfo/lastCacheSyncTime"}) {
-    EXPECT_TRUE(due_clusters({state(time, "2026-11-24T00:00:00Z")}, told, {}).changed.empty());
+    EXPECT_TRUE(due_clusters({state(time, "2026-11-24T00:00:00Z")}, reported, {}).changed.empty());
   }
   EXPECT_TRUE(
-      due_clusters({state("/info/apiVersions", {"apps/v1", "v1"})}, told, {}).changed.empty());
+      due_clusters({state("/info/apiVersions", {"apps/v1", "v1"})}, reported, {}).changed.empty());
   for (const auto& [pointer, value] : {std::pair<const char*, Json>{"/name", "other"},
                                        {"/info/connectionState/status", "Failed"},
                                        {"/info/connectionState/message", "no route"},
                                        {"/info/serverVersion", "1.34"},
                                        {"/info/applicationsCount", "4"},
                                        {"/info/apiVersions", {"v1"}}}) {
-    EXPECT_EQ(due_clusters({state(pointer, value)}, told, {}).changed.size(), 1U) << pointer;
+    EXPECT_EQ(due_clusters({state(pointer, value)}, reported, {}).changed.size(), 1U) << pointer;
   }
 }
 
@@ -108,7 +108,7 @@ TEST(ClusterReport, ChunksAreLimitedByCountAndByBytes) {
 
 TEST(ClusterReport, TheRecordIsReadAsItWasWritten) {
   const ClusterRecord record{.registration = "r",
-                             .told = {{"https://edge.example.test", "d"}},
+                             .reported = {{"https://edge.example.test", "d"}},
                              .names = {{"https://edge.example.test", "edge"}}};
   const auto object = cluster_record_object(
       "runtime", record, R"({"metadata":{"name":"x","resourceVersion":"7"},"data":{"old":"1"}})");

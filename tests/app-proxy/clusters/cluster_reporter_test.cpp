@@ -74,7 +74,7 @@ struct Bench {
     EXPECT_TRUE(cluster.remove(k8s::resources::kSecrets, {"default", "cluster-" + name}));
   }
   // The clusters of all reports since the last call: "edge Successful".
-  std::vector<std::string> told() {
+  std::vector<std::string> reported() {
     std::vector<std::string> lines;
     for (const Json& list : platform.accounts().life().clusters) {
       for (const Json& one : list) {
@@ -115,18 +115,18 @@ TEST(ClusterReporter, AClusterThatArgoCdOnlyHidesIsNotToldAsRemoved) {
     bench.put_secret("edge");
     bench.put_secret("old");
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.told(),
+    EXPECT_THAT(bench.reported(),
                 ElementsAre("in-cluster Successful", "edge Successful", "old Successful"));
     bench.visible = {"new"};
     bench.remove_secret("old");
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.told(), ElementsAre("new Successful", "old Unknown"));
+    EXPECT_THAT(bench.reported(), ElementsAre("new Successful", "old Unknown"));
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_TRUE(bench.told().empty());
+    EXPECT_TRUE(bench.reported().empty());
     // Shown again: nothing has changed.
     bench.visible = {"in-cluster", "edge", "new"};
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_TRUE(bench.told().empty());
+    EXPECT_TRUE(bench.reported().empty());
   });
 }
 
@@ -135,7 +135,7 @@ TEST(ClusterReporter, NoClusterIsToldAsRemovedWhileTheSecretsCannotBeRead) {
     bench.visible = {"edge", "other"};
     bench.put_secret("edge");
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_EQ(bench.told().size(), 2U);
+    EXPECT_EQ(bench.reported().size(), 2U);
     bench.visible = {"other"};
     bench.failed = "other";
     bench.remove_secret("edge");
@@ -144,10 +144,10 @@ TEST(ClusterReporter, NoClusterIsToldAsRemovedWhileTheSecretsCannotBeRead) {
     const auto done = co_await bench.reporter->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, HasSubstr("Secrets of clusters"));
-    EXPECT_THAT(bench.told(), ElementsAre("other Failed")) << "the rest is told";
+    EXPECT_THAT(bench.reported(), ElementsAre("other Failed")) << "the rest is told";
     bench.cluster.set_access({});
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.told(), ElementsAre("edge Unknown"));
+    EXPECT_THAT(bench.reported(), ElementsAre("edge Unknown"));
   });
 }
 
@@ -156,7 +156,7 @@ TEST(ClusterReporter, AStateThatWasNotRecordedIsFollowedByTheNextOneWhateverItIs
   with_bench([](Bench& bench) -> Task<> {
     bench.visible = {"edge"};
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.told(), ElementsAre("edge Successful"));
+    EXPECT_THAT(bench.reported(), ElementsAre("edge Successful"));
     bench.failed = "edge";
     bench.visible = {"edge", "new"};
     // The first write notes what is about to be told.
@@ -164,14 +164,14 @@ TEST(ClusterReporter, AStateThatWasNotRecordedIsFollowedByTheNextOneWhateverItIs
       return access.resource != "configmaps" || access.verb != "update" || ++updates != 2;
     });
     EXPECT_FALSE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.told(), ElementsAre("edge Failed", "new Successful"));
+    EXPECT_THAT(bench.reported(), ElementsAre("edge Failed", "new Successful"));
     bench.cluster.set_access({});
     bench.failed.clear();
     bench.visible = {"edge"};
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.told(), ElementsAre("edge Successful", "new Unknown"));
+    EXPECT_THAT(bench.reported(), ElementsAre("edge Successful", "new Unknown"));
     EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.told(), ElementsAre());
+    EXPECT_THAT(bench.reported(), ElementsAre());
   });
 }
 

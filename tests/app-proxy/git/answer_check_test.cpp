@@ -85,12 +85,13 @@ TEST(ReferenceList, SaysWhatIsNotSupported) {
 }
 
 TEST(UnbornHead, IsAskedForAndRead) {
-  EXPECT_TRUE(tells_unborn_head(packet("version 2\n") + packet("agent=git/2.39\n") +
-                                packet("ls-refs=unborn\n") + "0000"));
-  EXPECT_TRUE(tells_unborn_head(kService + packet("version 2\n") + packet("ls-refs=x unborn\n")));
+  EXPECT_TRUE(announces_unborn_head(packet("version 2\n") + packet("agent=git/2.39\n") +
+                                    packet("ls-refs=unborn\n") + "0000"));
+  EXPECT_TRUE(
+      announces_unborn_head(kService + packet("version 2\n") + packet("ls-refs=x unborn\n")));
   for (const auto& other : {packet("version 2\n") + packet("ls-refs\n") + "0000",
                             kService + line("HEAD", "ofs-delta"), std::string("<html>")}) {
-    EXPECT_FALSE(tells_unborn_head(other)) << other;
+    EXPECT_FALSE(announces_unborn_head(other)) << other;
   }
   EXPECT_EQ(head_request(),
             "0014command=ls-refs\n0001000csymrefs\n000bunborn\n0014ref-prefix HEAD\n0000");

@@ -101,11 +101,11 @@ struct Scene {
     cluster.set_access(
         [](const Access& access) { return access.resource != "secrets" || access.verb == "get"; });
   }
-  test::FakeAccounts::Life& told() { return platform.accounts().life(); }
+  test::FakeAccounts::Life& reported() { return platform.accounts().life(); }
   // The messages of each report of errors.
   [[nodiscard]] std::vector<std::vector<std::string>> errors() {
     std::vector<std::vector<std::string>> all;
-    for (const Json& report : told().errors) {
+    for (const Json& report : reported().errors) {
       auto& one = all.emplace_back();
       for (const Json& error : report["errors"]) one.push_back(error["message"]);
     }
@@ -155,10 +155,10 @@ TEST(RuntimeLife, RegistersOnceWhileItsSecretCannotBeStored) {
     w.refuse_secrets();
     co_await run(w, 5min);
     EXPECT_GT(w.cluster.count("POST", "/secrets"), 10U);
-    EXPECT_EQ(w.told().registered.size(), 1U);
+    EXPECT_EQ(w.reported().registered.size(), 1U);
     w.cluster.set_access({});
     co_await run(w, 10s);
-    EXPECT_EQ(w.told().registered.size(), 1U);
+    EXPECT_EQ(w.reported().registered.size(), 1U);
     EXPECT_EQ(w.value("codefresh-token", "token"), "canary-runtime-token-1");
     EXPECT_EQ(w.value("codefresh-token", "encryptionIV").size(), 32U);
   });
@@ -168,12 +168,12 @@ TEST(RuntimeLife, RegistersAgainWhenTheKeptTokenWasRefused) {
   play([](Scene& w) -> Task<> {
     w.refuse_secrets();
     co_await run(w, 1min);
-    CO_ASSERT_EQ(w.told().registered.size(), 1U);
+    CO_ASSERT_EQ(w.reported().registered.size(), 1U);
     // Somebody has deleted the runtime at the control plane meanwhile.
     w.platform.accounts().revoke("canary-runtime-token-1");
     w.cluster.set_access({});
     co_await run(w, 5min);
-    EXPECT_EQ(w.told().registered.size(), 2U);
+    EXPECT_EQ(w.reported().registered.size(), 2U);
     EXPECT_EQ(w.value("codefresh-token", "token"), "canary-runtime-token-2");
   });
 }
@@ -226,7 +226,7 @@ TEST(RuntimeLife, EachLeaderTellsItsErrorsOnce) {
     w.life->start(group);
     co_await sleep_for(10min);
     EXPECT_THAT(w.errors(), ElementsAre(ElementsAre("defaultGitIntegration: no host")));
-    EXPECT_GE(w.told().statuses.size(), 10U) << "the status is told each minute";
+    EXPECT_GE(w.reported().statuses.size(), 10U) << "the status is told each minute";
     w.leads = false;
     w.life->wake();
     co_await sleep_for(10min);
@@ -254,7 +254,7 @@ TEST(RuntimeLife, TheFirstErrorsWaitForTheFirstLooks) {
     TaskGroup group(co_await asio::this_coro::executor);
     w.life->start(group);
     co_await sleep_for(11s);
-    EXPECT_GE(w.told().statuses.size(), 1U);
+    EXPECT_GE(w.reported().statuses.size(), 1U);
     EXPECT_THAT(w.errors(), IsEmpty());
     w.facts.groups = {{.name = "components", .errors = {"web: ErrImagePull"}}};
     co_await sleep_for(6s);
