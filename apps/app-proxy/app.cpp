@@ -25,7 +25,7 @@
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
 #include "app-proxy/runtime/group_reader.hpp"
-#include "app-proxy/runtime/rights_check.hpp"
+#include "app-proxy/runtime/permission_check.hpp"
 #include "app-proxy/runtime/runtime_life.hpp"
 #include "app-proxy/sealing/sealing_keys.hpp"
 #include "app-proxy/users/audit.hpp"
@@ -192,7 +192,7 @@ class App {
     dependencies_->workflows = argo_->workflows();
     start_cluster(proxy);
     start_life();
-    start_rights();
+    start_permission_check();
     logs_.emplace(context_.executor, dependencies_->applications, dependencies_->workflows,
                   cluster_ ? &*cluster_ : nullptr,
                   LogStreams::Options{.own_namespace = dependencies_->files.runtime_namespace});
@@ -257,7 +257,7 @@ class App {
               "leader: " + (election_->leading() ? "this one" : election_->holder()) + "\n";
       for (const auto& group : groups(facts(), rules_error())) text += line_of(group);
     }
-    if (rights_) text += line_of(rights_->rights());
+    if (permission_check_) text += line_of(permission_check_->permissions());
     text += "report of clusters: " +
             (!cluster_reporter_                        ? std::string("not available")
              : cluster_reporter_->last_error().empty() ? std::string("well")
@@ -319,7 +319,7 @@ class App {
         [this] {
           auto told = facts();
           told.groups = groups(told, {});
-          told.groups.push_back(rights_->rights());
+          told.groups.push_back(permission_check_->permissions());
           return told;
         },
         std::move(options));
@@ -354,20 +354,20 @@ class App {
   }
 
   // Without a user's token, too.
-  void start_rights() {
+  void start_permission_check() {
     if (!cluster_) return;
-    rights_.emplace(
+    permission_check_.emplace(
         *cluster_,
         [this] {
-          return RightsSettings{
+          return PermissionSettings{
               .has_user_token = life_.has_value(),
               .has_git_token = git_->has_own_token(),
               // The chart sets it for image reports only.
               .has_image_reports = context_.environment.contains("IRW_SERVICE_ACCOUNT"),
               .has_actions = argo_->argocd() != nullptr || argo_->workflows() != nullptr};
         },
-        RightsCheck::Options{.own_namespace = dependencies_->files.runtime_namespace});
-    rights_->start(life_tasks_);
+        PermissionCheck::Options{.own_namespace = dependencies_->files.runtime_namespace});
+    permission_check_->start(life_tasks_);
   }
 
   void start_cluster_reports() {
@@ -585,7 +585,7 @@ class App {
   std::optional<RuntimeLife> life_;
   std::optional<GroupReader> group_reader_;
   std::optional<ClusterReporter> cluster_reporter_;
-  std::optional<RightsCheck> rights_;
+  std::optional<PermissionCheck> permission_check_;
   TaskGroup life_tasks_;
   std::optional<LogStreams> logs_;
   std::optional<RequestGate> gate_;

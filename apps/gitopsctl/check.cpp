@@ -61,17 +61,17 @@ class Check {
         asio::cancellation_type::none) {
       throw boost::system::system_error(asio::error::operation_aborted);
     }
-    co_return Report{std::move(kubernetes_), std::move(rights_), std::move(argocd_),
+    co_return Report{std::move(kubernetes_), std::move(permissions_), std::move(argocd_),
                      std::move(control_plane_)};
   }
 
  private:
   Task<> check_kubernetes() {
-    const auto wanted = rights_of_runtime(settings_.installation);
-    const auto no_rights = [&](const std::string& ns, const std::string& why) {
-      for (const Right& right : wanted) {
-        rights_.rows.push_back(skipped(right.daemon, why));
-        rights_.rows.back().subject = describe(right, ns);
+    const auto wanted = permissions_of_runtime(settings_.installation);
+    const auto skip_permissions = [&](const std::string& ns, const std::string& why) {
+      for (const Permission& permission : wanted) {
+        permissions_.rows.push_back(skipped(permission.daemon, why));
+        permissions_.rows.back().subject = describe(permission, ns);
       }
     };
     auto cluster = find_cluster(settings_.kubernetes, environment_);
@@ -79,13 +79,13 @@ class Check {
       kubernetes_.rows.push_back(failed("kubeconfig", cluster.error(),
                                         "--kubeconfig chooses another file, --context "
                                         "another cluster in it"));
-      no_rights(settings_.kubernetes.ns.empty() ? "default" : settings_.kubernetes.ns,
-                "there is no usable kubeconfig");
+      skip_permissions(settings_.kubernetes.ns.empty() ? "default" : settings_.kubernetes.ns,
+                       "there is no usable kubeconfig");
       co_return;
     }
     const std::string ns = cluster->default_namespace;
     kubernetes_.about = cluster->server.to_string();
-    rights_.about = "in namespace " + ns;
+    permissions_.about = "in namespace " + ns;
     k8s::Client client(context_.executor, resolver_, std::move(*cluster), proxy_, user_agent());
 
     const auto begin = Clock::now();
@@ -93,54 +93,56 @@ class Check {
     if (!answer && is_without_credential(answer.error())) {
       kubernetes_.rows = {skipped("API server", "not asked: there is no credential"),
                           credentials_row(std::unexpected(answer.error()))};
-      no_rights(ns, "not asked: there is no credential");
+      skip_permissions(ns, "not asked: there is no credential");
       co_return;
     }
     kubernetes_.rows.push_back(api_server_row(answer, since(begin)));
     if (kubernetes_.rows.back().status != Status::ok) {
       kubernetes_.rows.push_back(skipped("credentials", "the API server could not be asked"));
-      no_rights(ns, "the API server could not be asked");
+      skip_permissions(ns, "the API server could not be asked");
       co_return;
     }
     const auto user = co_await client.who_am_i(context_.deadline);
     kubernetes_.rows.push_back(credentials_row(user));
     if (kubernetes_.rows.back().status == Status::failed) {
-      no_rights(ns, "the credentials were refused");
+      skip_permissions(ns, "the credentials were refused");
       co_return;
     }
-    if (user) rights_.about = "of " + *user + ", " + rights_.about;
-    rights_.rows.resize(wanted.size());
+    if (user) permissions_.about = "of " + *user + ", " + permissions_.about;
+    permissions_.rows.resize(wanted.size());
     TaskGroup questions(context_.executor);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      questions.spawn("right",
-                      [this, &client, &right = wanted[i], &ns, &row = rights_.rows[i]]() -> Task<> {
-                        row = co_await check_right(client, right, ns);
-                      });
+      questions.spawn(
+          "right",
+          [this, &client, &permission = wanted[i], &ns, &row = permissions_.rows[i]]() -> Task<> {
+            row = co_await check_permission(client, permission, ns);
+          });
     }
     co_await questions.join();
   }
 
-  Task<Row> check_right(k8s::Client& client, const Right& right, const std::string& ns) {
-    std::vector<RightAnswer> answers;
+  Task<Row> check_permission(k8s::Client& client, const Permission& permission,
+                             const std::string& ns) {
+    std::vector<PermissionAnswer> answers;
     // "rollouts/status"
-    const auto slash = right.resource.find('/');
-    const std::string resource = right.resource.substr(0, slash);
+    const auto slash = permission.resource.find('/');
+    const std::string resource = permission.resource.substr(0, slash);
     const std::string subresource =
-        slash == std::string::npos ? std::string() : right.resource.substr(slash + 1);
+        slash == std::string::npos ? std::string() : permission.resource.substr(slash + 1);
     const std::vector<std::string> any = {""};
-    for (const std::string& name : right.names.empty() ? any : right.names) {
-      for (const std::string& verb : right.verbs) {
+    for (const std::string& name : permission.names.empty() ? any : permission.names) {
+      for (const std::string& verb : permission.verbs) {
         auto allowed = co_await client.can_i({.verb = verb,
-                                              .group = right.group,
+                                              .group = permission.group,
                                               .resource = resource,
                                               .subresource = subresource,
-                                              .ns = right.everywhere ? std::string() : ns,
+                                              .ns = permission.everywhere ? std::string() : ns,
                                               .name = name},
                                              context_.deadline);
         answers.push_back({.verb = verb, .name = name, .allowed = std::move(allowed)});
       }
     }
-    co_return right_row(right, ns, answers);
+    co_return permission_row(permission, ns, answers);
   }
 
   Task<> check_argocd() {
@@ -215,7 +217,7 @@ class Check {
   const cli::LoopContext& context_;
   net::Resolver resolver_;
   Group kubernetes_{.id = "kubernetes", .title = "Kubernetes", .about = {}, .rows = {}};
-  Group rights_{.id = "rights", .title = "Rights", .about = {}, .rows = {}};
+  Group permissions_{.id = "rights", .title = "Rights", .about = {}, .rows = {}};
   Group argocd_{.id = "argocd", .title = "Argo CD", .about = {}, .rows = {}};
   Group control_plane_{.id = "control_plane", .title = "Control plane", .about = {}, .rows = {}};
 };

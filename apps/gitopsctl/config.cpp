@@ -169,7 +169,7 @@ void add_installation(ConfigReader& reader, Installation& installation) {
                       "means every daemon"},
              installation.daemon);
   reader.check({"daemon"}, [&installation]() -> std::string {
-    if (installation.daemon.empty() || !rights_of_runtime(installation).empty()) return {};
+    if (installation.daemon.empty() || !permissions_of_runtime(installation).empty()) return {};
     return "no daemon of that name needs rights";
   });
 }

@@ -9,7 +9,7 @@
 #include "common/cli/table.hpp"
 #include "common/core/config_reader.hpp"
 #include "common/core/secret.hpp"
-#include "gitopsctl/rights.hpp"
+#include "gitopsctl/permissions.hpp"
 #include "k8s-client/config.hpp"
 
 namespace gitops::ctl {
@@ -47,7 +47,7 @@ struct ControlPlaneSettings {
   void add_to(ConfigReader& reader);
 };
 
-// The chart values that the rights depend on. Environment variables are the event-reporter's.
+// The chart values that the permissions depend on. Environment variables are the event-reporter's.
 void add_installation(ConfigReader& reader, Installation& installation);
 
 }  // namespace gitops::ctl

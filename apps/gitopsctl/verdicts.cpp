@@ -128,10 +128,11 @@ Row credentials_row(const Result<std::string>& user) {
   return not_known(kName, error, {});
 }
 
-Row right_row(const Right& right, const std::string& ns, const std::vector<RightAnswer>& answers) {
+Row permission_row(const Permission& permission, const std::string& ns,
+                   const std::vector<PermissionAnswer>& answers) {
   std::vector<std::string> missing;
   const Error* error = nullptr;
-  for (const RightAnswer& answer : answers) {
+  for (const PermissionAnswer& answer : answers) {
     if (!answer.allowed) {
       if (error == nullptr) error = &answer.allowed.error();
     } else if (!*answer.allowed) {
@@ -141,15 +142,16 @@ Row right_row(const Right& right, const std::string& ns, const std::vector<Right
   Row row;
   if (!missing.empty()) {
     const bool all = missing.size() == answers.size();
-    row = denied(right.daemon, all ? "not allowed" : "not allowed to " + join(missing, ", "),
-                 "needed to " + right.purpose + "; a " +
-                     (right.everywhere ? "ClusterRole" : "Role in namespace " + ns) + " grants it");
+    row = denied(permission.daemon, all ? "not allowed" : "not allowed to " + join(missing, ", "),
+                 "needed to " + permission.purpose + "; a " +
+                     (permission.everywhere ? "ClusterRole" : "Role in namespace " + ns) +
+                     " grants it");
   } else if (error != nullptr) {
-    row = not_known(right.daemon, *error, {});
+    row = not_known(permission.daemon, *error, {});
   } else {
-    row = ok(right.daemon, {});
+    row = ok(permission.daemon, {});
   }
-  row.subject = describe(right, ns);
+  row.subject = describe(permission, ns);
   return row;
 }
 

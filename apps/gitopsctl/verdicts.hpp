@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/core/error.hpp"
+#include "gitopsctl/permissions.hpp"
 #include "gitopsctl/report.hpp"
-#include "gitopsctl/rights.hpp"
 #include "k8s-client/client.hpp"
 
 // Turns the answers of the peers into rows of the report. No I/O.
@@ -21,13 +21,14 @@ bool is_without_credential(const Error& error);
 // `user`: the user name by SelfSubjectReview.
 Row credentials_row(const Result<std::string>& user);
 
-// The API server's answer for one verb of a right, on one object or on all.
-struct RightAnswer {
+// The API server's answer for one verb of a permission, on one object or on all.
+struct PermissionAnswer {
   std::string verb;
   std::string name;
   Result<bool> allowed;
 };
-Row right_row(const Right& right, const std::string& ns, const std::vector<RightAnswer>& answers);
+Row permission_row(const Permission& permission, const std::string& ns,
+                   const std::vector<PermissionAnswer>& answers);
 
 // GET /api/version of argocd-server.
 Row argocd_row(const Result<std::string>& answer, std::chrono::milliseconds took);

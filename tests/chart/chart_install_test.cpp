@@ -129,8 +129,8 @@ class ChartInstallTest : public testing::Test {
 
   // What the account may do in a namespace, one line per verb and resource: "get
   // secrets/argocd-token".
-  static std::set<std::string> rights(const std::string& account_ns, const std::string& account,
-                                      const std::string& in_ns) {
+  static std::set<std::string> permissions(const std::string& account_ns,
+                                           const std::string& account, const std::string& in_ns) {
     const auto token = cluster_->service_account_token(account_ns, account);
     const auto kubeconfig = cluster_->write_kubeconfig(account_ns + "-" + account, token);
     const json review{{"apiVersion", "authorization.k8s.io/v1"},
@@ -156,11 +156,11 @@ class ChartInstallTest : public testing::Test {
     return all;
   }
 
-  // The rights of a reporter's account without those of every account.
+  // The permissions of a reporter's account without those of every account.
   static std::set<std::string> granted(const std::string& account_ns, const std::string& in_ns,
                                        const std::string& account = "runtime-event-reporter") {
-    const auto own = rights(account_ns, account, in_ns);
-    const auto anyone = rights(account_ns, "default", in_ns);
+    const auto own = permissions(account_ns, account, in_ns);
+    const auto anyone = permissions(account_ns, "default", in_ns);
     EXPECT_THAT(own, IsSupersetOf(anyone));
     std::set<std::string> difference;
     std::ranges::set_difference(own, anyone, std::inserter(difference, difference.end()));
@@ -361,7 +361,7 @@ TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
       kPatience, "an event about the refused pod"));
 }
 
-// The rights on the Leases of that name and these ends.
+// The permissions on the Leases of that name and these ends.
 std::set<std::string> on_leases(const std::string& name, const std::vector<std::string>& ends) {
   std::set<std::string> all;
   for (const auto& end : ends) {
@@ -439,10 +439,11 @@ TEST_F(ChartInstallTest, GrantsWorkflowsThatReportImagesTheirResultsAndNothingEl
 
 TEST_F(ChartInstallTest, GrantsTheLeasesOfItsShardsAndNoOther) {
   ASSERT_TRUE(helm("install", ns_, {"--set", "global.event-reporters.replicaCount=2"}).ok());
-  const auto leases = [](const std::set<std::string>& rights) {
+  const auto leases = [](const std::set<std::string>& permissions) {
     std::set<std::string> some;
-    std::ranges::copy_if(rights, std::inserter(some, some.end()),
-                         [](const std::string& right) { return right.contains("leases"); });
+    std::ranges::copy_if(
+        permissions, std::inserter(some, some.end()),
+        [](const std::string& permission) { return permission.contains("leases"); });
     return some;
   };
   auto expected = on_leases("event-reporter-app", {"0", "1", "layout"});
@@ -468,10 +469,10 @@ TEST_F(ChartInstallTest, GrantsWhatTheReporterOfResourcesNeedsAndNothingElse) {
   const std::string account = "cluster-event-reporter";
   const auto everywhere =
       watching({"rollouts.argoproj.io", "analysisruns.argoproj.io", "replicasets.apps"});
-  const auto here = [](std::set<std::string> rights, const std::vector<std::string>& leases) {
-    rights.merge(watching({"workflows.argoproj.io"}));
-    rights.merge(on_leases("event-reporter-resource", leases));
-    return rights;
+  const auto here = [](std::set<std::string> permissions, const std::vector<std::string>& leases) {
+    permissions.merge(watching({"workflows.argoproj.io"}));
+    permissions.merge(on_leases("event-reporter-resource", leases));
+    return permissions;
   };
   ASSERT_TRUE(helm("install", ns_).ok());
   expect_granted(ns_, here(everywhere, {"layout"}), account);

@@ -245,7 +245,7 @@ Task<> checks_tokens(const GitHostPeer& host) {
     if (!host.reader) continue;
     const auto less = co_await host.provider.check_token(*host.reader, use, soon());
     CO_ASSERT_OK(less);
-    EXPECT_TRUE(less->rights_known);
+    EXPECT_TRUE(less->permissions_known);
     EXPECT_THAT(less->missing, Not(testing::IsEmpty()));
   }
 }

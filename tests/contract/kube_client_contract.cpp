@@ -587,7 +587,7 @@ Task<> refuses_unknown_tokens(Scene& scene) {
   EXPECT_THAT(refused.error().message, HasSubstr("401 Unauthorized"));
   expect_refusal(co_await stranger.client.watch(kConfigMaps, scene.peer.ns, {}, soon()),
                  ErrorCode::unauthenticated, 401);
-  // Also for a path that needs no rights.
+  // Also for a path that needs no permissions.
   expect_refusal(co_await stranger.client.raw({.target = "/version"}, soon()),
                  ErrorCode::unauthenticated, 401);
   expect_refusal(

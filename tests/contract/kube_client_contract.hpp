@@ -15,7 +15,7 @@ namespace gitops::test {
 // An API server as the cases use it.
 struct KubeClientPeer {
   k8s::ClusterConfig config;     // of a user who may do everything
-  k8s::ClusterConfig powerless;  // of a user without rights
+  k8s::ClusterConfig powerless;  // of a user without permissions
   k8s::ClusterConfig unknown;    // with a token that the server does not know
   std::string ns;                // exists; used by this case alone
 };

@@ -51,7 +51,7 @@ class FakeKubeApi : public DoubleServer {
   // The same as a kubeconfig file.
   [[nodiscard]] std::string kubeconfig() const;
 
-  // The content, without HTTP, authentication and rights. The types must be served.
+  // The content, without HTTP, authentication and permissions. The types must be served.
   FakeKubeStore& store() { return store_; }
   [[nodiscard]] const FakeKubeStore& store() const { return store_; }
   // Creates or replaces; returns the object as stored.

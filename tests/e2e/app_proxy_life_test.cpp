@@ -353,7 +353,7 @@ TEST(AppProxyLife, AMissingRightIsTold) {
         co_await w.until([&] { return w.errors().contains("rights: app-proxy may not list pods"); },
                          "the error", 60s));
     EXPECT_THAT(w.line("rights"), HasSubstr("may not list pods in namespace default"));
-    EXPECT_THAT(w.logs(), HasSubstr("a right in the cluster is missing"));
+    EXPECT_THAT(w.logs(), HasSubstr("a permission in the cluster is missing"));
     // What cannot be read is not known, and no error.
     EXPECT_THAT(w.line("components"), HasSubstr("components: not known: "));
     EXPECT_THAT(w.errors(), Not(HasSubstr("components: ")));

@@ -158,7 +158,7 @@ TEST(GitopsctlCheck, AllIsWell) {
   });
 }
 
-TEST(GitopsctlCheck, MissingRightsAreNamed) {
+TEST(GitopsctlCheck, MissingPermissionsAreNamed) {
   on_world([](World& world) -> Task<> {
     world.kube.set_access([](const FakeKubeApi::Access& access) {
       const bool watches_everywhere = access.verb == "watch" && access.ns.empty();

@@ -86,15 +86,15 @@ TEST(CredentialsRow, ThoseThatCannotBeObtainedAreNoFaultOfTheServer) {
                                       .http_status = 503}));
 }
 
-const Right kRight{.daemon = "event-reporter",
-                   .group = "",
-                   .resource = "secrets",
-                   .verbs = {"get", "update"},
-                   .names = {"a"},
-                   .purpose = "do its work"};
+const Permission kPermission{.daemon = "event-reporter",
+                             .group = "",
+                             .resource = "secrets",
+                             .verbs = {"get", "update"},
+                             .names = {"a"},
+                             .purpose = "do its work"};
 
 TEST(RightRow, IsOkWhenEveryVerbIsAllowed) {
-  const Row row = right_row(kRight, "ns", {{"get", "a", true}, {"update", "a", true}});
+  const Row row = permission_row(kPermission, "ns", {{"get", "a", true}, {"update", "a", true}});
   EXPECT_EQ(row.status, Status::ok);
   EXPECT_EQ(row.name, "event-reporter");
   EXPECT_EQ(row.subject, "get, update secrets a in namespace ns");
@@ -102,29 +102,30 @@ TEST(RightRow, IsOkWhenEveryVerbIsAllowed) {
 }
 
 TEST(RightRow, NamesWhatIsMissing) {
-  const Row some = right_row(kRight, "ns", {{"get", "a", true}, {"update", "a", false}});
+  const Row some = permission_row(kPermission, "ns", {{"get", "a", true}, {"update", "a", false}});
   EXPECT_EQ(some.status, Status::failed);
   EXPECT_EQ(some.reason, "denied");
   EXPECT_EQ(some.message, "not allowed to update a");
   EXPECT_EQ(some.hint, "needed to do its work; a Role in namespace ns grants it");
-  const Row all = right_row(kRight, "ns", {{"get", "a", false}, {"update", "a", false}});
+  const Row all = permission_row(kPermission, "ns", {{"get", "a", false}, {"update", "a", false}});
   EXPECT_EQ(all.message, "not allowed");
-  Right everywhere = kRight;
+  Permission everywhere = kPermission;
   everywhere.everywhere = true;
-  EXPECT_THAT(right_row(everywhere, "ns", {{"get", "a", false}}).hint, HasSubstr("a ClusterRole"));
+  EXPECT_THAT(permission_row(everywhere, "ns", {{"get", "a", false}}).hint,
+              HasSubstr("a ClusterRole"));
 }
 
 TEST(RightRow, AFailedQuestionIsNotKnownAndNeverMissing) {
-  const Row row = right_row(
-      kRight, "ns", {{"get", "a", true}, {"update", "a", fails(ErrorCode::unavailable, 503)}});
+  const Row row = permission_row(
+      kPermission, "ns", {{"get", "a", true}, {"update", "a", fails(ErrorCode::unavailable, 503)}});
   EXPECT_EQ(row.status, Status::not_known);
   EXPECT_EQ(row.reason, "unavailable");
   EXPECT_EQ(row.message, "it failed");
 }
 
 TEST(RightRow, WhatIsMissingForSureOutweighsAFailedQuestion) {
-  const Row row =
-      right_row(kRight, "ns", {{"get", "a", fails(ErrorCode::timeout)}, {"update", "a", false}});
+  const Row row = permission_row(kPermission, "ns",
+                                 {{"get", "a", fails(ErrorCode::timeout)}, {"update", "a", false}});
   EXPECT_EQ(row.status, Status::failed);
   EXPECT_EQ(row.message, "not allowed to update a");
 }

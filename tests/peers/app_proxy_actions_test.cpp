@@ -1,5 +1,5 @@
 // State changes by the running app-proxy on the real controllers: Argo CD, Argo Workflows and Argo Rollouts
-// on one cluster, which the daemon enters with the rights of its ServiceAccount. The control plane is the double,
+// on one cluster, which the daemon enters with the permissions of its ServiceAccount. The control plane is the double,
 // to which the running event-reporter tells what has changed.
 #include <iostream>
 #include <list>
@@ -15,7 +15,7 @@
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
-#include "peers/rights_audit.hpp"
+#include "peers/permission_audit.hpp"
 
 namespace gitops::test {
 namespace {
@@ -49,8 +49,8 @@ struct Programs {
 constexpr const char* kNamespace = "app-proxy";
 constexpr const char* kReports = "image-reports";
 
-RightsAudit& audit() {
-  static RightsAudit made({kNamespace, kReports});
+PermissionAudit& audit() {
+  static PermissionAudit made({kNamespace, kReports});
   return made;
 }
 PeerBed& bed() {
@@ -76,7 +76,7 @@ struct Account {
   std::string token;
   std::string kubeconfig;
 };
-// The ServiceAccount of app-proxy in this namespace, with the rights of the chart.
+// The ServiceAccount of app-proxy in this namespace, with the permissions of the chart.
 Account make_account(const std::string& ns, const std::vector<std::string>& values) {
   auto& cluster = bed().cluster();
   cluster.create_namespace(ns);
@@ -518,9 +518,9 @@ constexpr const char* kImages = "app-proxy.image-enrichment.enabled=true";
 
 constexpr const char* kReportAccount = "codefresh-image-enrichment-sa";
 
-std::set<RightUse> rights(const std::string& ns, const std::vector<std::string>& values) {
-  std::set<RightUse> named;
-  for (auto [account, group, resource, verb] : rights_granted(rendered(ns, values), ns)) {
+std::set<PermissionUse> permissions(const std::string& ns, const std::vector<std::string>& values) {
+  std::set<PermissionUse> named;
+  for (auto [account, group, resource, verb] : permissions_granted(rendered(ns, values), ns)) {
     // The Role that is not named after its account.
     if (account == "cap-app-proxy-enrichment") account = kReportAccount;
     named.emplace(account, group, resource, verb);
@@ -1152,7 +1152,7 @@ Environment image_settings() {
   return settings;
 }
 
-// Tells the result of the only Workflow's pod as the executor in it does, with the rights of its account.
+// Tells the result of the only Workflow's pod as the executor in it does, with the permissions of its account.
 void end_task() {
   auto& cluster = bed().cluster();
   const std::string base = "/apis/argoproj.io/v1alpha1/namespaces/" + std::string(kReports);
@@ -1253,28 +1253,28 @@ TEST(ImageReportsOfPipelines, RunAsTheAccountOfTheChartWithinItsLimit) {
   });
 }
 
-// --- the rights ---------------------------------------------------------------------------------
+// --- the permissions ---------------------------------------------------------------------------------
 
 // After all others: each right of the chart was needed, and none was wanting.
-TEST(RightsOfActions, AreThoseThatCallsNeedAndNoOther) {
+TEST(PermissionsOfActions, AreThoseThatCallsNeedAndNoOther) {
   GITOPS_REQUIRE_PEER(Programs);
   const auto& run = *testing::UnitTest::GetInstance();
   if (run.test_to_run_count() != run.total_test_count()) GTEST_SKIP() << "needs the calls of all";
-  std::set<RightUse> everywhere;
+  std::set<PermissionUse> everywhere;
   for (const Json& one : rendered(kNamespace, {kActions})) {
-    if (one["kind"] == "ClusterRole") everywhere.merge(rights_granted({one}, kNamespace));
+    if (one["kind"] == "ClusterRole") everywhere.merge(permissions_granted({one}, kNamespace));
   }
   // An argo-server of this version reads templates with its own account.
   std::erase_if(everywhere,
-                [](const RightUse& use) { return std::get<2>(use) == "workflowtemplates"; });
+                [](const PermissionUse& use) { return std::get<2>(use) == "workflowtemplates"; });
   expect_each_used(everywhere, audit().used_outside(kNamespace));
-  expect_each_granted(audit().used(kNamespace), rights(kNamespace, {kActions}));
+  expect_each_granted(audit().used(kNamespace), permissions(kNamespace, {kActions}));
   EXPECT_THAT(audit().refused(kNamespace), testing::IsEmpty());
 
-  auto of_reports = rights(kReports, {kImages});
-  for (const auto& without : rights(kReports, {})) of_reports.erase(without);
+  auto of_reports = permissions(kReports, {kImages});
+  for (const auto& without : permissions(kReports, {})) of_reports.erase(without);
   expect_each_used(of_reports, audit().used(kReports));
-  expect_each_granted(audit().used(kReports), rights(kReports, {kImages}));
+  expect_each_granted(audit().used(kReports), permissions(kReports, {kImages}));
   EXPECT_THAT(audit().refused(kReports), testing::IsEmpty());
 }
 

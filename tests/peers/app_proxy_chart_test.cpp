@@ -111,7 +111,7 @@ class AppProxyChart : public testing::Test {
   std::unique_ptr<RenderedWorkload> pod_;
 };
 
-TEST_F(AppProxyChart, KeepsGitIntegrationsWithTheRightsOfItsAccount) {
+TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
   cluster();
   in_git_world([this](GitWorld& world) -> Task<> {
     world.base.platform.accounts().add(
@@ -153,7 +153,7 @@ TEST_F(AppProxyChart, KeepsGitIntegrationsWithTheRightsOfItsAccount) {
     EXPECT_EQ((co_await world.remove(kAnn, "main")).code(), "");
     EXPECT_THAT(integration_secrets(), ElementsAre("git-default-acc-1"));
 
-    // Without its rights it says so, and goes on serving.
+    // Without its permissions it says so, and goes on serving.
     cluster().kubectl_ok({"-n", ns_, "delete", "rolebinding", "cap-app-proxy"});
     const auto gone = deadline_after(kPatience);
     auto refused = co_await world.list(kBob);

@@ -1,6 +1,6 @@
 // A managed cluster: a second API server that the running app-proxy adds to a real Argo CD by the request of the
 // add-cluster Job, to which Argo CD deploys, of which the event-reporter tells, and which is removed again. app-proxy has
-// the rights that the chart gives it, and the API server's audit log tells which it used. The control plane is the
+// the permissions that the chart gives it, and the API server's audit log tells which it used. The control plane is the
 // double.
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include "daemons/reporter_process.hpp"
 #include "e2e/app_proxy_world.hpp"
 #include "peers/peer_bed.hpp"
-#include "peers/rights_audit.hpp"
+#include "peers/permission_audit.hpp"
 
 namespace gitops::test {
 namespace {
@@ -53,7 +53,7 @@ struct Programs {
   }
 };
 
-// The ServiceAccount of app-proxy and its rights, as the chart renders them with these values.
+// The ServiceAccount of app-proxy and its permissions, as the chart renders them with these values.
 std::vector<Json> account(const std::vector<std::string>& values) {
   std::vector<std::string> arguments{"--namespace", kNamespace,
                                      "-f",          values_file("minimal.yaml"),
@@ -70,7 +70,7 @@ std::vector<Json> account(const std::vector<std::string>& values) {
 
 TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
   GITOPS_REQUIRE_PEER(Programs);
-  const RightsAudit audit({kNamespace});
+  const PermissionAudit audit({kNamespace});
   PeerBed bed(ArgoCdRelease::v3_2, {.api_server_flags = audit.flags()});
   const auto objects = account({kRegistration, kGitToken});
   for (const Json& one : objects) bed.cluster().apply(one.dump());
@@ -247,17 +247,17 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         EXPECT_THAT(world.daemon->log(), Not(HasSubstr(edge.admin_token())));
       },
       4 * kPatience);
-  // What the registration and the Git token add to the rights is used, and nothing was wanting.
-  const auto granted = rights_granted(objects, kNamespace);
+  // What the registration and the Git token add to the permissions is used, and nothing was wanting.
+  const auto granted = permissions_granted(objects, kNamespace);
   auto added = granted;
-  for (const auto& without : rights_granted(account({}), kNamespace)) added.erase(without);
+  for (const auto& without : permissions_granted(account({}), kNamespace)) added.erase(without);
   // By removeRuntimeFromIscRepo, which needs an integration of a user's: see
   // RemovedRuntime.TakesItsApplicationAway.
   EXPECT_EQ(added.erase({"cap-app-proxy", "argoproj.io", "applications", "delete"}), 1U);
   const auto used = audit.used(kNamespace);
   expect_each_used(added, used);
   // Argo CD's own accounts are in this namespace, too.
-  std::set<RightUse> of_app_proxy;
+  std::set<PermissionUse> of_app_proxy;
   for (const auto& use : used) {
     if (std::get<0>(use) == "cap-app-proxy") of_app_proxy.insert(use);
   }

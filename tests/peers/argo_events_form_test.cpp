@@ -1,5 +1,5 @@
 // The resource reporter in the form of Argo Events: what the chart renders is run by the real programs
-// that Argo Events' controller starts, with the rights that the chart grants.
+// that Argo Events' controller starts, with the permissions that the chart grants.
 
 #include <set>
 #include <string>

@@ -105,7 +105,7 @@ TEST(PeerBed, ClusterIsReady) {
               static_cast<double>(bed.start_time().count()) / 1000.0);
 }
 
-TEST(PeerBed, ServiceAccountsHaveNoRightsUntilBound) {
+TEST(PeerBed, ServiceAccountsHaveNoPermissionsUntilBound) {
   GITOPS_REQUIRE_PEERS();
   PeerCluster& cluster = peer_bed().cluster();
   cluster.create_namespace("bed-accounts", {{"purpose", "test"}});

@@ -110,7 +110,7 @@ TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
   });
 }
 
-TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithTheRightsOfTheChart) {
+TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithThePermissionsOfTheChart) {
   GITOPS_REQUIRE_PEER(PeerWorld);
   play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
     world.replicas = 2;

@@ -25,7 +25,7 @@ using testing::StartsWith;
 constexpr const char* kNamespace = "gitops";  // that the chart is rendered for
 
 // The Roles of the chart, their bindings and their ServiceAccounts, on the cluster.
-void install_rights(PeerCluster& cluster) {
+void install_permissions(PeerCluster& cluster) {
   static const bool installed = [&] {
     cluster.create_namespace(kNamespace);
     for (json object : Helm().render({"-f", values_file("minimal.yaml")})) {
@@ -153,10 +153,10 @@ TEST_F(GitopsctlPeers, AdministratorsMayDoEverything) {
   EXPECT_EQ(row(run, "argocd", "token")["status"], "ok") << run.text;
 }
 
-TEST_F(GitopsctlPeers, ADaemonHasTheRightsOfItsRolesAndNoOthers) {
+TEST_F(GitopsctlPeers, ADaemonHasThePermissionsOfItsRolesAndNoOthers) {
   if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
   PeerBed& bed = peer_bed();
-  install_rights(bed.cluster());
+  install_permissions(bed.cluster());
   const auto as = [&](const std::string& account) {
     const auto token = bed.cluster().service_account_token(kNamespace, account);
     return check(bed.cluster().write_kubeconfig(account, token), bed.argocd().token());

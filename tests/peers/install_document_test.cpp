@@ -145,7 +145,7 @@ class InstallDocument : public testing::Test {
     return cluster().kubectl({"-n", kNamespace, "get", "pod", name}).ok();
   }
 
-  // Runs the command of the pod of helm test with the rights of its account. Here the pod's network has no
+  // Runs the command of the pod of helm test with the permissions of its account. Here the pod's network has no
   // argocd-server, and the control plane of the page does not exist.
   void checks_itself() {
     const auto hooks = parse_manifests(shell("helm get hooks gitops-runtime -n argocd").out);
@@ -171,13 +171,13 @@ class InstallDocument : public testing::Test {
         run_command(command, {{"KUBECONFIG", cluster().write_kubeconfig(account, token).string()}});
     const auto report = json::parse(checked.out, nullptr, false);
     ASSERT_FALSE(report.is_discarded()) << checked.out << checked.err;
-    int rights = 0;
+    int permissions = 0;
     for (const auto& row : report.at("rows")) {
       if (row.at("group") == "control_plane") continue;
-      rights += row.at("group") == "rights" ? 1 : 0;
+      permissions += row.at("group") == "rights" ? 1 : 0;
       EXPECT_EQ(row.at("status"), "ok") << row;
     }
-    EXPECT_GE(rights, 4);
+    EXPECT_GE(permissions, 4);
   }
 
   TempDir here_;

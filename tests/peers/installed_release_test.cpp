@@ -1,6 +1,6 @@
 // A release beside a stock Argo CD: installed by the real helm into a real API server, with every daemon
 // run from the root of its image, with the environment, mounts and ServiceAccount of its pod. The
-// API server's audit log tells which rights were used. The control plane and the Git host are doubles.
+// API server's audit log tells which permissions were used. The control plane and the Git host are doubles.
 
 #include <filesystem>
 #include <map>
@@ -18,8 +18,8 @@
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
+#include "peers/permission_audit.hpp"
 #include "peers/rendered_workload.hpp"
-#include "peers/rights_audit.hpp"
 #include "support/play.hpp"
 #include "support/run_on.hpp"
 #include "support/yaml_manifests.hpp"
@@ -62,10 +62,10 @@ class AuditedCluster {
   PeerArgoCd& argocd() { return argocd_; }
   GitServer& git() { return git_; }
 
-  const RightsAudit& audit() const { return audit_; }
+  const PermissionAudit& audit() const { return audit_; }
 
  private:
-  RightsAudit audit_{{kNamespace}};
+  PermissionAudit audit_{{kNamespace}};
   GitServer git_;
   PeerCluster cluster_;
   PeerArgoCd argocd_;
@@ -455,7 +455,7 @@ TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
           co_await world.aside([&] {
             const auto manifests = parse_manifests(world.command({"get", "manifest", "rt"}));
             if (!manifests) throw std::runtime_error(manifests.error().message);
-            const auto granted = rights_granted(*manifests, kNamespace);
+            const auto granted = permissions_granted(*manifests, kNamespace);
             const auto used = bed.audit().used(kNamespace);
             expect_each_used(granted, used);
             expect_each_granted(used, granted);

@@ -30,7 +30,7 @@ class PeerEvents {
   void serve(const std::string& ns, const std::string& name, const std::string& spec, int port);
 
   /// Serves an EventSource that is in the cluster, without a webhook, in place of the last one, with the
-  /// rights of this kubeconfig. Returns at once.
+  /// permissions of this kubeconfig. Returns at once.
   void watch(const std::string& ns, const std::string& name,
              const std::filesystem::path& kubeconfig);
 

@@ -18,7 +18,7 @@
 #include "support/run_coro.hpp"
 
 // The event-reporter in mode `resource` with real Kubernetes, Rollouts and Workflows around it and
-// a control plane that records. It has the rights that it needs and no others.
+// a control plane that records. It has the permissions that it needs and no others.
 namespace gitops::test {
 namespace {
 
@@ -71,7 +71,7 @@ Deadline soon() {
   return deadline_after(kPatience);
 }
 
-// The token of an account with the rights that a reporter needs.
+// The token of an account with the permissions that a reporter needs.
 std::string make_account(PeerCluster& cluster) {
   cluster.create_namespace(kNamespace);
   cluster.apply(kRights);

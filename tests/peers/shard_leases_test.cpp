@@ -18,7 +18,7 @@ using test::PeerCluster;
 using Json = nlohmann::json;
 using Seconds = std::chrono::duration<double>;
 
-// Exactly the rights on Leases that the reporter needs.
+// Exactly the permissions on Leases that the reporter needs.
 constexpr const char* kAccount = R"(
 apiVersion: v1
 kind: ServiceAccount

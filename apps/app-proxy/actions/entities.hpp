@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "app-proxy/users/rights.hpp"
+#include "app-proxy/users/permissions.hpp"
 
 // Objects of Argo as the account's rules see them. Pure. `object` is the JSON of the object; of what is not
 // in it, nothing is known.

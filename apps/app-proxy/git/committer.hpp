@@ -54,7 +54,7 @@ inline constexpr std::string_view kStopping = "Stopping";
 // Puts commits into branches of repositories, one queue for each branch. Each request becomes a
 // commit of its own author on top of the branch as the server has it; the server is asked every
 // time. Those that wait together and have the same credential are pushed together, so nobody's
-// commits go through another's rights; the credential that has waited longest is next. When
+// commits go through another's permissions; the credential that has waited longest is next. When
 // somebody else pushes first, the changes are applied again to the new state (push_rules.hpp).
 //
 // A request that leaves early, at its deadline or cancelled, is not begun any more; if its push is

@@ -305,7 +305,7 @@ Task<Result<TokenCheck>> Bitbucket::check_token(const GitAccess& access, TokenUs
       co_await calls_.send(access, {.path = "/user", .what = "scopes of the Git token"}, deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   const auto scopes = answer->headers.find("X-OAuth-Scopes");
-  check.rights_known = scopes.has_value();
+  check.permissions_known = scopes.has_value();
   if (scopes) check.missing = bitbucket::missing_scopes(*scopes);
   co_return check;
 }

@@ -46,8 +46,8 @@ std::string begin(const GitErrorPlace& place) {
   return std::string(place.what) + " at " + place.root.url.host_header() + ": ";
 }
 
-// The rights that GitHub would have accepted, from its header.
-std::string accepted_rights(const http::Response& response) {
+// The permissions that GitHub would have accepted, from its header.
+std::string accepted_permissions(const http::Response& response) {
   for (const auto* name : {"X-Accepted-GitHub-Permissions", "X-Accepted-OAuth-Scopes"}) {
     const auto value = response.headers.find(name);
     if (!value || value->empty() || value->size() > kMaxMessage) continue;
@@ -109,7 +109,7 @@ Error refused_by_host(const GitErrorPlace& place, const http::Response& response
       break;
     case 403:
       error.reason = git_errors::kTokenLacksRight;
-      error.message += "the Git token lacks a right" + accepted_rights(response) + quoted +
+      error.message += "the Git token lacks a right" + accepted_permissions(response) + quoted +
                        "; extend the token's rights, or register another token";
       break;
     case 404:

@@ -190,8 +190,8 @@ enum class TokenUse { user, runtime };
 // The outcome of a check of a valid token. A token that the host refuses is an error instead.
 struct TokenCheck {
   Profile profile;
-  std::vector<std::string> missing = {};  // rights that it lacks, in the host's words
-  bool rights_known = true;               // false: the host could not be asked; `missing` is empty
+  std::vector<std::string> missing = {};  // permissions that it lacks, in the host's words
+  bool permissions_known = true;          // false: the host could not be asked; `missing` is empty
 };
 
 }  // namespace gitops::app_proxy

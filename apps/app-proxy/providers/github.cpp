@@ -128,7 +128,7 @@ Task<Result<TokenCheck>> GitHub::check_token(const GitAccess& access, TokenUse u
 
 Task<Result<TokenCheck>> GitHub::probe(const GitAccess& access, TokenUse use, TokenCheck check,
                                        Deadline deadline) {
-  check.rights_known = false;
+  check.permissions_known = false;
   const auto page = co_await repositories(access, {.search = {}, .page = 1, .limit = 1}, deadline);
   if (!page || page->value.repositories.empty()) co_return check;
   const auto name = parse_repository_name(page->value.repositories.front()->full_name);
@@ -161,7 +161,7 @@ Task<Result<TokenCheck>> GitHub::probe(const GitAccess& access, TokenUse use, To
     if (!answer) co_return std::unexpected(std::move(answer.error()));
     if (answer->status == 403 || answer->status == 404) check.missing.emplace_back(probe.right);
   }
-  check.rights_known = true;
+  check.permissions_known = true;
   co_return check;
 }
 

@@ -214,7 +214,7 @@ Task<Result<TokenCheck>> GitLab::check_token(const GitAccess& access, TokenUse u
     }
   }
   if (use == TokenUse::user) {
-    check.rights_known = false;
+    check.permissions_known = false;
     co_return check;
   }
   // 400: the token has the scope "api", and the empty project is refused.

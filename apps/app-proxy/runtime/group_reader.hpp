@@ -10,7 +10,7 @@
 
 namespace gitops::app_proxy {
 
-// Finds out what the groups of the runtime's state need: its own Applications, when it has a Git token and so the right to
+// Finds out what the groups of the runtime's state need: its own Applications, when it has a Git token and so the permission to
 // get them, the pods of its namespace, and whether its servers answer. Only the leader of several replicas looks. Loop
 // thread; its dependencies outlive it.
 class GroupReader {

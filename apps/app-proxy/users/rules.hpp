@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app-proxy/users/caller.hpp"
-#include "app-proxy/users/rights.hpp"
+#include "app-proxy/users/permissions.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"

@@ -46,7 +46,7 @@ ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& kubernet
         informers_.back()->subscribe([this](const k8s::Change& change) { on_change(change); }));
   };
   if (names.empty()) watch("", "");
-  // The API server compares metadata.name in the selector with the names that the rights are for.
+  // The API server compares metadata.name in the selector with the names that the permissions are for.
   for (const auto& name : names) watch("metadata.name=" + name, "/" + name);
 }
 

@@ -24,8 +24,8 @@ namespace gitops::reporter {
 // left out, since it is always watched. A cluster with an unusable Secret is skipped, which the log
 // and status() show; its objects stay in the ledger.
 //
-// Secrets are found by Argo CD's label, which needs the rights to list and watch every Secret of the
-// namespace, or by their names, which needs these rights for the named ones only.
+// Secrets are found by Argo CD's label, which needs the permissions to list and watch every Secret of the
+// namespace, or by their names, which needs these permissions for the named ones only.
 //
 // Loop thread only; the arguments outlive it.
 class ManagedClusters {

@@ -51,7 +51,7 @@ using Term = std::int64_t;
 //
 // The Leases have the label gitops-runtime.io/leases-of=<name>, by which they are listed.
 //
-// Needs these rights on leases.coordination.k8s.io in its namespace: get, list, create, update.
+// Needs these permissions on leases.coordination.k8s.io in its namespace: get, list, create, update.
 // A single replica: get, update.
 //
 // Loop thread only; runs as tasks of the group given to start().

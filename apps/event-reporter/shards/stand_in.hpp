@@ -100,7 +100,7 @@ class StandInSteps {
   Parting parting_ = Parting::no;
 };
 
-// Runs StandInSteps against an API server. Needs the rights to list, get, create and update Leases
+// Runs StandInSteps against an API server. Needs the permissions to list, get, create and update Leases
 // of the namespace.
 class StandIn {
  public:

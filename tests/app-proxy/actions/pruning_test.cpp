@@ -53,7 +53,7 @@ struct ArgoCd {
   }
   Answer answer_to(std::string_view path) {
     if (path.contains("/can-i/")) {
-      ++rights_asked;
+      ++permissions_asked;
       return {.body = sees_all ? R"({"value":"yes"})" : R"({"value":"no"})"};
     }
     if (path.ends_with("/applications/shop")) return shop();
@@ -71,7 +71,7 @@ struct ArgoCd {
 
   std::function<Answer()> shop;
   bool sees_all = true;
-  int rights_asked = 0;
+  int permissions_asked = 0;
   int parents_asked = 0;
   http::Url here;
   http::Server server;
@@ -101,7 +101,7 @@ TEST(Pruning, EndsWhenTheApplicationIsMissing) {
     EXPECT_TRUE(co_await argocd.wait());
     EXPECT_EQ(asked, 3);
     EXPECT_EQ(argocd.parents_asked, 2);
-    EXPECT_EQ(argocd.rights_asked, 1);
+    EXPECT_EQ(argocd.permissions_asked, 1);
     EXPECT_LT(Clock::now() - begun, 2s);
     // As a request that names the project is answered.
     argocd.sees_all = false;

@@ -19,7 +19,7 @@ using test::GitServer;
 using test::run_coro;
 
 // [AC-29] Users with tokens that are good, replaced or revoked commit at the same time, while the key
-// of signatures is replaced as Kubernetes does it. Each commit has the rights and the signature of one
+// of signatures is replaced as Kubernetes does it. Each commit has the permissions and the signature of one
 // credential, whole.
 TEST(Committer, AC29_TokensAndSigningKeysRotateWhileCommitsAreMade) {
   constexpr std::size_t kKeys = 3;

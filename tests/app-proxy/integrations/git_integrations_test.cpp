@@ -138,7 +138,7 @@ TEST(GitIntegrations, AC34_HiddenAndUnknownAreNotToldApart) {
   });
 }
 
-TEST(GitIntegrations, ATokenWithoutTheRightsIsNotStored) {
+TEST(GitIntegrations, ATokenWithoutThePermissionsIsNotStored) {
   with_integrations([](IntegrationsBench& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     const auto refused = co_await bench.register_user(kUser, FakeGitHost::kReader);

@@ -44,7 +44,7 @@ void with_login(const std::function<Task<>(IntegrationsBench&)>& body,
   with_integrations(
       [&](IntegrationsBench& bench) -> Task<> {
         bench.host.set_oauth({.lifetime = kLifetime});
-        // Bitbucket Server tells a token's rights by a repository that it may write.
+        // Bitbucket Server tells a token's permissions by a repository that it may write.
         bench.host.add_repository(bench.host.organisation(), "shop");
         bench.cluster.put_secret({"default", "oauth"},
                                  {{"url", bench.host.url().to_string()},

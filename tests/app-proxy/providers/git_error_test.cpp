@@ -76,7 +76,7 @@ TEST(GitError, AC28_AHostThatSendsTheTokenBackIsNotQuoted) {
   EXPECT_THAT(error.message, Not(HasSubstr("canary")));
 }
 
-TEST(GitError, NamesTheRightsThatGitHubWants) {
+TEST(GitError, NamesThePermissionsThatGitHubWants) {
   const auto error = refused_by_host(
       kPlace, {.status = 403, .headers = {{"X-Accepted-GitHub-Permissions", "contents=write"}}},
       "t");

@@ -58,7 +58,7 @@ Deadline soon() {
 
 const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};
 
-TEST(ArgoCdClient, AsksForRights) {
+TEST(ArgoCdClient, AsksForPermissions) {
   with_bench({ok(R"({"value":"yes"})"), ok(R"({"value":"no"})"), ok("{}"), ok("nonsense")},
              [](Bench& bench) -> Task<> {
                const auto may = [&] {

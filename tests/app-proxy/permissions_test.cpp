@@ -1,4 +1,4 @@
-#include "app-proxy/users/rights.hpp"
+#include "app-proxy/users/permissions.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,21 +28,21 @@ bool may(const std::vector<AbacRule>& rules, Action action = Action::sync,
   return allows(rules, teams, action, entity);
 }
 
-TEST(Rights, NothingIsAllowedWithoutARule) {
+TEST(Permissions, NothingIsAllowedWithoutARule) {
   EXPECT_FALSE(may({}));
   EXPECT_FALSE(may({rule({"VIEW"})}));
   EXPECT_FALSE(may({rule({})}));
   EXPECT_TRUE(may({rule({"VIEW", "SYNC"})}));
 }
 
-TEST(Rights, RulesAreForTheirTeams) {
+TEST(Permissions, RulesAreForTheirTeams) {
   EXPECT_FALSE(may({rule({"SYNC"}, {}, {"t2"})}));
   EXPECT_FALSE(may({rule({"SYNC"}, {}, {})}));
   EXPECT_FALSE(may({rule({"SYNC"})}, Action::sync, shop(), {}));
   EXPECT_TRUE(may({rule({"SYNC"}, {}, {"t2", "t3"})}, Action::sync, shop(), {"t1", "t3"}));
 }
 
-TEST(Rights, KindsOfAttributesNarrowAndRulesAddUp) {
+TEST(Permissions, KindsOfAttributesNarrowAndRulesAddUp) {
   const AbacRule::Attribute cluster{"CLUSTER", "", "c1"};
   const AbacRule::Attribute other_cluster{"CLUSTER", "", "c2"};
   const AbacRule::Attribute space{"NAMESPACE", "", "shop"};
@@ -59,7 +59,7 @@ TEST(Rights, KindsOfAttributesNarrowAndRulesAddUp) {
   EXPECT_FALSE(may({rule({"VIEW"}, {cluster}), rule({"SYNC"}, {other_cluster})}));
 }
 
-TEST(Rights, EachKeyOfALabelIsAKindOfItsOwn) {
+TEST(Permissions, EachKeyOfALabelIsAKindOfItsOwn) {
   const AbacRule::Attribute a{"LABEL", "team", "a"};
   const AbacRule::Attribute b{"LABEL", "team", "b"};
   const AbacRule::Attribute web{"LABEL", "tier", "web"};
@@ -71,21 +71,21 @@ TEST(Rights, EachKeyOfALabelIsAKindOfItsOwn) {
   EXPECT_FALSE(may({rule({"SYNC"}, {{"LABEL", "", "a"}})}));
 }
 
-TEST(Rights, WhatIsUnknownFitsNothing) {
+TEST(Permissions, WhatIsUnknownFitsNothing) {
   EXPECT_FALSE(may({rule({"SYNC"}, {{"MOON_PHASE", "", "full"}})}));
   EXPECT_FALSE(may({rule({"SYNC"}, {{"PRODUCT_NAME", "", ""}})}));
   EXPECT_FALSE(may({rule({"SYNC"}, {{"cluster", "", "c1"}})}));
   EXPECT_FALSE(may({rule({"sync"})}));
 }
 
-TEST(Rights, SyncIncludesRefresh) {
+TEST(Permissions, SyncIncludesRefresh) {
   EXPECT_TRUE(may({rule({"SYNC"})}, Action::refresh));
   EXPECT_TRUE(may({rule({"REFRESH"})}, Action::refresh));
   EXPECT_FALSE(may({rule({"REFRESH"})}, Action::sync));
   EXPECT_FALSE(may({rule({"SYNC"})}, Action::terminate_sync));
 }
 
-TEST(Rights, NamesAreThoseOfTheControlPlane) {
+TEST(Permissions, NamesAreThoseOfTheControlPlane) {
   EXPECT_EQ(to_string(Action::view), "VIEW");
   EXPECT_EQ(to_string(Action::rollout_skip_current_step), "ROLLOUT_SKIP_CURRENT_STEP");
   EXPECT_EQ(to_string(Action::promote_to), "PROMOTE_TO");

@@ -12,8 +12,8 @@
 
 namespace gitops::app_proxy {
 
-// A right of app-proxy in its cluster.
-struct NeededRight {
+// A permission of app-proxy in its cluster.
+struct NeededPermission {
   std::string group;  // of the API; empty for the core group
   std::string resource;
   std::string subresource = {};
@@ -22,24 +22,24 @@ struct NeededRight {
   bool everywhere = false;   // in all namespaces, or at least in the runtime's own
   std::string without = {};  // what does not work without it: "image reports"
 };
-// What decides which rights are needed.
-struct RightsSettings {
+// What decides which permissions are needed.
+struct PermissionSettings {
   bool has_user_token = false;     // the runtime registers itself
   bool has_git_token = false;      // of the runtime itself
   bool has_image_reports = false;  // the chart was told to report images
   bool has_actions = false;        // Argo CD or Argo Workflows is configured
 };
-// The rights that charts/gitops-runtime grants for these settings. Pure; a test compares them with those of gitopsctl,
+// The permissions that charts/gitops-runtime grants for these settings. Pure; a test compares them with those of gitopsctl,
 // and another one those with the chart.
-std::vector<NeededRight> needed_rights(const RightsSettings& settings);
+std::vector<NeededPermission> needed_permissions(const PermissionSettings& settings);
 // "create, update secrets in namespace argocd". Pure.
-std::string describe(const NeededRight& right, const std::vector<std::string>& verbs,
+std::string describe(const NeededPermission& permission, const std::vector<std::string>& verbs,
                      const std::string& ns);
 
-// Asks the API server whether app-proxy has the rights that it needs (SelfSubjectAccessReview, which needs no right):
+// Asks the API server whether app-proxy has the permissions that it needs (SelfSubjectAccessReview, which needs no permission):
 // some seconds after the start, when the runtime is registered, then once in a period. A review that fails means that a
 // right is not known. Loop thread; its dependencies outlive it.
-class RightsCheck {
+class PermissionCheck {
  public:
   struct Options {
     std::string own_namespace = {};
@@ -48,24 +48,25 @@ class RightsCheck {
     Clock::duration retry = std::chrono::minutes(1);  // while one is missing or not known
     Clock::duration timeout = std::chrono::seconds(10);
   };
-  RightsCheck(k8s::Client& cluster, std::function<RightsSettings()> settings, Options options);
+  PermissionCheck(k8s::Client& cluster, std::function<PermissionSettings()> settings,
+                  Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
-  // One round. True when all rights are there.
+  // One round. True when all permissions are there.
   Task<bool> round();
   // What is missing, as of the last round.
-  [[nodiscard]] const RuntimeGroup& rights() const { return rights_; }
+  [[nodiscard]] const RuntimeGroup& permissions() const { return permissions_; }
 
  private:
   // The verbs that are missing.
-  Task<Result<std::vector<std::string>>> ask(const NeededRight& right);
+  Task<Result<std::vector<std::string>>> ask(const NeededPermission& permission);
   void log_changes(const RuntimeGroup& found);
 
   k8s::Client& cluster_;
-  std::function<RightsSettings()> settings_;
+  std::function<PermissionSettings()> settings_;
   Options options_;
-  RuntimeGroup rights_{.name = "rights", .unknown = "not asked yet", .is_pending = true};
+  RuntimeGroup permissions_{.name = "rights", .unknown = "not asked yet", .is_pending = true};
   Log log_{"rights"};
 };
 

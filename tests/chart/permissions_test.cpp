@@ -1,7 +1,7 @@
-// The table of rights in gitopsctl equals the rights that the chart grants: every rule of every
+// The table of permissions in gitopsctl equals the permissions that the chart grants: every rule of every
 // Role and ClusterRole, no more and no less.
 
-#include "gitopsctl/rights.hpp"
+#include "gitopsctl/permissions.hpp"
 
 #include <set>
 #include <string>
@@ -17,7 +17,7 @@ namespace gitops::test {
 namespace {
 
 using ctl::Installation;
-using ctl::Right;
+using ctl::Permission;
 using nlohmann::json;
 using testing::UnorderedElementsAreArray;
 
@@ -25,14 +25,14 @@ using testing::UnorderedElementsAreArray;
 using Grant =
     std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
 
-std::set<Grant> grants_of(const std::vector<Right>& rights) {
+std::set<Grant> grants_of(const std::vector<Permission>& permissions) {
   std::set<Grant> grants;
-  for (const Right& right : rights) {
+  for (const Permission& permission : permissions) {
     const std::vector<std::string> any = {""};
-    for (const std::string& name : right.names.empty() ? any : right.names) {
-      for (const std::string& verb : right.verbs) {
-        grants.emplace(right.daemon, right.everywhere ? "cluster" : "namespace", right.group,
-                       right.resource, name, verb);
+    for (const std::string& name : permission.names.empty() ? any : permission.names) {
+      for (const std::string& verb : permission.verbs) {
+        grants.emplace(permission.daemon, permission.everywhere ? "cluster" : "namespace",
+                       permission.group, permission.resource, name, verb);
       }
     }
   }
@@ -69,9 +69,9 @@ struct Case {
   Installation installation;
 };
 
-class ChartRights : public testing::TestWithParam<Case> {};
+class ChartPermissions : public testing::TestWithParam<Case> {};
 
-TEST_P(ChartRights, AreThoseThatGitopsctlChecks) {
+TEST_P(ChartPermissions, AreThoseThatGitopsctlChecks) {
   if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
   std::vector<std::string> arguments{"-f", values_file("minimal.yaml")};
   for (const std::string& value : GetParam().values) {
@@ -79,12 +79,12 @@ TEST_P(ChartRights, AreThoseThatGitopsctlChecks) {
   }
   const auto given = grants_of(Helm().render(arguments));
   EXPECT_FALSE(given.empty());
-  EXPECT_THAT(grants_of(ctl::rights_of_runtime(GetParam().installation)),
+  EXPECT_THAT(grants_of(ctl::permissions_of_runtime(GetParam().installation)),
               UnorderedElementsAreArray(given));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Values, ChartRights,
+    Values, ChartPermissions,
     testing::Values(
         Case{"Default", {}, {}},
         Case{

@@ -1,4 +1,4 @@
-#include "app-proxy/runtime/rights_check.hpp"
+#include "app-proxy/runtime/permission_check.hpp"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "doubles/fake_kube_api.hpp"
-#include "gitopsctl/rights.hpp"
+#include "gitopsctl/permissions.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 
@@ -23,56 +23,57 @@ using Access = test::FakeKubeApi::Access;
 // Scope, group, resource, object name, verb.
 using Grant = std::tuple<bool, std::string, std::string, std::string, std::string>;
 
-std::set<Grant> grants_of(const RightsSettings& settings) {
+std::set<Grant> grants_of(const PermissionSettings& settings) {
   std::set<Grant> grants;
-  for (const auto& right : needed_rights(settings)) {
-    EXPECT_NE(right.without, "") << right.resource;
-    const auto resource =
-        right.subresource.empty() ? right.resource : right.resource + "/" + right.subresource;
-    for (const auto& verb : right.verbs) {
-      grants.emplace(right.everywhere, right.group, resource, right.name, verb);
+  for (const auto& permission : needed_permissions(settings)) {
+    EXPECT_NE(permission.without, "") << permission.resource;
+    const auto resource = permission.subresource.empty()
+                              ? permission.resource
+                              : permission.resource + "/" + permission.subresource;
+    for (const auto& verb : permission.verbs) {
+      grants.emplace(permission.everywhere, permission.group, resource, permission.name, verb);
     }
   }
   return grants;
 }
 
-// ChartRights compares these with the Role of the chart.
+// ChartPermissions compares these with the Role of the chart.
 std::set<Grant> grants_of(ctl::Installation installation) {
   installation.app_proxy = true;
   installation.daemon = "cap-app-proxy";
   std::set<Grant> grants;
-  for (const auto& right : ctl::rights_of_runtime(installation)) {
+  for (const auto& permission : ctl::permissions_of_runtime(installation)) {
     const std::vector<std::string> any = {""};
-    for (const auto& name : right.names.empty() ? any : right.names) {
-      for (const auto& verb : right.verbs) {
-        grants.emplace(right.everywhere, right.group, right.resource, name, verb);
+    for (const auto& name : permission.names.empty() ? any : permission.names) {
+      for (const auto& verb : permission.verbs) {
+        grants.emplace(permission.everywhere, permission.group, permission.resource, name, verb);
       }
     }
   }
   return grants;
 }
 
-TEST(NeededRights, AreThoseThatTheChartGrants) {
-  EXPECT_EQ(grants_of(RightsSettings{}), grants_of(ctl::Installation{}));
-  EXPECT_EQ(grants_of(RightsSettings{.has_user_token = true}),
+TEST(NeededPermissions, AreThoseThatTheChartGrants) {
+  EXPECT_EQ(grants_of(PermissionSettings{}), grants_of(ctl::Installation{}));
+  EXPECT_EQ(grants_of(PermissionSettings{.has_user_token = true}),
             grants_of(ctl::Installation{.registration = true}));
-  EXPECT_EQ(grants_of(RightsSettings{.has_git_token = true}),
+  EXPECT_EQ(grants_of(PermissionSettings{.has_git_token = true}),
             grants_of(ctl::Installation{.git_credentials = true}));
-  EXPECT_EQ(grants_of(RightsSettings{.has_image_reports = true}),
+  EXPECT_EQ(grants_of(PermissionSettings{.has_image_reports = true}),
             grants_of(ctl::Installation{.image_reports = true}));
-  EXPECT_EQ(grants_of(RightsSettings{.has_actions = true}),
+  EXPECT_EQ(grants_of(PermissionSettings{.has_actions = true}),
             grants_of(ctl::Installation{.app_proxy_actions = true}));
 }
 
-TEST(NeededRights, AreDescribedForPeople) {
-  const NeededRight right{.group = "argoproj.io",
-                          .resource = "rollouts",
-                          .subresource = "status",
-                          .verbs = {"get", "patch"},
-                          .everywhere = true};
-  EXPECT_EQ(describe(right, {"patch"}, "argocd"),
+TEST(NeededPermissions, AreDescribedForPeople) {
+  const NeededPermission permission{.group = "argoproj.io",
+                                    .resource = "rollouts",
+                                    .subresource = "status",
+                                    .verbs = {"get", "patch"},
+                                    .everywhere = true};
+  EXPECT_EQ(describe(permission, {"patch"}, "argocd"),
             "patch rollouts/status.argoproj.io in all namespaces");
-  const NeededRight named{
+  const NeededPermission named{
       .group = "", .resource = "configmaps", .verbs = {"get", "update"}, .name = "mine"};
   EXPECT_EQ(describe(named, {"get", "update"}, "argocd"),
             "get, update configmaps mine in namespace argocd");
@@ -95,8 +96,8 @@ struct Scene {
   Metrics metrics;
   net::Resolver resolver{metrics};
   k8s::Client client;
-  RightsSettings settings = {.has_git_token = true};
-  RightsCheck check;
+  PermissionSettings settings = {.has_git_token = true};
+  PermissionCheck check;
 };
 
 void play(const std::function<Task<>(Scene&)>& body) {
@@ -107,10 +108,10 @@ void play(const std::function<Task<>(Scene&)>& body) {
   });
 }
 
-TEST(RightsCheck, NamesWhatDoesNotWorkOnceForEachMissingRight) {
+TEST(PermissionCheck, NamesWhatDoesNotWorkOnceForEachMissingPermission) {
   play([](Scene& w) -> Task<> {
     test::LogCapture log;
-    EXPECT_TRUE(w.check.rights().is_pending);
+    EXPECT_TRUE(w.check.permissions().is_pending);
     w.cluster.set_access([](const Access& access) {
       EXPECT_EQ(access.ns, "argocd");
       return !(access.resource == "secrets" &&
@@ -118,49 +119,49 @@ TEST(RightsCheck, NamesWhatDoesNotWorkOnceForEachMissingRight) {
              access.subresource != "log";
     });
     EXPECT_FALSE(co_await w.check.round());
-    EXPECT_THAT(w.check.rights().errors,
+    EXPECT_THAT(w.check.permissions().errors,
                 ElementsAre("app-proxy may not create, update secrets in namespace argocd: Git "
                             "integrations, the runtime's Secrets and managed clusters cannot be "
                             "kept",
                             "app-proxy may not get pods/log in namespace argocd: the logs of the "
                             "runtime's components cannot be read"));
-    EXPECT_THAT(line_of(w.check.rights()), HasSubstr("rights: app-proxy may not create, "));
-    EXPECT_FALSE(w.check.rights().is_pending);
-    EXPECT_EQ(log.count("a right in the cluster is missing"), 2U);
+    EXPECT_THAT(line_of(w.check.permissions()), HasSubstr("rights: app-proxy may not create, "));
+    EXPECT_FALSE(w.check.permissions().is_pending);
+    EXPECT_EQ(log.count("a permission in the cluster is missing"), 2U);
     EXPECT_FALSE(co_await w.check.round());
-    EXPECT_EQ(log.count("a right in the cluster is missing"), 2U);
+    EXPECT_EQ(log.count("a permission in the cluster is missing"), 2U);
     w.cluster.set_access({});
     EXPECT_TRUE(co_await w.check.round());
-    EXPECT_EQ(line_of(w.check.rights()), "rights: well\n");
-    EXPECT_EQ(log.count("no right is missing any more"), 1U);
+    EXPECT_EQ(line_of(w.check.permissions()), "rights: well\n");
+    EXPECT_EQ(log.count("no permission is missing any more"), 1U);
   });
 }
 
-TEST(RightsCheck, AReviewThatFailsMakesNoRightMissing) {
+TEST(PermissionCheck, AReviewThatFailsMakesNoPermissionMissing) {
   play([](Scene& w) -> Task<> {
     w.cluster.fail_next(1, 403, {}, "selfsubjectaccessreviews");
     EXPECT_FALSE(co_await w.check.round());
-    EXPECT_THAT(w.check.rights().errors, IsEmpty());
-    EXPECT_THAT(line_of(w.check.rights()), HasSubstr("rights: not known: "));
+    EXPECT_THAT(w.check.permissions().errors, IsEmpty());
+    EXPECT_THAT(line_of(w.check.permissions()), HasSubstr("rights: not known: "));
     EXPECT_TRUE(co_await w.check.round());
   });
 }
 
-// A runtime of one namespace has the rights on objects of Argo there only.
-TEST(RightsCheck, TheOwnNamespaceIsEnoughForActions) {
+// A runtime of one namespace has the permissions on objects of Argo there only.
+TEST(PermissionCheck, TheOwnNamespaceIsEnoughForActions) {
   play([](Scene& w) -> Task<> {
     w.settings = {.has_actions = true};
     w.cluster.set_access([](const Access& access) { return access.ns == "argocd"; });
-    EXPECT_TRUE(co_await w.check.round()) << line_of(w.check.rights());
+    EXPECT_TRUE(co_await w.check.round()) << line_of(w.check.permissions());
     w.cluster.set_access([](const Access& access) { return access.resource != "rollouts"; });
     EXPECT_FALSE(co_await w.check.round());
-    EXPECT_THAT(w.check.rights().errors,
+    EXPECT_THAT(w.check.permissions().errors,
                 ElementsAre(HasSubstr("may not get, patch rollouts.argoproj.io in all namespaces"),
                             HasSubstr("may not patch rollouts/status.argoproj.io")));
   });
 }
 
-TEST(RightsCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {
+TEST(PermissionCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {
   play([](Scene& w) -> Task<> {
     TaskGroup group(co_await asio::this_coro::executor);
     w.cluster.set_access([](const Access& access) { return access.resource != "pods"; });
@@ -171,7 +172,7 @@ TEST(RightsCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {
     w.cluster.set_access({});
     co_await sleep_for(1min);
     EXPECT_EQ(w.asked(), 2 * once);
-    EXPECT_EQ(line_of(w.check.rights()), "rights: well\n");
+    EXPECT_EQ(line_of(w.check.permissions()), "rights: well\n");
     co_await sleep_for(50min);
     EXPECT_EQ(w.asked(), 2 * once);
     co_await sleep_for(20min);

@@ -1,4 +1,4 @@
-#include "peers/rights_audit.hpp"
+#include "peers/permission_audit.hpp"
 
 #include <sstream>
 #include <utility>
@@ -18,7 +18,7 @@ bool is_allowed(const Json& event) {
   return event.value("/annotations/authorization.k8s.io~1decision"_json_pointer, "") == "allow";
 }
 
-void add_use(const Json& event, std::set<RightUse>& uses) {
+void add_use(const Json& event, std::set<PermissionUse>& uses) {
   const auto& object = event.at("objectRef");
   auto resource = object.value("resource", "");
   if (object.contains("subresource")) resource += "/" + object.value("subresource", "");
@@ -26,7 +26,7 @@ void add_use(const Json& event, std::set<RightUse>& uses) {
   const auto group = object.value("apiGroup", "");
   const auto verb = event.value("verb", "");
   uses.emplace(account, group, resource, verb);
-  // An apply that creates the object needs both rights, and is logged once.
+  // An apply that creates the object needs both permissions, and is logged once.
   if (verb == "patch" && event.value("/responseStatus/code"_json_pointer, 0) == 201) {
     uses.emplace(account, group, resource, "create");
   }
@@ -34,8 +34,9 @@ void add_use(const Json& event, std::set<RightUse>& uses) {
 
 }  // namespace
 
-std::set<RightUse> rights_granted(const std::vector<Json>& objects, const std::string& ns) {
-  std::set<RightUse> grants;
+std::set<PermissionUse> permissions_granted(const std::vector<Json>& objects,
+                                            const std::string& ns) {
+  std::set<PermissionUse> grants;
   for (const auto& object : objects) {
     if (object["kind"] != "Role" && object["kind"] != "ClusterRole") continue;
     std::string account = object["metadata"]["name"];
@@ -51,7 +52,7 @@ std::set<RightUse> rights_granted(const std::vector<Json>& objects, const std::s
   return grants;
 }
 
-RightsAudit::RightsAudit(std::vector<std::string> namespaces) {
+PermissionAudit::PermissionAudit(std::vector<std::string> namespaces) {
   for (auto& ns : namespaces) ns.insert(0, "system:serviceaccounts:");
   const Json policy{
       {"apiVersion", "audit.k8s.io/v1"},
@@ -66,7 +67,7 @@ RightsAudit::RightsAudit(std::vector<std::string> namespaces) {
             "--feature-gates=WatchList=false"};
 }
 
-std::vector<Json> RightsAudit::events(const std::string& ns) const {
+std::vector<Json> PermissionAudit::events(const std::string& ns) const {
   std::vector<Json> events;
   std::istringstream lines(read_file(folder_ / "audit.log"));
   const std::string prefix = "system:serviceaccount:" + ns + ":";
@@ -82,8 +83,8 @@ std::vector<Json> RightsAudit::events(const std::string& ns) const {
   return events;
 }
 
-std::set<RightUse> RightsAudit::used(const std::string& ns) const {
-  std::set<RightUse> uses;
+std::set<PermissionUse> PermissionAudit::used(const std::string& ns) const {
+  std::set<PermissionUse> uses;
   for (const auto& event : events(ns)) {
     // Everybody may ask what he may do.
     const auto group = event.value("/objectRef/apiGroup"_json_pointer, "");
@@ -92,8 +93,8 @@ std::set<RightUse> RightsAudit::used(const std::string& ns) const {
   return uses;
 }
 
-std::set<RightUse> RightsAudit::used_outside(const std::string& ns) const {
-  std::set<RightUse> uses;
+std::set<PermissionUse> PermissionAudit::used_outside(const std::string& ns) const {
+  std::set<PermissionUse> uses;
   for (const auto& event : events(ns)) {
     const auto where = event.value("/objectRef/namespace"_json_pointer, "");
     if (is_allowed(event) && where != ns) add_use(event, uses);
@@ -101,7 +102,7 @@ std::set<RightUse> RightsAudit::used_outside(const std::string& ns) const {
   return uses;
 }
 
-std::vector<std::string> RightsAudit::refused(const std::string& ns) const {
+std::vector<std::string> PermissionAudit::refused(const std::string& ns) const {
   std::vector<std::string> refused;
   for (const auto& event : events(ns)) {
     if (is_allowed(event)) continue;
@@ -111,7 +112,7 @@ std::vector<std::string> RightsAudit::refused(const std::string& ns) const {
   return refused;
 }
 
-void expect_each_used(const std::set<RightUse>& granted, const std::set<RightUse>& used) {
+void expect_each_used(const std::set<PermissionUse>& granted, const std::set<PermissionUse>& used) {
   EXPECT_THAT(granted, testing::Not(testing::IsEmpty()));
   for (const auto& right : granted) {
     EXPECT_TRUE(used.contains(right))
@@ -119,7 +120,8 @@ void expect_each_used(const std::set<RightUse>& granted, const std::set<RightUse
   }
 }
 
-void expect_each_granted(const std::set<RightUse>& used, const std::set<RightUse>& granted) {
+void expect_each_granted(const std::set<PermissionUse>& used,
+                         const std::set<PermissionUse>& granted) {
   for (const auto& use : used) {
     EXPECT_TRUE(granted.contains(use)) << testing::PrintToString(use) << " is from elsewhere";
   }

@@ -6,7 +6,7 @@
 
 namespace gitops::ctl {
 
-// The chart values that decide which rights the daemons of a runtime get. Defaults as in the chart.
+// The chart values that decide which permissions the daemons of a runtime get. Defaults as in the chart.
 struct Installation {
   bool single_namespace = false;        // global.runtime.singleNamespace
   bool applications_everywhere = true;  // false: application.namespaces of Argo CD is empty
@@ -21,11 +21,11 @@ struct Installation {
   bool registration = false;       // global.codefresh.userToken is set
   std::int64_t replicas = 1;       // replicaCount of both reporters
   std::string argocd_token_secret = "argocd-token";
-  std::string daemon = {};  // only the rights of this one, as the chart names it; empty: of all
+  std::string daemon = {};  // as the chart names it; empty: all
 };
 
 // One rule of a Role (the runtime's namespace) or of a ClusterRole (all namespaces).
-struct Right {
+struct Permission {
   std::string daemon;  // as the chart names its workload
   std::string group;   // of the API; empty for the core group
   std::string resource;
@@ -35,11 +35,11 @@ struct Right {
   std::string purpose;  // what the daemon needs it for: "report Applications"
 };
 
-// The rights that charts/gitops-runtime grants to each daemon, in its order. A test compares them
+// The permissions that charts/gitops-runtime grants to each daemon, in its order. A test compares them
 // with the rendered chart.
-std::vector<Right> rights_of_runtime(const Installation& installation);
+std::vector<Permission> permissions_of_runtime(const Installation& installation);
 
 // "get, list, watch applications.argoproj.io in all namespaces"; `ns` is the runtime's.
-std::string describe(const Right& right, const std::string& ns);
+std::string describe(const Permission& permission, const std::string& ns);
 
 }  // namespace gitops::ctl

@@ -13,27 +13,27 @@ namespace gitops::test {
 
 /// One verb on one resource ("secrets", "rollouts/status") by one ServiceAccount: account, group,
 /// resource, verb.
-using RightUse = std::tuple<std::string, std::string, std::string, std::string>;
+using PermissionUse = std::tuple<std::string, std::string, std::string, std::string>;
 
-/// The rights in the rules of the Roles and ClusterRoles among these objects, rendered for the
+/// The permissions in the rules of the Roles and ClusterRoles among these objects, rendered for the
 /// namespace. An account has the name of its Role.
-std::set<RightUse> rights_granted(const std::vector<nlohmann::json>& objects,
-                                  const std::string& ns);
+std::set<PermissionUse> permissions_granted(const std::vector<nlohmann::json>& objects,
+                                            const std::string& ns);
 
 /// An audit log of what the ServiceAccounts of some namespaces ask a kube-apiserver for. Outlives the
 /// server that was started with its flags.
-class RightsAudit {
+class PermissionAudit {
  public:
-  explicit RightsAudit(std::vector<std::string> namespaces);
+  explicit PermissionAudit(std::vector<std::string> namespaces);
 
   /// Of the API server.
   const std::vector<std::string>& flags() const { return flags_; }
 
-  /// The rights that accounts of this namespace have asked for and got; without those that
+  /// The permissions that accounts of this namespace have asked for and got; without those that
   /// everybody has.
-  std::set<RightUse> used(const std::string& ns) const;
+  std::set<PermissionUse> used(const std::string& ns) const;
   /// Only those on objects of other namespaces, for which no Role is enough.
-  std::set<RightUse> used_outside(const std::string& ns) const;
+  std::set<PermissionUse> used_outside(const std::string& ns) const;
   /// What these accounts were refused for want of a right: "account: verb URI".
   std::vector<std::string> refused(const std::string& ns) const;
 
@@ -44,7 +44,8 @@ class RightsAudit {
   std::vector<std::string> flags_;
 };
 
-void expect_each_used(const std::set<RightUse>& granted, const std::set<RightUse>& used);
-void expect_each_granted(const std::set<RightUse>& used, const std::set<RightUse>& granted);
+void expect_each_used(const std::set<PermissionUse>& granted, const std::set<PermissionUse>& used);
+void expect_each_granted(const std::set<PermissionUse>& used,
+                         const std::set<PermissionUse>& granted);
 
 }  // namespace gitops::test

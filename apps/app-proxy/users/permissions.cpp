@@ -1,4 +1,4 @@
-#include "app-proxy/users/rights.hpp"
+#include "app-proxy/users/permissions.hpp"
 
 #include <algorithm>
 #include <array>

@@ -10,7 +10,7 @@
 
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/routes.hpp"
-#include "app-proxy/users/rights.hpp"
+#include "app-proxy/users/permissions.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "e2e/git_world.hpp"
 
@@ -185,8 +185,8 @@ bool is_for_administrators(const Answer& answer) {
 }
 
 // The doubles behind the daemon: what they are asked for is let through.
-struct RightsWorld {
-  RightsWorld(GitWorld& w, const Executor& executor)
+struct PermissionWorld {
+  PermissionWorld(GitWorld& w, const Executor& executor)
       : base(w),
         argocd(executor, w.cluster),
         workflows(executor, {.address = "127.0.0.1"},
@@ -318,7 +318,7 @@ constexpr RouteCase kRouteCases[] = {
      RouteCase::Who::anyone},
 };
 
-TEST(AppProxyRights, AC37_EachRouteAsksEachCallerForItsRight) {
+TEST(AppProxyPermissions, AC37_EachRouteAsksEachCallerForItsRight) {
   for (const auto& route : app_proxy::route_list()) {
     // A WebSocket asks for each of its operations, see below.
     if (route.method == "GET" && route.path == "/api/graphql") continue;
@@ -330,8 +330,8 @@ TEST(AppProxyRights, AC37_EachRouteAsksEachCallerForItsRight) {
         << "no case for " << route.method << " " << route.path;
   }
   in_git_world([](GitWorld& world) -> Task<> {
-    RightsWorld rights(world, co_await asio::this_coro::executor);
-    co_await play_in(rights, [](RightsWorld& w) -> Task<> {
+    PermissionWorld permission_world(world, co_await asio::this_coro::executor);
+    co_await play_in(permission_world, [](PermissionWorld& w) -> Task<> {
       co_await w.start();
       auto& proxy = w.base.base;
       int asked = 0;
@@ -373,10 +373,10 @@ TEST(AppProxyRights, AC37_EachRouteAsksEachCallerForItsRight) {
   });
 }
 
-TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
+TEST(AppProxyPermissions, AC37_EachFieldAsksEachCallerForItsRight) {
   in_git_world([](GitWorld& world) -> Task<> {
-    RightsWorld rights(world, co_await asio::this_coro::executor);
-    co_await play_in(rights, [](RightsWorld& w) -> Task<> {
+    PermissionWorld permission_world(world, co_await asio::this_coro::executor);
+    co_await play_in(permission_world, [](PermissionWorld& w) -> Task<> {
       co_await w.start();
       auto& proxy = w.base.base;
       int asked = 0;
@@ -424,10 +424,10 @@ TEST(AppProxyRights, AC37_EachFieldAsksEachCallerForItsRight) {
 }
 
 // With the settings that the program has by itself.
-TEST(AppProxyRights, AC33_ARuleThatIsTakenBackCountsWithinThirtySeconds) {
+TEST(AppProxyPermissions, AC33_ARuleThatIsTakenBackCountsWithinThirtySeconds) {
   in_git_world([](GitWorld& world) -> Task<> {
-    RightsWorld rights(world, co_await asio::this_coro::executor);
-    co_await play_in(rights, [](RightsWorld& w) -> Task<> {
+    PermissionWorld permission_world(world, co_await asio::this_coro::executor);
+    co_await play_in(permission_world, [](PermissionWorld& w) -> Task<> {
       co_await w.start();
       const auto refresh = [&] {
         return w.base.base.ask("mutation{refresh" + std::string(kApp) + "{metadata{name}}}",
