@@ -31,14 +31,14 @@ bool is_given(const Secret& value, const std::string& file) {
   return !value.empty() || !file.empty();
 }
 
-constexpr milliseconds kLongestTtl = std::chrono::minutes(10);
+constexpr milliseconds kMaxTtl = std::chrono::minutes(10);
 
 std::string set_ttl(const std::string& text, milliseconds& target) {
   const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
   const auto value = parse_duration(is_number ? text + "s" : text);
   if (!value) return value.error().message;
-  if (*value < milliseconds(0) || *value > kLongestTtl) {
-    return "out of range, expected 0s to " + format_duration(kLongestTtl);
+  if (*value < milliseconds(0) || *value > kMaxTtl) {
+    return "out of range, expected 0s to " + format_duration(kMaxTtl);
   }
   target = *value;
   return {};

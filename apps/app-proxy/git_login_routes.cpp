@@ -14,7 +14,7 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr const char* kCookie = "gitops-git-login";
-constexpr auto kLongest = std::chrono::minutes(10);  // of a login, in the browser
+constexpr auto kMaxLoginTime = std::chrono::minutes(10);  // of a login, in the browser
 constexpr auto kBeginTime = std::chrono::seconds(15);
 constexpr auto kFinishTime = std::chrono::seconds(40);
 constexpr std::size_t kMaxForm = 16UL * 1024;
@@ -67,7 +67,8 @@ std::string origin_of(const http::Url& url) {
 
 // For the host and the path of the callback. An empty value takes it away.
 std::string cookie_for(const http::Url& callback, const std::string& value) {
-  const auto seconds = value.empty() ? std::chrono::seconds(0) : std::chrono::seconds(kLongest);
+  const auto seconds =
+      value.empty() ? std::chrono::seconds(0) : std::chrono::seconds(kMaxLoginTime);
   return std::string(kCookie) + "=" + value + "; Path=" + callback.path +
          "; Max-Age=" + std::to_string(seconds.count()) + "; HttpOnly; SameSite=Lax" +
          (callback.is_tls() ? "; Secure" : "");
@@ -176,7 +177,7 @@ Task<Result<GitLoginRoutes::Begun>> GitLoginRoutes::begin(const User& user, Prov
                            .kind = kind,
                            .verifier = oauth::new_verifier(),
                            .browser = oauth::browser_mark(browser),
-                           .until = wall_now() + kLongest};
+                           .until = wall_now() + kMaxLoginTime};
   const auto state = oauth::seal_login(*dependencies_.seal, login);
   if (!state) co_return std::unexpected(state.error());
   Begun begun{.location = oauth::authorize_url(kind, target->app, callback->to_string(), *state,

@@ -13,8 +13,8 @@ constexpr std::size_t kOverhead = 512;
 // Of the room that is left, a source may have taken so many times as much: one alone gets 31 parts of 32.
 constexpr std::size_t kShare = 31;
 // Between attempts at a source that cannot be reached, and at a webhook that was refused.
-constexpr auto kMostPause = seconds(10);
-constexpr auto kMostDelay = seconds(60);
+constexpr auto kMaxPause = seconds(10);
+constexpr auto kMaxDelay = seconds(60);
 
 std::size_t size_of(const KeptWebhook& webhook) {
   return webhook.bytes.size() + kOverhead;
@@ -139,7 +139,7 @@ void WebhookStore::delivered(std::uint64_t id) {
 // Several that were under way together tell the same.
 void WebhookStore::fail(Source& source, std::string_view why, Clock::time_point now) {
   if (source.failures > 0 && now < source.paused_until) return;
-  source.paused_until = now + doubled(source.failures, kMostPause);
+  source.paused_until = now + doubled(source.failures, kMaxPause);
   ++source.failures;
   source.last_error = why;
 }
@@ -157,7 +157,7 @@ void WebhookStore::refused(std::uint64_t id, std::string_view why, Clock::time_p
   item->source->failures = 0;
   item->source->paused_until = {};
   item->source->last_error = why;
-  item->source->later.emplace(now + doubled(item->refusals, kMostDelay), id);
+  item->source->later.emplace(now + doubled(item->refusals, kMaxDelay), id);
   ++item->refusals;
 }
 

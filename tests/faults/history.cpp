@@ -66,7 +66,7 @@ History::History(const Executor& executor, std::uint64_t seed, std::size_t repli
 Task<> History::start() {
   for (auto* peer : peers_) CO_ASSERT_OK(peer->start());
   const auto executor = co_await asio::this_coro::executor;
-  const std::size_t most = replicas_ == 1 ? 1 : kMostReplicas;
+  const std::size_t most = replicas_ == 1 ? 1 : kMaxReplicas;
   for (std::size_t i = 0; i < most; ++i) {
     pods_.emplace_back(executor, i, kube, peers_, environment_);
   }

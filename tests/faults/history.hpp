@@ -44,7 +44,7 @@ class Patience {
 // Derived classes own the objects: those of mode `app`, or of mode `resource`.
 class History {
  public:
-  static constexpr std::size_t kMostReplicas = 3;
+  static constexpr std::size_t kMaxReplicas = 3;
   // The limit of settled(). It takes seconds. On a machine that is busy with other work reads of Argo CD may
   // time out, and what it does not tell after five reports is asked for every 5 to 6 minutes.
   static constexpr auto kSettle = std::chrono::minutes(10);

@@ -448,7 +448,7 @@ Task<> History::resized() {
   CO_ASSERT_TRUE(co_await settled(kSettle));
   const auto before = replicas_;
   const auto changes = figures.changes;
-  replicas_ = 1 + (before + pick(2)) % kMostReplicas;
+  replicas_ = 1 + (before + pick(2)) % kMaxReplicas;
   note("(from " + std::to_string(before) + " to " + std::to_string(replicas_) + ") ");
   for (auto i = std::max(before, replicas_); i-- > 0;) {
     auto& pod = pods_[i];

@@ -16,7 +16,7 @@ using namespace gitops::http::websocket;
 
 constexpr std::uint64_t kMaxFrame = 300;
 constexpr std::uint64_t kMaxMessage = 500;
-constexpr std::size_t kMostHeld = 131;  // a control frame but for its last byte
+constexpr std::size_t kMaxHeld = 131;  // a control frame but for its last byte
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -63,7 +63,7 @@ std::string transcript(std::string_view text, std::string_view sizes,
       const auto event = step->event;
       buffer.erase(0, step->consumed);
       if (event == DecodeStep::Event::more) {
-        require(buffer.size() <= kMostHeld);
+        require(buffer.size() <= kMaxHeld);
         break;
       }
       if (event == DecodeStep::Event::data) {

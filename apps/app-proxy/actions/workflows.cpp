@@ -207,7 +207,7 @@ std::string label_value(std::string_view text) {
   const auto is_end = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };
-  constexpr std::size_t kLongest = 63;
+  constexpr std::size_t kMaxLength = 63;
   std::string value;
   for (const char c : text) {
     // One '-' for a whole character of UTF-8.
@@ -215,7 +215,7 @@ std::string label_value(std::string_view text) {
     if (is_continuation) continue;
     value += is_end(c) || c == '-' || c == '_' || c == '.' ? c : '-';
   }
-  if (value.size() > kLongest) value.erase(0, value.size() - kLongest);
+  if (value.size() > kMaxLength) value.erase(0, value.size() - kMaxLength);
   value.erase(value.begin(), std::ranges::find_if(value, is_end));
   while (!value.empty() && !is_end(value.back())) value.pop_back();
   return value;

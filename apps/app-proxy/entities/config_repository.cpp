@@ -79,11 +79,11 @@ std::vector<std::string> ConfigRepository::own_folders() const {
 }
 
 Result<void> check_entity_name(std::string_view name) {
-  constexpr std::size_t kLongest = 63;
+  constexpr std::size_t kMaxLength = 63;
   const auto is_inner = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   };
-  if (name.empty() || name.size() > kLongest || !std::ranges::all_of(name, is_inner) ||
+  if (name.empty() || name.size() > kMaxLength || !std::ranges::all_of(name, is_inner) ||
       name.starts_with('-') || name.ends_with('-')) {
     return fail(ErrorCode::invalid_argument,
                 "the name must be a DNS label: a to z, 0 to 9 and '-', at most 63 characters");

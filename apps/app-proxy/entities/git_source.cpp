@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Of the lists of a restricted Git source.
-constexpr std::size_t kMostEntries = 100;
+constexpr std::size_t kMaxEntries = 100;
 
 std::string glob_of(const ConfigRepository& repository, std::string_view git_source) {
   return repository.runtime + "/" + std::string(git_source) + ".yaml";
@@ -111,7 +111,7 @@ Result<std::string> edit_application(std::string text, const GitSourceEdit& edit
 
 std::vector<RestrictedGitSource::Destination> destinations_in(std::string_view text) {
   std::vector<RestrictedGitSource::Destination> found;
-  for (std::size_t i = 0; i <= kMostEntries; ++i) {
+  for (std::size_t i = 0; i <= kMaxEntries; ++i) {
     const auto value = [&](const char* key) {
       return read_manifest(text, {"spec", "destinations", i, key}).value_or("");
     };
@@ -126,7 +126,7 @@ std::vector<RestrictedGitSource::Destination> destinations_in(std::string_view t
 
 std::vector<std::string> source_repositories_in(std::string_view text) {
   std::vector<std::string> found;
-  for (std::size_t i = 0; i <= kMostEntries; ++i) {
+  for (std::size_t i = 0; i <= kMaxEntries; ++i) {
     auto next = read_manifest(text, {"spec", "sourceRepos", i});
     if (!next) break;
     found.push_back(std::move(*next));
@@ -168,15 +168,15 @@ Result<void> check_restricted(const RestrictedGitSource& source) {
     return mistake("appName: " + checked.error().message);
   }
   // The operator makes a project "<name>-restricted".
-  constexpr std::size_t kLongest = 63 - std::string_view("-restricted").size();
-  if (source.name.size() > kLongest) {
-    return mistake("appName: at most " + std::to_string(kLongest) + " characters");
+  constexpr std::size_t kMaxLength = 63 - std::string_view("-restricted").size();
+  if (source.name.size() > kMaxLength) {
+    return mistake("appName: at most " + std::to_string(kMaxLength) + " characters");
   }
   if (!source.source_namespace.starts_with("cf-") || !check_entity_name(source.source_namespace)) {
     return mistake("sourceNamespace: expected the name of a namespace that begins with \"cf-\"");
   }
-  if (source.destinations.empty() || source.destinations.size() > kMostEntries) {
-    return mistake("destinations: expected 1 to " + std::to_string(kMostEntries) + " namespaces");
+  if (source.destinations.empty() || source.destinations.size() > kMaxEntries) {
+    return mistake("destinations: expected 1 to " + std::to_string(kMaxEntries) + " namespaces");
   }
   for (const auto& each : source.destinations) {
     if (each.name.empty() == each.server.empty()) {
@@ -193,8 +193,8 @@ Result<void> check_restricted(const RestrictedGitSource& source) {
       return mistake("destinations: namespaces: expected names of namespaces");
     }
   }
-  if (source.source_repositories.empty() || source.source_repositories.size() > kMostEntries) {
-    return mistake("sourceRepos: expected 1 to " + std::to_string(kMostEntries) +
+  if (source.source_repositories.empty() || source.source_repositories.size() > kMaxEntries) {
+    return mistake("sourceRepos: expected 1 to " + std::to_string(kMaxEntries) +
                    " repositories; * allows all");
   }
   const auto is_strange = [](const std::string& text) {

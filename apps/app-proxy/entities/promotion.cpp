@@ -281,10 +281,10 @@ Result<ManifestPath> parse_json_path(std::string_view text) {
 }
 
 bool matches_glob(std::string_view glob, std::string_view path) {
-  constexpr int kMostChoices = 100;
-  constexpr std::size_t kLongest = 1024;
-  int left = kMostChoices;
-  if (glob.size() > kLongest) return false;
+  constexpr int kMaxChoices = 100;
+  constexpr std::size_t kMaxLength = 1024;
+  int left = kMaxChoices;
+  if (glob.size() > kMaxLength) return false;
   if (glob.starts_with("./")) glob.remove_prefix(2);
   return matches(glob, path, left);
 }

@@ -28,8 +28,8 @@ std::string cluster_word(std::string_view server) {
   std::string word = url ? url->host : std::string();
   std::ranges::replace_if(
       word, [](char c) { return (c < 'a' || c > 'z') && (c < '0' || c > '9'); }, '-');
-  constexpr std::size_t kLongest = 40;
-  word.resize(std::min(word.size(), kLongest));
+  constexpr std::size_t kMaxLength = 40;
+  word.resize(std::min(word.size(), kMaxLength));
   while (word.ends_with('-')) word.pop_back();
   return word;
 }

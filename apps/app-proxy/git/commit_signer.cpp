@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kType = "ssh-ed25519";
 constexpr std::string_view kBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
 constexpr std::string_view kEnd = "-----END OPENSSH PRIVATE KEY-----";
-constexpr std::size_t kLongestKey = 64UL * 1024;
+constexpr std::size_t kMaxKeyLength = 64UL * 1024;
 
 void add_number(std::string& out, std::size_t number) {
   for (const unsigned shift : {24U, 16U, 8U, 0U}) {
@@ -63,7 +63,7 @@ CommitSigner::CommitSigner(Secret seed)
 Result<CommitSigner> CommitSigner::from_openssh_key(std::string_view text) {
   const auto damaged = [] { return refuse(ErrorCode::invalid_data, "is damaged"); };
   const auto begin = text.find(kBegin);
-  if (begin == std::string_view::npos || text.size() > kLongestKey) {
+  if (begin == std::string_view::npos || text.size() > kMaxKeyLength) {
     return refuse(ErrorCode::invalid_argument, "is no private key in OpenSSH's format");
   }
   text.remove_prefix(begin + kBegin.size());

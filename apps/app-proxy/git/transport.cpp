@@ -250,7 +250,7 @@ Result<void> Wire::list(Service service) {
 
 // The body of a successful answer by protocol version 2; empty when there is none.
 std::string Wire::whole_answer(http::Request request) {
-  constexpr std::size_t kMost = 64UL * 1024;
+  constexpr std::size_t kMax = 64UL * 1024;
   request.headers.add("Git-Protocol", "version=2");
   if (stopped() || !calls_.begin(base_, std::move(request), {})) return {};
   const auto answer = calls_.head();
@@ -259,7 +259,7 @@ std::string Wire::whole_answer(http::Request request) {
   std::array<char, 4UL * 1024> part{};
   while (true) {
     const auto size = calls_.read(part);
-    if (!size || body.size() > kMost) return {};
+    if (!size || body.size() > kMax) return {};
     if (*size == 0) return body;
     body.append(part.data(), *size);
   }

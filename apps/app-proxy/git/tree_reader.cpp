@@ -7,7 +7,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-constexpr std::size_t kMostFiles = 10'000;
+constexpr std::size_t kMaxFiles = 10'000;
 constexpr Clock::duration kStall = std::chrono::seconds(30);
 
 Result<FolderContent> read_on_pool(HttpBridge& bridge, const std::stop_token& stop,
@@ -41,7 +41,7 @@ Result<FolderContent> read_on_pool(HttpBridge& bridge, const std::stop_token& st
                                           request.repository.name + " has no commit " +
                                           content.commit);
   }
-  auto paths = repository->list_files(content.commit, request.folder, kMostFiles);
+  auto paths = repository->list_files(content.commit, request.folder, kMaxFiles);
   if (!paths) return std::unexpected(std::move(paths.error()));
   std::size_t left = request.max_bytes;
   for (auto& path : *paths) {

@@ -19,10 +19,10 @@ constexpr std::size_t kRandomBytes = 32;
 constexpr std::size_t kKeyIdSize = 16;
 constexpr std::size_t kMaxState = 4'096;
 constexpr std::size_t kMaxName = 100;
-constexpr std::size_t kMaxToken = 4'096;              // as of tokens that users register
-constexpr std::size_t kMaxValue = 4'096;              // of a key of the Secret
-constexpr std::size_t kMaxWord = 64;                  // of an error
-constexpr std::int64_t kLongest = 10 * 366 * 86'400;  // seconds; what is longer does not expire
+constexpr std::size_t kMaxToken = 4'096;                  // as of tokens that users register
+constexpr std::size_t kMaxValue = 4'096;                  // of a key of the Secret
+constexpr std::size_t kMaxWord = 64;                      // of an error
+constexpr std::int64_t kMaxLifetime = 10 * 366 * 86'400;  // seconds; what is longer does not expire
 
 struct Endpoints {
   const char* authorize;
@@ -278,7 +278,7 @@ Result<Grant> read_grant(ProviderKind kind, const http::Response& response) {
     return strange("holds a refresh token that cannot be sent");
   }
   const auto lifetime = seconds_in(json);
-  if (lifetime > 0 && lifetime < kLongest) grant.lifetime = std::chrono::seconds(lifetime);
+  if (lifetime > 0 && lifetime < kMaxLifetime) grant.lifetime = std::chrono::seconds(lifetime);
   return grant;
 }
 

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 using control_plane::ApplicationId;
 using control_plane::PromotionData;
 
-constexpr std::size_t kLongestName = 253;
+constexpr std::size_t kMaxNameLength = 253;
 
 std::unexpected<Error> refuse(int status, std::string message) {
   return std::unexpected(Error{
@@ -66,7 +66,7 @@ Result<ApplicationId> application_id(const Json& body, const char* member) {
   for (const auto& [key, value] : {std::pair("runtime", &id.runtime),
                                    {"namespace", &id.application_namespace},
                                    {"name", &id.name}}) {
-    if (value->empty() || value->size() > kLongestName) {
+    if (value->empty() || value->size() > kMaxNameLength) {
       return refuse(400, std::string(member) + "." + key + " should not be empty");
     }
   }

@@ -22,10 +22,10 @@ constexpr const char* kDigest = "codefresh.io/integration-digest";
 constexpr std::string_view kConfigFile = "config.yaml";
 constexpr std::string_view kSecretFile = "sealed-secret.yaml";
 constexpr std::string_view kAll = "all-runtimes-all-clusters";
-constexpr std::size_t kMostValues = 50;
-constexpr std::size_t kMostRuntimes = 100;
-constexpr std::size_t kLongestValue = std::size_t{64} * 1024;
-constexpr std::size_t kLongestName = 63;
+constexpr std::size_t kMaxValues = 50;
+constexpr std::size_t kMaxRuntimes = 100;
+constexpr std::size_t kMaxValueLength = std::size_t{64} * 1024;
+constexpr std::size_t kMaxNameLength = 63;
 
 std::unexpected<Error> mistake(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
@@ -37,7 +37,7 @@ bool is_type(std::string_view type) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
   };
   const auto is_edge = [](char c) { return c == '.' || c == '-'; };
-  return !type.empty() && type.size() <= kLongestName && std::ranges::all_of(type, is_inner) &&
+  return !type.empty() && type.size() <= kMaxNameLength && std::ranges::all_of(type, is_inner) &&
          type.contains('.') && !type.contains("..") && !is_edge(type.front()) &&
          !is_edge(type.back());
 }
@@ -48,7 +48,7 @@ bool is_key(std::string_view key) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
   };
-  return !key.empty() && key.size() <= kLongestName && key != "." && !key.starts_with("..") &&
+  return !key.empty() && key.size() <= kMaxNameLength && key != "." && !key.starts_with("..") &&
          std::ranges::all_of(key, is_inner);
 }
 
@@ -58,7 +58,7 @@ Result<std::vector<std::pair<std::string, std::string>>> values_of(std::string_v
   const std::string name(field);
   const Json object = Json::parse(text, nullptr, false);
   if (!object.is_object()) return mistake(name + ": expected the text of a JSON object");
-  if (object.size() > kMostValues) return mistake(name + ": more than 50 values");
+  if (object.size() > kMaxValues) return mistake(name + ": more than 50 values");
   std::vector<std::pair<std::string, std::string>> values;
   for (const auto& [key, value] : object.items()) {
     if (!is_key(key)) {
@@ -67,7 +67,7 @@ Result<std::vector<std::pair<std::string, std::string>>> values_of(std::string_v
     if (value.is_null()) continue;
     if (!value.is_primitive()) return mistake(name + ": the value of " + key + " is not a string");
     auto plain = value.is_string() ? value.get<std::string>() : to_text(value);
-    if (plain.size() > kLongestValue) {
+    if (plain.size() > kMaxValueLength) {
       return mistake(name + ": the value of " + key + " has more than 64 KiB");
     }
     values.emplace_back(key, std::move(plain));
@@ -202,7 +202,7 @@ Result<ToolIntegration> read_tool_integration(const SentIntegration& sent) {
   if (!is_type(sent.type)) {
     return mistake("metadata.type: expected a category and a tool, as issue.jira");
   }
-  if (sent.runtimes.size() > kMostRuntimes) return mistake("metadata.runtimes: more than 100");
+  if (sent.runtimes.size() > kMaxRuntimes) return mistake("metadata.runtimes: more than 100");
   ToolIntegration out{.name = sent.name,
                       .type = sent.type,
                       .info = {},
@@ -342,7 +342,7 @@ Result<SealingKeyFile> read_sealing_key(std::string_view manifest) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_';
   };
-  if (id->empty() || id->size() > kLongestName || !std::ranges::all_of(*id, is_inner)) {
+  if (id->empty() || id->size() > kMaxNameLength || !std::ranges::all_of(*id, is_inner)) {
     return fail(ErrorCode::invalid_data, "the sealing key's file has no id of a key");
   }
   return SealingKeyFile{.id = std::move(*id), .certificate = std::move(*certificate)};

@@ -9,7 +9,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-constexpr std::size_t kMost = 8 * 1024;
+constexpr std::size_t kMax = 8 * 1024;
 constexpr std::string_view kAuthorization = "Authorization";
 constexpr std::string_view kAccessToken = "x-access-token";
 constexpr std::string_view kCookie = "Cookie";
@@ -30,7 +30,7 @@ RequestCredential token(std::string_view header, std::string_view value) {
   if (header == kAuthorization && http::equal_ignoring_case(scheme, kScheme)) {
     value = trimmed(value.substr(scheme.size()));
   }
-  if (value.empty() || value.size() > kMost || !is_plain(value)) return malformed();
+  if (value.empty() || value.size() > kMax || !is_plain(value)) return malformed();
   return {.kind = RequestCredential::Kind::token,
           .sent = {.header = std::string(header), .value = Secret(std::string(value))}};
 }
@@ -51,7 +51,7 @@ RequestCredential credential_of(const http::Headers& headers) {
   const auto given = count(headers, kCookie);
   if (given == 0) return {};
   const auto cookie = trimmed(*headers.find(kCookie));
-  if (given > 1 || cookie.empty() || cookie.size() > kMost || !http::is_field_value(cookie)) {
+  if (given > 1 || cookie.empty() || cookie.size() > kMax || !http::is_field_value(cookie)) {
     return malformed();
   }
   return {.kind = RequestCredential::Kind::cookie,
@@ -59,7 +59,7 @@ RequestCredential credential_of(const http::Headers& headers) {
 }
 
 RequestCredential credential_of_payload(std::string_view payload) {
-  if (payload.size() > 2 * kMost) return malformed();
+  if (payload.size() > 2 * kMax) return malformed();
   const auto json = nlohmann::json::parse(payload, nullptr, false);
   if (!json.is_object()) return {};
   http::Headers fields;

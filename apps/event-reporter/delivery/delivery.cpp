@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // Events whose first refusal is remembered. Beyond that one more refusal is needed.
-constexpr std::size_t kMostPutOff = 10'000;
+constexpr std::size_t kMaxPutOff = 10'000;
 // Time limit for making a large body: one of 100 MB takes about 2 s.
 constexpr auto kPackTimeout = std::chrono::minutes(2);
 // Pause between looks for a newer token while the token is refused.
@@ -369,7 +369,7 @@ Delivered Delivery::refuse(const Event& event, unsigned number, const Attempt& a
     permit.refused(attempt);
   }
   if (!final) {
-    if (put_off_.size() >= kMostPutOff) put_off_.clear();
+    if (put_off_.size() >= kMaxPutOff) put_off_.clear();
     put_off_.try_emplace(event.id, acknowledged_);
     return {.kind = Delivered::Kind::put_off, .error = error};
   }

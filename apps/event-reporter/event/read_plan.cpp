@@ -43,12 +43,12 @@ std::string_view tracked_parent(const AppView& app, const TrackingSettings& sett
 
 // Whether an API server may have an object or a namespace of this name (RFC 1123).
 bool is_name(std::string_view text) {
-  constexpr std::size_t kLongest = 253;
+  constexpr std::size_t kMaxLength = 253;
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
   };
   const auto ends = [](char c) { return c != '-' && c != '.'; };
-  return !text.empty() && text.size() <= kLongest && std::ranges::all_of(text, allowed) &&
+  return !text.empty() && text.size() <= kMaxLength && std::ranges::all_of(text, allowed) &&
          ends(text.front()) && ends(text.back());
 }
 
@@ -69,7 +69,7 @@ std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettin
 
 std::vector<argo::ObjectFilter> split_read(const argo::ObjectFilter& only,
                                            const std::vector<ResourceId>& resources) {
-  constexpr std::size_t kMostReads = 200;
+  constexpr std::size_t kMaxReads = 200;
   std::set<std::tuple<std::string, std::string, std::string, std::string>> parts;
   std::set<std::string> namespaces;
   std::vector<const ResourceId*> selected;
@@ -90,7 +90,7 @@ std::vector<argo::ObjectFilter> split_read(const argo::ObjectFilter& only,
       parts.emplace(id->group, id->kind, id->ns, id->name);
     }
   }
-  if (parts.size() > kMostReads) return {};
+  if (parts.size() > kMaxReads) return {};
   std::vector<argo::ObjectFilter> out;
   for (const auto& [group, kind, ns, name] : parts) {
     out.push_back({.group = group, .kind = kind, .ns = ns, .name = name});

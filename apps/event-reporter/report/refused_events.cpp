@@ -9,7 +9,7 @@
 namespace gitops::reporter {
 namespace {
 
-constexpr std::size_t kMostLines = 100;
+constexpr std::size_t kMaxLines = 100;
 
 using Visit = std::function<void(std::string_view key, const LedgerHead& head, const Refusal&)>;
 
@@ -36,7 +36,7 @@ std::string refused_status(const Ledger& ledger) {
   std::size_t count = 0;
   std::string lines;
   for_each_refusal(ledger, [&](std::string_view key, const LedgerHead&, const Refusal& refusal) {
-    if (++count > kMostLines) return;
+    if (++count > kMaxLines) return;
     lines += "  " + since(refusal) + " " + subject_of(key, refusal) +
              (refusal.digest == kGone ? " (deletion)" : "") + ": " + refusal.reason + "\n";
   });

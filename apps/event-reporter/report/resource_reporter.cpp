@@ -23,7 +23,7 @@ constexpr auto kReadPause = std::chrono::seconds(5);
 // A watch delivers within seconds what a read has shown.
 constexpr auto kUndelivered = std::chrono::minutes(1);
 // Clusters, or namespaces of clusters, with a label of their own in the metrics.
-constexpr std::size_t kMostLabels = 100;
+constexpr std::size_t kMaxLabels = 100;
 
 k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
   return {
@@ -149,7 +149,7 @@ std::vector<k8s::WatchedKind> ResourceReporter::kinds_of(const ManagedCluster& m
 // Each watch of a kind needs a label of its own; those of one cluster differ in the namespace.
 std::string ResourceReporter::metric_label(const std::string& cluster, const std::string& ns) {
   const auto name = ns.empty() || cluster == kOwnCluster ? cluster : cluster + "/" + ns;
-  if (!metric_labels_.contains(name) && metric_labels_.size() >= kMostLabels) return "other";
+  if (!metric_labels_.contains(name) && metric_labels_.size() >= kMaxLabels) return "other";
   metric_labels_.insert(name);
   return name;
 }

@@ -10,12 +10,12 @@
 namespace gitops::reporter {
 namespace {
 
-constexpr std::size_t kMostShardings = 16;
+constexpr std::size_t kMaxShardings = 16;
 
-// The names in the order of the text, without repetitions; at most one more than kMostShardings.
+// The names in the order of the text, without repetitions; at most one more than kMaxShardings.
 std::vector<std::string_view> names_in(std::string_view shardings) {
   std::vector<std::string_view> names;
-  while (!shardings.empty() && names.size() <= kMostShardings) {
+  while (!shardings.empty() && names.size() <= kMaxShardings) {
     const auto name = shardings.substr(0, shardings.find(','));
     shardings.remove_prefix(std::min(name.size() + 1, shardings.size()));
     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -29,9 +29,9 @@ std::vector<std::string_view> names_in(std::string_view shardings) {
 Result<std::string> app_distribution(std::span<const AppName> apps, std::uint32_t replicas,
                                      std::string_view shardings) {
   const auto names = names_in(shardings);
-  if (names.size() > kMostShardings) {
+  if (names.size() > kMaxShardings) {
     return fail(ErrorCode::invalid_argument,
-                "more than " + std::to_string(kMostShardings) + " shardings requested");
+                "more than " + std::to_string(kMaxShardings) + " shardings requested");
   }
   std::map<std::string, std::uint32_t> shards;
   std::map<std::uint32_t, std::size_t> counts;

@@ -19,12 +19,12 @@ using k8s::resources::kLeases;
 const Log kLog("shards");
 
 // Replicas that one process watches; it can stand in for only one of them.
-constexpr std::uint32_t kMostNeighbours = 63;
+constexpr std::uint32_t kMaxNeighbours = 63;
 
 // A text that another client wrote into a Lease, safe for a page of text.
 std::string printable(std::string_view text) {
-  constexpr std::size_t kLongest = 128;
-  std::string out(text.substr(0, kLongest));
+  constexpr std::size_t kMaxLength = 128;
+  std::string out(text.substr(0, kMaxLength));
   std::ranges::replace_if(out, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
   return out;
 }
@@ -61,7 +61,7 @@ void ShardLeases::make_elections() {
     return others_ ? lease_of(shard).newest_renewal() : WallTime{};
   };
   std::vector<StandInOptions::Lease> leases;
-  for (std::uint32_t i = 0; i < std::min(own.replicas - 1, kMostNeighbours); ++i) {
+  for (std::uint32_t i = 0; i < std::min(own.replicas - 1, kMaxNeighbours); ++i) {
     leases.push_back({lease_name(neighbour(i)), newest_renewal(neighbour(i))});
   }
   own_.emplace(client_,
@@ -149,7 +149,7 @@ std::string ShardLeases::last_error() const {
 std::string ShardLeases::status() const {
   if (alone()) return holds_all_ ? "shards: all, no leases\n" : "shards: none yet\n";
   std::string out = line(options_.own.ordinal, own_->lease());
-  for (std::uint32_t i = 0; i < std::min(options_.own.replicas - 1, kMostNeighbours); ++i) {
+  for (std::uint32_t i = 0; i < std::min(options_.own.replicas - 1, kMaxNeighbours); ++i) {
     out += line(neighbour(i), others_->lease(i));
   }
   return out;

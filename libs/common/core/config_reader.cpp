@@ -26,8 +26,8 @@ constexpr std::string_view kFileSuffix = "-file";
 // A value as quoted in a mistake: on one line and cut at the first blank, because an unclosed quote
 // in YAML may have pulled other settings into the value.
 std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 80;
-  const std::string_view part = text.substr(0, std::min(kMost, text.find_first_of(" \t\r\n")));
+  constexpr std::size_t kMax = 80;
+  const std::string_view part = text.substr(0, std::min(kMax, text.find_first_of(" \t\r\n")));
   std::string out;
   append_json_string(out, part, JsonEscape::minimal);
   if (part.size() < text.size()) out.insert(out.size() - 1, "...");

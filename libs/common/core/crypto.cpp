@@ -312,13 +312,13 @@ std::string ed25519_public_key(const Secret& seed) {
 Result<std::string> rsa_oaep_encrypt(std::string_view certificate, std::string_view plain,
                                      std::string_view label) {
   constexpr int kFewestBits = 2'048;
-  constexpr int kMostBits = 16'384;
+  constexpr int kMaxBits = 16'384;
   const auto found = certificate_of(certificate);
   EVP_PKEY* const key = found ? X509_get0_pubkey(found.get()) : nullptr;
   if (key == nullptr || EVP_PKEY_is_a(key, "RSA") != 1) {
     return fail(ErrorCode::invalid_data, "there is no certificate of an RSA key in PEM");
   }
-  if (const int bits = EVP_PKEY_get_bits(key); bits < kFewestBits || bits > kMostBits) {
+  if (const int bits = EVP_PKEY_get_bits(key); bits < kFewestBits || bits > kMaxBits) {
     return fail(ErrorCode::invalid_data,
                 "the certificate's RSA key has " + std::to_string(bits) + " bits");
   }

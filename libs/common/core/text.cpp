@@ -34,8 +34,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<std::string_view> nearest(std::string_view name,
                                         const std::vector<std::string_view>& known) {
-  constexpr std::size_t kLongest = 100;  // of a name that is worth comparing
-  if (name.size() > kLongest) return std::nullopt;
+  constexpr std::size_t kMaxLength = 100;  // of a name that is worth comparing
+  if (name.size() > kMaxLength) return std::nullopt;
   std::optional<std::string_view> best;
   std::size_t distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string_view candidate : known) {

@@ -19,7 +19,7 @@ using boost::beast::string_view;
 using BeastError = boost::beast::error_code;
 
 // Digits of a Content-Length, as in the proxy core: readers with 64 bits agree on its value.
-constexpr std::size_t kLongestLength = 18;
+constexpr std::size_t kMaxDigits = 18;
 
 std::string_view view(string_view text) {
   return {text.data(), text.size()};
@@ -88,7 +88,7 @@ class Sink final : public beast_http::basic_parser<is_request> {
         if (is_request && value.find(',') != string_view::npos) {
           return refuse(ec, "Content-Length is a list");
         }
-        if (value.size() > kLongestLength) return refuse(ec, "Content-Length is too long");
+        if (value.size() > kMaxDigits) return refuse(ec, "Content-Length is too long");
         break;
       case beast_http::field::transfer_encoding:
         if (!equal_ignoring_case(view(value), "chunked")) {

@@ -12,7 +12,7 @@ constexpr unsigned kFinal = 0x80;
 constexpr unsigned kReserved = 0x70;
 constexpr unsigned kOpcode = 0x0f;
 constexpr unsigned kMasked = 0x80;
-constexpr std::uint64_t kLongestShort = 125;
+constexpr std::uint64_t kMaxShort = 125;
 constexpr unsigned kTwoBytes = 126;
 constexpr unsigned kEightBytes = 127;
 
@@ -76,7 +76,7 @@ FrameHead::FrameHead(Opcode opcode, bool final, std::uint64_t payload_size,
   };
   const unsigned masked = key ? kMasked : 0;
   put((final ? kFinal : 0U) | static_cast<unsigned>(opcode));
-  if (payload_size <= kLongestShort) {
+  if (payload_size <= kMaxShort) {
     put(masked | payload_size);
   } else {
     const bool two = payload_size <= 0xffff;
@@ -174,12 +174,12 @@ Result<bool> Decoder::read_head(std::span<char> input, std::size_t& consumed) {
   }
   std::uint64_t length = second & ~kMasked;
   std::size_t size = 2;
-  if (length > kLongestShort) {
+  if (length > kMaxShort) {
     if (is_control(opcode)) return broken("a control frame is too long");
     const std::size_t bytes = length == kTwoBytes ? 2 : 8;
     if (input.size() < size + bytes) return false;
     length = big_endian(input.subspan(size, bytes));
-    if (length <= (bytes == 2 ? kLongestShort : 0xffff) || length >> 63U != 0) {
+    if (length <= (bytes == 2 ? kMaxShort : 0xffff) || length >> 63U != 0) {
       return broken("the length is not in its shortest form");
     }
     size += bytes;

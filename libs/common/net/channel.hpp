@@ -169,8 +169,8 @@ class AnyChannel {
   auto happens(const Executor& executor) { return waker_.wait(executor); }
 
  private:
-  static constexpr std::size_t kMost = 2;
-  std::array<Channel*, kMost> channels_{};
+  static constexpr std::size_t kMax = 2;
+  std::array<Channel*, kMax> channels_{};
   Waker waker_;
 };
 

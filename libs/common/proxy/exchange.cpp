@@ -112,8 +112,8 @@ std::optional<std::chrono::seconds> keep_alive_timeout(const ResponseHead& answe
 // In blocks of the pool.
 std::size_t blocks_for(std::size_t bytes) {
   constexpr auto kBlock = net::BlockPool::kLarge;
-  constexpr auto kMost = std::numeric_limits<std::size_t>::max() / 2;
-  return (std::min(bytes, kMost) + kBlock - 1) / kBlock * kBlock;
+  constexpr auto kMax = std::numeric_limits<std::size_t>::max() / 2;
+  return (std::min(bytes, kMax) + kBlock - 1) / kBlock * kBlock;
 }
 
 // A body that holds memory, or keeps it from others, comes faster than one that only passes.

@@ -45,7 +45,7 @@ constexpr std::array kKnownFields{
     KnownField{"x-request-id", FieldId::x_request_id},
 };
 constexpr std::string_view kForwardedPrefix = "x-forwarded-";
-constexpr std::size_t kLongestKnown = 19;
+constexpr std::size_t kMaxKnownLength = 19;
 
 constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
@@ -253,7 +253,7 @@ FieldId field_id(std::string_view name) {
     }
     if (same) return FieldId::x_forwarded;
   }
-  if (name.size() > kLongestKnown) return FieldId::other;
+  if (name.size() > kMaxKnownLength) return FieldId::other;
   const auto lengths = kLengthsByLetter[static_cast<unsigned char>(name[0])];
   if ((lengths >> name.size() & 1U) == 0) return FieldId::other;
   for (const auto& known : kKnownFields) {

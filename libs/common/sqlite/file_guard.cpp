@@ -81,7 +81,7 @@ void FileGuard::unlock() {
 }
 
 std::string FileGuard::mark() const {
-  std::array<char, kMostMark> bytes{};
+  std::array<char, kMaxMark> bytes{};
   const auto size = lock_ < 0 ? 0 : ::pread(lock_, bytes.data(), bytes.size(), 0);
   std::string text(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
   text.erase(text.find_last_not_of(' ') + 1);
@@ -90,8 +90,8 @@ std::string FileGuard::mark() const {
 
 Outcome FileGuard::set_mark(std::string_view text) {
   if (path_.empty()) return {};
-  std::string bytes(text.substr(0, kMostMark));
-  bytes.resize(kMostMark, ' ');
+  std::string bytes(text.substr(0, kMaxMark));
+  bytes.resize(kMaxMark, ' ');
   const auto size = ::pwrite(lock_, bytes.data(), bytes.size(), 0);
   if (size == static_cast<ssize_t>(bytes.size())) return {};
   return refused(name_ + ".lock", size < 0 ? errno : ENOSPC);

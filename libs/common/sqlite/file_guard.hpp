@@ -25,9 +25,9 @@ class FileGuard {
   // the moment in which a damaged database is replaced.
   Outcome lock();
   void unlock();
-  // A text of at most kMostMark bytes in the lock file, kept through restarts; empty: there is none.
+  // A text of at most kMaxMark bytes in the lock file, kept through restarts; empty: there is none.
   // It is overwritten in place, so a full disk takes it, too. Requires lock().
-  static constexpr std::size_t kMostMark = 32;
+  static constexpr std::size_t kMaxMark = 32;
   [[nodiscard]] std::string mark() const;
   Outcome set_mark(std::string_view text);
   // Makes a missing file (mode 0600, in a folder that exists). An error for what is no regular file

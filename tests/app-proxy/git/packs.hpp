@@ -69,9 +69,9 @@ inline std::string pack_distance(std::uint64_t distance) {
 // A delta that makes `result` bytes of a base of `base` bytes, by copying its beginning.
 inline std::string growing_delta(std::uint64_t base, std::uint64_t result) {
   std::string out = pack_number(base) + pack_number(result);
-  constexpr std::uint64_t kLongest = 0xff'ffff;
+  constexpr std::uint64_t kMaxLength = 0xff'ffff;
   for (std::uint64_t left = result; left > 0;) {
-    const auto part = std::min({left, base, kLongest});
+    const auto part = std::min({left, base, kMaxLength});
     out += '\xf0';  // copy, from offset 0, a size of three bytes
     for (const unsigned shift : {0U, 8U, 16U}) out += static_cast<char>((part >> shift) & 0xffU);
     left -= part;

@@ -22,8 +22,8 @@ TEST(Sequence, FollowsTheWallClock) {
 TEST(Sequence, NeverGoesBack) {
   EXPECT_EQ(next_sequence(kNoon, 0, kNoonMicros), kNoonMicros + 1) << "in the same millisecond";
   EXPECT_EQ(next_sequence(kNoon - 7h, 0, kNoonMicros), kNoonMicros + 1) << "a clock set back";
-  constexpr auto kMost = std::numeric_limits<Sequence>::max();
-  EXPECT_EQ(next_sequence(kNoon, 0, kMost), kMost);
+  constexpr auto kMax = std::numeric_limits<Sequence>::max();
+  EXPECT_EQ(next_sequence(kNoon, 0, kMax), kMax);
 }
 
 TEST(Sequence, IsNotBelowTheFloor) {
