@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kWireVersion = "1.0.0";
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
-constexpr std::size_t kShownClients = 50;   // on /statusz
+constexpr std::size_t kListedClients = 50;  // on /statusz
 constexpr std::uint64_t kOtherFiles = 100;  // logs, listeners, libraries
 // For requests that are on their way: of users who were accepted last of all, and of those who do
 // not know yet that their connection ends.
@@ -187,7 +187,7 @@ class App {
         "\nconnections of users: " + std::to_string(user_options_.totals->connections) + "\n";
     std::size_t shown = 0;
     for (const auto& session : clients_.sessions()) {
-      if (++shown > kShownClients) return text + "...\n";
+      if (++shown > kListedClients) return text + "...\n";
       // Nothing that the client itself says, but what was checked.
       const auto domains = table_.domains_of(session->id());
       text += session->client() + ": ";

@@ -139,7 +139,7 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
     if (!verdict.pass) co_return;
   }
   log().info("session ended", {{"client", client},
-                               {"run_id", session->shown_run_id()},
+                               {"run_id", session->printable_run_id()},
                                {"logged_in", session->is_logged_in()},
                                {"reason", error.message}});
 }

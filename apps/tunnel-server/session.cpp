@@ -127,7 +127,7 @@ std::string_view Session::run_id() const {
   return control_ ? std::string_view(control_->run_id()) : std::string_view();
 }
 
-std::string_view Session::shown_run_id() const {
+std::string_view Session::printable_run_id() const {
   constexpr std::size_t kShown = 8;
   return run_id().substr(0, kShown);
 }
@@ -350,7 +350,7 @@ Task<Error> Session::converse() {
   owner_.logged_in(*this);
   if (link_) link_->limit(options_.max_streams + kEndingStreams);
   log().info("client logged in", {{"client", client_},
-                                  {"run_id", shown_run_id()},
+                                  {"run_id", printable_run_id()},
                                   {"version", login_.version},
                                   {"hostname", login_.hostname},
                                   {"pool", control_->pool_size()},

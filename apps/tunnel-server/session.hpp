@@ -106,7 +106,7 @@ class Session {
   // Empty before the login.
   [[nodiscard]] std::string_view run_id() const;
   // The beginning of it, for logs: who knows all of it may replace the session.
-  [[nodiscard]] std::string_view shown_run_id() const;
+  [[nodiscard]] std::string_view printable_run_id() const;
   [[nodiscard]] bool is_logged_in() const { return control_.has_value(); }
   // frp's token, as of its connection.
   [[nodiscard]] const Secret& token() const { return options_.control.token; }

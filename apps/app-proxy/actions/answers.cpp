@@ -30,7 +30,7 @@ Result<void> check_object_name(std::string_view what, std::string_view name) {
               std::string(what) + ": not the name of a Kubernetes object");
 }
 
-Error shown_action_error(Error error, std::string_view peer) {
+Error public_action_error(Error error, std::string_view peer) {
   using enum ErrorCode;
   static const Log log("actions");
   const auto log_failure = [&] {

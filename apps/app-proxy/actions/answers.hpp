@@ -47,6 +47,6 @@ Result<void> check_object_name(std::string_view what, std::string_view name);
 
 // An error of `peer`, an Argo server or the API server, as clients may see it. Its 401 and 403 concern
 // the runtime, not the caller: the log tells them.
-Error shown_action_error(Error error, std::string_view peer);
+Error public_action_error(Error error, std::string_view peer);
 
 }  // namespace gitops::app_proxy

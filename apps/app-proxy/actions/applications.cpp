@@ -23,7 +23,7 @@ Error refused(std::string_view reason, std::string message) {
 }
 
 Error shown(Error error) {
-  return shown_action_error(std::move(error), kPeer);
+  return public_action_error(std::move(error), kPeer);
 }
 
 bool is_object(std::string_view text) {

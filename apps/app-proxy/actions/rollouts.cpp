@@ -13,7 +13,7 @@ constexpr std::string_view kGroup = "argoproj.io";
 const k8s::Resource kExperiments{"argoproj.io", "v1alpha1", "experiments", "Experiment"};
 
 Error shown(Error error) {
-  return shown_action_error(std::move(error), kPeer);
+  return public_action_error(std::move(error), kPeer);
 }
 
 Result<void> check(const RolloutActions::Target& target) {

@@ -18,7 +18,7 @@ constexpr const char* kFields =
     "spec.shutdown,status.phase,status.finishedAt";
 
 Error shown(Error error) {
-  return shown_action_error(std::move(error), kPeer);
+  return public_action_error(std::move(error), kPeer);
 }
 
 std::string name_in(std::string_view object) {

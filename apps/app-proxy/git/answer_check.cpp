@@ -182,7 +182,7 @@ Result<void> ReferenceList::read_line(std::string_view line, std::string& out) {
   if (!has_branches_ && name.starts_with(kBranches)) has_branches_ = parse_branch(name).has_value();
   if (const auto found = missing_.find(name); found != missing_.end()) {
     missing_.erase(found);
-    shown_.emplace(name);
+    branches_.emplace(name);
     write(id, name, out);
   }
   return {};

@@ -48,7 +48,7 @@ class ReferenceList {
   // True once the list had a branch, asked for or not, with a name that parse_branch() takes.
   [[nodiscard]] bool has_branches() const { return has_branches_; }
   // Of the names that are shown: whether the list has it, as far as it was read.
-  [[nodiscard]] bool has(std::string_view name) const { return shown_.contains(name); }
+  [[nodiscard]] bool has(std::string_view name) const { return branches_.contains(name); }
 
  private:
   enum class Step : std::uint8_t { service, service_end, first, others, end };
@@ -58,7 +58,7 @@ class ReferenceList {
 
   std::string service_;
   std::set<std::string, std::less<>> missing_;  // names to be shown that have not come yet
-  std::set<std::string, std::less<>> shown_;
+  std::set<std::string, std::less<>> branches_;
   Packets packets_;
   Step step_ = Step::service;
   std::string capabilities_;  // for the first line; empty once it is written

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxWhole = 1024 * 1024;
 // Of the body of an answer that is an error.
 constexpr std::size_t kMaxErrorBody = 16UL * 1024;
-constexpr std::size_t kMaxShownBody = 200;
+constexpr std::size_t kMaxQuotedBody = 200;
 
 using Service = Wire::Service;
 
@@ -155,7 +155,7 @@ std::string Wire::words_of(const http::Response& answer) {
   }
   ServerWords words;
   words.add(is_json ? message_in(body) : body);
-  return quoted(words.text(), kMaxShownBody);
+  return quoted(words.text(), kMaxQuotedBody);
 }
 
 Error Wire::refusal(const http::Response& answer) {
@@ -228,7 +228,7 @@ Result<void> Wire::list(Service service) {
   service_ = service;
   posting_ = false;
   received_ = 0;
-  list_.emplace(std::string(name_of(service)), shown_);
+  list_.emplace(std::string(name_of(service)), branches_);
   fetched_.reset();
   passed_.clear();
   returned_ = 0;

@@ -84,7 +84,7 @@ class Wire {
   // one such a request is an error.
   void spool_in(std::filesystem::path folder) { spool_folder_ = std::move(folder); }
   // The branches that libgit2 sees in the next lists, besides the default one.
-  void show(std::vector<std::string> branches) { shown_ = std::move(branches); }
+  void show(std::vector<std::string> branches) { branches_ = std::move(branches); }
   // Of the last list, until a request follows it: the repository has branches, shown or not.
   [[nodiscard]] bool has_branches() const { return list_ && list_->has_branches(); }
   // Asks for the list alone: whether the repository has a branch or a tag of this name. True
@@ -139,7 +139,7 @@ class Wire {
   std::optional<Spool> spooled_;  // what did not remain short
   bool posting_ = false;          // a POST that was not sent yet
   std::size_t received_ = 0;
-  std::vector<std::string> shown_;
+  std::vector<std::string> branches_;
   std::optional<ReferenceList> list_;
   std::optional<FetchAnswer> fetched_;
   PushReport push_report_;

@@ -167,7 +167,7 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
       continue;
     }
     // As of a pod that is gone since, or whose container has not begun. Of several, the others are read.
-    auto error = shown_action_error(std::move(opened.error()), "the API server");
+    auto error = public_action_error(std::move(opened.error()), "the API server");
     if (all->size() == 1) co_return std::unexpected(std::move(error));
     errors.push_back(part.pod + "/" + part.container + ": " + error.message);
   }
@@ -225,7 +225,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
        .timeout = std::chrono::hours(1)},
       deadline);
   if (!opened) {
-    co_return std::unexpected(shown_action_error(std::move(opened.error()), "the API server"));
+    co_return std::unexpected(public_action_error(std::move(opened.error()), "the API server"));
   }
   std::vector<LogSource> sources;
   sources.push_back({.exchange = std::move(*opened), .format = LogFormat::events, .pod = pod});
@@ -244,7 +244,7 @@ Task<Result<std::vector<LogStreams::Part>>> LogStreams::parts(Deadline deadline)
         return Result<void>();
       });
   if (!listed) {
-    co_return std::unexpected(shown_action_error(std::move(listed.error()), "the API server"));
+    co_return std::unexpected(public_action_error(std::move(listed.error()), "the API server"));
   }
   std::ranges::sort(all);
   co_return all;

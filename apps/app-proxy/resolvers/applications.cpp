@@ -121,7 +121,7 @@ std::string sync_options(InputView options) {
   return out;
 }
 
-std::string shown_application(std::string_view application, std::string_view runtime) {
+std::string render_application(std::string_view application, std::string_view runtime) {
   const std::string_view spec = raw_member(application, "spec");
   const std::string_view status = raw_member(application, "status");
   const std::string_view destination = raw_member(spec, "destination");
@@ -178,16 +178,16 @@ std::string shown_application(std::string_view application, std::string_view run
     writer.raw("operation", operation);
   }
   writer.raw("spec", with_default(spec.empty() ? "{}" : spec, "syncPolicy", "{}"));
-  std::string shown_status(status.empty() ? "{}" : status);
-  shown_status = edit_member(shown_status, "health", [](std::string_view health) {
+  std::string rendered_status(status.empty() ? "{}" : status);
+  rendered_status = edit_member(rendered_status, "health", [](std::string_view health) {
     return with_enum(health, "status", "UNKNOWN");
   });
-  shown_status = edit_member(shown_status, "sync", [&](std::string_view) {
+  rendered_status = edit_member(rendered_status, "sync", [&](std::string_view) {
     return with_strings(sync, {{"status", sync_status}});
   });
-  shown_status = with_default(shown_status, "reconciledAt", "\"\"");
-  shown_status = with_default(shown_status, "summary", "{}");
-  writer.raw("status", shown_status);
+  rendered_status = with_default(rendered_status, "reconciledAt", "\"\"");
+  rendered_status = with_default(rendered_status, "summary", "{}");
+  writer.raw("status", rendered_status);
   writer.raw("calculatedInfo", info);
   writer.raw("calculatedStatus",
              oldest < 0 ? "{}" : "{\"minHistoryId\":" + std::to_string(oldest) + "}");
@@ -201,7 +201,7 @@ Task<Result<Json>> application_proxy_query(ApplicationActions* applications, Cal
   const auto found = co_await (*known)->permitted(user_of(call), Action::view, app_of(call, "name"),
                                                   call.deadline());
   if (!found) co_return std::unexpected(found.error());
-  co_return Json::trusted(shown_application(*found, (*known)->runtime()));
+  co_return Json::trusted(render_application(*found, (*known)->runtime()));
 }
 
 Task<Result<Json>> sync_application(ApplicationActions* applications, Call& call) {

@@ -39,7 +39,7 @@ std::string sync_options(graphql::InputView options);
 
 // An Application as argocd-server shows it, in the form of ApplicationItemInfo: Argo CD's words for health and
 // sync in capitals, and what the schema adds.
-std::string shown_application(std::string_view application, std::string_view runtime);
+std::string render_application(std::string_view application, std::string_view runtime);
 
 // "OutOfSync" as the schema's enums write it: "OUT_OF_SYNC". A word in capitals stays as it is.
 std::string enum_word(std::string_view word);

@@ -22,8 +22,8 @@ std::string message_for(std::string_view verb, const std::vector<FileChange>& ch
 }
 
 // What both fields do: `changes` and their options are in `request`.
-Task<Result<ShownCommit>> commit(GitIntegrations* git, Committer* committer, Call& call,
-                                 CommitRequest request) {
+Task<Result<CommitView>> commit(GitIntegrations* git, Committer* committer, Call& call,
+                                CommitRequest request) {
   const auto known = require(git);
   if (!known) co_return std::unexpected(known.error());
   if (const auto there = require(committer); !there) co_return std::unexpected(there.error());
@@ -57,15 +57,15 @@ Result<void> require(Committer* committer) {
   return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
 }
 
-Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,
-                                    CommitRequest request, Deadline deadline) {
+Task<Result<CommitView>> commit_as(const GitAccount& account, Committer& committer,
+                                   CommitRequest request, Deadline deadline) {
   request.author = {.name = author_text(account.name).empty() ? account.login : account.name,
                     .email = account.mail};
   request.credential = {.username = git_username_of(account), .password = account.access.token};
   const GitAuthor author = request.author;
   auto made = co_await committer.commit(std::move(request), deadline);
-  if (!made) co_return std::unexpected(shown_commit_error(std::move(made.error())));
-  co_return ShownCommit{.commit = std::move(*made), .author = author};
+  if (!made) co_return std::unexpected(public_commit_error(std::move(made.error())));
+  co_return CommitView{.commit = std::move(*made), .author = author};
 }
 
 void prepare_clone(const GitAccount& account, Committer& committer,
@@ -107,7 +107,7 @@ std::string git_username_of(const GitAccount& account) {
   return account.login.empty() ? "git" : account.login;
 }
 
-Error shown_commit_error(Error error) {
+Error public_commit_error(Error error) {
   using enum ErrorCode;
   const auto as = [&](std::string_view reason, std::string_view what_to_do) {
     error.reason = reason;
@@ -115,7 +115,7 @@ Error shown_commit_error(Error error) {
     return shown(std::move(error));
   };
   if (error.reason == kNothingToCommit) {
-    return as(kShownNothingToCommit, "set allowEmpty to commit all the same");
+    return as(kPublicNothingToCommit, "set allowEmpty to commit all the same");
   }
   static const Log log("git_commits");
   if (error.reason == kNoSigningKey) {
@@ -167,7 +167,7 @@ Error shown_commit_error(Error error) {
   return error;
 }
 
-Task<Result<ShownCommit>> commit_files(GitIntegrations* git, Committer* committer, Call& call) {
+Task<Result<CommitView>> commit_files(GitIntegrations* git, Committer* committer, Call& call) {
   const auto args = call["args"];
   CommitRequest request;
   for (const auto file : args["files"].items()) {
@@ -181,7 +181,7 @@ Task<Result<ShownCommit>> commit_files(GitIntegrations* git, Committer* committe
   co_return co_await commit(git, committer, call, std::move(request));
 }
 
-Task<Result<ShownCommit>> delete_files(GitIntegrations* git, Committer* committer, Call& call) {
+Task<Result<CommitView>> delete_files(GitIntegrations* git, Committer* committer, Call& call) {
   CommitRequest request;
   for (const auto path : call["args"]["paths"].items()) {
     request.changes.push_back({.path = text_of(path), .kind = FileChange::Kind::remove});
@@ -192,17 +192,16 @@ Task<Result<ShownCommit>> delete_files(GitIntegrations* git, Committer* committe
 
 void add_commit_types(graphql::Resolvers& to) {
   const auto of = [](std::string CommitResult::* member) {
-    return
-        [member](const ShownCommit& shown) -> const std::string& { return shown.commit.*member; };
+    return [member](const CommitView& shown) -> const std::string& { return shown.commit.*member; };
   };
-  to.type<ShownCommit>(
+  to.type<CommitView>(
       "Commit",
       {
           {"sha", of(&CommitResult::sha)},
-          {"committer", &ShownCommit::author},
-          {"date", [](const ShownCommit& shown) { return format_rfc3339(shown.commit.time); }},
+          {"committer", &CommitView::author},
+          {"date", [](const CommitView& shown) { return format_rfc3339(shown.commit.time); }},
           {"message", of(&CommitResult::message)},
-          {"tags", [](const ShownCommit&) { return std::vector<std::string>(); }},
+          {"tags", [](const CommitView&) { return std::vector<std::string>(); }},
       });
   to.type<GitAuthor>("Committer", {
                                       {"name", &GitAuthor::name},

@@ -12,16 +12,16 @@
 namespace gitops::app_proxy {
 
 // A commit that was pushed, and its author.
-struct ShownCommit {
+struct CommitView {
   CommitResult commit;
   GitAuthor author;
 };
 
-Task<Result<ShownCommit>> commit_files(GitIntegrations* git, Committer* committer,
-                                       graphql::Call& call);
+Task<Result<CommitView>> commit_files(GitIntegrations* git, Committer* committer,
+                                      graphql::Call& call);
 // Each path is a file that exists.
-Task<Result<ShownCommit>> delete_files(GitIntegrations* git, Committer* committer,
-                                       graphql::Call& call);
+Task<Result<CommitView>> delete_files(GitIntegrations* git, Committer* committer,
+                                      graphql::Call& call);
 
 void add_commit_types(graphql::Resolvers& to);
 
@@ -30,8 +30,8 @@ Result<void> require(Committer* committer);
 
 // Pushes a commit as the user of `account`: its author and credential are set here. Errors as clients
 // may see them.
-Task<Result<ShownCommit>> commit_as(const GitAccount& account, Committer& committer,
-                                    CommitRequest request, Deadline deadline);
+Task<Result<CommitView>> commit_as(const GitAccount& account, Committer& committer,
+                                   CommitRequest request, Deadline deadline);
 
 // Has a repository cloned that the user of `account` may soon commit to, unless it is at another host.
 void prepare_clone(const GitAccount& account, Committer& committer,
@@ -48,9 +48,9 @@ Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view url);
 std::string git_username_of(const GitAccount& account);
 
 // The reason that clients see when a commit would change nothing.
-inline constexpr std::string_view kShownNothingToCommit = "GIT_NOTHING_TO_COMMIT";
+inline constexpr std::string_view kPublicNothingToCommit = "GIT_NOTHING_TO_COMMIT";
 
 // An error of the committer as clients may see it: with a reason of git_errors and what to do.
-Error shown_commit_error(Error error);
+Error public_commit_error(Error error);
 
 }  // namespace gitops::app_proxy

@@ -38,7 +38,7 @@ Task<Result<bool>> commit_config(const ConfigTarget& target, Committer& committe
                         .description = target.requested_by};
   const auto made = co_await commit_as(target.account, committer, std::move(request), deadline);
   if (made) co_return true;
-  if (made.error().reason == kShownNothingToCommit) co_return false;
+  if (made.error().reason == kPublicNothingToCommit) co_return false;
   co_return std::unexpected(made.error());
 }
 

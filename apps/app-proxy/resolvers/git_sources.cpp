@@ -56,7 +56,7 @@ Task<Result<std::vector<std::string>>> files_in(const ConfigTarget& target, Tree
                                          deadline);
   if (read) co_return *paths;
   if (read.error().code == ErrorCode::not_found) co_return std::vector<std::string>();
-  co_return std::unexpected(shown_commit_error(read.error()));
+  co_return std::unexpected(public_commit_error(read.error()));
 }
 
 // What removeRuntimeFromIscRepo takes away.
@@ -151,14 +151,14 @@ Task<Result<void>> look_for_source(const ConfigTarget& target, TreeReader& reade
   if (found && *found) co_return Result<void>();
   if (found) {
     co_return std::unexpected(
-        shown_commit_error({.code = ErrorCode::not_found,
-                            .message = "appSpecifier: " + source.repository.name +
-                                       " has no branch or tag " + source.ref}));
+        public_commit_error({.code = ErrorCode::not_found,
+                             .message = "appSpecifier: " + source.repository.name +
+                                        " has no branch or tag " + source.ref}));
   }
   // Any other error is about the caller's token, or passes; Argo CD has credentials of its own.
   const auto code = found.error().code;
   if (code != ErrorCode::not_found && code != ErrorCode::protocol) co_return Result<void>();
-  Error error = shown_commit_error(found.error());
+  Error error = public_commit_error(found.error());
   error.message = "appSpecifier: " + error.message;
   co_return std::unexpected(std::move(error));
 }
@@ -257,7 +257,7 @@ Task<Result<RolloutsFiles>> rollouts_files(const ConfigTarget& target, TreeReade
       deadline);
   RolloutsFiles files;
   if (!read && read.error().code == ErrorCode::not_found) co_return files;  // no branch yet
-  if (!read) co_return std::unexpected(shown_commit_error(std::move(read.error())));
+  if (!read) co_return std::unexpected(public_commit_error(std::move(read.error())));
   for (auto& file : read->files) {
     (file.path == by_host ? files.by_host : files.by_url) = std::move(file.content);
   }

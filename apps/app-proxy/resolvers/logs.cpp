@@ -49,7 +49,7 @@ Result<Stream> stream_of(Result<LogStreams::Feed> opened, LogShape shape,
     std::string out;
     ObjectWriter writer(out);
     if (event.kind == LogEvent::Kind::line) {
-      writer.raw("data", shown_line(shape, event.line, component));
+      writer.raw("data", render_line(shape, event.line, component));
     } else if (event.kind == LogEvent::Kind::error) {
       writer.text("error", event.error);
     } else {
@@ -110,7 +110,7 @@ Task<Result<Stream>> pod_events(LogStreams* logs, Call& call) {
                       LogShape::pod_events);
 }
 
-std::string shown_line(LogShape shape, const LogLine& line, std::string_view component) {
+std::string render_line(LogShape shape, const LogLine& line, std::string_view component) {
   std::string out;
   ObjectWriter writer(out);
   writer.text("podName", line.pod);

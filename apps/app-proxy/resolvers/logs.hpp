@@ -20,6 +20,6 @@ void add_log_types(graphql::Resolvers& to);
 // The fields that show one line.
 enum class LogShape { application, workflow, component, pod_events };
 // The JSON of `data`. `component`: the one that was asked for.
-std::string shown_line(LogShape shape, const LogLine& line, std::string_view component = {});
+std::string render_line(LogShape shape, const LogLine& line, std::string_view component = {});
 
 }  // namespace gitops::app_proxy

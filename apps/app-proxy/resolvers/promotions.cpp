@@ -88,7 +88,7 @@ std::string folder_of(std::string_view path) {
   return path == "." ? std::string() : std::string(path);
 }
 
-std::string shown_id(const ApplicationId& id) {
+std::string render_id(const ApplicationId& id) {
   return id.application_namespace + "/" + id.name;
 }
 
@@ -124,7 +124,7 @@ Result<PromotionRequest> parse_promotion(PromotionKind kind, std::string_view te
     return refuse(400, "srcAppCommitSha should be the full id of a commit");
   }
   const std::string otherwise =
-      "Promote " + shown_id(request.source) + " to " + shown_id(request.destination);
+      "Promote " + render_id(request.source) + " to " + render_id(request.destination);
   if (kind == PromotionKind::commit) {
     request.message = string_at(body, {"message"});
     if (request.message.empty()) request.message = otherwise;
@@ -204,7 +204,7 @@ Task<Result<CommitRequest>> Promotions::plan(const User& user, const PromotionRe
        .credential = credential,
        .wanted = [rules](std::string_view path) { return is_promoted(rules, path); }},
       deadline);
-  if (!source) co_return std::unexpected(answered(shown_commit_error(std::move(source.error()))));
+  if (!source) co_return std::unexpected(answered(public_commit_error(std::move(source.error()))));
   std::vector<PromotedFile> files;
   for (auto& file : source->files) {
     files.push_back({.path = std::move(file.path), .content = std::move(file.content)});
@@ -214,7 +214,7 @@ Task<Result<CommitRequest>> Promotions::plan(const User& user, const PromotionRe
   if (changes->empty()) co_return nothing_to_promote();
   std::string description = request.description;
   if (!description.empty()) description += "\n\n";
-  description += "Promoted from " + shown_id(request.source) + " at " + source->commit +
+  description += "Promoted from " + render_id(request.source) + " at " + source->commit +
                  ". Requested by " + (user.name.empty() ? user.id : user.name) +
                  " through runtime " + dependencies_.runtime + ".";
   co_return CommitRequest{.repository = std::move(*to),
@@ -240,7 +240,7 @@ Task<Result<std::string>> Promotions::promote(PromotionKind kind, const User& us
   auto made = co_await dependencies_.committer.commit(std::move(*commit), deadline);
   if (!made) {
     if (made.error().reason == kNothingToCommit) co_return nothing_to_promote();
-    co_return std::unexpected(answered(shown_commit_error(std::move(made.error()))));
+    co_return std::unexpected(answered(public_commit_error(std::move(made.error()))));
   }
   co_return to_text(Json{{"COMMIT_SHA", made->sha},
                          {"COMMIT_MESSAGE", request.message},
@@ -279,7 +279,7 @@ Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& 
   if (made) {
     sha = made->sha;
   } else if (made.error().reason != kNothingToCommit) {
-    co_return std::unexpected(answered(shown_commit_error(std::move(made.error()))));
+    co_return std::unexpected(answered(public_commit_error(std::move(made.error()))));
   } else {
     // Of an earlier request whose answer or pull request was lost, if there is such a branch.
     const auto present = co_await dependencies_.reader.read(head, deadline);

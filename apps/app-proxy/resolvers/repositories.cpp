@@ -55,7 +55,7 @@ Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations* git, 
   co_return std::move(found->value);
 }
 
-Task<Result<ShownPage>> git_repositories(GitIntegrations* git, Call& call) {
+Task<Result<RepositoriesPage>> git_repositories(GitIntegrations* git, Call& call) {
   const auto args = call["args"];
   const auto account = co_await account_of(git, call, args["integrationName"]);
   if (!account) co_return std::unexpected(account.error());
@@ -68,7 +68,7 @@ Task<Result<ShownPage>> git_repositories(GitIntegrations* git, Call& call) {
                               .limit = number(args["limit"], 100, 200)};
   auto found = co_await account->provider->repositories(account->access, query, call.deadline());
   if (!found) co_return std::unexpected(shown(std::move(found.error())));
-  ShownPage page{.data = {}, .page = found->value.page, .has_next = found->value.has_next};
+  RepositoriesPage page{.data = {}, .page = found->value.page, .has_next = found->value.has_next};
   page.data.reserve(found->value.repositories.size());
   for (auto& repository : found->value.repositories) {
     page.data.push_back({std::move(repository), account->root.kind});
@@ -115,7 +115,7 @@ Task<Result<FileContent>> read_file(GitIntegrations* git, Call& call) {
   co_return std::move(file->value);
 }
 
-Task<Result<std::optional<ShownPullRequest>>> pull_request(GitIntegrations* git, Call& call) {
+Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations* git, Call& call) {
   const auto name = parse_repository_name(call["repo"].text());
   if (!name) co_return std::unexpected(name.error());
   const auto account = co_await account_of(git, call, call["integrationName"]);
@@ -123,14 +123,14 @@ Task<Result<std::optional<ShownPullRequest>>> pull_request(GitIntegrations* git,
   auto found = co_await account->provider->pull_request(account->access, *name,
                                                         call["id"].integer(), call.deadline());
   if (found) {
-    co_return std::optional<ShownPullRequest>(
-        ShownPullRequest{std::move(found->value), name->full()});
+    co_return std::optional<PullRequestView>(
+        PullRequestView{std::move(found->value), name->full()});
   }
-  if (found.error().code == ErrorCode::not_found) co_return std::optional<ShownPullRequest>();
+  if (found.error().code == ErrorCode::not_found) co_return std::optional<PullRequestView>();
   co_return std::unexpected(shown(std::move(found.error())));
 }
 
-Task<Result<ShownPullRequest>> create_pull_request(GitIntegrations* git, Call& call) {
+Task<Result<PullRequestView>> create_pull_request(GitIntegrations* git, Call& call) {
   const auto args = call["args"];
   const auto name = parse_repository_name(args["repo"].text());
   if (!name) co_return std::unexpected(name.error());
@@ -146,54 +146,54 @@ Task<Result<ShownPullRequest>> create_pull_request(GitIntegrations* git, Call& c
                                                        .base = *base},
                                                       call.deadline());
   if (!made) co_return std::unexpected(shown(std::move(made.error())));
-  co_return ShownPullRequest{std::move(*made), name->full()};
+  co_return PullRequestView{std::move(*made), name->full()};
 }
 
 void add_repository_types(graphql::Resolvers& to) {
   to.type<Organisation>("GitOrganization", {{"name", &Organisation::name}});
-  to.type<ShownPage>("RepositoriesPage",
-                     {
-                         {"data", &ShownPage::data},
-                         {"page", &ShownPage::page},
-                         {"count", [](const ShownPage& page) { return page.data.size(); }},
-                         {"hasNext", &ShownPage::has_next},
-                     });
+  to.type<RepositoriesPage>(
+      "RepositoriesPage",
+      {
+          {"data", &RepositoriesPage::data},
+          {"page", &RepositoriesPage::page},
+          {"count", [](const RepositoriesPage& page) { return page.data.size(); }},
+          {"hasNext", &RepositoriesPage::has_next},
+      });
   // A text of the repository, borrowed.
   const auto text = [](std::string Repository::* member) {
-    return [member](const ShownRepository& shown) -> const std::string& {
+    return [member](const RepositoryView& shown) -> const std::string& {
       return (*shown.repository).*member;
     };
   };
-  to.type<ShownRepository>(
+  to.type<RepositoryView>(
       "Repository",
       {
           {"id", text(&Repository::id)},
-          {"provider", [](const ShownRepository& shown) { return wire_name(shown.provider); }},
+          {"provider", [](const RepositoryView& shown) { return wire_name(shown.provider); }},
           {"fullName", text(&Repository::full_name)},
           {"isRepoPrivate",
-           [](const ShownRepository& shown) { return shown.repository->is_private; }},
+           [](const RepositoryView& shown) { return shown.repository->is_private; }},
           {"pushedAt", text(&Repository::pushed_at)},
-          {"openIssues",
-           [](const ShownRepository& shown) { return shown.repository->open_issues; }},
+          {"openIssues", [](const RepositoryView& shown) { return shown.repository->open_issues; }},
           {"cloneUrl", text(&Repository::clone_url)},
           {"sshUrl", text(&Repository::ssh_url)},
           {"ownerLogin", text(&Repository::owner_login)},
           {"ownerAvatarUrl", text(&Repository::owner_avatar_url)},
-          {"repoCreator", [](const ShownRepository&) { return nullptr; }},
+          {"repoCreator", [](const RepositoryView&) { return nullptr; }},
           {"org",
-           [](const ShownRepository& shown) -> const std::optional<std::string>& {
+           [](const RepositoryView& shown) -> const std::optional<std::string>& {
              return shown.repository->organisation;
            }},
           {"defaultBranch", text(&Repository::default_branch)},
           {"isRepoAdmin",
-           [](const ShownRepository& shown) -> std::optional<bool> {
+           [](const RepositoryView& shown) -> std::optional<bool> {
              const auto& permissions = shown.repository->permissions;
              if (!permissions) return std::nullopt;
              return permissions->admin;
            }},
           {"webUrl", text(&Repository::web_url)},
           {"project",
-           [](const ShownRepository& shown) -> const std::optional<std::string>& {
+           [](const RepositoryView& shown) -> const std::optional<std::string>& {
              return shown.repository->project;
            }},
       });
@@ -207,15 +207,15 @@ void add_repository_types(graphql::Resolvers& to) {
                                            {"data", &FileContent::content},
                                        });
   const auto of = [](std::string PullRequest::* member) {
-    return [member](const ShownPullRequest& shown) -> const std::string& {
+    return [member](const PullRequestView& shown) -> const std::string& {
       return shown.pull_request.*member;
     };
   };
-  to.type<ShownPullRequest>(
+  to.type<PullRequestView>(
       "PullRequest",
       {
-          {"repo", &ShownPullRequest::repo},
-          {"id", [](const ShownPullRequest& shown) { return shown.pull_request.id; }},
+          {"repo", &PullRequestView::repo},
+          {"id", [](const PullRequestView& shown) { return shown.pull_request.id; }},
           {"url", of(&PullRequest::url)},
           {"title", of(&PullRequest::title)},
           {"description", of(&PullRequest::description)},
@@ -225,12 +225,12 @@ void add_repository_types(graphql::Resolvers& to) {
           {"headBranch", of(&PullRequest::head_branch)},
           {"createdAt", of(&PullRequest::created_at)},
           {"state",
-           [](const ShownPullRequest& shown) {
+           [](const PullRequestView& shown) {
              return shown.pull_request.is_open ? "OPEN" : "CLOSED";
            }},
-          {"isMerged", [](const ShownPullRequest& shown) { return shown.pull_request.is_merged; }},
+          {"isMerged", [](const PullRequestView& shown) { return shown.pull_request.is_merged; }},
           {"mergeCommitSHA",
-           [](const ShownPullRequest& shown) -> std::optional<std::string> {
+           [](const PullRequestView& shown) -> std::optional<std::string> {
              const auto& sha = shown.pull_request.merge_commit_sha;
              if (sha.empty()) return std::nullopt;
              return sha;

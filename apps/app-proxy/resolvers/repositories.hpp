@@ -13,30 +13,30 @@
 namespace gitops::app_proxy {
 
 // A page of repositories, as gitRepositories shows it.
-struct ShownRepository {
+struct RepositoryView {
   std::shared_ptr<const Repository> repository;  // never null
   ProviderKind provider = ProviderKind::github;
 };
-struct ShownPage {
-  std::vector<ShownRepository> data;
+struct RepositoriesPage {
+  std::vector<RepositoryView> data;
   std::size_t page = 1;
   bool has_next = false;
 };
-struct ShownPullRequest {
+struct PullRequestView {
   PullRequest pull_request;
   std::string repo;
 };
 
 Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations* git,
                                                           graphql::Call& call);
-Task<Result<ShownPage>> git_repositories(GitIntegrations* git, graphql::Call& call);
+Task<Result<RepositoriesPage>> git_repositories(GitIntegrations* git, graphql::Call& call);
 Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations* git,
                                                            graphql::Call& call);
 // Text only: what is not UTF-8 is refused.
 Task<Result<FileContent>> read_file(GitIntegrations* git, graphql::Call& call);
-Task<Result<std::optional<ShownPullRequest>>> pull_request(GitIntegrations* git,
-                                                           graphql::Call& call);
-Task<Result<ShownPullRequest>> create_pull_request(GitIntegrations* git, graphql::Call& call);
+Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations* git,
+                                                          graphql::Call& call);
+Task<Result<PullRequestView>> create_pull_request(GitIntegrations* git, graphql::Call& call);
 
 void add_repository_types(graphql::Resolvers& to);
 

@@ -51,7 +51,7 @@ Task<Result<Outcome>> rollout_action(RolloutActions* rollouts, Call& call) {
                                    target_of(call, "rolloutName"), call.deadline());
 }
 
-Task<Result<ShownRollback>> rollout_rollback(RolloutActions* rollouts, Call& call) {
+Task<Result<RollbackView>> rollout_rollback(RolloutActions* rollouts, Call& call) {
   const auto known = require(rollouts);
   if (!known) co_return std::unexpected(known.error());
   auto target = target_of(call, "rolloutName");
@@ -59,7 +59,7 @@ Task<Result<ShownRollback>> rollout_rollback(RolloutActions* rollouts, Call& cal
   auto done = co_await (*known)->undo(user_of(call), std::move(target),
                                       call["rolloutRevision"].integer(), call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
-  co_return ShownRollback{.rollout = name, .new_revision = done->new_revision};
+  co_return RollbackView{.rollout = name, .new_revision = done->new_revision};
 }
 
 Task<Result<Outcome>> set_rollout_image(RolloutActions* rollouts, Call& call) {
@@ -80,9 +80,8 @@ Task<Result<Outcome>> terminate_run(RolloutActions* rollouts, RolloutActions::Ru
 void add_rollout_types(graphql::Resolvers& to) {
   to.type<Outcome>("RolloutActionResponse",
                    {{"changed", &Outcome::changed}, {"message", &Outcome::note}});
-  to.type<ShownRollback>(
-      "RolloutRollbackResponse",
-      {{"rollout", &ShownRollback::rollout}, {"newRevision", &ShownRollback::new_revision}});
+  to.type<RollbackView>("RolloutRollbackResponse", {{"rollout", &RollbackView::rollout},
+                                                    {"newRevision", &RollbackView::new_revision}});
 }
 
 }  // namespace gitops::app_proxy

@@ -8,11 +8,11 @@ namespace gitops::app_proxy {
 
 Task<Result<Outcome>> rollout_action(RolloutActions* rollouts, graphql::Call& call);
 // An undone Rollout, as rolloutRollback shows it.
-struct ShownRollback {
+struct RollbackView {
   std::string rollout;
   std::int64_t new_revision = 0;
 };
-Task<Result<ShownRollback>> rollout_rollback(RolloutActions* rollouts, graphql::Call& call);
+Task<Result<RollbackView>> rollout_rollback(RolloutActions* rollouts, graphql::Call& call);
 Task<Result<Outcome>> set_rollout_image(RolloutActions* rollouts, graphql::Call& call);
 Task<Result<Outcome>> terminate_run(RolloutActions* rollouts, RolloutActions::Run run,
                                     graphql::Call& call);

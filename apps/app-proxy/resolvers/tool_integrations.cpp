@@ -69,7 +69,7 @@ Task<Result<std::vector<IntegrationFile>>> files_of(const ConfigTarget& target, 
   if (!read && read.error().code == ErrorCode::not_found) {
     co_return std::vector<IntegrationFile>();
   }
-  if (!read) co_return std::unexpected(shown_commit_error(read.error()));
+  if (!read) co_return std::unexpected(public_commit_error(read.error()));
   co_return *found;
 }
 

@@ -93,7 +93,7 @@ ResponseError present(const Error& error) {
   if (is_stable_code(error.reason) && error.code != ErrorCode::internal) {
     return coded_error(error.message, error.reason, status_of(error));
   }
-  if (error.code == ErrorCode::forbidden && error.reason != kShownRefusal) {
+  if (error.code == ErrorCode::forbidden && error.reason != kPublicRefusal) {
     ResponseError forbidden{.message = "Forbidden"};
     forbidden.extensions = "403";
     return forbidden;

@@ -122,14 +122,14 @@ TEST(ApplicationActions, NamesCannotLeaveTheirPlaceInAPath) {
 
 TEST(ApplicationActions, ErrorsOfTheServerAreNotTheCallers) {
   EXPECT_EQ(
-      shown_action_error({.code = ErrorCode::unauthenticated, .message = "x"}, "Argo CD").code,
+      public_action_error({.code = ErrorCode::unauthenticated, .message = "x"}, "Argo CD").code,
       ErrorCode::unavailable);
-  EXPECT_EQ(shown_action_error({.code = ErrorCode::forbidden, .message = "x"}, "Argo CD").code,
+  EXPECT_EQ(public_action_error({.code = ErrorCode::forbidden, .message = "x"}, "Argo CD").code,
             ErrorCode::unavailable);
-  EXPECT_EQ(shown_action_error({.code = ErrorCode::timeout, .message = "x"}, "Argo CD").code,
+  EXPECT_EQ(public_action_error({.code = ErrorCode::timeout, .message = "x"}, "Argo CD").code,
             ErrorCode::timeout);
   const auto conflict =
-      shown_action_error({.code = ErrorCode::conflict, .message = "x", .reason = "y"}, "Argo CD");
+      public_action_error({.code = ErrorCode::conflict, .message = "x", .reason = "y"}, "Argo CD");
   EXPECT_EQ(conflict.message, "x");
 }
 

@@ -8,14 +8,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-TEST(ShownApplication, UsesTheSchemasWords) {
+TEST(RenderApplication, UsesTheSchemasWords) {
   EXPECT_EQ(enum_word("OutOfSync"), "OUT_OF_SYNC");
   EXPECT_EQ(enum_word("Healthy"), "HEALTHY");
   EXPECT_EQ(enum_word("OUT_OF_SYNC"), "OUT_OF_SYNC");
   EXPECT_EQ(enum_word(""), "");
 }
 
-TEST(ShownApplication, HasWhatClientsSelect) {
+TEST(RenderApplication, HasWhatClientsSelect) {
   const Json app{{"metadata", {{"name", "shop"}, {"namespace", "argocd"}, {"uid", "u"}}},
                  {"spec",
                   {{"project", "default"},
@@ -25,7 +25,7 @@ TEST(ShownApplication, HasWhatClientsSelect) {
                   {{"health", {{"status", "Progressing"}}},
                    {"sync", {{"status", "OutOfSync"}, {"revision", "r"}}},
                    {"history", {{{"id", 4}}, {{"id", 5}}}}}}};
-  const auto shown = Json::parse(shown_application(app.dump(), "prod"));
+  const auto shown = Json::parse(render_application(app.dump(), "prod"));
   EXPECT_EQ(shown["metadata"]["runtime"], "prod");
   EXPECT_EQ(shown["metadata"]["cluster"], "https://kubernetes.default.svc");
   EXPECT_EQ(shown["metadata"]["kind"], "Application");
@@ -41,12 +41,12 @@ TEST(ShownApplication, HasWhatClientsSelect) {
 
   Json running = app;
   running["status"]["operationState"] = {{"phase", "Running"}};
-  EXPECT_EQ(Json::parse(shown_application(running.dump(), "prod"))["status"]["sync"]["status"],
+  EXPECT_EQ(Json::parse(render_application(running.dump(), "prod"))["status"]["sync"]["status"],
             "SYNCING");
 }
 
-TEST(ShownApplication, OfAnEmptyObjectIsComplete) {
-  const auto shown = Json::parse(shown_application("{}", "prod"));
+TEST(RenderApplication, OfAnEmptyObjectIsComplete) {
+  const auto shown = Json::parse(render_application("{}", "prod"));
   EXPECT_EQ(shown["status"]["health"]["status"], "UNKNOWN");
   EXPECT_EQ(shown["status"]["sync"]["status"], "UNKNOWN");
   EXPECT_EQ(shown["calculatedInfo"]["specSource"]["repoURL"], "");

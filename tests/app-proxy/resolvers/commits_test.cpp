@@ -70,11 +70,11 @@ TEST(GitUsernames, AreThoseThatHostsExpect) {
 }
 
 Error shown(ErrorCode code, std::string_view reason = {}) {
-  return shown_commit_error(
+  return public_commit_error(
       {.code = code, .message = "what happened", .reason = std::string(reason)});
 }
 
-TEST(ShownCommitErrors, SayWhatToDo) {
+TEST(PublicCommitErrors, SayWhatToDo) {
   EXPECT_EQ(shown(ErrorCode::conflict, kNothingToCommit).reason, "GIT_NOTHING_TO_COMMIT");
   EXPECT_EQ(shown(ErrorCode::conflict).reason, git_errors::kConflict);
   EXPECT_THAT(shown(ErrorCode::conflict).message, HasSubstr("read it again"));
@@ -89,7 +89,7 @@ TEST(ShownCommitErrors, SayWhatToDo) {
   EXPECT_EQ(shown(ErrorCode::invalid_argument, "x").reason, "");
 }
 
-TEST(ShownCommitErrors, KeepTheRuntimesOwnFailuresForTheLog) {
+TEST(PublicCommitErrors, KeepTheRuntimesOwnFailuresForTheLog) {
   for (const auto reason : {kBrokenClone, kDiskFull}) {
     const auto error = shown(ErrorCode::internal, reason);
     EXPECT_EQ(error.code, ErrorCode::unavailable);
