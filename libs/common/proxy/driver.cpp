@@ -127,7 +127,7 @@ Task<> Driver::serve() {
       case Exchange::Action::keep:
         co_await keep(exchange);
         break;
-      case Exchange::Action::word_failure: {
+      case Exchange::Action::render_error: {
         const auto& problem = exchange.problem();
         exchange.answer(context_.policy.failed(exchange.head(), exchange.route(), problem.failure,
                                                problem.status, problem.detail),

@@ -923,7 +923,7 @@ void Exchange::end_failed() {
     return finish(ClientEnd::abort);
   }
   now_.answer = Answer::none;
-  action_ = Action::word_failure;
+  action_ = Action::render_error;
 }
 
 bool Exchange::may_be_kept() const {

@@ -92,7 +92,7 @@ class Exchange {
     await_room,    // await room() for the body that is to be held, then room_came()
     admit,         // ask forward().screening about whole(), then admitted() or answer()
     keep,          // ask forward().screening what becomes of problem(), then answer() or not_kept()
-    word_failure,  // ask the policy for an answer to problem(), then answer()
+    render_error,  // ask the policy for an answer to problem(), then answer()
     get_upstream,  // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
                    // upstream_failed()
     drop_upstream,  // abort the connection to the upstream, then upstream_dropped()
