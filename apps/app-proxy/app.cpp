@@ -260,7 +260,7 @@ class App {
     if (permission_check_) text += line_of(permission_check_->permissions());
     text += "report of clusters: " +
             (!cluster_reporter_                        ? std::string("not available")
-             : cluster_reporter_->last_error().empty() ? std::string("well")
+             : cluster_reporter_->last_error().empty() ? std::string("ok")
                                                        : cluster_reporter_->last_error()) +
             "\n";
     text += "sealing key: " + (keys_ ? keys_->status() : "not available") + "\n";

@@ -214,8 +214,8 @@ struct BringUpWorld {
       return false;
     }
     const auto page = process.admin("/statusz").body;
-    return page.contains("registration: well") && page.contains("argocd-token: well") &&
-           page.contains("report of clusters: well") && page.contains("applied by Application new");
+    return page.contains("registration: ok") && page.contains("argocd-token: ok") &&
+           page.contains("report of clusters: ok") && page.contains("applied by Application new");
   }
   Task<bool> until_complete() {
     co_return co_await until([this] { return is_complete(*base.daemon); }, "all of it");

@@ -304,7 +304,7 @@ TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
     CO_ASSERT_TRUE(co_await w.until(has("canary-git-2"), "the token that was rotated"));
     w.cluster.remove(k8s::resources::kSecrets, {"default", kName});
     CO_ASSERT_TRUE(co_await w.until(has("canary-git-2"), "the Secret again"));
-    EXPECT_EQ(w.line("repo-creds"), "repo-creds: well");
+    EXPECT_EQ(w.line("repo-creds"), "repo-creds: ok");
   });
 }
 
@@ -335,9 +335,9 @@ TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
                       HasSubstr("clusters: edge: Argo CD cannot reach it"), Not(HasSubstr("isc"))));
     for (const char* group :
          {"connectivity", "applications", "components", "Git sources", "clusters"}) {
-      EXPECT_THAT(w.line(group), AllOf(HasSubstr(": "), Not(HasSubstr("well")))) << group;
+      EXPECT_THAT(w.line(group), AllOf(HasSubstr(": "), Not(HasSubstr(": ok")))) << group;
     }
-    EXPECT_EQ(w.line("rights"), "rights: well");
+    EXPECT_EQ(w.line("rights"), "rights: ok");
     // The items of the status keep their names.
     const auto& status = w.base.platform.accounts().life().statuses.back()["status"];
     EXPECT_EQ(status["isc"]["status"], "FAILED");
@@ -473,7 +473,7 @@ TEST(AppProxyLife, ALeaderThatComesBackReplacesNothing) {
     w.base.daemon->process().signal(SIGCONT);
     CO_ASSERT_TRUE(co_await w.until(
         [&] {
-          return w.base.daemon->admin("/statusz").body.contains("registration: well") &&
+          return w.base.daemon->admin("/statusz").body.contains("registration: ok") &&
                  w.base.daemon->admin("/statusz").body.contains("leader: pod-b");
         },
         "the first replica"));

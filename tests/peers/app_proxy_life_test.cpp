@@ -153,7 +153,7 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
         EXPECT_LT(took, kPromised);
         EXPECT_EQ(accounts.life().registered.size(), 1U);
         EXPECT_EQ(
-            world.daemon->admin("/statusz").body.find("registration: well") == std::string::npos,
+            world.daemon->admin("/statusz").body.find("registration: ok") == std::string::npos,
             false);
 
         // argocd-token is one that Argo CD takes, and it is made again when somebody deletes it.

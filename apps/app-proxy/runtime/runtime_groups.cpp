@@ -107,7 +107,7 @@ std::string line_of(const RuntimeGroup& group) {
   if (!group.unknown.empty()) {
     text += (described.empty() ? "" : "; ") + bounded("not known: " + group.unknown, kMaxText);
   } else if (described.empty()) {
-    text += "well";
+    text += "ok";
   }
   return text + "\n";
 }

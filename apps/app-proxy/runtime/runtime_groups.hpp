@@ -23,7 +23,7 @@ struct RuntimeGroup {
 };
 // The errors in one line of at most 500 characters, five of them by name. Empty: there are none.
 std::string describe_errors(const RuntimeGroup& group);
-// "applications: well", "applications: not known: …", "applications: in-cluster: Degraded: …", with a line end.
+// "applications: ok", "applications: not known: …", "applications: in-cluster: Degraded: …", with a line end.
 std::string line_of(const RuntimeGroup& group);
 // An error for each group with errors. A group whose state is not known makes no error.
 std::vector<control_plane::RuntimeError> errors_of(const std::vector<RuntimeGroup>& groups);

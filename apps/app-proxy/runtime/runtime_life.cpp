@@ -67,9 +67,9 @@ Task<> RuntimeLife::run(std::string name, Who who, std::function<Task<Result<voi
       error.reset();
     } else if (now != error) {
       if (done) {
-        log_.info("the runtime is well", {{"part", name}});
+        log_.info("a part of the runtime works again", {{"part", name}});
       } else {
-        log_.warning("the runtime is not as it should be", {{"part", name}, {"reason", now}});
+        log_.warning("a part of the runtime does not work", {{"part", name}, {"reason", now}});
       }
       error = now;
     }
@@ -289,7 +289,7 @@ std::string RuntimeLife::status() const {
   const std::string unknown = is_leader_() ? "not looked yet" : "another replica leads";
   const auto line = [&](std::string_view part, const std::optional<std::string>& error) {
     const std::string& text = error ? *error : unknown;
-    return std::string(part) + ": " + (text.empty() ? "well" : text) + "\n";
+    return std::string(part) + ": " + (text.empty() ? "ok" : text) + "\n";
   };
   return line("registration", registration_error_) + line("argocd-token", argocd_error_) +
          (are_repo_creds_others_ ? "repo-creds: made by others\n"

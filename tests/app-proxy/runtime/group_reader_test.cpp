@@ -72,8 +72,8 @@ TEST(GroupReader, FindsWhatIsWrongInTheCluster) {
   play([](Scene& w) -> Task<> {
     EXPECT_TRUE(w.reader.applications().is_pending);
     co_await w.reader.round();
-    EXPECT_EQ(line_of(w.reader.applications()), "applications: well\n");
-    EXPECT_EQ(line_of(w.reader.components()), "components: well\n");
+    EXPECT_EQ(line_of(w.reader.applications()), "applications: ok\n");
+    EXPECT_EQ(line_of(w.reader.components()), "components: ok\n");
     w.put("in-cluster", "Synced", "Degraded");
     w.put_pod("web", kCrashing);
     w.put_pod("build", kCrashing, {{"workflows.argoproj.io/workflow", "build"}});
@@ -133,7 +133,7 @@ TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
     w.put("in-cluster", "Synced", "Healthy");
     w.put("prod", "Synced", "Healthy");
     co_await sleep_for(1min);
-    EXPECT_EQ(line_of(w.reader.applications()), "applications: well\n");
+    EXPECT_EQ(line_of(w.reader.applications()), "applications: ok\n");
     // It begins anew.
     w.put("in-cluster", "OutOfSync", "Healthy");
     co_await sleep_for(4min);
@@ -167,7 +167,7 @@ TEST(GroupReader, OnlyTheLeaderLooksAndTheNextOneAtOnce) {
     w.leads = true;
     w.reader.wake();
     co_await sleep_for(1s);
-    EXPECT_EQ(line_of(w.reader.components()), "components: well\n");
+    EXPECT_EQ(line_of(w.reader.components()), "components: ok\n");
     w.leads = false;
     w.reader.wake();
     co_await sleep_for(1s);

@@ -132,7 +132,7 @@ TEST(PermissionCheck, NamesWhatDoesNotWorkOnceForEachMissingPermission) {
     EXPECT_EQ(log.count("a permission in the cluster is missing"), 2U);
     w.cluster.set_access({});
     EXPECT_TRUE(co_await w.check.round());
-    EXPECT_EQ(line_of(w.check.permissions()), "rights: well\n");
+    EXPECT_EQ(line_of(w.check.permissions()), "rights: ok\n");
     EXPECT_EQ(log.count("no permission is missing any more"), 1U);
   });
 }
@@ -172,7 +172,7 @@ TEST(PermissionCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {
     w.cluster.set_access({});
     co_await sleep_for(1min);
     EXPECT_EQ(w.asked(), 2 * once);
-    EXPECT_EQ(line_of(w.check.permissions()), "rights: well\n");
+    EXPECT_EQ(line_of(w.check.permissions()), "rights: ok\n");
     co_await sleep_for(50min);
     EXPECT_EQ(w.asked(), 2 * once);
     co_await sleep_for(20min);

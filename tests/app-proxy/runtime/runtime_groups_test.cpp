@@ -12,7 +12,7 @@ using testing::IsEmpty;
 using Json = nlohmann::json;
 
 TEST(RuntimeGroups, AreALineEach) {
-  EXPECT_EQ(line_of({.name = "clusters"}), "clusters: well\n");
+  EXPECT_EQ(line_of({.name = "clusters"}), "clusters: ok\n");
   EXPECT_EQ(line_of({.name = "clusters", .unknown = "403"}), "clusters: not known: 403\n");
   EXPECT_EQ(line_of({.name = "clusters", .errors = {"a: x", "b: y"}}), "clusters: a: x; b: y\n");
   EXPECT_EQ(line_of({.name = "clusters", .errors = {"a: x"}, .unknown = "403"}),
@@ -53,8 +53,8 @@ TEST(RuntimeGroups, NameFiveAndTakeFiveHundredCharacters) {
 }
 
 TEST(Connectivity, NamesTheServersThatCannotBeUsed) {
-  EXPECT_EQ(line_of(connectivity_group({})), "connectivity: well\n");
-  EXPECT_EQ(line_of(connectivity_group({.argocd = "", .workflows = ""})), "connectivity: well\n");
+  EXPECT_EQ(line_of(connectivity_group({})), "connectivity: ok\n");
+  EXPECT_EQ(line_of(connectivity_group({.argocd = "", .workflows = ""})), "connectivity: ok\n");
   EXPECT_THAT(
       connectivity_group({.control_plane = "a", .argocd = "b", .workflows = "c", .git = "d"})
           .errors,
@@ -62,7 +62,7 @@ TEST(Connectivity, NamesTheServersThatCannotBeUsed) {
 }
 
 TEST(GitSources, AreThoseOfTheSharedConfigurationRepository) {
-  EXPECT_EQ(line_of(git_sources_group(true, "")), "Git sources: well\n");
+  EXPECT_EQ(line_of(git_sources_group(true, "")), "Git sources: ok\n");
   EXPECT_THAT(git_sources_group(true, "no right").errors,
               ElementsAre("shared configuration repository: no right"));
   EXPECT_TRUE(git_sources_group(true, std::nullopt).is_pending);
