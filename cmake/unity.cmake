@@ -13,7 +13,7 @@ gitops_compile_alone(apps/app-proxy
   actions/rollouts.cpp actions/workflows.cpp entities/promotion.cpp git/answer_check.cpp git/committer.cpp git/git_url.cpp git/manifest_edit.cpp git/pack_check.cpp
   git_login_routes.cpp log_routes.cpp providers/bitbucket_server.cpp providers/github.cpp providers/gitlab.cpp resolvers/promotions.cpp source_files.cpp)
 gitops_compile_alone(apps/event-reporter
-  argo/gather.cpp report/reporter.cpp report/resource_reporter.cpp resource_mode.cpp shards/stand_in.cpp)
+  argo/gather.cpp report/reporter.cpp report/resource_reporter.cpp resource_mode.cpp shards/failover.cpp)
 gitops_compile_alone(apps/request-router webhook_journal.cpp)
 gitops_compile_alone(apps/tunnel-client config.cpp session.cpp)
 gitops_compile_alone(apps/tunnel-server api.cpp authority.cpp host_table.cpp session.cpp)

@@ -25,7 +25,7 @@ struct LeaseOptions {
   std::chrono::seconds lease_duration{15};
   std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
-  // An owner asks for its Lease back when it finds a stand-in (stand_in.hpp) holding it.
+  // An owner asks for its Lease back when it finds another replica (failover.hpp) holding it.
   enum class Role { candidate, owner } role = Role::candidate;
   // The time that renewTime is set to, unless the one before is later.
   std::function<WallTime()> clock = wall_now;

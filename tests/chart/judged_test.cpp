@@ -14,7 +14,7 @@
 
 #include "chart/helm.hpp"
 #include "chart/needs.hpp"
-#include "chart/stand_ins.hpp"
+#include "chart/stub_charts.hpp"
 #include "chart/value_sets.hpp"
 #include "peers/peer_cluster.hpp"
 #include "peers/rendered_workload.hpp"
@@ -304,7 +304,7 @@ class UmbrellaChart : public JudgedChart {
     fs::create_directories(chart / "charts");
     fs::create_directories(chart / "templates");
     fs::copy(chart_folder(), chart / "charts/gitops-runtime", fs::copy_options::recursive);
-    for (const auto& part : stand_ins()) {
+    for (const auto& part : stub_charts()) {
       if (part.name != "argo-cd") continue;
       pack(helm_, part, folder_.path());
       fs::copy_file(folder_ / ("argo-cd-" + part.version + ".tgz"),
@@ -330,7 +330,7 @@ class UmbrellaChart : public JudgedChart {
             {"argo-cd", {{"fullnameOverride", "argocd"}}}};
   }
 
-  StandIn argo_cd_;
+  StubChart argo_cd_;
 };
 
 TEST_F(UmbrellaChart, TakesGlobalsAndSwitchesOfTheOtherChart) {
@@ -358,7 +358,7 @@ TEST_F(UmbrellaChart, TakesGlobalsAndSwitchesOfTheOtherChart) {
 class PackageWithArgo : public JudgedChart {
  protected:
   fs::path package() {
-    for (const auto& part : stand_ins()) pack(helm_, part, folder_.path());
+    for (const auto& part : stub_charts()) pack(helm_, part, folder_.path());
     const auto made = run_package({});
     if (!made.ok()) throw std::runtime_error("package.py: " + made.err);
     return folder_ / "out/gitops-runtime-with-argo-0.1.0.tgz";
@@ -377,12 +377,12 @@ class PackageWithArgo : public JudgedChart {
     values["global"]["imagePullSecrets"] = json::array({json{{"name", "pull"}}});
     values["global"]["nodeSelector"] = {{"pool", "gitops"}};
     values["image"] = {{"registry", "registry.example.com/team"}, {"tag", "1.2.3"}};
-    for (const auto& part : stand_ins()) values[part.name] = {{"enabled", true}};
+    for (const auto& part : stub_charts()) values[part.name] = {{"enabled", true}};
     return values;
   }
   static Given with_images_of_argo() {
     auto there = given();
-    for (const auto& part : stand_ins()) there.images.insert(part.enabled_image);
+    for (const auto& part : stub_charts()) there.images.insert(part.enabled_image);
     return there;
   }
   CommandResult render_package(const fs::path& package, const json& values) {
@@ -398,7 +398,7 @@ TEST_F(PackageWithArgo, StartsEveryProgramFromItsOwnImage) {
   const auto objects = parse_manifests(rendered.out);
   ASSERT_TRUE(objects.has_value()) << objects.error().message;
   EXPECT_THAT(unmet_needs(*objects, with_images_of_argo()), IsEmpty());
-  for (const auto& part : stand_ins()) {
+  for (const auto& part : stub_charts()) {
     EXPECT_THAT(rendered.out, HasSubstr("image: " + part.enabled_image));
   }
   EXPECT_THAT(rendered.out, HasSubstr("image: \"registry.example.com/team/gitops-runtime:1.2.3\""));
@@ -419,7 +419,7 @@ TEST_F(PackageWithArgo, RefusesGlobalsThatArgoWouldMisunderstand) {
                                        " reads it, too, and takes no names; write {name: pull}"));
   }
   // Where none of them is installed, they may stay.
-  for (const auto& part : stand_ins()) values[part.name] = {{"enabled", false}};
+  for (const auto& part : stub_charts()) values[part.name] = {{"enabled", false}};
   const auto taken = render_package(folder_ / "out/gitops-runtime-with-argo-0.1.0.tgz", values);
   EXPECT_TRUE(taken.ok()) << taken.err;
   EXPECT_THAT(taken.out, HasSubstr("registry.example.com/team/team/runtime:1.2.3"));
@@ -435,7 +435,7 @@ TEST(PackageParts, AreThoseOfTheTestBed) {
       {"sealed-secrets", "github.com/bitnami-labs/sealed-secrets"}};
   const fs::path source = GITOPS_SOURCE_DIR;
   const auto compatibility = read_file(source / "docs/compatibility.md");
-  const auto parts = stand_ins();
+  const auto parts = stub_charts();
   for (const auto& part : parts) {
     const auto module = read_file(source / "tests/peers" / part.name / "go.mod");
     const auto tag = part.enabled_image.substr(part.enabled_image.rfind(':') + 1);
@@ -446,8 +446,8 @@ TEST(PackageParts, AreThoseOfTheTestBed) {
 }
 
 TEST_F(PackageWithArgo, SaysWhatWasNotTested) {
-  for (const auto& part : stand_ins()) pack(helm_, part, folder_.path());
-  auto newer = stand_ins().front();
+  for (const auto& part : stub_charts()) pack(helm_, part, folder_.path());
+  auto newer = stub_charts().front();
   ASSERT_EQ(newer.name, "argo-cd");
   newer.version = "10.1.1";
   newer.program = "v3.4.4";
@@ -470,7 +470,7 @@ TEST_F(PackageWithArgo, SaysWhatWasNotTested) {
 }
 
 TEST_F(PackageWithArgo, RefusesAChartWithOtherProgramsThanThoseTested) {
-  auto parts = stand_ins();
+  auto parts = stub_charts();
   for (auto& part : parts) {
     if (part.name == "argo-events") part.program = "v1.0.0";
     pack(helm_, part, folder_.path());

@@ -11,7 +11,7 @@
 
 #include "chart/helm.hpp"
 #include "chart/known_fields.hpp"
-#include "chart/stand_ins.hpp"
+#include "chart/stub_charts.hpp"
 #include "chart/value_sets.hpp"
 #include "support/process.hpp"
 
@@ -244,7 +244,7 @@ TEST_F(ChartModes, AC45_InstallNoCacheAndNothingOfArgo) {
 }
 
 TEST_F(ChartModes, ArePackedWithAndWithoutArgo) {
-  const auto parts = stand_ins();
+  const auto parts = stub_charts();
   for (const auto& part : parts) pack(helm_, part, folder_.path());
   const auto out = folder_ / "out";
   const std::vector<std::string> command{
@@ -286,7 +286,7 @@ TEST_F(ChartModes, ArePackedWithAndWithoutArgo) {
       << argo_cd.err;
 
   // A folder that lacks a package is an error that names it.
-  const auto events = std::ranges::find(parts, "argo-events", &StandIn::name);
+  const auto events = std::ranges::find(parts, "argo-events", &StubChart::name);
   ASSERT_NE(events, parts.end());
   fs::remove(folder_ / ("argo-events-" + events->version + ".tgz"));
   const auto lacking = run_command(command);

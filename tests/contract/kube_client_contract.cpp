@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/task_group.hpp"
-#include "event-reporter/shards/stand_in.hpp"
+#include "event-reporter/shards/failover.hpp"
 #include "k8s-client/lease.hpp"
 
 namespace gitops::test {
@@ -687,7 +687,7 @@ Task<> elects_one_leader(Scene& scene) {
 Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
   const auto executor = co_await asio::this_coro::executor;
   std::optional<std::size_t> told;
-  reporter::StandIn stand_in(
+  reporter::Failover failover(
       scene.client,
       {.ns = scene.peer.ns,
        .leases = {{.name = "other"}, {.name = "owned"}},
@@ -695,7 +695,7 @@ Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
        .lease_duration = 6s,
        .renew_deadline = 4s,
        .retry_period = 500ms,
-       .patience = 0ms},
+       .rank_delay = 0ms},
       {.on_change = [&](std::size_t lease,
                         bool held) { told = held ? std::optional(lease) : std::nullopt; },
        .busy = [](std::size_t) { return false; }});
@@ -714,10 +714,10 @@ Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
   CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kLeases, scene.peer.ns,
                                             lease("owned", 1), soon()));
   TaskGroup group(executor);
-  stand_in.start(group);
-  EXPECT_TRUE(co_await comes_true([&] { return stand_in.held() == 1U; }));
+  failover.start(group);
+  EXPECT_TRUE(co_await comes_true([&] { return failover.held() == 1U; }));
   EXPECT_EQ(told, 1U);
-  EXPECT_EQ(stand_in.lease(1).record().transitions, 5);
+  EXPECT_EQ(failover.lease(1).record().transitions, 5);
 
   TaskGroup owners(executor);
   k8s::LeaseElection owner(scene.client,
@@ -727,13 +727,13 @@ Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
                             .renew_deadline = 4s,
                             .retry_period = 500ms,
                             .role = k8s::LeaseOptions::Role::owner},
-                           [&](bool) { EXPECT_FALSE(stand_in.held()); });
+                           [&](bool) { EXPECT_FALSE(failover.held()); });
   owner.start(owners);
   EXPECT_TRUE(co_await comes_true([&] { return owner.leading(); }));
   EXPECT_EQ(told, std::nullopt);
   EXPECT_EQ(owner.lease().record().transitions, 6);
   EXPECT_EQ(owner.lease().wanted_by(), "");
-  EXPECT_EQ(owner.lease().uid(), stand_in.lease(1).uid());
+  EXPECT_EQ(owner.lease().uid(), failover.lease(1).uid());
   group.cancel();
   co_await group.join();
   EXPECT_TRUE(owner.leading());

@@ -60,7 +60,7 @@ void ShardLeases::make_elections() {
   const auto newest_renewal = [this](std::uint32_t shard) {
     return others_ ? lease_of(shard).newest_renewal() : WallTime{};
   };
-  std::vector<StandInOptions::Lease> leases;
+  std::vector<FailoverOptions::Lease> leases;
   for (std::uint32_t i = 0; i < std::min(own.replicas - 1, kMaxNeighbours); ++i) {
     leases.push_back({lease_name(neighbour(i)), newest_renewal(neighbour(i))});
   }
@@ -77,17 +77,17 @@ void ShardLeases::make_elections() {
                [this](bool held) { notify(options_.own.ordinal, own_->lease(), held); });
   others_.emplace(
       client_,
-      StandInOptions{.ns = options_.ns,
-                     .leases = std::move(leases),
-                     .identity = options_.identity,
-                     .labels = labels(),
-                     .lease_duration = options_.lease_duration,
-                     .renew_deadline = options_.renew_deadline,
-                     .retry_period = options_.retry_period,
-                     .patience = options_.patience,
-                     .farewell = options_.farewell,
-                     .clock = clock},
-      StandIn::Callbacks{
+      FailoverOptions{.ns = options_.ns,
+                      .leases = std::move(leases),
+                      .identity = options_.identity,
+                      .labels = labels(),
+                      .lease_duration = options_.lease_duration,
+                      .renew_deadline = options_.renew_deadline,
+                      .retry_period = options_.retry_period,
+                      .rank_delay = options_.rank_delay,
+                      .handover_grace = options_.handover_grace,
+                      .clock = clock},
+      Failover::Callbacks{
           .on_change = [this](std::size_t index,
                               bool held) { notify(neighbour(index), others_->lease(index), held); },
           .busy = [this](std::size_t index) { return callbacks_.busy(neighbour(index)); }});

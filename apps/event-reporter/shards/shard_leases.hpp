@@ -9,8 +9,8 @@
 
 #include "common/core/task_group.hpp"
 #include "event-reporter/ledger/sequence.hpp"
+#include "event-reporter/shards/failover.hpp"
 #include "event-reporter/shards/shard.hpp"
-#include "event-reporter/shards/stand_in.hpp"
 #include "k8s-client/lease.hpp"
 
 namespace gitops::reporter {
@@ -33,7 +33,7 @@ using Term = std::int64_t;
 // Holds the shards that this process reports: its own, and at most one more whose owner is dead.
 //
 // Each shard has a Lease, "<name>-<shard>". Its owner, the replica with that ordinal, takes it
-// whenever it is free, and asks for it back when a stand-in holds it. The other replicas stand in
+// whenever it is free, and asks for it back when another replica holds it. The other replicas stand in
 // when it was not renewed for lease_duration, the next lower neighbour first (replica 0 for shard 1,
 // the last replica for shard 0). A holder that cannot reach the API server stops before another
 // replica may start. Leases of shards beyond our number of replicas are not touched. A single
@@ -65,9 +65,9 @@ class ShardLeases {
     std::chrono::seconds lease_duration{8};
     std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
     std::chrono::milliseconds retry_period{2'000};    // less than renew_deadline
-    std::chrono::milliseconds patience{
+    std::chrono::milliseconds rank_delay{
         1'000};  // extra wait per replica that is nearer to the shard
-    std::chrono::milliseconds farewell{5'000};  // time for reports in flight before a hand-over
+    std::chrono::milliseconds handover_grace{5'000};  // for reports in flight
     std::chrono::seconds layout_duration{120};
   };
   // On the loop thread.
@@ -132,7 +132,7 @@ class ShardLeases {
   bool joined_ = false;                    // the number of replicas was corrected where needed
   bool holds_all_ = false;                 // a single replica that has claimed everything
   std::optional<k8s::LeaseElection> own_;  // this and others_: with several replicas
-  std::optional<StandIn> others_;
+  std::optional<Failover> others_;
 };
 
 }  // namespace gitops::reporter

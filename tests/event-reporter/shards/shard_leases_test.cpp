@@ -41,8 +41,8 @@ class Pod {
                 .lease_duration = 2s,
                 .renew_deadline = 1500ms,
                 .retry_period = 300ms,
-                .patience = 500ms,
-                .farewell = 1s,
+                .rank_delay = 500ms,
+                .handover_grace = 1s,
                 .layout_duration = 20s},
                {.claimed =
                     [this](std::uint32_t shard, Term term, Sequence floor) {
@@ -520,7 +520,7 @@ TEST(ShardLeases, TakesOneMoreAndNotTwo) {
   });
 }
 
-TEST(ShardLeases, AStandInThatStopsGivesBoth) {
+TEST(ShardLeases, AHolderThatStopsGivesBoth) {
   play(2, [](Scene& scene) -> Task<> {
     co_await scene.kill(1);
     EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
@@ -530,17 +530,17 @@ TEST(ShardLeases, AStandInThatStopsGivesBoth) {
   });
 }
 
-TEST(ShardLeases, AnotherStandsInForADeadStandIn) {
+TEST(ShardLeases, AnotherTakesOverFromADeadHolder) {
   play(3, [](Scene& scene) -> Task<> {
     co_await scene.kill(1);
-    const auto standing_in = [&]() -> std::optional<std::uint32_t> {
+    const auto taken_over = [&]() -> std::optional<std::uint32_t> {
       for (const auto& [ordinal, pod] : scene.pods) {
         if (pod->leases.holds(1)) return ordinal;
       }
       return std::nullopt;
     };
-    EXPECT_TRUE(co_await scene.until([&] { return standing_in().has_value(); }));
-    const auto first = standing_in();
+    EXPECT_TRUE(co_await scene.until([&] { return taken_over().has_value(); }));
+    const auto first = taken_over();
     CO_ASSERT_TRUE(first);
     co_await scene.kill(*first);
     EXPECT_TRUE(

@@ -11,7 +11,7 @@ namespace gitops::test {
 /// Charts that stand for those in the package with Argo, in the versions that charts/package.py
 /// takes. They have workloads, and read global.image, global.imagePullSecrets and the places of
 /// pods as the charts of Argo do: a key of global in the place of their own default.
-struct StandIn {
+struct StubChart {
   std::string name;
   std::string version;     // of the chart
   std::string program;     // its appVersion
@@ -22,9 +22,9 @@ struct StandIn {
 };
 
 /// The parts of the package, as charts/package.py --list names them.
-std::vector<StandIn> stand_ins();
+std::vector<StubChart> stub_charts();
 
 /// Packs a stand-in into the folder.
-void pack(const Helm& helm, const StandIn& part, const std::filesystem::path& folder);
+void pack(const Helm& helm, const StubChart& part, const std::filesystem::path& folder);
 
 }  // namespace gitops::test

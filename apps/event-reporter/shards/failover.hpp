@@ -15,7 +15,7 @@
 
 namespace gitops::reporter {
 
-struct StandInOptions {
+struct FailoverOptions {
   struct Lease {
     std::string name;
     WallTime newest_renewal{};  // as in k8s::LeaseOptions
@@ -27,8 +27,8 @@ struct StandInOptions {
   std::chrono::seconds lease_duration{8};
   std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};    // between two lists, and two renewals
-  std::chrono::milliseconds patience{1'000};        // extra wait per place in `leases`
-  std::chrono::milliseconds farewell{5'000};        // time for work in flight before a hand-over
+  std::chrono::milliseconds rank_delay{1'000};      // extra wait per place in `leases`
+  std::chrono::milliseconds handover_grace{5'000};  // time for work in flight before a hand-over
   std::function<WallTime()> clock = wall_now;       // as k8s::LeaseOptions::clock
 };
 
@@ -41,9 +41,9 @@ struct StandInOptions {
 // The Leases are listed by their labels. Leases of earlier versions have no labels and are labelled:
 // the first list has no selector, nor has the list after a create that failed because the Lease
 // exists.
-class StandInSteps {
+class FailoverSteps {
  public:
-  explicit StandInSteps(StandInOptions options);
+  explicit FailoverSteps(FailoverOptions options);
 
   struct Action {
     enum class Kind {
@@ -86,7 +86,7 @@ class StandInSteps {
   bool see(const std::string& list, Clock::time_point now);
   void forget();
 
-  StandInOptions options_;
+  FailoverOptions options_;
   std::vector<k8s::LeaseView> views_;
   Clock::time_point list_at_{};
   std::optional<Clock::time_point> seen_at_;  // time of the last answered list
@@ -100,9 +100,9 @@ class StandInSteps {
   Parting parting_ = Parting::no;
 };
 
-// Runs StandInSteps against an API server. Needs the permissions to list, get, create and update Leases
+// Runs FailoverSteps against an API server. Needs the permissions to list, get, create and update Leases
 // of the namespace.
-class StandIn {
+class Failover {
  public:
   struct Callbacks {
     // Called on the loop thread, first with true, for one Lease at a time.
@@ -111,7 +111,7 @@ class StandIn {
     std::function<bool(std::size_t lease)> busy;
   };
   // `client` outlives the group's task.
-  StandIn(k8s::Client& client, StandInOptions options, Callbacks callbacks);
+  Failover(k8s::Client& client, FailoverOptions options, Callbacks callbacks);
   // Runs until the group is cancelled, then gives the held Lease back.
   void start(TaskGroup& group);
 
@@ -122,15 +122,15 @@ class StandIn {
 
  private:
   Task<> run();
-  Task<> perform(StandInSteps::Action action);
+  Task<> perform(FailoverSteps::Action action);
   Task<> finish_work(std::size_t lease, Deadline deadline);
   void note(const Result<std::string>& answer);
   void notify();
 
   k8s::Client& client_;
-  StandInOptions options_;
+  FailoverOptions options_;
   Callbacks callbacks_;
-  StandInSteps steps_;
+  FailoverSteps steps_;
   std::optional<std::size_t> reported_;
   RepeatFilter failures_{std::chrono::minutes(1)};
 };

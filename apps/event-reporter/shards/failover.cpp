@@ -1,4 +1,4 @@
-#include "event-reporter/shards/stand_in.hpp"
+#include "event-reporter/shards/failover.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -14,13 +14,13 @@ constexpr std::chrono::milliseconds kBusyPoll{20};
 
 }  // namespace
 
-StandInSteps::StandInSteps(StandInOptions options) : options_(std::move(options)) {
+FailoverSteps::FailoverSteps(FailoverOptions options) : options_(std::move(options)) {
   for (const auto& [name, newest_renewal] : options_.leases) {
     views_.emplace_back(k8s::ObjectKey{options_.ns, name}, options_.labels, newest_renewal);
   }
 }
 
-StandInSteps::Action StandInSteps::next(Clock::time_point now, WallTime wall) {
+FailoverSteps::Action FailoverSteps::next(Clock::time_point now, WallTime wall) {
   using Kind = Action::Kind;
   Clock::time_point wake = list_at_;
   if (held(now)) {
@@ -30,7 +30,7 @@ StandInSteps::Action StandInSteps::next(Clock::time_point now, WallTime wall) {
       return {.kind = Kind::part,
               .lease = *lease_,
               .object = {},
-              .until = std::min(now + options_.farewell, held_until_)};
+              .until = std::min(now + options_.handover_grace, held_until_)};
     }
     wake = std::min(wake, held_until_);
   }
@@ -68,7 +68,7 @@ StandInSteps::Action StandInSteps::next(Clock::time_point now, WallTime wall) {
           .all = list_all_};
 }
 
-void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point now) {
+void FailoverSteps::on_list(const Result<std::string>& answer, Clock::time_point now) {
   may_write_ = true;
   seen_ = false;
   unlabelled_.clear();
@@ -89,7 +89,7 @@ void StandInSteps::on_list(const Result<std::string>& answer, Clock::time_point 
   if (lease_ && views_[*lease_].record().holder != options_.identity) forget();
 }
 
-void StandInSteps::on_written(const Result<std::string>& answer, Clock::time_point now) {
+void FailoverSteps::on_written(const Result<std::string>& answer, Clock::time_point now) {
   if (!answer) {
     // Another process took the Lease. After other failures the next list shows its holder.
     const bool refused =
@@ -108,22 +108,22 @@ void StandInSteps::on_written(const Result<std::string>& answer, Clock::time_poi
   }
 }
 
-void StandInSteps::on_labelled(std::size_t lease, const Result<std::string>& answer,
-                               Clock::time_point now) {
+void FailoverSteps::on_labelled(std::size_t lease, const Result<std::string>& answer,
+                                Clock::time_point now) {
   if (answer) views_[lease].see(*answer, now);
 }
 
-std::optional<std::size_t> StandInSteps::held(Clock::time_point now) const {
+std::optional<std::size_t> FailoverSteps::held(Clock::time_point now) const {
   return parting_ == Parting::no && now < held_until_ ? lease_ : std::nullopt;
 }
 
-std::optional<std::size_t> StandInSteps::stop() {
+std::optional<std::size_t> FailoverSteps::stop() {
   const auto ours = lease_;
   forget();
   return ours;
 }
 
-Clock::time_point StandInSteps::due(std::size_t index) const {
+Clock::time_point FailoverSteps::due(std::size_t index) const {
   const k8s::LeaseView& view = views_[index];
   if (!view.since()) return kNever;
   const std::string& holder = view.record().holder;
@@ -131,10 +131,10 @@ Clock::time_point StandInSteps::due(std::size_t index) const {
   if (holder == options_.identity) return {};
   const auto over = holder.empty() ? *view.since() + options_.lease_duration
                                    : view.expires(options_.lease_duration);
-  return over + options_.patience * index;
+  return over + options_.rank_delay * index;
 }
 
-std::optional<std::size_t> StandInSteps::next_due() const {
+std::optional<std::size_t> FailoverSteps::next_due() const {
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < views_.size(); ++i) {
     if (due(i) < (first ? due(*first) : kNever)) first = i;
@@ -142,7 +142,7 @@ std::optional<std::size_t> StandInSteps::next_due() const {
   return first;
 }
 
-bool StandInSteps::see(const std::string& list, Clock::time_point now) {
+bool FailoverSteps::see(const std::string& list, Clock::time_point now) {
   JsonParser parser;
   const auto json = parser.parse_object(list, "list of Leases");
   if (!json || !(*json)["items"].is_array()) return false;
@@ -162,25 +162,25 @@ bool StandInSteps::see(const std::string& list, Clock::time_point now) {
   return true;
 }
 
-void StandInSteps::forget() {
+void FailoverSteps::forget() {
   lease_.reset();
   held_until_ = {};
   parting_ = Parting::no;
 }
 
-StandIn::StandIn(k8s::Client& client, StandInOptions options, Callbacks callbacks)
+Failover::Failover(k8s::Client& client, FailoverOptions options, Callbacks callbacks)
     : client_(client), options_(options), callbacks_(std::move(callbacks)), steps_(options) {}
 
-void StandIn::start(TaskGroup& group) {
+void Failover::start(TaskGroup& group) {
   group.spawn("stand in for leases", [this] { return run(); });
 }
 
-std::optional<std::size_t> StandIn::held() const {
+std::optional<std::size_t> Failover::held() const {
   const auto held = steps_.held(Clock::now());
   return held == reported_ ? held : std::nullopt;
 }
 
-Task<> StandIn::run() {
+Task<> Failover::run() {
   try {
     while (true) {
       auto action = steps_.next(Clock::now(), options_.clock());
@@ -198,8 +198,8 @@ Task<> StandIn::run() {
   co_await give_back(client_, steps_.lease(*ours).key(), options_.identity, options_.clock());
 }
 
-Task<> StandIn::perform(StandInSteps::Action action) {
-  using Kind = StandInSteps::Action::Kind;
+Task<> Failover::perform(FailoverSteps::Action action) {
+  using Kind = FailoverSteps::Action::Kind;
   switch (action.kind) {
     case Kind::wait:
       co_await sleep_until(action.until);
@@ -248,12 +248,12 @@ Task<> StandIn::perform(StandInSteps::Action action) {
   }
 }
 
-Task<> StandIn::finish_work(std::size_t lease, Deadline deadline) {
+Task<> Failover::finish_work(std::size_t lease, Deadline deadline) {
   while (callbacks_.busy(lease) && Clock::now() < deadline) co_await sleep_for(kBusyPoll);
 }
 
 // A conflict only means that another process wrote first.
-void StandIn::note(const Result<std::string>& answer) {
+void Failover::note(const Result<std::string>& answer) {
   if (answer || answer.error().code == ErrorCode::conflict) return;
   if (failures_.check(to_string(answer.error().code), Clock::now()).pass) {
     kLog.warning("Leases could not be read or written",
@@ -261,7 +261,7 @@ void StandIn::note(const Result<std::string>& answer) {
   }
 }
 
-void StandIn::notify() {
+void Failover::notify() {
   const auto held = steps_.held(Clock::now());
   if (held == reported_) return;
   const auto change = [this](std::size_t lease, bool now_held) {

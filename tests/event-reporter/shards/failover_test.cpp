@@ -1,4 +1,4 @@
-#include "event-reporter/shards/stand_in.hpp"
+#include "event-reporter/shards/failover.hpp"
 
 #include <algorithm>
 #include <map>
@@ -96,7 +96,7 @@ class Town {
     std::size_t shard = 0;
     std::string name;
     k8s::LeaseSteps own;
-    StandInSteps others;
+    FailoverSteps others;
     bool lists_all = false;
     std::vector<std::size_t> neighbours;
     bool cut_off = false;    // nothing it sends arrives
@@ -126,7 +126,7 @@ class Town {
   void start(std::size_t shard, const k8s::Labels& labels = kLabels) {
     const auto name = "pod-" + std::to_string(shard);
     std::vector<std::size_t> neighbours;
-    std::vector<StandInOptions::Lease> leases;
+    std::vector<FailoverOptions::Lease> leases;
     for (std::size_t i = 1; i < size_; ++i) {
       neighbours.push_back((shard + i) % size_);
       leases.push_back({lease_name(neighbours.back())});
@@ -142,7 +142,7 @@ class Town {
                                 .retry_period = 2s,
                                 .role = k8s::LeaseOptions::Role::owner},
                                random()),
-        .others = StandInSteps({.ns = "ns", .leases = leases, .identity = name, .labels = labels}),
+        .others = FailoverSteps({.ns = "ns", .leases = leases, .identity = name, .labels = labels}),
         .lists_all = labels.empty(),
         .neighbours = neighbours});
     at(now, [this, pod = pods[shard]] { step_own(pod); });
@@ -274,7 +274,7 @@ class Town {
   }
 
   void step_others(const PodPtr& pod) {
-    using Kind = StandInSteps::Action::Kind;
+    using Kind = FailoverSteps::Action::Kind;
     if (!can_run(pod, &Town::step_others)) return;
     const auto action = pod->others.next(now, wall());
     if (action.kind == Kind::wait) {
@@ -370,7 +370,7 @@ std::unique_ptr<Town> settled(std::size_t size, std::uint64_t seed = 1,
   return town;
 }
 
-TEST(StandInSteps, NobodyMovesWhileTheOwnersAreWell) {
+TEST(FailoverSteps, NobodyMovesWhileTheOwnersAreWell) {
   const auto town = settled(4);
   const auto claims = town->claims.size();
   const auto requests = town->requests;
@@ -381,7 +381,7 @@ TEST(StandInSteps, NobodyMovesWhileTheOwnersAreWell) {
       << "each renews and looks every two seconds";
 }
 
-TEST(StandInSteps, TakesOverFromTheDeadWithinFifteenSeconds) {
+TEST(FailoverSteps, TakesOverFromTheDeadWithinFifteenSeconds) {
   Seconds longest{0};
   int neighbours = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -399,7 +399,7 @@ TEST(StandInSteps, TakesOverFromTheDeadWithinFifteenSeconds) {
   EXPECT_GT(neighbours, 40);
 }
 
-TEST(StandInSteps, TheOneAfterTheNextTakesOverFromTwo) {
+TEST(FailoverSteps, TheOneAfterTheNextTakesOverFromTwo) {
   Seconds longest{0};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto town = settled(3, seed);
@@ -413,7 +413,7 @@ TEST(StandInSteps, TheOneAfterTheNextTakesOverFromTwo) {
   EXPECT_LT(longest, 15s);
 }
 
-TEST(StandInSteps, HandsBackWhenTheOwnerReturns) {
+TEST(FailoverSteps, HandsBackWhenTheOwnerReturns) {
   Seconds longest{0};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto town = settled(3, seed);
@@ -433,7 +433,7 @@ TEST(StandInSteps, HandsBackWhenTheOwnerReturns) {
   EXPECT_LT(longest, 5s);
 }
 
-TEST(StandInSteps, KeepsTheLeaseWhileWorkEndsButNotForEver) {
+TEST(FailoverSteps, KeepsTheLeaseWhileWorkEndsButNotForEver) {
   const auto town = settled(2);
   town->kill(1);
   town->run_for(30s);
@@ -448,7 +448,7 @@ TEST(StandInSteps, KeepsTheLeaseWhileWorkEndsButNotForEver) {
   town->run_until_true([&] { return town->holder(1) == 1; }, 5s);
 }
 
-TEST(StandInSteps, AnOrderlyRestartDoesNotMoveAShard) {
+TEST(FailoverSteps, AnOrderlyRestartDoesNotMoveAShard) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const auto town = settled(3, seed);
     town->stop(1);
@@ -464,7 +464,7 @@ TEST(StandInSteps, AnOrderlyRestartDoesNotMoveAShard) {
   }
 }
 
-TEST(StandInSteps, TakesWhatStaysFreeOrMissing) {
+TEST(FailoverSteps, TakesWhatStaysFreeOrMissing) {
   const auto town = settled(2);
   town->stop(1);
   EXPECT_LT(town->run_until_true([&] { return town->holder(1) == 0; }, 15s), 11s);
@@ -475,7 +475,7 @@ TEST(StandInSteps, TakesWhatStaysFreeOrMissing) {
   EXPECT_FALSE(begin.server.leases.contains("shard-2")) << "one at a time";
 }
 
-TEST(StandInSteps, StandsInForOneAtATime) {
+TEST(FailoverSteps, StandsInForOneAtATime) {
   const auto town = settled(5);
   town->kill(1);
   town->kill(2);
@@ -490,7 +490,7 @@ TEST(StandInSteps, StandsInForOneAtATime) {
   EXPECT_TRUE(town->all_home());
 }
 
-TEST(StandInSteps, AnApiServerThatWasAwayMovesNothing) {
+TEST(FailoverSteps, AnApiServerThatWasAwayMovesNothing) {
   for (std::uint64_t seed = 0; seed < 15; ++seed) {
     const auto town = settled(3, seed);
     town->away = true;
@@ -505,7 +505,7 @@ TEST(StandInSteps, AnApiServerThatWasAwayMovesNothing) {
   }
 }
 
-TEST(StandInSteps, ACutOffOwnerStopsBeforeAnotherStarts) {
+TEST(FailoverSteps, ACutOffOwnerStopsBeforeAnotherStarts) {
   const auto town = settled(3);
   town->pods.at(1)->cut_off = true;
   town->run_for(30s);  // look() checks that there are never two
@@ -516,7 +516,7 @@ TEST(StandInSteps, ACutOffOwnerStopsBeforeAnotherStarts) {
   EXPECT_TRUE(town->all_home());
 }
 
-TEST(StandInSteps, ASuspendedStandInHoldsNothingWhenItWakes) {
+TEST(FailoverSteps, ASuspendedHolderHoldsNothingWhenItWakes) {
   const auto town = settled(3);
   town->kill(1);
   town->run_for(30s);
@@ -532,7 +532,7 @@ TEST(StandInSteps, ASuspendedStandInHoldsNothingWhenItWakes) {
   EXPECT_TRUE(town->all_home());
 }
 
-TEST(StandInSteps, TheNextProcessOfAStandInsPodGoesOn) {
+TEST(FailoverSteps, TheNextProcessOfAHoldersPodGoesOn) {
   const auto town = settled(2);
   town->kill(1);
   town->run_for(30s);
@@ -543,7 +543,7 @@ TEST(StandInSteps, TheNextProcessOfAStandInsPodGoesOn) {
 }
 
 // Everything at once: kills, restarts, cuts, suspensions, lost answers.
-TEST(StandInSteps, NeverHoldsWhatAnotherHolds) {
+TEST(FailoverSteps, NeverHoldsWhatAnotherHolds) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Town town(4, seed);
     town.start_all();
@@ -586,7 +586,7 @@ TEST(StandInSteps, NeverHoldsWhatAnotherHolds) {
 
 // Wrong types, absurd values: what a hand can write on a Lease of a double, and mostly on a real
 // one.
-TEST(StandInSteps, ListsByLabelOnceAllLeasesHaveIt) {
+TEST(FailoverSteps, ListsByLabelOnceAllLeasesHaveIt) {
   const auto town = settled(3);
   for (std::size_t shard = 0; shard < 3; ++shard) {
     EXPECT_TRUE(town->server.is_labelled(lease_name(shard)));
@@ -599,7 +599,7 @@ TEST(StandInSteps, ListsByLabelOnceAllLeasesHaveIt) {
 }
 
 // The pods of a StatefulSet are replaced one by one, from the last to the first.
-TEST(StandInSteps, AnUpgradeFromLeasesWithoutLabelsMovesNothing) {
+TEST(FailoverSteps, AnUpgradeFromLeasesWithoutLabelsMovesNothing) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto town = settled(3, seed, {});
     for (const std::size_t shard : {2U, 1U, 0U}) {
@@ -620,7 +620,7 @@ TEST(StandInSteps, AnUpgradeFromLeasesWithoutLabelsMovesNothing) {
   }
 }
 
-TEST(StandInSteps, StandsInForAnOwnerWhoseLeaseHasNoLabels) {
+TEST(FailoverSteps, StandsInForAnOwnerWhoseLeaseHasNoLabels) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     // Made by an earlier version, after everybody has begun to list by label.
     const auto town = settled(3, seed);
@@ -636,7 +636,7 @@ TEST(StandInSteps, StandsInForAnOwnerWhoseLeaseHasNoLabels) {
   }
 }
 
-TEST(StandInSteps, LabelsThatWereTakenAwayComeBack) {
+TEST(FailoverSteps, LabelsThatWereTakenAwayComeBack) {
   for (const bool dead : {false, true}) {
     const auto town = settled(2);
     if (dead) {
@@ -650,7 +650,7 @@ TEST(StandInSteps, LabelsThatWereTakenAwayComeBack) {
   }
 }
 
-TEST(StandInSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
+TEST(FailoverSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
   const std::vector<std::function<void(Json&)>> damages = {
       [](Json& lease) { lease["spec"] = 5; },
       [](Json& lease) { lease["spec"] = Json::object(); },
@@ -704,7 +704,7 @@ TEST(StandInSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
   }
 }
 
-TEST(StandInSteps, AC24_ADeletedLeaseIsMadeAnew) {
+TEST(FailoverSteps, AC24_ADeletedLeaseIsMadeAnew) {
   for (const bool dead : {false, true}) {
     const auto town = settled(2);
     if (dead) {
@@ -717,17 +717,17 @@ TEST(StandInSteps, AC24_ADeletedLeaseIsMadeAnew) {
   }
 }
 
-TEST(StandInSteps, AC24_ListsThatAreNoneChangeNothing) {
-  StandInSteps steps({.ns = "ns", .leases = {{"a"}, {"b"}}, .identity = "me"});
+TEST(FailoverSteps, AC24_ListsThatAreNoneChangeNothing) {
+  FailoverSteps steps({.ns = "ns", .leases = {{"a"}, {"b"}}, .identity = "me"});
   Clock::time_point now;
   std::size_t writes = 0;
   const char* texts[] = {"", "5", "[]", "{}", R"({"items":{}})", R"({"items":"x"})"};
   for (int i = 0; i < 200; ++i) {
     const auto action = steps.next(now, kWall);
-    if (action.kind == StandInSteps::Action::Kind::wait) {
+    if (action.kind == FailoverSteps::Action::Kind::wait) {
       ASSERT_GT(action.until, now);
       now = action.until;
-    } else if (action.kind == StandInSteps::Action::Kind::list) {
+    } else if (action.kind == FailoverSteps::Action::Kind::list) {
       steps.on_list(std::string(texts[i % 6]), now);
     } else {
       ++writes;
@@ -737,9 +737,9 @@ TEST(StandInSteps, AC24_ListsThatAreNoneChangeNothing) {
   EXPECT_GT(now, Clock::time_point(60s));
 }
 
-TEST(StandInSteps, AC24_ItemsThatAreNoLeasesDoNotHideTheOthers) {
-  StandInSteps steps({.ns = "ns", .leases = {{"a"}}, .identity = "me"});
-  ASSERT_EQ(steps.next({}, kWall).kind, StandInSteps::Action::Kind::list);
+TEST(FailoverSteps, AC24_ItemsThatAreNoLeasesDoNotHideTheOthers) {
+  FailoverSteps steps({.ns = "ns", .leases = {{"a"}}, .identity = "me"});
+  ASSERT_EQ(steps.next({}, kWall).kind, FailoverSteps::Action::Kind::list);
   steps.on_list(std::string(R"({"items":[5,null,{},{"metadata":7},{"metadata":{"name":[]}},
       {"metadata":{"name":"a","uid":"u"},"spec":{"holderIdentity":"x","leaseTransitions":3}}]})"),
                 {});

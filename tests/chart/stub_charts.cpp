@@ -1,4 +1,4 @@
-#include "chart/stand_ins.hpp"
+#include "chart/stub_charts.hpp"
 
 #include <sstream>
 #include <stdexcept>
@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // As the chart names its Deployments: "<fullnameOverride>-<workload>".
-std::string templates(const StandIn& part) {
+std::string templates(const StubChart& part) {
   const std::string image =
       part.reads_global
           ? "{{ .Values.image.repository | default .Values.global.image.repository }}:"
@@ -43,7 +43,7 @@ std::string templates(const StandIn& part) {
   return all;
 }
 
-std::string values(const StandIn& part) {
+std::string values(const StubChart& part) {
   if (part.reads_global) {
     return "fullnameOverride: \"\"\nimage: {repository: \"\", tag: \"\"}\nglobal:\n"
            "  image: {repository: " +
@@ -65,20 +65,20 @@ std::string brought(const std::string& name, const std::string& program) {
 
 }  // namespace
 
-std::vector<StandIn> stand_ins() {
+std::vector<StubChart> stub_charts() {
   std::istringstream lines(
       run_or_throw({"python3", fs::path(GITOPS_SOURCE_DIR) / "charts/package.py", "--list"}));
-  std::vector<StandIn> all;
+  std::vector<StubChart> all;
   std::string name;
   std::string version;
   std::string program;
   while (lines >> name >> version >> program) {
-    StandIn part{.name = name,
-                 .version = version,
-                 .program = brought(name, program),
-                 .repository = "registry.example.com/" + name,
-                 .reads_global = name == "argo-cd" || name == "argo-events",
-                 .workloads = {"controller"}};
+    StubChart part{.name = name,
+                   .version = version,
+                   .program = brought(name, program),
+                   .repository = "registry.example.com/" + name,
+                   .reads_global = name == "argo-cd" || name == "argo-events",
+                   .workloads = {"controller"}};
     if (name == "argo-cd") part.workloads = {"server", "repo-server", "applicationset-controller"};
     if (name == "argo-workflows") part.workloads = {"server", "controller"};
     part.enabled_image =
@@ -89,7 +89,7 @@ std::vector<StandIn> stand_ins() {
   return all;
 }
 
-void pack(const Helm& helm, const StandIn& part, const fs::path& folder) {
+void pack(const Helm& helm, const StubChart& part, const fs::path& folder) {
   const auto chart = folder / "source" / part.name;
   fs::create_directories(chart / "templates");
   write_file(chart / "Chart.yaml", "apiVersion: v2\nname: " + part.name + "\nversion: " +
