@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kProject = "acme/shop";  // the repository, as the Git host calls it
 constexpr const char* kRuntimeToken = "demo-runtime-token";
 // The user's token at the control plane. The Git host knows her by FakeGitHost::kToken.
@@ -67,7 +67,7 @@ Task<> Scene::start_app_proxy() {
   narrator_.step("app-proxy started (pid " + std::to_string(app_proxy_->process().pid()) + "), " +
                  app_proxy_->url());
   // It serves before it knows whom.
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (!app_proxy_->log().contains("the account is known")) {
     check(app_proxy_->process().running(), "app-proxy has ended");
     check(Clock::now() < deadline, "app-proxy does not come to know its account");
@@ -119,7 +119,7 @@ Task<std::string> Scene::commit_as_user(json file, std::string message) {
 }
 
 Task<> Scene::wait_for_operation(std::string phase) {
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (true) {
     const auto app = co_await application();
     const auto operation = app.value("/status/operationState"_json_pointer, json());

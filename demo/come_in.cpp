@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kTimeLimit = std::chrono::seconds(10);
 constexpr const char* kSecret = "demo-webhook-secret";
 
 }  // namespace
@@ -50,7 +50,7 @@ Task<> Scene::come_in() {
   const auto before = world_.events().size();
   const auto taken = co_await send_webhook(kSecret);
   check(taken.status == 200, "a signed webhook was answered with " + std::to_string(taken.status));
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (world_.events().size() == before) {
     check(Clock::now() < deadline, "no event came of a signed webhook");
     co_await sleep_for(std::chrono::milliseconds(5));

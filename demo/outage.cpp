@@ -14,7 +14,7 @@ namespace {
 constexpr int kSettings = 200;
 constexpr int kCommits = 10;
 constexpr auto kOutage = std::chrono::seconds(20);
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 std::string name_of(int number) {
   return "setting-" + std::to_string(number);
@@ -74,7 +74,7 @@ Task<> Scene::outage() {
   };
   narrator_.step("the control plane is back, after " + seconds(back - away));
 
-  const auto* last = co_await platform_.wait_for(all_are("new"), deadline_after(kPatience), seen);
+  const auto* last = co_await platform_.wait_for(all_are("new"), deadline_after(kTimeLimit), seen);
   check(last != nullptr, "only " + std::to_string(count_of("new")) + " of " +
                              std::to_string(kSettings) + " final states arrived");
   const auto* root = co_await wait_for(

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kPlatformToken = "demo-platform-token";
 const test::CommitAuthor kAuthor{"Dana Example", "dana@example.test"};
 
@@ -165,9 +165,9 @@ Task<const Scene::Report*> Scene::wait_for(std::size_t after, std::string what,
         if (!daemon_->running()) throw Failure("event-reporter has ended");
         return matches(candidate);
       },
-      deadline_after(kPatience), after);
+      deadline_after(kTimeLimit), after);
   if (report == nullptr) {
-    throw Failure(what + " was not reported within " + std::to_string(kPatience.count()) + " s");
+    throw Failure(what + " was not reported within " + std::to_string(kTimeLimit.count()) + " s");
   }
   co_return report;
 }
@@ -277,7 +277,7 @@ Task<> Scene::start_daemon(const char* awaited) {
       .log_file = folder_ / "event-reporter.log"});
 
   std::string why = "no answer";
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (true) {
     check(daemon_->running(), "event-reporter ended before it was ready");
     const auto answer = co_await ask_daemon(awaited);
@@ -386,7 +386,7 @@ Task<double> Scene::own_part() {
 Task<> Scene::wait_until_quiet() {
   // No report may be in flight while the reads are counted.
   check(co_await platform_.wait_until_quiet(std::chrono::milliseconds(200),
-                                            deadline_after(kPatience)),
+                                            deadline_after(kTimeLimit)),
         "reports do not end");
 }
 
@@ -446,7 +446,7 @@ Task<> Scene::stop(test::Process& daemon, std::string name) {
   if (!daemon.running()) co_return;
   const auto begin = Clock::now();
   daemon.signal(SIGTERM);
-  while (daemon.running() && Clock::now() < begin + kPatience) {
+  while (daemon.running() && Clock::now() < begin + kTimeLimit) {
     co_await sleep_for(std::chrono::milliseconds(5));
   }
   check(!daemon.running(), name + " did not end after SIGTERM");

@@ -10,7 +10,7 @@
 namespace gitops::demo {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(40);
+constexpr auto kTimeLimit = std::chrono::seconds(40);
 constexpr auto kCut = std::chrono::seconds(3);
 // The user's address; all else has 127.0.0.1.
 constexpr const char* kUser = "127.0.0.7";
@@ -40,7 +40,7 @@ Task<test::HttpReply> Scene::ask_through_tunnel(std::string body) {
 }
 
 Task<> Scene::wait_for_tunnel(bool serving) {
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (!co_await test::run_on(pool_, [this, serving] {
     return tunnel_server_->serves() == serving && tunnel_client_->is_ready() == serving;
   })) {

@@ -6,7 +6,7 @@
 namespace gitops::router {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kTimeLimit = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -14,7 +14,7 @@ Task<bool> NamedProxies::look_up(std::vector<std::string> names) {
   std::map<std::string, std::set<asio::ip::address>> found;
   for (const auto& name : names) {
     names_.look_again(name);
-    const auto answer = co_await names_.resolve(name, 0, deadline_after(kPatience));
+    const auto answer = co_await names_.resolve(name, 0, deadline_after(kTimeLimit));
     auto& addresses = found[name];
     if (answer) {
       for (const auto& endpoint : *answer) addresses.insert(endpoint.address());

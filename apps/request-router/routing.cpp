@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxEventSources = 1'000;  // remembered
 constexpr std::size_t kMaxRequestId = 128;
 // How long a webhook waits that cannot be kept, and between its looks at the gate.
-constexpr auto kGatePatience = std::chrono::seconds(5);
+constexpr auto kGateTimeLimit = std::chrono::seconds(5);
 constexpr auto kGateLook = std::chrono::milliseconds(50);
 
 bool is_request_id(std::string_view text) {
@@ -95,7 +95,7 @@ bool may_be_kept(const WebhookRoute& route, const proxy::WholeRequest& request) 
 // is safe meanwhile; one that cannot be kept waits here.
 Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Totals& totals,
                    const proxy::WholeRequest& request, std::shared_ptr<void>& admission) {
-  const auto deadline = deadline_after(kGatePatience);
+  const auto deadline = deadline_after(kGateTimeLimit);
   std::optional<Gate::Waiting> waiting;
   while (true) {
     const bool keepable = may_be_kept(route, request);

@@ -28,7 +28,7 @@ constexpr std::size_t kMaxLost = 100;  // listed
 constexpr auto kLook = std::chrono::seconds(1);
 constexpr auto kRest = std::chrono::milliseconds(50);  // between looks at what is left at the end
 // For the disk to take a record.
-constexpr auto kDiskPatience = std::chrono::seconds(10);
+constexpr auto kDiskTimeLimit = std::chrono::seconds(10);
 // Of an answer: its head, and a body that the sender gets.
 constexpr std::size_t kMaxHead = 32 * 1024;
 constexpr std::size_t kMaxBody = 16 * 1024;
@@ -220,7 +220,7 @@ Task<http::Response> Webhooks::keep(SourceName source, const proxy::WholeRequest
     if (!failure.empty()) store_.unreachable(source, failure, Clock::now());
     may_be_soon = store_.is_reachable(source);
   }
-  if (journal_) co_await sender->durable->wait(deadline_after(kDiskPatience));
+  if (journal_) co_await sender->durable->wait(deadline_after(kDiskTimeLimit));
   if (may_be_soon && co_await sender->answered->wait(deadline_after(options_.answer_wait))) {
     co_return std::move(sender->answer);
   }

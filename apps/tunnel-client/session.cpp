@@ -294,8 +294,8 @@ void Session::stop() {
 }
 
 Task<> Session::leave() {
-  const auto patience = deadline_after(kWithdrawal);
-  while (!has_withdrawn() && Clock::now() < patience) co_await changed_.wait(patience);
+  const auto limit = deadline_after(kWithdrawal);
+  while (!has_withdrawn() && Clock::now() < limit) co_await changed_.wait(limit);
   co_await sleep_for(kLastRequests);
   while (!carried_.empty()) {
     close_idle();

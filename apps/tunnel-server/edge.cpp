@@ -14,7 +14,7 @@ namespace gitops::tunnel_server {
 namespace {
 
 // How long a session may keep a user waiting while there is another one.
-constexpr auto kImpatience = std::chrono::milliseconds(1'500);
+constexpr auto kFailoverTimeout = std::chrono::milliseconds(1'500);
 // Of a host that is gone.
 constexpr unsigned kNoGeneration = std::numeric_limits<unsigned>::max();
 // Kept for the next request, for each session of a host. Each occupies a stream and a connection at the
@@ -209,7 +209,7 @@ Task<Result<std::unique_ptr<net::Channel>>> Edge::dial(std::weak_ptr<Way> way,
     if (!choice.session) break;
     tried.push_back(choice.session->id());
     const auto until =
-        choice.has_others ? std::min(deadline, deadline_after(kImpatience)) : deadline;
+        choice.has_others ? std::min(deadline, deadline_after(kFailoverTimeout)) : deadline;
     auto channel = co_await choice.session->connect(
         choice.way->proxy, until, choice.has_others ? Session::Check::alive : Session::Check::none);
     if (channel && wanted && choice.way != wanted) wanted->is_borrowed = true;

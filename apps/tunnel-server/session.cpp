@@ -32,15 +32,15 @@ constexpr std::size_t kMaxRunId = 64;
 // A connection of which nothing was heard for so long may be dead.
 constexpr auto kSilence = std::chrono::seconds(1);
 // A client that owes a sign of life for so long is not the first choice.
-constexpr auto kImpatience = std::chrono::milliseconds(1'500);
+constexpr auto kProbeTimeout = std::chrono::milliseconds(1'500);
 // A client that was sent something and says nothing for so long is asked for a sign of life. With the
 // time that it has to answer, a user who waits for one that is dead waits for 5 s at most.
-constexpr auto kAnswerPatience = std::chrono::milliseconds(100);
+constexpr auto kAnswerTimeout = std::chrono::milliseconds(100);
 // Without yamux the run id finds the session of a work connection; nobody can guess it.
 constexpr std::size_t kRandomRunId = 16;
 // Without yamux, Pings are the only signs of life. frp's client sends one every 30 s and its server
 // waits as long.
-constexpr auto kPingPatience = std::chrono::seconds(90);
+constexpr auto kPingTimeLimit = std::chrono::seconds(90);
 constexpr auto kRest = std::chrono::milliseconds(200);  // between looks at what is left to do
 
 const Log& log() {
@@ -51,7 +51,7 @@ const Log& log() {
 tunnel::yamux::SessionOptions as_server(tunnel::yamux::SessionOptions options) {
   options.role = tunnel::yamux::Role::server;
   options.max_streams = kStreamsOfStranger;
-  options.answer_patience = kAnswerPatience;
+  options.answer_timeout = kAnswerTimeout;
   return options;
 }
 
@@ -361,7 +361,7 @@ Task<Error> Session::converse() {
   std::array<char, 4096> room;
   std::vector<ServerControl::Event> events;
   while (true) {
-    if (!link_) stream.set_read_deadline(deadline_after(kPingPatience));
+    if (!link_) stream.set_read_deadline(deadline_after(kPingTimeLimit));
     const auto size = co_await stream.read_some(room);
     if (!size) co_return size.error();
     if (*size == 0) {
@@ -506,7 +506,7 @@ bool Session::probe_if_silent() {
 int Session::doubt() const {
   const auto probed = link_ ? link_->probed() : std::nullopt;
   if (!probed) return 0;
-  return Clock::now() - *probed >= kImpatience ? 2 : 1;
+  return Clock::now() - *probed >= kProbeTimeout ? 2 : 1;
 }
 
 Task<Result<std::unique_ptr<net::Channel>>> Session::connect(std::string_view proxy,

@@ -94,7 +94,7 @@ Client::Client(const Executor& executor, net::Resolver& resolver, ClusterConfig 
 
 Error Client::refused(const http::Response& response, const ApiRequest& request) const {
   const auto what = request.purpose + " at " + config_.server.host_header();
-  // A page that asks for credentials or for patience means what it says.
+  // A page that asks for credentials or for a pause means what it says.
   const bool is_known = response.status == 401 || response.status == 429 || response.status >= 500;
   if (response.status < 300 || (http::is_page(response.headers) && !is_known)) {
     return {.code = ErrorCode::protocol, .message = what + ": " + http::not_json(response)};

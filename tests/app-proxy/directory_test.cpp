@@ -86,7 +86,7 @@ TEST(UserDirectory, RequestsOfOneUserWaitForOneQuestion) {
 }
 
 TEST(UserDirectory, AnOutageIsNoRefusal) {
-  with_directory({.ttl = 10s, .outage = 60s, .known_patience = 2s, .retry = 5s},
+  with_directory({.ttl = 10s, .outage = 60s, .known_timeout = 2s, .retry = 5s},
                  [](UsersBench& bench, UserDirectory& users) -> Task<> {
                    CO_ASSERT_OK(co_await find(users, "bob.1"));
                    co_await sleep_for(11s);

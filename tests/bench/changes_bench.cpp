@@ -53,7 +53,7 @@ constexpr int kPairs = 61;
 constexpr auto kSlice = std::chrono::milliseconds(800);
 constexpr std::size_t kOwnCpu = 0;
 constexpr std::size_t kDaemonCpu = 1;
-constexpr auto kPatience = std::chrono::minutes(5);
+constexpr auto kTimeLimit = std::chrono::minutes(5);
 
 double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -231,7 +231,7 @@ class World {
     co_await until([this] { return waiting_ == 0; }, "the last acknowledgement");
   }
   Task<> until(std::function<bool()> condition, std::string what) {
-    const auto give_up = deadline_after(kPatience);
+    const auto give_up = deadline_after(kTimeLimit);
     while (!condition()) {
       if (Clock::now() > give_up) throw std::runtime_error("no end of waiting for " + what);
       co_await sleep_for(std::chrono::milliseconds(5));

@@ -13,7 +13,7 @@
 namespace gitops::bench {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kTimeLimit = std::chrono::seconds(10);
 
 constexpr std::string_view kRequest =
     "GET /app-proxy/ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -22,10 +22,10 @@ constexpr std::string_view kRequest =
 Task<std::unique_ptr<net::Channel>> open(std::uint16_t port) {
   const asio::ip::tcp::endpoint endpoint(asio::ip::address_v4::loopback(), port);
   auto connected =
-      co_await net::SocketChannel::connect(std::span(&endpoint, 1), deadline_after(kPatience));
+      co_await net::SocketChannel::connect(std::span(&endpoint, 1), deadline_after(kTimeLimit));
   if (!connected) throw std::runtime_error("no connection: " + connected.error().message);
   auto channel = std::move(*connected);
-  channel->set_deadline(deadline_after(kPatience));
+  channel->set_deadline(deadline_after(kTimeLimit));
   const auto sent = co_await channel->write(kRequest);
   if (!sent) throw std::runtime_error("no WebSocket: " + sent.error().message);
   std::string answer;
@@ -45,7 +45,7 @@ Task<std::uint64_t> send_and_wait(net::Channel& channel, Clock::time_point until
   http::websocket::append_frame(frame, http::websocket::Opcode::binary,
                                 std::string(WebSocketLoad::kMessage, 'm'),
                                 http::websocket::MaskKey{1, 2, 3, 4});
-  channel.set_deadline(until + kPatience);
+  channel.set_deadline(until + kTimeLimit);
   std::uint64_t came_back = 0;
   while (Clock::now() < until) {
     const auto sent = co_await channel.write(frame);
@@ -70,7 +70,7 @@ WebSocketLoad::WebSocketLoad() : upstream_(loop_.get_executor(), {}, &WebSocketL
 
 WebSocketLoad::~WebSocketLoad() {
   std::vector<Task<>> end;
-  end.push_back(upstream_.stop(deadline_after(kPatience)));
+  end.push_back(upstream_.stop(deadline_after(kTimeLimit)));
   run(std::move(end));
 }
 

@@ -28,7 +28,7 @@ using testing::IsSupersetOf;
 using testing::Not;
 using testing::ResultOf;
 
-constexpr auto kPatience = seconds(60);
+constexpr auto kTimeLimit = seconds(60);
 
 class ChartInstallTest : public testing::Test {
  protected:
@@ -98,7 +98,7 @@ class ChartInstallTest : public testing::Test {
                  status.value("readyReplicas", 0) == pods &&
                  status.value("updatedReplicas", 0) == pods && status.value("replicas", 0) == pods;
         },
-        kPatience, std::to_string(pods) + " ready pods in " + ns, std::chrono::milliseconds(200));
+        kTimeLimit, std::to_string(pods) + " ready pods in " + ns, std::chrono::milliseconds(200));
   }
 
   static std::set<std::string> lines(const std::string& text) {
@@ -178,7 +178,7 @@ class ChartInstallTest : public testing::Test {
           seen = granted(ns_, in_ns, account);
           return matcher.Matches(seen);
         },
-        kPatience, "the rights of " + account, std::chrono::milliseconds(200));
+        kTimeLimit, "the rights of " + account, std::chrono::milliseconds(200));
     EXPECT_THAT(seen, matcher);
   }
 
@@ -217,7 +217,7 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
         return get(ns_, "deployment", "internal-router")
                    .value("/status/readyReplicas"_json_pointer, 0) == 1;
       },
-      kPatience, "the router's pod", std::chrono::milliseconds(200)));
+      kTimeLimit, "the router's pod", std::chrono::milliseconds(200)));
   const auto annotations = "/spec/template/metadata/annotations"_json_pointer;
   const auto first = get(ns_, "statefulset", "runtime-event-reporter").at(annotations);
 
@@ -238,7 +238,7 @@ TEST_F(ChartInstallTest, AC44_InstallsUpgradesAndLeavesNothingBehind) {
 
   const auto gone = helm_.run({"uninstall", "rt", "-n", ns_, "--wait"}, cluster_->kubeconfig());
   ASSERT_TRUE(gone.ok()) << gone.err;
-  EXPECT_TRUE(wait_until([&] { return everything(ns_) == before; }, kPatience,
+  EXPECT_TRUE(wait_until([&] { return everything(ns_) == before; }, kTimeLimit,
                          "the namespace to be as before", std::chrono::milliseconds(500)))
       << testing::PrintToString(everything(ns_));
 }
@@ -256,7 +256,7 @@ TEST_F(ChartInstallTest, AC44_InstallsTheTunnelWhereThereIsNoOtherWayIn) {
         return get(ns_, "deployment", "codefresh-tunnel-client")
                    .value("/status/readyReplicas"_json_pointer, 0) == 1;
       },
-      kPatience, "the tunnel's pod", std::chrono::milliseconds(200)));
+      kTimeLimit, "the tunnel's pod", std::chrono::milliseconds(200)));
   expect_granted(ns_, IsEmpty(), "codefresh-tunnel-client");
   EXPECT_TRUE(
       cluster_->kubectl({"-n", ns_, "get", "networkpolicy", "codefresh-tunnel-client"}).ok());
@@ -320,7 +320,7 @@ TEST_F(ChartInstallTest, AC44_InstallsTheTunnelServerOnRequest) {
   };
   const std::set<std::string> both{"tunnel-server-0", "tunnel-server-1"};
   const auto expect_behind = [&](const std::string& service, const std::set<std::string>& pods) {
-    EXPECT_TRUE(wait_until([&] { return pods_behind(service) == pods; }, kPatience,
+    EXPECT_TRUE(wait_until([&] { return pods_behind(service) == pods; }, kTimeLimit,
                            "the pods of Service " + service, std::chrono::milliseconds(200)))
         << testing::PrintToString(pods_behind(service));
   };
@@ -343,7 +343,7 @@ TEST_F(ChartInstallTest, AC44_InstallsTheTunnelServerOnRequest) {
                                   "-o", "name"})
                     .contains("tunnel-server");
       },
-      kPatience, "the tunnel-server to go", std::chrono::milliseconds(200)));
+      kTimeLimit, "the tunnel-server to go", std::chrono::milliseconds(200)));
 }
 
 TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
@@ -358,7 +358,7 @@ TEST_F(ChartInstallTest, AC44_TheNamespaceRefusesPodsThatAreNotRestricted) {
                    ->kubectl_ok({"-n", ns_, "get", "events", "-o", "jsonpath={.items[*].message}"})
                    .find("violates PodSecurity \"restricted") != std::string::npos;
       },
-      kPatience, "an event about the refused pod"));
+      kTimeLimit, "an event about the refused pod"));
 }
 
 // The permissions on the Leases of that name and these ends.
@@ -514,8 +514,8 @@ TEST_F(ChartInstallTest, GrantsNamedSecretsOfClustersAndNoOther) {
   const std::string named =
       "?fieldSelector=metadata.name%3Dcluster-a&labelSelector=argocd.argoproj.io%2Fsecret-type%3D"
       "cluster";
-  EXPECT_TRUE(wait_until([&] { return as_reporter(named).ok(); }, kPatience, "the list of one name",
-                         std::chrono::milliseconds(200)));
+  EXPECT_TRUE(wait_until([&] { return as_reporter(named).ok(); }, kTimeLimit,
+                         "the list of one name", std::chrono::milliseconds(200)));
   const auto watched = as_reporter(named + "&watch=true&timeoutSeconds=1");
   EXPECT_TRUE(watched.ok()) << watched.err;
   for (const auto* other : {"", "?fieldSelector=metadata.name%3Dargocd-token",
@@ -555,7 +555,7 @@ TEST_F(ChartInstallTest, SwitchesToClaimsWithoutLosingPods) {
         return cluster_->kubectl({"-n", ns_, "get", "pvc", "ledger-runtime-event-reporter-0"})
                    .exit_code == 0;
       },
-      kPatience, "the claim", std::chrono::milliseconds(200)));
+      kTimeLimit, "the claim", std::chrono::milliseconds(200)));
   const auto claim = get(ns_, "pvc", "ledger-runtime-event-reporter-0");
   EXPECT_EQ(claim.at("/spec/resources/requests/storage"_json_pointer), "1Gi");
   EXPECT_EQ(claim.at("/spec/accessModes"_json_pointer), json({"ReadWriteOnce"}));

@@ -33,7 +33,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kMonitoring = "monitoring.coreos.com/v1";
 
 // Images that ./dev image makes, as the sets of values name them, and those of pipelines.
@@ -496,7 +496,7 @@ class ChartOnAServer : public PackageWithArgo {
     const auto served = [] {
       return cluster_->request("GET", "/apis/gateway.networking.k8s.io/v1/httproutes").ok();
     };
-    require_until(served, kPatience, "HTTPRoutes to be served");
+    require_until(served, kTimeLimit, "HTTPRoutes to be served");
   }
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {

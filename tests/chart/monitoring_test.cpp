@@ -37,7 +37,7 @@ using testing::Not;
 using testing::SizeIs;
 
 constexpr const char* kPrefix = "gitops_event_reporter_";
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kTimeLimit = std::chrono::seconds(20);
 
 // An Application without resources; each content is another state of it.
 json application(const std::string& name, int content) {
@@ -77,7 +77,7 @@ class World {
     }
     daemon.emplace(ReporterProcess::command(
                        {"--drain-timeout=1s", "--ledger-file=" + (folder_ / "ledger.db").string()}),
-                   std::move(environment), kPatience);
+                   std::move(environment), kTimeLimit);
     CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
   }
   [[nodiscard]] std::string logs() const { return daemon ? daemon->report() : std::string(); }
@@ -109,7 +109,7 @@ class World {
     ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, &files, nullptr), 0);
   }
   Task<bool> wait_for_metric(const std::string& start_of_line) {
-    const auto deadline = deadline_after(kPatience);
+    const auto deadline = deadline_after(kTimeLimit);
     while (daemon->get("/metrics").body.find("\n" + start_of_line) == std::string::npos) {
       if (Clock::now() > deadline) co_return false;
       co_await sleep_for(std::chrono::milliseconds(50));
@@ -371,7 +371,7 @@ TEST(TunnelMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
   CertificateAuthority authority;
   OwnTunnelServer server(authority);
   OwnTunnelClient client({server.tunnel_port}, authority.ca_file(), upstream.port());
-  require_until([&] { return client.is_ready() && server.serves(); }, kPatience, "the tunnel");
+  require_until([&] { return client.is_ready() && server.serves(); }, kTimeLimit, "the tunnel");
   const auto status = [&] {
     return http_call({.url = "https://localhost:" + std::to_string(server.port),
                       .headers = {std::string("Host: ") + kRuntimeHost},

@@ -31,7 +31,7 @@ struct KubeWatchPeer {
   // Makes the server refuse streaming lists, or accept them again. May restart the server.
   std::function<Task<>(bool allow)> allow_streaming_lists = {};
   // Time limit of each wait.
-  std::chrono::seconds patience{10};
+  std::chrono::seconds time_limit{10};
 };
 
 // A client of that server, and an informer behind a relay that watches the ConfigMaps with the label
@@ -70,7 +70,7 @@ class KubeWatchBench {
   // The rules that callbacks have broken; empty when there are none.
   [[nodiscard]] const std::string& broken_rule() const { return broken_rule_; }
   [[nodiscard]] std::string metrics() { return metrics_.expose(); }
-  [[nodiscard]] Deadline deadline() const { return deadline_after(peer_.patience); }
+  [[nodiscard]] Deadline deadline() const { return deadline_after(peer_.time_limit); }
 
  private:
   struct Seen {

@@ -13,8 +13,8 @@ std::vector<std::string> ReporterProcess::command(std::vector<std::string> flags
 }
 
 ReporterProcess::ReporterProcess(std::vector<std::string> argv, Environment environment,
-                                 Clock::duration patience)
-    : patience_(patience),
+                                 Clock::duration time_limit)
+    : time_limit_(time_limit),
       process_({.argv = std::move(argv),
                 .env = std::move(environment),
                 .working_dir = {},
@@ -75,7 +75,7 @@ Task<int> ReporterProcess::stop() {
 }
 
 Task<bool> ReporterProcess::until(std::function<bool()> condition) const {
-  const auto deadline = deadline_after(patience_);
+  const auto deadline = deadline_after(time_limit_);
   while (!condition()) {
     if (Clock::now() >= deadline) co_return false;
     co_await sleep_for(std::chrono::milliseconds(20));

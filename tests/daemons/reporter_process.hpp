@@ -11,7 +11,7 @@ namespace gitops::test {
 
 // The real event-reporter as a child process that writes its output to a file. Its ports are read
 // from its log, so they may be 0. Main thread. The waits do not block the loop and return false
-// after `patience`.
+// after `time_limit`.
 class ReporterProcess {
  public:
   // The command line of the program under test with free ports on 127.0.0.1 and `flags`.
@@ -19,7 +19,7 @@ class ReporterProcess {
 
   // argv[0] is the program's path. `environment` is added to this process's environment.
   ReporterProcess(std::vector<std::string> argv, Environment environment,
-                  Clock::duration patience = std::chrono::seconds(20));
+                  Clock::duration time_limit = std::chrono::seconds(20));
 
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
   // For failed tests: the log and the last answer of /readyz.
@@ -44,7 +44,7 @@ class ReporterProcess {
   [[nodiscard]] HttpReply get_main(const std::string& path) const;
 
   [[nodiscard]] std::string command_line() const;
-  // Sends SIGTERM and waits while the loop goes on. Returns the exit code, -1 after the patience.
+  // Sends SIGTERM and waits while the loop goes on. Returns the exit code, -1 after the time limit.
   Task<int> stop();
   Process& process() { return process_; }
 
@@ -53,7 +53,7 @@ class ReporterProcess {
   [[nodiscard]] std::string number_in_log(const std::string& key) const;
 
   TempDir folder_;
-  Clock::duration patience_;
+  Clock::duration time_limit_;
   std::string admin_port_;
   std::string readyz_;
   Process process_;

@@ -221,8 +221,8 @@ struct BringUpWorld {
     co_return co_await until([this] { return is_complete(*base.daemon); }, "all of it");
   }
   Task<bool> until(std::function<bool()> condition, const char* what,
-                   Clock::duration patience = 60s) {
-    const auto deadline = deadline_after(patience);
+                   Clock::duration time_limit = 60s) {
+    const auto deadline = deadline_after(time_limit);
     while (!condition()) {
       if (Clock::now() > deadline) {
         ADD_FAILURE() << name << ": waited in vain for " << what;

@@ -169,8 +169,8 @@ struct ClustersWorld {
     return lines;
   }
   Task<bool> until(std::function<bool()> condition, const char* what,
-                   Clock::duration patience = 60s) {
-    const auto deadline = deadline_after(patience);
+                   Clock::duration time_limit = 60s) {
+    const auto deadline = deadline_after(time_limit);
     while (!condition()) {
       if (Clock::now() > deadline) {
         ADD_FAILURE() << "waited in vain for " << what;

@@ -133,8 +133,8 @@ struct LifeWorld {
            argocd.tokens.contains("Bearer " + value("argocd-token", "token"));
   }
   Task<bool> until(std::function<bool()> condition, const char* what,
-                   Clock::duration patience = 30s) {
-    const auto deadline = deadline_after(patience);
+                   Clock::duration time_limit = 30s) {
+    const auto deadline = deadline_after(time_limit);
     while (!condition()) {
       if (Clock::now() > deadline) {
         ADD_FAILURE() << "waited in vain for " << what;

@@ -491,11 +491,11 @@ TEST(AppProxyLogs, SlowReadersHoldUpTheirServersAndNobodyElse) {
     };
     const auto until_held_up = [&]() -> Task<> {
       std::size_t before = 0;
-      const auto patience = deadline_after(50s);
+      const auto time_limit = deadline_after(50s);
       do {
         before = written();
         co_await sleep_for(500ms);
-      } while (written() != before && Clock::now() < patience);
+      } while (written() != before && Clock::now() < time_limit);
       EXPECT_EQ(written(), before);
     };
     const std::size_t idle = daemon.memory();

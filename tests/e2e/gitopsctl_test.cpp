@@ -29,7 +29,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr auto kLimit = std::chrono::seconds(90);
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 FakeKubeApi::Options with_tls(const Certificate& certificate) {
   FakeKubeApi::Options options{.token = "canary-kube-token"};
@@ -77,7 +77,7 @@ class World {
   Task<CommandResult> call(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
     auto result =
-        co_await run_on(pool_, [&] { return run_command(arguments, environment, {}, kPatience); });
+        co_await run_on(pool_, [&] { return run_command(arguments, environment, {}, kTimeLimit); });
     EXPECT_THAT(result.out + result.err, Not(HasSubstr("canary")));
     co_return result;
   }
@@ -371,7 +371,7 @@ TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
     Process process({.argv = {std::string(GITOPS_BIN_DIR) + "/gitopsctl", "check"},
                      .env = world.environment,
                      .log_file = world.folder / "log"});
-    const Deadline deadline = deadline_after(kPatience);
+    const Deadline deadline = deadline_after(kTimeLimit);
     CO_ASSERT_TRUE(
         co_await world.kube.wait_until([&] { return !world.kube.requests().empty(); }, deadline));
     process.signal(SIGINT);

@@ -527,8 +527,8 @@ Task<> ApplicationHistory::gap() {
   };
   const auto first = platform.reports().size();
   const FakePlatform::Report* told = nullptr;
-  for (Patience patience(std::chrono::minutes(5));
-       told == nullptr && !is_superseded() && !patience.over();) {
+  for (TimeLimit time_limit(std::chrono::minutes(5));
+       told == nullptr && !is_superseded() && !time_limit.over();) {
     told = co_await platform.wait_for(
         [this, content, own](const FakePlatform::Report& report) {
           const auto event = read(report);

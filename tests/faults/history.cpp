@@ -194,10 +194,10 @@ void History::receive() {
 }
 
 Task<bool> History::ready(ReporterPod& pod) {
-  Patience patience(kReady);
+  TimeLimit time_limit(kReady);
   while (true) {
     if (pod.runs() && co_await pod.process().wait_for_readyz("ready\n")) co_return true;
-    if (patience.over() || !pod.runs()) break;
+    if (time_limit.over() || !pod.runs()) break;
   }
   unready_ = pod.host_name() + " is not ready: " +
              (pod.runs() ? pod.process().last_readyz() : std::string("it does not run"));
@@ -207,7 +207,7 @@ Task<bool> History::ready(ReporterPod& pod) {
 
 Task<bool> History::idle(ReporterPod& pod) {
   if (!co_await ready(pod)) co_return false;
-  for (Patience patience(kSettle); !patience.over(); co_await sleep_for(milliseconds(20))) {
+  for (TimeLimit time_limit(kSettle); !time_limit.over(); co_await sleep_for(milliseconds(20))) {
     if (says_idle(pod.process().get("/statusz").body)) co_return true;
   }
   ADD_FAILURE() << pod.host_name() << " is not idle: " << pod.process().get("/statusz").body;
@@ -242,7 +242,7 @@ Task<> History::retry_refused() {
 Task<bool> History::settled(Clock::duration limit) {
   end_faults();
   if (pick(2) == 0) finish_deletions();
-  Patience patience(limit);
+  TimeLimit time_limit(limit);
   while (true) {
     receive();
     if (model.lost().empty() &&
@@ -250,7 +250,7 @@ Task<bool> History::settled(Clock::duration limit) {
       receive();
       if (model.lost().empty()) break;
     }
-    if (patience.over()) {
+    if (time_limit.over()) {
       const auto states = co_await states_of_replicas();
       if (!is_only_ready(states)) unready_ = states;
       ADD_FAILURE() << "not settled: " << model.lost().size() << " differences, first of all "

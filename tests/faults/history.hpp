@@ -21,9 +21,9 @@ namespace gitops::test {
 
 // A time limit that leaves out the time in which the machine, or this process, stood still: the
 // reporters may have stood still, too. over() is to be called every few seconds.
-class Patience {
+class TimeLimit {
  public:
-  explicit Patience(Clock::duration limit) : left_(limit) {}
+  explicit TimeLimit(Clock::duration limit) : left_(limit) {}
   [[nodiscard]] bool over() {
     const auto now = Clock::now();
     left_ -= std::min<Clock::duration>(now - seen_, std::chrono::seconds(10));

@@ -204,9 +204,9 @@ Task<> History::full_disk() {
   co_await live(3 + pick(5));
   pod.limit_files(RLIM_INFINITY);
   // The next kill would lose rows that are not in the file yet.
-  Patience patience(std::chrono::minutes(2));
+  TimeLimit time_limit(std::chrono::minutes(2));
   while (pod.ledger_pending() != "0") {
-    CO_ASSERT_TRUE(!patience.over()) << "the ledger stays behind";
+    CO_ASSERT_TRUE(!time_limit.over()) << "the ledger stays behind";
     co_await sleep_for(milliseconds(50));
   }
 }
@@ -398,14 +398,14 @@ Task<> History::taken_by_another(ReporterPod& pod) {
   const k8s::ObjectKey key{
       .ns = "argocd",
       .name = "event-reporter-" + mode_ + pod.host_name().substr(pod.host_name().rfind('-'))};
-  Patience patience(std::chrono::minutes(5));
+  TimeLimit time_limit(std::chrono::minutes(5));
   const auto taken = [&] {
     const auto lease = kube.find(k8s::resources::kLeases, key);
     const auto holder = lease ? (*lease)["spec"].value("holderIdentity", "") : std::string();
     return !holder.empty() && holder != pod.host_name();
   };
   while (!taken()) {
-    CO_ASSERT_TRUE(!patience.over()) << "nobody takes over from " << pod.host_name();
+    CO_ASSERT_TRUE(!time_limit.over()) << "nobody takes over from " << pod.host_name();
     ++figures.changes;
     change();
     co_await sleep_for(milliseconds(100 + pick(200)));

@@ -319,12 +319,12 @@ Task<> ResourceHistory::secret_removed() {
   CO_ASSERT_TRUE(co_await settled(kSettle));
   managed_is_known_ = false;
   kube.remove(r::kSecrets, {"argocd", "cluster-managed"});
-  Patience patience(std::chrono::minutes(5));
+  TimeLimit time_limit(std::chrono::minutes(5));
   for (std::size_t i = 0; i < replicas(); ++i) {
     auto& each = pods()[i];
     CO_ASSERT_TRUE(co_await each.process().started());
     while (!each.process().get("/statusz").body.contains("managed clusters: 0 of 0")) {
-      CO_ASSERT_TRUE(!patience.over()) << each.host_name() << " still watches the cluster";
+      CO_ASSERT_TRUE(!time_limit.over()) << each.host_name() << " still watches the cluster";
       co_await sleep_for(milliseconds(50));
     }
   }
@@ -338,7 +338,7 @@ Task<> ResourceHistory::secret_removed() {
   put_managed_secret(false);
   if (!forgotten.empty()) {
     const FakePlatform::Report* last = nullptr;
-    for (Patience more(std::chrono::minutes(5)); last == nullptr && !more.over();) {
+    for (TimeLimit more(std::chrono::minutes(5)); last == nullptr && !more.over();) {
       last = co_await platform.wait_for(
           [&](const FakePlatform::Report& report) {
             forgotten.erase(read(report).object);

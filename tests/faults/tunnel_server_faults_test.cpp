@@ -147,8 +147,8 @@ class Client {
   Process process_;
 };
 
-Task<bool> until(std::function<bool()> condition, seconds patience = seconds(30)) {
-  const auto deadline = deadline_after(patience);
+Task<bool> until(std::function<bool()> condition, seconds time_limit = seconds(30)) {
+  const auto deadline = deadline_after(time_limit);
   while (!condition()) {
     if (Clock::now() > deadline) co_return false;
     co_await sleep_for(milliseconds(20));

@@ -28,7 +28,7 @@ using Answer = AppProxyWorld::Answer;
 using Pointer = Json::json_pointer;
 constexpr auto kAnn = AppProxyWorld::kAnn;
 constexpr auto kBob = AppProxyWorld::kBob;
-constexpr auto kPatience = std::chrono::seconds(40);
+constexpr auto kTimeLimit = std::chrono::seconds(40);
 
 #ifdef GITOPS_ARGOCD_2
 constexpr auto kRelease = ArgoCdRelease::v2_13;
@@ -144,7 +144,7 @@ struct ActionWorld {
                       {"ARGO_CD_TOKEN_SECRET_NAME", "reporter-token"},
                       {"CODEFRESH_URL", base.platform.url().to_string()},
                       {"LEDGER_FILE", (folder / (std::string(mode) + ".db")).string()}},
-          kPatience);
+          kTimeLimit);
       CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n")) << reporter.report();
     }
   }
@@ -165,7 +165,7 @@ struct ActionWorld {
           const Json found = seen.object.value(Pointer(pointer), Json());
           return (found.is_string() ? found.get<std::string>() : found.dump()) == value;
         },
-        deadline_after(kPatience), first);
+        deadline_after(kTimeLimit), first);
     EXPECT_NE(report, nullptr) << "no event of " << kind << " " << name << " with " << pointer
                                << " = " << value;
   }
@@ -188,7 +188,7 @@ struct ActionWorld {
   }
   // Polls until the condition holds, while the doubles go on.
   static Task<bool> until(std::function<bool()> condition, const char* what) {
-    const auto deadline = deadline_after(kPatience);
+    const auto deadline = deadline_after(kTimeLimit);
     while (!condition()) {
       if (Clock::now() > deadline) {
         ADD_FAILURE() << "waited in vain for " << what;
@@ -252,7 +252,7 @@ struct App {
     const auto is_compared = [&] {
       return argocd.app_field(name, "{.status.sync.status}") == "OutOfSync";
     };
-    if (!automated) EXPECT_TRUE(wait_until(is_compared, kPatience, "the first comparison"));
+    if (!automated) EXPECT_TRUE(wait_until(is_compared, kTimeLimit, "the first comparison"));
   }
   [[nodiscard]] Json read() const {
     return object("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/" + name);
@@ -278,7 +278,7 @@ constexpr const char* kRollback =
     "historyId: $historyId, dryRun: $dryRun, prune: $prune) }";
 
 Task<bool> healthy_and_synced(ActionWorld& w, std::string name) {
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (Clock::now() < deadline) {
     Json status = (co_await w.data(kBob, kStatus, {{"name", name}}))["status"];
     if (status["health"]["status"] == "HEALTHY" && status["sync"]["status"] == "SYNCED") {
@@ -1063,7 +1063,7 @@ struct Followed {
         {.method = "GET",
          .target = target,
          .headers = {{"Authorization", user}, {"Accept", "text/event-stream"}}},
-        deadline_after(kPatience));
+        deadline_after(kTimeLimit));
     if (!exchange) co_return nullptr;
     const auto head = co_await exchange->read_head();
     EXPECT_TRUE(head && head->status == 200) << target;
@@ -1071,7 +1071,7 @@ struct Followed {
   }
   explicit Followed(http::ClientExchange opened) : exchange(std::move(opened)) {}
   Task<bool> sees(std::string line) {
-    exchange.set_deadline(deadline_after(kPatience));
+    exchange.set_deadline(deadline_after(kTimeLimit));
     while (!text.contains(line)) {
       auto piece = co_await exchange.read_some();
       if (!piece || piece->empty()) co_return false;
@@ -1158,7 +1158,7 @@ void end_task() {
   const std::string base = "/apis/argoproj.io/v1alpha1/namespaces/" + std::string(kReports);
   std::string workflow;
   std::string node;
-  for (const auto end = Clock::now() + kPatience; node.empty() && Clock::now() < end;) {
+  for (const auto end = Clock::now() + kTimeLimit; node.empty() && Clock::now() < end;) {
     for (const Json& one : object(base + "/workflows")["items"]) {
       workflow = text_at(one, "/metadata/name");
       for (const auto& [id, state] : one.value("/status/nodes"_json_pointer, Json()).items()) {

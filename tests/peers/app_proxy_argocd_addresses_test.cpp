@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 constexpr auto kBob = AppProxyWorld::kBob;
-constexpr auto kPatience = std::chrono::seconds(40);
+constexpr auto kTimeLimit = std::chrono::seconds(40);
 
 struct Programs {
   static std::optional<std::string> missing() {
@@ -114,7 +114,7 @@ void make_application(const std::string& name) {
   bed.argocd().create_application(name, url, ".", name);
   EXPECT_TRUE(wait_until(
       [&] { return bed.argocd().app_field(name, "{.status.sync.status}") == "OutOfSync"; },
-      kPatience, "the first comparison"));
+      kTimeLimit, "the first comparison"));
 }
 
 class AppProxyAtArgoCd : public testing::TestWithParam<Address> {
@@ -152,7 +152,7 @@ class AppProxyAtArgoCd : public testing::TestWithParam<Address> {
     constexpr const char* kSync =
         "query sync($n: String!) { sync(applicationName: $n, options: {}, appNamespace: "
         "\"argocd\") { metadata { name } } }";
-    const auto deadline = deadline_after(kPatience);
+    const auto deadline = deadline_after(kTimeLimit);
     AppProxyWorld::Answer answer;
     do {  // the rules come after the account
       answer = co_await world.ask(kSync, AppProxyWorld::as(kBob), {{"n", name}});

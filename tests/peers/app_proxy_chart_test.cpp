@@ -26,7 +26,7 @@ using namespace nlohmann::literals;
 
 constexpr auto kAnn = AppProxyWorld::kAnn;
 constexpr auto kBob = AppProxyWorld::kBob;
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kSelector = "io.codefresh.integration-type=git";
 
 struct HelmAndCluster {
@@ -123,7 +123,7 @@ TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
 
     // What the account's own Git host is, is there without anybody's doing.
     const auto made = [this] { return integration_secrets().contains("git-default-acc-1"); };
-    const auto deadline = deadline_after(kPatience);
+    const auto deadline = deadline_after(kTimeLimit);
     while (!made() && Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(50));
     }
@@ -155,7 +155,7 @@ TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
 
     // Without its permissions it says so, and goes on serving.
     cluster().kubectl_ok({"-n", ns_, "delete", "rolebinding", "cap-app-proxy"});
-    const auto gone = deadline_after(kPatience);
+    const auto gone = deadline_after(kTimeLimit);
     auto refused = co_await world.list(kBob);
     while (!refused.json.contains("errors") && Clock::now() < gone) {
       co_await sleep_for(std::chrono::milliseconds(50));
@@ -226,7 +226,7 @@ TEST_F(AppProxyChart, IsWhereTheRouterLooksForIt) {
       return false;
     };
     EXPECT_TRUE(
-        wait_until(leads_to_the_pod, kPatience, "the endpoint", std::chrono::milliseconds(200)));
+        wait_until(leads_to_the_pod, kTimeLimit, "the endpoint", std::chrono::milliseconds(200)));
     // The API server has taken the policy, which lets the router's pods in.
     const auto policy = get("networkpolicy", "cap-app-proxy");
     const auto router = get("deployment", "internal-router");

@@ -17,12 +17,12 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kPatience = std::chrono::seconds(90);
+constexpr auto kTimeLimit = std::chrono::seconds(90);
 // The context of the clusters' kubeconfigs.
 constexpr const char* kName = "test";
 
 Task<bool> until(std::function<bool()> condition, const char* what) {
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (!condition()) {
     if (Clock::now() > deadline) {
       ADD_FAILURE() << "waited in vain for " << what;
@@ -155,7 +155,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
                                   {"ARGO_CD_TOKEN_SECRET_NAME", "reporter-token"},
                                   {"CODEFRESH_URL", world.platform.url().to_string()},
                                   {"LEDGER_FILE", (folder / "ledger.db").string()}},
-                                 kPatience);
+                                 kTimeLimit);
         CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n")) << reporter.report();
 
         // What every cluster has, by the shared configuration repository; and an Application of a user.
@@ -196,7 +196,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
           };
         };
         const auto* synced =
-            co_await world.platform.wait_for(told_from_edge(false), deadline_after(kPatience));
+            co_await world.platform.wait_for(told_from_edge(false), deadline_after(kTimeLimit));
         CO_ASSERT_TRUE(synced != nullptr) << reporter.report();
         EXPECT_EQ(synced->source("cluster"), edge.server_url()) << synced->data;
 
@@ -224,8 +224,9 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         (void)argocd("DELETE", "/api/v1/applications/clusters-shop");
         EXPECT_TRUE(co_await until([&] { return !has_config_map(edge, "from-shop"); },
                                    "the end of the Application"));
-        EXPECT_NE(co_await world.platform.wait_for(told_from_edge(true), deadline_after(kPatience)),
-                  nullptr)
+        EXPECT_NE(
+            co_await world.platform.wait_for(told_from_edge(true), deadline_after(kTimeLimit)),
+            nullptr)
             << reporter.report();
         EXPECT_EQ(co_await reporter.stop(), 0);
         const auto removed = co_await world.ask(
@@ -246,7 +247,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
             "the end of the cluster"));
         EXPECT_THAT(world.daemon->log(), Not(HasSubstr(edge.admin_token())));
       },
-      4 * kPatience);
+      4 * kTimeLimit);
   // What the registration and the Git token add to the permissions is used, and nothing was wanting.
   const auto granted = permissions_granted(objects, kNamespace);
   auto added = granted;

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using Json = nlohmann::json;
 constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 std::string config_map(const std::string& name) {
   return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata: {a: b}\n";
@@ -25,7 +25,7 @@ std::string config_map(const std::string& name) {
 
 // Argo CD looks at Git when it is asked, and otherwise after three minutes.
 Task<bool> wait_for_argocd(const PeerArgoCd& argocd, const std::function<bool()>& done) {
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (!done()) {
     if (Clock::now() > deadline) {
       for (const char* name : {"prod", "in-cluster", "shop"}) {
@@ -206,7 +206,7 @@ TEST(GoSdk, EveryOperationReachesTheRealPrograms) {
           co_await operation.check(result);
         }
       },
-      4 * kPatience);
+      4 * kTimeLimit);
 }
 
 // The operator's request, with Gitea as the account's Git host.
@@ -273,7 +273,7 @@ TEST(Promotions, ByCommitAndByPullRequest) {
         world.client.close_idle();
         co_await cluster.stop();
       },
-      kPatience);
+      kTimeLimit);
 }
 
 // event-reporter tells the file of a real repository that a real Argo CD has applied; app-proxy reads it.
@@ -333,7 +333,7 @@ TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
              {"ARGOCD_TOKEN", bed.argocd().token()},
              {"CODEFRESH_URL", world.platform.url().to_string()},
              {"APP_PROXY_URL", "http://127.0.0.1:" + std::to_string(world.daemon->port())}},
-            kPatience);
+            kTimeLimit);
         CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n"));
         bed.argocd().create_application("files", shop, "apps", "files", true);
         const auto* synced = co_await world.platform.wait_for(
@@ -341,14 +341,14 @@ TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
               return report.kind() == "ConfigMap" && report.name() == "settings" &&
                      report.source("syncStatus") == "Synced";
             },
-            deadline_after(kPatience));
+            deadline_after(kTimeLimit));
         CO_ASSERT_TRUE(synced != nullptr) << reporter.report();
         EXPECT_EQ(synced->source("path"), "apps/settings.yaml") << reporter.report();
         EXPECT_EQ(synced->source("gitManifest"), text);
         EXPECT_EQ(synced->source("revision"), commit);
         EXPECT_EQ(co_await reporter.stop(), 0);
       },
-      4 * kPatience);
+      4 * kTimeLimit);
 }
 
 }  // namespace

@@ -16,13 +16,13 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 // The time that people are promised.
 constexpr auto kPromised = std::chrono::seconds(30);
 
 Task<bool> until(std::function<bool()> condition, const char* what) {
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (!condition()) {
     if (Clock::now() > deadline) {
       ADD_FAILURE() << "waited in vain for " << what;
@@ -168,7 +168,7 @@ TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
             "another argocd-token"));
         EXPECT_THAT(world.daemon->log(), Not(HasSubstr(token)));
       },
-      4 * kPatience);
+      4 * kTimeLimit);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using namespace nlohmann::literals;
 constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kNamespace = "pipelines";
 constexpr const char* kObjects = "/apis/argoproj.io/v1alpha1/namespaces/pipelines/";
 
@@ -78,7 +78,7 @@ struct Programs {
 };
 
 Task<bool> until(std::function<bool()> condition, const char* what) {
-  const auto deadline = deadline_after(kPatience);
+  const auto deadline = deadline_after(kTimeLimit);
   while (!condition()) {
     if (Clock::now() > deadline) {
       ADD_FAILURE() << "waited in vain for " << what;
@@ -191,7 +191,7 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
         // The other branch started nothing.
         EXPECT_EQ(objects("workflows")["items"].size(), 1U) << events.logs();
       },
-      5 * kPatience);
+      5 * kTimeLimit);
 }
 
 }  // namespace

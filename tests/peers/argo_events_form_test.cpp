@@ -27,7 +27,7 @@ using testing::Not;
 
 constexpr const char* kNamespace = "native";
 constexpr const char* kSource = "rollout-reporter";
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 struct Programs {
   static std::optional<std::string> missing() {
@@ -137,7 +137,7 @@ TEST(ArgoEventsForm, ReportsRolloutsAndTheirReplicaSets) {
           // Both need one port of the machine, so they run in turn. The Sensor subscribes first: it
           // gets what comes after that.
           w.events.act(kNamespace, kSource);
-          require_until([&] { return w.events.consumers() >= 3; }, kPatience,
+          require_until([&] { return w.events.consumers() >= 3; }, kTimeLimit,
                         "a subscription for each trigger", std::chrono::milliseconds(50));
 
           w.events.rest();  // it writes to the bus, too
@@ -148,7 +148,7 @@ TEST(ArgoEventsForm, ReportsRolloutsAndTheirReplicaSets) {
                      Json::parse(PeerRollouts::canary("web", "example.test/shop:1")));
           World::put_replica_set("of-rollout", {{"rollouts-pod-template-hash", "5d4f"}});
           World::put_replica_set("of-deployment", {{"pod-template-hash", "77aa"}});
-          require_until([&] { return w.events.stored_messages() >= stored + 2; }, kPatience,
+          require_until([&] { return w.events.stored_messages() >= stored + 2; }, kTimeLimit,
                         "the messages on the bus", std::chrono::milliseconds(50));
 
           w.events.act(kNamespace, kSource);
@@ -158,10 +158,10 @@ TEST(ArgoEventsForm, ReportsRolloutsAndTheirReplicaSets) {
                 [&](const FakePlatform::Report& one) {
                   return one.kind() == kind && one.name() == name;
                 },
-                deadline_after(kPatience));
+                deadline_after(kTimeLimit));
             EXPECT_NE(report, nullptr) << kind;
           }
-          co_await w.platform.wait_until_quiet(std::chrono::seconds(2), deadline_after(kPatience));
+          co_await w.platform.wait_until_quiet(std::chrono::seconds(2), deadline_after(kTimeLimit));
           EXPECT_THAT(w.platform.find("ReplicaSet", "of-deployment"), IsEmpty());
           EXPECT_THAT(w.platform.refused(), IsEmpty());
         });

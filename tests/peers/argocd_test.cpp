@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr auto kPatience = std::chrono::seconds(40);
+constexpr auto kTimeLimit = std::chrono::seconds(40);
 
 // An Application of its own for each repository, made when it is first asked for.
 std::string prepare(PeerBed& bed, const std::string& name) {
@@ -28,7 +28,7 @@ std::string prepare(PeerBed& bed, const std::string& name) {
   bed.cluster().create_namespace(name);
   bed.argocd().add_repository(bed.git(), name);
   bed.argocd().create_application(name, url, ".", name);
-  EXPECT_TRUE(bed.argocd().wait_for(name, "OutOfSync", "Missing", kPatience));
+  EXPECT_TRUE(bed.argocd().wait_for(name, "OutOfSync", "Missing", kTimeLimit));
   bed.argocd().sync(name);
   require_until(
       [&] {
@@ -37,7 +37,7 @@ std::string prepare(PeerBed& bed, const std::string& name) {
                                       "{.status.operationState.phase} {.operation}") ==
                "Synced Healthy Succeeded ";
       },
-      kPatience, "the first sync of " + name);
+      kTimeLimit, "the first sync of " + name);
   return revision;
 }
 
@@ -77,7 +77,7 @@ TEST_P(PeerArgoCdContract, Holds) {
         co_return;
       },
   };
-  run_coro([&]() -> Task<> { co_await GetParam().run(peer); }, kPatience);
+  run_coro([&]() -> Task<> { co_await GetParam().run(peer); }, kTimeLimit);
 }
 
 INSTANTIATE_TEST_SUITE_P(ArgoCd, PeerArgoCdContract, testing::ValuesIn(argocd_cases()),

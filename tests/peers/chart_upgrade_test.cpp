@@ -35,7 +35,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr auto kLimit = std::chrono::seconds(150);
-constexpr auto kPatience = std::chrono::seconds(40);
+constexpr auto kTimeLimit = std::chrono::seconds(40);
 constexpr const char* kNamespace = PeerArgoCd::kNamespace;
 constexpr const char* kShop = "upgraded-shop";
 constexpr const char* kApps = "runtime-event-reporter";
@@ -256,7 +256,7 @@ class World {
     environment["NSS_WRAPPER_DISABLE_DEEPBIND"] = "1";  // which sanitizers refuse
     environment["NSS_WRAPPER_HOSTNAME"] = set + "-" + std::to_string(ordinal);
     pod.process =
-        std::make_unique<ReporterProcess>(std::move(argv), std::move(environment), kPatience);
+        std::make_unique<ReporterProcess>(std::move(argv), std::move(environment), kTimeLimit);
   }
   Task<> ready(std::string set, int ordinal) {
     auto& process = *pods.at(set + "-" + std::to_string(ordinal)).process;
@@ -329,7 +329,7 @@ class World {
     return out;
   }
   Task<> wait_until_nothing_is_lost() {
-    const auto deadline = deadline_after(kPatience);
+    const auto deadline = deadline_after(kTimeLimit);
     while (!lost().empty() && Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(200));
     }

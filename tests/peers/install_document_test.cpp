@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr const char* kNamespace = PeerArgoCd::kNamespace;
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 // The code blocks of a page with this language.
 std::vector<std::string> blocks(const std::string& page, const std::string& language) {
@@ -130,7 +130,7 @@ class InstallDocument : public testing::Test {
                "the runtime's files");
     argocd().add_repository(git, "config");
     cluster().apply(application("my-runtime", "runtime", "runtimes/my-runtime", kNamespace));
-    ASSERT_TRUE(wait_until([] { return workload_exists(); }, kPatience, "the workload",
+    ASSERT_TRUE(wait_until([] { return workload_exists(); }, kTimeLimit, "the workload",
                            std::chrono::milliseconds(200)));
   }
   static bool workload_exists() {
@@ -204,7 +204,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   const auto generate = console[0].find("$ argocd account generate-token");
   ASSERT_NE(generate, std::string::npos);
   // Argo CD reads its accounts again within seconds.
-  ASSERT_TRUE(wait_until([&] { return shell(console[0].substr(generate + 2)).ok(); }, kPatience,
+  ASSERT_TRUE(wait_until([&] { return shell(console[0].substr(generate + 2)).ok(); }, kTimeLimit,
                          "a token for the account", std::chrono::milliseconds(500)));
 
   // The token may read Applications and nothing else.
@@ -217,7 +217,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
         .out;
   };
   EXPECT_FALSE(token.empty());
-  EXPECT_TRUE(wait_until([&] { return ask("/api/v1/applications") == "200"; }, kPatience,
+  EXPECT_TRUE(wait_until([&] { return ask("/api/v1/applications") == "200"; }, kTimeLimit,
                          "the account to read Applications", std::chrono::milliseconds(500)));
   EXPECT_EQ(shell("curl -s -o /dev/null -w '%{http_code}' -X DELETE -H 'Content-Type: "
                   "application/json' -H \"Authorization: Bearer "
@@ -234,7 +234,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   };
   EXPECT_THAT(clusters(), Not(HasSubstr("in-cluster")));
   run(steps[1]);
-  EXPECT_TRUE(wait_until([&] { return clusters().contains("in-cluster"); }, kPatience,
+  EXPECT_TRUE(wait_until([&] { return clusters().contains("in-cluster"); }, kTimeLimit,
                          "the account to read clusters", std::chrono::milliseconds(500)));
 
   // 2. and 3. Secrets and release.
@@ -243,7 +243,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   EXPECT_THAT(read_file(fs::path(GITOPS_SOURCE_DIR) / "README.md"), HasSubstr(steps[3]))
       << "the README has the same command";
   for (const auto* pod : {"runtime-event-reporter-0", "cluster-event-reporter-0"}) {
-    EXPECT_TRUE(wait_until([&] { return pod_exists(pod); }, kPatience, pod,
+    EXPECT_TRUE(wait_until([&] { return pod_exists(pod); }, kTimeLimit, pod,
                            std::chrono::milliseconds(200)));
   }
   EXPECT_TRUE(wait_until(
@@ -252,7 +252,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
                                                  "internal-router", "-o", "json"}))
                    .value("/status/readyReplicas"_json_pointer, 0) == 1;
       },
-      kPatience, "the router", std::chrono::milliseconds(200)));
+      kTimeLimit, "the router", std::chrono::milliseconds(200)));
   EXPECT_TRUE(
       cluster().kubectl({"-n", kNamespace, "get", "pvc", "ledger-runtime-event-reporter-0"}).ok());
 
@@ -285,7 +285,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
                                     "secret/argocd-token"};
   auto expected = before;
   expected.insert(named.begin(), named.end());
-  EXPECT_TRUE(wait_until([&] { return objects() == expected; }, kPatience,
+  EXPECT_TRUE(wait_until([&] { return objects() == expected; }, kTimeLimit,
                          "only what the page names to stay", std::chrono::milliseconds(500)))
       << testing::PrintToString(objects());
 
@@ -297,7 +297,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   EXPECT_TRUE(workload_exists());
 
   run(removal[2]);
-  EXPECT_TRUE(wait_until([&] { return objects() == before; }, kPatience, "nothing to stay",
+  EXPECT_TRUE(wait_until([&] { return objects() == before; }, kTimeLimit, "nothing to stay",
                          std::chrono::milliseconds(500)))
       << testing::PrintToString(objects());
   EXPECT_EQ(account_settings(), settings_before);

@@ -42,7 +42,7 @@ constexpr const char* kResources = "cluster-event-reporter";
 constexpr const char* kRouter = "internal-router";
 constexpr const char* kProxy = "cap-app-proxy";
 constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kPatience = std::chrono::seconds(90);
+constexpr auto kTimeLimit = std::chrono::seconds(90);
 constexpr auto kLimit = std::chrono::seconds(380);
 
 struct Programs {
@@ -119,7 +119,7 @@ class Container {
           return port != 0 &&
                  http_call({.url = "http://127.0.0.1:" + std::to_string(port) + "/readyz"}).ok();
         },
-        kPatience, "a daemon to be ready", std::chrono::milliseconds(50));
+        kTimeLimit, "a daemon to be ready", std::chrono::milliseconds(50));
   }
   RenderedWorkload& workload() { return *workload_; }
   Process& process() { return process_; }
@@ -234,7 +234,7 @@ class World {
   }
   Task<> stop_pods() {
     for (const auto& [name, pod] : pods_) {
-      const auto code = co_await aside([&pod] { return pod->process().stop(kPatience); });
+      const auto code = co_await aside([&pod] { return pod->process().stop(kTimeLimit); });
       EXPECT_EQ(code, 0) << name;
       ended_ += "--- " + name + "\n" + pod->log();
     }
@@ -261,7 +261,7 @@ class World {
             return report.kind() == kind &&
                    report.object.value("/metadata/labels/turn"_json_pointer, "") == label;
           },
-          deadline_after(kPatience));
+          deadline_after(kTimeLimit));
       EXPECT_NE(seen, nullptr) << kind << " " << label;
     }
   }

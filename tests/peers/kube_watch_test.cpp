@@ -48,7 +48,7 @@ TEST_P(RealKubeWatch, Behaves) {
                   std::string("--feature-gates=WatchList=") + (allow ? "true" : "false")});
               co_return;
             },
-            .patience = std::chrono::seconds(30),
+            .time_limit = std::chrono::seconds(30),
         };
         co_await GetParam().run(peer);
       },

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using namespace nlohmann::literals;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 // Longer than a gauge of the reporter lags behind.
 constexpr auto kQuiet = std::chrono::milliseconds(1200);
 constexpr const char* kNamespace = PeerWorld::kNamespace;
@@ -33,7 +33,7 @@ std::string make_argocd_token(PeerBed& bed) {
         reply = bed.argocd().request("POST", "/api/v1/account/reporter/token", "{}");
         return reply.ok();
       },
-      kPatience, "the account of the reporter");
+      kTimeLimit, "the account of the reporter");
   auto made = json::parse(reply.body).at("token").get<std::string>();
   require_until(
       [&] {
@@ -42,7 +42,7 @@ std::string make_argocd_token(PeerBed& bed) {
                     .headers = {"Authorization: Bearer " + made}})
                    .body == R"({"value":"yes"})";
       },
-      kPatience, "its right to read applications");
+      kTimeLimit, "its right to read applications");
   return made;
 }
 
@@ -119,7 +119,7 @@ void PeerWorld::helm() {
 void PeerWorld::start_reporter() {
   auto argv = workload->argv();
   argv[0] = std::string(GITOPS_BIN_DIR) + "/" + argv[0];
-  reporter.emplace(std::move(argv), workload->process_environment(), kPatience);
+  reporter.emplace(std::move(argv), workload->process_environment(), kTimeLimit);
 }
 
 Task<> PeerWorld::start() {
@@ -192,7 +192,7 @@ Task<> PeerWorld::remove(App app, std::string query) {
               .kubectl({"-n", kNamespace, "get", "applications.argoproj.io", app.name})
               .err.contains("NotFound");
         },
-        kPatience, "the end of the application", std::chrono::milliseconds(100));
+        kTimeLimit, "the end of the application", std::chrono::milliseconds(100));
   });
 }
 
@@ -315,7 +315,7 @@ http::ServerOptions PeerWorld::tls() {
 }
 
 Deadline soon() {
-  return deadline_after(kPatience);
+  return deadline_after(kTimeLimit);
 }
 
 void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body,

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr const char* kServiceAccountMount = "/var/run/secrets/kubernetes.io/serviceaccount";
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 /// The member as an array; an empty one when it is absent.
 const Json& list(const Json& object, const char* key) {
@@ -132,7 +132,7 @@ void RenderedWorkload::find_pod_of_set(const std::string& name, int ordinal) {
                set.value("/status/updateRevision"_json_pointer, "") &&
            is_ready(pod_);
   };
-  require_until(is_current, kPatience, "pod " + pod_name, std::chrono::milliseconds(100));
+  require_until(is_current, kTimeLimit, "pod " + pod_name, std::chrono::milliseconds(100));
 }
 
 void RenderedWorkload::find_pod_of_deployment(const std::string& name) {
@@ -156,7 +156,7 @@ void RenderedWorkload::find_pod_of_deployment(const std::string& name) {
     pod_ = find("/api/v1/namespaces/" + namespace_ + "/pods", set, is_ready);
     return !pod_.is_null();
   };
-  require_until(is_current, kPatience, "a pod of " + name, std::chrono::milliseconds(100));
+  require_until(is_current, kTimeLimit, "a pod of " + name, std::chrono::milliseconds(100));
 }
 
 // -- files --

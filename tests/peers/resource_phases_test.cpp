@@ -35,7 +35,7 @@ using ::testing::StartsWith;
 using Report = FakePlatform::Report;
 
 constexpr auto kLimit = std::chrono::seconds(120);
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr auto kQuiet = std::chrono::milliseconds(500);
 constexpr const char* kRuntime = "runtime";  // the reporter's own namespace
 constexpr const char* kToken = "peers-platform-token";
@@ -61,7 +61,7 @@ subjects: [{kind: ServiceAccount, name: phase-reporter, namespace: runtime}]
 )";
 
 Deadline soon() {
-  return deadline_after(kPatience);
+  return deadline_after(kTimeLimit);
 }
 
 // The runtime's namespace and the reporter's kubeconfig, once per cluster.
@@ -131,7 +131,7 @@ class World {
                     {"CODEFRESH_URL", platform.url().to_string()},
                     {"LEDGER_FILE", (folder_ / "ledger.db").string()},
                     {"LOG_LEVEL", "debug"}},
-        kPatience);
+        kTimeLimit);
     if (!co_await reporter->wait_for_readyz("ready\n")) {
       throw std::runtime_error("the reporter is not ready: " + reporter->last_readyz());
     }

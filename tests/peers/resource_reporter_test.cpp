@@ -31,7 +31,7 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 constexpr auto kLimit = std::chrono::seconds(200);
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kNamespace = "runtime";
 constexpr const char* kToken = "peers-platform-token";
 // Rights on all that is reported, and on Secrets where the runtime is.
@@ -68,7 +68,7 @@ subjects: [{kind: ServiceAccount, name: reporter, namespace: runtime}]
 )";
 
 Deadline soon() {
-  return deadline_after(kPatience);
+  return deadline_after(kTimeLimit);
 }
 
 // The token of an account with the permissions that a reporter needs.
@@ -96,7 +96,7 @@ class World {
     for (const auto& [name, value] : more) environment[name] = value;
     daemon.emplace(
         ReporterProcess::command({"--codefresh-token-file", (folder / "platform-token").string()}),
-        std::move(environment), kPatience);
+        std::move(environment), kTimeLimit);
   }
   [[nodiscard]] std::string logs() const { return daemon ? daemon->report() : std::string(); }
   Task<> stop() {

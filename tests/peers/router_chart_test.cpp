@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kSecret = "internal-router-webhook-secrets";
 
 // A body of two parts, the second one when the test says so.
@@ -39,7 +39,7 @@ class HeldAnswer {
   bool send(const RecordedRequest& request, RawSocket& socket) {
     if (request.target() != "/app-proxy/held") return RecordingUpstream::reply(socket, "app-proxy");
     socket.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
-    if (rest_.get_future().wait_for(kPatience) != std::future_status::ready) return false;
+    if (rest_.get_future().wait_for(kTimeLimit) != std::future_status::ready) return false;
     return socket.send("6\r\nsecond\r\n0\r\n\r\n");
   }
   void go_on() { rest_.set_value(); }
@@ -183,7 +183,7 @@ TEST_F(RouterChartTest, RoutesToWhatTheValuesName) {
   EXPECT_THAT(pod_->kubeconfig().string(), ::testing::IsEmpty());
   EXPECT_EQ(pod_->environment().size(), 5U) << json(pod_->environment()).dump();
   router_->process().signal(SIGTERM);
-  EXPECT_EQ(router_->process().wait(kPatience), 0);
+  EXPECT_EQ(router_->process().wait(kTimeLimit), 0);
 }
 
 TEST_F(RouterChartTest, AnUpgradeReachesTheRunningRouterAndNoConnectionEnds) {
@@ -193,11 +193,11 @@ TEST_F(RouterChartTest, AnUpgradeReachesTheRunningRouterAndNoConnectionEnds) {
   const auto pods_before = pods();
   ASSERT_THAT(pods_before, SizeIs(1));
 
-  RawSocket idle(router_->port(), kPatience);  // asks now and then
+  RawSocket idle(router_->port(), kTimeLimit);  // asks now and then
   const auto late = RouterBed::request("POST", "/webhooks/late/github", {}, "{}");
   idle.send(late);
   EXPECT_EQ(idle.read_response().status, 403);
-  RawSocket busy(router_->port(), kPatience);  // in the middle of an answer
+  RawSocket busy(router_->port(), kTimeLimit);  // in the middle of an answer
   busy.send(RouterBed::request("GET", "/app-proxy/held"));
   busy.read_until("first");
 
@@ -213,7 +213,7 @@ TEST_F(RouterChartTest, AnUpgradeReachesTheRunningRouterAndNoConnectionEnds) {
         idle.send(late);
         return idle.read_response().body == "events";
       },
-      kPatience, "the new namespace, on the old connection"));
+      kTimeLimit, "the new namespace, on the old connection"));
   EXPECT_EQ(post("/webhooks/late/signed").status, 401);
   EXPECT_EQ(raw_call(router_->port(),
                      RouterBed::request("POST", "/webhooks/late/github", {}, std::string(17, 'x')))
@@ -232,7 +232,7 @@ TEST_F(RouterChartTest, AnUpgradeReachesTheRunningRouterAndNoConnectionEnds) {
   pod_->update_volumes();
   EXPECT_TRUE(
       wait_until([&] { return post(signed_webhook, "X-Gitlab-Token: rotated\r\n").status == 200; },
-                 kPatience, "the new secret"));
+                 kTimeLimit, "the new secret"));
   EXPECT_EQ(post(signed_webhook, "X-Gitlab-Token: s3cret\r\n").status, 401);
 }
 
@@ -244,9 +244,9 @@ TEST_F(RouterChartTest, RoutesWithMistakesChangeNothing) {
   pod_->update_volumes();
   EXPECT_TRUE(
       wait_until([&] { return metrics().contains("\ngitops_router_bad_reloads_total 1\n"); },
-                 kPatience, "the bad routes to be counted", milliseconds(100)));
+                 kTimeLimit, "the bad routes to be counted", milliseconds(100)));
   EXPECT_EQ(post("/webhooks/" + ns_ + "/github").body, "events");
-  EXPECT_TRUE(wait_until([&] { return router_->log().contains("webhook-port"); }, kPatience,
+  EXPECT_TRUE(wait_until([&] { return router_->log().contains("webhook-port"); }, kTimeLimit,
                          "the line about it"));
 }
 
@@ -254,7 +254,7 @@ TEST_F(RouterChartTest, TheClusterTakesEveryWayInAndWhatKeepsItOpen) {
   cluster().apply(read_file(std::filesystem::path(GITOPS_SOURCE_DIR) /
                             "tests/peers/gateway-api/httproute-crd.yaml"));
   const auto path = "/apis/gateway.networking.k8s.io/v1/namespaces/" + ns_ + "/httproutes";
-  require_until([&] { return cluster().request("GET", path).status == 200; }, kPatience,
+  require_until([&] { return cluster().request("GET", path).status == 200; }, kTimeLimit,
                 "HTTPRoutes to be served");
   json values{{"global",
                {{"runtime",
@@ -313,13 +313,13 @@ TEST_F(RouterChartTest, TheClusterTakesEveryWayInAndWhatKeepsItOpen) {
         }
         return ready == 2;
       },
-      kPatience, "two endpoints", milliseconds(200)));
+      kTimeLimit, "two endpoints", milliseconds(200)));
   EXPECT_TRUE(wait_until(
       [&] {
         return get("pdb", "internal-router").value("/status/disruptionsAllowed"_json_pointer, 0) ==
                1;
       },
-      kPatience, "the budget to find both", milliseconds(200)));
+      kTimeLimit, "the budget to find both", milliseconds(200)));
 
   // The API server looks at what is written: a Gateway without a name is refused.
   values["global"]["runtime"]["httpRoute"]["parentRefs"] = {{{"namespace", "infra"}}};

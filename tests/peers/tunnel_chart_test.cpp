@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 // The prefix is made of the account and the name in the minimal values.
 constexpr const char* kHost = "acc-demo.tunnels.example.test";
 constexpr const char* kUser = "127.0.0.7";
@@ -213,7 +213,7 @@ TEST_F(TunnelChartTest, UsersReachTheRuntimeThroughEachServerUntilItIsStopped) {
   install(values());
   start(2);
   for (const int number : {0, 1}) {
-    require_until([&] { return serves(number); }, kPatience,
+    require_until([&] { return serves(number); }, kTimeLimit,
                   "the client to serve through server " + std::to_string(number));
     const auto path = "/app-proxy/" + std::to_string(number);
     EXPECT_EQ(ask(number, path).out, "app-proxy 200");
@@ -231,17 +231,17 @@ TEST_F(TunnelChartTest, UsersReachTheRuntimeThroughEachServerUntilItIsStopped) {
   EXPECT_TRUE(client_pod_->kubeconfig().empty());
 
   servers_[0]->process().signal(SIGTERM);
-  EXPECT_EQ(servers_[0]->process().wait(kPatience), 0);
+  EXPECT_EQ(servers_[0]->process().wait(kTimeLimit), 0);
   EXPECT_EQ(ask(1, "/app-proxy/later").out, "app-proxy 200");
 
   // A runtime that is taken from the list loses its host, without a restart.
   cluster().kubectl_ok({"-n", ns_, "patch", "secret", "runtimes", "-p",
                         R"({"stringData":{"list":"someone-else other-token\n"}})"});
   pods_[1]->update_volumes();
-  EXPECT_TRUE(wait_until([&] { return ask(1, "/app-proxy/x").out.ends_with(" 404"); }, kPatience,
+  EXPECT_TRUE(wait_until([&] { return ask(1, "/app-proxy/x").out.ends_with(" 404"); }, kTimeLimit,
                          "the host to be gone", milliseconds(100)));
   client_->process().signal(SIGTERM);
-  EXPECT_EQ(client_->process().wait(kPatience), 0);
+  EXPECT_EQ(client_->process().wait(kTimeLimit), 0);
 }
 
 // nginx in the place of an ingress controller: it ends TLS and does what the Ingresses in the
@@ -299,7 +299,7 @@ TEST_F(TunnelChartTest, UsersAndClientsComeThroughTheIngresses) {
   ingress.start("nginx", {find_program("nginx")->string(), "-p", folder, "-c",
                           (ingress.folder() / "nginx.conf").string()});
   start(1);
-  require_until([&] { return serves(0); }, kPatience, "the client to serve");
+  require_until([&] { return serves(0); }, kTimeLimit, "the client to serve");
   EXPECT_EQ(ask_at("127.0.0.1", port, "/app-proxy/x").out, "app-proxy 200");
   const auto request = app_proxy_.requests().back();
   EXPECT_EQ(request.header("X-Forwarded-For"), std::string(kUser) + ", 127.0.0.1, 127.0.0.1");

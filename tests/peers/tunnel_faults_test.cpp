@@ -95,7 +95,7 @@ struct Patient {
 };
 
 // The server answers nothing any more, and its connections stay: with and without yamux's pings.
-TEST(PeerTunnelPatience, AServerThatFallsSilentIsFoundWithinFifteenSeconds) {
+TEST(PeerTunnelTimeouts, AServerThatFallsSilentIsFoundWithinFifteenSeconds) {
   GITOPS_REQUIRE_PEER(PeerFrps);
   std::vector<std::unique_ptr<Patient>> all;
   for (const auto version : {Version::v0_44, Version::v0_70}) {
@@ -127,7 +127,7 @@ TEST(PeerTunnelPatience, AServerThatFallsSilentIsFoundWithinFifteenSeconds) {
 }
 
 // A server with heartbeatTimeout loses clients that send no Ping (frp from 0.58 on sends none).
-TEST(PeerTunnelPatience, AServerThatWantsHeartbeatsKeepsTheSession) {
+TEST(PeerTunnelTimeouts, AServerThatWantsHeartbeatsKeepsTheSession) {
   GITOPS_REQUIRE_PEER(PeerFrps);
   const PeerFrps::Options options{.heartbeat_timeout = 12};
   Patient old(Version::v0_44, options);

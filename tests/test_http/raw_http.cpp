@@ -85,8 +85,8 @@ std::string RecordedRequest::target() const {
   return head.substr(first, head.find(' ', first) - first);
 }
 
-RawSocket::RawSocket(std::uint16_t port, std::chrono::milliseconds patience)
-    : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), patience_(patience) {
+RawSocket::RawSocket(std::uint16_t port, std::chrono::milliseconds time_limit)
+    : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), time_limit_(time_limit) {
   const auto where = local(port);
   if (::connect(fd_, reinterpret_cast<const sockaddr*>(&where), sizeof(where)) != 0) {
     ::close(fd_);
@@ -98,7 +98,7 @@ RawSocket::RawSocket(std::uint16_t port, std::chrono::milliseconds patience)
 
 RawSocket::RawSocket(RawSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
-      patience_(other.patience_),
+      time_limit_(other.time_limit_),
       pending_(std::move(other.pending_)),
       ended_(other.ended_) {}
 
@@ -130,7 +130,7 @@ void RawSocket::reset() {
 bool RawSocket::fill() {
   if (ended_) return false;
   pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
-  if (::poll(&ready, 1, static_cast<int>(patience_.count())) <= 0) {
+  if (::poll(&ready, 1, static_cast<int>(time_limit_.count())) <= 0) {
     timed_out_ = true;
     return false;
   }

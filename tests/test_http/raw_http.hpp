@@ -28,12 +28,12 @@ struct RawResponse {
   [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
 };
 
-// One TCP connection to 127.0.0.1. Every wait ends after `patience`. Throws only when it cannot
+// One TCP connection to 127.0.0.1. Every wait ends after `time_limit`. Throws only when it cannot
 // connect.
 class RawSocket {
  public:
   explicit RawSocket(std::uint16_t port,
-                     std::chrono::milliseconds patience = std::chrono::seconds(10));
+                     std::chrono::milliseconds time_limit = std::chrono::seconds(10));
   explicit RawSocket(int descriptor) : fd_(descriptor) {}
   RawSocket(RawSocket&& other) noexcept;
   RawSocket& operator=(RawSocket&&) = delete;
@@ -44,14 +44,14 @@ class RawSocket {
   void end_sending();
   void reset();  // closes with a RST
 
-  // The next bytes, at least one; empty at the end, after a reset, or after the patience.
+  // The next bytes, at least one; empty at the end, after a reset, or after the time limit.
   std::string read_some(std::size_t limit = 65536);
   std::string read_until(std::string_view mark);
   std::string read_exactly(std::size_t size);
   std::string read_to_end();
   // The next final response; `to_head`: the request was HEAD.
   RawResponse read_response(bool to_head = false);
-  // Waits for the peer to close; false after the patience.
+  // Waits for the peer to close; false after the time limit.
   bool closed();
   [[nodiscard]] bool timed_out() const { return timed_out_; }
   // True after a read found the end of the connection.
@@ -63,7 +63,7 @@ class RawSocket {
   std::string take(std::size_t size);
 
   int fd_ = -1;
-  std::chrono::milliseconds patience_{10'000};
+  std::chrono::milliseconds time_limit_{10'000};
   std::string pending_;
   bool ended_ = false;
   bool timed_out_ = false;

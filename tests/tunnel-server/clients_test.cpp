@@ -1047,7 +1047,7 @@ TEST(TunnelServer, AClientThatSendsNoPingStays) {
   run([](Bed& bed) -> Task<> {
     auto& client = bed.add("a", {.ping_interval = std::chrono::hours(24)});
     co_await client.serving();
-    co_await sleep_for(seconds(85));  // its own patience without a Pong is 90 s
+    co_await sleep_for(seconds(85));  // its own time limit without a Pong is 90 s
     EXPECT_FALSE(client.ending);
     EXPECT_EQ(co_await bed.get(), "a");
   });

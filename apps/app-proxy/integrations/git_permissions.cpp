@@ -78,7 +78,7 @@ Clock::duration GitPermissions::around(std::chrono::milliseconds period) {
 Task<> GitPermissions::ask(const Integration& integration, const UserToken& token,
                            RepositoryName name, Answer& answer) {
   const auto told = co_await integrations_.permissions(integration, token.user_id, std::move(name),
-                                                       deadline_after(options_.patience));
+                                                       deadline_after(options_.timeout));
   answer.sealed = token.sealed.text;
   if (told) answer.permissions = *told;
   // A host that fails is asked sooner, but not by every tick.
@@ -87,7 +87,7 @@ Task<> GitPermissions::ask(const Integration& integration, const UserToken& toke
 
 Task<bool> GitPermissions::are_wanted() {
   if (Clock::now() < wanted_until_) co_return wanted_;
-  if (const auto told = co_await filters_(deadline_after(options_.patience))) {
+  if (const auto told = co_await filters_(deadline_after(options_.timeout))) {
     wanted_ = *told;
     wanted_until_ = Clock::now() + 10 * options_.tick;
   }
@@ -135,7 +135,7 @@ Task<> GitPermissions::read_lists(const std::vector<Integration>& integrations,
         if (questions == options_.max_questions || !options_.is_leader()) co_return;
         ++questions;
         const auto told = co_await integrations_.listed_permissions(
-            integration, token.user_id, page, deadline_after(options_.patience));
+            integration, token.user_id, page, deadline_after(options_.timeout));
         if (!told) break;
         for (const auto& [name, permissions] : told->by_name) {
           const auto found = due.find(name);
@@ -158,9 +158,9 @@ Task<> GitPermissions::round() {
     sources_ = 0;
     co_return;
   }
-  const auto sources = co_await list_(deadline_after(options_.patience));
+  const auto sources = co_await list_(deadline_after(options_.timeout));
   const auto integrations =
-      sources ? co_await integrations_.store().list(deadline_after(options_.patience))
+      sources ? co_await integrations_.store().list(deadline_after(options_.timeout))
               : Result<std::vector<Integration>>(std::unexpected(sources.error()));
   last_error_ = integrations ? "" : integrations.error().message;
   if (!integrations) {
@@ -210,7 +210,7 @@ Task<> GitPermissions::round() {
     std::ranges::sort(before, {}, &UserPermission::user_id);
     if (now.permissions == before) continue;
     if (!options_.is_leader()) co_return;
-    if (auto sent = co_await report_(now, deadline_after(options_.patience)); !sent) {
+    if (auto sent = co_await report_(now, deadline_after(options_.timeout)); !sent) {
       last_error_ = sent.error().message;
       if (failures_.check("report", Clock::now()).pass) {
         log_.warning("Git permissions of users could not be reported",

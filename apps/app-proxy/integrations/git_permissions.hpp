@@ -48,12 +48,12 @@ std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_vie
 class GitPermissions {
  public:
   struct Options {
-    std::chrono::milliseconds period = std::chrono::hours(1);       // of a question, about
-    std::chrono::milliseconds tick = std::chrono::minutes(1);       // of a look for what is new
-    std::size_t max_questions = 60;                                 // in a tick
-    std::chrono::milliseconds patience = std::chrono::seconds(20);  // for one question
-    std::size_t list_from = 4;                                      // questions of one token
-    std::size_t max_pages = 5;                                      // of such a list in a tick
+    std::chrono::milliseconds period = std::chrono::hours(1);      // of a question, about
+    std::chrono::milliseconds tick = std::chrono::minutes(1);      // of a look for what is new
+    std::size_t max_questions = 60;                                // in a tick
+    std::chrono::milliseconds timeout = std::chrono::seconds(20);  // for one question
+    std::size_t list_from = 4;                                     // questions of one token
+    std::size_t max_pages = 5;                                     // of such a list in a tick
     std::function<bool()> is_leader = [] { return true; };
   };
   using List = std::function<Task<Result<std::vector<KnownGitSource>>>(Deadline)>;

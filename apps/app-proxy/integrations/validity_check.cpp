@@ -26,14 +26,14 @@ void ValidityCheck::start(TaskGroup& group) {
       if (options_.is_leader()) {
         co_await round();
       } else {
-        (void)co_await woken_->wait(deadline_after(options_.patience));
+        (void)co_await woken_->wait(deadline_after(options_.timeout));
       }
     }
   });
 }
 
 Task<> ValidityCheck::round() {
-  const auto all = co_await integrations_.store().list(deadline_after(options_.patience));
+  const auto all = co_await integrations_.store().list(deadline_after(options_.timeout));
   if (!all) {
     if (failures_.check("list", Clock::now()).pass) {
       log_.warning("Git tokens are not checked now", {{"reason", all.error().message}});
@@ -50,9 +50,9 @@ Task<> ValidityCheck::round() {
       if (!options_.is_leader()) co_return;
       // As it is now: a round takes long.
       const auto fresh = co_await integrations_.store().get(
-          integration.name, integration.account_id, deadline_after(options_.patience));
+          integration.name, integration.account_id, deadline_after(options_.timeout));
       if (!fresh) continue;
-      co_await integrations_.check(*fresh, user.user_id, deadline_after(options_.patience));
+      co_await integrations_.check(*fresh, user.user_id, deadline_after(options_.timeout));
     }
   }
 }

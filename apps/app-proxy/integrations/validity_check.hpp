@@ -22,7 +22,7 @@ class ValidityCheck {
  public:
   struct Options {
     std::chrono::milliseconds period = std::chrono::hours(1);
-    std::chrono::milliseconds patience = std::chrono::seconds(20);  // for one token
+    std::chrono::milliseconds timeout = std::chrono::seconds(20);  // for one token
     std::function<bool()> is_leader = [] { return true; };
   };
   ValidityCheck(GitIntegrations& integrations, Options options);

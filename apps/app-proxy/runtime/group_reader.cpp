@@ -60,7 +60,7 @@ Task<> GroupReader::round() {
 
 Task<std::string> GroupReader::reach(const Ask& ask) {
   if (!ask) co_return std::string();
-  const auto answer = co_await ask(deadline_after(options_.patience));
+  const auto answer = co_await ask(deadline_after(options_.answer_timeout));
   co_return answer || is_answer(answer.error()) ? std::string() : answer.error().message;
 }
 

@@ -29,7 +29,7 @@ class GroupReader {
     std::string runtime = {};
     Clock::duration period = std::chrono::seconds(30);
     Clock::duration timeout = std::chrono::seconds(15);
-    Clock::duration patience = std::chrono::seconds(5);  // for the answer of a server
+    Clock::duration answer_timeout = std::chrono::seconds(5);  // for the answer of a server
   };
   GroupReader(const Executor& executor, Dependencies dependencies, Options options);
 

@@ -221,10 +221,10 @@ Task<Result<std::shared_ptr<const User>>> UserDirectory::find(const SentCredenti
     tasks_.spawn("user check",
                  [this, entry, credential, peer] { return ask(entry, credential, peer); });
   }
-  const auto patience =
-      was_known ? std::min<Deadline>(deadline, deadline_after(options_.known_patience)) : deadline;
+  const auto limit =
+      was_known ? std::min<Deadline>(deadline, deadline_after(options_.known_timeout)) : deadline;
   while (entry->is_asking) {
-    if (!co_await entry->answered.wait(patience)) {
+    if (!co_await entry->answered.wait(limit)) {
       if (was_known && entry->user) co_return entry->user;
       co_return std::unexpected(Error{.code = ErrorCode::timeout,
                                       .message = "the control plane did not tell in time who the "

@@ -29,8 +29,8 @@ class UserDirectory {
         30'000};  // of an answer: how long a revoked credential still works
     // While the control plane cannot be asked, an answer that was good counts this long altogether.
     std::chrono::milliseconds outage{300'000};
-    std::chrono::milliseconds known_patience{2'000};  // then the answer that was good counts
-    std::chrono::milliseconds retry{5'000};           // between questions that fail, for one user
+    std::chrono::milliseconds known_timeout{2'000};  // then the answer that was good counts
+    std::chrono::milliseconds retry{5'000};          // between questions that fail, for one user
     std::chrono::milliseconds refused_ttl{10'000};
     std::chrono::milliseconds timeout{10'000};  // of one question
     // Between questions for the own account: when it is complete, and while it has no Git provider or no

@@ -39,7 +39,7 @@ void SourceFiles::ask(const std::string& request) {
 
 Task<std::shared_ptr<const GitFiles>> SourceFiles::find(std::string request,
                                                         Clock::time_point asked) {
-  const auto until = asked + options_.patience;
+  const auto until = asked + options_.max_wait;
   while (asked_.contains(request)) {
     const auto now = Clock::now();
     if (now < paused_until_) break;

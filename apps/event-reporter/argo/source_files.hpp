@@ -20,14 +20,14 @@
 namespace gitops::reporter {
 
 // Asks app-proxy for the files that applications' manifests come from, and keeps the answers: a commit
-// never changes. No report fails for it, and one waits for `patience` at most. After an answer that came
+// never changes. No report fails for it, and one waits for `max_wait` at most. After an answer that came
 // too late or failed, no report waits for `pause`; what is known by then is used all the same.
 // Loop thread only; the arguments outlive it.
 class SourceFiles {
  public:
   struct Options {
     http::Url app_proxy;  // its address in the cluster
-    std::chrono::milliseconds patience{500};
+    std::chrono::milliseconds max_wait{500};
     std::chrono::milliseconds pause{30'000};
     std::chrono::milliseconds timeout{55'000};      // of a request
     std::chrono::milliseconds retry{300'000};       // of what app-proxy could not read
@@ -43,7 +43,7 @@ class SourceFiles {
 
   // Begins to ask unless the answer is known, or was asked for lately. Does not wait.
   void ask(const std::string& request);
-  // The answer to source_files_request(); null when it is not known by `asked` plus `patience`.
+  // The answer to source_files_request(); null when it is not known by `asked` plus `max_wait`.
   Task<std::shared_ptr<const GitFiles>> find(std::string request, Clock::time_point asked);
 
  private:

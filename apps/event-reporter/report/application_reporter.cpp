@@ -113,7 +113,8 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
       if (!finer.empty()) continue;
     }
     if (!failure)
-      failure = part.too_large ? lasting(reported.error(), options_.patience) : reported.error();
+      failure =
+          part.too_large ? lasting(reported.error(), options_.max_failures) : reported.error();
     // Then no other part can be told, either.
     if (delivery_.breaker().state() != Breaker::State::closed || !changes_.holds(live.grant)) break;
   }
@@ -145,7 +146,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
     co_return std::unexpected(gathered.why);
   }
   const auto missing = gathered.missing;
-  const bool impatient = gathered.in_deletion || live.failures >= options_.patience ||
+  const bool impatient = gathered.in_deletion || live.failures >= options_.max_failures ||
                          Clock::now() - live.since >= options_.silence;
   if (!gathered.has_snapshot() || (missing.may_be_read() && !impatient)) {
     count_error(gathered.why);
@@ -544,7 +545,7 @@ void ApplicationReporter::count_error(const Error& error) {
 }
 
 Error ApplicationReporter::lasting(Error error, unsigned failures) const {
-  if (failures >= options_.patience) error.retry_after = options_.gap_retry;
+  if (failures >= options_.max_failures) error.retry_after = options_.gap_retry;
   return error;
 }
 

@@ -39,7 +39,7 @@ class ApplicationReporter {
     std::size_t resource_workers = 10;  // events of one application in flight at the same time
     // The application's own event waits for missing answers of Argo CD for this number of failures in
     // a row and for this time since the oldest change, whichever comes first.
-    unsigned patience = 5;
+    unsigned max_failures = 5;
     std::chrono::milliseconds silence = std::chrono::seconds(10);
     // Pause between attempts to fill a lasting gap in Argo CD's answers about one application.
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);

@@ -10,7 +10,7 @@ namespace gitops::argo {
 // The Error of an answer that is not 200, of any server of the Argo projects: their errors are the
 // JSON {"code", "message"} of grpc-gateway. `what` was attempted. A page is no answer of these
 // servers: such an error is `unavailable`, without a status, unless it asks for credentials or for
-// patience (401, 429).
+// a pause (401, 429).
 Error error_from_answer(const http::Response& response, const std::string& what);
 
 // The body of an answer 200, or the Error of any other answer. An answer 200 that is not JSON comes

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kEventsPath = "/2.0/api/events";
 // Bytes read of an answer's body. More than is shown, so that the connection can be reused.
 constexpr std::size_t kMaxAnswer = 64 * 1024;
-constexpr auto kAnswerPatience = std::chrono::seconds(1);
+constexpr auto kAnswerTimeout = std::chrono::seconds(1);
 constexpr std::size_t kExcerpt = 200;
 constexpr std::size_t kLooked = 512;  // bytes that the excerpt is made of
 constexpr std::size_t kQuote = 12;    // a shorter run that both hold is a coincidence
@@ -105,7 +105,7 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
     answer.retry_after = parse_retry_after(*value, wall_now());
   }
   // The head decides, unless it announces a page; a body that is lost does not matter.
-  exchange->set_deadline(std::min(deadline, deadline_after(kAnswerPatience)));
+  exchange->set_deadline(std::min(deadline, deadline_after(kAnswerTimeout)));
   std::string body;
   bool lost = false;
   while (body.size() < kMaxAnswer) {

@@ -18,9 +18,9 @@ namespace {
 
 constexpr auto kKeepAnswer = std::chrono::seconds(30);
 constexpr auto kKeepFailure = std::chrono::seconds(2);
-constexpr auto kServeOn = std::chrono::minutes(5);   // use of an old answer
-constexpr auto kPatience = std::chrono::seconds(1);  // wait while there is an old one
-constexpr std::size_t kMaxAddresses = 64;            // of one host
+constexpr auto kServeOn = std::chrono::minutes(5);    // use of an old answer
+constexpr auto kTimeLimit = std::chrono::seconds(1);  // wait while there is an old one
+constexpr std::size_t kMaxAddresses = 64;             // of one host
 
 // The lookups of one lane run one at a time.
 std::size_t lanes_per_client(const Resolver::Options& options) {
@@ -302,7 +302,7 @@ Task<Result<Endpoints>> Resolver::resolve(std::string host, std::uint16_t port, 
     std::shared_ptr<Wakeup> waiter;
   };
   const Leave leave(*this, host, found.entry, waiter);
-  const auto until = found.may_serve_on ? std::min(deadline, Clock::now() + kPatience) : deadline;
+  const auto until = found.may_serve_on ? std::min(deadline, Clock::now() + kTimeLimit) : deadline;
   const bool answered = co_await waiter->wait(until);
   if (!answered && !found.may_serve_on) {
     co_return fail(ErrorCode::timeout, "lookup of " + host + " took too long");

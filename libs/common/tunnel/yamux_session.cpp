@@ -445,14 +445,14 @@ void Session::ping(Clock::time_point now) {
 
 Clock::time_point Session::ping_due() const {
   const auto due = heard_ + options_.ping_interval;
-  const bool is_asked = unanswered_at_ && options_.answer_patience.count() > 0;
-  return is_asked ? std::min(due, *unanswered_at_ + options_.answer_patience) : due;
+  const bool is_asked = unanswered_at_ && options_.answer_timeout.count() > 0;
+  return is_asked ? std::min(due, *unanswered_at_ + options_.answer_timeout) : due;
 }
 
 Clock::time_point Session::due() const {
   if (failure_) return kNever;
   // At once: tick() takes the time.
-  if (unanswered_ && !unanswered_at_ && options_.answer_patience.count() > 0) return heard_;
+  if (unanswered_ && !unanswered_at_ && options_.answer_timeout.count() > 0) return heard_;
   const auto ping = pinged_ ? *pinged_ + options_.ping_timeout : ping_due();
   return waiting_for_ack_ + closing_ > 0 ? std::min(ping, next_check_) : ping;
 }

@@ -39,7 +39,7 @@ struct SessionOptions {
   std::chrono::milliseconds ping_timeout{5'000};
   // A ping is sent, too, when data was sent and the peer was silent for so long since; 0: not for that
   // reason.
-  std::chrono::milliseconds answer_patience{0};
+  std::chrono::milliseconds answer_timeout{0};
   // The session fails when the peer leaves a stream of ours without an ACK for as long.
   std::chrono::milliseconds ack_timeout{75'000};
   // A stream that was closed here is reset when the peer has not ended it by then.

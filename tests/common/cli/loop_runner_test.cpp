@@ -15,7 +15,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr seconds kPatience(20);  // long, since a loaded machine may be slow
+constexpr seconds kTimeLimit(20);  // long, since a loaded machine may be slow
 
 std::vector<std::string> command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/test_cli");
@@ -27,12 +27,12 @@ class Running {
  public:
   explicit Running(std::vector<std::string> arguments)
       : process_({.argv = command(std::move(arguments)), .log_file = folder_ / "out"}) {
-    test::require_until([&] { return out().contains("waiting"); }, kPatience, "the command");
+    test::require_until([&] { return out().contains("waiting"); }, kTimeLimit, "the command");
   }
   // The exit code after this signal; -1 when the program does not end.
   int end_by(int number) {
     process_.signal(number);
-    return process_.wait(kPatience).value_or(-1);
+    return process_.wait(kTimeLimit).value_or(-1);
   }
   std::string out() { return test::read_file(folder_ / "out"); }
 

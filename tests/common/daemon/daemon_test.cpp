@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-constexpr milliseconds kPatience = seconds(20);  // long, since a loaded machine may be slow
+constexpr milliseconds kTimeLimit = seconds(20);  // long, since a loaded machine may be slow
 
 std::vector<std::string> command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/test_daemon");
@@ -50,7 +50,7 @@ class Daemon {
   }
 
   void wait_for_log(const std::string& part) {
-    test::require_until([&] { return log().contains(part); }, kPatience, part);
+    test::require_until([&] { return log().contains(part); }, kTimeLimit, part);
   }
   [[nodiscard]] std::string log() const { return test::read_file(folder_ / "log"); }
 
@@ -72,7 +72,7 @@ class Daemon {
   void terminate() { process_.signal(SIGTERM); }
   test::Process& process() { return process_; }
   // -1 when it does not end.
-  int exit_code() { return process_.wait(kPatience).value_or(-1); }
+  int exit_code() { return process_.wait(kTimeLimit).value_or(-1); }
 
  private:
   static std::vector<std::string> with_reader(const test::LogReader* reader,
@@ -182,7 +182,7 @@ TEST(Daemon, ServesThePagesOfItsApp) {
   EXPECT_EQ(daemon.call("/things/more").status, 404);
   EXPECT_EQ(daemon.call("/healthz").body, "ok") << "the frame's own pages come first";
   daemon.terminate();
-  test::require_until([&] { return daemon.call("/things").status == 503; }, kPatience, "503");
+  test::require_until([&] { return daemon.call("/things").status == 503; }, kTimeLimit, "503");
 }
 
 TEST(Daemon, IsNotReadyForAReasonThatItNames) {
@@ -219,7 +219,7 @@ TEST(Daemon, IsNotReadyButAliveWhileItDrains) {
   Daemon daemon({"--drain-delay=10m"});
   EXPECT_EQ(daemon.call("/readyz").status, 200);
   daemon.terminate();
-  test::require_until([&] { return daemon.call("/readyz").status == 503; }, kPatience, "503");
+  test::require_until([&] { return daemon.call("/readyz").status == 503; }, kTimeLimit, "503");
   EXPECT_EQ(daemon.call("/readyz").body, "daemon: stopping\n");
   EXPECT_EQ(daemon.call("/healthz").status, 200);
   EXPECT_TRUE(daemon.process().running());
@@ -376,7 +376,7 @@ TEST(Daemon, EndsThoughNobodyReadsItsStandardError) {
     EXPECT_EQ(daemon.call("/flood", "POST").body, "done");
     daemon.terminate();
     if (code == 1) {
-      test::require_until([&] { return daemon.call("/readyz").status == 503; }, kPatience, "503");
+      test::require_until([&] { return daemon.call("/readyz").status == 503; }, kTimeLimit, "503");
       daemon.terminate();
     }
     EXPECT_EQ(daemon.exit_code(), code);

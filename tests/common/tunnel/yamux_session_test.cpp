@@ -530,7 +530,7 @@ TEST(YamuxSession, PingsASilentPeerAndGivesItUp) {
 }
 
 TEST(YamuxSession, AsksAPeerThatWasSentSomethingAndSaysNothing) {
-  Bed bed({.answer_patience = std::chrono::milliseconds(250)});
+  Bed bed({.answer_timeout = std::chrono::milliseconds(250)});
   const auto id = bed.open();
   EXPECT_GE(bed.session.due(), bed.now + seconds(9)) << "nothing was sent";
   bed.session.write(id, "request");

@@ -188,8 +188,8 @@ struct Bench {
   int put_back = 0;
 };
 
-Task<bool> until(std::function<bool()> condition, Clock::duration patience = 5s) {
-  const auto deadline = deadline_after(patience);
+Task<bool> until(std::function<bool()> condition, Clock::duration time_limit = 5s) {
+  const auto deadline = deadline_after(time_limit);
   while (!condition()) {
     if (Clock::now() >= deadline) co_return false;
     co_await sleep_for(2ms);
