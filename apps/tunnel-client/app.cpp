@@ -98,7 +98,7 @@ class App {
                          {"subdomain", config_.subdomain_prefix},
                          {"forward_to", to_text(upstreams_.at(config_.subdomain_prefix))},
                          {"insecure", config_.insecure}});
-    tasks_.spawn("servers", [this] { return keep_servers(); });
+    tasks_.spawn("servers", [this] { return maintain_servers(); });
     co_return Result<void>{};
   }
 
@@ -227,7 +227,7 @@ class App {
     }
   }
 
-  Task<> keep_servers() {
+  Task<> maintain_servers() {
     while (true) {
       take_new_settings();
       want_links();

@@ -9,7 +9,7 @@
 
 #include "common/core/crypto.hpp"
 #include "common/net/relay.hpp"
-#include "tunnel-client/request_watch.hpp"
+#include "tunnel-client/http_activity_tracker.hpp"
 
 namespace gitops::tunnel {
 namespace {
@@ -114,7 +114,7 @@ class Session::Carried {
   Session& session_;
   net::Channel& stream_;
   net::Channel* upstream_ = nullptr;  // while relayed
-  RequestWatch watch_;
+  HttpActivityTracker watch_;
   Clock::time_point last_{};
   std::uint64_t from_user_ = 0;
   std::uint64_t from_upstream_ = 0;
@@ -163,18 +163,18 @@ void Session::end(Error error) {
 }
 
 Task<Error> Session::run() {
-  if (link_) tasks_.spawn("link", [this] { return keep_link(); });
-  tasks_.spawn("control", [this] { return keep_control(); });
+  if (link_) tasks_.spawn("link", [this] { return maintain_link(); });
+  tasks_.spawn("control", [this] { return maintain_control(); });
   co_await tasks_.join();
   if (!ending_) ending_ = Error{.code = ErrorCode::internal, .message = "the session stopped"};
   co_return *ending_;
 }
 
-Task<> Session::keep_link() {
+Task<> Session::maintain_link() {
   end(co_await link_->run());
 }
 
-Task<> Session::keep_control() {
+Task<> Session::maintain_control() {
   auto error = co_await converse();
   // As Link does: an end would wait behind bytes that the server does not acknowledge.
   if (!link_ && error.code == ErrorCode::timeout) control_stream_->abort();

@@ -93,8 +93,8 @@ class Session {
  private:
   class Carried;
 
-  Task<> keep_link();
-  Task<> keep_control();
+  Task<> maintain_link();
+  Task<> maintain_control();
   Task<Error> converse();
   void handle(const ClientControl::Event& event);
   void send_now();

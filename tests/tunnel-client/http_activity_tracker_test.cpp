@@ -1,4 +1,4 @@
-#include "tunnel-client/request_watch.hpp"
+#include "tunnel-client/http_activity_tracker.hpp"
 
 #include <gmock/gmock.h>
 
@@ -8,8 +8,8 @@ namespace {
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-TEST(RequestWatch, ARequestIsOverWithItsAnswer) {
-  RequestWatch watch;
+TEST(HttpActivityTracker, ARequestIsOverWithItsAnswer) {
+  HttpActivityTracker watch;
   EXPECT_FALSE(watch.is_idle()) << "its first request is on the way";
   for (unsigned i = 1; i <= 3; ++i) {
     watch.from_user(kGet);
@@ -24,14 +24,14 @@ TEST(RequestWatch, ARequestIsOverWithItsAnswer) {
   EXPECT_FALSE(watch.is_idle()) << "the next one has begun";
 }
 
-TEST(RequestWatch, BytesMayComeInAnyPieces) {
+TEST(HttpActivityTracker, BytesMayComeInAnyPieces) {
   const std::string request =
       "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
   const std::string answer =
       "HTTP/1.1 100 Continue\r\n\r\n"
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n";
   for (std::size_t piece = 1; piece <= answer.size(); ++piece) {
-    RequestWatch watch;
+    HttpActivityTracker watch;
     for (int i = 0; i < 2; ++i) {
       for (std::size_t at = 0; at < request.size(); at += piece) {
         watch.from_user(std::string_view(request).substr(at, piece));
@@ -47,8 +47,8 @@ TEST(RequestWatch, BytesMayComeInAnyPieces) {
   }
 }
 
-TEST(RequestWatch, AnAnswerBeforeTheEndOfItsRequestIsNotTheEnd) {
-  RequestWatch watch;
+TEST(HttpActivityTracker, AnAnswerBeforeTheEndOfItsRequestIsNotTheEnd) {
+  HttpActivityTracker watch;
   watch.from_user("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na");
   watch.from_upstream(kOk);
   EXPECT_FALSE(watch.is_idle());
@@ -56,8 +56,8 @@ TEST(RequestWatch, AnAnswerBeforeTheEndOfItsRequestIsNotTheEnd) {
   EXPECT_TRUE(watch.is_idle());
 }
 
-TEST(RequestWatch, AnswersWithoutABody) {
-  RequestWatch watch;
+TEST(HttpActivityTracker, AnswersWithoutABody) {
+  HttpActivityTracker watch;
   watch.from_user("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
   watch.from_upstream("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
   EXPECT_TRUE(watch.is_idle());
@@ -66,15 +66,15 @@ TEST(RequestWatch, AnswersWithoutABody) {
   EXPECT_TRUE(watch.is_idle());
 }
 
-TEST(RequestWatch, AStreamOfEventsIsInUse) {
-  RequestWatch watch;
+TEST(HttpActivityTracker, AStreamOfEventsIsInUse) {
+  HttpActivityTracker watch;
   watch.from_user(kGet);
   watch.from_upstream("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
   EXPECT_FALSE(watch.is_idle());
 }
 
-TEST(RequestWatch, WhatIsNotHttpIsInUse) {
-  RequestWatch upgraded;
+TEST(HttpActivityTracker, WhatIsNotHttpIsInUse) {
+  HttpActivityTracker upgraded;
   upgraded.from_user(
       "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
   upgraded.from_upstream(
@@ -85,13 +85,13 @@ TEST(RequestWatch, WhatIsNotHttpIsInUse) {
   EXPECT_FALSE(upgraded.is_idle());
   EXPECT_EQ(upgraded.requests(), 1u);
 
-  RequestWatch other;
+  HttpActivityTracker other;
   other.from_user("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   other.from_upstream(std::string(100'000, 'x'));
   EXPECT_FALSE(other.is_idle());
   EXPECT_EQ(other.requests(), 1u);
 
-  RequestWatch uninvited;
+  HttpActivityTracker uninvited;
   uninvited.from_user(kGet);
   uninvited.from_upstream(kOk);
   uninvited.from_upstream(kOk);

@@ -1,4 +1,4 @@
-#include "tunnel-client/request_watch.hpp"
+#include "tunnel-client/http_activity_tracker.hpp"
 
 #include <algorithm>
 
@@ -26,20 +26,20 @@ void start(http::BodyReader& body, const proxy::BodyFraming& framing) {
 
 }  // namespace
 
-bool RequestWatch::is_idle() const {
+bool HttpActivityTracker::is_idle() const {
   return !is_opaque_ && requests_ > 0 && methods_.empty() && request_.is_between_messages() &&
          answer_.is_between_messages();
 }
 
-void RequestWatch::from_user(std::string_view bytes) {
+void HttpActivityTracker::from_user(std::string_view bytes) {
   follow(request_, bytes, [this] { request_begins(); });
 }
 
-void RequestWatch::from_upstream(std::string_view bytes) {
+void HttpActivityTracker::from_upstream(std::string_view bytes) {
   follow(answer_, bytes, [this] { answer_begins(); });
 }
 
-void RequestWatch::give_up() {
+void HttpActivityTracker::give_up() {
   is_opaque_ = true;
   requests_ = std::max<std::uint64_t>(requests_, 1);
   request_.head = {};
@@ -47,7 +47,7 @@ void RequestWatch::give_up() {
 }
 
 template <class Parser, class Begin>
-void RequestWatch::follow(Side<Parser>& side, std::string_view bytes, Begin begin) {
+void HttpActivityTracker::follow(Side<Parser>& side, std::string_view bytes, Begin begin) {
   while (!is_opaque_ && !bytes.empty()) {
     if (!side.body.done()) {
       const auto piece = side.body.next(bytes);
@@ -75,7 +75,7 @@ void RequestWatch::follow(Side<Parser>& side, std::string_view bytes, Begin begi
   }
 }
 
-void RequestWatch::request_begins() {
+void HttpActivityTracker::request_begins() {
   const auto& head = request_.parser.head();
   if (methods_.size() >= kMaxPipeline) return give_up();
   ++requests_;
@@ -83,7 +83,7 @@ void RequestWatch::request_begins() {
   start(request_.body, proxy::request_framing(head));
 }
 
-void RequestWatch::answer_begins() {
+void HttpActivityTracker::answer_begins() {
   const auto& head = answer_.parser.head();
   const bool interim = head.status >= 100 && head.status < 200;
   if (interim && head.status != 101) return;

@@ -7,17 +7,17 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tunnel-client/request_watch.hpp"
+#include "tunnel-client/http_activity_tracker.hpp"
 
 namespace {
 
-using gitops::tunnel::RequestWatch;
+using gitops::tunnel::HttpActivityTracker;
 
 void require(bool holds) {
   if (!holds) std::abort();
 }
 
-void pass_on(RequestWatch& watch, bool from_user, std::string_view bytes) {
+void pass_on(HttpActivityTracker& watch, bool from_user, std::string_view bytes) {
   if (from_user) {
     watch.from_user(bytes);
   } else {
@@ -29,8 +29,8 @@ void pass_on(RequestWatch& watch, bool from_user, std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view input(reinterpret_cast<const char*>(data), size);
-  RequestWatch whole;
-  RequestWatch split;
+  HttpActivityTracker whole;
+  HttpActivityTracker split;
   std::uint64_t requests = 0;
   while (!input.empty()) {
     const auto head = static_cast<unsigned char>(input.front());

@@ -15,7 +15,7 @@ namespace gitops::tunnel {
 // carries none can be told from one that does. Changes and refuses nothing: after an upgrade, and
 // after anything that is not HTTP/1, the connection counts as in use until it ends. Pure. Holds a
 // head that comes in parts, at most 32 KiB in each direction.
-class RequestWatch {
+class HttpActivityTracker {
  public:
   void from_user(std::string_view bytes);
   void from_upstream(std::string_view bytes);
