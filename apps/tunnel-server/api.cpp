@@ -38,7 +38,7 @@ http::Response done() {
 
 }  // namespace
 
-Api::Api(const Executor& executor, Clients& clients, const HostTable& table, Options options)
+Api::Api(const Executor& executor, ClientRegistry& clients, const HostTable& table, Options options)
     : clients_(clients),
       table_(table),
       token_(options.token_file.empty() ? Credential::fixed(options.token)

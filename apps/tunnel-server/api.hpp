@@ -3,7 +3,7 @@
 #include "common/core/credential.hpp"
 #include "common/http/router.hpp"
 #include "common/http/server.hpp"
-#include "tunnel-server/clients.hpp"
+#include "tunnel-server/client_registry.hpp"
 
 namespace gitops::tunnel_server {
 
@@ -18,7 +18,7 @@ class Api {
     std::string token_file = {};  // wins; read again when it changes
   };
   // Clients and table outlive it.
-  Api(const Executor& executor, Clients& clients, const HostTable& table, Options options);
+  Api(const Executor& executor, ClientRegistry& clients, const HostTable& table, Options options);
 
   // Errors: an unreadable token, or none; the port.
   Result<void> listen();
@@ -34,7 +34,7 @@ class Api {
   Task<> put_ban(http::Exchange& exchange, const std::string& name);
   [[nodiscard]] http::Response delete_ban(const std::string& name);
 
-  Clients& clients_;
+  ClientRegistry& clients_;
   const HostTable& table_;
   Credential token_;
   http::Router router_;

@@ -10,9 +10,9 @@
 #include "common/net/resolve.hpp"
 #include "common/proxy/server.hpp"
 #include "tunnel-server/api.hpp"
-#include "tunnel-server/clients.hpp"
+#include "tunnel-server/client_registry.hpp"
 #include "tunnel-server/config.hpp"
-#include "tunnel-server/edge.hpp"
+#include "tunnel-server/vhost_proxy.hpp"
 
 namespace gitops::tunnel_server {
 namespace {
@@ -35,7 +35,7 @@ net::AddressList addresses(const std::vector<std::string>& items) {
   return list ? std::move(*list) : net::AddressList();
 }
 
-Authority::Options authority_options(const Config& config) {
+Authorizer::Options authorizer_options(const Config& config) {
   return {.token = config.token,
           .token_file = config.token_file,
           .runtimes_file = config.runtimes_file,
@@ -45,11 +45,11 @@ Authority::Options authority_options(const Config& config) {
           .plugin_timeout = config.plugin_timeout};
 }
 
-Clients::Options client_options(const Config& config) {
-  Clients::Options options;
+ClientRegistry::Options client_options(const Config& config) {
+  ClientRegistry::Options options;
   options.listen = {.address = config.tunnel_address,
                     .port = static_cast<std::uint16_t>(config.tunnel_port)};
-  options.entrance = {
+  options.handshake = {
       .tls = {.ca_file = config.tunnel_client_ca_file,
               .certificate_file = config.tunnel_certificate_file,
               .key_file = config.tunnel_key_file},
@@ -69,10 +69,10 @@ Clients::Options client_options(const Config& config) {
   options.vhost_port = config.port;
   options.login_timeout = config.login_timeout;
   options.max_clients = static_cast<std::size_t>(config.max_clients);
-  options.max_strangers = static_cast<std::size_t>(config.max_strangers);
-  options.max_strangers_per_address = static_cast<std::size_t>(
-      config.max_strangers_per_address > 0 ? config.max_strangers_per_address
-                                           : config.max_strangers);
+  options.max_unauthenticated = static_cast<std::size_t>(config.max_unauthenticated);
+  options.max_unauthenticated_per_address = static_cast<std::size_t>(
+      config.max_unauthenticated_per_address > 0 ? config.max_unauthenticated_per_address
+                                                 : config.max_unauthenticated);
   return options;
 }
 
@@ -111,23 +111,24 @@ class App {
   App(const DaemonContext& context, const Config& config)
       : config_(config),
         names_(context.metrics),
-        authority_(context.executor, names_, authority_options(config)),
+        authorizer_(context.executor, names_, authorizer_options(config)),
         traffic_(context.metrics),
         hosts_gauge_(context.metrics.gauge("gitops_tunnel_server_hosts", "Hosts that are served")),
         clients_gauge_(
             context.metrics.gauge("gitops_tunnel_server_clients", "Clients that are logged in")),
         connections_gauge_(
             context.metrics.gauge("gitops_tunnel_server_connections", "Connections of users")),
-        clients_(context.executor, authority_, table_, context.metrics, client_options(config)),
-        edge_(table_, traffic_,
-              {.trusted_proxies = addresses(config.trusted_proxies),
-               .max_requests_per_host = static_cast<std::size_t>(config.max_requests_per_host),
-               .connect_timeout = config.connect_timeout,
-               .limits = route_limits(config),
-               .session = [this](SessionId id) { return clients_.session(id); },
-               .ban = [this](const std::string& domain) { return clients_.ban_of(domain); }}),
+        clients_(context.executor, authorizer_, table_, context.metrics, client_options(config)),
+        vhost_proxy_(
+            table_, traffic_,
+            {.trusted_proxies = addresses(config.trusted_proxies),
+             .max_requests_per_host = static_cast<std::size_t>(config.max_requests_per_host),
+             .connect_timeout = config.connect_timeout,
+             .limits = route_limits(config),
+             .session = [this](SessionId id) { return clients_.session(id); },
+             .ban = [this](const std::string& domain) { return clients_.ban_of(domain); }}),
         user_options_(user_options(config)),
-        users_(context.executor, user_options_, edge_.policy()),
+        users_(context.executor, user_options_, vhost_proxy_.policy()),
         api_(context.executor, clients_, table_,
              {.address = config.api_address,
               .port = static_cast<std::uint16_t>(config.api_port),
@@ -137,11 +138,11 @@ class App {
                [fail = context.fail](const std::string& task, const std::string& what) {
                  fail(task + ": " + what);
                }) {
-    table_.changed = [this](HostTable::Host& host) { edge_.update(host); };
+    table_.changed = [this](HostTable::Host& host) { vhost_proxy_.update(host); };
   }
 
   Task<Result<void>> start() {
-    if (auto checked = authority_.check(); !checked) co_return checked;
+    if (auto checked = authorizer_.check(); !checked) co_return checked;
     allow_open_files();
     if (auto listening = clients_.listen(); !listening) co_return listening;
     if (auto listening = users_.listen(); !listening) co_return listening;
@@ -154,7 +155,7 @@ class App {
                           {"tls", !config_.certificate_file.empty()},
                           {"subdomain_host", config_.subdomain_host}});
     if (config_.any_client) log_.warning("any client may log in and offer any host");
-    tasks_.spawn("housekeeping", [this] { return keep_house(); });
+    tasks_.spawn("housekeeping", [this] { return do_housekeeping(); });
     is_listening_ = true;
     co_return Result<void>{};
   }
@@ -168,8 +169,8 @@ class App {
       co_await sleep_until(std::min(deadline, deadline_after(kLastRequests)));
     }
     users_.drain();
-    edge_.release_clients();
-    clients_.leave();
+    vhost_proxy_.release_clients();
+    clients_.drain_sessions();
     co_await users_.stop(std::max(Clock::now(), deadline - kGoodbye));
     co_await clients_.stop();
     co_await api_.stop(Clock::now());
@@ -218,10 +219,10 @@ class App {
         {{"limit", allowed}, {"needed", needed}});
   }
 
-  Task<> keep_house() {
+  Task<> do_housekeeping() {
     while (true) {
       co_await sleep_for(kHousekeeping);
-      edge_.sweep();
+      vhost_proxy_.sweep();
       clients_.check_again();
       hosts_gauge_.Set(static_cast<double>(table_.size()));
       clients_gauge_.Set(static_cast<double>(logged_in()));
@@ -232,14 +233,14 @@ class App {
   const Config& config_;
   Log log_{"tunnel-server"};
   net::Resolver names_;
-  Authority authority_;
+  Authorizer authorizer_;
   Traffic traffic_;
   HostTable table_;
   Gauge& hosts_gauge_;
   Gauge& clients_gauge_;
   Gauge& connections_gauge_;
-  Clients clients_;
-  Edge edge_;
+  ClientRegistry clients_;
+  VhostProxy vhost_proxy_;
   proxy::ServerOptions user_options_;
   proxy::Server users_;
   Api api_;

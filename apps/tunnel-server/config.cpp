@@ -109,11 +109,11 @@ void bind_clients(ConfigReader& reader, Config& config) {
   reader.add({"tunnel.max-strangers",
               {"TUNNEL_MAX_STRANGERS"},
               "Connections at a time that have not logged in"},
-             config.max_strangers, 1, 1'000'000);
+             config.max_unauthenticated, 1, 1'000'000);
   reader.add({"tunnel.max-strangers-per-address",
               {"TUNNEL_MAX_STRANGERS_PER_ADDRESS"},
               "Of one address; 0: as max-strangers, as needed behind a proxy"},
-             config.max_strangers_per_address, 0, 1'000'000);
+             config.max_unauthenticated_per_address, 0, 1'000'000);
   reader.add({"tunnel.max-streams",
               {"TUNNEL_MAX_STREAMS"},
               "Connections of users through one client at a time"},

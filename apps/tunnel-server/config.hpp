@@ -21,8 +21,8 @@ struct Config {
   std::chrono::milliseconds login_timeout{10'000};
   std::chrono::milliseconds heartbeat_timeout{14'000};
   std::int64_t max_clients = 10'000;
-  std::int64_t max_strangers = 2'000;
-  std::int64_t max_strangers_per_address = 0;  // 0: as max_strangers
+  std::int64_t max_unauthenticated = 2'000;
+  std::int64_t max_unauthenticated_per_address = 0;  // 0: as max_unauthenticated
   std::int64_t max_streams = 4'096;
   std::int64_t max_pool = 5;
   std::int64_t links = 2;

@@ -54,7 +54,7 @@ struct Owner {
   bool is_confirmed = false;
 };
 
-// The way of requests to a host; of edge.hpp.
+// The way of requests to a host; of vhost_proxy.hpp.
 struct Way;
 
 // The hosts and the offers for each. The newest client of a host serves it by all of its sessions;

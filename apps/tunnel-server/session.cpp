@@ -20,8 +20,8 @@ using tunnel::OpeningReader;
 using tunnel::ServerControl;
 
 // Until its login a client needs one stream and one message.
-constexpr std::size_t kStreamsOfStranger = 1;
-constexpr std::uint64_t kBytesOfStranger = 24 * 1024;
+constexpr std::size_t kUnauthenticatedStreams = 1;
+constexpr std::uint64_t kUnauthenticatedBytes = 24 * 1024;
 // A client brings what it was asked for; a little more, because frp's does.
 constexpr std::size_t kSpareWork = 10;
 // Streams that have ended on one side only count beside those that may be open.
@@ -50,7 +50,7 @@ const Log& log() {
 
 tunnel::yamux::SessionOptions as_server(tunnel::yamux::SessionOptions options) {
   options.role = tunnel::yamux::Role::server;
-  options.max_streams = kStreamsOfStranger;
+  options.max_streams = kUnauthenticatedStreams;
   options.answer_timeout = kAnswerTimeout;
   return options;
 }
@@ -106,7 +106,7 @@ Session::Session(const Executor& executor, std::uint64_t id,
       tasks_(executor) {
   link_.emplace(std::move(connection), as_server(options_.link),
                 [this](std::unique_ptr<net::Channel> stream) { take_stream(std::move(stream)); });
-  link_->limit(kStreamsOfStranger, kBytesOfStranger);
+  link_->limit(kUnauthenticatedStreams, kUnauthenticatedBytes);
   link_->on_heard([this] { work_.notify_all(); });
 }
 
@@ -157,11 +157,11 @@ bool Session::is_full() const {
 
 Task<Error> Session::run() {
   if (link_) {
-    tasks_.spawn("link", [this] { return keep_link(); });
+    tasks_.spawn("link", [this] { return maintain_link(); });
   } else {
-    tasks_.spawn("control", [this] { return keep_control(); });
+    tasks_.spawn("control", [this] { return maintain_control(); });
   }
-  tasks_.spawn("deadline", [this] { return keep_deadline(); });
+  tasks_.spawn("deadline", [this] { return enforce_deadline(); });
   co_await tasks_.join();
   if (!ending_) ending_ = Error{.code = ErrorCode::internal, .message = "the session stopped"};
   co_return *ending_;
@@ -195,18 +195,18 @@ void Session::retire(std::string_view why) {
   });
 }
 
-Task<> Session::keep_link() {
+Task<> Session::maintain_link() {
   end(co_await link_->run());
 }
 
-Task<> Session::keep_deadline() {
+Task<> Session::enforce_deadline() {
   co_await sleep_until(options_.login_deadline);
   if (!control_) end({.code = ErrorCode::timeout, .message = "the client did not log in"});
 }
 
 // A client that ends its control stream has logged out. Users who are there stay while its
 // connection lasts.
-Task<> Session::keep_control() {
+Task<> Session::maintain_control() {
   auto error = co_await converse();
   if (!control_) {
     // What the client is told must arrive.
@@ -222,7 +222,7 @@ Task<> Session::keep_control() {
 void Session::take_stream(std::unique_ptr<net::Channel> stream) {
   if (!control_stream_) {
     control_stream_ = std::move(stream);
-    tasks_.spawn("control", [this] { return keep_control(); });
+    tasks_.spawn("control", [this] { return maintain_control(); });
     return;
   }
   if (!wants_work()) return stream->abort();
@@ -355,8 +355,8 @@ Task<Error> Session::converse() {
                                   {"hostname", login_.hostname},
                                   {"pool", control_->pool_size()},
                                   {"mux", has_mux()}});
-  tasks_.spawn("writing", [this] { return keep_writing(); });
-  tasks_.spawn("pool", [this] { return keep_pool(); });
+  tasks_.spawn("writing", [this] { return write_queued(); });
+  tasks_.spawn("pool", [this] { return maintain_pool(); });
   stream.set_read_deadline(kNever);
   std::array<char, 4096> room;
   std::vector<ServerControl::Event> events;
@@ -379,7 +379,7 @@ void Session::send() {
   if (control_ && !control_->output().empty()) output_.notify_all();
 }
 
-Task<> Session::keep_writing() {
+Task<> Session::write_queued() {
   while (true) {
     while (!control_->output().empty()) {
       const auto output = std::exchange(control_->output(), {});
@@ -480,7 +480,7 @@ void Session::ask_for_work() {
 }
 
 // Replaces waiting work connections that have ended, so that none is missing when a user comes.
-Task<> Session::keep_pool() {
+Task<> Session::maintain_pool() {
   while (true) {
     co_await sleep_for(std::chrono::seconds(1));
     std::erase_if(pool_, [](const auto& stream) { return stream->peer_closed(); });

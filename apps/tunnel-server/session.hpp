@@ -120,11 +120,11 @@ class Session {
   [[nodiscard]] std::size_t carrying() const;
 
  private:
-  Task<> keep_link();
-  Task<> keep_control();
-  Task<> keep_writing();
-  Task<> keep_deadline();
-  Task<> keep_pool();
+  Task<> maintain_link();
+  Task<> maintain_control();
+  Task<> write_queued();
+  Task<> enforce_deadline();
+  Task<> maintain_pool();
   Task<Error> converse();
   Task<Result<tunnel::Login>> read_login();
   Task<> refuse(const Error& error);

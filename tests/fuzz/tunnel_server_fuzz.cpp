@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tunnel-server/authority.hpp"
+#include "tunnel-server/authorizer.hpp"
 #include "tunnel-server/host_table.hpp"
 
 namespace {

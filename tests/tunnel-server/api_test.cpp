@@ -20,8 +20,8 @@ using testing::HasSubstr;
 struct Bed {
   explicit Bed(const Executor& executor)
       : names(metrics),
-        authority(executor, names, {}),
-        clients(executor, authority, table, metrics, {.subdomain_host = "example.test"}),
+        authorizer(executor, names, {}),
+        clients(executor, authorizer, table, metrics, {.subdomain_host = "example.test"}),
         api(executor, clients, table, {.address = "127.0.0.1", .token = Secret("operator")}),
         http(executor, names, {}),
         tasks(executor) {}
@@ -72,9 +72,9 @@ struct Bed {
 
   Metrics metrics;
   net::Resolver names;
-  Authority authority;
+  Authorizer authorizer;
   HostTable table;
-  Clients clients;
+  ClientRegistry clients;
   Api api;
   http::Client http;
   TaskGroup tasks;

@@ -69,7 +69,7 @@ class Link {
   void on_heard(std::function<void()> on_heard) { on_heard_ = std::move(on_heard); }
 
   // What the peer may do from now on: streams at a time of both sides, and bytes that it has sent since
-  // the link began. More streams are reset; more bytes end the link. A server holds a stranger to
+  // the link began. More streams are reset; more bytes end the link. A server holds an unauthenticated client to
   // little and lifts the limits after its login.
   void limit(std::size_t max_streams, std::uint64_t max_received = kUnlimited);
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();

@@ -1,4 +1,4 @@
-#include "tunnel-server/clients.hpp"
+#include "tunnel-server/client_registry.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -30,13 +30,13 @@ std::string_view state_of(const Session& session, const std::vector<HostTable::D
   return std::ranges::any_of(domains, &HostTable::Domain::is_serving) ? "serving" : "standing by";
 }
 
-Clients::Clients(const Executor& executor, Authority& authority, HostTable& table, Metrics& metrics,
-                 Options options)
+ClientRegistry::ClientRegistry(const Executor& executor, Authorizer& authorizer, HostTable& table,
+                               Metrics& metrics, Options options)
     : executor_(executor),
-      authority_(authority),
+      authorizer_(authorizer),
       table_(table),
       options_(std::move(options)),
-      entrance_(options_.entrance),
+      handshake_(options_.handshake),
       owner_(make_owner()),
       listener_(executor),
       connections_(metrics.counter("gitops_tunnel_server_client_connections_total",
@@ -48,8 +48,8 @@ Clients::Clients(const Executor& executor, Authority& authority, HostTable& tabl
 
 // -- connections --
 
-Result<void> Clients::listen() {
-  if (auto checked = entrance_.check(); !checked) return checked;
+Result<void> ClientRegistry::listen() {
+  if (auto checked = handshake_.check(); !checked) return checked;
   const auto port = listener_.listen(options_.listen);
   if (!port) return std::unexpected(port.error());
   port_ = *port;
@@ -62,56 +62,58 @@ Result<void> Clients::listen() {
   return {};
 }
 
-void Clients::adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& address) {
+void ClientRegistry::adopt(std::unique_ptr<net::Channel> channel,
+                           const asio::ip::address& address) {
   connections_.Increment();
   const auto client = net::plain_address(address).to_string();
-  const auto known = strangers_of_.find(client);
-  const bool is_full =
-      strangers_.size() >= options_.max_strangers ||
-      (known != strangers_of_.end() && known->second >= options_.max_strangers_per_address) ||
-      sessions_.size() >= options_.max_clients;
+  const auto known = unauthenticated_of_.find(client);
+  const bool is_full = unauthenticated_.size() >= options_.max_unauthenticated ||
+                       (known != unauthenticated_of_.end() &&
+                        known->second >= options_.max_unauthenticated_per_address) ||
+                       sessions_.size() >= options_.max_clients;
   if (is_full) {
     refused_connections_.Increment();
     if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
-      log().warning("too many clients; new ones are closed", {{"clients", sessions_.size()},
-                                                              {"not_logged_in", strangers_.size()},
-                                                              {"suppressed", verdict.suppressed}});
+      log().warning("too many clients; new ones are closed",
+                    {{"clients", sessions_.size()},
+                     {"not_logged_in", unauthenticated_.size()},
+                     {"suppressed", verdict.suppressed}});
     }
     return;
   }
   tunnel::hold_little(*channel);
   const auto id = ++last_id_;
-  strangers_[id] = client;
-  ++strangers_of_[client];
+  unauthenticated_[id] = client;
+  ++unauthenticated_of_[client];
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(channel));
   tasks_.spawn("client", [this, id, shared, client] { return serve(id, shared, client); });
 }
 
-void Clients::no_stranger(SessionId id) {
-  const auto found = strangers_.find(id);
-  if (found == strangers_.end()) return;
-  const auto of_address = strangers_of_.find(found->second);
-  if (--of_address->second == 0) strangers_of_.erase(of_address);
-  strangers_.erase(found);
+void ClientRegistry::forget_unauthenticated(SessionId id) {
+  const auto found = unauthenticated_.find(id);
+  if (found == unauthenticated_.end()) return;
+  const auto of_address = unauthenticated_of_.find(found->second);
+  if (--of_address->second == 0) unauthenticated_of_.erase(of_address);
+  unauthenticated_.erase(found);
 }
 
-Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel>> channel,
-                      std::string client) {
+Task<> ClientRegistry::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel>> channel,
+                             std::string client) {
   // Forgets the client however it is left.
   struct Ended {
-    Clients& clients;
+    ClientRegistry& clients;
     SessionId id;
     ~Ended() {
       clients.table_.remove(id);
       clients.sessions_.erase(id);
       std::erase_if(clients.without_mux_, [this](const auto& item) { return item.second == id; });
       std::erase_if(clients.admitted_, [this](const auto& item) { return item.first.first == id; });
-      clients.no_stranger(id);
+      clients.forget_unauthenticated(id);
     }
   } ended{*this, id};
   const auto deadline = deadline_after(options_.login_timeout);
   Result<std::shared_ptr<Session>> begun;
-  if (auto entered = co_await entrance_.enter(std::move(*channel), deadline); !entered) {
+  if (auto entered = co_await handshake_.perform(std::move(*channel), deadline); !entered) {
     begun = std::unexpected(entered.error());
   } else if (entered->has_mux) {
     begun = std::make_shared<Session>(executor_, id, std::move(entered->channel), client,
@@ -134,7 +136,7 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
   const auto error = co_await session->run();
   if (!session->is_logged_in()) {
     refused_connections_.Increment();
-    // Strangers decide how many of these lines there are.
+    // Unauthenticated clients decide how many of these lines there are.
     const auto verdict = repeated_.check(error.message, Clock::now());
     if (!verdict.pass) co_return;
   }
@@ -144,12 +146,12 @@ Task<> Clients::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel
                                {"reason", error.message}});
 }
 
-Session::Options Clients::session_options(Deadline login_deadline) {
+Session::Options ClientRegistry::session_options(Deadline login_deadline) {
   auto options = options_.session;
   options.login_deadline = login_deadline;
-  options.control.token = authority_.token();
-  options.control.asks_for_pings = options.signed_pings || authority_.asks_about("Ping");
-  if (authority_.confirms_owners()) {
+  options.control.token = authorizer_.token();
+  options.control.asks_for_pings = options.signed_pings || authorizer_.asks_about("Ping");
+  if (authorizer_.confirms_owners()) {
     options.control.links = options_.links;
     // Half of what a host may have, so that the next client of a rolling update has as many.
     options.control.max_links = static_cast<std::int64_t>(HostTable::kMaxEntries) / 2;
@@ -157,7 +159,7 @@ Session::Options Clients::session_options(Deadline login_deadline) {
   return options;
 }
 
-Task<Result<std::shared_ptr<Session>>> Clients::begin_without_mux(
+Task<Result<std::shared_ptr<Session>>> ClientRegistry::begin_without_mux(
     SessionId id, std::unique_ptr<net::Channel> channel, std::string client, Deadline deadline) {
   channel->set_deadline(deadline);
   auto opening = co_await read_opening(*channel);
@@ -179,15 +181,15 @@ Task<Result<std::shared_ptr<Session>>> Clients::begin_without_mux(
   co_return nullptr;
 }
 
-void Clients::drain() {
+void ClientRegistry::drain() {
   listener_.close();
 }
 
-void Clients::leave() {
+void ClientRegistry::drain_sessions() {
   for (const auto& session : sessions()) session->retire("the server stops");
 }
 
-Task<> Clients::stop() {
+Task<> ClientRegistry::stop() {
   drain();
   for (const auto& session : sessions()) {
     session->end({.code = ErrorCode::unavailable, .message = "the server stops"});
@@ -196,12 +198,12 @@ Task<> Clients::stop() {
   co_await tasks_.join();
 }
 
-std::shared_ptr<Session> Clients::session(SessionId id) const {
+std::shared_ptr<Session> ClientRegistry::session(SessionId id) const {
   const auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : found->second;
 }
 
-std::vector<std::shared_ptr<Session>> Clients::sessions() const {
+std::vector<std::shared_ptr<Session>> ClientRegistry::sessions() const {
   std::vector<std::shared_ptr<Session>> all;
   for (const auto& [id, session] : sessions_) all.push_back(session);
   return all;
@@ -209,24 +211,24 @@ std::vector<std::shared_ptr<Session>> Clients::sessions() const {
 
 // -- what clients ask for --
 
-Authority::Subject Clients::subject_of(const Session& session) const {
+Authorizer::Subject ClientRegistry::subject_of(const Session& session) const {
   return {.address = session.client(),
           .user = session.login().user,
           .metas = session.login().metas,
           .run_id = std::string(session.run_id())};
 }
 
-SessionOwner Clients::make_owner() {
+SessionOwner ClientRegistry::make_owner() {
   SessionOwner owner;
   owner.admit_login = [this](Session& session, tunnel::Login login) -> Task<Result<tunnel::Login>> {
     // Without a token the key of a work connection is a public constant.
-    if (!session.has_mux() && session.token().empty() && !authority_.asks_about("NewWorkConn")) {
+    if (!session.has_mux() && session.token().empty() && !authorizer_.asks_about("NewWorkConn")) {
       co_return fail(
           ErrorCode::forbidden,
           "tcpMux = false needs a token of the server, by which work connections are known");
     }
-    auto admitted = co_await authority_.admit_login(subject_of(session), std::move(login));
-    if (admitted) no_stranger(session.id());
+    auto admitted = co_await authorizer_.admit_login(subject_of(session), std::move(login));
+    if (admitted) forget_unauthenticated(session.id());
     co_return admitted;
   };
   owner.logged_in = [this](Session& session) {
@@ -235,7 +237,7 @@ SessionOwner Clients::make_owner() {
   owner.admit_proxy = [this](Session& session,
                              tunnel::NewProxy proxy) -> Task<Result<tunnel::NewProxy>> {
     auto asked = proxy;
-    auto admitted = co_await authority_.admit_proxy(subject_of(session), std::move(proxy));
+    auto admitted = co_await authorizer_.admit_proxy(subject_of(session), std::move(proxy));
     if (admitted) {
       auto name = asked.proxy_name;
       admitted_.insert_or_assign({session.id(), std::move(name)}, std::move(asked));
@@ -246,21 +248,21 @@ SessionOwner Clients::make_owner() {
     return offer(session, name, proxy);
   };
   owner.withdraw = [this](Session& session, const std::string& name) { withdraw(session, name); };
-  if (authority_.asks_about("Ping")) {
+  if (authorizer_.asks_about("Ping")) {
     owner.admit_ping = [this](Session& session, const tunnel::Ping& ping) {
-      return authority_.admit_ping(subject_of(session), ping);
+      return authorizer_.admit_ping(subject_of(session), ping);
     };
   }
-  if (authority_.asks_about("NewWorkConn")) {
+  if (authorizer_.asks_about("NewWorkConn")) {
     owner.admit_work = [this](Session& session, const tunnel::NewWorkConn& work) {
-      return authority_.admit_work(subject_of(session), work);
+      return authorizer_.admit_work(subject_of(session), work);
     };
   }
   return owner;
 }
 
-Result<std::string> Clients::offer(Session& session, const std::string& name,
-                                   const tunnel::NewProxy& proxy) {
+Result<std::string> ClientRegistry::offer(Session& session, const std::string& name,
+                                          const tunnel::NewProxy& proxy) {
   auto offer = read_offer(proxy, options_.subdomain_host);
   if (!offer) return std::unexpected(offer.error());
   offer->proxy = name;  // what the client knows it by
@@ -281,7 +283,7 @@ Result<std::string> Clients::offer(Session& session, const std::string& name,
                                        .run_id = std::string(session.run_id()),
                                        .replaces = session.login().run_id,
                                        .client = instance_of(session.login()),
-                                       .is_confirmed = authority_.confirms_owners()},
+                                       .is_confirmed = authorizer_.confirms_owners()},
                                       std::make_shared<const Offer>(std::move(*offer)));
   if (!superfluous) return std::unexpected(superfluous.error());
   for (const auto id : *superfluous) {
@@ -291,20 +293,20 @@ Result<std::string> Clients::offer(Session& session, const std::string& name,
   return addresses;
 }
 
-void Clients::withdraw(Session& session, const std::string& name) {
+void ClientRegistry::withdraw(Session& session, const std::string& name) {
   table_.remove(session.id(), name);
   admitted_.erase({session.id(), name});
-  if (!authority_.asks_about("CloseProxy")) return;
+  if (!authorizer_.asks_about("CloseProxy")) return;
   tasks_.spawn("closed", [this, subject = subject_of(session), name] {
-    return authority_.report_closed(subject, name);
+    return authorizer_.report_closed(subject, name);
   });
 }
 
-void Clients::check_again() {
-  if (!authority_.refresh()) return;
+void ClientRegistry::check_again() {
+  if (!authorizer_.refresh()) return;
   for (const auto& [key, proxy] : admitted_) {
     const auto session = this->session(key.first);
-    if (!session || authority_.still_admits(proxy)) continue;
+    if (!session || authorizer_.still_admits(proxy)) continue;
     log().warning("a client lost its right to a host",
                   {{"client", session->client()}, {"proxy", key.second}});
     table_.remove(key.first);
@@ -314,7 +316,7 @@ void Clients::check_again() {
 
 // -- bans --
 
-void Clients::ban(const std::string& domain, Ban ban) {
+void ClientRegistry::ban(const std::string& domain, Ban ban) {
   bans_[domain] = std::move(ban);
   for (const auto& session : sessions()) {
     for (const auto& offered : table_.domains_of(session->id())) {
@@ -325,16 +327,16 @@ void Clients::ban(const std::string& domain, Ban ban) {
   }
 }
 
-bool Clients::unban(const std::string& domain) {
+bool ClientRegistry::unban(const std::string& domain) {
   return bans_.erase(domain) > 0;
 }
 
-std::map<std::string, Clients::Ban> Clients::bans() {
+std::map<std::string, ClientRegistry::Ban> ClientRegistry::bans() {
   std::erase_if(bans_, [now = wall_now()](const auto& item) { return item.second.until <= now; });
   return bans_;
 }
 
-std::string Clients::ban_of(const std::string& domain) {
+std::string ClientRegistry::ban_of(const std::string& domain) {
   const auto found = bans_.find(domain);
   if (found == bans_.end()) return {};
   if (found->second.until <= wall_now()) {

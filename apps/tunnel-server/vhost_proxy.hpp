@@ -40,7 +40,7 @@ struct Way {
 // Where users connect: decides to which client a request goes, and what those hear that go to none. The
 // sessions of the newest client take turns: the next request goes to the one with the fewest. One that
 // may be dead is asked for a sign of life before it gets another user. Loop thread only.
-class Edge {
+class VhostProxy {
  public:
   struct Options {
     net::AddressList trusted_proxies;  // may say for whom they speak
@@ -52,7 +52,7 @@ class Edge {
     std::function<std::string(const std::string& domain)> ban;  // why, or empty
   };
   // The table and the traffic outlive it.
-  Edge(HostTable& table, Traffic& traffic, Options options);
+  VhostProxy(HostTable& table, Traffic& traffic, Options options);
 
   // For proxy::Server.
   [[nodiscard]] proxy::Policy policy();

@@ -1,4 +1,4 @@
-#include "tunnel-server/authority.hpp"
+#include "tunnel-server/authorizer.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -67,7 +67,7 @@ std::string with_member(std::string_view object, std::string_view name, std::str
   return out.append(object.substr(1));
 }
 
-std::string user_json(const Authority::Subject& subject) {
+std::string user_json(const Authorizer::Subject& subject) {
   std::string metas = "null";
   if (!subject.metas.empty()) {
     metas = "{";
@@ -85,7 +85,7 @@ std::string sum_of(const Secret& token) {
   return std::string(bytes_of(sha256(token.reveal())));
 }
 
-// What a stranger is told when the plugin cannot be asked.
+// The error for an unauthenticated client when the plugin cannot be asked.
 Error unavailable_now() {
   return {.code = ErrorCode::unavailable,
           .message = "the server cannot check this now, try again later"};
@@ -183,7 +183,7 @@ Result<PluginAnswer> read_plugin_answer(std::string_view body) {
   return PluginAnswer{.content = to_text(content)};
 }
 
-Authority::Authority(const Executor& executor, net::Resolver& resolver, Options options)
+Authorizer::Authorizer(const Executor& executor, net::Resolver& resolver, Options options)
     : options_(std::move(options)),
       token_(options_.token_file.empty() ? Credential::fixed(options_.token)
                                          : Credential::file(options_.token_file)),
@@ -194,23 +194,23 @@ Authority::Authority(const Executor& executor, net::Resolver& resolver, Options 
   }
 }
 
-bool Authority::confirms_owners() const {
+bool Authorizer::confirms_owners() const {
   return !options_.runtimes_file.empty() || asks_about("NewProxy");
 }
 
-bool Authority::asks_about(std::string_view operation) const {
+bool Authorizer::asks_about(std::string_view operation) const {
   return plugin_ && std::ranges::find(options_.plugin_operations, operation) !=
                         options_.plugin_operations.end();
 }
 
-Result<void> Authority::check() {
+Result<void> Authorizer::check() {
   (void)token_.current();
   if (!token_.last_error().empty()) return fail(ErrorCode::unavailable, token_.last_error());
   if (options_.runtimes_file.empty()) return {};
   return read_runtimes();
 }
 
-Result<void> Authority::read_runtimes() {
+Result<void> Authorizer::read_runtimes() {
   const auto now = Clock::now();
   if (runtimes_ && now < next_look_) return {};
   next_look_ = now + kFileLook;
@@ -226,7 +226,7 @@ Result<void> Authority::read_runtimes() {
   return {};
 }
 
-bool Authority::refresh() {
+bool Authorizer::refresh() {
   if (options_.runtimes_file.empty()) return false;
   const auto before = runtimes_fingerprint_;
   if (auto read = read_runtimes(); !read) {
@@ -238,14 +238,14 @@ bool Authority::refresh() {
   return runtimes_fingerprint_ != before;
 }
 
-Result<void> Authority::still_admits(const NewProxy& proxy) const {
+Result<void> Authorizer::still_admits(const NewProxy& proxy) const {
   if (options_.runtimes_file.empty()) return {};
   if (!runtimes_) return std::unexpected(unavailable_now());
   return runtimes_->admit(proxy);
 }
 
-Task<Result<std::string>> Authority::ask_plugin(std::string_view operation, const Subject& subject,
-                                                std::string content) {
+Task<Result<std::string>> Authorizer::ask_plugin(std::string_view operation, const Subject& subject,
+                                                 std::string content) {
   std::string extended = operation == "Login"
                              ? with_member(content, "client_address", json_string(subject.address))
                              : with_member(content, "user", user_json(subject));
@@ -278,7 +278,7 @@ Task<Result<std::string>> Authority::ask_plugin(std::string_view operation, cons
   co_return std::unexpected(unavailable_now());
 }
 
-Task<Result<Login>> Authority::admit_login(Subject subject, Login login) {
+Task<Result<Login>> Authorizer::admit_login(Subject subject, Login login) {
   if (!tunnel::is_privilege_key(login.privilege_key, token(), login.timestamp)) {
     co_return fail(ErrorCode::unauthenticated,
                    "token in login doesn't match token from configuration");
@@ -289,7 +289,7 @@ Task<Result<Login>> Authority::admit_login(Subject subject, Login login) {
   co_return message_of<Login>(*content);
 }
 
-Task<Result<NewProxy>> Authority::admit_proxy(Subject subject, NewProxy proxy) {
+Task<Result<NewProxy>> Authorizer::admit_proxy(Subject subject, NewProxy proxy) {
   refresh();
   if (auto admitted = still_admits(proxy); !admitted) co_return std::unexpected(admitted.error());
   if (!asks_about("NewProxy")) co_return proxy;
@@ -298,19 +298,19 @@ Task<Result<NewProxy>> Authority::admit_proxy(Subject subject, NewProxy proxy) {
   co_return message_of<NewProxy>(*content);
 }
 
-Task<Result<void>> Authority::admit_ping(Subject subject, tunnel::Ping ping) {
+Task<Result<void>> Authorizer::admit_ping(Subject subject, tunnel::Ping ping) {
   auto content = co_await ask_plugin("Ping", subject, json_of(ping));
   if (!content) co_return std::unexpected(content.error());
   co_return Result<void>{};
 }
 
-Task<Result<void>> Authority::admit_work(Subject subject, tunnel::NewWorkConn work) {
+Task<Result<void>> Authorizer::admit_work(Subject subject, tunnel::NewWorkConn work) {
   auto content = co_await ask_plugin("NewWorkConn", subject, json_of(work));
   if (!content) co_return std::unexpected(content.error());
   co_return Result<void>{};
 }
 
-Task<> Authority::report_closed(Subject subject, std::string proxy) {
+Task<> Authorizer::report_closed(Subject subject, std::string proxy) {
   if (!asks_about("CloseProxy")) co_return;
   (void)co_await ask_plugin("CloseProxy", subject,
                             json_of(tunnel::CloseProxy{.proxy_name = proxy}));

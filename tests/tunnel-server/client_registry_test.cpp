@@ -1,4 +1,4 @@
-#include "tunnel-server/clients.hpp"
+#include "tunnel-server/client_registry.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 #include "common/tunnel/work_channel.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
-#include "tunnel-server/edge.hpp"
+#include "tunnel-server/vhost_proxy.hpp"
 
 // The whole server but its ports: clients and users on connections in memory.
 namespace gitops::tunnel_server {
@@ -240,24 +240,24 @@ class Client {
 
 class Bed {
  public:
-  explicit Bed(const Executor& executor, Authority::Options authority_options,
-               Clients::Options client_options = {})
+  explicit Bed(const Executor& executor, Authorizer::Options authorizer_options,
+               ClientRegistry::Options client_options = {})
       : executor_(executor),
         names_(metrics),
-        authority_(executor, names_, std::move(authority_options)),
+        authorizer_(executor, names_, std::move(authorizer_options)),
         traffic(metrics),
-        clients(executor, authority_, table, metrics, with_defaults(std::move(client_options))),
-        edge_(table, traffic,
-              {.trusted_proxies = net::AddressList::parse({"10.9.0.0/16"}).value(),
-               .max_requests_per_host = 300,
-               .limits = {.websocket = true},
-               .session = [this](SessionId id) { return clients.session(id); },
-               .ban = [this](const std::string& domain) { return clients.ban_of(domain); }}),
-        users_(executor, {}, edge_.policy()) {
-    table.changed = [this](HostTable::Host& host) { edge_.update(host); };
+        clients(executor, authorizer_, table, metrics, with_defaults(std::move(client_options))),
+        vhost_proxy_(table, traffic,
+                     {.trusted_proxies = net::AddressList::parse({"10.9.0.0/16"}).value(),
+                      .max_requests_per_host = 300,
+                      .limits = {.websocket = true},
+                      .session = [this](SessionId id) { return clients.session(id); },
+                      .ban = [this](const std::string& domain) { return clients.ban_of(domain); }}),
+        users_(executor, {}, vhost_proxy_.policy()) {
+    table.changed = [this](HostTable::Host& host) { vhost_proxy_.update(host); };
   }
 
-  static Clients::Options with_defaults(Clients::Options options) {
+  static ClientRegistry::Options with_defaults(ClientRegistry::Options options) {
     options.session.control.version = "1.0.0";
     options.subdomain_host = "example.test";
     return options;
@@ -331,7 +331,7 @@ class Bed {
     co_return all.substr(all.find("\r\n\r\n") + 4);
   }
   proxy::Server& users() { return users_; }
-  void release_clients() { edge_.release_clients(); }
+  void release_clients() { vhost_proxy_.release_clients(); }
   Task<> until(const std::function<bool()>& condition) {
     while (!condition()) co_await sleep_for(milliseconds(10));
   }
@@ -346,23 +346,23 @@ class Bed {
  private:
   Executor executor_;
   net::Resolver names_;
-  Authority authority_;
+  Authorizer authorizer_;
 
  public:
   Traffic traffic;
   HostTable table;
-  Clients clients;
+  ClientRegistry clients;
 
  private:
-  Edge edge_;
+  VhostProxy vhost_proxy_;
   proxy::Server users_;
   std::vector<std::unique_ptr<Client>> all_;
 };
 
-void run_with(const std::function<Authority::Options()>& authority, Clients::Options options,
-              const std::function<Task<>(Bed&)>& body) {
+void run_with(const std::function<Authorizer::Options()>& authorizer,
+              ClientRegistry::Options options, const std::function<Task<>(Bed&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor, authority(), options);
+    Bed bed(co_await asio::this_coro::executor, authorizer(), options);
     co_await body(bed);
     co_await bed.stop();
     EXPECT_EQ(bed.clients.size(), 0u);
@@ -370,8 +370,8 @@ void run_with(const std::function<Authority::Options()>& authority, Clients::Opt
   });
 }
 
-void run(const std::function<Task<>(Bed&)>& body, Clients::Options options = {}) {
-  run_with([] { return Authority::Options{.token = Secret("s3cret")}; }, std::move(options), body);
+void run(const std::function<Task<>(Bed&)>& body, ClientRegistry::Options options = {}) {
+  run_with([] { return Authorizer::Options{.token = Secret("s3cret")}; }, std::move(options), body);
 }
 
 // Each runtime has a token: token-a for acc-rt, token-b for acc-b.
@@ -380,8 +380,8 @@ void run_with_runtimes(const std::function<Task<>(Bed&)>& body) {
   test::write_file(folder / "runtimes", "acc-rt token-a\nacc-rt token-a2\nacc-b token-b\n");
   run_with(
       [&] {
-        return Authority::Options{.token = Secret("s3cret"),
-                                  .runtimes_file = (folder / "runtimes").string()};
+        return Authorizer::Options{.token = Secret("s3cret"),
+                                   .runtimes_file = (folder / "runtimes").string()};
       },
       {}, body);
 }
@@ -548,7 +548,9 @@ TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
   const auto file = folder / "runtimes";
   test::write_file(file, "acc-rt token-a\nacc-b token-b\n");
   run_with(
-      [&] { return Authority::Options{.token = Secret("s3cret"), .runtimes_file = file.string()}; },
+      [&] {
+        return Authorizer::Options{.token = Secret("s3cret"), .runtimes_file = file.string()};
+      },
       {},
       [&](Bed& bed) -> Task<> {
         auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
@@ -694,7 +696,7 @@ TEST(TunnelServerWithoutMux, AClientThatSignsNothingHearsWhatItNeeds) {
 }
 
 TEST(TunnelServerWithoutMux, IsRefusedWhereThereIsNoToken) {
-  run_with([] { return Authority::Options{}; }, {},
+  run_with([] { return Authorizer::Options{}; }, {},
            [](Bed& bed) -> Task<> {
              auto& client = bed.add("a", {.token = {}, .mux = false, .sign_work = true});
              co_await client.until([&] { return client.control().failure().has_value(); });
@@ -805,7 +807,7 @@ TEST(TunnelServerWireV2, AClientOfOtherCiphersHearsWhichThereIs) {
 // -- what else may carry the token --
 
 TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
-  Clients::Options options;
+  ClientRegistry::Options options;
   options.session.signed_pings = options.session.signed_work = true;
   run(
       [](Bed& bed) -> Task<> {
@@ -965,7 +967,7 @@ TEST(TunnelServerLinks, AC20_TheOnlyLinkIsFoundDeadSoonerWhenSomebodyNeedsIt) {
 }
 
 TEST(TunnelServerLinks, AC20_AClientThatStopsWhileAUserWaitsIsFoundWithin5Seconds) {
-  Clients::Options options;
+  ClientRegistry::Options options;
   options.session.link.ping_timeout = milliseconds(4'666);  // as the program has it
   for (const bool has_pool : {true, false}) {
     const auto scene = [has_pool](Bed& bed) -> Task<> {
@@ -987,7 +989,7 @@ TEST(TunnelServerLinks, AC20_AClientThatStopsWhileAUserWaitsIsFoundWithin5Second
 // As many as both sides allow, less those that wait for users.
 TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
   for (const bool client_tells : {true, false}) {
-    Clients::Options options;
+    ClientRegistry::Options options;
     if (!client_tells) options.session.max_streams = 20;
     run(
         [client_tells](Bed& bed) -> Task<> {
@@ -1216,15 +1218,15 @@ TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
     co_await tasks.join();
     co_return std::get<tunnel::LoginResp>(*message).links;
   };
-  Clients::Options options;
+  ClientRegistry::Options options;
   options.links = 2;
   run([&](Bed& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 0); }, options);
   test::TempDir folder;
   test::write_file(folder / "runtimes", "acc-rt token-a\n");
   run_with(
       [&] {
-        return Authority::Options{.token = Secret("s3cret"),
-                                  .runtimes_file = (folder / "runtimes").string()};
+        return Authorizer::Options{.token = Secret("s3cret"),
+                                   .runtimes_file = (folder / "runtimes").string()};
       },
       options, [&](Bed& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 2); });
 }
@@ -1279,7 +1281,7 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
     co_await busy.until([&] { return busy.requests.size() == 1; });
     bed.release_clients();
-    bed.clients.leave();
+    bed.clients.drain_sessions();
     co_await idle.until([&] { return idle.ending.has_value(); });
     EXPECT_TRUE(busy.link().peer_is_leaving());
     EXPECT_FALSE(busy.ending);
@@ -1355,9 +1357,9 @@ TEST(TunnelServer, AC15_AStrangerMustLogInInTime) {
 }
 
 TEST(TunnelServer, AC15_StrangersHaveALimit) {
-  Clients::Options options;
-  options.max_strangers = 10;
-  options.max_strangers_per_address = 10;
+  ClientRegistry::Options options;
+  options.max_unauthenticated = 10;
+  options.max_unauthenticated_per_address = 10;
   run(
       [](Bed& bed) -> Task<> {
         std::vector<std::unique_ptr<Channel>> strangers;

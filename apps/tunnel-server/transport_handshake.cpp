@@ -1,4 +1,4 @@
-#include "tunnel-server/entrance.hpp"
+#include "tunnel-server/transport_handshake.hpp"
 
 #include <array>
 #include <utility>
@@ -59,17 +59,17 @@ std::optional<http::Response> refusal(const http::Request& request) {
 
 }  // namespace
 
-Entrance::Entrance(Options options)
+TransportHandshake::TransportHandshake(Options options)
     : options_(std::move(options)), tls_(net::TlsContext::Role::server, options_.tls) {}
 
-Result<void> Entrance::check() {
+Result<void> TransportHandshake::check() {
   if (options_.tls.certificate_file.empty()) return {};
   if (auto context = tls_.get(Clock::now()); !context) return std::unexpected(context.error());
   return {};
 }
 
-Task<Result<Entrance::Entered>> Entrance::enter(std::unique_ptr<net::Channel> channel,
-                                                Deadline deadline) {
+Task<Result<TransportHandshake::Transport>> TransportHandshake::perform(
+    std::unique_ptr<net::Channel> channel, Deadline deadline) {
   bool has_tls = false;
   bool has_websocket = false;
   bool is_marked = false;  // by frp's byte, behind which only TLS may follow
@@ -86,7 +86,7 @@ Task<Result<Entrance::Entered>> Entrance::enter(std::unique_ptr<net::Channel> ch
       if (options_.require_tls && !has_tls) {
         co_return fail(ErrorCode::forbidden, "the client does not use TLS");
       }
-      co_return Entered{
+      co_return Transport{
           .channel = std::make_unique<net::ReplayChannel>(std::move(channel), std::move(received)),
           .has_mux = first[0] == kYamux};
     }
@@ -107,8 +107,9 @@ Task<Result<Entrance::Entered>> Entrance::enter(std::unique_ptr<net::Channel> ch
   }
 }
 
-Task<Entrance::Added> Entrance::add_tls(std::unique_ptr<net::Channel> channel, std::string received,
-                                        Deadline deadline) {
+Task<TransportHandshake::Added> TransportHandshake::add_tls(std::unique_ptr<net::Channel> channel,
+                                                            std::string received,
+                                                            Deadline deadline) {
   if (options_.tls.certificate_file.empty()) {
     co_return fail(ErrorCode::unsupported, "a client wants TLS; this server has no certificate");
   }
@@ -121,8 +122,8 @@ Task<Entrance::Added> Entrance::add_tls(std::unique_ptr<net::Channel> channel, s
   co_return std::move(tls);
 }
 
-Task<Entrance::Added> Entrance::add_websocket(std::unique_ptr<net::Channel> channel,
-                                              std::string received) {
+Task<TransportHandshake::Added> TransportHandshake::add_websocket(
+    std::unique_ptr<net::Channel> channel, std::string received) {
   http::RequestParser parser(kMaxHead);
   std::string_view unread = received;
   std::array<char, 4096> room;

@@ -48,7 +48,7 @@ Result<PluginAnswer> read_plugin_answer(std::string_view body);
 
 // Decides about clients: by the token that frp's programs share, by the list of runtimes, and by an
 // HTTP plugin as frp's server has them. What is configured must all agree. Loop thread only.
-class Authority {
+class Authorizer {
  public:
   struct Options {
     Secret token = {};
@@ -67,7 +67,7 @@ class Authority {
     std::string run_id;
   };
 
-  Authority(const Executor& executor, net::Resolver& resolver, Options options);
+  Authorizer(const Executor& executor, net::Resolver& resolver, Options options);
 
   // Reads the files; an error names the file.
   Result<void> check();

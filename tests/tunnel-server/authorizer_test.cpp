@@ -1,4 +1,4 @@
-#include "tunnel-server/authority.hpp"
+#include "tunnel-server/authorizer.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -115,39 +115,39 @@ class Plugin {
   http::Server server_;
 };
 
-void with_plugin(const std::function<Task<>(Plugin&, Authority&)>& body) {
+void with_plugin(const std::function<Task<>(Plugin&, Authorizer&)>& body) {
   test::run_coro([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
     Plugin plugin(executor);
     {
       net::Resolver names(metrics);
-      Authority authority(
+      Authorizer authorizer(
           executor, names,
           {.plugin_url = plugin.url(),
            .plugin_operations = {"Login", "NewProxy", "Ping", "NewWorkConn", "CloseProxy"},
            .plugin_timeout = std::chrono::milliseconds(300)});
-      co_await body(plugin, authority);
+      co_await body(plugin, authorizer);
     }
     co_await plugin.stop();
   });
 }
 
-const Authority::Subject kSubject{
+const Authorizer::Subject kSubject{
     .address = "10.1.2.3", .user = "u", .metas = {{"k", Secret("v")}}, .run_id = "run-1"};
 
-TEST(Authority, AsksThePluginAsFrpDoes) {
-  with_plugin([](Plugin& plugin, Authority& authority) -> Task<> {
+TEST(Authorizer, AsksThePluginAsFrpDoes) {
+  with_plugin([](Plugin& plugin, Authorizer& authorizer) -> Task<> {
     Login login{.version = "0.70.0", .timestamp = 7, .pool_count = 1};
     login.privilege_key = tunnel::privilege_key(Secret(), 7);
-    auto admitted = co_await authority.admit_login(kSubject, login);
+    auto admitted = co_await authorizer.admit_login(kSubject, login);
     CO_ASSERT_OK(admitted);
     EXPECT_EQ(*admitted, login);
     auto asked = proxy("a", "token");
-    CO_ASSERT_OK(co_await authority.admit_proxy(kSubject, asked));
-    CO_ASSERT_OK(co_await authority.admit_ping(kSubject, {}));
-    CO_ASSERT_OK(co_await authority.admit_work(kSubject, {.run_id = "run-1"}));
-    co_await authority.report_closed(kSubject, "a");
+    CO_ASSERT_OK(co_await authorizer.admit_proxy(kSubject, asked));
+    CO_ASSERT_OK(co_await authorizer.admit_ping(kSubject, {}));
+    CO_ASSERT_OK(co_await authorizer.admit_work(kSubject, {.run_id = "run-1"}));
+    co_await authorizer.report_closed(kSubject, "a");
     EXPECT_THAT(
         plugin.targets,
         ElementsAre("/hook?a=b&version=0.1.0&op=Login", "/hook?a=b&version=0.1.0&op=NewProxy",
@@ -167,40 +167,40 @@ TEST(Authority, AsksThePluginAsFrpDoes) {
   });
 }
 
-TEST(Authority, TakesThePluginsContent) {
-  with_plugin([](Plugin& plugin, Authority& authority) -> Task<> {
+TEST(Authorizer, TakesThePluginsContent) {
+  with_plugin([](Plugin& plugin, Authorizer& authorizer) -> Task<> {
     plugin.answer =
         R"({"unchange":false,"content":{"proxy_name":"a","proxy_type":"http","subdomain":"b",)"
         R"("user":{"user":"u"}}})";
-    const auto admitted = co_await authority.admit_proxy(kSubject, proxy("a", "token"));
+    const auto admitted = co_await authorizer.admit_proxy(kSubject, proxy("a", "token"));
     CO_ASSERT_OK(admitted);
     EXPECT_EQ(admitted->subdomain, "b");
     EXPECT_TRUE(admitted->metas.empty());
   });
 }
 
-TEST(Authority, PassesOnThePluginsReason) {
-  with_plugin([](Plugin& plugin, Authority& authority) -> Task<> {
+TEST(Authorizer, PassesOnThePluginsReason) {
+  with_plugin([](Plugin& plugin, Authorizer& authorizer) -> Task<> {
     plugin.answer = R"({"reject":true,"reject_reason":"invalid token"})";
-    EXPECT_EQ((co_await authority.admit_proxy(kSubject, proxy("a", "t"))).error().message,
+    EXPECT_EQ((co_await authorizer.admit_proxy(kSubject, proxy("a", "t"))).error().message,
               "invalid token");
   });
 }
 
-TEST(Authority, AC17_APluginThatCannotBeAskedAllowsNothing) {
-  with_plugin([](Plugin& plugin, Authority& authority) -> Task<> {
+TEST(Authorizer, AC17_APluginThatCannotBeAskedAllowsNothing) {
+  with_plugin([](Plugin& plugin, Authorizer& authorizer) -> Task<> {
     plugin.status = 500;
-    const auto refused = co_await authority.admit_proxy(kSubject, proxy("a", "t"));
+    const auto refused = co_await authorizer.admit_proxy(kSubject, proxy("a", "t"));
     EXPECT_THAT(refused.error().message, HasSubstr("try again later"));
     plugin.status = 200;
     plugin.answer = "{}";
-    EXPECT_FALSE(co_await authority.admit_proxy(kSubject, proxy("a", "t")));
+    EXPECT_FALSE(co_await authorizer.admit_proxy(kSubject, proxy("a", "t")));
     co_await plugin.stop();
-    EXPECT_FALSE(co_await authority.admit_proxy(kSubject, proxy("a", "t")));
+    EXPECT_FALSE(co_await authorizer.admit_proxy(kSubject, proxy("a", "t")));
   });
 }
 
-TEST(Authority, ReadsItsFilesAgain) {
+TEST(Authorizer, ReadsItsFilesAgain) {
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
@@ -210,36 +210,36 @@ TEST(Authority, ReadsItsFilesAgain) {
     const auto token_file = folder / "token";
     test::write_file(file, "acc-a token-a\n");
     test::write_file(token_file, "s3cret\n");
-    Authority authority(executor, names,
-                        {.token_file = token_file.string(), .runtimes_file = file.string()});
-    CO_ASSERT_OK(authority.check());
-    EXPECT_TRUE(authority.confirms_owners());
-    CO_ASSERT_OK(co_await authority.admit_proxy(kSubject, proxy("acc-a", "token-a")));
-    EXPECT_FALSE(co_await authority.admit_proxy(kSubject, proxy("acc-b", "token-b")));
+    Authorizer authorizer(executor, names,
+                          {.token_file = token_file.string(), .runtimes_file = file.string()});
+    CO_ASSERT_OK(authorizer.check());
+    EXPECT_TRUE(authorizer.confirms_owners());
+    CO_ASSERT_OK(co_await authorizer.admit_proxy(kSubject, proxy("acc-a", "token-a")));
+    EXPECT_FALSE(co_await authorizer.admit_proxy(kSubject, proxy("acc-b", "token-b")));
     Login login{.timestamp = 7};
     login.privilege_key = tunnel::privilege_key(Secret("s3cret"), 7);
-    CO_ASSERT_OK(co_await authority.admit_login(kSubject, login));
+    CO_ASSERT_OK(co_await authorizer.admit_login(kSubject, login));
 
     test::write_file(file, "acc-b token-b and more than before\n");  // a mistake: nothing changes
     test::write_file(token_file, "an0ther\n");
     co_await sleep_for(std::chrono::seconds(2));
-    CO_ASSERT_OK(co_await authority.admit_proxy(kSubject, proxy("acc-a", "token-a")));
-    EXPECT_EQ((co_await authority.admit_login(kSubject, login)).error().message,
+    CO_ASSERT_OK(co_await authorizer.admit_proxy(kSubject, proxy("acc-a", "token-a")));
+    EXPECT_EQ((co_await authorizer.admit_login(kSubject, login)).error().message,
               "token in login doesn't match token from configuration");
     test::write_file(file, "acc-b token-b\n");
     co_await sleep_for(std::chrono::seconds(2));
-    EXPECT_FALSE(co_await authority.admit_proxy(kSubject, proxy("acc-a", "token-a")));
-    CO_ASSERT_OK(co_await authority.admit_proxy(kSubject, proxy("acc-b", "token-b")));
+    EXPECT_FALSE(co_await authorizer.admit_proxy(kSubject, proxy("acc-a", "token-a")));
+    CO_ASSERT_OK(co_await authorizer.admit_proxy(kSubject, proxy("acc-b", "token-b")));
   });
 }
 
-TEST(Authority, SaysWhichFileIsMissing) {
+TEST(Authorizer, SaysWhichFileIsMissing) {
   test::run_in_test_time([]() -> Task<> {
     Metrics metrics;
     net::Resolver names(metrics);
-    Authority authority(co_await asio::this_coro::executor, names,
-                        {.runtimes_file = "/nowhere/runtimes"});
-    const auto checked = authority.check();
+    Authorizer authorizer(co_await asio::this_coro::executor, names,
+                          {.runtimes_file = "/nowhere/runtimes"});
+    const auto checked = authorizer.check();
     CO_ASSERT_TRUE(!checked);
     EXPECT_THAT(checked.error().message, HasSubstr("/nowhere/runtimes"));
   });

@@ -1,4 +1,4 @@
-#include "tunnel-server/entrance.hpp"
+#include "tunnel-server/transport_handshake.hpp"
 
 #include <array>
 #include <optional>
@@ -31,20 +31,20 @@ const Certificates& certificates() {
   return made;
 }
 
-Entrance::Options with_certificate() {
+TransportHandshake::Options with_certificate() {
   return {.tls = {.certificate_file = certificates().server.cert_file.string(),
                   .key_file = certificates().server.key_file.string()}};
 }
 
-// A connection through the entrance: the client's end, and what the server has of it in the end.
+// A connection through the handshake: the client's end, and what the server has of it in the end.
 struct Bed {
-  explicit Bed(const Executor& executor, Entrance::Options options = with_certificate())
-      : entrance(std::move(options)), tasks(executor) {
+  explicit Bed(const Executor& executor, TransportHandshake::Options options = with_certificate())
+      : handshake(std::move(options)), tasks(executor) {
     auto [near, far] = net::MemoryChannel::pair(executor);
     client = std::move(near);
     auto shared = std::make_shared<std::unique_ptr<Channel>>(std::move(far));
     tasks.spawn("enter", [this, shared]() -> Task<> {
-      entered = co_await entrance.enter(std::move(*shared), deadline_after(seconds(10)));
+      entered = co_await handshake.perform(std::move(*shared), deadline_after(seconds(10)));
     });
   }
   Task<> add_tls(const test::Certificate& own = {}) {
@@ -107,24 +107,24 @@ struct Bed {
     co_return *size == 0 ? "(end)" : std::string(room.data(), *size);
   }
 
-  Entrance entrance;
+  TransportHandshake handshake;
   TaskGroup tasks;
   std::unique_ptr<Channel> client;
-  std::optional<Result<Entrance::Entered>> entered;
+  std::optional<Result<TransportHandshake::Transport>> entered;
 };
 
 void run(const std::function<Task<>(const Executor&)>& body) {
   test::run_in_test_time([&]() -> Task<> { co_await body(co_await asio::this_coro::executor); });
 }
 
-TEST(Entrance, TakesClientsInClear) {
+TEST(TransportHandshake, TakesClientsInClear) {
   run([](const Executor& executor) -> Task<> {
     Bed bed(executor);
     co_await bed.carries();
   });
 }
 
-TEST(Entrance, TellsConnectionsWithoutMux) {
+TEST(TransportHandshake, TellsConnectionsWithoutMux) {
   run([](const Executor& executor) -> Task<> {
     for (const std::string first : {"o", "w", "F"}) {
       Bed bed(executor);
@@ -138,7 +138,7 @@ TEST(Entrance, TellsConnectionsWithoutMux) {
   });
 }
 
-TEST(Entrance, TakesTlsWithAndWithoutFrpsByte) {
+TEST(TransportHandshake, TakesTlsWithAndWithoutFrpsByte) {
   run([](const Executor& executor) -> Task<> {
     for (const bool is_marked : {false, true}) {
       Bed bed(executor);
@@ -149,7 +149,7 @@ TEST(Entrance, TakesTlsWithAndWithoutFrpsByte) {
   });
 }
 
-TEST(Entrance, TakesWebSocketWithTextFrames) {
+TEST(TransportHandshake, TakesWebSocketWithTextFrames) {
   run([](const Executor& executor) -> Task<> {
     Bed bed(executor);
     co_await bed.add_websocket();
@@ -158,7 +158,7 @@ TEST(Entrance, TakesWebSocketWithTextFrames) {
 }
 
 // Text frames of bytes that are no text break gateways that look at them.
-TEST(Entrance, AnswersInBinaryFrames) {
+TEST(TransportHandshake, AnswersInBinaryFrames) {
   run([](const Executor& executor) -> Task<> {
     Bed bed(executor);
     CO_ASSERT_OK(co_await bed.client->write(
@@ -174,7 +174,7 @@ TEST(Entrance, AnswersInBinaryFrames) {
   });
 }
 
-TEST(Entrance, TakesTlsInsideAndOutsideOfWebSocket) {
+TEST(TransportHandshake, TakesTlsInsideAndOutsideOfWebSocket) {
   run([](const Executor& executor) -> Task<> {
     {
       Bed bed(executor);
@@ -190,7 +190,7 @@ TEST(Entrance, TakesTlsInsideAndOutsideOfWebSocket) {
   });
 }
 
-TEST(Entrance, AC17_BytesBehindTheUpgradeAreTheClients) {
+TEST(TransportHandshake, AC17_BytesBehindTheUpgradeAreTheClients) {
   run([](const Executor& executor) -> Task<> {
     Bed bed(executor);
     // A frame in the same segment: it is read as a frame, not as the connection's bytes.
@@ -205,7 +205,7 @@ TEST(Entrance, AC17_BytesBehindTheUpgradeAreTheClients) {
   });
 }
 
-TEST(Entrance, AnswersRequestsThatAreNotForTheTunnel) {
+TEST(TransportHandshake, AnswersRequestsThatAreNotForTheTunnel) {
   run([](const Executor& executor) -> Task<> {
     const auto status_of = [&](std::string request) -> Task<std::string> {
       Bed bed(executor);
@@ -223,7 +223,7 @@ TEST(Entrance, AnswersRequestsThatAreNotForTheTunnel) {
   });
 }
 
-TEST(Entrance, AC15_ARequestWithoutEndIsRefused) {
+TEST(TransportHandshake, AC15_ARequestWithoutEndIsRefused) {
   run([](const Executor& executor) -> Task<> {
     Bed bed(executor);
     const auto answer =
@@ -232,7 +232,7 @@ TEST(Entrance, AC15_ARequestWithoutEndIsRefused) {
   });
 }
 
-TEST(Entrance, AC15_AClientThatSaysNothingIsClosedInTime) {
+TEST(TransportHandshake, AC15_AClientThatSaysNothingIsClosedInTime) {
   run([](const Executor& executor) -> Task<> {
     for (const std::string first :
          {"", "\x17", "\x16", "\x16\x03\x01", "G", "GET /~!frp HTTP/1.1\r\n"}) {
@@ -246,7 +246,7 @@ TEST(Entrance, AC15_AClientThatSaysNothingIsClosedInTime) {
   });
 }
 
-TEST(Entrance, RefusesOtherProtocols) {
+TEST(TransportHandshake, RefusesOtherProtocols) {
   run([](const Executor& executor) -> Task<> {
     for (const char* first : {"SSH-2.0-x\r\n", "POST / HTTP/1.1\r\n", "\x17G", "\x01"}) {
       Bed bed(executor);
@@ -257,7 +257,7 @@ TEST(Entrance, RefusesOtherProtocols) {
   });
 }
 
-TEST(Entrance, CanRequireTls) {
+TEST(TransportHandshake, CanRequireTls) {
   run([](const Executor& executor) -> Task<> {
     auto options = with_certificate();
     options.require_tls = true;
@@ -275,7 +275,7 @@ TEST(Entrance, CanRequireTls) {
 }
 
 // frp maps no name of a certificate to a client: whoever has one of this authority may try to log in.
-TEST(Entrance, AC18_CanAskClientsForACertificate) {
+TEST(TransportHandshake, AC18_CanAskClientsForACertificate) {
   test::CertificateAuthority clients;
   test::CertificateAuthority others;
   const test::CertificateRequest request{
@@ -304,13 +304,13 @@ TEST(Entrance, AC18_CanAskClientsForACertificate) {
   });
 }
 
-TEST(Entrance, SaysThatItHasNoCertificate) {
+TEST(TransportHandshake, SaysThatItHasNoCertificate) {
   run([](const Executor& executor) -> Task<> {
     Bed bed(executor, {});
     CO_ASSERT_OK(co_await bed.client->write("\x16"));
     co_await bed.tasks.join();
     EXPECT_THAT(bed.entered->error().message, HasSubstr("no certificate"));
-    Entrance wrong({.tls = {.certificate_file = "/nowhere"}});
+    TransportHandshake wrong({.tls = {.certificate_file = "/nowhere"}});
     EXPECT_FALSE(wrong.check());
   });
 }

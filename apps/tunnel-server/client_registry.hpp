@@ -13,10 +13,10 @@
 #include "common/core/task_group.hpp"
 #include "common/net/listener.hpp"
 #include "common/proxy/limits.hpp"
-#include "tunnel-server/authority.hpp"
-#include "tunnel-server/entrance.hpp"
+#include "tunnel-server/authorizer.hpp"
 #include "tunnel-server/host_table.hpp"
 #include "tunnel-server/session.hpp"
+#include "tunnel-server/transport_handshake.hpp"
 
 namespace gitops::tunnel_server {
 
@@ -25,13 +25,13 @@ std::string_view state_of(const Session& session, const std::vector<HostTable::D
 
 // The clients of the tunnel: accepts their connections, keeps their sessions, enters what they offer
 // into the table of hosts, and manages their life. Loop thread only.
-class Clients {
+class ClientRegistry {
  public:
   struct Options {
     net::ListenOptions listen = {};
-    Entrance::Options entrance = {};
+    TransportHandshake::Options handshake = {};
     Session::Options session = {};
-    // Sessions of one client that it is told to have, where the authority confirms whose hosts are
+    // Sessions of one client that it is told to have, where the authorizer confirms whose hosts are
     // whose; elsewhere a second one would be refused.
     std::int64_t links = 0;
     std::string subdomain_host;
@@ -39,12 +39,12 @@ class Clients {
     std::chrono::milliseconds login_timeout{10'000};  // from the connection to the login
     std::size_t max_clients = 10'000;
     // Connections that have not logged in.
-    std::size_t max_strangers = 2'000;
-    std::size_t max_strangers_per_address = 2'000;
+    std::size_t max_unauthenticated = 2'000;
+    std::size_t max_unauthenticated_per_address = 2'000;
   };
-  // Authority and table outlive it.
-  Clients(const Executor& executor, Authority& authority, HostTable& table, Metrics& metrics,
-          Options options);
+  // Authorizer and table outlive it.
+  ClientRegistry(const Executor& executor, Authorizer& authorizer, HostTable& table,
+                 Metrics& metrics, Options options);
 
   Result<void> listen();
   [[nodiscard]] std::uint16_t port() const { return port_; }
@@ -54,7 +54,7 @@ class Clients {
   // Stops accepting clients.
   void drain();
   // Has all clients go elsewhere as soon as nobody uses them here.
-  void leave();
+  void drain_sessions();
   // Ends all sessions.
   Task<> stop();
 
@@ -89,18 +89,18 @@ class Clients {
                                                            std::string client, Deadline deadline);
   [[nodiscard]] Session::Options session_options(Deadline login_deadline);
   // The connection has logged in, or has ended.
-  void no_stranger(SessionId id);
+  void forget_unauthenticated(SessionId id);
   SessionOwner make_owner();
-  Authority::Subject subject_of(const Session& session) const;
+  Authorizer::Subject subject_of(const Session& session) const;
   Result<std::string> offer(Session& session, const std::string& name,
                             const tunnel::NewProxy& proxy);
   void withdraw(Session& session, const std::string& name);
 
   Executor executor_;
-  Authority& authority_;
+  Authorizer& authorizer_;
   HostTable& table_;
   Options options_;
-  Entrance entrance_;
+  TransportHandshake handshake_;
   SessionOwner owner_;
   net::Listener listener_;
   std::uint16_t port_ = 0;
@@ -111,8 +111,8 @@ class Clients {
   // What was admitted, as it was asked for, with the client's token.
   std::map<std::pair<SessionId, std::string>, tunnel::NewProxy> admitted_;
   // Addresses of connections that have not logged in, and how many each has.
-  std::unordered_map<SessionId, std::string> strangers_;
-  std::unordered_map<std::string, std::size_t> strangers_of_;
+  std::unordered_map<SessionId, std::string> unauthenticated_;
+  std::unordered_map<std::string, std::size_t> unauthenticated_of_;
   std::map<std::string, Ban> bans_;
   RepeatFilter repeated_{std::chrono::minutes(1)};
   Counter& connections_;

@@ -1,4 +1,4 @@
-#include "tunnel-server/edge.hpp"
+#include "tunnel-server/vhost_proxy.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -79,18 +79,18 @@ void release(SessionWay& way) {
 
 }  // namespace
 
-Edge::Edge(HostTable& table, Traffic& traffic, Options options)
+VhostProxy::VhostProxy(HostTable& table, Traffic& traffic, Options options)
     : table_(table), traffic_(traffic), options_(std::move(options)) {}
 
-proxy::Policy Edge::policy() {
+proxy::Policy VhostProxy::policy() {
   return {.decide = [this](const auto& head, const auto& peer) { return decide(head, peer); },
           .failed = [this](const auto* head, const auto*, auto failure, int status,
                            auto detail) { return failed(head, failure, status, detail); },
           .done = [this](const auto& record) { traffic_.count(record); }};
 }
 
-std::shared_ptr<SessionWay> Edge::make_way(const std::shared_ptr<Way>& of_host, SessionId session,
-                                           std::string proxy) {
+std::shared_ptr<SessionWay> VhostProxy::make_way(const std::shared_ptr<Way>& of_host,
+                                                 SessionId session, std::string proxy) {
   auto way = std::make_shared<SessionWay>();
   way->session = session;
   way->proxy = std::move(proxy);
@@ -110,7 +110,7 @@ std::shared_ptr<SessionWay> Edge::make_way(const std::shared_ptr<Way>& of_host, 
   return way;
 }
 
-void Edge::update(HostTable::Host& host) {
+void VhostProxy::update(HostTable::Host& host) {
   if (!host.way) {
     host.way = std::make_shared<Way>();
     std::erase_if(ways_, [](const auto& way) { return way.expired(); });
@@ -151,7 +151,7 @@ void Edge::update(HostTable::Host& host) {
   }
 }
 
-void Edge::sweep() {
+void VhostProxy::sweep() {
   const auto now = Clock::now();
   for (const auto& way : ways_) {
     const auto alive = way.lock();
@@ -160,7 +160,7 @@ void Edge::sweep() {
   }
 }
 
-void Edge::release_clients() {
+void VhostProxy::release_clients() {
   for (const auto& way : ways_) {
     const auto alive = way.lock();
     if (!alive) continue;
@@ -168,8 +168,8 @@ void Edge::release_clients() {
   }
 }
 
-Edge::Choice Edge::choose(const Way& way, const std::vector<SessionId>& tried,
-                          const SessionWay* wanted) const {
+VhostProxy::Choice VhostProxy::choose(const Way& way, const std::vector<SessionId>& tried,
+                                      const SessionWay* wanted) const {
   using Rank = std::tuple<bool, bool, bool, bool, int, std::size_t, std::uint64_t>;
   Choice best;
   Rank best_rank;
@@ -196,9 +196,9 @@ Edge::Choice Edge::choose(const Way& way, const std::vector<SessionId>& tried,
   return best;
 }
 
-Task<Result<std::unique_ptr<net::Channel>>> Edge::dial(std::weak_ptr<Way> way,
-                                                       std::weak_ptr<SessionWay> first,
-                                                       Deadline deadline) {
+Task<Result<std::unique_ptr<net::Channel>>> VhostProxy::dial(std::weak_ptr<Way> way,
+                                                             std::weak_ptr<SessionWay> first,
+                                                             Deadline deadline) {
   Error error{.code = ErrorCode::unavailable, .message = "no client of this host is connected"};
   std::vector<SessionId> tried;
   while (true) {
@@ -219,8 +219,8 @@ Task<Result<std::unique_ptr<net::Channel>>> Edge::dial(std::weak_ptr<Way> way,
   co_return std::unexpected(std::move(error));
 }
 
-asio::ip::address Edge::client_of(const proxy::RequestHead& head,
-                                  const proxy::PeerInfo& peer) const {
+asio::ip::address VhostProxy::client_of(const proxy::RequestHead& head,
+                                        const proxy::PeerInfo& peer) const {
   auto client = peer.address;
   if (!options_.trusted_proxies.contains(client)) return client;
   std::vector<std::string_view> hops;
@@ -239,7 +239,7 @@ asio::ip::address Edge::client_of(const proxy::RequestHead& head,
   return client;
 }
 
-proxy::Decision Edge::decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer) {
+proxy::Decision VhostProxy::decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer) {
   if (head.form == proxy::TargetForm::authority) {
     return page(501, "Not Implemented", "CONNECT is not supported.");
   }
@@ -280,8 +280,8 @@ proxy::Decision Edge::decide(const proxy::RequestHead& head, const proxy::PeerIn
   return forward;
 }
 
-http::Response Edge::failed(const proxy::RequestHead*, proxy::Failure failure, int status,
-                            std::string_view) const {
+http::Response VhostProxy::failed(const proxy::RequestHead*, proxy::Failure failure, int status,
+                                  std::string_view) const {
   using proxy::Failure;
   switch (failure) {
     case Failure::connect_failed:

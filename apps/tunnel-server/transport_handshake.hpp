@@ -13,7 +13,7 @@ namespace gitops::tunnel_server {
 // Takes off the layers below yamux, or below frp's messages, that a client has put on: any of TLS, WebSocket, and TLS inside of
 // WebSocket, told apart by their first byte as frp's server does (docs/tunnel-protocol.md). WebSocket
 // inside of TLS (wss) is served as well. Loop thread only.
-class Entrance {
+class TransportHandshake {
  public:
   struct Options {
     // Without a certificate, TLS is refused.
@@ -21,19 +21,19 @@ class Entrance {
     // Clients without TLS are refused.
     bool require_tls = false;
   };
-  explicit Entrance(Options options);
+  explicit TransportHandshake(Options options);
 
   // Reads the certificate; an error names the file.
   Result<void> check();
 
-  struct Entered {
+  struct Transport {
     std::unique_ptr<net::Channel> channel;
     // The channel carries yamux; otherwise one stream of messages (frp's tcpMux = false).
     bool has_mux = true;
   };
   // `channel` was accepted. Errors: timeout, protocol, tls, forbidden (TLS is required), unavailable;
   // the connection is closed then. A WebSocket request that is not for frp is answered.
-  Task<Result<Entered>> enter(std::unique_ptr<net::Channel> channel, Deadline deadline);
+  Task<Result<Transport>> perform(std::unique_ptr<net::Channel> channel, Deadline deadline);
 
  private:
   using Added = Result<std::unique_ptr<net::Channel>>;
