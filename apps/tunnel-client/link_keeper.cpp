@@ -22,7 +22,7 @@ constexpr auto kBetweenReplacements = seconds(1);
 // For the server to answer what a replacement needs.
 constexpr auto kAnswer = seconds(10);
 // Sessions that are being left; the eldest is closed when there are more.
-constexpr std::size_t kMaxLeaving = 8;
+constexpr std::size_t kMaxDraining = 8;
 
 const Log& log() {
   static const Log kLog("link");
@@ -79,7 +79,7 @@ Task<> LinkKeeper::end() {
 
 bool LinkKeeper::wants_session() const {
   if (is_stopping_ || !wanted_) return false;
-  return !current_ || is_replacing_ || current_->session.server_is_leaving() ||
+  return !current_ || is_replacing_ || current_->session.server_is_draining() ||
          current_->session.is_worn_out();
 }
 
@@ -204,19 +204,19 @@ void LinkKeeper::retire(const LivePtr& old) {
   backoff_.reset();
   if (old->ending) return;
   old->session.stop();
-  leaving_.push_back(old);
+  draining_.push_back(old);
   log().info("replaced the link", {{"server", settings_.server},
                                    {"link", number_},
                                    {"connections_left", old->session.carrying()}});
-  if (leaving_.size() > kMaxLeaving) {
-    leaving_.front()->session.close("too many sessions are being left");
+  if (draining_.size() > kMaxDraining) {
+    draining_.front()->session.close("too many sessions are being left");
   }
 }
 
 Task<> LinkKeeper::serve(LivePtr live) {
   const auto error = co_await live->session.run();
   live->ending = error;
-  std::erase(leaving_, live);
+  std::erase(draining_, live);
   if (live == current_) {
     current_.reset();
     run_id_ = live->session.run_id();
@@ -276,7 +276,7 @@ std::string LinkKeeper::status() const {
           std::chrono::duration_cast<milliseconds>(Clock::now() - *session.serving_since());
       text += " since " + format_rfc3339(wall_now() - served);
     }
-    if (session.server_is_leaving()) text += ", the server is leaving";
+    if (session.server_is_draining()) text += ", the server is leaving";
     if (!session.control().server_version().empty()) {
       text += ", server version " + session.control().server_version();
     }
@@ -286,7 +286,7 @@ std::string LinkKeeper::status() const {
   text += "; in total " + number(traffic_.requests) + " requests, " +
           number(traffic_.bytes_from_server) + " bytes from users, " +
           number(traffic_.bytes_to_server) + " bytes to users\n";
-  for (const auto& old : leaving_) {
+  for (const auto& old : draining_) {
     text += "link " + std::to_string(number_) + ": being left, " +
             std::to_string(old->session.carrying()) + " connections\n";
   }

@@ -57,7 +57,7 @@ class LinkKeeper {
   // Several sessions may offer the same host to this server, as its login told.
   [[nodiscard]] bool is_shared() const;
   // No session is left.
-  [[nodiscard]] bool is_done() const { return !current_ && !next_ && leaving_.empty(); }
+  [[nodiscard]] bool is_done() const { return !current_ && !next_ && draining_.empty(); }
   // Why nobody is served by this link; empty when users are.
   [[nodiscard]] std::string not_serving_because() const;
   // Brings the metric of the link's state up to date.
@@ -88,7 +88,7 @@ class LinkKeeper {
   Backoff backoff_;
   LivePtr current_;
   LivePtr next_;  // is to replace current_
-  std::vector<LivePtr> leaving_;
+  std::vector<LivePtr> draining_;
   std::string run_id_;                           // of the last session that was lost
   std::string down_;                             // why there is no session
   std::optional<Error> refused_;                 // the last attempt to replace current_

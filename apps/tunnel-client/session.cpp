@@ -153,7 +153,7 @@ Session::Session(const Executor& executor, std::unique_ptr<net::Channel> server,
     control_stream_ = std::move(server);
   } else {
     link_.emplace(std::move(server), as_client(options_.link, options_.max_work), Link::OnStream{});
-    link_->on_leaving([this] { changed_.notify_all(); });
+    link_->on_draining([this] { changed_.notify_all(); });
   }
 }
 
@@ -290,10 +290,10 @@ void Session::stop() {
   if (std::exchange(is_stopping_, true)) return;
   control_.stop(Clock::now());
   send_now();
-  tasks_.spawn("leave", [this] { return leave(); });
+  tasks_.spawn("leave", [this] { return drain(); });
 }
 
-Task<> Session::leave() {
+Task<> Session::drain() {
   const auto limit = deadline_after(kWithdrawal);
   while (!has_withdrawn() && Clock::now() < limit) co_await changed_.wait(limit);
   co_await sleep_for(kLastRequests);

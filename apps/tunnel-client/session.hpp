@@ -71,7 +71,7 @@ class Session {
   // Ends the session now.
   void close(std::string why);
   // The server wants the session to end soon: it takes no further work connections (GoAway).
-  [[nodiscard]] bool server_is_leaving() const { return link_ && link_->peer_is_leaving(); }
+  [[nodiscard]] bool server_is_draining() const { return link_ && link_->peer_is_draining(); }
 
   // Its yamux session is to be replaced before it can open no further stream.
   [[nodiscard]] bool is_worn_out() const { return link_ && link_->is_worn_out(); }
@@ -98,7 +98,7 @@ class Session {
   Task<Error> converse();
   void handle(const ClientControl::Event& event);
   void send_now();
-  Task<> leave();
+  Task<> drain();
   void close_idle();
   Task<Result<std::unique_ptr<net::Channel>>> open_stream();
   Task<> work();

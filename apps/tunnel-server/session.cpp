@@ -186,7 +186,7 @@ void Session::end(Error error) {
 void Session::retire(std::string_view why) {
   if (retired_ || ending_) return;
   retired_ = why;
-  if (link_) link_->leave();
+  if (link_) link_->drain();
   pool_.clear();
   work_.notify_all();
   tasks_.spawn("retire", [this]() -> Task<> {

@@ -236,7 +236,7 @@ TEST(LinkKeeper, AServerThatLeavesIsLeft) {
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     co_await bed.until([&] { return bed.upstream.size() == 1; });
-    bed.servers[0]->leave();
+    bed.servers[0]->drain();
     co_await bed.until([&] {
       return bed.servers.size() == 2 && bed.owners.size() == 1 &&
              bed.owners.contains(bed.servers[1].get());
@@ -278,7 +278,7 @@ TEST(LinkKeeper, AServerThatSendsAwayIsNotAskedTooOften) {
         return bed.servers.size() == i && bed.serves() &&
                bed.owners.contains(bed.servers[i - 1].get());
       });
-      bed.servers[i - 1]->leave();
+      bed.servers[i - 1]->drain();
     }
     EXPECT_GE(Clock::now() - start, seconds(18));
     EXPECT_EQ(bed.gaps, 0);

@@ -98,7 +98,7 @@ class ScriptedServer {
   }
 
   // Takes no further streams.
-  void leave() { link_.leave(); }
+  void drain() { link_.drain(); }
 
   std::string run_id = "run-1";
   std::int64_t links = 1;

@@ -1283,7 +1283,7 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
     bed.release_clients();
     bed.clients.drain_sessions();
     co_await idle.until([&] { return idle.ending.has_value(); });
-    EXPECT_TRUE(busy.link().peer_is_leaving());
+    EXPECT_TRUE(busy.link().peer_is_draining());
     EXPECT_FALSE(busy.ending);
     busy.holds_answers = false;
     EXPECT_EQ(co_await Bed::answer(*under_way), "busy");

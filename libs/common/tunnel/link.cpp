@@ -63,8 +63,8 @@ void Link::probe() {
   wake_up();
 }
 
-void Link::leave() {
-  session_.leave();
+void Link::drain() {
+  session_.drain();
   wake_up();
 }
 
@@ -154,9 +154,9 @@ std::size_t Link::read_some() {
 }
 
 void Link::take(const yamux::Session::Step& step) {
-  if (step.event == Event::leaving) {
-    peer_is_leaving_ = true;
-    if (on_leaving_) on_leaving_();
+  if (step.event == Event::draining) {
+    peer_is_draining_ = true;
+    if (on_draining_) on_draining_();
     return;
   }
   if (step.event == Event::opened) {
@@ -223,7 +223,7 @@ std::unique_ptr<net::Channel> Link::add(yamux::StreamId id) {
 
 Result<std::unique_ptr<net::Channel>> Link::open() {
   if (ending_) return std::unexpected(*ending_);
-  if (peer_is_leaving_) {
+  if (peer_is_draining_) {
     return fail(ErrorCode::unavailable, "the peer accepts no further streams");
   }
   const auto id = session_.open(Clock::now());

@@ -46,15 +46,15 @@ class Link {
   // too_many_requests when there are too many.
   Result<std::unique_ptr<net::Channel>> open();
   // Called by run() when the peer accepts no further streams.
-  void on_leaving(std::function<void()> on_leaving) { on_leaving_ = std::move(on_leaving); }
+  void on_draining(std::function<void()> on_draining) { on_draining_ = std::move(on_draining); }
   // Sends what the connection takes at once, then ends the link.
   void close();
   // Accepts no further streams of the peer and tells it so; those that are open go on. frp's programs
   // do not react to it.
-  void leave();
+  void drain();
 
   // The peer accepts no further streams. run() goes on for those that are open.
-  [[nodiscard]] bool peer_is_leaving() const { return peer_is_leaving_; }
+  [[nodiscard]] bool peer_is_draining() const { return peer_is_draining_; }
   [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
   // See yamux::Session::is_worn_out().
   [[nodiscard]] bool is_worn_out() const { return session_.is_worn_out(); }
@@ -91,7 +91,7 @@ class Link {
   std::unique_ptr<net::Channel> channel_;
   yamux::Session session_;
   OnStream on_stream_;
-  std::function<void()> on_leaving_;
+  std::function<void()> on_draining_;
   std::function<void()> on_heard_;
   std::unordered_map<yamux::StreamId, StreamChannel*> streams_;
   net::Buffer received_;
@@ -102,7 +102,7 @@ class Link {
   std::uint64_t max_received_ = kUnlimited;
   bool has_output_ = false;  // as of the last attempt to write
   bool is_held_up_ = false;  // the connection took less than there was
-  bool peer_is_leaving_ = false;
+  bool peer_is_draining_ = false;
 };
 
 }  // namespace gitops::tunnel

@@ -155,8 +155,8 @@ std::optional<Session::Step> Session::take_go_away() {
                  "the peer ended the session with error code " + std::to_string(frame_.length));
     return std::nullopt;
   }
-  if (std::exchange(peer_leaving_, true)) return std::nullopt;
-  return Step{.event = Event::leaving};
+  if (std::exchange(peer_is_draining_, true)) return std::nullopt;
+  return Step{.event = Event::draining};
 }
 
 // The flags that open a stream, and what the head itself says.
@@ -195,7 +195,7 @@ std::optional<Session::Step> Session::accept() {
     fail_session(ErrorCode::protocol, "the peer opens a stream that is open");
     return std::nullopt;
   }
-  if (leaving_ || streams_.size() >= options_.max_streams) {
+  if (draining_ || streams_.size() >= options_.max_streams) {
     queue_reset(frame_.stream);
     return std::nullopt;
   }
@@ -341,7 +341,7 @@ void Session::sent(std::size_t size) {
 
 std::optional<StreamId> Session::open(Clock::time_point now) {
   constexpr StreamId kLast = std::numeric_limits<StreamId>::max() - 2;
-  if (failure_ || peer_leaving_ || streams_.size() >= options_.max_streams ||
+  if (failure_ || peer_is_draining_ || streams_.size() >= options_.max_streams ||
       waiting_for_ack_ >= kMaxWaitingForAck || next_stream_ > kLast) {
     return std::nullopt;
   }
@@ -401,8 +401,8 @@ void Session::abort(StreamId id) {
   if (peer_knows_it && !is_over) queue_reset(id);
 }
 
-void Session::leave() {
-  if (failure_ || std::exchange(leaving_, true)) return;
+void Session::drain() {
+  if (failure_ || std::exchange(draining_, true)) return;
   append_head({.type = FrameType::go_away, .length = kNormal});
 }
 

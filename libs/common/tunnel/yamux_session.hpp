@@ -66,12 +66,12 @@ class Session {
 
   struct Step {
     enum class Event : std::uint8_t {
-      more,     // all input was taken
-      opened,   // the peer opened the stream
-      data,     // a part of what the peer sent on the stream; to be released once it is not needed
-      ended,    // the peer ended its sending side of the stream
-      reset,    // the peer ended both sides of the stream; the rest of its data will not come
-      leaving,  // the peer accepts no further streams
+      more,      // all input was taken
+      opened,    // the peer opened the stream
+      data,      // a part of what the peer sent on the stream; to be released once it is not needed
+      ended,     // the peer ended its sending side of the stream
+      reset,     // the peer ended both sides of the stream; the rest of its data will not come
+      draining,  // the peer accepts no further streams
     };
     Event event = Event::more;
     StreamId stream = kNoStream;
@@ -105,7 +105,7 @@ class Session {
   // -- streams --
 
   // Opens a stream, which can be written to at once. Nothing when there are too many streams, when
-  // 256 of them wait for the peer's ACK, or when the peer is leaving.
+  // 256 of them wait for the peer's ACK, or when the peer is draining.
   std::optional<StreamId> open(Clock::time_point now);
   // Queues bytes to send, as many as there is room for; how many that were. When that is not all, the
   // stream stands in take_writable() as soon as there is room.
@@ -121,7 +121,7 @@ class Session {
   // Ends both sides; what is queued is dropped. No event of this stream follows.
   void abort(StreamId stream);
   // Accepts no further streams of the peer and tells it so. frp's programs do not react to it.
-  void leave();
+  void drain();
   // Changes SessionOptions::max_streams.
   void limit_streams(std::size_t max_streams) { options_.max_streams = max_streams; }
 
@@ -185,8 +185,8 @@ class Session {
   StreamId next_stream_;
   std::size_t waiting_for_ack_ = 0;  // streams
   std::size_t closing_ = 0;          // streams that are closed here and not over
-  bool leaving_ = false;
-  bool peer_leaving_ = false;
+  bool draining_ = false;
+  bool peer_is_draining_ = false;
   // Receiving.
   Phase phase_ = Phase::head;
   std::string head_bytes_;

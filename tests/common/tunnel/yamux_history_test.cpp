@@ -227,7 +227,7 @@ class History {
       users_[side][step.stream] = {};
       return;
     }
-    if (step.event == Event::leaving) {
+    if (step.event == Event::draining) {
       EXPECT_TRUE(damaged_);  // nobody here leaves
       return;
     }

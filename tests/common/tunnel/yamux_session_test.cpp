@@ -55,7 +55,7 @@ class Bed {
           out += step.data;
           continue;
         }
-        last = name_of(step.event) + (step.event == Event::leaving ? "" : id);
+        last = name_of(step.event) + (step.event == Event::draining ? "" : id);
         out += (out.empty() ? "" : ", ") + last;
         if (step.event == Event::data) out.append(" ").append(step.data);
       }
@@ -102,7 +102,7 @@ class Bed {
         return "ended";
       case Event::reset:
         return "reset";
-      case Event::leaving:
+      case Event::draining:
         return "leaving";
       case Event::more:
         break;
@@ -509,8 +509,8 @@ TEST(YamuxSession, OpensNoStreamWhenThePeerLeaves) {
 TEST(YamuxSession, AcceptsNoStreamWhenItLeaves) {
   Bed bed(kServer);
   EXPECT_EQ(bed.receive(update(1, kSyn)), "opened 1");
-  bed.session.leave();
-  bed.session.leave();
+  bed.session.drain();
+  bed.session.drain();
   EXPECT_EQ(bed.receive(update(3, kSyn)), "");
   EXPECT_EQ(bed.output(), go_away(kNormal) + update(3, kRst) + update(1, kAck));
 }
