@@ -62,7 +62,7 @@ using CommitOutcome = Result<std::string>;
 // A request in a queue.
 struct Committer::Item {
   Item(const Executor& executor, CommitRequest r, std::shared_ptr<const CommitSigner> s, Deadline d)
-      : request(std::move(r)), signer(std::move(s)), deadline(d), settled(executor) {}
+      : request(std::move(r)), signer(std::move(s)), deadline(d), completed(executor) {}
 
   const CommitRequest request;
   const std::shared_ptr<const CommitSigner> signer;  // none: not signed
@@ -70,11 +70,11 @@ struct Committer::Item {
   bool abandoned = false;  // nobody waits for it
   bool pushing = false;
   std::optional<Result<CommitResult>> result;
-  Event settled;
+  Event completed;
 };
 
 // The queue of a branch, worked off by one coroutine.
-struct Committer::Lane {
+struct Committer::BranchQueue {
   RepositoryUrl repository;
   std::string branch;  // empty: the default branch
   std::deque<std::shared_ptr<Item>> waiting;
@@ -94,7 +94,7 @@ struct Committer::Batch {
   std::vector<std::shared_ptr<const Item>> items;
   Deadline deadline = Deadline::min();
 
-  // Of the last round that built commits.
+  // Of the last attempt that built commits.
   std::optional<PushAnswer> last;
   std::string base;  // what they were built on; empty: nothing, the branch is new
   std::string head;  // the last of them
@@ -103,8 +103,8 @@ struct Committer::Batch {
   bool unknown = false;  // a push of them was sent, and the branch has not been seen since
 };
 
-struct Committer::Round {
-  RoundStep step = RoundStep::build;
+struct Committer::PushAttempt {
+  PushStep step = PushStep::build;
   PushAnswer answer;
   std::string branch;
   std::string base;
@@ -138,15 +138,15 @@ Committer::~Committer() = default;
 Task<> Committer::stop() {
   tasks_.cancel();
   co_await tasks_.join();
-  for (auto& [key, lane] : lanes_) {
-    for (auto& item : lane->waiting) settle(*item, std::unexpected(cancelled_error()));
+  for (auto& [key, queue] : queues_) {
+    for (auto& item : queue->waiting) complete(*item, std::unexpected(cancelled_error()));
   }
 }
 
-void Committer::settle(Item& item, Result<CommitResult> result) {
+void Committer::complete(Item& item, Result<CommitResult> result) {
   if (item.result) return;
   item.result = std::move(result);
-  item.settled.notify_all();
+  item.completed.notify_all();
 }
 
 Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline deadline) {
@@ -169,22 +169,22 @@ Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline dea
   if (waiting_ >= options_.max_waiting) {
     co_return fail(ErrorCode::too_many_requests, "too many commits are waiting");
   }
-  auto& lane = lanes_[request.repository.key() + "#" + request.branch];
-  const bool is_new = !lane;
+  auto& queue = queues_[request.repository.key() + "#" + request.branch];
+  const bool is_new = !queue;
   if (is_new) {
-    lane = std::make_shared<Lane>();
-    lane->repository = request.repository;
-    lane->branch = request.branch;
-  } else if (lane->waiting.size() >= options_.max_waiting_per_branch) {
+    queue = std::make_shared<BranchQueue>();
+    queue->repository = request.repository;
+    queue->branch = request.branch;
+  } else if (queue->waiting.size() >= options_.max_waiting_per_branch) {
     co_return fail(ErrorCode::too_many_requests, "too many commits are waiting for this branch");
   }
   const auto item =
       std::make_shared<Item>(executor_, std::move(request), std::move(signer), deadline);
-  lane->waiting.push_back(item);
+  queue->waiting.push_back(item);
   ++waiting_;
   if (is_new) {
-    tasks_.spawn("commits to " + lane->repository.name,
-                 [this, lane = lane]() -> Task<> { return work(lane); });
+    tasks_.spawn("commits to " + queue->repository.name,
+                 [this, queue = queue]() -> Task<> { return work(queue); });
   }
   struct Leaving {
     ~Leaving() { item.abandoned = true; }
@@ -192,7 +192,7 @@ Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline dea
   };
   const Leaving leaving{*item};
   while (!item->result) {
-    if (co_await item->settled.wait(deadline)) continue;
+    if (co_await item->completed.wait(deadline)) continue;
     co_return fail(ErrorCode::timeout, item->pushing
                                            ? "the deadline passed; the commit may still be pushed"
                                            : "the deadline passed before the commit was begun");
@@ -202,14 +202,14 @@ Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline dea
 }
 
 // The commits of the request that has waited longest and of all that wait with its credential.
-std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(Lane& lane) {
+std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(BranchQueue& queue) {
   std::vector<std::shared_ptr<Item>> batch;
   std::deque<std::shared_ptr<Item>> rest;
   const auto now = Clock::now();
-  for (auto& item : lane.waiting) {
+  for (auto& item : queue.waiting) {
     if (item->abandoned || item->deadline <= now) {
       --waiting_;
-      settle(*item, fail(ErrorCode::timeout, "the deadline passed before the commit was begun"));
+      complete(*item, fail(ErrorCode::timeout, "the deadline passed before the commit was begun"));
     } else if (batch.empty() || (batch.size() < options_.max_batch &&
                                  item->request.credential == batch.front()->request.credential)) {
       --waiting_;
@@ -218,47 +218,47 @@ std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(Lane& lane) 
       rest.push_back(std::move(item));
     }
   }
-  lane.waiting.swap(rest);
+  queue.waiting.swap(rest);
   return batch;
 }
 
-Task<> Committer::work(std::shared_ptr<Lane> lane) {
+Task<> Committer::work(std::shared_ptr<BranchQueue> queue) {
   while (true) {
-    auto items = take_batch(*lane);
+    auto items = take_batch(*queue);
     if (items.empty()) break;
-    co_await push_batch(*lane, std::move(items));
+    co_await push_batch(*queue, std::move(items));
   }
   // Nothing was awaited since the queue was found empty.
-  lanes_.erase(lane->repository.key() + "#" + lane->branch);
+  queues_.erase(queue->repository.key() + "#" + queue->branch);
 }
 
-Task<> Committer::push_batch(Lane& lane, std::vector<std::shared_ptr<Item>> items) {
+Task<> Committer::push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Item>> items) {
   struct Ending {  // also when this task is cancelled
     ~Ending() {
-      for (auto& item : items) settle(*item, std::unexpected(cancelled_error()));
+      for (auto& item : items) complete(*item, std::unexpected(cancelled_error()));
     }
     std::vector<std::shared_ptr<Item>>& items;
   };
   const Ending ending{items};
   Batch batch;
-  batch.repository = lane.repository;
-  batch.branch = lane.branch;
+  batch.repository = queue.repository;
+  batch.branch = queue.branch;
   for (auto& item : items) {
     item->pushing = true;
     batch.items.push_back(item);
     batch.deadline = std::max(batch.deadline, item->deadline);
   }
-  auto pushed = co_await push_items(lane, batch);
+  auto pushed = co_await push_items(queue, batch);
   if (pushed) {
     for (std::size_t i = 0; i < items.size(); ++i) {
       auto& made = batch.made[i];
       if (made) {
-        settle(*items[i], CommitResult{.sha = *made,
-                                       .branch = batch.branch,
-                                       .message = message_of(items[i]->request),
-                                       .time = batch.time});
+        complete(*items[i], CommitResult{.sha = *made,
+                                         .branch = batch.branch,
+                                         .message = message_of(items[i]->request),
+                                         .time = batch.time});
       } else {
-        settle(*items[i], std::unexpected(std::move(made.error())));
+        complete(*items[i], std::unexpected(std::move(made.error())));
       }
     }
     co_return;
@@ -267,30 +267,30 @@ Task<> Committer::push_batch(Lane& lane, std::vector<std::shared_ptr<Item>> item
     for (std::size_t i = 0; i < items.size(); ++i) {
       // What is wrong with a request itself says more than what happened to the others.
       const bool own = i < batch.made.size() && !batch.made[i];
-      settle(*items[i], std::unexpected(own ? batch.made[i].error() : pushed.error()));
+      complete(*items[i], std::unexpected(own ? batch.made[i].error() : pushed.error()));
     }
     co_return;
   }
   const auto middle = items.begin() + static_cast<std::ptrdiff_t>(items.size() / 2);
-  co_await push_batch(lane, {items.begin(), middle});
-  co_await push_batch(lane, {middle, items.end()});
+  co_await push_batch(queue, {items.begin(), middle});
+  co_await push_batch(queue, {middle, items.end()});
 }
 
-// Rounds until the commits are in the branch or cannot be. Afterwards `batch` has the commits.
-Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
+// Attempts until the commits are in the branch or cannot be. Afterwards `batch` has the commits.
+Task<Result<void>> Committer::push_items(BranchQueue& queue, Batch& batch) {
   Backoff pause({.initial = in_ms(options_.first_pause), .max = in_ms(options_.longest_pause)},
                 random_seed());
   unsigned remakes = 0;
   unsigned refused = 0;  // connections, in a row
   unsigned not_now = 0;  // answers, in a row
   for (unsigned rounds = 1;; ++rounds) {
-    auto round = co_await run_round(lane, batch);
+    auto round = co_await run_attempt(queue, batch);
     Attempt attempt;
     attempt.rounds = rounds;
     if (round) {
       refused = 0;
       batch.branch = round->branch;
-      if (round->step == RoundStep::build) {
+      if (round->step == PushStep::build) {
         if (batch.last) conflicts_.Increment();
         batch.base = std::move(round->base);
         batch.head = std::move(round->head);
@@ -298,7 +298,7 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
         batch.time = round->time;
       }
       // The branch was seen: an earlier push with an unknown outcome has none now.
-      if (round->step != RoundStep::push_again) batch.unknown = false;
+      if (round->step != PushStep::push_again) batch.unknown = false;
       if (batch.head.empty() || round->commits == 0) co_return Result<void>();  // nothing to push
       attempt.answer = std::move(round->answer);
       not_now = attempt.answer.kind == PushAnswer::Kind::not_now ? not_now + 1 : 0;
@@ -310,12 +310,12 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
         lost_answers_.Increment();
       }
       // A refusal that a look confirmed keeps its reason.
-      if (attempt.step == RoundStep::build || attempt.step == RoundStep::push_again) {
+      if (attempt.step == PushStep::build || attempt.step == PushStep::push_again) {
         batch.last = attempt.answer;
-      } else if (attempt.step == RoundStep::refused) {
+      } else if (attempt.step == PushStep::refused) {
         attempt.answer = *batch.last;
       }
-      if (attempt.step == RoundStep::build) {
+      if (attempt.step == PushStep::build) {
         batch_size_.Observe(static_cast<double>(attempt.commits));
       }
     } else {
@@ -336,7 +336,7 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
       case NextStep::fail: {
         Error error = final_error(attempt.answer, batch.unknown);
         const bool is_race =
-            attempt.answer.kind == PushAnswer::Kind::refused && attempt.step == RoundStep::build;
+            attempt.answer.kind == PushAnswer::Kind::refused && attempt.step == PushStep::build;
         if (rounds >= kMaxRounds && is_race && !batch.unknown) {
           error.code = ErrorCode::conflict;
           error.message = "others changed the branch again and again: " + error.message;
@@ -365,12 +365,12 @@ Task<Result<void>> Committer::push_items(Lane& lane, Batch& batch) {
   }
 }
 
-Task<Result<Committer::Round>> Committer::run_round(Lane& lane, Batch& batch) {
+Task<Result<Committer::PushAttempt>> Committer::run_attempt(BranchQueue& queue, Batch& batch) {
   // Before a place is taken: commits to other repositories of the host go on while one is cloned.
-  auto lease = co_await clones_.get(lane.repository, batch.items.front()->request.credential,
+  auto lease = co_await clones_.get(queue.repository, batch.items.front()->request.credential,
                                     client_, batch.deadline);
   if (!lease) co_return std::unexpected(std::move(lease.error()));
-  auto& slots = hosts_[lane.repository.http.host_header()];
+  auto& slots = hosts_[queue.repository.http.host_header()];
   if (!slots) slots = std::make_shared<HostSlots>(executor_, options_.jobs_per_host);
   const auto mine = slots;
   {
@@ -393,7 +393,7 @@ Task<Result<Committer::Round>> Committer::run_round(Lane& lane, Batch& batch) {
   auto round = co_await run_with_http(pool_, lease->key(), client_, batch.deadline, options_.stall,
                                       [batch, folder = lease->folder(), limits = options_.limits](
                                           HttpBridge& bridge, const std::stop_token& stop) {
-                                        return round_on_pool(bridge, stop, batch, folder, limits);
+                                        return attempt_on_pool(bridge, stop, batch, folder, limits);
                                       });
   if (!round && round.error().reason == kBrokenClone) {
     log().warning("a clone is broken and will be made anew",
@@ -410,16 +410,17 @@ Task<Result<Committer::Round>> Committer::run_round(Lane& lane, Batch& batch) {
   co_return round;
 }
 
-// One round, on a thread of the pool: sees where the branch is, then does what step_of() says.
-Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std::stop_token& stop,
-                                                  const Batch& batch,
-                                                  const std::filesystem::path& folder,
-                                                  const WireLimits& limits) {
+// One attempt, on a thread of the pool: sees where the branch is, then does what step_of() says.
+Result<Committer::PushAttempt> Committer::attempt_on_pool(HttpBridge& bridge,
+                                                          const std::stop_token& stop,
+                                                          const Batch& batch,
+                                                          const std::filesystem::path& folder,
+                                                          const WireLimits& limits) {
   using Direction = BareRepository::Direction;
   const auto& first = batch.items.front()->request;
   auto repository = BareRepository::open(folder);
   if (!repository) return std::unexpected(std::move(repository.error()));
-  Round round;
+  PushAttempt round;
   round.branch = batch.branch;
   // Two connections at most: the list for a push says all when nobody else has pushed since.
   Wire fetch_wire(batch.repository, first.credential, WireCalls::over(bridge), stop, limits);
@@ -487,7 +488,7 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
   // A clone that was made anew lacks the commits of a push that did not arrive.
   if (state == BranchState::same && !repository->has_commit(batch.head)) state = BranchState::moved;
   round.step = step_of(batch.last, state);
-  if (round.step == RoundStep::build) {
+  if (round.step == PushStep::build) {
     round.base = base;
     std::string tip = base;
     round.time = wall_now();
@@ -516,7 +517,7 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
     round.commits = static_cast<std::size_t>(std::ranges::count_if(
         batch.made, [](const CommitOutcome& made) { return made.has_value(); }));
   }
-  if (round.step == RoundStep::build || round.step == RoundStep::push_again) {
+  if (round.step == PushStep::build || round.step == PushStep::push_again) {
     round.answer = session->push(round.branch, round.head);
     const auto& reason = round.answer.error.reason;
     if (round.answer.kind == PushAnswer::Kind::not_sent &&
@@ -524,7 +525,7 @@ Result<Committer::Round> Committer::round_on_pool(HttpBridge& bridge, const std:
       return std::unexpected(std::move(round.answer.error));
     }
   }
-  if (round.step == RoundStep::landed || round.answer.kind == PushAnswer::Kind::accepted) {
+  if (round.step == PushStep::landed || round.answer.kind == PushAnswer::Kind::accepted) {
     // Only spares a fetch: the commits are in the branch already.
     (void)repository->remember(round.branch, round.head);
   }

@@ -99,27 +99,28 @@ class Committer {
 
  private:
   struct Item;
-  struct Lane;
+  struct BranchQueue;
   struct Batch;
-  struct Round;
+  struct PushAttempt;
   struct HostSlots;
 
-  Task<> work(std::shared_ptr<Lane> lane);
-  Task<> push_batch(Lane& lane, std::vector<std::shared_ptr<Item>> items);
-  Task<Result<void>> push_items(Lane& lane, Batch& batch);
-  Task<Result<Round>> run_round(Lane& lane, Batch& batch);
-  static Result<Round> round_on_pool(HttpBridge& bridge, const std::stop_token& stop,
-                                     const Batch& batch, const std::filesystem::path& folder,
-                                     const WireLimits& limits);
-  std::vector<std::shared_ptr<Item>> take_batch(Lane& lane);
-  static void settle(Item& item, Result<CommitResult> result);
+  Task<> work(std::shared_ptr<BranchQueue> queue);
+  Task<> push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Item>> items);
+  Task<Result<void>> push_items(BranchQueue& queue, Batch& batch);
+  Task<Result<PushAttempt>> run_attempt(BranchQueue& queue, Batch& batch);
+  static Result<PushAttempt> attempt_on_pool(HttpBridge& bridge, const std::stop_token& stop,
+                                             const Batch& batch,
+                                             const std::filesystem::path& folder,
+                                             const WireLimits& limits);
+  std::vector<std::shared_ptr<Item>> take_batch(BranchQueue& queue);
+  static void complete(Item& item, Result<CommitResult> result);
 
   const Executor executor_;
   WorkerPool& pool_;
   CloneCache& clones_;
   http::Client& client_;
   const Options options_;
-  std::map<std::string, std::shared_ptr<Lane>> lanes_;  // by repository and branch, while they work
+  std::map<std::string, std::shared_ptr<BranchQueue>> queues_;  // by repository and branch
   std::map<std::string, std::shared_ptr<HostSlots>> hosts_;
   std::size_t waiting_ = 0;
   std::uint64_t rounds_ = 0;

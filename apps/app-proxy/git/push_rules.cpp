@@ -51,22 +51,22 @@ bool is_passing(std::string_view refusal, std::string_view words) {
                         "service unavailable", "temporarily", "deadline exceeded", "timed out"});
 }
 
-RoundStep step_of(const std::optional<PushAnswer>& last, BranchState state) {
-  if (!last) return RoundStep::build;
+PushStep step_of(const std::optional<PushAnswer>& last, BranchState state) {
+  if (!last) return PushStep::build;
   switch (state) {
     case BranchState::has_ours:
-      return RoundStep::landed;
+      return PushStep::landed;
     case BranchState::moved:
-      return RoundStep::build;
+      return PushStep::build;
     case BranchState::same:
-      return last->kind == PushAnswer::Kind::refused ? RoundStep::refused : RoundStep::push_again;
+      return last->kind == PushAnswer::Kind::refused ? PushStep::refused : PushStep::push_again;
   }
-  return RoundStep::build;
+  return PushStep::build;
 }
 
 NextStep next_of(const Attempt& attempt) {
-  if (attempt.step == RoundStep::landed) return NextStep::done;
-  if (attempt.step == RoundStep::refused) {
+  if (attempt.step == PushStep::landed) return NextStep::done;
+  if (attempt.step == PushStep::refused) {
     return attempt.commits > 1 ? NextStep::split : NextStep::fail;
   }
   if (attempt.answer.kind == PushAnswer::Kind::accepted) return NextStep::done;

@@ -49,28 +49,28 @@ enum class BranchState : std::uint8_t {
   moved,     // any other tip
 };
 
-// What a round does once it knows the branch. `last` is nullopt in the first one.
-enum class RoundStep : std::uint8_t {
+// What An attempt does once it knows the branch. `last` is nullopt in the first one.
+enum class PushStep : std::uint8_t {
   build,       // make the commits on the tip, push them
   push_again,  // push the commits made before
   landed,      // nothing: they are in the branch
   refused,     // nothing: the server does not want them
 };
-RoundStep step_of(const std::optional<PushAnswer>& last, BranchState state);
+PushStep step_of(const std::optional<PushAnswer>& last, BranchState state);
 
-// What the committer does after a round.
+// What the committer does after an attempt.
 enum class NextStep : std::uint8_t {
   done,
-  again,  // another round, after a pause
-  split,  // a round for each commit by itself
+  again,  // another attempt, after a pause
+  split,  // an attempt for each commit by itself
   fail,
 };
 struct Attempt {
   PushAnswer answer;
-  RoundStep step = RoundStep::build;
+  PushStep step = PushStep::build;
   std::size_t commits = 1;           // that the push had
   unsigned rounds = 1;               // so far, this one included
-  unsigned refused_connections = 0;  // in a row, this round included
+  unsigned refused_connections = 0;  // in a row, this attempt included
   unsigned not_now = 0;              // likewise
 };
 NextStep next_of(const Attempt& attempt);
@@ -79,7 +79,7 @@ NextStep next_of(const Attempt& attempt);
 // and its outcome is not known.
 Error final_error(const PushAnswer& answer, bool maybe_pushed);
 
-// A branch on which somebody else is always faster is given up after this many rounds.
+// A branch on which somebody else is always faster is given up after this many attempts.
 inline constexpr unsigned kMaxRounds = 30;
 // A server to which nobody listens is given up after as many tries, unless a push has been sent.
 inline constexpr unsigned kMaxRefusedConnections = 3;

@@ -12,36 +12,36 @@ PushAnswer answer(Kind kind, ErrorCode code = ErrorCode::unavailable) {
 }
 
 TEST(PushRules, TheBranchDecidesAboutAnEarlierPush) {
-  EXPECT_EQ(step_of(std::nullopt, BranchState::moved), RoundStep::build);
+  EXPECT_EQ(step_of(std::nullopt, BranchState::moved), PushStep::build);
   for (const auto kind : {Kind::lost, Kind::refused, Kind::not_sent}) {
-    EXPECT_EQ(step_of(answer(kind), BranchState::has_ours), RoundStep::landed);
-    EXPECT_EQ(step_of(answer(kind), BranchState::moved), RoundStep::build);
+    EXPECT_EQ(step_of(answer(kind), BranchState::has_ours), PushStep::landed);
+    EXPECT_EQ(step_of(answer(kind), BranchState::moved), PushStep::build);
   }
   // The same commits again: they count once, whatever became of the push before.
-  EXPECT_EQ(step_of(answer(Kind::lost), BranchState::same), RoundStep::push_again);
-  EXPECT_EQ(step_of(answer(Kind::not_sent), BranchState::same), RoundStep::push_again);
-  EXPECT_EQ(step_of(answer(Kind::refused), BranchState::same), RoundStep::refused);
-  EXPECT_EQ(step_of(answer(Kind::not_now), BranchState::same), RoundStep::push_again);
-  EXPECT_EQ(step_of(answer(Kind::not_now), BranchState::moved), RoundStep::build);
+  EXPECT_EQ(step_of(answer(Kind::lost), BranchState::same), PushStep::push_again);
+  EXPECT_EQ(step_of(answer(Kind::not_sent), BranchState::same), PushStep::push_again);
+  EXPECT_EQ(step_of(answer(Kind::refused), BranchState::same), PushStep::refused);
+  EXPECT_EQ(step_of(answer(Kind::not_now), BranchState::same), PushStep::push_again);
+  EXPECT_EQ(step_of(answer(Kind::not_now), BranchState::moved), PushStep::build);
 }
 
-TEST(PushRules, WhatFollowsFromARound) {
-  const auto next = [](Kind kind, RoundStep step = RoundStep::build, std::size_t commits = 1,
+TEST(PushRules, WhatFollowsFromAnAttempt) {
+  const auto next = [](Kind kind, PushStep step = PushStep::build, std::size_t commits = 1,
                        unsigned rounds = 1, ErrorCode code = ErrorCode::unavailable) {
     return next_of(
         {.answer = answer(kind, code), .step = step, .commits = commits, .rounds = rounds});
   };
   EXPECT_EQ(next(Kind::accepted), NextStep::done);
-  EXPECT_EQ(next(Kind::not_sent, RoundStep::landed), NextStep::done);
+  EXPECT_EQ(next(Kind::not_sent, PushStep::landed), NextStep::done);
   EXPECT_EQ(next(Kind::refused), NextStep::again);
   EXPECT_EQ(next(Kind::lost), NextStep::again);
-  EXPECT_EQ(next(Kind::refused, RoundStep::refused, 1), NextStep::fail);
-  EXPECT_EQ(next(Kind::refused, RoundStep::refused, 2), NextStep::split);
+  EXPECT_EQ(next(Kind::refused, PushStep::refused, 1), NextStep::fail);
+  EXPECT_EQ(next(Kind::refused, PushStep::refused, 2), NextStep::split);
   EXPECT_EQ(next(Kind::not_sent), NextStep::again);
-  EXPECT_EQ(next(Kind::not_sent, RoundStep::build, 1, 1, ErrorCode::unauthenticated),
+  EXPECT_EQ(next(Kind::not_sent, PushStep::build, 1, 1, ErrorCode::unauthenticated),
             NextStep::fail);
-  EXPECT_EQ(next(Kind::refused, RoundStep::build, 1, kMaxRounds), NextStep::fail);
-  EXPECT_EQ(next(Kind::accepted, RoundStep::build, 1, kMaxRounds), NextStep::done);
+  EXPECT_EQ(next(Kind::refused, PushStep::build, 1, kMaxRounds), NextStep::fail);
+  EXPECT_EQ(next(Kind::accepted, PushStep::build, 1, kMaxRounds), NextStep::done);
 }
 
 TEST(PushRules, AServerThatIsNotThereIsGivenUp) {
