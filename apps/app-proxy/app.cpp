@@ -26,7 +26,7 @@
 #include "app-proxy/routes.hpp"
 #include "app-proxy/runtime/group_reader.hpp"
 #include "app-proxy/runtime/permission_check.hpp"
-#include "app-proxy/runtime/runtime_life.hpp"
+#include "app-proxy/runtime/runtime_registration.hpp"
 #include "app-proxy/sealing/sealing_keys.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "app-proxy/users/directory.hpp"
@@ -289,7 +289,7 @@ class App {
                         git_->wake();
                         group_reader_->wake();
                       });
-    RuntimeLife::Options options{
+    RuntimeRegistration::Options options{
         .own_namespace = ns,
         .installation = {.name = config_.runtime_name,
                          .runtime_namespace = ns,
@@ -305,9 +305,10 @@ class App {
     if (config_.argocd_token.empty() && config_.argocd_token_file.empty()) {
       options.argocd_account = config_.argocd_username;
     }
-    RuntimeLife::Dependencies dependencies{.cluster = *cluster_,
-                                           .control_plane = *control_plane_,
-                                           .repo_creds = [this] { return git_->repo_creds(); }};
+    RuntimeRegistration::Dependencies dependencies{
+        .cluster = *cluster_, .control_plane = *control_plane_, .repo_creds = [this] {
+          return git_->repo_creds();
+        }};
     if (auto* argocd = argo_->argocd()) {
       dependencies.argocd = argocd;
       dependencies.argocd_refused = [this] { return argo_->argocd_token()->refused(); };
@@ -582,7 +583,7 @@ class App {
   std::optional<ManagedClusters> clusters_;
   std::optional<SealingKeys> keys_;
   std::optional<k8s::LeaseElection> election_;
-  std::optional<RuntimeLife> life_;
+  std::optional<RuntimeRegistration> life_;
   std::optional<GroupReader> group_reader_;
   std::optional<ClusterReporter> cluster_reporter_;
   std::optional<PermissionCheck> permission_check_;

@@ -42,7 +42,7 @@ std::string secret_value(const char* name, const char* key) {
   return bytes ? *bytes : "";
 }
 
-TEST(RuntimeLife, FromNothingToAGitSourceThatArgoCdHasApplied) {
+TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
   GITOPS_REQUIRE_PEERS();
   GITOPS_REQUIRE_PEER(PeerGitea);
   auto& bed = peer_bed();

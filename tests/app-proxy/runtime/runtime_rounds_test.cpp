@@ -1,10 +1,10 @@
-// The rounds of RuntimeLife with the doubles of an API server and of a control plane, in test time.
+// The rounds of RuntimeRegistration with the doubles of an API server and of a control plane, in test time.
 #include <set>
 #include <string>
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/runtime/runtime_life.hpp"
+#include "app-proxy/runtime/runtime_registration.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/task_group.hpp"
 #include "doubles/fake_kube_api.hpp"
@@ -69,15 +69,15 @@ struct Scene {
   }
   // A new one knows nothing of what the one before has done.
   void start_process(const Executor& executor) {
-    RuntimeLife::Options options{.own_namespace = "default", .argocd_account = "admin"};
+    RuntimeRegistration::Options options{.own_namespace = "default", .argocd_account = "admin"};
     options.installation.name = "new";
     options.installation.runtime_namespace = "default";
     life.emplace(
         executor,
-        RuntimeLife::Dependencies{.cluster = kube,
-                                  .control_plane = control_plane,
-                                  .argocd = &argocd_client,
-                                  .repo_creds = [this] { return creds; }},
+        RuntimeRegistration::Dependencies{.cluster = kube,
+                                          .control_plane = control_plane,
+                                          .argocd = &argocd_client,
+                                          .repo_creds = [this] { return creds; }},
         [] { return Secret(kUserToken); }, RuntimeSecret{}, [this] { return leads; },
         [this] { return facts; }, std::move(options));
   }
@@ -130,7 +130,7 @@ struct Scene {
   http::Client http;
   control_plane::GraphqlClient control_plane;
   argo::ArgoCdClient argocd_client;
-  std::optional<RuntimeLife> life;
+  std::optional<RuntimeRegistration> life;
 };
 
 void play(const std::function<Task<>(Scene&)>& body) {
@@ -150,7 +150,7 @@ Task<> run(Scene& w, Clock::duration time) {
   co_await group.join();
 }
 
-TEST(RuntimeLife, RegistersOnceWhileItsSecretCannotBeStored) {
+TEST(RuntimeRegistration, RegistersOnceWhileItsSecretCannotBeStored) {
   play([](Scene& w) -> Task<> {
     w.refuse_secrets();
     co_await run(w, 5min);
@@ -164,7 +164,7 @@ TEST(RuntimeLife, RegistersOnceWhileItsSecretCannotBeStored) {
   });
 }
 
-TEST(RuntimeLife, RegistersAgainWhenTheKeptTokenWasRefused) {
+TEST(RuntimeRegistration, RegistersAgainWhenTheKeptTokenWasRefused) {
   play([](Scene& w) -> Task<> {
     w.refuse_secrets();
     co_await run(w, 1min);
@@ -178,9 +178,9 @@ TEST(RuntimeLife, RegistersAgainWhenTheKeptTokenWasRefused) {
   });
 }
 
-TEST(RuntimeLife, MakesOneArgoCdTokenWhileItCannotBeStored) {
+TEST(RuntimeRegistration, MakesOneArgoCdTokenWhileItCannotBeStored) {
   play([](Scene& w) -> Task<> {
-    CO_ASSERT_OK(co_await w.life->keep_registered());
+    CO_ASSERT_OK(co_await w.life->maintain_registration());
     w.refuse_secrets();
     co_await run(w, 5min);
     EXPECT_GT(w.cluster.count("POST", "/secrets"), 10U);
@@ -192,9 +192,9 @@ TEST(RuntimeLife, MakesOneArgoCdTokenWhileItCannotBeStored) {
   });
 }
 
-TEST(RuntimeLife, MakesAnotherArgoCdTokenWhenTheKeptOneWasRefused) {
+TEST(RuntimeRegistration, MakesAnotherArgoCdTokenWhenTheKeptOneWasRefused) {
   play([](Scene& w) -> Task<> {
-    CO_ASSERT_OK(co_await w.life->keep_registered());
+    CO_ASSERT_OK(co_await w.life->maintain_registration());
     w.refuse_secrets();
     co_await run(w, 1min);
     CO_ASSERT_EQ(w.argocd.made, 1);
@@ -207,7 +207,7 @@ TEST(RuntimeLife, MakesAnotherArgoCdTokenWhenTheKeptOneWasRefused) {
 }
 
 // What a former leader, or this process before a restart, has told is not known.
-TEST(RuntimeLife, TheFirstReportOfAProcessClearsWhatWasToldBefore) {
+TEST(RuntimeRegistration, TheFirstReportOfAProcessClearsWhatWasToldBefore) {
   play([](Scene& w) -> Task<> {
     w.facts.git_error = "no host";
     co_await run(w, 10s);
@@ -219,7 +219,7 @@ TEST(RuntimeLife, TheFirstReportOfAProcessClearsWhatWasToldBefore) {
   });
 }
 
-TEST(RuntimeLife, EachLeaderTellsItsErrorsOnce) {
+TEST(RuntimeRegistration, EachLeaderTellsItsErrorsOnce) {
   play([](Scene& w) -> Task<> {
     w.facts.git_error = "no host";
     TaskGroup group(co_await asio::this_coro::executor);
@@ -248,7 +248,7 @@ TEST(RuntimeLife, EachLeaderTellsItsErrorsOnce) {
 }
 
 // A list that would change in a moment is not told, so that people do not see it come and go.
-TEST(RuntimeLife, TheFirstErrorsWaitForTheFirstLooks) {
+TEST(RuntimeRegistration, TheFirstErrorsWaitForTheFirstLooks) {
   play([](Scene& w) -> Task<> {
     w.facts.groups = {{.name = "components", .unknown = "not read yet", .is_pending = true}};
     TaskGroup group(co_await asio::this_coro::executor);
@@ -276,7 +276,7 @@ TEST(RuntimeLife, TheFirstErrorsWaitForTheFirstLooks) {
   });
 }
 
-TEST(RuntimeLife, KeepsTheSecretByWhichArgoCdReadsGitSources) {
+TEST(RuntimeRegistration, KeepsTheSecretByWhichArgoCdReadsGitSources) {
   play([](Scene& w) -> Task<> {
     const char* const name = "runtime-repo-creds-secret";
     w.creds =

@@ -1,4 +1,4 @@
-#include "app-proxy/runtime/runtime_life.hpp"
+#include "app-proxy/runtime/runtime_registration.hpp"
 
 #include <set>
 #include <string>

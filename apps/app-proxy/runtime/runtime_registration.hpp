@@ -32,7 +32,7 @@ struct RuntimeFacts {
 // vanished comes back; a token that Argo CD refuses is replaced. Tells the control plane the runtime's status
 // and its errors, when they change, and the status also at intervals. Only the leader of several replicas
 // writes and tells. Loop thread; its dependencies outlive it.
-class RuntimeLife {
+class RuntimeRegistration {
  public:
   struct Options {
     std::string own_namespace = {};
@@ -57,10 +57,10 @@ class RuntimeLife {
     std::function<std::optional<RepoCreds>()> repo_creds = [] { return std::nullopt; };
   };
   // What the process was started with counts until there is a Secret.
-  RuntimeLife(const Executor& executor, Dependencies dependencies,
-              std::function<Secret()> user_token, RuntimeSecret configured,
-              std::function<bool()> is_leader, std::function<RuntimeFacts()> facts,
-              Options options);
+  RuntimeRegistration(const Executor& executor, Dependencies dependencies,
+                      std::function<Secret()> user_token, RuntimeSecret configured,
+                      std::function<bool()> is_leader, std::function<RuntimeFacts()> facts,
+                      Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
@@ -71,9 +71,9 @@ class RuntimeLife {
     changed_.notify_all();
   }
   // One round each. They fail with what is missing.
-  Task<Result<void>> keep_registered();
-  Task<Result<void>> keep_argocd_token();
-  Task<Result<void>> keep_repo_creds();
+  Task<Result<void>> maintain_registration();
+  Task<Result<void>> maintain_argocd_token();
+  Task<Result<void>> maintain_repo_creds();
   Task<Result<void>> report_status();
 
   // The token and the IV to use now; empty until the runtime is registered.

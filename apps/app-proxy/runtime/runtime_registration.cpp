@@ -1,4 +1,4 @@
-#include "app-proxy/runtime/runtime_life.hpp"
+#include "app-proxy/runtime/runtime_registration.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,10 +24,10 @@ Secret new_iv() {
 
 }  // namespace
 
-RuntimeLife::RuntimeLife(const Executor& executor, Dependencies dependencies,
-                         std::function<Secret()> user_token, RuntimeSecret configured,
-                         std::function<bool()> is_leader, std::function<RuntimeFacts()> facts,
-                         Options options)
+RuntimeRegistration::RuntimeRegistration(const Executor& executor, Dependencies dependencies,
+                                         std::function<Secret()> user_token,
+                                         RuntimeSecret configured, std::function<bool()> is_leader,
+                                         std::function<RuntimeFacts()> facts, Options options)
     : dependencies_(std::move(dependencies)),
       changed_(executor),
       user_token_(std::move(user_token)),
@@ -36,29 +36,32 @@ RuntimeLife::RuntimeLife(const Executor& executor, Dependencies dependencies,
       facts_(std::move(facts)),
       options_(std::move(options)) {}
 
-void RuntimeLife::start(TaskGroup& group) {
+void RuntimeRegistration::start(TaskGroup& group) {
   group.spawn("registration", [this] {
     return run(
-        "registration", Who::everyone, [this] { return keep_registered(); }, registration_error_);
+        "registration", Who::everyone, [this] { return maintain_registration(); },
+        registration_error_);
   });
   if (dependencies_.argocd && !options_.argocd_account.empty()) {
     group.spawn("argocd-token", [this] {
       return run(
-          "argocd-token", Who::leader, [this] { return keep_argocd_token(); }, argocd_error_);
+          "argocd-token", Who::leader, [this] { return maintain_argocd_token(); }, argocd_error_);
     });
   } else {
     argocd_error_.emplace();
   }
   group.spawn("repo-creds", [this] {
-    return run("repo-creds", Who::leader, [this] { return keep_repo_creds(); }, repo_creds_error_);
+    return run(
+        "repo-creds", Who::leader, [this] { return maintain_repo_creds(); }, repo_creds_error_);
   });
   group.spawn("status of the runtime", [this] {
     return run("status", Who::leader, [this] { return report_status(); }, status_error_);
   });
 }
 
-Task<> RuntimeLife::run(std::string name, Who who, std::function<Task<Result<void>>()> round,
-                        std::optional<std::string>& error) {
+Task<> RuntimeRegistration::run(std::string name, Who who,
+                                std::function<Task<Result<void>>()> round,
+                                std::optional<std::string>& error) {
   auto pause = options_.retry;
   while (true) {
     const auto done = co_await round();
@@ -78,7 +81,7 @@ Task<> RuntimeLife::run(std::string name, Who who, std::function<Task<Result<voi
   }
 }
 
-Task<Result<void>> RuntimeLife::keep_registered() {
+Task<Result<void>> RuntimeRegistration::maintain_registration() {
   const Deadline deadline = deadline_after(options_.timeout);
   auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kRuntimeSecret)}, deadline);
@@ -123,7 +126,7 @@ Task<Result<void>> RuntimeLife::keep_registered() {
                      : "another replica registers the runtime");
 }
 
-Task<Result<void>> RuntimeLife::enroll(std::string_view before, Deadline deadline) {
+Task<Result<void>> RuntimeRegistration::enroll(std::string_view before, Deadline deadline) {
   if (!enrolled_) {
     auto token = co_await dependencies_.control_plane.create_runtime(options_.installation,
                                                                      user_token_(), deadline);
@@ -145,8 +148,8 @@ Task<Result<void>> RuntimeLife::enroll(std::string_view before, Deadline deadlin
 }
 
 // Another one's object of that name is not replaced: the next round reads it.
-Task<Result<void>> RuntimeLife::store(std::string_view name, std::string object, bool exists,
-                                      Deadline deadline) {
+Task<Result<void>> RuntimeRegistration::store(std::string_view name, std::string object,
+                                              bool exists, Deadline deadline) {
   const std::string context = "Secret " + std::string(name);
   if (exists) {
     auto updated = co_await dependencies_.cluster.update(
@@ -162,7 +165,7 @@ Task<Result<void>> RuntimeLife::store(std::string_view name, std::string object,
 }
 
 // Counts how often the control plane refuses the token in a row.
-Task<> RuntimeLife::check_token(Deadline deadline) {
+Task<> RuntimeRegistration::check_token(Deadline deadline) {
   const auto wait = refused_ > 0 ? options_.period : options_.check_period;
   if (user_token_().empty() || Clock::now() - token_checked_ < wait) co_return;
   const auto identity = co_await dependencies_.control_plane.own_identity(deadline);
@@ -171,7 +174,7 @@ Task<> RuntimeLife::check_token(Deadline deadline) {
   if (!identity && identity.error().code == ErrorCode::unauthenticated) ++refused_;
 }
 
-Task<Result<void>> RuntimeLife::keep_argocd_token() {
+Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
   // The runtime is registered first: all other programs wait for that.
   if (!is_leader_() || known_.token.empty()) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
@@ -223,7 +226,7 @@ Task<Result<void>> RuntimeLife::keep_argocd_token() {
   co_return Result<void>();
 }
 
-Task<Result<void>> RuntimeLife::keep_repo_creds() {
+Task<Result<void>> RuntimeRegistration::maintain_repo_creds() {
   if (!is_leader_()) co_return Result<void>();
   const auto wanted = dependencies_.repo_creds();
   if (!wanted) co_return Result<void>();
@@ -248,7 +251,7 @@ Task<Result<void>> RuntimeLife::keep_repo_creds() {
   co_return Result<void>();
 }
 
-Task<Result<void>> RuntimeLife::report_status() {
+Task<Result<void>> RuntimeRegistration::report_status() {
   if (!is_leader_()) reported_turn_.reset();
   if (!is_leader_() || known_.token.empty() || !registration_error_) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
@@ -281,11 +284,11 @@ Task<Result<void>> RuntimeLife::report_status() {
   co_return Result<void>();
 }
 
-bool RuntimeLife::is_pending(const std::vector<RuntimeGroup>& groups) const {
+bool RuntimeRegistration::is_pending(const std::vector<RuntimeGroup>& groups) const {
   return !argocd_error_ || std::ranges::any_of(groups, &RuntimeGroup::is_pending);
 }
 
-std::string RuntimeLife::status() const {
+std::string RuntimeRegistration::status() const {
   const std::string unknown = is_leader_() ? "not looked yet" : "another replica leads";
   const auto line = [&](std::string_view part, const std::optional<std::string>& error) {
     const std::string& text = error ? *error : unknown;
