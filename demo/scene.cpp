@@ -219,7 +219,7 @@ Task<> Scene::play(bool keep) {
   co_await remove_resource();
 
   narrator_.headline("A webhook and a request come in from outside");
-  co_await come_in();
+  co_await send_inbound();
 
   narrator_.headline("Users come through the tunnel, whose network is cut");
   co_await tunnel();

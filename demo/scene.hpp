@@ -96,7 +96,7 @@ class Scene {
   Task<> report_what_is_there();
   Task<> scale();
   Task<> remove_resource();
-  Task<> come_in();
+  Task<> send_inbound();
   Task<> tunnel();
   Task<> act();
   Task<> outage();

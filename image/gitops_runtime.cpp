@@ -31,12 +31,12 @@ int run_daemon(int argc, char** argv) {
 constexpr std::array kPrograms{
     Program{"request-router",
             [](int argc, char** argv) {
-              gitops::router::keep_freed_memory();
+              gitops::router::retain_freed_memory();
               return run_daemon<gitops::router::request_router>(argc, argv);
             }},
     Program{"event-reporter",
             [](int argc, char** argv) {
-              gitops::reporter::keep_freed_memory_for_a_while();
+              gitops::reporter::retain_freed_memory_for_a_while();
               return run_daemon<gitops::reporter::event_reporter>(argc, argv);
             }},
     Program{"tunnel-client", run_daemon<gitops::tunnel::tunnel_client>},

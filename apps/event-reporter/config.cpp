@@ -149,7 +149,7 @@ void bind(ConfigReader& reader, Config& config) {
              config.sweep, std::chrono::seconds(1), std::chrono::hours(24));
   reader.add({"reconcile-interval",
               {"RECONCILE_INTERVAL"},
-              "Period in which every object is reported anew once, spread out, for whatever the "
+              "Period in which every object is reported again once, spread out, for whatever the "
               "comparison with acknowledged events misses"},
              config.reconcile, std::chrono::minutes(1), std::chrono::hours(24 * 30));
   reader.add({"resend-on-revision",

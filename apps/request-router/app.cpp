@@ -91,7 +91,7 @@ class App {
                           {"workflows", settings->workflows_url},
                           {"tls", !config_.tls_certificate_file.empty()},
                           {"loops", config_.loops}});
-    tasks_.spawn("housekeeping", [this] { return keep_house(); });
+    tasks_.spawn("housekeeping", [this] { return do_housekeeping(); });
     tasks_.spawn("probe", [this] { return probe(); });
     tasks_.spawn("proxies", [this] { return follow_proxies(); });
     co_return Result<void>{};
@@ -171,7 +171,7 @@ class App {
   }
 
   // Once a second: the routes file; lines that standard output has not taken yet, more often.
-  Task<> keep_house() {
+  Task<> do_housekeeping() {
     while (true) {
       co_await sleep_for(access_log_.flush() ? kHousekeeping : kCatchUp);
       connections_.Set(static_cast<double>(shared_.totals->connections));

@@ -3,6 +3,6 @@
 #include "request-router/memory.hpp"
 
 int main(int argc, char** argv) {
-  gitops::router::keep_freed_memory();
+  gitops::router::retain_freed_memory();
   return gitops::run_daemon(gitops::router::request_router(), argc, argv);
 }

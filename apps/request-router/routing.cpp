@@ -117,8 +117,8 @@ Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Total
   }
 }
 
-Verdict keep_undelivered(const WebhookRoute& route, Webhooks& kept,
-                         const proxy::WholeRequest& request, const proxy::Problem& problem) {
+Verdict store_undelivered(const WebhookRoute& route, Webhooks& kept,
+                          const proxy::WholeRequest& request, const proxy::Problem& problem) {
   switch (problem.failure) {
     case proxy::Failure::connect_failed:
     case proxy::Failure::connect_timeout:
@@ -379,7 +379,7 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
                                               const proxy::RequestHead& head,
                                               const proxy::PeerInfo& peer,
                                               proxy::Forward& forward) const {
-  forward.screening = std::make_unique<proxy::Screening>();
+  forward.inspection = std::make_unique<proxy::RequestInspection>();
   std::shared_ptr<SignatureCheck> signature;
   if (route->secrets) {
     if (is_unsigned_ping(route->signature, head)) return answer_to_ping();
@@ -388,23 +388,23 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
                                        route->secrets->current(Clock::now()), wall_now());
     if (!check) return unsigned_webhook(head);
     signature = std::make_shared<SignatureCheck>(std::move(*check));
-    forward.screening->inspect = [signature](std::string_view part) { signature->add(part); };
+    forward.inspection->inspect = [signature](std::string_view part) { signature->add(part); };
   }
-  forward.screening->admit = [route, signature, kept = &kept_, totals = totals_](
-                                 const proxy::WholeRequest& request,
-                                 std::shared_ptr<void>& admission) -> Verdict {
+  forward.inspection->admit = [route, signature, kept = &kept_, totals = totals_](
+                                  const proxy::WholeRequest& request,
+                                  std::shared_ptr<void>& admission) -> Verdict {
     if (signature && !signature->passes()) co_return unsigned_webhook(request.head);
     co_return co_await enter_gate(*route, *kept, *totals, request, admission);
   };
-  forward.screening->undelivered = [route, kept = &kept_](const proxy::WholeRequest& request,
-                                                          const proxy::Problem& problem) {
-    return keep_undelivered(*route, *kept, request, problem);
+  forward.inspection->undelivered = [route, kept = &kept_](const proxy::WholeRequest& request,
+                                                           const proxy::Problem& problem) {
+    return store_undelivered(*route, *kept, request, problem);
   };
   // Behind a proxy that names its clients, held bytes are charged to the client.
   if (forward.trusted_peer) {
     boost::system::error_code ec;
     const auto client = boost::asio::ip::make_address(std::string(client_of(head, peer)), ec);
-    if (!ec) forward.screening->holder = totals_->of(client);
+    if (!ec) forward.inspection->holder = totals_->of(client);
   }
   return std::nullopt;
 }

@@ -34,7 +34,7 @@ struct WebhookRoute : proxy::Route {
 class Webhooks;
 
 // The routes in force: decides on each request and answers those that cannot be forwarded. Made
-// anew when the settings change, with the upstreams and gates that the change does not concern;
+// again when the settings change, with the upstreams and gates that the change does not concern;
 // requests under way keep the routes they began with. Each loop has its own, with the gates of all
 // of them. Loop thread only.
 class Routing {

@@ -43,7 +43,7 @@ std::vector<RecoveredWebhook> replay(std::string_view journal);
 // the process. The journal of a process that is gone is taken over by one that runs.
 //
 // Records are only appended, by a thread of its own, and are on the disk (fdatasync) when `durable` is
-// called. A file that mostly holds records of webhooks that are gone is written anew. The files hold
+// called. A file that mostly holds records of webhooks that are gone is rewritten. The files hold
 // what senders sent, tokens included; only their owner may read them.
 class WebhookJournal {
  public:

@@ -44,7 +44,7 @@ Worker::Worker(const Executor& executor, std::uint16_t port, const WorkerContext
 Result<void> Worker::start(const RouteSettings& settings, std::shared_ptr<Gates> gates) {
   use(settings, std::move(gates));
   if (auto listening = server_.listen(); !listening) return listening;
-  tasks_.spawn("housekeeping", [this] { return keep_house(); });
+  tasks_.spawn("housekeeping", [this] { return do_housekeeping(); });
   return {};
 }
 
@@ -70,7 +70,7 @@ void Worker::done(const proxy::ExchangeRecord& record) {
 }
 
 // Once a second: what was logged, connections that nobody uses.
-Task<> Worker::keep_house() {
+Task<> Worker::do_housekeeping() {
   while (true) {
     co_await sleep_for(kHousekeeping);
     access_log_.flush();

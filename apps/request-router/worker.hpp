@@ -49,7 +49,7 @@ class Worker {
 
  private:
   void done(const proxy::ExchangeRecord& record);
-  Task<> keep_house();
+  Task<> do_housekeeping();
 
   const WorkerContext& context_;
   Executor executor_;

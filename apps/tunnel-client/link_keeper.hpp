@@ -20,7 +20,7 @@ struct LinkSettings {
   std::string server;  // its name, for people
   Session::Dial dial;
   Session::Connect connect;
-  // Made anew for each session, since tokens rotate. Without run id.
+  // Made for each session, since tokens rotate. Without run id.
   std::function<Session::Options()> session;
   // The server gives a host that several sessions offer to all of them in turn, although it does not
   // tell so (frp's groups).

@@ -173,7 +173,7 @@ TEST(RequestGate, AnOperationEndsInItsTime) {
   });
 }
 
-// Each operation is admitted anew, and finds another object for the same user when an answer of the control
+// Each operation is admitted again, and finds another object for the same user when an answer of the control
 // plane has become too old.
 TEST(RequestGate, AnOperationOfAWebSocketKeepsItsUserWhileOthersAreAdmitted) {
   with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {

@@ -294,13 +294,13 @@ Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options
     CO_ASSERT_TRUE(co_await bench.remove("cm-0"));
     CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
     CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
-    CO_ASSERT_TRUE(co_await bench.create("cm-2", "anew"));
+    CO_ASSERT_TRUE(co_await bench.create("cm-2", "again"));
     CO_ASSERT_TRUE(co_await bench.create("new", "1"));
     peer.make_versions_gone();
     bench.reconnect();
     EXPECT_TRUE(co_await bench.converges());
     EXPECT_THAT(bench.told(),
-                UnorderedElementsAre("-cm-0", "~cm-1=second", "-cm-2", "+cm-2=anew", "+new=1"));
+                UnorderedElementsAre("-cm-0", "~cm-1=second", "-cm-2", "+cm-2=again", "+new=1"));
     EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"gone\""));
     CO_ASSERT_TRUE(co_await bench.update("cm-3", "second"));
     EXPECT_TRUE(co_await bench.converges());

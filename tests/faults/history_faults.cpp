@@ -285,7 +285,7 @@ Task<> History::restored() {
   const auto restore = back_up();
   write_other_objects(kube);
   co_await live(1 + pick(4));
-  // The reports under way begin anew.
+  // The reports under way begin over.
   for (auto& pod : pods_) allow_unanswered(pod);
   restore();
   co_await live(2);

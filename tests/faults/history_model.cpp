@@ -111,9 +111,9 @@ void HistoryModel::receive(const ReceivedEvent& event) {
   const auto ever = at ? at : place(truth->second, event, 0);
   const bool may_be_late = truth->second.order == Order::mixed && !event.state;
   // The state may be that of another object of the same name, which came before or after it.
-  const bool may_be_anothers = truth->second.order == Order::mixed && event.state &&
-                               place(truth->second, ReceivedEvent{}, 0).has_value();
-  if (!ever && !may_be_anothers) {
+  const bool may_be_of_another = truth->second.order == Order::mixed && event.state &&
+                                 place(truth->second, ReceivedEvent{}, 0).has_value();
+  if (!ever && !may_be_of_another) {
     wrong_.push_back((event.state ? "never was so: " : "never was deleted: ") + event.object + " " +
                      what);
   } else if (ever && !at && !may_be_late) {

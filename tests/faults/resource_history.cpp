@@ -314,7 +314,7 @@ Task<> ResourceHistory::secret_unusable() {
   co_await live(1);
 }
 
-// Its objects are forgotten without an event, and reported anew when it is back.
+// Its objects are forgotten without an event, and reported again when it is back.
 Task<> ResourceHistory::secret_removed() {
   CO_ASSERT_TRUE(co_await settled(kSettle));
   managed_is_known_ = false;
@@ -329,7 +329,7 @@ Task<> ResourceHistory::secret_removed() {
     }
   }
   co_await live(2);
-  // What is deleted before it is reported anew is not told: nobody knows it.
+  // What is deleted before it is reported again is not told: nobody knows it.
   std::set<std::string> forgotten;
   for (const auto& [place, object] : objects_) {
     if (places_[place].managed && places_[place].reported) forgotten.insert(object.uid);
@@ -346,7 +346,7 @@ Task<> ResourceHistory::secret_removed() {
           },
           deadline_after(seconds(1)), first);
     }
-    CO_ASSERT_TRUE(last != nullptr) << forgotten.size() << " objects are not reported anew";
+    CO_ASSERT_TRUE(last != nullptr) << forgotten.size() << " objects are not reported again";
   }
   managed_is_known_ = true;
   co_await live(1);

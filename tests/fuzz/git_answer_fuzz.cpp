@@ -31,7 +31,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// A repository with one commit, made anew whenever an input has added to it.
+// A repository with one commit, recreated whenever an input has added to it.
 class Clone {
  public:
   Clone()

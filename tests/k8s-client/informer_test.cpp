@@ -430,11 +430,11 @@ TEST(Informer, AC27_VersionsThatGoBackAreIgnored) {
   with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
     const auto uid = std::string(bench.informer().find({"default", "a"})->uid());
     for (const auto* type : {"MODIFIED", "ADDED", "DELETED"}) {
-      for (const auto& whose : {uid, std::string("another")}) {
+      for (const auto& owner_uid : {uid, std::string("another")}) {
         api.send_on_watches(
             resources::kConfigMaps,
             event_line(type, R"("name":"a","namespace":"default","resourceVersion":"1","uid":")" +
-                                 whose + "\""));
+                                 owner_uid + "\""));
       }
     }
     api.send_on_watches(

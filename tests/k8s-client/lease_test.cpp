@@ -277,7 +277,7 @@ TEST(LeaseSteps, KeepsWhatOthersWroteOnTheLease) {
   EXPECT_EQ(table.spec()["renewTime"], "2030-01-02T03:04:13.000000Z");
 }
 
-TEST(LeaseSteps, MakesADeletedLeaseAnew) {
+TEST(LeaseSteps, RecreatesADeletedLease) {
   Table table;
   auto& a = table.add("a");
   table.run_until(5s);

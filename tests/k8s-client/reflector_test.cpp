@@ -127,7 +127,7 @@ TEST(Reflector, AsksAgainForAPageThatFailedInPassing) {
   }
 }
 
-TEST(Reflector, StartsAListAnewAfterOtherFailures) {
+TEST(Reflector, StartsAListAgainAfterOtherFailures) {
   for (const auto code : {ErrorCode::invalid_argument, ErrorCode::invalid_data,
                           ErrorCode::forbidden, ErrorCode::not_found}) {
     Driver driver(kPaged);
@@ -203,7 +203,7 @@ TEST(Reflector, AC25_AWholeListThatIsTooLargeGoesBackToPages) {
   EXPECT_EQ(action.limit, 500U);
 }
 
-TEST(Reflector, AC27_GoneWhilePagingStartsTheListAnewAndBacksOffWhenItGoesOn) {
+TEST(Reflector, AC27_GoneWhilePagingStartsTheListAgainAndBacksOffWhenItGoesOn) {
   Driver driver(kPaged);
   std::chrono::milliseconds most{0};
   for (int round = 0; round < 12; ++round) {

@@ -141,7 +141,7 @@ TEST(WebhookJournal, OneThatRunsKeepsItsOwnAndFindsOthersLater) {
   test::require_until([&] { return second.found == 1; }, 10s, "the journal to be taken over");
 }
 
-TEST(WebhookJournal, IsRemovedWhenNothingIsLeftAndWrittenAnewWhenMostIsGone) {
+TEST(WebhookJournal, IsRemovedWhenNothingIsLeftAndWrittenAgainWhenMostIsGone) {
   const test::TempDir folder;
   const auto path = folder / "journal";
   {
@@ -158,7 +158,7 @@ TEST(WebhookJournal, IsRemovedWhenNothingIsLeftAndWrittenAnewWhenMostIsGone) {
           std::error_code ec;
           return files.size() == 1 && std::filesystem::file_size(files[0], ec) < 150'000;
         },
-        10s, "the journal to be written anew");
+        10s, "the journal to be rewritten");
     process.journal.gone(50);
   }
   {

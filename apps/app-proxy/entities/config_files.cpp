@@ -223,22 +223,22 @@ FileChange remove_glob(const ConfigRepository& repository, std::string glob) {
           }};
 }
 
-FileChange keep_file(std::string path, std::string otherwise) {
+FileChange ensure_file(std::string path, std::string otherwise) {
   return {.path = std::move(path),
           .kind = FileChange::Kind::edit,
           .edit = [otherwise = std::move(otherwise)](std::optional<std::string_view> content)
               -> Result<std::string> { return content ? std::string(*content) : otherwise; }};
 }
 
-FileChange keep_resources(const ConfigRepository& repository) {
-  return keep_file(repository.readme_file(), std::string(kReadme));
+FileChange ensure_resources(const ConfigRepository& repository) {
+  return ensure_file(repository.readme_file(), std::string(kReadme));
 }
 
-FileChange keep_project(const ConfigRepository& repository) {
-  return keep_file(repository.project_file(), git_source_project_manifest());
+FileChange ensure_project(const ConfigRepository& repository) {
+  return ensure_file(repository.project_file(), git_source_project_manifest());
 }
 
-FileChange keep_name_free(std::string path, std::string taken) {
+FileChange ensure_name_free(std::string path, std::string taken) {
   return {.path = std::move(path),
           .kind = FileChange::Kind::look,
           .edit = [taken = std::move(taken)](
@@ -251,8 +251,8 @@ FileChange keep_name_free(std::string path, std::string taken) {
 }
 
 std::vector<FileChange> changes_to_prepare(const ConfigRepository& repository) {
-  return {add_globs(repository, runtime_globs(repository)), keep_project(repository),
-          keep_resources(repository)};
+  return {add_globs(repository, runtime_globs(repository)), ensure_project(repository),
+          ensure_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repository,
@@ -265,10 +265,10 @@ std::vector<FileChange> changes_to_add_cluster(const ConfigRepository& repositor
              if (!content) return manifest;
              return set_manifest_values(std::string(*content), {{server_path(), server}});
            }},
-          keep_name_free(repository.git_source_file(name),
-                         "this runtime has a Git source " + std::string(name) +
-                             "; choose another name for the cluster"),
-          keep_resources(repository)};
+          ensure_name_free(repository.git_source_file(name),
+                           "this runtime has a Git source " + std::string(name) +
+                               "; choose another name for the cluster"),
+          ensure_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_remove_cluster(const ConfigRepository& repository,

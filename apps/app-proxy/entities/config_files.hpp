@@ -75,12 +75,12 @@ Result<std::string> set_manifest_values(std::string text, const ManifestValues& 
 FileChange add_globs(const ConfigRepository& repository, std::vector<std::string> wanted);
 FileChange remove_glob(const ConfigRepository& repository, std::string glob);
 // A file that is left as it is when it is there.
-FileChange keep_file(std::string path, std::string otherwise);
+FileChange ensure_file(std::string path, std::string otherwise);
 // Argo CD refuses a path without files, so the folder "resources" must not become empty.
-FileChange keep_resources(const ConfigRepository& repository);
+FileChange ensure_resources(const ConfigRepository& repository);
 // Argo CD refuses an Application whose project is not there.
-FileChange keep_project(const ConfigRepository& repository);
+FileChange ensure_project(const ConfigRepository& repository);
 // `conflict` with this message when the file is there: all Applications of a runtime lie in one namespace.
-FileChange keep_name_free(std::string path, std::string taken);
+FileChange ensure_name_free(std::string path, std::string taken);
 
 }  // namespace gitops::app_proxy

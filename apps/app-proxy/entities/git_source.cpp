@@ -46,8 +46,8 @@ FileChange create_file(std::string path, std::string_view name, std::string mani
           }};
 }
 
-FileChange keep_free_of_cluster(const ConfigRepository& repository, const std::string& name) {
-  return keep_name_free(
+FileChange ensure_no_cluster(const ConfigRepository& repository, const std::string& name) {
+  return ensure_name_free(
       repository.cluster_file(name),
       "this runtime has a managed cluster " + name + "; choose another name for the Git source");
 }
@@ -255,8 +255,8 @@ std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
   globs.push_back(glob_of(repository, source.name));
   return {create_file(repository.git_source_file(source.name), source.name,
                       git_source_manifest(repository, source)),
-          keep_free_of_cluster(repository, source.name), add_globs(repository, std::move(globs)),
-          keep_project(repository), keep_resources(repository)};
+          ensure_no_cluster(repository, source.name), add_globs(repository, std::move(globs)),
+          ensure_project(repository), ensure_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
@@ -265,8 +265,8 @@ std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
   globs.push_back(glob_of(repository, source.name));
   return {create_file(repository.git_source_file(source.name), source.name,
                       restricted_git_source_manifest(repository, source, api)),
-          keep_free_of_cluster(repository, source.name), add_globs(repository, std::move(globs)),
-          keep_resources(repository)};
+          ensure_no_cluster(repository, source.name), add_globs(repository, std::move(globs)),
+          ensure_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
@@ -294,7 +294,7 @@ std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
                                           std::string_view name) {
   return {{.path = repository.git_source_file(name), .kind = FileChange::Kind::remove_folder},
           remove_glob(repository, glob_of(repository, name)),
-          keep_resources(repository)};
+          ensure_resources(repository)};
 }
 
 std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository) {
@@ -306,13 +306,13 @@ std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository) 
   auto globs = runtime_globs(repository);
   globs.push_back(glob_of(repository, kDefaultGitSource));
   return {
-      keep_file(repository.git_source_file(kDefaultGitSource),
-                git_source_manifest(repository, source)),
-      keep_file(repository.default_source_folder() + "/README.md",
-                "Manifests in this folder are applied by the Git source " +
-                    std::string(kDefaultGitSource) + " of runtime " + repository.runtime + ".\n"),
-      add_globs(repository, std::move(globs)), keep_project(repository),
-      keep_resources(repository)};
+      ensure_file(repository.git_source_file(kDefaultGitSource),
+                  git_source_manifest(repository, source)),
+      ensure_file(repository.default_source_folder() + "/README.md",
+                  "Manifests in this folder are applied by the Git source " +
+                      std::string(kDefaultGitSource) + " of runtime " + repository.runtime + ".\n"),
+      add_globs(repository, std::move(globs)), ensure_project(repository),
+      ensure_resources(repository)};
 }
 
 }  // namespace gitops::app_proxy

@@ -77,7 +77,7 @@ struct GitSourceEdit {
 std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
                                         const GitSourceEdit& edit);
 // The same of a restricted one. When its destinations or repositories change, the file is written
-// anew; otherwise its values are edited in place.
+// again; otherwise its values are edited in place.
 struct RestrictedGitSourceEdit {
   RestrictedGitSource wanted;  // without include and exclude
   std::optional<std::string> include = {};

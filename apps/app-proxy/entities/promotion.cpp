@@ -176,7 +176,7 @@ Result<std::string> with_list(std::string text, const ManifestPath& path,
 }
 
 // `text` with this data at a path. What is the same already stays as it is written; collections are
-// changed entry by entry where their form allows it, and else are written anew.
+// changed entry by entry where their form allows it, and else are rewritten.
 Result<std::string> with_data(std::string text, const ManifestPath& path,
                               const ManifestData& data) {
   using Kind = ManifestData::Kind;

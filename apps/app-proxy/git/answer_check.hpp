@@ -33,7 +33,7 @@ class Packets {
   std::string payload_;
 };
 
-// The list of references that a repository has. Writes it anew, with the branches that are asked
+// The list of references that a repository has. Writes it again, with the branches that are asked
 // for, the default branch and HEAD, each once, and of the server's capabilities those that are used.
 // libgit2 looks for every reference it knows in the clone before a push, so others would cost time.
 class ReferenceList {

@@ -212,7 +212,7 @@ void CloneCache::find_clones() {
 // One after another, so that commits find free threads.
 Task<> CloneCache::measure_old(std::vector<std::shared_ptr<Clone>> clones) {
   for (const auto& clone : clones) {
-    // Not one that was removed, made anew or measured after a use meanwhile.
+    // Not one that was removed, recreated or measured after a use meanwhile.
     const auto wanted = [&] {
       return clone->state == Clone::State::ready && clone->attempts == 0 && clone->bytes == 0;
     };

@@ -24,7 +24,7 @@ namespace gitops::app_proxy {
 // what a user may read or push is asked of the server each time. A clone is made on first use, or
 // ahead by prepare(), beside its place, and moved there when it is complete. The least recently used
 // clones are removed when all of them need more than the quota. A broken one is dropped and made
-// anew by the next use. Loop thread; the clones are used on the pool, a clone by one job at a time.
+// again by the next use. Loop thread; the clones are used on the pool, a clone by one job at a time.
 class CloneCache {
  public:
   struct Options {
@@ -59,7 +59,7 @@ class CloneCache {
     [[nodiscard]] const std::filesystem::path& folder() const;
     // The key of jobs on the pool that use this clone.
     [[nodiscard]] const std::string& key() const;
-    // It is broken or its repository was deleted: the next use makes it anew.
+    // It is broken or its repository was deleted: the next use recreates it.
     void discard();
 
    private:

@@ -396,7 +396,7 @@ Task<Result<Committer::PushAttempt>> Committer::run_attempt(BranchQueue& queue, 
                                         return attempt_on_pool(bridge, stop, batch, folder, limits);
                                       });
   if (!round && round.error().reason == kBrokenClone) {
-    log().warning("a clone is broken and will be made anew",
+    log().warning("a clone is broken and will be recreated",
                   {{"folder", lease->key()}, {"error", round.error().message}});
     lease->discard();
   } else if (!round && round.error().reason == kDiskFull) {
@@ -485,7 +485,7 @@ Result<Committer::PushAttempt> Committer::attempt_on_pool(HttpBridge& bridge,
       if (*inside) state = BranchState::has_ours;
     }
   }
-  // A clone that was made anew lacks the commits of a push that did not arrive.
+  // A clone that was recreated lacks the commits of a push that did not arrive.
   if (state == BranchState::same && !repository->has_commit(batch.head)) state = BranchState::moved;
   round.step = step_of(batch.last, state);
   if (round.step == PushStep::build) {

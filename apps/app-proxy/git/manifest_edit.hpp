@@ -62,7 +62,7 @@ struct ManifestEdit {
   std::size_t document = 0;  // of a file with several
 };
 
-// Returns `text` with one change; nothing is emitted anew, so comments, order, quotes and line
+// Returns `text` with one change; nothing else is emitted, so comments, order, quotes and line
 // endings of the rest stay as they are. Afterwards the data is the old data with just that change:
 // the result is parsed and compared, and anything else is an error. A byte order mark stays where
 // it is; data in a block is written in blocks, and data in the place of a flow collection, or in

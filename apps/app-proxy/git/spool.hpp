@@ -31,7 +31,7 @@ class Spool {
 };
 
 // Values of Error::reason for failures of the local clone, not of the server.
-inline constexpr std::string_view kBrokenClone = "BrokenClone";  // make it anew
+inline constexpr std::string_view kBrokenClone = "BrokenClone";  // recreate it
 inline constexpr std::string_view kDiskFull = "DiskFull";
 
 }  // namespace gitops::app_proxy

@@ -16,7 +16,7 @@
 
 namespace gitops::app_proxy {
 
-// Git integrations in the Secrets of the runtime's namespace. Every call but recent() reads them anew,
+// Git integrations in the Secrets of the runtime's namespace. Every call but recent() reads them again,
 // so that several replicas agree; a write that meets a newer version is made again upon that. Loop
 // thread only; `cluster` outlives it.
 class IntegrationStore {

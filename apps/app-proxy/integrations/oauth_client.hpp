@@ -11,7 +11,7 @@
 namespace gitops::app_proxy {
 
 // Asks Git hosts for the tokens of users who logged in there, as the OAuth application that a Secret
-// of the runtime's namespace names. The Secret is read anew each time. Nothing is sent elsewhere than
+// of the runtime's namespace names. The Secret is read again each time. Nothing is sent elsewhere than
 // to the URL of that Secret, and no redirect is followed. Loop thread only; its dependencies outlive it.
 class OauthClient {
  public:

@@ -75,9 +75,9 @@ struct LogFeed::State : std::enable_shared_from_this<State> {
       if (!events.empty()) co_await give(std::move(events));
     }
     if (failed) {
-      const auto whose = source.pod.empty() ? std::string() : source.pod + ": ";
+      const auto prefix = source.pod.empty() ? std::string() : source.pod + ": ";
       std::deque<LogEvent> last;
-      last.push_back(error_event(whose + *failed));
+      last.push_back(error_event(prefix + *failed));
       co_await give(std::move(last));
     }
   }

@@ -45,7 +45,7 @@ class RuntimeRegistration {
     // How long the first errors wait for the first looks.
     Clock::duration first_errors = std::chrono::seconds(20);
     Clock::duration timeout = std::chrono::seconds(15);
-    int refusals = 3;  // checks in a row, until the runtime is registered anew
+    int refusals = 3;  // checks in a row, until the runtime is registered again
   };
   // The parts of the program that it works with.
   struct Dependencies {

@@ -31,7 +31,7 @@ RequestCredential credential_of(const http::Headers& headers);
 // they would have sent: {"Authorization":"…"} in any case, or within "headers". JSON text.
 RequestCredential credential_of_payload(std::string_view payload);
 
-// By what a credential is known in memory: a keyed hash, with a key that each process makes anew.
+// By what a credential is known in memory: a keyed hash, with a key of its own in each process.
 class CredentialHash {
  public:
   CredentialHash();

@@ -18,7 +18,7 @@ Rules::Rules(const Executor& executor, control_plane::GraphqlClient& control_pla
       tasks_(executor) {}
 
 void Rules::start() {
-  tasks_.spawn("rules", [this] { return keep_fresh(); });
+  tasks_.spawn("rules", [this] { return refresh_rules(); });
 }
 
 Task<> Rules::stop() {
@@ -61,7 +61,7 @@ Task<bool> Rules::refresh() {
   co_return complete;
 }
 
-Task<> Rules::keep_fresh() {
+Task<> Rules::refresh_rules() {
   Backoff backoff({.initial = std::chrono::seconds(1), .max = options_.refresh}, random_seed());
   while (true) {
     const bool complete = co_await refresh();

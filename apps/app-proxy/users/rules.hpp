@@ -47,7 +47,7 @@ class Rules {
     std::vector<AbacRule> rules;
     Clock::time_point when;
   };
-  Task<> keep_fresh();
+  Task<> refresh_rules();
   void complain(const std::string& what, const Error& error);
 
   control_plane::GraphqlClient& control_plane_;

@@ -224,10 +224,10 @@ Task<Result<void>> Gatherer::load_settings() {
 }
 
 void Gatherer::start(TaskGroup& group) {
-  group.spawn("argocd-settings", [this] { return keep_settings(); });
+  group.spawn("argocd-settings", [this] { return refresh_settings(); });
 }
 
-Task<> Gatherer::keep_settings() {
+Task<> Gatherer::refresh_settings() {
   Backoff backoff({.initial = std::chrono::milliseconds(500), .max = std::chrono::seconds(10)},
                   random_seed());
   while (true) {

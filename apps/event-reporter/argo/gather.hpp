@@ -151,7 +151,7 @@ class Gatherer {
 
   Task<Result<void>> require_settings();
   Task<Result<void>> load_settings();
-  Task<> keep_settings();
+  Task<> refresh_settings();
   Task<Result<Named>> read_named(ReadPlan plan, ResourceId self, Deadline deadline);
   Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, ResourceId child,
                                                        Deadline deadline, Named& named);

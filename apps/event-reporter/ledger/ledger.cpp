@@ -96,7 +96,7 @@ Task<Result<void>> Ledger::open() {
   update_gauges();
   if (!contents->rebuilt.empty()) {
     rebuilt_.Increment();
-    log_.error("the ledger was damaged, was set aside and made anew: everything is reported again",
+    log_.error("the ledger was damaged, was set aside and recreated: everything is reported again",
                {{"reason", contents->rebuilt}});
   }
   if (contents->damaged_rows > 0) {
@@ -391,7 +391,7 @@ void Ledger::keep(LedgerBatch& written) {
 void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
   rebuilt_.Increment();
   log_.error(
-      "the ledger was damaged, was set aside and made anew: everything is reported again, and "
+      "the ledger was damaged, was set aside and recreated: everything is reported again, and "
       "deletions that were not acknowledged yet may be lost",
       {{"reason", why}});
   const auto is_lost = [&](const auto& row) {

@@ -78,7 +78,7 @@ class Ledger {
   // The same of the entries of the key's group alone; it knows nothing of rows that could not be read.
   [[nodiscard]] Sequence floor(std::string_view key) const;
   // Sets a callback for the loss of entries while running: the damaged file was set aside and made
-  // anew. known() and inventory() lack the lost entries by then.
+  // again. known() and inventory() lack the lost entries by then.
   void on_rebuilt(std::function<void()> rebuilt) { on_rebuilt_ = std::move(rebuilt); }
 
   // Small texts beside the entries, kept like them.

@@ -36,7 +36,7 @@ Refused refused_of(const Grant& grant) {
 }
 
 // Leaves only events of which the content is known: nothing follows from what could not be read.
-void keep_known(Difference& due, const ApplicationEvents& events) {
+void retain_known(Difference& due, const ApplicationEvents& events) {
   if (!events.lists_every_resource()) due.gone.clear();
   std::erase_if(due.changed, [&](std::size_t index) { return !events.resources()[index].known; });
 }
@@ -177,7 +177,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
     const auto gone = co_await report_gone(live.grant, key,
                                            application_stub(application_key(key), entry.uid, ""));
     if (!gone) co_return std::unexpected(gone.error());
-    if (const auto kept = co_await keep_refused(key); !kept) {
+    if (const auto kept = co_await store_refused(key); !kept) {
       co_return std::unexpected(kept.error());
     }
     entry = {};
@@ -191,7 +191,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   auto due = diff(entry, events->uid(), events->application_digest(),
                   with_resources ? std::optional(events->resources()) : std::nullopt,
                   refused_of(live.grant));
-  keep_known(due, *events);
+  retain_known(due, *events);
   // Until all events are acknowledged, a restart reports this application again.
   entry.change.reset();
   if (const auto announced = co_await announce(report, *events, due, events->application_digest());
@@ -334,7 +334,7 @@ Task<Result<bool>> ApplicationReporter::add_inventory(const std::string& row, Le
 
 // Makes room for a successor: moves the entry of a deleted application, which has deletions that were
 // refused, into the inventory.
-Task<Result<void>> ApplicationReporter::keep_refused(const std::string& key) {
+Task<Result<void>> ApplicationReporter::store_refused(const std::string& key) {
   if (!ledger_.known().contains(key)) co_return Result<void>();
   const auto entry = co_await ledger_.load(key);
   if (!entry) co_return std::unexpected(entry.error());

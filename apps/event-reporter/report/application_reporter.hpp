@@ -121,7 +121,7 @@ class ApplicationReporter {
   };
   Task<Result<EventSet>> make(Gathered gathered);
   Task<Result<void>> adopt(Report& report);
-  Task<Result<void>> keep_refused(const std::string& key);
+  Task<Result<void>> store_refused(const std::string& key);
   Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);
   Task<Result<void>> announce(Report& report, const ApplicationEvents& events,
                               const Difference& due, const Digest& application);

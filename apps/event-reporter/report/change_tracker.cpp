@@ -31,7 +31,7 @@ std::optional<Term> read_term(const std::optional<std::string>& text) {
 }
 
 // Every event is due again, with a new sequence. The object stays deleted, and what was refused stays so.
-void announce_anew(LedgerEntry& entry) {
+void announce_again(LedgerEntry& entry) {
   const auto forget_sequence = [](LedgerPart& part) {
     part.sequence = 0;
     part.acknowledged = false;
@@ -279,7 +279,7 @@ void ChangeTracker::for_each_owned(const std::function<void(const std::string& k
   }
 }
 
-void ChangeTracker::compare_anew(const std::string& key) {
+void ChangeTracker::compare_again(const std::string& key) {
   if (!seen_.contains(key)) return;
   if (owns(key)) {
     dirty_.touch(key, Clock::now());
@@ -288,7 +288,7 @@ void ChangeTracker::compare_anew(const std::string& key) {
   }
 }
 
-Task<bool> ChangeTracker::report_anew(std::string key) {
+Task<bool> ChangeTracker::report_again(std::string key) {
   const auto granted = grant(key);
   const auto is_idle = [&] {
     return granted && granted->owner && holds(*granted) && seen_.contains(key) &&
@@ -339,7 +339,7 @@ Task<> ChangeTracker::take_claims() {
   while (true) {
     while (claims_.empty()) co_await claims_changed_.wait();
     const auto claim = claims_.front();
-    if (!co_await start_anew(claim.shard)) {
+    if (!co_await start_over(claim.shard)) {
       co_await sleep_for(kClaimRetry);
       continue;
     }
@@ -354,7 +354,7 @@ Task<> ChangeTracker::take_claims() {
 // Another replica reported this shard, so the acknowledged states may be outdated: forgets the
 // digests. The entries stay, so that deletions are found. A deletion of the inventory that was announced
 // in an earlier term gets a new sequence, above the states that the other replica may have reported.
-Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
+Task<bool> ChangeTracker::start_over(std::uint32_t shard) {
   std::vector<std::string> rows;
   for (const auto& [key, head] : ledger_.known()) {
     if (shard_of_key(key) == shard) rows.push_back(key);
@@ -367,7 +367,7 @@ Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
     if (!entry) co_return false;
     if (is_inventory_row(row)) {
       if (!ledger_.inventory().contains(row)) continue;  // its retention has ended
-      announce_anew(*entry);
+      announce_again(*entry);
     } else {
       entry->distrust();
     }
@@ -376,7 +376,7 @@ Task<bool> ChangeTracker::start_anew(std::uint32_t shard) {
   co_return true;
 }
 
-// Writes the term only after start_anew(): a kill before that must not leave old digests under the
+// Writes the term only after start_over(): a kill before that must not leave old digests under the
 // new term.
 void ChangeTracker::take_over(Claim claim) {
   const auto shard = claim.shard;

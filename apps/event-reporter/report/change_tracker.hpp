@@ -87,16 +87,16 @@ class ChangeTracker {
   [[nodiscard]] Missing missing(const std::function<bool(std::string_view key)>& is_gone) const;
   // The object was deleted without a watch event; `tombstone` holds what is known of it.
   void missed(const std::string& key, std::string_view uid, std::string tombstone);
-  // Compares the objects of the held shards that `which` selects with the ledger anew, although they
+  // Compares the objects of the held shards that `which` selects with the ledger again, although they
   // did not change.
   void report_all(const std::function<bool(std::string_view key)>& which);
   // Calls `visit` with the key of each object of the held shards.
   void for_each_owned(const std::function<void(const std::string& key)>& visit) const;
   // Makes all events of the object due, as if none had been acknowledged. False when it is due already,
   // and when it is not an object of the held shards.
-  Task<bool> report_anew(std::string key);
-  // Compares the object with the ledger anew when its shard is held, although it did not change.
-  void compare_anew(const std::string& key);
+  Task<bool> report_again(std::string key);
+  // Compares the object with the ledger again when its shard is held, although it did not change.
+  void compare_again(const std::string& key);
   // Makes any object of the held shards due although it did not change, if there is one.
   void send_heartbeat();
   // Makes the objects with events that were refused for good due, and has these events tried once
@@ -170,7 +170,7 @@ class ChangeTracker {
   [[nodiscard]] bool may_lose_parts(std::string_view key) const;
   [[nodiscard]] bool is_reported(const std::string& key, const Digest& digest) const;
   Task<> take_claims();
-  Task<bool> start_anew(std::uint32_t shard);
+  Task<bool> start_over(std::uint32_t shard);
   void take_over(Claim claim);
 
   Ledger& ledger_;
@@ -180,8 +180,8 @@ class ChangeTracker {
   std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // number of them by shard
   std::unordered_map<std::uint32_t, ShardState> shards_;    // those that were ever claimed
   std::unordered_set<std::string> retries_;                 // keys, see Grant::retry_refused
-  std::unordered_set<std::string> to_compare_;              // keys, see compare_anew()
-  std::deque<Claim> claims_;                                // shards to be held after start_anew()
+  std::unordered_set<std::string> to_compare_;              // keys, see compare_again()
+  std::deque<Claim> claims_;                                // shards to be held after start_over()
   gitops::Event claims_changed_;
   PeerInventory peers_;
   Latest latest_;

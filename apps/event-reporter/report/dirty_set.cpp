@@ -27,7 +27,7 @@ void DirtySet::changed(const std::string& key, std::string_view text, Milestone 
   work.live = true;
   if (text.empty()) {
     drop_states(work);
-    work.is_anew = true;
+    work.is_from_scratch = true;
   } else {
     keep(work, text, milestone, digest);
   }
@@ -125,7 +125,7 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
   // The older states are dropped when the object was deleted since, even if it was created again, and
   // when its newest state was to be read, even if further states came after that: the cluster may have
   // been restored from a backup, and the older ones are those of its former future.
-  if (deleted_since || !work.live || work.is_anew) return;
+  if (deleted_since || !work.live || work.is_from_scratch) return;
   if (work.states.empty() || rest.states.empty()) return;
   for (const auto& state : rest.states) kept_bytes_ += state.text.size();
   work.states.insert(work.states.begin(), std::make_move_iterator(rest.states.begin()),

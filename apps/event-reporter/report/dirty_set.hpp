@@ -33,7 +33,7 @@ struct DirtyWork {
   };
   std::deque<State> states;
   // Its newest state was to be read: states from before that are not reported any more.
-  bool is_anew = false;
+  bool is_from_scratch = false;
   // The object's event is due although nothing changed.
   bool heartbeat = false;
 

@@ -40,7 +40,7 @@ FullReconcile::FullReconcile(ChangeTracker& changes, const ReportQueue& queue,
       queue_(queue),
       interval_(interval),
       reported_(metrics.counter("gitops_event_reporter_reconciled_total",
-                                "Objects reported anew by the full reconcile")) {}
+                                "Objects reported again by the full reconcile")) {}
 
 Task<> FullReconcile::run() {
   // The wall clock is read once, so that a jump of it has no effect.
@@ -67,7 +67,7 @@ Task<> FullReconcile::report_window(Clock::time_point begin, Clock::duration len
   for (const auto& [after, key] : due) {
     co_await sleep_until(begin + after);
     co_await until_idle();
-    if (co_await changes_.report_anew(key)) reported_.Increment();
+    if (co_await changes_.report_again(key)) reported_.Increment();
     co_await sleep_for(kPause);
   }
 }

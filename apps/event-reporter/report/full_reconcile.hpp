@@ -10,12 +10,12 @@
 
 namespace gitops::reporter {
 
-// Reports every object of the held shards anew once per interval, as if nothing were known of what
+// Reports every object of the held shards again once per interval, as if nothing were known of what
 // the control plane has. So whatever no digest sees heals by itself.
 //
 // An object's time in the interval follows from its key, so the reports are spread out, and restarts
 // neither repeat nor skip them; only the first 24th of the interval after a start is left out, for the
-// reports that a start brings. One object at a time is reported anew, and only while no other object
+// reports that a start brings. One object at a time is reported again, and only while no other object
 // waits for a worker and the control plane takes events. What that delays comes afterwards.
 //
 // Loop thread only; the arguments outlive it.

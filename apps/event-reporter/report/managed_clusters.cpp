@@ -10,7 +10,7 @@
 namespace gitops::reporter {
 namespace {
 
-// The digest of the Secret's data, which decides whether the cluster is watched anew.
+// The digest of the Secret's data, which decides whether the cluster is watched again.
 Digest data_digest(std::string_view secret) {
   Hasher hasher;
   for_each_member(secret, [&hasher](std::string_view key, std::string_view value) {

@@ -141,11 +141,11 @@ bool Reporter::watches(std::string_view ns) const {
 
 // Several Argo CDs may share a cluster; each one writes its namespace into its Applications when it
 // first looks at them. Those in its own namespace are its own.
-Reporter::Whose Reporter::whose(const k8s::Record& record) const {
+Reporter::Owner Reporter::owner_of(const k8s::Record& record) const {
   const auto controller = record.field(controller_namespace).value_or("");
-  if (controller == options_.own_namespace) return Whose::ours;
-  if (!controller.empty()) return Whose::anothers;
-  return record.ns() == options_.own_namespace ? Whose::ours : Whose::not_known;
+  if (controller == options_.own_namespace) return Owner::ours;
+  if (!controller.empty()) return Owner::other;
+  return record.ns() == options_.own_namespace ? Owner::ours : Owner::unknown;
 }
 
 // -- changes --
@@ -167,7 +167,7 @@ void Reporter::on_change(const k8s::Change& change) {
     return;
   }
   const bool taken_back =
-      whose(now) == Whose::anothers && (changes_.sees(key) || ledger_.known().contains(key));
+      owner_of(now) == Owner::other && (changes_.sees(key) || ledger_.known().contains(key));
   if (!deleted && !taken_back) return;
   changes_.deleted(key, change.text.empty()
                             ? application_stub(now.key(), now.uid(), now.resource_version())
@@ -180,7 +180,7 @@ void Reporter::report_children(const k8s::ObjectKey& parent) {
   for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
     for (const auto& child : children_.of(mark)) {
       const auto* record = informer_.find(application_key(child));
-      if (record != nullptr && is_ours(*record)) changes_.compare_anew(child);
+      if (record != nullptr && is_ours(*record)) changes_.compare_again(child);
     }
   }
 }
@@ -204,7 +204,7 @@ Task<> Reporter::find_deleted() {
     for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
       for (const auto& child : children_.of(mark)) {
         // The report of a child that is due sees the parent, which was made before.
-        if (!queue_.is_due(child)) changes_.compare_anew(child);
+        if (!queue_.is_due(child)) changes_.compare_again(child);
       }
     }
   }
@@ -320,7 +320,7 @@ Task<> Reporter::check_tree(std::string key, std::string project) {
   if (!changed || !*changed || !changes_.owns(key) || queue_.is_due(key)) co_return;
   if (informer_.find(application_key(key)) == nullptr) co_return;
   sweeps_.Increment();
-  changes_.compare_anew(key);
+  changes_.compare_again(key);
 }
 
 // A state that was read has not come by the watch for long: what there is now decides.
@@ -332,7 +332,7 @@ void Reporter::compare_undelivered() {
     const auto* record = informer_.find(application_key(key));
     return record == nullptr ? std::string_view() : record->resource_version();
   });
-  for (const auto& key : keys) changes_.compare_anew(key);
+  for (const auto& key : keys) changes_.compare_again(key);
 }
 
 Task<> Reporter::tick() {

@@ -49,7 +49,7 @@ class Reporter {
     ReportQueue::Options queue = {};
     // The period in which each resource tree is read once.
     std::chrono::milliseconds sweep = std::chrono::minutes(5);
-    // The period in which each application is reported anew once (FullReconcile).
+    // The period in which each application is reported again once (FullReconcile).
     std::chrono::milliseconds reconcile = std::chrono::hours(24);
     ApplicationReporter::Options application = {};
     k8s::Reflector::Options reflector;
@@ -72,15 +72,15 @@ class Reporter {
 
  private:
   // Whose Application it is: that of the Argo CD in the own namespace, or of another one.
-  enum class Whose { ours, anothers, not_known };
+  enum class Owner { ours, other, unknown };
 
   void on_change(const k8s::Change& change);
   void start_epoch();
   [[nodiscard]] std::string watched_namespace() const;
   [[nodiscard]] bool watches(std::string_view ns) const;
-  [[nodiscard]] Whose whose(const k8s::Record& record) const;
+  [[nodiscard]] Owner owner_of(const k8s::Record& record) const;
   [[nodiscard]] bool is_ours(const k8s::Record& record) const {
-    return whose(record) == Whose::ours;
+    return owner_of(record) == Owner::ours;
   }
   void report_children(const k8s::ObjectKey& parent);
 

@@ -575,7 +575,7 @@ void ResourceReporter::compare_undelivered() {
     }
     return std::string_view();
   });
-  for (const auto& key : keys) changes_.compare_anew(key);
+  for (const auto& key : keys) changes_.compare_again(key);
 }
 
 Task<> ResourceReporter::tick() {

@@ -47,7 +47,7 @@ class ResourceReporter {
     bool any_owner = false;  // report objects without the owner of ResourceKind::owner, too
     ChangeTracker::Options changes = {};
     ReportQueue::Options queue = {};
-    // The period in which each object is reported anew once (FullReconcile).
+    // The period in which each object is reported again once (FullReconcile).
     std::chrono::milliseconds reconcile = std::chrono::hours(24);
     k8s::KindWatch::Options watch = {};
   };

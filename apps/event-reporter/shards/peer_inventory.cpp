@@ -41,7 +41,7 @@ PeerInventory::PeerInventory(const Executor& executor, Ledger& ledger,
       changed_(executor) {}
 
 void PeerInventory::start(TaskGroup& group) {
-  group.spawn("inventory", [this] { return keep_up(); });
+  group.spawn("inventory", [this] { return refresh_inventory(); });
 }
 
 // -- what the watch delivers --
@@ -132,7 +132,7 @@ void PeerInventory::expire(Clock::time_point now) {
   });
 }
 
-Task<> PeerInventory::keep_up() {
+Task<> PeerInventory::refresh_inventory() {
   while (true) {
     const auto next_tick = deadline_after(kTick);
     while (unmerged_.empty() && Clock::now() < next_tick) co_await changed_.wait(next_tick);

@@ -56,7 +56,7 @@ class PeerInventory {
     Clock::time_point since;
     std::optional<LedgerEntry> newest;  // absent: the object was deleted
   };
-  Task<> keep_up();
+  Task<> refresh_inventory();
   Task<bool> merge(std::string row);
   [[nodiscard]] bool is_newest(const std::string& row, const LedgerEntry& entry) const;
   void outdate(const std::string& row, std::optional<LedgerEntry> newest, Clock::time_point now);

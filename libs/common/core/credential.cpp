@@ -88,11 +88,11 @@ Task<> Credential::fetch() {
 
 void Credential::start(TaskGroup& group) {
   if (fetch_) {
-    group.spawn(options_.task, [this] { return keep_fetching(); });
+    group.spawn(options_.task, [this] { return refresh_periodically(); });
   }
 }
 
-Task<> Credential::keep_fetching() {
+Task<> Credential::refresh_periodically() {
   while (options_.period || token_.empty()) {
     co_await fetch();
     if (!last_error_.empty()) {

@@ -51,7 +51,7 @@ class Credential {
   Credential() = default;
   void read_file();
   Task<> fetch();
-  Task<> keep_fetching();
+  Task<> refresh_periodically();
 
   Secret token_;
   std::string last_error_;

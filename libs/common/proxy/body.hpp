@@ -13,7 +13,7 @@
 
 namespace gitops::proxy {
 
-// Converts a body from one framing to another without copying its data. Chunks are written anew,
+// Converts a body from one framing to another without copying its data. Chunks are rewritten,
 // one for each input, so that no chunk extension and no unusual chunk size is passed on. Only the
 // data of small chunks is copied together. Pure; used in both directions.
 class BodyRelay {

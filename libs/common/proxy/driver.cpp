@@ -158,7 +158,7 @@ Task<> Driver::serve() {
 
 Task<> Driver::admit(Exchange& exchange) {
   auto& forward = exchange.forward();
-  auto refusal = co_await forward.screening->admit(exchange.whole(), forward.admission);
+  auto refusal = co_await forward.inspection->admit(exchange.whole(), forward.admission);
   if (refusal) {
     exchange.answer(std::move(*refusal), context_.date.now(), context_.reactor.now());
   } else {
@@ -168,7 +168,7 @@ Task<> Driver::admit(Exchange& exchange) {
 
 Task<> Driver::keep(Exchange& exchange) {
   auto answer =
-      co_await exchange.forward().screening->undelivered(exchange.whole(), exchange.problem());
+      co_await exchange.forward().inspection->undelivered(exchange.whole(), exchange.problem());
   if (answer) {
     exchange.answer(std::move(*answer), context_.date.now(), context_.reactor.now());
   } else {

@@ -236,7 +236,7 @@ void Exchange::start_forwarding(Clock::time_point now) {
   if (limits().max_body > 0 && head.content_length.value_or(0) > limits().max_body) {
     return fail(too_large());
   }
-  if (forward_.screening && !fits_in_block()) {
+  if (forward_.inspection && !fits_in_block()) {
     now_.collected = Collected::apart;
     now_.collecting = true;
     request_body_.start(framing_, BodyFraming::Kind::none);
@@ -306,8 +306,8 @@ bool Exchange::fits_in_block() const {
 }
 
 const std::shared_ptr<PeerUse>& Exchange::charged() const {
-  const bool other = forward_.screening && forward_.screening->holder;
-  return other ? forward_.screening->holder : peer_->use;
+  const bool other = forward_.inspection && forward_.inspection->holder;
+  return other ? forward_.inspection->holder : peer_->use;
 }
 
 // Whether so many more bytes of the body can be held; takes the room for them where there is some.
@@ -340,7 +340,7 @@ void Exchange::room_came(bool came, Clock::time_point now) {
 // False when the rest of the body is not collected but passes as it comes. A client that waits for
 // "100 Continue" gets it once the upstream is there.
 bool Exchange::begin_in_place(Clock::time_point now) {
-  const bool may_pass = !forward_.screening;
+  const bool may_pass = !forward_.inspection;
   if (!fits_in_block() || (may_pass && parser_.head().expects_continue)) return false;
   const bool has_room = held_charge_.charge(charged(), net::BlockPool::kLarge);
   if (!has_room && may_pass) return false;
@@ -393,8 +393,8 @@ void Exchange::hold(std::string_view data) {
 }
 
 void Exchange::inspect() {
-  if (!forward_.screening || !forward_.screening->inspect) return;
-  for (const auto& slice : request_body_.data()) forward_.screening->inspect(text_of(slice));
+  if (!forward_.inspection || !forward_.inspection->inspect) return;
+  for (const auto& slice : request_body_.data()) forward_.inspection->inspect(text_of(slice));
 }
 
 // The whole request is there.
@@ -403,7 +403,7 @@ void Exchange::collected() {
   now_.whole = now_.body_read = true;
   deadlines_.client_read = kNever;
   build_request();
-  action_ = forward_.screening ? Action::admit : Action::get_upstream;
+  action_ = forward_.inspection ? Action::admit : Action::get_upstream;
 }
 
 WholeRequest Exchange::whole() const {
@@ -927,7 +927,7 @@ void Exchange::end_failed() {
 }
 
 bool Exchange::may_be_kept() const {
-  return now_.admitted && !now_.asked_to_keep && forward_.screening->undelivered;
+  return now_.admitted && !now_.asked_to_keep && forward_.inspection->undelivered;
 }
 
 void Exchange::finish(ClientEnd client) {

@@ -87,14 +87,14 @@ class Exchange {
   void end();
 
   enum class Action {
-    move_bytes,    // read and write what is offered, then wait
-    decide,        // ask the policy about head(), then decided() or answer()
-    await_room,    // await room() for the body that is to be held, then room_came()
-    admit,         // ask forward().screening about whole(), then admitted() or answer()
-    keep,          // ask forward().screening what becomes of problem(), then answer() or not_kept()
-    render_error,  // ask the policy for an answer to problem(), then answer()
-    get_upstream,  // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
-                   // upstream_failed()
+    move_bytes,  // read and write what is offered, then wait
+    decide,      // ask the policy about head(), then decided() or answer()
+    await_room,  // await room() for the body that is to be held, then room_came()
+    admit,       // ask forward().inspection about whole(), then admitted() or answer()
+    keep,        // ask forward().inspection what becomes of problem(), then answer() or not_kept()
+    render_error,   // ask the policy for an answer to problem(), then answer()
+    get_upstream,   // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
+                    // upstream_failed()
     drop_upstream,  // abort the connection to the upstream, then upstream_dropped()
     relay,          // pass bytes unread in both directions, then relayed()
     finish,         // record(), and then outcome() says what becomes of the connections

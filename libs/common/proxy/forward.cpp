@@ -6,7 +6,7 @@
 namespace gitops::proxy {
 namespace {
 
-// Fields between two neighbours only (RFC 9110 section 7.6.1), and those that are written anew.
+// Fields between two neighbours only (RFC 9110 section 7.6.1), and those that are rewritten.
 bool stays_behind(FieldId id) {
   switch (id) {
     case FieldId::connection:

@@ -56,7 +56,7 @@ struct WholeRequest {
 // What a request must pass before an upstream is taken for it. Its whole body is held in memory until
 // then (at most max_body bytes). The functions that return a Task may wait; the client is not read
 // meanwhile.
-struct Screening {
+struct RequestInspection {
   // Asked once the whole body is there: nothing when the request may go on, else the answer to it.
   // May set `admission`, which is Forward's.
   std::function<Task<std::optional<http::Response>>(const WholeRequest& request,
@@ -80,8 +80,8 @@ struct Forward {
   std::string rewritten = {};
   std::string_view request_id = {};  // empty: a new one
   bool trusted_peer = false;
-  // For requests that are screened with their whole body, such as signed webhooks.
-  std::unique_ptr<Screening> screening = {};
+  // For requests that are inspected with their whole body, such as signed webhooks.
+  std::unique_ptr<RequestInspection> inspection = {};
   // Released at the end of the request, after it was recorded.
   std::shared_ptr<void> admission = {};
 };

@@ -31,7 +31,7 @@ struct ServerOptions {
 //
 // Memory of a connection: about 3 KiB while idle; for a request an Exchange and a block of 4 KiB
 // (32 when its head is larger), a block of 32 KiB for each of body and answer while they pass, and
-// a deflater (about 70 KiB) while an answer is compressed. Only a route with Forward::screening holds a
+// a deflater (about 70 KiB) while an answer is compressed. Only a route with Forward::inspection holds a
 // body that is larger than a block, up to its limit. Loop thread only; the loop outlives it.
 //
 // When the maximum of connections is reached, of one peer or of all, those that have waited longest

@@ -42,7 +42,7 @@ TEST(CloneCache, ThisBootHasAnId) {
 
 // A loss of power: the objects of the last commit are cut short. libgit2 would never return from
 // reading one of them.
-TEST(CloneCache, ClonesOfAnotherBootAreMadeAnew) {
+TEST(CloneCache, ClonesOfAnotherBootAreRecreated) {
   GitServer server;
   server.create_repository("work");
   server.commit("work", {{"README.md", "hello\n"}}, "first");

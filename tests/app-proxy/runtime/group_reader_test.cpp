@@ -134,7 +134,7 @@ TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
     w.put("prod", "Synced", "Healthy");
     co_await sleep_for(1min);
     EXPECT_EQ(line_of(w.reader.applications()), "applications: ok\n");
-    // It begins anew.
+    // It begins over.
     w.put("in-cluster", "OutOfSync", "Healthy");
     co_await sleep_for(4min);
     EXPECT_THAT(w.reader.applications().errors, IsEmpty());

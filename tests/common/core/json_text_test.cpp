@@ -181,7 +181,7 @@ TEST(JsonText, NumbersOfAnySizeAreKeptAsTheirText) {
   EXPECT_EQ(large.text(), "");
   EXPECT_EQ(large.number(), 0);
   EXPECT_EQ(large.to_text(), "32000000000000000000");
-  // The next text begins anew.
+  // The next text begins over.
   EXPECT_EQ(parser.parse(R"(["x",1])", "it").value().to_text(), R"(["x",1])");
   EXPECT_EQ(parser.parse("99999999999999999999", "it").value().to_text(), "99999999999999999999");
 }

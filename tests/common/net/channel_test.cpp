@@ -169,7 +169,7 @@ TEST_P(AnyKind, AReadDeadlineStopsReadingAlone) {
     EXPECT_EQ(co_await read(left), "(timeout: timed out)");
     EXPECT_GE(Clock::now() - begin, seconds(3));
     EXPECT_LE(Clock::now() - begin, seconds(4));
-    // It has passed until it is set anew, even though there is something to read.
+    // It has passed until it is set again, even though there is something to read.
     CO_ASSERT_OK(co_await right.write("late"));
     EXPECT_EQ(co_await read(left), "(timeout: timed out)");
     CO_ASSERT_OK(co_await left.write("still writes"));

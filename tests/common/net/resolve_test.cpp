@@ -409,7 +409,7 @@ TEST(Resolver, LookupsThatAClientGivesUpTakeNoPlace) {
   });
 }
 
-TEST(Resolver, ALookupThatNobodyBeganIsBegunAnewForTheNext) {
+TEST(Resolver, ALookupThatNobodyBeganIsBegunAgainForTheNext) {
   NameServer names;
   names.set("a", "10.0.0.1");
   Metrics metrics;

@@ -37,7 +37,7 @@ TEST(BodyRelay, PassesACountedBody) {
   EXPECT_EQ(relay("hello", {Kind::length, 5}, Kind::chunked, 9), "5\r\nhello\r\n0\r\n\r\n");
 }
 
-TEST(BodyRelay, FramesChunksAnew) {
+TEST(BodyRelay, FramesChunksAgain) {
   const std::string chunks = "3;x=y\r\nabc\r\n04\r\ndefg\r\n0\r\n\r\n";
   EXPECT_EQ(relay(chunks, {Kind::chunked}, Kind::chunked, 1000), "7\r\nabcdefg\r\n0\r\n\r\n");
   EXPECT_EQ(relay(chunks, {Kind::chunked}, Kind::until_close, 1000), "abcdefg");

@@ -101,15 +101,15 @@ class Bed {
     Forward forward{.route = route, .target = head.target};
     if (verify) {
       const auto body = std::make_shared<std::string>();
-      forward.screening = std::make_unique<Screening>();
-      forward.screening->inspect = [this, body](std::string_view part) {
+      forward.inspection = std::make_unique<RequestInspection>();
+      forward.inspection->inspect = [this, body](std::string_view part) {
         body->append(part);
         inspected.append(part);
       };
-      forward.screening->admit = [this, body](const WholeRequest& request, std::shared_ptr<void>&)
+      forward.inspection->admit = [this, body](const WholeRequest& request, std::shared_ptr<void>&)
           -> Task<std::optional<http::Response>> { co_return verify(request.head, *body); };
       if (keeps) {
-        forward.screening->undelivered =
+        forward.inspection->undelivered =
             [this](const WholeRequest& request,
                    const Problem& problem) -> Task<std::optional<http::Response>> {
           Kept item{.failure = problem.failure, .bytes = std::string(request.forwarded_head)};
@@ -378,7 +378,7 @@ TEST(Exchange, ABodyPassesAsItComes) {
   });
 }
 
-TEST(Exchange, ChunksAreFramedAnew) {
+TEST(Exchange, ChunksAreFramedAgain) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client,

@@ -73,7 +73,7 @@ TEST(Breaker, OpensAfterFailuresInARow) {
     bench.fail();
   }
   ASSERT_TRUE(bench.acquire());
-  bench.succeed();  // the row begins anew
+  bench.succeed();  // the row begins over
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(bench.acquire());
     bench.fail();

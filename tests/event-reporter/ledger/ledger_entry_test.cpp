@@ -26,7 +26,7 @@ LedgerEntry sample() {
   return entry;
 }
 
-TEST(LedgerEntry, AnApplicationMadeAnewStartsFromNothing) {
+TEST(LedgerEntry, AnApplicationRecreatedStartsFromNothing) {
   auto entry = sample();
   entry.belong_to("u1");
   EXPECT_EQ(entry, sample());

@@ -234,7 +234,7 @@ TEST(LedgerFile, AC31_ARowThatIsDamagedLaterIsFoundWhenItIsRead) {
   EXPECT_EQ(file.read(key_of(2))->entry, entry_of(2));
 }
 
-TEST(LedgerFile, AC31_WhatIsNoDatabaseIsSetAsideAndMadeAnew) {
+TEST(LedgerFile, AC31_WhatIsNoDatabaseIsSetAsideAndRecreated) {
   const TempDir folder;
   const auto path = make(folder, 5);
   const std::string garbage(10'000, '#');

@@ -224,7 +224,7 @@ TEST(Ledger, AC31_ADamagedFileIsReportedLoudly) {
     co_await running.start();
     EXPECT_EQ(running.metric("gitops_event_reporter_ledger_rebuilt_total"), 1);
     EXPECT_THAT(log.text(), HasSubstr(R"("level":"error","logger":"ledger")"));
-    EXPECT_THAT(log.text(), HasSubstr("set aside and made anew"));
+    EXPECT_THAT(log.text(), HasSubstr("set aside and recreated"));
     co_await running.stop();
   });
 }
@@ -273,7 +273,7 @@ TEST(Ledger, AC31_ARowThatIsDamagedWhileRunningIsLostAlone) {
   });
 }
 
-TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsMadeAnew) {
+TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsRecreated) {
   const TempDir folder;
   const Ledger::Options options{.path = folder / "ledger.db",
                                 .group = [](std::string_view key) { return std::string(key); }};

@@ -322,7 +322,7 @@ TEST_F(ChangeTrackerTest, WhatHadTheNameOfSomethingThatIsThereIsMissedToo) {
   EXPECT_THAT(next.predecessors("a/web"), testing::ElementsAre("u"));
 }
 
-TEST_F(ChangeTrackerTest, WhatWasMadeAnewBeforeAShardIsTakenOverHasItsPredecessors) {
+TEST_F(ChangeTrackerTest, WhatWasRecreatedBeforeAShardIsTakenOverHasItsPredecessors) {
   changes.changed("a/web", "u", digest(1), "one", {});
   changes.deleted("a/web", "stone");
   changes.changed("a/web", "v", digest(2), "two", {});
@@ -332,8 +332,8 @@ TEST_F(ChangeTrackerTest, WhatWasMadeAnewBeforeAShardIsTakenOverHasItsPredecesso
   EXPECT_TRUE(dirty.take("a/web").live);
 }
 
-// The claim that starts anew takes its time, and the process may be killed meanwhile.
-TEST_F(ChangeTrackerTest, AClaimThatDidNotGetThroughStartsAnewTheNextTime) {
+// The claim that starts over takes its time, and the process may be killed meanwhile.
+TEST_F(ChangeTrackerTest, AClaimThatDidNotGetThroughStartsOverTheNextTime) {
   const auto note = "term of shard " + std::to_string(shard);
   ledger.set_note(note, "7");
   changes.claimed(shard, 9);
@@ -346,7 +346,7 @@ TEST_F(ChangeTrackerTest, AClaimThatDidNotGetThroughStartsAnewTheNextTime) {
 }
 
 // Another replica held the shard meanwhile, and may have reported states of the deleted object.
-TEST(ChangeTrackerClaims, ADeletionThatWasAnnouncedInAnEarlierTermIsAnnouncedAnew) {
+TEST(ChangeTrackerClaims, ADeletionThatWasAnnouncedInAnEarlierTermIsAnnouncedAgain) {
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
@@ -383,7 +383,7 @@ TEST(ChangeTrackerClaims, ADeletionThatWasAnnouncedInAnEarlierTermIsAnnouncedAne
 }
 
 // Others reported its objects while there were more replicas.
-TEST_F(ChangeTrackerTest, TheOnlyReplicaStartsAnewWhenItWasOneOfSeveral) {
+TEST_F(ChangeTrackerTest, TheOnlyReplicaStartsOverWhenItWasOneOfSeveral) {
   ChangeTracker alone{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
   ledger.set_note("term of shard 0", "7");
   alone.claimed(0, 0);

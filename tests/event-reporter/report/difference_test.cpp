@@ -120,12 +120,12 @@ TEST(Difference, AnotherVersionOfTheSameObjectIsAChangeNotADeletion) {
   EXPECT_THAT(changed.gone, IsEmpty());
 }
 
-TEST(Difference, AnApplicationMadeAnewStartsFromNothing) {
+TEST(Difference, AnApplicationRecreatedStartsFromNothing) {
   auto entry = sample();
-  const auto anew = due(entry, digest(1), {{kService, digest(3)}}, "u2");
-  EXPECT_TRUE(anew.application);
-  EXPECT_THAT(anew.changed, ElementsAre(0));
-  EXPECT_THAT(anew.gone, IsEmpty());
+  const auto remade = due(entry, digest(1), {{kService, digest(3)}}, "u2");
+  EXPECT_TRUE(remade.application);
+  EXPECT_THAT(remade.changed, ElementsAre(0));
+  EXPECT_THAT(remade.gone, IsEmpty());
 }
 
 }  // namespace

@@ -106,17 +106,17 @@ TEST_F(Dirty, StatesFromBeforeADeletionDoNotComeBackAfterIt) {
   dirty.changed("a/1", "old", {1, 1}, t0);
   auto work = dirty.take("a/1");
   dirty.deleted("a/1", "tombstone", t0);
-  dirty.changed("a/1", "made anew", {1, 2}, t0);
+  dirty.changed("a/1", "recreated", {1, 2}, t0);
   dirty.give_back("a/1", std::move(work));
   const auto again = dirty.take("a/1");
   EXPECT_EQ(again.tombstone, "tombstone");
   ASSERT_EQ(again.states.size(), 1U);
-  EXPECT_EQ(again.states[0].text, "made anew");
+  EXPECT_EQ(again.states[0].text, "recreated");
   EXPECT_EQ(dirty.kept_bytes(), 0U);
 }
 
-// As after a restore of the cluster: everything is read anew, and the list that follows tells states.
-TEST_F(Dirty, StatesFromBeforeAReadingAnewDoNotComeBackAfterIt) {
+// As after a restore of the cluster: everything is read again, and the list that follows tells states.
+TEST_F(Dirty, StatesFromBeforeASecondReadingDoNotComeBackAfterIt) {
   dirty.changed("a/1", "of the lost future", {1, 2}, t0);
   auto work = dirty.take("a/1");
   dirty.changed("a/1", {}, {}, t0);

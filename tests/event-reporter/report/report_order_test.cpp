@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjectMadeAnew) {
+TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjectRecreated) {
   const test::LogCapture quiet;
   test::run_in_test_time([&]() -> Task<> {
     auto options = Scene::fast_options();
@@ -38,7 +38,7 @@ TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjec
     EXPECT_TRUE(co_await wait_for("1"));
     EXPECT_TRUE(co_await scene.is_quiet());
 
-    // The watch is silent while it is made anew; a look at the resource tree finds that out.
+    // The watch is silent while it is recreated; a look at the resource tree finds that out.
     scene.kube.stall_watches(true);
     scene.remove({});
     scene.put(state("uid-2", 2));

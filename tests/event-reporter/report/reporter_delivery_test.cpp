@@ -204,7 +204,7 @@ TEST(Reporter, ARefusedDeletionStaysInTheLedger) {
   });
 }
 
-TEST(Reporter, ARefusedDeletionIsKeptWhenTheApplicationIsMadeAnew) {
+TEST(Reporter, ARefusedDeletionIsKeptWhenTheApplicationIsRecreated) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();
     scene.put({.resources = 0});

@@ -72,7 +72,7 @@ TEST(Reporter, WhatWasDeletedWhileItWasDownIsReportedAsGone) {
   });
 }
 
-TEST(Reporter, WhatWasMadeAnewWhileItWasDownIsReportedGoneAndThenNew) {
+TEST(Reporter, WhatWasRecreatedWhileItWasDownIsReportedGoneAndThenNew) {
   const test::TempDir folder;
   play(with_ledger(folder), [](Scene& scene) -> Task<> {
     co_await scene.start();
@@ -251,7 +251,7 @@ TEST(Reporter, ADeletionIsNeverOlderThanWhatWasReported) {
   });
 }
 
-// It was made anew while nobody watched, and the new one went before any report of it.
+// It was recreated while nobody watched, and the new one went before any report of it.
 TEST(Reporter, APredecessorIsReportedGoneAlsoWhenItsSuccessorNeverWasReported) {
   const test::TempDir folder;
   play(with_ledger(folder), [](Scene& scene) -> Task<> {

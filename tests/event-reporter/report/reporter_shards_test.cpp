@@ -95,7 +95,7 @@ TEST(Reporter, ADeletionInAShardThatIsTakenOverAfterwardsIsReported) {
   });
 }
 
-TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsAnothers) {
+TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsHeldByAnother) {
   play(of_three(0), [](Scene& scene) -> Task<> {
     co_await scene.start();
     const SampleApp foreign{.name = "app-0", .resources = 1};
@@ -134,7 +134,7 @@ TEST(Reporter, TheDeletionOfASuccessorThatItNeverReportedIsNotReported) {
   });
 }
 
-TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsAnothers) {
+TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsHeldByAnother) {
   play(of_three(0), [](Scene& scene) -> Task<> {
     co_await scene.start();
     scene.put({.name = "app-0", .resources = 2});
@@ -214,7 +214,7 @@ TEST(Reporter, AResourceThatGoesBeforeAShardIsTakenOverIsReportedGone) {
   });
 }
 
-TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAnew) {
+TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAgain) {
   const test::TempDir folder;
   auto options = of_three(2);
   options.ledger.path = (folder / "ledger.db").string();
@@ -335,7 +335,7 @@ TEST(Reporter, AnApplicationThatARestoreBringsBackUsesNoSequenceAgain) {
 }
 
 // etcd from a backup: every resourceVersion is lower than before.
-TEST(Reporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
+TEST(Reporter, AfterARestoreOfTheClusterEverythingIsComparedAgain) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();
     scene.put({.name = "web", .resources = 1});
@@ -391,7 +391,7 @@ TEST(Reporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReported) {
 
 // The watch was cut before it delivered the change, which a read had shown, and the cluster was restored
 // before it was open again: the list has nothing that is older than what the watch delivered.
-TEST(Reporter, ARestoreThatOnlyAReadCouldShowIsComparedAnew) {
+TEST(Reporter, ARestoreThatOnlyAReadCouldShowIsComparedAgain) {
   play([](Scene& scene) -> Task<> {
     const auto is_told = [&scene](const std::string& revision, Clock::duration limit) {
       return scene.platform.wait_for(

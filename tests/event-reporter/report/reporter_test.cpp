@@ -130,7 +130,7 @@ TEST(Reporter, AnApplicationThatVanishedDuringACutIsReportedByName) {
   });
 }
 
-TEST(Reporter, AnApplicationMadeAnewIsReportedGoneAndThenNew) {
+TEST(Reporter, AnApplicationRecreatedIsReportedGoneAndThenNew) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();
     scene.put({.resources = 1});
@@ -329,7 +329,7 @@ TEST(Reporter, AChildIsReportedAsTheResourceOfAParentThatIsMadeLater) {
     scene.put(parent);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
     EXPECT_EQ(scene.platform.find("Application", "web").back()->source("appUID"), "uid-apps");
-    // Also when it is made anew while nobody watches.
+    // Also when it is recreated while nobody watches.
     co_await scene.stop_reporter();
     scene.remove(parent);
     auto again = parent;
@@ -431,15 +431,15 @@ TEST(Reporter, AnApplicationOfATeamWaitsUntilItsArgoCdIsKnown) {
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start();
     auto ours = SampleApp{.name = "ours", .ns = "team-a", .uid = "uid-o", .resources = 0};
-    auto anothers = SampleApp{.name = "anothers", .ns = "team-a", .uid = "uid-a", .resources = 0};
+    auto foreign = SampleApp{.name = "anothers", .ns = "team-a", .uid = "uid-a", .resources = 0};
     scene.put(ours);
-    scene.put(anothers);
+    scene.put(foreign);
     scene.put({.name = "own", .resources = 0});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_THAT(scene.events(), ElementsAre("own"));
-    anothers.controller = "other-argocd";
-    scene.put(anothers);
+    foreign.controller = "other-argocd";
+    scene.put(foreign);
     ours.controller = "argocd";
     scene.put(ours);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));

@@ -163,7 +163,7 @@ TEST(ResourceReporter, WhatWasReadBeforeTheWatchToldOfItIsNeitherOvertakenNorTak
     co_await parts.platform_double.stop();
     parts.put("old", "two");
     while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
-    // While its report waits, it is made anew, and the watch is silent.
+    // While its report waits, it is recreated, and the watch is silent.
     parts.kube.stall_watches(true);
     EXPECT_TRUE(parts.kube.remove(r::kRollouts, {"shop", "web"}));
     parts.put("new", "three");
@@ -237,7 +237,7 @@ TEST(ResourceReporter, WhatAnotherReplicaReportedIsReportedGone) {
 }
 
 // The answer that the old object is gone comes late.
-TEST(ResourceReporter, WhatIsMadeAnewWhileAMissingObjectIsLookedForIsNotReportedGone) {
+TEST(ResourceReporter, WhatIsRecreatedWhileAMissingObjectIsLookedForIsNotReportedGone) {
   const auto prepare = [](Parts& parts) {
     parts.ledger->store("in-cluster/rollouts/shop/web", {.uid = "old"});
     parts.kube.fail_next(1, 404, {}, "/rollouts/web");
@@ -374,7 +374,7 @@ TEST(ResourceReporter, ARefusedDeletionStaysInTheLedger) {
     parts.put("o", "one", "other");
     CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
     EXPECT_TRUE(parts.ledger->known().contains("in-cluster/rollouts/shop/web"));
-    // Also when the object is made anew.
+    // Also when the object is recreated.
     parts.put("v", "one");
     CO_ASSERT_TRUE(co_await parts.wait_for("v one"));
     parts.platform_double.refuse_events(nullptr);
@@ -523,7 +523,7 @@ TEST(ResourceReporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
 // -- epochs --
 
 // etcd from a backup: every resourceVersion is lower than before.
-TEST(ResourceReporter, AfterARestoreOfTheClusterEverythingIsComparedAnew) {
+TEST(ResourceReporter, AfterARestoreOfTheClusterEverythingIsComparedAgain) {
   play({}, [](Parts& parts) -> Task<> {
     parts.put("u", "one");
     parts.put("o", "one", "other");
@@ -577,14 +577,14 @@ TEST(ResourceReporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReporte
 }
 
 // See the case of Reporter with the same name.
-TEST(ResourceReporter, ARestoreThatOnlyAReadCouldShowIsComparedAnew) {
+TEST(ResourceReporter, ARestoreThatOnlyAReadCouldShowIsComparedAgain) {
   play({}, [](Parts& parts) -> Task<> {
     parts.put("u", "one");
     CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
     const auto backup = parts.kube.store().back_up();
     parts.kube.stall_watches(true);
     parts.put("u", "two");
-    parts.reporter->changes().compare_anew("in-cluster/rollouts/shop/web");  // reads it
+    parts.reporter->changes().compare_again("in-cluster/rollouts/shop/web");  // reads it
     CO_ASSERT_TRUE(co_await parts.wait_for("u two"));
     parts.kube.store().restore(backup);
     parts.kube.cut_watches();

@@ -704,7 +704,7 @@ TEST(FailoverSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
   }
 }
 
-TEST(FailoverSteps, AC24_ADeletedLeaseIsMadeAnew) {
+TEST(FailoverSteps, AC24_ADeletedLeaseIsRecreated) {
   for (const bool dead : {false, true}) {
     const auto town = settled(2);
     if (dead) {

@@ -199,7 +199,7 @@ TEST(PeerInventory, DoesNotBringBackWhatSomebodyMadeHisOwn) {
     world.ledger.erase(inventory_row("ns/web", "u"));
     world.inventory.expire(world.begin + minutes(11));
     EXPECT_FALSE(world.inventory.contains("ns/web"));
-    // Given back, it is written anew, and not replaced by what was due before.
+    // Given back, it is rewritten, and not replaced by what was due before.
     world.sees("u", {config_map("c")}, minutes(12));
     world.inventory.expire(world.begin + minutes(30));
     EXPECT_THAT(names(co_await world.row("u")), ElementsAre("c"));

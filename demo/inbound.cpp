@@ -34,7 +34,7 @@ Task<test::RawResponse> Scene::send_webhook(std::string secret) {
   co_return co_await test::run_on(pool_, [&] { return test::raw_call(router_->port(), bytes); });
 }
 
-Task<> Scene::come_in() {
+Task<> Scene::send_inbound() {
   co_await start_app_proxy();
   test::write_file(folder_ / "webhook-secret", kSecret);
   router_ = std::make_unique<test::RouterBed>(test::RouterBed::Options{
