@@ -38,7 +38,7 @@ bool is_file(int descriptor) {
 
 }  // namespace
 
-void append_access_line(std::string& out, const proxy::ExchangeRecord& record,
+void append_access_line(std::string& out, const proxy::TransactionRecord& record,
                         std::string_view client, std::string_view time) {
   out.append(R"({"time":")").append(time).append(R"(","logger":"access","status":)");
   append_number(out, record.status);
@@ -67,7 +67,7 @@ void append_access_line(std::string& out, const proxy::ExchangeRecord& record,
   out.append("}\n");
 }
 
-void AccessLog::add(const proxy::ExchangeRecord& record, std::string_view client, WallTime now) {
+void AccessLog::add(const proxy::TransactionRecord& record, std::string_view client, WallTime now) {
   const auto millis = now.time_since_epoch().count();
   if (millis / 1000 != second_) {
     second_ = millis / 1000;

@@ -12,7 +12,7 @@ namespace gitops::router {
 
 // One line of JSON for a request, with its line end: when, who, what, how it ended. No query
 // strings, which hold tokens, and no bodies. Pure; appends to `out`.
-void append_access_line(std::string& out, const proxy::ExchangeRecord& record,
+void append_access_line(std::string& out, const proxy::TransactionRecord& record,
                         std::string_view client, std::string_view time);
 
 // Writes lines to a descriptor that may be slow, and never waits for it. Up to 256 KiB are
@@ -45,7 +45,7 @@ class AccessLog {
  public:
   explicit AccessLog(LineWriter& writer) : writer_(writer) {}
 
-  void add(const proxy::ExchangeRecord& record, std::string_view client, WallTime now);
+  void add(const proxy::TransactionRecord& record, std::string_view client, WallTime now);
   // Called from time to time, so that lines are not held back for long.
   void flush();
 

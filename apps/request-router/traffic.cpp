@@ -29,7 +29,7 @@ Traffic::Traffic(Metrics& metrics) : metrics_(metrics) {
   }
 }
 
-void Traffic::count(const proxy::ExchangeRecord& record) {
+void Traffic::count(const proxy::TransactionRecord& record) {
   const auto index = record.route == nullptr ? kRoutes - 1 : record.route->id;
   auto& route = routes_.at(std::min(index, kRoutes - 1));
   const auto code = static_cast<std::size_t>(std::clamp(record.status / 100, 1, 5)) - 1;

@@ -12,7 +12,7 @@ namespace gitops::router {
 class Traffic {
  public:
   explicit Traffic(Metrics& metrics);
-  void count(const proxy::ExchangeRecord& record);
+  void count(const proxy::TransactionRecord& record);
 
  private:
   static constexpr std::size_t kRoutes = 4;   // as RouteId, then those without a route

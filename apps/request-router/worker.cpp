@@ -61,7 +61,7 @@ Task<> Worker::stop(Deadline deadline) {
   access_log_.flush();
 }
 
-void Worker::done(const proxy::ExchangeRecord& record) {
+void Worker::done(const proxy::TransactionRecord& record) {
   context_.traffic.count(record);
   if (!context_.config.access_log) return;
   const auto client =

@@ -48,7 +48,7 @@ class Worker {
   [[nodiscard]] std::shared_ptr<Routing> routing() const { return routing_; }
 
  private:
-  void done(const proxy::ExchangeRecord& record);
+  void done(const proxy::TransactionRecord& record);
   Task<> do_housekeeping();
 
   const WorkerContext& context_;

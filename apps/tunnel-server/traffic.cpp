@@ -37,7 +37,7 @@ Traffic::Host& Traffic::host(const std::string& label) {
   return host;
 }
 
-void Traffic::count(const proxy::ExchangeRecord& record) {
+void Traffic::count(const proxy::TransactionRecord& record) {
   const std::string label = record.route == nullptr ? kNone : record.route->name;
   auto& of = host(label);
   const int kind = std::clamp(record.status / 100, 1, 5);

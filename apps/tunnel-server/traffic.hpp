@@ -18,7 +18,7 @@ class Traffic {
 
   // The label of a host that a client offers.
   std::string label_of(const std::string& domain);
-  void count(const proxy::ExchangeRecord& record);
+  void count(const proxy::TransactionRecord& record);
 
  private:
   struct Host {

@@ -53,7 +53,7 @@ TEST(AccessLine, HoldsNoQuery) {
       "GET /app-proxy/a\"b?token=canary HTTP/1.1\r\nHost: h\r\ntraceparent: 00-ab\r\n\r\n";
   proxy::RequestHeadParser parser({});
   ASSERT_TRUE(parser.next(text));
-  proxy::ExchangeRecord record;
+  proxy::TransactionRecord record;
   record.head = &parser.head();
   record.status = 502;
   record.failure = proxy::Failure::connect_failed;

@@ -20,7 +20,7 @@ TEST(TunnelServerTraffic, HasABoundedNumberOfHosts) {
   EXPECT_EQ(traffic.label_of("h7.test"), "h7.test");
   proxy::Route route;
   route.name = "other";
-  proxy::ExchangeRecord record;
+  proxy::TransactionRecord record;
   record.status = 404;
   traffic.count(record);
   record.route = &route;

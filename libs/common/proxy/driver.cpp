@@ -9,7 +9,7 @@ namespace {
 
 using net::Transfer;
 
-constexpr std::size_t kSpareExchanges = 1024;
+constexpr std::size_t kSpareTransactions = 1024;
 // A client may keep the loop busy for so much without waiting; then other clients have their turn.
 // It is counted in bytes that were read; a request and each round of moving bytes count as much as
 // they cost beside that. About 16 small requests that are answered at once.
@@ -22,16 +22,16 @@ constexpr auto kLastChance = std::chrono::seconds(1);
 
 }  // namespace
 
-std::unique_ptr<Exchange> DriverContext::lend() {
-  if (spare_.empty()) return std::make_unique<Exchange>(exchanges);
-  auto exchange = std::move(spare_.back());
+std::unique_ptr<Transaction> DriverContext::lend() {
+  if (spare_.empty()) return std::make_unique<Transaction>(transactions);
+  auto transaction = std::move(spare_.back());
   spare_.pop_back();
-  return exchange;
+  return transaction;
 }
 
-void DriverContext::take_back(std::unique_ptr<Exchange> exchange) {
-  exchange->end();
-  if (spare_.size() < kSpareExchanges) spare_.push_back(std::move(exchange));
+void DriverContext::take_back(std::unique_ptr<Transaction> transaction) {
+  transaction->end();
+  if (spare_.size() < kSpareTransactions) spare_.push_back(std::move(transaction));
 }
 
 Driver::Driver(DriverContext& context, std::unique_ptr<net::Channel> client, PeerInfo peer)
@@ -42,7 +42,7 @@ Driver::Driver(DriverContext& context, std::unique_ptr<net::Channel> client, Pee
       waits_since_(context.reactor.now()) {}
 
 Driver::~Driver() {
-  if (exchange_) context_.take_back(std::move(exchange_));
+  if (transaction_) context_.take_back(std::move(transaction_));
 }
 
 Task<> Driver::run() {
@@ -51,15 +51,15 @@ Task<> Driver::run() {
     waits_since_ = context_.reactor.now();
     if (in_.empty() && !co_await wait_for_request()) break;
     done_ += kRequestCost;
-    exchange_ = context_.lend();
-    exchange_->begin(in_, peer_, context_.reactor.now());
+    transaction_ = context_.lend();
+    transaction_->begin(in_, peer_, context_.reactor.now());
     co_await serve();
-    const auto client_end = end(*exchange_);
-    context_.take_back(std::move(exchange_));
+    const auto client_end = end(*transaction_);
+    context_.take_back(std::move(transaction_));
     in_.release();
-    if (client_end == Exchange::ClientEnd::keep) continue;
-    if (client_end == Exchange::ClientEnd::linger) co_await client_->close_gracefully();
-    if (client_end == Exchange::ClientEnd::abort) client_->abort();
+    if (client_end == Transaction::ClientEnd::keep) continue;
+    if (client_end == Transaction::ClientEnd::linger) co_await client_->close_gracefully();
+    if (client_end == Transaction::ClientEnd::abort) client_->abort();
     break;
   }
   client_->close();
@@ -72,7 +72,7 @@ Task<> Driver::yield_after_much() {
 
 // False when the connection is done.
 Task<bool> Driver::wait_for_request() {
-  const bool draining = context_.exchanges.draining;
+  const bool draining = context_.transactions.draining;
   client_->set_read_deadline(waits_since_ + (draining ? kLastChance : context_.idle_timeout));
   idle_ = true;
   auto read = client_->read_now(in_);
@@ -91,98 +91,98 @@ Task<bool> Driver::wait_for_request() {
 }
 
 Task<> Driver::serve() {
-  Exchange& exchange = *exchange_;
+  Transaction& transaction = *transaction_;
   auto& reactor = context_.reactor;
   while (true) {
-    switch (exchange.action()) {
-      case Exchange::Action::move_bytes:
-        if (!move_bytes(exchange)) {
+    switch (transaction.action()) {
+      case Transaction::Action::move_bytes:
+        if (!move_bytes(transaction)) {
           done_ = 0;
-          set_deadlines(exchange.deadlines());
+          set_deadlines(transaction.deadlines());
           net::AnyChannel either{client_.get(), upstream_ ? upstream_->channel.get() : nullptr};
           co_await either.happens(reactor.executor);
         } else if ((done_ += kRoundCost) >= kMuch) {
-          set_deadlines(exchange.deadlines());
+          set_deadlines(transaction.deadlines());
           co_await yield_after_much();
         }
         break;
-      case Exchange::Action::decide: {
-        auto decision = context_.policy.decide(*exchange.head(), peer_);
+      case Transaction::Action::decide: {
+        auto decision = context_.policy.decide(*transaction.head(), peer_);
         if (auto* forward = std::get_if<Forward>(&decision)) {
-          exchange.decided(std::move(*forward), reactor.now());
+          transaction.decided(std::move(*forward), reactor.now());
         } else {
-          exchange.answer(std::move(std::get<http::Response>(decision)), context_.date.now(),
-                          reactor.now());
+          transaction.answer(std::move(std::get<http::Response>(decision)), context_.date.now(),
+                             reactor.now());
         }
         break;
       }
-      case Exchange::Action::await_room: {
-        const bool came = co_await exchange.room(reactor.now());
-        exchange.room_came(came, reactor.now());
+      case Transaction::Action::await_room: {
+        const bool came = co_await transaction.room(reactor.now());
+        transaction.room_came(came, reactor.now());
         break;
       }
-      case Exchange::Action::admit:
-        co_await admit(exchange);
+      case Transaction::Action::admit:
+        co_await admit(transaction);
         break;
-      case Exchange::Action::keep:
-        co_await keep(exchange);
+      case Transaction::Action::keep:
+        co_await keep(transaction);
         break;
-      case Exchange::Action::render_error: {
-        const auto& problem = exchange.problem();
-        exchange.answer(context_.policy.failed(exchange.head(), exchange.route(), problem.failure,
-                                               problem.status, problem.detail),
-                        context_.date.now(), reactor.now());
+      case Transaction::Action::render_error: {
+        const auto& problem = transaction.problem();
+        transaction.answer(context_.policy.failed(transaction.head(), transaction.route(),
+                                                  problem.failure, problem.status, problem.detail),
+                           context_.date.now(), reactor.now());
         break;
       }
-      case Exchange::Action::get_upstream:
-        if (exchange.may_reuse()) upstream_ = exchange.route()->upstream->take();
+      case Transaction::Action::get_upstream:
+        if (transaction.may_reuse()) upstream_ = transaction.route()->upstream->take();
         if (upstream_) {
-          exchange.upstream_ready(upstream_->in, true, reactor.now());
+          transaction.upstream_ready(upstream_->in, true, reactor.now());
         } else {
-          co_await get_upstream(exchange);
+          co_await get_upstream(transaction);
         }
         break;
-      case Exchange::Action::drop_upstream:
+      case Transaction::Action::drop_upstream:
         upstream_->channel->abort();
         upstream_.reset();
-        exchange.upstream_dropped();
+        transaction.upstream_dropped();
         break;
-      case Exchange::Action::relay:
-        co_await relay(exchange);
+      case Transaction::Action::relay:
+        co_await relay(transaction);
         break;
-      case Exchange::Action::finish:
+      case Transaction::Action::finish:
         co_return;
     }
   }
 }
 
-Task<> Driver::admit(Exchange& exchange) {
-  auto& forward = exchange.forward();
-  auto refusal = co_await forward.inspection->admit(exchange.whole(), forward.admission);
+Task<> Driver::admit(Transaction& transaction) {
+  auto& forward = transaction.forward();
+  auto refusal = co_await forward.inspection->admit(transaction.whole(), forward.admission);
   if (refusal) {
-    exchange.answer(std::move(*refusal), context_.date.now(), context_.reactor.now());
+    transaction.answer(std::move(*refusal), context_.date.now(), context_.reactor.now());
   } else {
-    exchange.admitted();
+    transaction.admitted();
   }
 }
 
-Task<> Driver::keep(Exchange& exchange) {
-  auto answer =
-      co_await exchange.forward().inspection->undelivered(exchange.whole(), exchange.problem());
+Task<> Driver::keep(Transaction& transaction) {
+  auto answer = co_await transaction.forward().inspection->undelivered(transaction.whole(),
+                                                                       transaction.problem());
   if (answer) {
-    exchange.answer(std::move(*answer), context_.date.now(), context_.reactor.now());
+    transaction.answer(std::move(*answer), context_.date.now(), context_.reactor.now());
   } else {
-    exchange.not_kept();
+    transaction.not_kept();
   }
 }
 
-Task<> Driver::get_upstream(Exchange& exchange) {
-  auto connected = co_await exchange.route()->upstream->connect(exchange.charged());
+Task<> Driver::get_upstream(Transaction& transaction) {
+  auto connected = co_await transaction.route()->upstream->connect(transaction.charged());
   if (connected) {
     upstream_ = std::move(*connected);
-    exchange.upstream_ready(upstream_->in, false, context_.reactor.now());
+    transaction.upstream_ready(upstream_->in, false, context_.reactor.now());
   } else {
-    exchange.upstream_failed(connected.error());
+    transaction.upstream_failed(connected.error());
   }
 }
 
@@ -194,42 +194,42 @@ bool Driver::write_to(net::Channel& channel, const Outgoing& out, Transfer& writ
 }
 
 // Moves what can be moved at once. False when nothing could.
-bool Driver::move_bytes(Exchange& exchange) {
+bool Driver::move_bytes(Transaction& transaction) {
   const auto now = context_.reactor.now();
   Transfer moved;
   bool any = false;
-  if (upstream_ && write_to(*upstream_->channel, exchange.to_upstream(), moved)) {
-    exchange.upstream_wrote(moved, now);
+  if (upstream_ && write_to(*upstream_->channel, transaction.to_upstream(), moved)) {
+    transaction.upstream_wrote(moved, now);
     any = true;
   }
-  if (write_to(*client_, exchange.to_client(), moved)) {
-    exchange.client_wrote(moved, now);
+  if (write_to(*client_, transaction.to_client(), moved)) {
+    transaction.client_wrote(moved, now);
     any = true;
   }
-  if (net::Buffer* room = exchange.upstream_room()) {
+  if (net::Buffer* room = transaction.upstream_room()) {
     moved = upstream_->channel->read_now(*room);
     done_ += moved.size;
     if (moved.what != Transfer::nothing) {
-      exchange.upstream_read(moved, now);
+      transaction.upstream_read(moved, now);
       any = true;
     }
   }
-  if (net::Buffer* room = exchange.client_room()) {
+  if (net::Buffer* room = transaction.client_room()) {
     moved = client_->read_now(*room);
     done_ += moved.size;
     if (moved.what != Transfer::nothing) {
-      exchange.client_read(moved, now);
+      transaction.client_read(moved, now);
       any = true;
     }
   }
   if (!any && client_->peer_closed()) {
-    exchange.client_hung_up(now);
-    any = exchange.action() != Exchange::Action::move_bytes;
+    transaction.client_hung_up(now);
+    any = transaction.action() != Transaction::Action::move_bytes;
   }
   return any;
 }
 
-void Driver::set_deadlines(const Exchange::Deadlines& deadlines) {
+void Driver::set_deadlines(const Transaction::Deadlines& deadlines) {
   client_->set_read_deadline(deadlines.client_read);
   client_->set_write_deadline(deadlines.client_write);
   if (!upstream_) return;
@@ -237,30 +237,30 @@ void Driver::set_deadlines(const Exchange::Deadlines& deadlines) {
   upstream_->channel->set_write_deadline(deadlines.upstream_write);
 }
 
-Task<> Driver::relay(Exchange& exchange) {
+Task<> Driver::relay(Transaction& transaction) {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   co_await net::relay(
-      {.channel = *client_, .received = exchange.relay_buffer(), .passed_on = bytes_in},
+      {.channel = *client_, .received = transaction.relay_buffer(), .passed_on = bytes_in},
       {.channel = *upstream_->channel, .received = upstream_->in, .passed_on = bytes_out},
-      exchange.relay_idle());
-  exchange.relayed(bytes_in, bytes_out);
+      transaction.relay_idle());
+  transaction.relayed(bytes_in, bytes_out);
 }
 
-Exchange::ClientEnd Driver::end(Exchange& exchange) {
+Transaction::ClientEnd Driver::end(Transaction& transaction) {
   if (upstream_) {
-    if (const auto keeps = exchange.upstream_keeps()) upstream_->kept_for = keeps;
-    if (exchange.upstream_reusable()) {
-      exchange.route()->upstream->put(std::move(upstream_));
+    if (const auto keeps = transaction.upstream_keeps()) upstream_->kept_for = keeps;
+    if (transaction.upstream_reusable()) {
+      transaction.route()->upstream->put(std::move(upstream_));
     } else {
       upstream_.reset();
     }
   }
-  if (exchange.recordable() && context_.policy.done) {
-    context_.policy.done(exchange.record(Clock::now()));
+  if (transaction.recordable() && context_.policy.done) {
+    context_.policy.done(transaction.record(Clock::now()));
   }
-  exchange.recorded();
-  return exchange.client_end();
+  transaction.recorded();
+  return transaction.client_end();
 }
 
 }  // namespace gitops::proxy

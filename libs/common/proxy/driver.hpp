@@ -6,7 +6,7 @@
 #include "common/core/async.hpp"
 #include "common/http/wire_text.hpp"
 #include "common/net/channel.hpp"
-#include "common/proxy/exchange.hpp"
+#include "common/proxy/transaction.hpp"
 #include "common/proxy/upstream.hpp"
 
 namespace gitops::proxy {
@@ -14,24 +14,24 @@ namespace gitops::proxy {
 // What the connections of one server share. Loop thread only; outlives them.
 struct DriverContext {
   DriverContext(net::Reactor& r, Policy p)
-      : reactor(r), policy(std::move(p)), exchanges{r.blocks} {}
+      : reactor(r), policy(std::move(p)), transactions{r.blocks} {}
 
-  // Exchanges are reused last-in-first-out, so that their memory is still in the CPU's caches. An
+  // Transactions are reused last-in-first-out, so that their memory is still in the CPU's caches. An
   // idle connection has none.
-  [[nodiscard]] std::unique_ptr<Exchange> lend();
-  void take_back(std::unique_ptr<Exchange> exchange);
+  [[nodiscard]] std::unique_ptr<Transaction> lend();
+  void take_back(std::unique_ptr<Transaction> transaction);
 
   net::Reactor& reactor;
   Policy policy;
-  ExchangeContext exchanges;
+  TransactionContext transactions;
   std::chrono::milliseconds idle_timeout{65'000};  // between requests
   http::DateField date;
 
  private:
-  std::vector<std::unique_ptr<Exchange>> spare_;
+  std::vector<std::unique_ptr<Transaction>> spare_;
 };
 
-// Serves one client connection: runs one Exchange after the other and performs the actions they ask
+// Serves one client connection: runs one Transaction after the other and performs the actions they ask
 // for. Loop thread only.
 class Driver {
  public:
@@ -46,7 +46,7 @@ class Driver {
   [[nodiscard]] bool idle() const { return idle_ && client_->is_open(); }
   // No whole head of a request has come: may be closed for another client.
   [[nodiscard]] bool waits() const {
-    return client_->is_open() && (idle_ || (exchange_ && exchange_->reads_head()));
+    return client_->is_open() && (idle_ || (transaction_ && transaction_->reads_head()));
   }
   // Since when, while it waits.
   [[nodiscard]] Clock::time_point waits_since() const { return waits_since_; }
@@ -56,24 +56,24 @@ class Driver {
   Task<bool> wait_for_request();
   // Lets other coroutines of the loop run when this one has done much without waiting.
   Task<> yield_after_much();
-  // Until the exchange is finished.
+  // Until the transaction is finished.
   Task<> serve();
-  Task<> admit(Exchange& exchange);
-  Task<> keep(Exchange& exchange);
-  Task<> get_upstream(Exchange& exchange);
-  Task<> relay(Exchange& exchange);
-  bool move_bytes(Exchange& exchange);
+  Task<> admit(Transaction& transaction);
+  Task<> keep(Transaction& transaction);
+  Task<> get_upstream(Transaction& transaction);
+  Task<> relay(Transaction& transaction);
+  bool move_bytes(Transaction& transaction);
   [[nodiscard]] bool write_to(net::Channel& channel, const Outgoing& out, net::Transfer& written);
-  void set_deadlines(const Exchange::Deadlines& deadlines);
+  void set_deadlines(const Transaction::Deadlines& deadlines);
   // Returns the upstream connection to its pool and records the request. The result says what
   // happens to the client's connection.
-  Exchange::ClientEnd end(Exchange& exchange);
+  Transaction::ClientEnd end(Transaction& transaction);
 
   DriverContext& context_;
   std::unique_ptr<net::Channel> client_;
   const PeerInfo peer_;
   net::Buffer in_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Transaction> transaction_;
   std::unique_ptr<UpstreamConnection> upstream_;
   bool idle_ = true;
   Clock::time_point waits_since_;

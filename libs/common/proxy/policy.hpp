@@ -122,7 +122,7 @@ struct Problem {
 };
 
 // A finished request, for logs and metrics.
-struct ExchangeRecord {
+struct TransactionRecord {
   const RequestHead* head = nullptr;  // null when it could not be read
   const Route* route = nullptr;       // null when we answered ourselves
   const PeerInfo* peer = nullptr;
@@ -146,7 +146,7 @@ struct Policy {
                                int status, std::string_view detail)>
       failed;
   // Called once for each request that was decided on or failed.
-  std::function<void(const ExchangeRecord& record)> done;
+  std::function<void(const TransactionRecord& record)> done;
 };
 
 }  // namespace gitops::proxy

@@ -89,12 +89,12 @@ Server::Server(const Executor& executor, ServerOptions options, Policy policy)
       ended_(executor) {
   if (options_.tls) tls_.emplace(net::TlsContext::Role::server, *options_.tls);
   context_.idle_timeout = options_.idle_timeout;
-  auto& exchanges = context_.exchanges;
-  exchanges.limits = options_.limits;
-  exchanges.head_timeout = options_.head_timeout;
-  exchanges.totals = options_.totals;
+  auto& transactions = context_.transactions;
+  transactions.limits = options_.limits;
+  transactions.head_timeout = options_.head_timeout;
+  transactions.totals = options_.totals;
   std::random_device random;
-  exchanges.id_prefix = std::uint64_t{random()} << 32U | random();
+  transactions.id_prefix = std::uint64_t{random()} << 32U | random();
 }
 
 Server::~Server() = default;

@@ -27,9 +27,9 @@ struct ServerOptions {
 
 // Accepts connections and proxies their requests: keep-alive, pipelining in order, bodies streamed
 // both ways with back-pressure, one resend of a request whose pooled connection turned out to be
-// dead (see Exchange), WebSocket as a blind tunnel with half-close.
+// dead (see Transaction), WebSocket as a blind tunnel with half-close.
 //
-// Memory of a connection: about 3 KiB while idle; for a request an Exchange and a block of 4 KiB
+// Memory of a connection: about 3 KiB while idle; for a request a Transaction and a block of 4 KiB
 // (32 when its head is larger), a block of 32 KiB for each of body and answer while they pass, and
 // a deflater (about 70 KiB) while an answer is compressed. Only a route with Forward::inspection holds a
 // body that is larger than a block, up to its limit. Loop thread only; the loop outlives it.
@@ -50,7 +50,7 @@ class Server {
   void adopt(std::unique_ptr<net::Channel> channel, PeerInfo peer);
   // Tells each client with its next answer that its connection ends, and goes on accepting. A while
   // before drain(), it leaves no request on its way to a connection that drain() closes.
-  void wind_down() { context_.exchanges.draining = true; }
+  void wind_down() { context_.transactions.draining = true; }
   // Accepts clients whom the system has already connected, for one request each, and then stops
   // accepting. Closes idle connections; what is under way goes on, with "Connection: close".
   void drain();

@@ -20,8 +20,8 @@
 
 namespace gitops::proxy {
 
-// State that all exchanges of one server share. Loop thread only, except for the totals.
-struct ExchangeContext {
+// State that all transactions of one server share. Loop thread only, except for the totals.
+struct TransactionContext {
   net::BlockPool& blocks;
   HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head
@@ -74,12 +74,12 @@ class Outgoing {
 // a second time only on a new connection, after a pooled one broke before any byte of an answer,
 // and only when the request is idempotent or nothing of it had been written. An answer that breaks
 // off never looks complete to the client.
-class Exchange {
+class Transaction {
  public:
-  explicit Exchange(ExchangeContext& context);
-  ~Exchange();
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  explicit Transaction(TransactionContext& context);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
 
   // `in` holds the first bytes of the request, and those behind it after end(). Both references
   // stay valid until end().
@@ -160,7 +160,7 @@ class Exchange {
   // -- the end --
   // False when the connection ended before a head was read: there is nothing to record.
   [[nodiscard]] bool recordable() const { return now_.head_read || problem_; }
-  [[nodiscard]] ExchangeRecord record(Clock::time_point now) const;
+  [[nodiscard]] TransactionRecord record(Clock::time_point now) const;
   // The record was taken: releases the admission and a held body.
   void recorded();
   enum class ClientEnd {
@@ -278,7 +278,7 @@ class Exchange {
   [[nodiscard]] bool waits_for_upstream() const;
   [[nodiscard]] const RouteLimits& limits() const { return forward_.route->limits; }
 
-  ExchangeContext& context_;
+  TransactionContext& context_;
   net::Buffer* in_ = nullptr;
   net::Buffer* upstream_in_ = nullptr;
   const PeerInfo* peer_ = nullptr;

@@ -1,4 +1,4 @@
-#include "common/proxy/exchange.hpp"
+#include "common/proxy/transaction.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -143,7 +143,7 @@ Problem malformed_answer(std::string detail) {
 
 }  // namespace
 
-Exchange::Exchange(ExchangeContext& context)
+Transaction::Transaction(TransactionContext& context)
     : context_(context),
       body_in_(context.blocks),
       parser_(context.limits),
@@ -153,11 +153,11 @@ Exchange::Exchange(ExchangeContext& context)
       deflater_place_(*context.totals),
       held_charge_(*context.totals) {}
 
-Exchange::~Exchange() {
+Transaction::~Transaction() {
   release_held();
 }
 
-void Exchange::begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point now) {
+void Transaction::begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point now) {
   in_ = &in;
   upstream_in_ = nullptr;
   peer_ = &peer;
@@ -176,7 +176,7 @@ void Exchange::begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point no
   parse_head(now);
 }
 
-void Exchange::end() {
+void Transaction::end() {
   in_->consume(now_.head_size + now_.body_taken);
   body_in_.consume(now_.gathered);
   if (in_->empty() && !body_in_.empty()) in_->swap(body_in_);
@@ -192,7 +192,7 @@ void Exchange::end() {
 
 // -- the request --
 
-void Exchange::parse_head(Clock::time_point now) {
+void Transaction::parse_head(Clock::time_point now) {
   while (true) {
     const auto size = parser_.next(in_->bytes());
     if (!size) {
@@ -223,14 +223,14 @@ void Exchange::parse_head(Clock::time_point now) {
   action_ = Action::decide;
 }
 
-void Exchange::decided(Forward forward, Clock::time_point now) {
+void Transaction::decided(Forward forward, Clock::time_point now) {
   forward_ = std::move(forward);
   make_request_id(forward_.request_id);
   action_ = Action::move_bytes;
   start_forwarding(now);
 }
 
-void Exchange::start_forwarding(Clock::time_point now) {
+void Transaction::start_forwarding(Clock::time_point now) {
   const auto& head = parser_.head();
   framing_ = request_framing(head);
   if (limits().max_body > 0 && head.content_length.value_or(0) > limits().max_body) {
@@ -255,7 +255,7 @@ void Exchange::start_forwarding(Clock::time_point now) {
   action_ = Action::get_upstream;
 }
 
-void Exchange::build_request() {
+void Transaction::build_request() {
   RequestEdits edits;
   edits.target =
       forward_.rewritten.empty() ? forward_.target : std::string_view(forward_.rewritten);
@@ -271,12 +271,12 @@ void Exchange::build_request() {
 }
 
 // The unsent bytes of the body: those behind the head first, then those that came later.
-std::string_view Exchange::body_input() {
+std::string_view Transaction::body_input() {
   const auto with_head = in_->bytes().substr(now_.head_size + now_.body_taken);
   return with_head.empty() ? body_in_.bytes() : with_head;
 }
 
-void Exchange::consume_body(std::size_t size) {
+void Transaction::consume_body(std::size_t size) {
   if (in_->bytes().size() > now_.head_size + now_.body_taken) {
     now_.body_taken += size;
   } else {
@@ -286,7 +286,7 @@ void Exchange::consume_body(std::size_t size) {
 }
 
 // Prepares the next piece of the body and enforces the limit.
-Problem Exchange::feed_body() {
+Problem Transaction::feed_body() {
   const auto fed = request_body_.feed(body_input());
   if (!fed) {
     return {.failure = Failure::malformed_body,
@@ -300,18 +300,18 @@ Problem Exchange::feed_body() {
 
 // -- bodies that are collected before an upstream is taken --
 
-bool Exchange::fits_in_block() const {
+bool Transaction::fits_in_block() const {
   const auto& head = parser_.head();
   return !head.chunked && head.content_length.value_or(0) <= net::BlockPool::kLarge;
 }
 
-const std::shared_ptr<PeerUse>& Exchange::charged() const {
+const std::shared_ptr<PeerUse>& Transaction::charged() const {
   const bool other = forward_.inspection && forward_.inspection->holder;
   return other ? forward_.inspection->holder : peer_->use;
 }
 
 // Whether so many more bytes of the body can be held; takes the room for them where there is some.
-bool Exchange::has_room(std::size_t bytes) {
+bool Transaction::has_room(std::size_t bytes) {
   const auto needed = blocks_for(held_size_ + bytes);
   if (needed <= now_.room) return true;
   if (!held_charge_.charge(charged(), needed - now_.room)) return false;
@@ -319,16 +319,16 @@ bool Exchange::has_room(std::size_t bytes) {
   return true;
 }
 
-void Exchange::want_room(std::size_t bytes) {
+void Transaction::want_room(std::size_t bytes) {
   now_.wanted_room = blocks_for(held_size_ + bytes) - now_.room;
   action_ = Action::await_room;
 }
 
-Task<bool> Exchange::room(Clock::time_point now) {
+Task<bool> Transaction::room(Clock::time_point now) {
   return held_charge_.await_charge(charged(), now_.wanted_room, now + limits().room_timeout);
 }
 
-void Exchange::room_came(bool came, Clock::time_point now) {
+void Transaction::room_came(bool came, Clock::time_point now) {
   action_ = Action::move_bytes;
   if (!came) return fail(too_much_held());
   now_.room += std::exchange(now_.wanted_room, 0);
@@ -339,7 +339,7 @@ void Exchange::room_came(bool came, Clock::time_point now) {
 
 // False when the rest of the body is not collected but passes as it comes. A client that waits for
 // "100 Continue" gets it once the upstream is there.
-bool Exchange::begin_in_place(Clock::time_point now) {
+bool Transaction::begin_in_place(Clock::time_point now) {
   const bool may_pass = !forward_.inspection;
   if (!fits_in_block() || (may_pass && parser_.head().expects_continue)) return false;
   const bool has_room = held_charge_.charge(charged(), net::BlockPool::kLarge);
@@ -354,7 +354,7 @@ bool Exchange::begin_in_place(Clock::time_point now) {
   return true;
 }
 
-void Exchange::collect_in_place(Clock::time_point now) {
+void Transaction::collect_in_place(Clock::time_point now) {
   // A counted body is never malformed.
   now_.gathered += request_body_.feed(body_in_.bytes().substr(now_.gathered)).value_or(0);
   inspect();
@@ -362,7 +362,7 @@ void Exchange::collect_in_place(Clock::time_point now) {
   await_body(now);
 }
 
-void Exchange::collect_apart(Clock::time_point now) {
+void Transaction::collect_apart(Clock::time_point now) {
   while (!request_body_.done()) {
     const auto input = body_input();
     if (input.empty()) return await_body(now);
@@ -380,7 +380,7 @@ void Exchange::collect_apart(Clock::time_point now) {
 }
 
 // Copies data into blocks, for which there is room.
-void Exchange::hold(std::string_view data) {
+void Transaction::hold(std::string_view data) {
   constexpr auto kBlock = net::BlockPool::kLarge;
   while (!data.empty()) {
     const auto used = held_size_ % kBlock;
@@ -392,13 +392,13 @@ void Exchange::hold(std::string_view data) {
   }
 }
 
-void Exchange::inspect() {
+void Transaction::inspect() {
   if (!forward_.inspection || !forward_.inspection->inspect) return;
   for (const auto& slice : request_body_.data()) forward_.inspection->inspect(text_of(slice));
 }
 
 // The whole request is there.
-void Exchange::collected() {
+void Transaction::collected() {
   now_.collecting = false;
   now_.whole = now_.body_read = true;
   deadlines_.client_read = kNever;
@@ -406,7 +406,7 @@ void Exchange::collected() {
   action_ = forward_.inspection ? Action::admit : Action::get_upstream;
 }
 
-WholeRequest Exchange::whole() const {
+WholeRequest Transaction::whole() const {
   WholeRequest request{
       .head = parser_.head(), .request_id = request_id_, .forwarded_head = request_};
   const auto add = [&request](std::string_view part) {
@@ -424,18 +424,18 @@ WholeRequest Exchange::whole() const {
   return request;
 }
 
-void Exchange::admitted() {
+void Transaction::admitted() {
   now_.admitted = true;
   action_ = Action::get_upstream;
 }
 
-void Exchange::await_body(Clock::time_point now) {
+void Transaction::await_body(Clock::time_point now) {
   offer_continue(now);
   deadlines_.client_read = pace_.wait(now);
 }
 
 // A client that waits for it is told to send its body.
-void Exchange::offer_continue(Clock::time_point now) {
+void Transaction::offer_continue(Clock::time_point now) {
   if (!parser_.head().expects_continue || now_.continue_sent) return;
   if (in_->bytes().size() > now_.head_size) return;
   now_.continue_sent = true;
@@ -445,7 +445,7 @@ void Exchange::offer_continue(Clock::time_point now) {
 
 // -- to the upstream --
 
-void Exchange::upstream_ready(net::Buffer& in, bool reused, Clock::time_point now) {
+void Transaction::upstream_ready(net::Buffer& in, bool reused, Clock::time_point now) {
   upstream_in_ = &in;
   now_.tried = true;
   now_.has_upstream = true;
@@ -466,7 +466,7 @@ void Exchange::upstream_ready(net::Buffer& in, bool reused, Clock::time_point no
 }
 
 // The part of the body that goes out together with the head.
-void Exchange::offer_body() {
+void Transaction::offer_body() {
   now_.held_offered = 0;
   switch (now_.collected) {
     case Collected::none:
@@ -482,7 +482,7 @@ void Exchange::offer_body() {
   }
 }
 
-void Exchange::offer_held() {
+void Transaction::offer_held() {
   constexpr auto kBlock = net::BlockPool::kLarge;
   for (int i = 0; i < kHeldParts && now_.held_offered < held_size_; ++i) {
     const auto size = std::min(kBlock, held_size_ - now_.held_offered);
@@ -491,7 +491,7 @@ void Exchange::offer_held() {
   }
 }
 
-void Exchange::upstream_failed(const Error& error) {
+void Transaction::upstream_failed(const Error& error) {
   Problem problem{.failure = Failure::connect_failed, .status = 502, .detail = error.message};
   if (error.code == ErrorCode::not_found) problem.failure = Failure::no_such_host;
   if (error.code == ErrorCode::forbidden) problem.failure = Failure::address_refused;
@@ -504,7 +504,7 @@ void Exchange::upstream_failed(const Error& error) {
   fail(std::move(problem));
 }
 
-void Exchange::upstream_wrote(Transfer written, Clock::time_point now) {
+void Transaction::upstream_wrote(Transfer written, Clock::time_point now) {
   if (written.what == Transfer::data) {
     now_.untouched = false;
     to_upstream_.consume(written.size);
@@ -526,7 +526,7 @@ void Exchange::upstream_wrote(Transfer written, Clock::time_point now) {
 }
 
 // What was offered has been sent: offers the next piece of the body, or waits for the answer.
-void Exchange::go_on_uploading(Clock::time_point now) {
+void Transaction::go_on_uploading(Clock::time_point now) {
   deadlines_.upstream_write = kNever;
   if (now_.held_offered < held_size_) {
     offer_held();
@@ -560,14 +560,14 @@ void Exchange::go_on_uploading(Clock::time_point now) {
 
 // -- from the client --
 
-net::Buffer* Exchange::client_room() {
+net::Buffer* Transaction::client_room() {
   if (action_ != Action::move_bytes) return nullptr;
   if (!now_.head_read) return now_.answer == Answer::none ? in_ : nullptr;
   const bool uploads = now_.upload == Upload::streaming && to_upstream_.empty();
   return now_.collecting || uploads ? &body_in_ : nullptr;
 }
 
-void Exchange::client_read(Transfer read, Clock::time_point now) {
+void Transaction::client_read(Transfer read, Clock::time_point now) {
   if (!now_.head_read) {
     if (read.what == Transfer::data) return parse_head(now);
     if (read.what != Transfer::timeout) return finish(ClientEnd::close);
@@ -583,7 +583,7 @@ void Exchange::client_read(Transfer read, Clock::time_point now) {
 }
 
 // The client is lost, or too slow, within its body.
-void Exchange::client_problem(Transfer::What what) {
+void Transaction::client_problem(Transfer::What what) {
   if (what == Transfer::timeout) {
     return fail({.failure = Failure::body_timeout,
                  .status = 408,
@@ -594,12 +594,12 @@ void Exchange::client_problem(Transfer::What what) {
         .detail = "the client went away within its request"});
 }
 
-bool Exchange::waits_for_upstream() const {
+bool Transaction::waits_for_upstream() const {
   if (action_ != Action::move_bytes || !now_.has_upstream || !to_client_.empty()) return false;
   return now_.upload == Upload::complete || now_.upload == Upload::stopped;
 }
 
-void Exchange::client_hung_up(Clock::time_point now) {
+void Transaction::client_hung_up(Clock::time_point now) {
   if (!waits_for_upstream() || may_be_kept()) return;
   const auto given_up = now_.began + kHangUpGrace;
   if (now < given_up) {
@@ -611,14 +611,14 @@ void Exchange::client_hung_up(Clock::time_point now) {
 
 // -- from the upstream --
 
-net::Buffer* Exchange::upstream_room() {
+net::Buffer* Transaction::upstream_room() {
   if (action_ != Action::move_bytes || !now_.has_upstream) return nullptr;
   if (now_.answer == Answer::awaited) return upstream_in_;
   const bool passes = now_.answer == Answer::passing && to_client_.empty() && !answer_body_.done();
   return passes ? upstream_in_ : nullptr;
 }
 
-void Exchange::upstream_read(Transfer read, Clock::time_point now) {
+void Transaction::upstream_read(Transfer read, Clock::time_point now) {
   if (now_.answer == Answer::awaited) {
     switch (read.what) {
       case Transfer::data:
@@ -650,7 +650,7 @@ void Exchange::upstream_read(Transfer read, Clock::time_point now) {
   }
 }
 
-void Exchange::parse_answer(Clock::time_point now) {
+void Transaction::parse_answer(Clock::time_point now) {
   while (!upstream_in_->empty()) {
     const auto size = answer_parser_.next(upstream_in_->bytes());
     if (!size) return fail(malformed_answer(size.error().message));
@@ -670,7 +670,7 @@ void Exchange::parse_answer(Clock::time_point now) {
   }
 }
 
-void Exchange::start_answer(Clock::time_point now) {
+void Transaction::start_answer(Clock::time_point now) {
   const auto& head = parser_.head();
   const auto& answer = answer_parser_.head();
   if (answer.status == 101) {
@@ -717,7 +717,7 @@ void Exchange::start_answer(Clock::time_point now) {
   pass_answer(now);
 }
 
-void Exchange::switch_protocols(Clock::time_point now) {
+void Transaction::switch_protocols(Clock::time_point now) {
   AnswerEdits edits;
   edits.websocket = true;
   edits.request_id = request_id_;
@@ -735,17 +735,17 @@ void Exchange::switch_protocols(Clock::time_point now) {
   deadlines_.upstream_read = kNever;
 }
 
-std::chrono::milliseconds Exchange::relay_idle() const {
+std::chrono::milliseconds Transaction::relay_idle() const {
   return limits().stream_timeout;
 }
 
-void Exchange::relayed(std::uint64_t bytes_in, std::uint64_t bytes_out) {
+void Transaction::relayed(std::uint64_t bytes_in, std::uint64_t bytes_out) {
   now_.bytes_in = bytes_in;
   now_.bytes_out = bytes_out;
   finish(ClientEnd::close);
 }
 
-void Exchange::compress_piece() {
+void Transaction::compress_piece() {
   if (!now_.gzip_whole && !deflater_) return;
   if (answer_body_.fed() == 0 && !answer_body_.done()) return;
   using Flush = http::Deflater::Flush;
@@ -764,7 +764,7 @@ void Exchange::compress_piece() {
 }
 
 // Offers the next piece of the answer, or waits for it; behind the head, if that was not sent yet.
-void Exchange::pass_answer(Clock::time_point now) {
+void Transaction::pass_answer(Clock::time_point now) {
   while (true) {
     if (!now_.answer_ended) {
       const auto fed = answer_body_.feed(upstream_in_->bytes());
@@ -793,7 +793,7 @@ void Exchange::pass_answer(Clock::time_point now) {
 }
 
 // The client has all of the upstream's answer.
-void Exchange::finish_answer() {
+void Transaction::finish_answer() {
   // After an early answer the rest of the request is missing.
   const bool sent = now_.upload == Upload::complete;
   now_.upstream_reusable = now_.answer_allows_reuse && sent && upstream_in_->empty();
@@ -803,7 +803,7 @@ void Exchange::finish_answer() {
 
 // -- to the client --
 
-void Exchange::client_wrote(Transfer written, Clock::time_point now) {
+void Transaction::client_wrote(Transfer written, Clock::time_point now) {
   if (written.what != Transfer::data) {
     if (now_.answer == Answer::own) return finish(ClientEnd::close);
     return fail({.failure = Failure::client_gone,
@@ -833,7 +833,7 @@ void Exchange::client_wrote(Transfer written, Clock::time_point now) {
 }
 
 // Answers in place of the upstream. The rest of the request's body is not awaited.
-void Exchange::answer(http::Response response, std::string_view date, Clock::time_point now) {
+void Transaction::answer(http::Response response, std::string_view date, Clock::time_point now) {
   const auto& head = parser_.head();
   if (request_id_.empty()) make_request_id({});
   absorb_body();
@@ -867,7 +867,7 @@ void Exchange::answer(http::Response response, std::string_view date, Clock::tim
 }
 
 // Consumes a body that came with its head and is not needed.
-void Exchange::absorb_body() {
+void Transaction::absorb_body() {
   const auto& head = parser_.head();
   if (!now_.head_read || now_.body_read) return;
   if (!head.has_body()) {
@@ -887,7 +887,7 @@ void Exchange::absorb_body() {
 
 // -- failures and the end --
 
-void Exchange::fail(Problem problem) {
+void Transaction::fail(Problem problem) {
   problem_ = std::move(problem);
   deadlines_ = {};
   if (now_.has_upstream) {
@@ -897,7 +897,7 @@ void Exchange::fail(Problem problem) {
   }
 }
 
-void Exchange::upstream_dropped() {
+void Transaction::upstream_dropped() {
   now_.has_upstream = false;
   upstream_in_ = nullptr;
   to_upstream_.clear();
@@ -909,7 +909,7 @@ void Exchange::upstream_dropped() {
   action_ = Action::get_upstream;
 }
 
-void Exchange::end_failed() {
+void Transaction::end_failed() {
   if (now_.answer == Answer::passing || now_.answer == Answer::switching) {
     return finish(ClientEnd::abort);
   }
@@ -926,18 +926,18 @@ void Exchange::end_failed() {
   action_ = Action::render_error;
 }
 
-bool Exchange::may_be_kept() const {
+bool Transaction::may_be_kept() const {
   return now_.admitted && !now_.asked_to_keep && forward_.inspection->undelivered;
 }
 
-void Exchange::finish(ClientEnd client) {
+void Transaction::finish(ClientEnd client) {
   client_end_ = client;
   deadlines_ = {};
   action_ = Action::finish;
 }
 
-ExchangeRecord Exchange::record(Clock::time_point now) const {
-  ExchangeRecord record;
+TransactionRecord Transaction::record(Clock::time_point now) const {
+  TransactionRecord record;
   record.head = head();
   record.route = route();
   record.peer = peer_;
@@ -953,12 +953,12 @@ ExchangeRecord Exchange::record(Clock::time_point now) const {
   return record;
 }
 
-void Exchange::recorded() {
+void Transaction::recorded() {
   forward_.admission.reset();
   release_held();
 }
 
-void Exchange::release_held() {
+void Transaction::release_held() {
   held_charge_.release();
   if (held_.empty()) return;
   for (char* block : held_) context_.blocks.give(block, net::BlockPool::kLarge);
@@ -966,7 +966,7 @@ void Exchange::release_held() {
   held_size_ = 0;
 }
 
-void Exchange::make_request_id(std::string_view given) {
+void Transaction::make_request_id(std::string_view given) {
   request_id_.clear();
   if (!given.empty()) {
     request_id_ = given;
@@ -976,7 +976,7 @@ void Exchange::make_request_id(std::string_view given) {
   append_hex(request_id_, mix(context_.id_prefix + ++context_.ids));
 }
 
-bool Exchange::client_keeps() const {
+bool Transaction::client_keeps() const {
   return now_.head_read && parser_.head().keep_alive() && !context_.draining;
 }
 

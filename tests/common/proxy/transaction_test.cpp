@@ -1,4 +1,4 @@
-#include "common/proxy/exchange.hpp"
+#include "common/proxy/transaction.hpp"
 
 #include <charconv>
 #include <deque>
@@ -75,7 +75,7 @@ class Bed {
                          .status = status, .headers = {}, .body = std::string(to_string(failure))};
                    },
                .done =
-                   [this](const ExchangeRecord& record) {
+                   [this](const TransactionRecord& record) {
                      records.push_back(
                          {record.status, record.failure, record.bytes_in, record.bytes_out,
                           record.reused,
@@ -204,7 +204,7 @@ void play(const Play& scene, const SharedLimits& limits = {}) {
 
 // -- requests without a fault --
 
-TEST(Exchange, RequestAndAnswerPassAndConnectionsAreKept) {
+TEST(Transaction, RequestAndAnswerPassAndConnectionsAreKept) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     for (const bool reused : {false, true}) {
@@ -223,7 +223,7 @@ TEST(Exchange, RequestAndAnswerPassAndConnectionsAreKept) {
   });
 }
 
-TEST(Exchange, PipelinedRequestsAreAnsweredInOrder) {
+TEST(Transaction, PipelinedRequestsAreAnsweredInOrder) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kGet + "GET /own HTTP/1.1\r\nHost: a\r\n\r\n" + kPost);
@@ -236,7 +236,7 @@ TEST(Exchange, PipelinedRequestsAreAnsweredInOrder) {
   });
 }
 
-TEST(Exchange, OneClientThatPipelinesDoesNotHoldUpOthers) {
+TEST(Transaction, OneClientThatPipelinesDoesNotHoldUpOthers) {
   play([](Bed& bed) -> Task<> {
     auto& many = bed.connect();
     auto& one = bed.connect();
@@ -249,7 +249,7 @@ TEST(Exchange, OneClientThatPipelinesDoesNotHoldUpOthers) {
   });
 }
 
-TEST(Exchange, ARequestThatEndsWithItsBlockCountsLikeOthers) {
+TEST(Transaction, ARequestThatEndsWithItsBlockCountsLikeOthers) {
   play([](Bed& bed) -> Task<> {
     auto& many = bed.connect(4 * 1024 * 1024);
     auto& one = bed.connect();
@@ -264,7 +264,7 @@ TEST(Exchange, ARequestThatEndsWithItsBlockCountsLikeOthers) {
   });
 }
 
-TEST(Exchange, TheAnswerToHeadHasNoBody) {
+TEST(Transaction, TheAnswerToHeadHasNoBody) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
@@ -274,7 +274,7 @@ TEST(Exchange, TheAnswerToHeadHasNoBody) {
   });
 }
 
-TEST(Exchange, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
+TEST(Transaction, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\n\r\nall of it");
@@ -284,7 +284,7 @@ TEST(Exchange, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
   });
 }
 
-TEST(Exchange, TheAdmissionEndsWithTheRequest) {
+TEST(Transaction, TheAdmissionEndsWithTheRequest) {
   play([](Bed& bed) -> Task<> {
     bed.count_admissions = true;
     auto& client = bed.connect();
@@ -300,7 +300,7 @@ TEST(Exchange, TheAdmissionEndsWithTheRequest) {
 
 // -- the client before its request is complete --
 
-TEST(Exchange, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
+TEST(Transaction, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
   play([](Bed& bed) -> Task<> {
     auto& silent = bed.connect();
     silent.shutdown_send();
@@ -314,7 +314,7 @@ TEST(Exchange, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
   });
 }
 
-TEST(Exchange, AnIdleClientIsClosedAfterItsTime) {
+TEST(Transaction, AnIdleClientIsClosedAfterItsTime) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     const auto begin = Clock::now();
@@ -324,7 +324,7 @@ TEST(Exchange, AnIdleClientIsClosedAfterItsTime) {
   });
 }
 
-TEST(Exchange, AHeadThatComesTooSlowlyIsAnswered408) {
+TEST(Transaction, AHeadThatComesTooSlowlyIsAnswered408) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\n");
@@ -337,7 +337,7 @@ TEST(Exchange, AHeadThatComesTooSlowlyIsAnswered408) {
   });
 }
 
-TEST(Exchange, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
+TEST(Transaction, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\nHost : a\r\n\r\n");
@@ -348,7 +348,7 @@ TEST(Exchange, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
   });
 }
 
-TEST(Exchange, AHeadThatIsTooLargeIsAnswered431) {
+TEST(Transaction, AHeadThatIsTooLargeIsAnswered431) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     std::string head = "GET /x HTTP/1.1\r\nHost: a\r\n";
@@ -360,7 +360,7 @@ TEST(Exchange, AHeadThatIsTooLargeIsAnswered431) {
 
 // -- bodies of requests --
 
-TEST(Exchange, ABodyPassesAsItComes) {
+TEST(Transaction, ABodyPassesAsItComes) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "ab");
@@ -378,7 +378,7 @@ TEST(Exchange, ABodyPassesAsItComes) {
   });
 }
 
-TEST(Exchange, ChunksAreFramedAgain) {
+TEST(Transaction, ChunksAreFramedAgain) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client,
@@ -392,7 +392,7 @@ TEST(Exchange, ChunksAreFramedAgain) {
   });
 }
 
-TEST(Exchange, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
+TEST(Transaction, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
   play([](Bed& bed) -> Task<> {
     bed.dial_takes = 2s;
     auto& client = bed.connect();
@@ -409,7 +409,7 @@ TEST(Exchange, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
   });
 }
 
-TEST(Exchange, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
+TEST(Transaction, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
   play([](Bed& bed) -> Task<> {
     bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
     auto& client = bed.connect();
@@ -419,7 +419,7 @@ TEST(Exchange, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
   });
 }
 
-TEST(Exchange, ABodyThatIsTooLargeByItsLengthReachesNobody) {
+TEST(Transaction, ABodyThatIsTooLargeByItsLengthReachesNobody) {
   play([](Bed& bed) -> Task<> {
     bed.limits().max_body = 3;
     auto& client = bed.connect();
@@ -429,7 +429,7 @@ TEST(Exchange, ABodyThatIsTooLargeByItsLengthReachesNobody) {
   });
 }
 
-TEST(Exchange, ABodyThatGrowsTooLargeIsCutOff) {
+TEST(Transaction, ABodyThatGrowsTooLargeIsCutOff) {
   play([](Bed& bed) -> Task<> {
     bed.limits().max_body = 5;
     auto [client, upstream] = co_await ask(
@@ -441,7 +441,7 @@ TEST(Exchange, ABodyThatGrowsTooLargeIsCutOff) {
   });
 }
 
-TEST(Exchange, AMalformedBodyIsCutOff) {
+TEST(Transaction, AMalformedBodyIsCutOff) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(
         bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -452,7 +452,7 @@ TEST(Exchange, AMalformedBodyIsCutOff) {
   });
 }
 
-TEST(Exchange, AClientLostWithinItsBodyIsRecordedAsSuch) {
+TEST(Transaction, AClientLostWithinItsBodyIsRecordedAsSuch) {
   for (const bool half_close : {false, true}) {
     play([half_close](Bed& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kLongPost + "bo", "bo");
@@ -468,7 +468,7 @@ TEST(Exchange, AClientLostWithinItsBodyIsRecordedAsSuch) {
   }
 }
 
-TEST(Exchange, ABodyThatComesToAHaltIsAnswered408) {
+TEST(Transaction, ABodyThatComesToAHaltIsAnswered408) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
@@ -479,7 +479,7 @@ TEST(Exchange, ABodyThatComesToAHaltIsAnswered408) {
   });
 }
 
-TEST(Exchange, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
+TEST(Transaction, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
   play([](Bed& bed) -> Task<> {
     bed.upstream_capacity = 8 * 1024;
     auto [client, upstream] =
@@ -495,7 +495,7 @@ TEST(Exchange, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
   });
 }
 
-TEST(Exchange, AnEarlyAnswerEndsTheUpload) {
+TEST(Transaction, AnEarlyAnswerEndsTheUpload) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost + "ab", "ab");
     co_await send(upstream, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
@@ -509,7 +509,7 @@ TEST(Exchange, AnEarlyAnswerEndsTheUpload) {
   });
 }
 
-TEST(Exchange, AnAnswerMayPassWhileTheBodyStillComes) {
+TEST(Transaction, AnAnswerMayPassWhileTheBodyStillComes) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kLongPost + std::string(kLong - 4, 'x') + "bo", "bo");
@@ -523,7 +523,7 @@ TEST(Exchange, AnAnswerMayPassWhileTheBodyStillComes) {
   });
 }
 
-TEST(Exchange, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
+TEST(Transaction, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
@@ -543,7 +543,7 @@ TEST(Exchange, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
   });
 }
 
-TEST(Exchange, ABodyThatCameInPartsIsSentAgainAsAWhole) {
+TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
   play([](Bed& bed) -> Task<> {
     auto [client, first] = co_await ask(bed);
     co_await send(first, kOk);
@@ -560,7 +560,7 @@ TEST(Exchange, ABodyThatCameInPartsIsSentAgainAsAWhole) {
   });
 }
 
-TEST(Exchange, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
+TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
   play(
       [](Bed& bed) -> Task<> {
         auto& client = bed.connect();
@@ -573,7 +573,7 @@ TEST(Exchange, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
       {.max_held = 100});
 }
 
-TEST(Exchange, ABodyThatDripsIsAnswered408) {
+TEST(Transaction, ABodyThatDripsIsAnswered408) {
   for (const auto& head : {kLongPost, kPost.substr(0, kPost.size() - 4)}) {
     play([head](Bed& bed) -> Task<> {
       auto& client = bed.connect();
@@ -590,7 +590,7 @@ TEST(Exchange, ABodyThatDripsIsAnswered408) {
   }
 }
 
-TEST(Exchange, ASlowBodyPassesAtTheLeastRate) {
+TEST(Transaction, ASlowBodyPassesAtTheLeastRate) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost);
     std::size_t got = 0;
@@ -604,7 +604,7 @@ TEST(Exchange, ASlowBodyPassesAtTheLeastRate) {
   });
 }
 
-TEST(Exchange, ABodyHasOneDeadlineForAllOfIt) {
+TEST(Transaction, ABodyHasOneDeadlineForAllOfIt) {
   play([](Bed& bed) -> Task<> {
     bed.limits().body_deadline = 20s;
     auto [client, upstream] = co_await ask(bed, kLongPost);
@@ -619,7 +619,7 @@ TEST(Exchange, ABodyHasOneDeadlineForAllOfIt) {
   });
 }
 
-TEST(Exchange, ASlowUpstreamIsNotHeldAgainstTheClient) {
+TEST(Transaction, ASlowUpstreamIsNotHeldAgainstTheClient) {
   play([](Bed& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
@@ -635,7 +635,7 @@ TEST(Exchange, ASlowUpstreamIsNotHeldAgainstTheClient) {
   });
 }
 
-TEST(Exchange, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
+TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
   play([](Bed& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
@@ -652,7 +652,7 @@ TEST(Exchange, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
 
 // -- bodies that are verified --
 
-TEST(Exchange, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
+TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
   play([](Bed& bed) -> Task<> {
     std::string seen;
     bed.verify = [&seen](const RequestHead&,
@@ -676,7 +676,7 @@ TEST(Exchange, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
   });
 }
 
-TEST(Exchange, BodiesThatAreVerifiedAreBoundedTogether) {
+TEST(Transaction, BodiesThatAreVerifiedAreBoundedTogether) {
   play([](Bed& bed) -> Task<> {
     bed.verify = [](const RequestHead&, std::string_view) { return std::nullopt; };
     auto totals = std::make_shared<Totals>(SharedLimits{.max_held = net::BlockPool::kLarge});
@@ -706,7 +706,7 @@ std::optional<http::Response> admit_all(const RequestHead&, std::string_view) {
   return std::nullopt;
 }
 
-TEST(Exchange, ALongBodyThatIsVerifiedPassesWhole) {
+TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
   for (const bool chunked : {false, true}) {
     play([chunked](Bed& bed) -> Task<> {
       bed.upstream_capacity = 10'000;
@@ -752,7 +752,7 @@ TEST(Exchange, ALongBodyThatIsVerifiedPassesWhole) {
   }
 }
 
-TEST(Exchange, ABodyIsAdmittedWhenAllOfItIsThere) {
+TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
   play([](Bed& bed) -> Task<> {
     bool asked = false;
     bed.verify = [&](const RequestHead&, std::string_view) -> std::optional<http::Response> {
@@ -771,7 +771,7 @@ TEST(Exchange, ABodyIsAdmittedWhenAllOfItIsThere) {
   });
 }
 
-TEST(Exchange, WhatOneAddressMayHoldLeavesRoomForOthers) {
+TEST(Transaction, WhatOneAddressMayHoldLeavesRoomForOthers) {
   play(
       [](Bed& bed) -> Task<> {
         bed.verify = admit_all;
@@ -791,7 +791,7 @@ TEST(Exchange, WhatOneAddressMayHoldLeavesRoomForOthers) {
       {.max_held = 4 * net::BlockPool::kLarge, .max_held_per_peer = 2 * net::BlockPool::kLarge});
 }
 
-TEST(Exchange, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
+TEST(Transaction, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
   play(
       [](Bed& bed) -> Task<> {
         bed.verify = admit_all;
@@ -817,7 +817,7 @@ TEST(Exchange, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
 }
 
 // Events, and logs that are followed: as long as a WebSocket, since the tunnel allows as much.
-TEST(Exchange, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
+TEST(Transaction, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
   for (const bool chunked : {true, false}) {
     play([chunked](Bed& bed) -> Task<> {
       bed.limits().stream_timeout = 30min;
@@ -837,7 +837,7 @@ TEST(Exchange, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
   }
 }
 
-TEST(Exchange, AnAnswerOfKnownLengthMayPauseForAMinute) {
+TEST(Transaction, AnAnswerOfKnownLengthMayPauseForAMinute) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
@@ -847,7 +847,7 @@ TEST(Exchange, AnAnswerOfKnownLengthMayPauseForAMinute) {
   });
 }
 
-TEST(Exchange, ARequestThatNobodyTookIsOfferedToBeKept) {
+TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
   const auto expect_kept = [](Bed& bed, Failure failure) {
     ASSERT_EQ(bed.kept.size(), 1U);
     EXPECT_EQ(bed.kept[0].failure, failure);
@@ -890,7 +890,7 @@ TEST(Exchange, ARequestThatNobodyTookIsOfferedToBeKept) {
   });
 }
 
-TEST(Exchange, AnAnswerThatRefusesTheRequestIsPassedOn) {
+TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
   play([](Bed& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
@@ -901,7 +901,7 @@ TEST(Exchange, AnAnswerThatRefusesTheRequestIsPassedOn) {
   });
 }
 
-TEST(Exchange, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
+TEST(Transaction, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
   play([](Bed& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
@@ -916,7 +916,7 @@ TEST(Exchange, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
   });
 }
 
-TEST(Exchange, ADripAfterManyBytesEndsToo) {
+TEST(Transaction, ADripAfterManyBytesEndsToo) {
   play([](Bed& bed) -> Task<> {
     bed.verify = admit_all;
     auto& client = bed.connect(4'000'000);
@@ -940,7 +940,7 @@ TEST(Exchange, ADripAfterManyBytesEndsToo) {
 
 // -- the client while it waits, and within its answer --
 
-TEST(Exchange, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
+TEST(Transaction, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
   for (const bool half_close : {false, true}) {
     play([half_close](Bed& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
@@ -958,7 +958,7 @@ TEST(Exchange, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
   }
 }
 
-TEST(Exchange, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
+TEST(Transaction, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kGet);
@@ -971,7 +971,7 @@ TEST(Exchange, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
   });
 }
 
-TEST(Exchange, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
+TEST(Transaction, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
   play([](Bed& bed) -> Task<> {
     bed.dial_takes = 3s;
     auto& client = bed.connect();
@@ -984,7 +984,7 @@ TEST(Exchange, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
   });
 }
 
-TEST(Exchange, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
+TEST(Transaction, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
@@ -996,7 +996,7 @@ TEST(Exchange, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
   });
 }
 
-TEST(Exchange, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
+TEST(Transaction, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
@@ -1009,7 +1009,7 @@ TEST(Exchange, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
   });
 }
 
-TEST(Exchange, AClientThatDoesNotTakeItsAnswerIsCutOff) {
+TEST(Transaction, AClientThatDoesNotTakeItsAnswerIsCutOff) {
   play([](Bed& bed) -> Task<> {
     auto& client = bed.connect(1024);
     co_await send(client, kGet);
@@ -1023,7 +1023,7 @@ TEST(Exchange, AClientThatDoesNotTakeItsAnswerIsCutOff) {
   });
 }
 
-TEST(Exchange, ASlowClientHoldsTheUpstreamBack) {
+TEST(Transaction, ASlowClientHoldsTheUpstreamBack) {
   play([](Bed& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect(1024);
@@ -1044,7 +1044,7 @@ TEST(Exchange, ASlowClientHoldsTheUpstreamBack) {
 
 // -- the upstream --
 
-TEST(Exchange, FailuresToConnectAreToldApart) {
+TEST(Transaction, FailuresToConnectAreToldApart) {
   const auto status = [](ErrorCode code) {
     Recorded recorded;
     play([&recorded, code](Bed& bed) -> Task<> {
@@ -1064,7 +1064,7 @@ TEST(Exchange, FailuresToConnectAreToldApart) {
   EXPECT_EQ(status(ErrorCode::timeout), std::pair(504, Failure::connect_timeout));
 }
 
-TEST(Exchange, AnUpstreamLostBeforeItsAnswerIs502) {
+TEST(Transaction, AnUpstreamLostBeforeItsAnswerIs502) {
   for (const bool reset : {false, true}) {
     play([reset](Bed& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
@@ -1087,7 +1087,7 @@ Task<Connections> ask_and_answer(Bed& bed) {
   co_return both;
 }
 
-TEST(Exchange, AKeptConnectionThatClosedIsNotUsed) {
+TEST(Transaction, AKeptConnectionThatClosedIsNotUsed) {
   play([](Bed& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     first.close();
@@ -1097,7 +1097,7 @@ TEST(Exchange, AKeptConnectionThatClosedIsNotUsed) {
   });
 }
 
-TEST(Exchange, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
+TEST(Transaction, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
   play([](Bed& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
@@ -1112,7 +1112,7 @@ TEST(Exchange, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
   });
 }
 
-TEST(Exchange, OtherRequestsAreNotSentTwice) {
+TEST(Transaction, OtherRequestsAreNotSentTwice) {
   play([](Bed& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kPost);
@@ -1123,7 +1123,7 @@ TEST(Exchange, OtherRequestsAreNotSentTwice) {
   });
 }
 
-TEST(Exchange, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
+TEST(Transaction, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
   play([](Bed& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
@@ -1136,7 +1136,7 @@ TEST(Exchange, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
   });
 }
 
-TEST(Exchange, ARequestIsSentAgainOnlyOnce) {
+TEST(Transaction, ARequestIsSentAgainOnlyOnce) {
   play([](Bed& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
@@ -1150,7 +1150,7 @@ TEST(Exchange, ARequestIsSentAgainOnlyOnce) {
   });
 }
 
-TEST(Exchange, AnAnswerThatBreaksOffDoesNotLookComplete) {
+TEST(Transaction, AnAnswerThatBreaksOffDoesNotLookComplete) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
@@ -1162,7 +1162,7 @@ TEST(Exchange, AnAnswerThatBreaksOffDoesNotLookComplete) {
   });
 }
 
-TEST(Exchange, AnAnswerHasOneDeadlineForItsWholeHead) {
+TEST(Transaction, AnAnswerHasOneDeadlineForItsWholeHead) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();
@@ -1175,7 +1175,7 @@ TEST(Exchange, AnAnswerHasOneDeadlineForItsWholeHead) {
   });
 }
 
-TEST(Exchange, AnAnswerThatComesToAHaltIsCutOff) {
+TEST(Transaction, AnAnswerThatComesToAHaltIsCutOff) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
@@ -1199,7 +1199,7 @@ bool is_kept(const std::string& fields, Clock::duration idle) {
   return kept;
 }
 
-TEST(Exchange, AnUpstreamsConnectionIsUsedAsLongAsItSaysLessASecond) {
+TEST(Transaction, AnUpstreamsConnectionIsUsedAsLongAsItSaysLessASecond) {
   EXPECT_TRUE(is_kept("", 3900ms));  // Node.js closes after 5 s, and says so
   EXPECT_FALSE(is_kept("", 4100ms));
   EXPECT_TRUE(is_kept("Keep-Alive: timeout=20\r\n", 18'900ms));
@@ -1211,7 +1211,7 @@ TEST(Exchange, AnUpstreamsConnectionIsUsedAsLongAsItSaysLessASecond) {
   EXPECT_TRUE(is_kept("Keep-Alive: timeout=x\r\n", 3s));
 }
 
-TEST(Exchange, ATimeoutDoesNotStickToAKeptConnection) {
+TEST(Transaction, ATimeoutDoesNotStickToAKeptConnection) {
   play([](Bed& bed) -> Task<> {
     bed.limits().body_timeout = 1s;
     bed.upstream_capacity = 1024;
@@ -1232,7 +1232,7 @@ TEST(Exchange, ATimeoutDoesNotStickToAKeptConnection) {
   });
 }
 
-TEST(Exchange, InterimAnswersAreDropped) {
+TEST(Transaction, InterimAnswersAreDropped) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + kOk);
@@ -1242,7 +1242,7 @@ TEST(Exchange, InterimAnswersAreDropped) {
   });
 }
 
-TEST(Exchange, InterimAnswersWithoutEndAreRefused) {
+TEST(Transaction, InterimAnswersWithoutEndAreRefused) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     for (int i = 0; i < 17; ++i) co_await send(upstream, "HTTP/1.1 103 Early Hints\r\n\r\n");
@@ -1250,7 +1250,7 @@ TEST(Exchange, InterimAnswersWithoutEndAreRefused) {
   });
 }
 
-TEST(Exchange, AMalformedAnswerIs502) {
+TEST(Transaction, AMalformedAnswerIs502) {
   for (const std::string answer :
        {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
     play([answer](Bed& bed) -> Task<> {
@@ -1261,7 +1261,7 @@ TEST(Exchange, AMalformedAnswerIs502) {
   }
 }
 
-TEST(Exchange, WhatFollowsAnAnswerMakesItsConnectionUseless) {
+TEST(Transaction, WhatFollowsAnAnswerMakesItsConnectionUseless) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kOk + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
@@ -1274,7 +1274,7 @@ TEST(Exchange, WhatFollowsAnAnswerMakesItsConnectionUseless) {
   });
 }
 
-TEST(Exchange, GzipIsRefusedByItsOwnWeight) {
+TEST(Transaction, GzipIsRefusedByItsOwnWeight) {
   for (const std::string accepted : {"gzip;q=0, *", "*;q=0", "identity"}) {
     play([accepted](Bed& bed) -> Task<> {
       bed.limits().gzip = true;
@@ -1288,7 +1288,7 @@ TEST(Exchange, GzipIsRefusedByItsOwnWeight) {
   }
 }
 
-TEST(Exchange, AShortAnswerIsCompressedWhenItIsWhole) {
+TEST(Transaction, AShortAnswerIsCompressedWhenItIsWhole) {
   play([](Bed& bed) -> Task<> {
     bed.limits().gzip = true;
     auto [client, upstream] =
@@ -1309,7 +1309,7 @@ TEST(Exchange, AShortAnswerIsCompressedWhenItIsWhole) {
   });
 }
 
-TEST(Exchange, AnswersAreNotCompressedWhileTooManyAre) {
+TEST(Transaction, AnswersAreNotCompressedWhileTooManyAre) {
   play(
       [](Bed& bed) -> Task<> {
         bed.limits().gzip = true;
@@ -1335,8 +1335,8 @@ TEST(Exchange, AnswersAreNotCompressedWhileTooManyAre) {
       {.max_deflaters = 1});
 }
 
-// Of many requests at a time each has an exchange, and these are kept for later ones.
-TEST(Exchange, ACompressedAnswerLeavesNoBufferBehind) {
+// Of many requests at a time each has a transaction, and these are kept for later ones.
+TEST(Transaction, ACompressedAnswerLeavesNoBufferBehind) {
   if (__sanitizer_get_current_allocated_bytes == nullptr) GTEST_SKIP() << "counted by a sanitizer";
   play([](Bed& bed) -> Task<> {
     constexpr std::size_t kClients = 16;
@@ -1381,7 +1381,7 @@ TEST(Exchange, ACompressedAnswerLeavesNoBufferBehind) {
 
 // -- upgrades --
 
-TEST(Exchange, AnUpgradePassesEarlyBytesOfBothSides) {
+TEST(Transaction, AnUpgradePassesEarlyBytesOfBothSides) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade + "early");
     co_await send(upstream, kSwitching + "hello");
@@ -1402,7 +1402,7 @@ TEST(Exchange, AnUpgradePassesEarlyBytesOfBothSides) {
   });
 }
 
-TEST(Exchange, AnUpgradeThatLosesOneEndLosesTheOther) {
+TEST(Transaction, AnUpgradeThatLosesOneEndLosesTheOther) {
   for (const bool of_client : {false, true}) {
     play([of_client](Bed& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kUpgrade);
@@ -1414,7 +1414,7 @@ TEST(Exchange, AnUpgradeThatLosesOneEndLosesTheOther) {
   }
 }
 
-TEST(Exchange, AnUpgradeThatIsSilentInBothDirectionsEnds) {
+TEST(Transaction, AnUpgradeThatIsSilentInBothDirectionsEnds) {
   play([](Bed& bed) -> Task<> {
     bed.limits().stream_timeout = 30s;
     auto [client, upstream] = co_await ask(bed, kUpgrade);
@@ -1429,7 +1429,7 @@ TEST(Exchange, AnUpgradeThatIsSilentInBothDirectionsEnds) {
   });
 }
 
-TEST(Exchange, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
+TEST(Transaction, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno");
@@ -1439,7 +1439,7 @@ TEST(Exchange, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
   });
 }
 
-TEST(Exchange, AnUpstreamMayNotSwitchUnasked) {
+TEST(Transaction, AnUpstreamMayNotSwitchUnasked) {
   play([](Bed& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kSwitching);
@@ -1450,7 +1450,7 @@ TEST(Exchange, AnUpstreamMayNotSwitchUnasked) {
 
 // -- too many connections --
 
-TEST(Exchange, TheConnectionIdleLongestGivesWayToANewOne) {
+TEST(Transaction, TheConnectionIdleLongestGivesWayToANewOne) {
   play(
       [](Bed& bed) -> Task<> {
         auto& busy = bed.connect();
@@ -1472,7 +1472,7 @@ TEST(Exchange, TheConnectionIdleLongestGivesWayToANewOne) {
 }
 
 // A head that never ends keeps its place no better than silence does.
-TEST(Exchange, AHeadThatIsNotCompleteGivesWayToo) {
+TEST(Transaction, AHeadThatIsNotCompleteGivesWayToo) {
   play(
       [](Bed& bed) -> Task<> {
         auto& half = bed.connect(1024, "192.0.2.2");
@@ -1490,7 +1490,7 @@ TEST(Exchange, AHeadThatIsNotCompleteGivesWayToo) {
       {.max_connections = 2});
 }
 
-TEST(Exchange, AnAddressWithTooManyConnectionsLosesItsOwn) {
+TEST(Transaction, AnAddressWithTooManyConnectionsLosesItsOwn) {
   play(
       [](Bed& bed) -> Task<> {
         auto& other = bed.connect(1024, "192.0.2.2");  // idle for longer
@@ -1508,7 +1508,7 @@ TEST(Exchange, AnAddressWithTooManyConnectionsLosesItsOwn) {
       {.max_connections = 10, .max_connections_per_peer = 2});
 }
 
-TEST(Exchange, NoRequestUnderWayGivesWay) {
+TEST(Transaction, NoRequestUnderWayGivesWay) {
   play(
       [](Bed& bed) -> Task<> {
         auto [client, upstream] = co_await ask(bed);
@@ -1521,7 +1521,7 @@ TEST(Exchange, NoRequestUnderWayGivesWay) {
 
 // -- drain and stop --
 
-TEST(Exchange, ADrainClosesIdleClientsAndLetsRequestsEnd) {
+TEST(Transaction, ADrainClosesIdleClientsAndLetsRequestsEnd) {
   play([](Bed& bed) -> Task<> {
     auto& idle = bed.connect();
     auto& busy = bed.connect();
@@ -1537,7 +1537,7 @@ TEST(Exchange, ADrainClosesIdleClientsAndLetsRequestsEnd) {
   });
 }
 
-TEST(Exchange, AStopCutsOffWhatIsLeftAtItsDeadline) {
+TEST(Transaction, AStopCutsOffWhatIsLeftAtItsDeadline) {
   play([](Bed& bed) -> Task<> {
     bed.count_admissions = true;
     auto [client, upstream] = co_await ask(bed);
