@@ -39,7 +39,7 @@ constexpr std::array kPrograms{
               gitops::reporter::retain_freed_memory_for_a_while();
               return run_daemon<gitops::reporter::event_reporter>(argc, argv);
             }},
-    Program{"tunnel-client", run_daemon<gitops::tunnel::tunnel_client>},
+    Program{"tunnel-client", run_daemon<gitops::tunnel_client::tunnel_client>},
     Program{"tunnel-server", run_daemon<gitops::tunnel_server::tunnel_server>},
     Program{"app-proxy", run_daemon<gitops::app_proxy::app_proxy>},
     Program{"gitopsctl",

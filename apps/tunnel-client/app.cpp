@@ -20,7 +20,7 @@
 #include "tunnel-client/dialer.hpp"
 #include "tunnel-client/link_keeper.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 // Servers at a time, those included that other servers tell of.
@@ -430,13 +430,13 @@ class App {
     control.login = {.version = kWireVersion,
                      .os = "linux",
                      .arch = kArchitecture,
-                     .metas = {{kInstanceMeta, instance_}},
+                     .metas = {{tunnel::kInstanceMeta, instance_}},
                      .pool_count = config_.pool_size};
     control.token = server_token_.current();
-    if (config_.wire == Wire::v2) {
-      control.opening = ClientOpening{.transport = to_string(config_.protocol),
-                                      .tls = dialer->has_tls(),
-                                      .tcp_mux = config_.tcp_mux};
+    if (config_.wire == tunnel::Wire::v2) {
+      control.opening = tunnel::ClientOpening{.transport = to_string(config_.protocol),
+                                              .tls = dialer->has_tls(),
+                                              .tcp_mux = config_.tcp_mux};
     }
     control.retry = kRefusedProxy;
     control.ping_interval = kPingInterval;
@@ -449,13 +449,14 @@ class App {
     const auto token = authorization_.current();
     const auto mark = kGroupMark + hex_encode(random_bytes(4));
     for (const auto& [host, upstream] : upstreams_) {
-      NewProxy proxy{.proxy_name = host,
-                     .proxy_type = "http",
-                     .use_encryption = config_.use_encryption,
-                     .use_compression = config_.use_compression,
-                     .subdomain = host,
-                     .locations = {host == config_.subdomain_prefix ? config_.location : "/"},
-                     .ips_allow_list = config_.ips_allow_list};
+      tunnel::NewProxy proxy{
+          .proxy_name = host,
+          .proxy_type = "http",
+          .use_encryption = config_.use_encryption,
+          .use_compression = config_.use_compression,
+          .subdomain = host,
+          .locations = {host == config_.subdomain_prefix ? config_.location : "/"},
+          .ips_allow_list = config_.ips_allow_list};
       if (!config_.group_key.empty()) {
         proxy.proxy_name += mark;
         proxy.group = host;
@@ -520,4 +521,4 @@ DaemonSpec tunnel_client() {
   return spec;
 }
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

@@ -5,7 +5,7 @@
 
 #include "common/net/address_list.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 using std::chrono::milliseconds;
@@ -275,4 +275,4 @@ void bind(ConfigReader& reader, Config& config) {
              config.idle_timeout, milliseconds(1'000), milliseconds(86'400'000));
 }
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

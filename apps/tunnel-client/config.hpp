@@ -8,7 +8,7 @@
 #include "common/core/config_reader.hpp"
 #include "common/tunnel/message.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 
 // The layers below yamux; docs/tunnel-protocol.md.
 enum class Protocol : std::uint8_t {
@@ -35,7 +35,7 @@ struct Config {
   std::int64_t links = 2;
   Secret group_key;
   bool tcp_mux = true;
-  Wire wire = Wire::v1;
+  tunnel::Wire wire = tunnel::Wire::v1;
   Secret authorization;
   std::string authorization_file;
   std::string subdomain_prefix;
@@ -78,4 +78,4 @@ struct ExtraProxy {
 };
 Result<ExtraProxy> parse_extra_proxy(std::string_view text);
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

@@ -11,7 +11,7 @@
 #include "common/net/tls_channel.hpp"
 #include "common/tunnel/link.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 namespace websocket = http::websocket;
@@ -62,7 +62,7 @@ Task<Result<std::unique_ptr<net::Channel>>> Dialer::connect(Deadline deadline) {
       config_.protocol == Protocol::tcp
           ? co_await net::connect_host(resolver_, server_.host, server_.port, {}, deadline)
           : co_await connect_websocket(deadline);
-  if (channel) hold_little(**channel);
+  if (channel) tunnel::hold_little(**channel);
   if (channel && config_.tls && config_.protocol != Protocol::wss) {
     auto context = tls_.get(Clock::now());
     if (!context) co_return std::unexpected(context.error());
@@ -88,10 +88,10 @@ Task<Result<std::unique_ptr<net::Channel>>> Dialer::connect_websocket(Deadline d
     upgraded->channel->close();
     co_return std::unexpected(accepted.error());
   }
-  hold_little(*upgraded->channel);
+  tunnel::hold_little(*upgraded->channel);
   co_return std::make_unique<http::WebSocketChannel>(
       std::move(*upgraded),
       http::WebSocketChannel::Options{.role = websocket::Role::client, .draw_key = random_mask});
 }
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

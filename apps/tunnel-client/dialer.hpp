@@ -9,7 +9,7 @@
 #include "common/net/tls_context.hpp"
 #include "tunnel-client/config.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 
 // Makes connections to a server of the tunnel, with all layers below yamux. Certificates are read again
 // when they change. Loop thread only.
@@ -37,4 +37,4 @@ class Dialer {
   http::Client client_;
 };
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

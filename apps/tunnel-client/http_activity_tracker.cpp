@@ -4,7 +4,7 @@
 
 #include "common/proxy/forward.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 // Requests that a user sends without waiting for their answers.
@@ -94,4 +94,4 @@ void HttpActivityTracker::answer_begins() {
   start(answer_.body, proxy::answer_body(head, method, true, false).in);
 }
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

@@ -9,7 +9,7 @@
 #include "common/http/body_reader.hpp"
 #include "common/proxy/head.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 
 // Follows the requests on a connection whose bytes somebody else moves, so that a connection that
 // carries none can be told from one that does. Changes and refuses nothing: after an upgrade, and
@@ -50,4 +50,4 @@ class HttpActivityTracker {
   bool is_opaque_ = false;
 };
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

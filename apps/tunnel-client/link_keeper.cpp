@@ -6,7 +6,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 using std::chrono::milliseconds;
@@ -293,4 +293,4 @@ std::string LinkKeeper::status() const {
   return text;
 }
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

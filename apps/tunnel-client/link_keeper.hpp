@@ -13,7 +13,7 @@
 #include "common/core/task_group.hpp"
 #include "tunnel-client/session.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 
 // What the links of a server have in common.
 struct LinkSettings {
@@ -101,4 +101,4 @@ class LinkKeeper {
   TaskGroup tasks_;
 };
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

@@ -2,5 +2,5 @@
 #include "tunnel-client/app.hpp"
 
 int main(int argc, char** argv) {
-  return gitops::run_daemon(gitops::tunnel::tunnel_client(), argc, argv);
+  return gitops::run_daemon(gitops::tunnel_client::tunnel_client(), argc, argv);
 }

@@ -11,10 +11,10 @@
 #include "common/net/relay.hpp"
 #include "tunnel-client/http_activity_tracker.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
-using What = ClientControl::Event::What;
+using What = tunnel::ClientControl::Event::What;
 
 // Tasks of a session that are no work connections.
 constexpr std::size_t kOtherTasks = 2;
@@ -34,8 +34,9 @@ const Log& log() {
   return kLog;
 }
 
-yamux::SessionOptions as_client(yamux::SessionOptions options, std::size_t max_work) {
-  options.role = yamux::Role::client;
+tunnel::yamux::SessionOptions as_client(tunnel::yamux::SessionOptions options,
+                                        std::size_t max_work) {
+  options.role = tunnel::yamux::Role::client;
   options.max_streams = max_work + kOtherStreams;
   return options;
 }
@@ -50,10 +51,10 @@ Metrics::Labels with(Metrics::Labels labels, const std::pair<std::string, std::s
   return labels;
 }
 
-ClientControl::Randomness draw() {
+tunnel::ClientControl::Randomness draw() {
   return {.iv = random_bytes(Aes128Cfb::kIvSize),
           .seed = random_seed(),
-          .random = random_bytes(ClientHello::kRandomSize),
+          .random = random_bytes(tunnel::ClientHello::kRandomSize),
           .nonce = random_bytes(kSealNonceSize)};
 }
 
@@ -152,7 +153,8 @@ Session::Session(const Executor& executor, std::unique_ptr<net::Channel> server,
   if (options_.dial) {
     control_stream_ = std::move(server);
   } else {
-    link_.emplace(std::move(server), as_client(options_.link, options_.max_work), Link::OnStream{});
+    link_.emplace(std::move(server), as_client(options_.link, options_.max_work),
+                  tunnel::Link::OnStream{});
     link_->on_draining([this] { changed_.notify_all(); });
   }
 }
@@ -190,7 +192,7 @@ Task<Error> Session::converse() {
     control_stream_ = std::move(*opened);
   }
   std::array<char, 4096> room;
-  std::vector<ClientControl::Event> events;
+  std::vector<tunnel::ClientControl::Event> events;
   while (true) {
     // Again and again, since stop() may add something meanwhile.
     while (!control_.output().empty()) {
@@ -216,7 +218,7 @@ Task<Error> Session::converse() {
   }
 }
 
-void Session::handle(const ClientControl::Event& event) {
+void Session::handle(const tunnel::ClientControl::Event& event) {
   switch (event.what) {
     case What::logged_in:
       log().info("logged in",
@@ -252,7 +254,7 @@ bool Session::is_nearly_full() const {
 Session::State Session::state() const {
   if (is_stopping_) return State::stopping;
   if (!control_.is_logged_in()) return State::logging_in;
-  using Of = ClientControl::Proxy::State;
+  using Of = tunnel::ClientControl::Proxy::State;
   for (const auto& proxy : control_.proxies()) {
     if (proxy.state == Of::refused || proxy.state == Of::unusable) return State::refused;
     if (proxy.state != Of::running) return State::registering;
@@ -263,7 +265,7 @@ Session::State Session::state() const {
 std::string Session::refusal() const {
   if (state() != State::refused) return {};
   for (const auto& proxy : control_.proxies()) {
-    if (proxy.state != ClientControl::Proxy::State::running) return proxy.text;
+    if (proxy.state != tunnel::ClientControl::Proxy::State::running) return proxy.text;
   }
   return {};
 }
@@ -349,7 +351,8 @@ Task<> Session::work() {
   if (const auto coding = coding_of(*proxy); coding.encryption || coding.compression) {
     std::string early(received.bytes());
     received.consume(early.size());
-    *stream = work_channel(std::move(*stream), coding, options_.control.token, std::move(early));
+    *stream =
+        tunnel::work_channel(std::move(*stream), coding, options_.control.token, std::move(early));
   }
   const auto done = co_await carry(*proxy, **stream, received);
   if (done) co_return;
@@ -366,7 +369,7 @@ Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer
   if (const auto written = co_await stream.write(*offer); !written) {
     co_return std::unexpected(written.error());
   }
-  MessageReader reader(control_.wire());
+  tunnel::MessageReader reader(control_.wire());
   while (true) {
     // Takes no memory before something comes, which may be in hours.
     const auto read = stream.read_now(received);
@@ -381,7 +384,7 @@ Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer
     if (!message) co_return std::unexpected(message.error());
     received.consume(received.bytes().size() - bytes.size());
     if (!*message) continue;
-    auto* start = std::get_if<StartWorkConn>(&**message);
+    auto* start = std::get_if<tunnel::StartWorkConn>(&**message);
     if (start == nullptr) {
       co_return fail(ErrorCode::protocol, "the server starts no work connection");
     }
@@ -390,7 +393,7 @@ Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer
   }
 }
 
-WorkCoding Session::coding_of(const std::string& proxy) const {
+tunnel::WorkCoding Session::coding_of(const std::string& proxy) const {
   for (const auto& known : control_.proxies()) {
     if (known.request.proxy_name != proxy) continue;
     return {.encryption = known.request.use_encryption,
@@ -425,4 +428,4 @@ std::string_view to_string(Session::State state) {
   return "unknown";
 }
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

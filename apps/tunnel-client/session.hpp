@@ -18,7 +18,7 @@
 #include "common/tunnel/link.hpp"
 #include "common/tunnel/work_channel.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 
 // What the sessions of a link count, over the life of the process.
 struct Traffic {
@@ -43,9 +43,9 @@ class Session {
   // Connects to the server.
   using Dial = std::function<Task<Result<std::unique_ptr<net::Channel>>>(Deadline deadline)>;
   struct Options {
-    ClientControlOptions control = {};
+    tunnel::ClientControlOptions control = {};
     // A server that vanished is noticed after 14 s.
-    yamux::SessionOptions link = {};
+    tunnel::yamux::SessionOptions link = {};
     // frp's tcpMux = false: each work connection is dialled by this, and yamux is not used.
     Dial dial = {};
     std::chrono::milliseconds connect_timeout{10'000};
@@ -82,7 +82,7 @@ class Session {
   [[nodiscard]] State state() const;
   // The server's reason, while a proxy is refused.
   [[nodiscard]] std::string refusal() const;
-  [[nodiscard]] const ClientControl& control() const { return control_; }
+  [[nodiscard]] const tunnel::ClientControl& control() const { return control_; }
   // What a new session gives as its own, so that the server replaces this one.
   [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
   // When a proxy began to run.
@@ -96,7 +96,7 @@ class Session {
   Task<> maintain_link();
   Task<> maintain_control();
   Task<Error> converse();
-  void handle(const ClientControl::Event& event);
+  void handle(const tunnel::ClientControl::Event& event);
   void send_now();
   Task<> drain();
   void close_idle();
@@ -105,15 +105,15 @@ class Session {
   void warn(std::string_view what, const Error& error);
   // The proxy's name.
   Task<Result<std::string>> await_start(net::Channel& stream, net::Buffer& received);
-  [[nodiscard]] WorkCoding coding_of(const std::string& proxy) const;
+  [[nodiscard]] tunnel::WorkCoding coding_of(const std::string& proxy) const;
   Task<Result<void>> carry(const std::string& proxy, net::Channel& stream, net::Buffer& received);
   void end(Error error);
 
   Options options_;
   Connect connect_;
   Traffic& traffic_;
-  std::optional<Link> link_;  // none without yamux
-  ClientControl control_;
+  std::optional<tunnel::Link> link_;  // none without yamux
+  tunnel::ClientControl control_;
   std::unique_ptr<net::Channel> control_stream_;
   std::optional<Error> ending_;
   std::vector<Carried*> carried_;
@@ -127,4 +127,4 @@ class Session {
 
 std::string_view to_string(Session::State state);
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

@@ -81,12 +81,12 @@ std::string outcome(const OpenTunnelServer& server, const NewProxy& wanted,
                                             "localhost", deadline_after(seconds(5)));
           CO_ASSERT_OK(channel);
         }
-        tunnel::Session::Options options;
+        tunnel_client::Session::Options options;
         options.control = {
             .login = {.version = "1.0.0"}, .token = Secret("s3cret"), .proxies = {wanted}};
-        tunnel::Traffic traffic(metrics, {{"link", "1"}});
+        tunnel_client::Traffic traffic(metrics, {{"link", "1"}});
         Event changed(executor);
-        tunnel::Session session(
+        tunnel_client::Session session(
             executor, std::move(*channel), std::move(options),
             [](const std::string&, Deadline) -> Task<Result<std::unique_ptr<net::Channel>>> {
               co_return fail(ErrorCode::unavailable, "no upstream");
@@ -99,7 +99,7 @@ std::string outcome(const OpenTunnelServer& server, const NewProxy& wanted,
           changed.notify_all();
         });
         const auto deadline = deadline_after(seconds(20));
-        using State = tunnel::Session::State;
+        using State = tunnel_client::Session::State;
         while (!ending && session.state() != State::serving && session.refusal().empty() &&
                Clock::now() < deadline) {
           co_await changed.wait(deadline);

@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
-using tunnel::ScriptedServer;
+using tunnel_client::ScriptedServer;
 
 // A port on which each connection meets a server of its own.
 class Host {

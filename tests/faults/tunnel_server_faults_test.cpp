@@ -311,15 +311,15 @@ TEST_F(TunnelFaults, AC20_LostPacketsAreFoundByBothSidesWithin15Seconds) {
 
 // A link as tunnel-client keeps it.
 struct LightClient {
-  LightClient(const Executor& executor, Metrics& metrics, int number, tunnel::Session::Dial dial,
-              tunnel::Session::Connect connect)
+  LightClient(const Executor& executor, Metrics& metrics, int number,
+              tunnel_client::Session::Dial dial, tunnel_client::Session::Connect connect)
       : settings{.server = "tcp://localhost",
                  .dial = std::move(dial),
                  .connect = std::move(connect),
                  .session =
                      [number] {
                        const auto name = "c-" + std::to_string(number);
-                       tunnel::Session::Options options;
+                       tunnel_client::Session::Options options;
                        options.control.token = Secret("s3cret");
                        options.control.login = {.version = "1.0.0"};
                        options.control.proxies = {
@@ -328,16 +328,16 @@ struct LightClient {
                        return options;
                      }},
         changed(executor),
-        keeper(executor, settings, number, tunnel::Traffic(metrics, {{"link", "1"}}), changed,
-               static_cast<std::uint64_t>(number)) {
+        keeper(executor, settings, number, tunnel_client::Traffic(metrics, {{"link", "1"}}),
+               changed, static_cast<std::uint64_t>(number)) {
     keeper.start();
     keeper.want(true);
   }
   [[nodiscard]] bool serves() const { return keeper.not_serving_because().empty(); }
 
-  tunnel::LinkSettings settings;
+  tunnel_client::LinkSettings settings;
   Event changed;
-  tunnel::LinkKeeper keeper;
+  tunnel_client::LinkKeeper keeper;
 };
 
 TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd) {

@@ -11,7 +11,7 @@
 
 namespace {
 
-using gitops::tunnel::HttpActivityTracker;
+using gitops::tunnel_client::HttpActivityTracker;
 
 void require(bool holds) {
   if (!holds) std::abort();

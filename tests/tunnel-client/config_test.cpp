@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 using testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(TunnelClientConfig, TellsEveryMistake) {
 }
 
 }  // namespace
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

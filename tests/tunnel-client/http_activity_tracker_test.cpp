@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -99,4 +99,4 @@ TEST(HttpActivityTracker, WhatIsNotHttpIsInUse) {
 }
 
 }  // namespace
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

@@ -9,7 +9,7 @@
 #include "support/run_coro.hpp"
 #include "tunnel-client/scripted_server.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 using net::Channel;
@@ -34,7 +34,7 @@ struct Bed {
       server.login_error = login_error;
       // As frp's server: a name belongs to one session, unless it is one of a group.
       auto* number = &server;
-      server.judge = [this, number](const NewProxy&) -> std::string {
+      server.judge = [this, number](const tunnel::NewProxy&) -> std::string {
         if (!proxy_error.empty()) return proxy_error;
         if (links == 1 && !owners.empty()) return "proxy [a] already exists";
         owners.insert(number);
@@ -57,7 +57,7 @@ struct Bed {
     };
     settings.session = [this] {
       Session::Options options;
-      options.link.first_stream = std::exchange(first_stream, yamux::kNoStream);
+      options.link.first_stream = std::exchange(first_stream, tunnel::yamux::kNoStream);
       options.control.login = {.version = "1.0.0", .pool_count = 1};
       options.control.proxies = {{.proxy_name = "a", .proxy_type = "http", .subdomain = "a"}};
       return options;
@@ -88,7 +88,7 @@ struct Bed {
   LinkSettings settings;
   bool is_down = false;
   std::int64_t links = 2;
-  yamux::StreamId first_stream = yamux::kNoStream;  // of the next session
+  tunnel::yamux::StreamId first_stream = tunnel::yamux::kNoStream;  // of the next session
   std::string login_error;
   std::string proxy_error;
   std::vector<Clock::time_point> dials;
@@ -198,7 +198,7 @@ TEST(LinkKeeper, ReplacesASessionWithoutAGap) {
 // A server resets streams beyond the last id for ever, and pings go on.
 TEST(LinkKeeper, ASessionWhoseStreamIdsRunOutIsReplacedWithoutAGap) {
   run([](Bed& bed) -> Task<> {
-    bed.first_stream = yamux::Session::kWornOut - 5;  // control stream, pool, a user
+    bed.first_stream = tunnel::yamux::Session::kWornOut - 5;  // control stream, pool, a user
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     co_await bed.until([&] {
@@ -314,4 +314,4 @@ TEST(LinkKeeper, AStopEndsTheSession) {
 }
 
 }  // namespace
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

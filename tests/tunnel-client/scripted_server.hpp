@@ -17,7 +17,7 @@
 #include "common/tunnel/link.hpp"
 #include "common/tunnel/server_control.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 
 inline const std::string kIv(Aes128Cfb::kIvSize, 'i');
 
@@ -57,7 +57,7 @@ class Path {
 class ScriptedServer {
  public:
   ScriptedServer(const Executor& executor, std::unique_ptr<net::Channel> channel)
-      : link_(std::move(channel), {.role = yamux::Role::server},
+      : link_(std::move(channel), {.role = tunnel::yamux::Role::server},
               [this](std::unique_ptr<net::Channel> stream) {
                 auto shared = std::shared_ptr<net::Channel>(std::move(stream));
                 tasks_.spawn("stream", [this, shared] { return meet(shared); });
@@ -80,8 +80,9 @@ class ScriptedServer {
     auto stream = pool.front();
     pool.pop_front();
     std::string bytes;
-    EXPECT_TRUE(append_message(
-        bytes, StartWorkConn{.proxy_name = proxies.front().proxy_name, .src_addr = "10.1.2.3"}));
+    EXPECT_TRUE(tunnel::append_message(
+        bytes,
+        tunnel::StartWorkConn{.proxy_name = proxies.front().proxy_name, .src_addr = "10.1.2.3"}));
     EXPECT_TRUE(co_await stream->write(bytes.append(first_bytes)));
     control->want_work();
     co_await flush();
@@ -104,23 +105,23 @@ class ScriptedServer {
   std::int64_t links = 1;
   std::vector<std::string> servers;
   // Why a proxy is refused; instead of proxy_error.
-  std::function<std::string(const NewProxy&)> judge;
+  std::function<std::string(const tunnel::NewProxy&)> judge;
   std::function<void(const std::string&)> on_closed;
   std::string login_error;  // refuse the login with it
   std::string proxy_error;  // refuse proxies with it
   bool is_silent = false;
-  std::optional<Login> login;
-  std::optional<ServerControl> control;
+  std::optional<tunnel::Login> login;
+  std::optional<tunnel::ServerControl> control;
   std::shared_ptr<net::Channel> control_stream;
   std::deque<std::shared_ptr<net::Channel>> pool;
-  std::vector<NewProxy> proxies;
+  std::vector<tunnel::NewProxy> proxies;
   int closed_proxies = 0;
   bool has_ended = false;
 
  private:
   Task<> meet(std::shared_ptr<net::Channel> stream) {
     std::array<char, 4096> room;
-    MessageReader reader;
+    tunnel::MessageReader reader;
     while (true) {
       const auto size = co_await stream->read_some(room);
       if (!size || *size == 0) co_return;
@@ -132,13 +133,13 @@ class ScriptedServer {
       auto message = reader.next(bytes);
       if (!message) co_return;
       if (!*message) continue;
-      if (const auto* work = std::get_if<NewWorkConn>(&**message)) {
+      if (const auto* work = std::get_if<tunnel::NewWorkConn>(&**message)) {
         EXPECT_EQ(work->run_id, run_id);
         pool.push_back(stream);
         changed_.notify_all();
         co_return;
       }
-      login = std::get<Login>(**message);
+      login = std::get<tunnel::Login>(**message);
       control_stream = stream;
       co_return co_await serve();
     }
@@ -147,20 +148,20 @@ class ScriptedServer {
   Task<> serve() {
     if (!login_error.empty()) {
       std::string answer;
-      refuse_login(answer, "0.44.0", login_error);
+      tunnel::refuse_login(answer, "0.44.0", login_error);
       EXPECT_TRUE(co_await control_stream->write(answer));
       control_stream->shutdown_send();
       co_return;
     }
-    control.emplace(ServerControlOptions{.version = "0.44.0"}, *login, run_id, kIv);
+    control.emplace(tunnel::ServerControlOptions{.version = "0.44.0"}, *login, run_id, kIv);
     if (links > 1 || !servers.empty()) {
       // What frp's servers do not tell.
       std::string answer;
-      EXPECT_TRUE(append_message(
-          answer,
-          LoginResp{.version = "0.1.0", .run_id = run_id, .links = links, .servers = servers}));
+      EXPECT_TRUE(tunnel::append_message(
+          answer, tunnel::LoginResp{
+                      .version = "0.1.0", .run_id = run_id, .links = links, .servers = servers}));
       std::string_view output = control->output();
-      EXPECT_TRUE(MessageReader().next(output));
+      EXPECT_TRUE(tunnel::MessageReader().next(output));
       control->output() = answer.append(output);
     }
     std::array<char, 4096> room;
@@ -168,15 +169,15 @@ class ScriptedServer {
       co_await flush();
       const auto size = co_await control_stream->read_some(room);
       if (!size || *size == 0) co_return;
-      std::vector<ServerControl::Event> events;
+      std::vector<tunnel::ServerControl::Event> events;
       control->receive(std::span(room).first(*size), events);
       for (const auto& event : events) take(event);
       changed_.notify_all();
     }
   }
 
-  void take(const ServerControl::Event& event) {
-    if (event.what == ServerControl::Event::What::proxy_closed) {
+  void take(const tunnel::ServerControl::Event& event) {
+    if (event.what == tunnel::ServerControl::Event::What::proxy_closed) {
       ++closed_proxies;
       if (on_closed) on_closed(event.proxy.proxy_name);
       return;
@@ -190,9 +191,9 @@ class ScriptedServer {
     }
   }
 
-  Link link_;
+  tunnel::Link link_;
   Event changed_;
   TaskGroup tasks_;
 };
 
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client

@@ -11,7 +11,7 @@
 #include "support/run_coro.hpp"
 #include "tunnel-client/scripted_server.hpp"
 
-namespace gitops::tunnel {
+namespace gitops::tunnel_client {
 namespace {
 
 using net::Channel;
@@ -289,4 +289,4 @@ TEST(TunnelSession, StopsWithoutHarmToThoseWhoAreThere) {
 }
 
 }  // namespace
-}  // namespace gitops::tunnel
+}  // namespace gitops::tunnel_client
