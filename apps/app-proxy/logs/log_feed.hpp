@@ -44,7 +44,7 @@ class LogFeed {
     // Handed out first: why streams that were asked for could not be opened.
     std::vector<std::string> errors = {};
     // Kept as long as the feed.
-    std::shared_ptr<void> place = {};
+    std::shared_ptr<void> slot = {};
   };
   // `ending` outlives the feed: its tasks end there after the feed has gone.
   LogFeed(TaskGroup& ending, const Executor& executor, std::vector<LogSource> sources,
