@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Checks who includes whom (docs/architecture.md, "Who may include whom").
+"""Checks who includes whom (docs/architecture.md, "Who may include whom"), and that the pages show the tables below.
 
-usage: layers.py ROOT
+usage: layers.py ROOT [--write]
+
+The diagrams of the pages stand between "<!-- layers: NAME -->" and "<!-- layers: end -->" and are made from the
+tables; --write makes them again. NAME is "libraries", "fences", or an app that is divided into folders.
 """
+import itertools
 import pathlib
 import re
 import sys
@@ -68,6 +72,17 @@ FENCES = {
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
     r"simdjson": r"libs/(common/core/json_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",
+}
+# The name of each fenced library in the page.
+LIBRARIES = {
+    r"boost/beast": "Beast", r"yaml-cpp/": "yaml-cpp", r"git2": "libgit2", r"openssl/": "OpenSSL", r"(spdlog|fmt)/": "spdlog, fmt",
+    r"snappy": "libsnappy", r"sqlite3\.h": "SQLite", r"simdjson": "simdjson",
+}
+# Page -> the diagrams that it has.
+PAGES = {
+    "docs/architecture.md": ["libraries", "fences"],
+    "libs/common/README.md": ["libraries"],
+    **{f"{app}/README.md": [app.removeprefix("apps/")] for app in APP_FOLDERS},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -137,9 +152,104 @@ def check(path: pathlib.Path) -> list[str]:
     return found
 
 
+def arrows(table: dict[str, list[str]], above: str = "") -> list[str]:
+    """The table as lines "a, b ──► c ──► d" with the fewest arrows; what is behind an arrow may be included.
+
+    `above` may include everything, and stands before what nothing else includes.
+    """
+    for name, may in table.items():
+        for below in may:
+            if missing := set(table[below]) - set(may):
+                sys.exit(f"layers.py: {name} may include {below}, so it must also name {', '.join(sorted(missing))}")
+    direct = {name: tuple(sorted(x for x in may if not any(x in table[y] for y in may))) for name, may in table.items()}
+    included = set(itertools.chain.from_iterable(direct.values()))
+    groups: dict[tuple[tuple[str, ...], bool], list[str]] = {}
+    for name in sorted(table):
+        if direct[name]:
+            groups.setdefault((direct[name], name in included), []).append(name)
+    chains: list[tuple[list[str], str]] = []
+    within: set[str] = set()  # what a chain shows behind its first arrow
+    for (below, inner), names in sorted(groups.items(), key=lambda item: (item[0][1], -len(item[1]), item[1])):
+        line = ", ".join(names) + " ──► " + ", ".join(below)
+        while len(below) == 1 and direct[below[0]]:
+            within.add(below[0])
+            below = direct[below[0]]
+            line += " ──► " + ", ".join(below)
+        chains.append((names, f"{above} ──► {line}" if above and not inner else line))
+    lines = [line for names, line in chains if not set(names) <= within]
+    alone = sorted(name for name in table if not direct[name] and name not in included)
+    return lines + ([f"{', '.join(alone)}: include none, and are included by none"] if alone else [])
+
+
+def alternatives(pattern: str) -> list[str]:
+    """The paths that a fence's pattern allows, with * for any name."""
+    pattern = pattern.replace("[a-z_]+", "*").replace(r"\.[ch]pp", "").replace(r"\.cpp", "").replace(".*", "*")
+    paths: list[str] = []
+    depth = begin = 0
+    for at, char in enumerate(pattern + "|"):
+        depth += (char == "(") - (char == ")")
+        if char != "|" or depth > 0:
+            continue
+        choice, begin = pattern[begin:at], at + 1
+        opened = choice.find("(")
+        if opened < 0:
+            paths.append(choice)
+            continue
+        closed = next(i for i in range(opened, len(choice))
+                      if choice[opened:i + 1].count("(") == choice[opened:i + 1].count(")"))
+        paths += [choice[:opened] + inner + rest for inner in alternatives(choice[opened + 1:closed])
+                  for rest in alternatives(choice[closed + 1:])]
+    return paths
+
+
+def fences() -> list[str]:
+    lines = ["| Library | Only in |", "|---|---|"]
+    for header in sorted(FENCES, key=lambda h: LIBRARIES[h].lower()):
+        folders: dict[str, list[str]] = {}
+        for path in alternatives(FENCES[header]):
+            if not path.startswith("tests/"):
+                folder, _, name = re.sub(r"^(libs/common|libs|apps)/", "", path).rpartition("/")
+                folders.setdefault(folder, []).append(name)
+        cells = [f"`{folder}/{names[0]}`" if len(names) == 1 else f"`{folder}/{{{','.join(names)}}}`"
+                 for folder, names in sorted(folders.items())]
+        lines.append(f"| {LIBRARIES[header]} | {', '.join(cells)} |")
+    return lines
+
+
+def diagram(name: str) -> str:
+    if name == "fences":
+        return "\n".join(fences())
+    if name == "libraries":
+        table = {layer.split("/")[-1]: [x.split("/")[-1] for x in may] for layer, may in LAYERS.items()}
+        return "\n".join(["```", *arrows(table, "app"), "```"])
+    return "\n".join(["```", *arrows(APP_FOLDERS[f"apps/{name}"]), "```"])
+
+
+def check_page(page: str, write: bool) -> list[str]:
+    """What is wrong with the diagrams of a page; with `write`, they are recreated."""
+    path = ROOT / page
+    text = path.read_text() if path.exists() else ""
+    found = []
+    for name in PAGES[page]:
+        begin, end = f"<!-- layers: {name} -->", "<!-- layers: end -->"
+        block = re.compile(re.escape(begin) + r"\n.*?" + re.escape(end), re.S)
+        if not block.search(text):
+            found.append(f"{page}: lacks the lines {begin} and {end}, for the diagram")
+            continue
+        fresh = block.sub(lambda _: f"{begin}\n{diagram(name)}\n{end}", text)
+        if fresh != text and not write:
+            found.append(f"{page}: the diagram \"{name}\" is not the table in tests/lint/layers.py; "
+                         "run tests/lint/layers.py . --write")
+        text = fresh
+    if write and path.exists():
+        path.write_text(text)
+    return found
+
+
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 files = [p for top in ("libs", "apps", "tests", "demo") for p in sorted((ROOT / top).rglob("*.[ch]pp"))
          if "tests/lint/compiler" not in p.as_posix()]
 problems = [problem for path in files for problem in check(path)]
-print("\n".join(problems) if problems else f"{len(files)} files keep to the layers")
+problems += [problem for page in PAGES for problem in check_page(page, "--write" in sys.argv[2:])]
+print("\n".join(problems) if problems else f"{len(files)} files keep to the layers, {len(PAGES)} pages show them")
 sys.exit(1 if problems else 0)
