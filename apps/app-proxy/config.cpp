@@ -53,21 +53,22 @@ void bind(ConfigReader& reader, Config& config) {
               "Address of the main port; :: is IPv6 and IPv4, or IPv4 where there is no IPv6"},
              config.listen_address);
   reader.add({"port", {"PORT"}, "Main port; 0 chooses a free one"}, config.port, 0, 65'535);
-  reader.add({"cors", {"CORS"}, "Origins whose web pages may read answers and send credentials"},
-             config.cors_origins);
+  reader.add(
+      {"cors", {"CORS"}, "Origins of web pages that may read responses and send credentials"},
+      config.cors_origins);
   reader.add({"graphql-playground",
               {"GRAPHQL_PLAYGROUND"},
               "Serve a page for GraphQL queries at /api/graphql"},
              config.playground);
-  reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections at the same time"},
+  reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Maximum number of concurrent connections"},
              config.max_connections, 1, 100'000);
   reader.add({"max-operations-per-user",
               {"MAX_OPERATIONS_PER_USER"},
-              "GraphQL operations of one user at the same time"},
+              "Maximum number of concurrent GraphQL operations of one user"},
              config.max_operations_per_user, 1, 10'000);
   reader.add({"trusted-proxies",
               {"TRUSTED_PROXIES"},
-              "Addresses and networks of proxies in front, whose X-Forwarded-For is believed"},
+              "Addresses and networks of trusted reverse proxies; their X-Forwarded-For is used"},
              config.trusted_proxies);
   reader.check({"trusted-proxies"}, [&config]() -> std::string {
     const auto list = net::AddressList::parse(config.trusted_proxies);
@@ -95,11 +96,12 @@ void bind(ConfigReader& reader, Config& config) {
              config.control_plane_insecure);
 
   reader.group("Registration");
-  reader.add_secret({"user-token",
-                     {"USER_TOKEN"},
-                     "Token of a user, by which the runtime registers itself and keeps the Secrets "
-                     "codefresh-token and argocd-token; without one they are others' business"},
-                    config.user_token, &config.user_token_file);
+  reader.add_secret(
+      {"user-token",
+       {"USER_TOKEN"},
+       "User token with which app-proxy registers the runtime and manages the Secrets "
+       "codefresh-token and argocd-token; without it, app-proxy does neither"},
+      config.user_token, &config.user_token_file);
   reader.add({"chart-version", {"CHART_VERSION"}, "Version of the chart, as it is registered"},
              config.chart_version);
   reader.add(
@@ -134,22 +136,23 @@ void bind(ConfigReader& reader, Config& config) {
        "Name of this process among the replicas, of which one leads; empty: that of the host"},
       config.leader_id);
   reader.group("Users");
-  reader.add({"user-cache-ttl",
-              {"USER_CACHE_TTL"},
-              "For how long a checked token is not checked "
-              "again; a number without a unit is seconds"},
-             "DURATION", format_duration(config.user_cache_ttl),
-             [&config](const std::string& text) { return set_ttl(text, config.user_cache_ttl); });
+  reader.add(
+      {"user-cache-ttl",
+       {"USER_CACHE_TTL"},
+       "Time for which the result of a token check is cached; a number without a unit is seconds"},
+      "DURATION", format_duration(config.user_cache_ttl),
+      [&config](const std::string& text) { return set_ttl(text, config.user_cache_ttl); });
   reader.add({"user-outage",
               {"USER_OUTAGE"},
-              "For how long a checked token counts while the control plane cannot be asked"},
+              "Time for which a cached result stays valid while the control plane is unreachable"},
              config.user_outage, milliseconds(0), std::chrono::hours(1));
   reader.add(
-      {"rules-refresh", {"RULES_REFRESH"}, "Period in which the account's rules are fetched"},
+      {"rules-refresh", {"RULES_REFRESH"}, "Interval between fetches of the account's rules"},
       config.rules_refresh, milliseconds(1'000), std::chrono::hours(1));
   reader.add({"rules-max-age",
               {"RULES_MAX_AGE"},
-              "Age from which rules allow nothing, while the control plane cannot be asked"},
+              "Maximum age of the rules while the control plane is unreachable; older rules allow "
+              "nothing"},
              config.rules_max_age, milliseconds(1'000), std::chrono::hours(24));
   reader.check({"rules-refresh", "rules-max-age"}, [&config] {
     return config.rules_max_age < 2 * config.rules_refresh
@@ -164,18 +167,19 @@ void bind(ConfigReader& reader, Config& config) {
 
   reader.add({"logs-without-login",
               {"LOGS_WITHOUT_LOGIN"},
-              "Give the archive of the runtime's own logs to everybody: the command line's "
-              "download sends no credential"},
+              "Serve the archive of the runtime's own logs without authentication, for the command "
+              "line, which sends no credential"},
              config.logs_without_login);
 
   reader.group("Git");
-  reader.add_secret({"runtime-store-iv",
-                     {"RUNTIME_STORE_IV"},
-                     "With the runtime's token, what the key for users' Git tokens is made of"},
-                    config.runtime_store_iv, &config.runtime_store_iv_file);
+  reader.add_secret(
+      {"runtime-store-iv",
+       {"RUNTIME_STORE_IV"},
+       "Input, together with the runtime's token, of the key that encrypts users' Git tokens"},
+      config.runtime_store_iv, &config.runtime_store_iv_file);
   reader.add({"skip-permissions-validation",
               {"SKIP_PERMISSIONS_VALIDATION"},
-              "Do not check what a Git token may do before it is registered"},
+              "Register Git tokens without checking their permissions"},
              config.skip_permissions_validation);
   reader.add({"git-insecure-http",
               {"GIT_INSECURE_HTTP"},
@@ -183,8 +187,8 @@ void bind(ConfigReader& reader, Config& config) {
              config.git_insecure_http);
   reader.add({"git-check-period",
               {"GIT_CHECK_PERIOD"},
-              "Period in which Git hosts are asked whether they still accept the tokens, and what "
-              "users may do with the repositories of Git sources"},
+              "Interval between checks that Git hosts still accept the tokens, and of users' "
+              "permissions for the repositories of Git sources"},
              config.git_check_period, std::chrono::seconds(1), std::chrono::hours(24 * 7));
   reader.add({"repos-dir",
               {"REPOS_DIR"},
@@ -226,7 +230,7 @@ void bind(ConfigReader& reader, Config& config) {
   reader.check({"argo-workflows-url"}, [&config] { return server_mistake(config.workflows_url); });
   reader.add_secret({"argo-workflows-token",
                      {"ARGO_WORKFLOWS_TOKEN"},
-                     "Token for that server; without one, that of the pod's service account"},
+                     "Token for that server; default: the token of the pod's service account"},
                     config.workflows_token, &config.workflows_token_file);
   reader.add({"argo-workflows-insecure",
               {"ARGO_WORKFLOWS_INSECURE"},
@@ -248,8 +252,8 @@ void bind(ConfigReader& reader, Config& config) {
              config.cluster_chunk_size, 0, 10'000);
   reader.add({"special-cluster-addresses",
               {"SPECIAL_CLUSTER_ADDRESSES"},
-              "Addresses and networks where clusters may be that are refused otherwise: loopback, "
-              "link-local and the like"},
+              "Loopback, link-local and similar addresses and networks that clusters may have; "
+              "others of that kind are refused"},
              config.special_cluster_addresses);
   reader.check({"special-cluster-addresses"}, [&config]() -> std::string {
     const auto list = net::AddressList::parse(config.special_cluster_addresses);
@@ -263,23 +267,27 @@ void bind(ConfigReader& reader, Config& config) {
              config.image_service_account);
   reader.add({"image-report-semaphore",
               {"IRW_CONCURRENCY_CM_NAME"},
-              "ConfigMap with the number of such Workflows at the same time"},
+              "ConfigMap with the maximum number of such Workflows that run concurrently"},
              config.image_semaphore_config_map);
-  reader.add({"image-report-semaphore-key", {"IRW_CONCURRENCY_CM_KEY"}, "Key of that number"},
+  reader.add({"image-report-semaphore-key",
+              {"IRW_CONCURRENCY_CM_KEY"},
+              "Key of that number in the ConfigMap"},
              config.image_semaphore_key);
-  reader.add({"image-report-pod-gc", {"IRW_POD_GC_STRATEGY"}, "When their pods are deleted"},
+  reader.add({"image-report-pod-gc",
+              {"IRW_POD_GC_STRATEGY"},
+              "Pod garbage collection strategy of these Workflows"},
              config.image_pod_gc);
   reader.add({"image-report-kept",
               {"IRW_TTL_AFTER_COMPLETION_IN_SECONDS"},
-              "Seconds after which such a Workflow is deleted when it has ended"},
+              "Seconds from the end of such a Workflow to its deletion"},
              config.image_kept, 0, 31'536'000);
   reader.add({"image-report-longest",
               {"IRW_TTL_ACTIVE_IN_SECONDS"},
-              "Seconds after which such a Workflow is ended"},
+              "Time limit of such a Workflow in seconds"},
              config.image_longest, 1, 86'400);
   reader.add({"image-report-heartbeat",
               {"IRW_HEARTBEAT_INTERVAL_IN_SECONDS"},
-              "Seconds between signs of life for the client"},
+              "Seconds between heartbeats to the client"},
              config.image_heartbeat, 1, 50);
   reader.add({"image-report-task-image",
               {"IRW_REPORT_IMAGE_TASK_IMAGE"},

@@ -149,12 +149,12 @@ void bind(ConfigReader& reader, Config& config) {
              config.sweep, std::chrono::seconds(1), std::chrono::hours(24));
   reader.add({"reconcile-interval",
               {"RECONCILE_INTERVAL"},
-              "Period in which every object is reported again once, spread out, for whatever the "
-              "comparison with acknowledged events misses"},
+              "Interval in which each object is reported again once, spread over time; corrects "
+              "differences that the comparison with acknowledged events misses"},
              config.reconcile, std::chrono::minutes(1), std::chrono::hours(24 * 30));
   reader.add({"resend-on-revision",
               {"EVENT_REPORTER_RESEND_ON_REVISION"},
-              "Report every resource again for a new revision, also those it did not change"},
+              "Report every resource again for a new revision, including unchanged ones"},
              config.resend_on_revision);
 
   bind_resource_mode(reader, config);
@@ -226,12 +226,11 @@ void bind(ConfigReader& reader, Config& config) {
              config.platform_insecure);
 
   reader.group("Git");
-  reader.add(
-      {"app-proxy-url",
-       {"APP_PROXY_URL"},
-       "Base URL of app-proxy in the cluster, which then tells the files in Git that manifests "
-       "come from; it gets the token for the control plane"},
-      config.app_proxy_url);
+  reader.add({"app-proxy-url",
+              {"APP_PROXY_URL"},
+              "Base URL of app-proxy in the cluster, which finds the files in Git that manifests "
+              "come from; requests carry the token for the control plane"},
+             config.app_proxy_url);
   reader.check({"app-proxy-url"}, [&config]() -> std::string {
     return config.app_proxy_url.empty() ? std::string() : url_mistake(config.app_proxy_url);
   });

@@ -194,10 +194,11 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
              settings.trusted_proxies);
   reader.check({"trusted-proxies"},
                [&settings] { return addresses_mistake(settings.trusted_proxies); });
-  reader.add({"trusted-proxy-names",
-              {"TRUSTED_PROXY_NAMES"},
-              "Names of further ones, such as a headless Service; looked up every 2 s"},
-             settings.trusted_proxy_names);
+  reader.add(
+      {"trusted-proxy-names",
+       {"TRUSTED_PROXY_NAMES"},
+       "DNS names of further trusted proxies, such as a headless Service; looked up every 2 s"},
+      settings.trusted_proxy_names);
 }
 
 }  // namespace

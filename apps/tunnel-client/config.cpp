@@ -62,14 +62,14 @@ void bind_server(ConfigReader& reader, Config& config) {
   reader.group("Tunnel server");
   reader.add({"tunnel-server.host",
               {"TUNNEL_SERVER_HOST"},
-              "Host names or addresses of the servers, with :port where it is another one"},
+              "Host names or addresses of the servers; :port overrides tunnel-server.port"},
              config.server_hosts);
   reader.check({"tunnel-server.host"}, [&config] { return servers_mistake(config.server_hosts); });
   reader.add({"tunnel-server.port", {"TUNNEL_SERVER_PORT"}, "Port of the servers"},
              config.server_port, 1, 65'535);
   reader.add_choice({"tunnel-server.protocol",
                      {"TUNNEL_SERVER_PROTOCOL"},
-                     "How to reach it; wss is TLS with a WebSocket inside"},
+                     "Transport to the servers; wss is TLS with a WebSocket inside"},
                     config.protocol, {"wss", "websocket", "tcp"});
   reader.add(
       {"tunnel-server.tls", {"TUNNEL_SERVER_TLS"}, "Speak TLS with the server; wss always does"},
@@ -92,8 +92,8 @@ void bind_server(ConfigReader& reader, Config& config) {
                     config.server_token, &config.server_token_file);
   reader.add({"tunnel-server.auth-scopes",
               {"TUNNEL_SERVER_AUTH_SCOPES"},
-              "What carries that token besides the login, as the server's auth.additionalScopes: "
-              "HeartBeats, NewWorkConns"},
+              "Messages that carry that token besides the login, as in the server's "
+              "auth.additionalScopes: HeartBeats, NewWorkConns"},
              config.auth_scopes);
   reader.check({"tunnel-server.auth-scopes"},
                [&config] { return scopes_mistake(config.auth_scopes); });
@@ -107,7 +107,8 @@ void bind_server(ConfigReader& reader, Config& config) {
                     config.group_key);
   reader.add({"tunnel-server.tcp-mux",
               {"TUNNEL_SERVER_TCP_MUX"},
-              "Carry all of a link on one connection, as the server's transport.tcpMux"},
+              "Multiplex all streams of a link over one connection; must equal the server's "
+              "transport.tcpMux"},
              config.tcp_mux);
   reader.add_choice(
       {"tunnel-server.wire-protocol",
@@ -115,10 +116,11 @@ void bind_server(ConfigReader& reader, Config& config) {
        "Version of frp's wire protocol; v2 needs frp 0.69 or our server, and encrypts "
        "the control stream by AES-256-GCM"},
       config.wire, {"v1", "v2"});
-  reader.add_secret({"authorization",
-                     {"AUTHORIZATION"},
-                     "Token of the runtime, by which the control plane knows whose tunnel it is"},
-                    config.authorization, &config.authorization_file);
+  reader.add_secret(
+      {"authorization",
+       {"AUTHORIZATION"},
+       "Token of the runtime; identifies the owner of the tunnel to the control plane"},
+      config.authorization, &config.authorization_file);
 }
 
 void bind_tunnel(ConfigReader& reader, Config& config) {
@@ -143,16 +145,16 @@ void bind_tunnel(ConfigReader& reader, Config& config) {
              config.forward_port, 1, 65'535);
   reader.add({"tunnel.forward-to.location",
               {"TUNNEL_FORWARD_TO_LOCATION"},
-              "Paths that the server sends here, by their beginning"},
+              "Prefix of the paths that the server sends through the tunnel"},
              config.location);
   reader.check({"tunnel.forward-to.location"}, [&config] {
     return config.location.starts_with('/') ? std::string() : "does not begin with a slash";
   });
-  reader.add(
-      {"tunnel.extra-proxies",
-       {"TUNNEL_EXTRA_PROXIES"},
-       "Further hosts, as NAME=HOST:PORT: the host with -NAME behind the prefix leads there"},
-      config.extra_proxies);
+  reader.add({"tunnel.extra-proxies",
+              {"TUNNEL_EXTRA_PROXIES"},
+              "Further upstreams as NAME=HOST:PORT; each has the tunnel's host name with -NAME "
+              "after the prefix"},
+             config.extra_proxies);
   reader.check({"tunnel.extra-proxies", "tunnel.subdomain-prefix"},
                [&config] { return extra_proxies_mistake(config); });
   reader.add(
@@ -267,11 +269,11 @@ void bind(ConfigReader& reader, Config& config) {
   reader.group("Limits");
   reader.add({"connect-timeout",
               {"CONNECT_TIMEOUT"},
-              "To connect to the server, and to the host that the tunnel leads to"},
+              "Time limit for connecting to the server and to the upstream of the tunnel"},
              config.connect_timeout, milliseconds(100), milliseconds(300'000));
   reader.add({"idle-timeout",
               {"IDLE_TIMEOUT"},
-              "After which a connection through the tunnel that carries nothing is closed"},
+              "Time after which an idle connection through the tunnel is closed"},
              config.idle_timeout, milliseconds(1'000), milliseconds(86'400'000));
 }
 

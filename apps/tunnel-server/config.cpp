@@ -72,15 +72,15 @@ void bind_clients(ConfigReader& reader, Config& config) {
               {"TUNNEL_TLS_CERTIFICATE_FILE"},
               "PEM file with the certificate chain for tunnel clients that speak TLS"},
              config.tunnel_certificate_file);
-  reader.add({"tunnel.tls-key-file", {"TUNNEL_TLS_KEY_FILE"}, "PEM file with its private key"},
+  reader.add({"tunnel.tls-key-file", {"TUNNEL_TLS_KEY_FILE"}, "PEM file with the private key"},
              config.tunnel_key_file);
   reader.check({"tunnel.tls-certificate-file", "tunnel.tls-key-file"}, [&config] {
     return together(config.tunnel_certificate_file, config.tunnel_key_file);
   });
   reader.add({"tunnel.client-ca-file",
               {"TUNNEL_CLIENT_CA_FILE"},
-              "PEM file of the certificate authorities of clients; they must then speak TLS with a "
-              "certificate of their own"},
+              "PEM file of the certificate authorities of clients; clients must then present a "
+              "certificate"},
              config.tunnel_client_ca_file);
   reader.check({"tunnel.client-ca-file", "tunnel.tls-certificate-file"}, [&config] {
     return !config.tunnel_client_ca_file.empty() && config.tunnel_certificate_file.empty()
@@ -98,25 +98,26 @@ void bind_clients(ConfigReader& reader, Config& config) {
   });
   reader.add({"tunnel.login-timeout",
               {"TUNNEL_LOGIN_TIMEOUT"},
-              "From the connection of a client to its login"},
+              "Time limit from the connection of a client to its login"},
              config.login_timeout, milliseconds(100), milliseconds(300'000));
   reader.add({"tunnel.heartbeat-timeout",
               {"TUNNEL_HEARTBEAT_TIMEOUT"},
-              "Silence after which a client is given up; it is asked for a sign of life before"},
+              "Silence after which a client is disconnected; it is pinged before"},
              config.heartbeat_timeout, milliseconds(1'000), milliseconds(600'000));
-  reader.add({"tunnel.max-clients", {"TUNNEL_MAX_CLIENTS"}, "Clients at a time"},
+  reader.add({"tunnel.max-clients", {"TUNNEL_MAX_CLIENTS"}, "Maximum number of clients"},
              config.max_clients, 1, 1'000'000);
   reader.add({"tunnel.max-strangers",
               {"TUNNEL_MAX_STRANGERS"},
-              "Connections at a time that have not logged in"},
+              "Maximum number of connections that have not logged in"},
              config.max_unauthenticated, 1, 1'000'000);
   reader.add({"tunnel.max-strangers-per-address",
               {"TUNNEL_MAX_STRANGERS_PER_ADDRESS"},
-              "Of one address; 0: as max-strangers, as needed behind a proxy"},
+              "Maximum number of such connections from one address; 0: max-strangers, as needed "
+              "behind a proxy"},
              config.max_unauthenticated_per_address, 0, 1'000'000);
   reader.add({"tunnel.max-streams",
               {"TUNNEL_MAX_STREAMS"},
-              "Connections of users through one client at a time"},
+              "Maximum number of concurrent user connections through one client"},
              config.max_streams, 16, 1'000'000);
   reader.add({"tunnel.max-pool",
               {"TUNNEL_MAX_POOL"},
@@ -124,18 +125,18 @@ void bind_clients(ConfigReader& reader, Config& config) {
              config.max_pool, 0, 1'000);
   reader.add({"tunnel.links",
               {"TUNNEL_LINKS"},
-              "Connections that a client of ours is told to keep to this server, for safety; needs "
-              "runtimes-file or a plugin"},
+              "Links that tunnel-client keeps to this server for redundancy; needs runtimes-file "
+              "or a plugin"},
              config.links, 1, static_cast<std::int64_t>(HostTable::kMaxEntries) / 2);
   reader.add({"tunnel.servers",
               {"TUNNEL_SERVERS"},
-              "Other servers (host:port) that a client of ours is told to connect to as well"},
+              "Other servers (host:port) that tunnel-client also connects to"},
              config.servers);
   reader.check({"tunnel.servers"}, [&config] { return servers_mistake(config.servers); });
   reader.add({"tunnel.stream-window",
               {"TUNNEL_STREAM_WINDOW"},
-              "Bytes that a client may send to a user who does not read; bounds the rate of one "
-              "connection on a long path"},
+              "Window of a stream in bytes, which a client may send to a user who does not read; "
+              "limits the rate of one connection on a path with high latency"},
              config.stream_window, kMega / 4, 64 * kMega);
 }
 
@@ -146,8 +147,8 @@ void bind_authority(ConfigReader& reader, Config& config) {
       config.token, &config.token_file);
   reader.add({"auth-scopes",
               {"AUTH_SCOPES"},
-              "What carries that token besides the login, as the clients' auth.additionalScopes: "
-              "HeartBeats, NewWorkConns"},
+              "Messages that carry that token besides the login, as in the clients' "
+              "auth.additionalScopes: HeartBeats, NewWorkConns"},
              config.auth_scopes);
   reader.check({"auth-scopes", "token"}, [&config] { return scopes_mistake(config); });
   reader.add({"runtimes-file",
@@ -157,24 +158,24 @@ void bind_authority(ConfigReader& reader, Config& config) {
              config.runtimes_file);
   reader.add({"plugin.url",
               {"PLUGIN_URL"},
-              "URL that is asked about clients by the protocol of frp's server plugins"},
+              "URL of an authorization plugin, which speaks the protocol of frp's server plugins"},
              config.plugin_url);
   reader.check({"plugin.url"}, [&config] { return plugin_mistake(config.plugin_url); });
   reader.add({"plugin.ca-file",
               {"PLUGIN_CA_FILE"},
-              "PEM file of the certificate authorities for it; replaces the system's"},
+              "PEM file of the certificate authorities for the plugin; replaces the system's"},
              config.plugin_ca_file);
   reader.add({"plugin.operations",
               {"PLUGIN_OPERATIONS"},
-              "What it is asked about: Login, NewProxy, CloseProxy, Ping, NewWorkConn"},
+              "Operations that the plugin decides: Login, NewProxy, CloseProxy, Ping, NewWorkConn"},
              config.plugin_operations);
   reader.check({"plugin.operations"},
                [&config] { return operations_mistake(config.plugin_operations); });
-  reader.add({"plugin.timeout", {"PLUGIN_TIMEOUT"}, "For its answer"}, config.plugin_timeout,
-             milliseconds(10), milliseconds(60'000));
+  reader.add({"plugin.timeout", {"PLUGIN_TIMEOUT"}, "Time limit for a response of the plugin"},
+             config.plugin_timeout, milliseconds(10), milliseconds(60'000));
   reader.add({"insecure-any-client",
               {"INSECURE_ANY_CLIENT"},
-              "Start without token, runtimes-file and plugin: everybody may offer any host"},
+              "Start without token, runtimes-file and plugin: any client may offer any host"},
              config.any_client);
   reader.check({"token", "runtimes-file", "plugin.url", "insecure-any-client"}, [&config] {
     const bool any = !config.token.empty() || !config.token_file.empty() ||
@@ -196,7 +197,7 @@ void bind_users(ConfigReader& reader, Config& config) {
               {"TLS_CERTIFICATE_FILE"},
               "PEM file with the certificate chain; enables TLS on the port for users"},
              config.certificate_file);
-  reader.add({"tls-key-file", {"TLS_KEY_FILE"}, "PEM file with its private key"}, config.key_file);
+  reader.add({"tls-key-file", {"TLS_KEY_FILE"}, "PEM file with the private key"}, config.key_file);
   reader.check({"tls-certificate-file", "tls-key-file"},
                [&config] { return together(config.certificate_file, config.key_file); });
   reader.add(
@@ -208,41 +209,50 @@ void bind_users(ConfigReader& reader, Config& config) {
                ? ""
                : "not a domain in lower case";
   });
-  reader.add({"trusted-proxies",
-              {"TRUSTED_PROXIES"},
-              "Addresses and networks of proxies in front, whose X-Forwarded-* are kept"},
-             config.trusted_proxies);
+  reader.add(
+      {"trusted-proxies",
+       {"TRUSTED_PROXIES"},
+       "Addresses and networks of trusted reverse proxies; their X-Forwarded-* fields are kept"},
+      config.trusted_proxies);
   reader.check({"trusted-proxies"}, [&config]() -> std::string {
     const auto list = net::AddressList::parse(config.trusted_proxies);
     return list ? std::string() : list.error().message;
   });
   reader.group("Limits");
-  reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections of users at a time"},
-             config.max_connections, 1, 1'000'000);
+  reader.add(
+      {"max-connections", {"MAX_CONNECTIONS"}, "Maximum number of concurrent user connections"},
+      config.max_connections, 1, 1'000'000);
   reader.add({"max-connections-per-address",
               {"MAX_CONNECTIONS_PER_ADDRESS"},
-              "Of one address; 0: three quarters of max-connections"},
+              "Maximum number of concurrent user connections from one address; 0: three quarters "
+              "of max-connections"},
              config.max_connections_per_address, 0, 1'000'000);
-  reader.add({"max-requests-per-host",
-              {"MAX_REQUESTS_PER_HOST"},
-              "Requests and upgraded connections of one host at a time; 0: any number"},
-             config.max_requests_per_host, 0, 1'000'000);
-  reader.add({"max-body", {"MAX_BODY"}, "Bytes of a request's body; 0: any number"},
+  reader.add(
+      {"max-requests-per-host",
+       {"MAX_REQUESTS_PER_HOST"},
+       "Maximum number of concurrent requests and upgraded connections of one host; 0: unlimited"},
+      config.max_requests_per_host, 0, 1'000'000);
+  reader.add({"max-body", {"MAX_BODY"}, "Largest request body in bytes; 0: unlimited"},
              config.max_body, 0, std::int64_t{1} << 50);
-  reader.add(
-      {"connect-timeout", {"CONNECT_TIMEOUT"}, "To get a connection from the client of a host"},
-      config.connect_timeout, milliseconds(100), milliseconds(300'000));
-  reader.add(
-      {"answer-timeout", {"ANSWER_TIMEOUT"}, "From the end of a request to the head of its answer"},
-      config.answer_timeout, milliseconds(100), std::chrono::hours(24));
+  reader.add({"connect-timeout",
+              {"CONNECT_TIMEOUT"},
+              "Time limit for the client of a host to provide a connection"},
+             config.connect_timeout, milliseconds(100), milliseconds(300'000));
+  reader.add({"answer-timeout",
+              {"ANSWER_TIMEOUT"},
+              "Time limit from the end of a request to the head of its response"},
+             config.answer_timeout, milliseconds(100), std::chrono::hours(24));
   reader.add({"stream-timeout",
               {"STREAM_TIMEOUT"},
-              "Silence that ends a streamed answer or an upgraded connection"},
+              "Silence after which a streamed response or an upgraded connection is closed"},
              config.stream_timeout, milliseconds(1'000), std::chrono::hours(24));
-  reader.add({"body-deadline", {"BODY_DEADLINE"}, "For the whole body of a request"},
+  reader.add({"body-deadline",
+              {"BODY_DEADLINE"},
+              "Time limit for a user to send the whole body of a request"},
              config.body_deadline, milliseconds(1'000), std::chrono::hours(24));
-  reader.add({"head-timeout", {"HEAD_TIMEOUT"}, "For a user to send the head of a request"},
-             config.head_timeout, milliseconds(1), std::chrono::hours(1));
+  reader.add(
+      {"head-timeout", {"HEAD_TIMEOUT"}, "Time limit for a user to send the head of a request"},
+      config.head_timeout, milliseconds(1), std::chrono::hours(1));
   reader.add({"idle-timeout",
               {"IDLE_TIMEOUT"},
               "How long a user's connection may be idle between requests"},
@@ -255,10 +265,11 @@ void bind_api(ConfigReader& reader, Config& config) {
               {"API_LISTEN_ADDRESS"},
               "Address of the API that lists, disconnects and bans clients"},
              config.api_address);
-  reader.add({"api.port", {"API_PORT"}, "Its port; 0: there is no API"}, config.api_port, 0,
+  reader.add({"api.port", {"API_PORT"}, "Port of the API; 0 disables it"}, config.api_port, 0,
              65'535);
-  reader.add_secret({"api.token", {"API_TOKEN"}, "Token that it asks for (Authorization: Bearer)"},
-                    config.api_token, &config.api_token_file);
+  reader.add_secret(
+      {"api.token", {"API_TOKEN"}, "Token that the API requires (Authorization: Bearer)"},
+      config.api_token, &config.api_token_file);
   reader.check({"api.port", "api.token"}, [&config] {
     return config.api_port > 0 && config.api_token.empty() && config.api_token_file.empty()
                ? "the API needs a token"
