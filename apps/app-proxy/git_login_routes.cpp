@@ -23,6 +23,11 @@ constexpr std::size_t kMaxShown = 200;  // of what comes from elsewhere
 constexpr std::string_view kNotDone = "The login did not succeed";
 constexpr std::string_view kAudited = "registerToGitIntegration";
 
+// The word for the audit stream: ours, else the peer's.
+std::string_view reason_of(const Error& error) {
+  return error.subcode.empty() ? std::string_view(error.reason) : error.subcode;
+}
+
 int status_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::invalid_argument:
@@ -199,7 +204,7 @@ Task<std::optional<GitLoginRoutes::Begun>> GitLoginRoutes::begin_or_refuse(http:
        .action = kAudited,
        .subject = {{"name", name}, {"login", std::string(oauth::word_of(kind))}},
        .result = to_string(begun.error().code),
-       .reason = begun.error().reason,
+       .reason = reason_of(begun.error()),
        .took = Clock::now() - at});
   (void)co_await exchange.reply(failure_page(begun.error()));
   co_return std::nullopt;
@@ -400,14 +405,14 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
        .action = kAudited,
        .subject = {{"name", login->integration}, {"login", std::string(oauth::word_of(*kind))}},
        .result = done ? "ok" : to_string(done.error().code),
-       .reason = done ? std::string_view() : std::string_view(done.error().reason),
+       .reason = done ? std::string_view() : reason_of(done.error()),
        .took = Clock::now() - at});
   if (!done) {
     log_.warning("a login at a Git host did not succeed", {{"provider", provider},
                                                            {"integration", login->integration},
                                                            {"user_id", login->user_id},
                                                            {"code", to_string(done.error().code)},
-                                                           {"reason", done.error().reason}});
+                                                           {"reason", reason_of(done.error())}});
   }
   auto response = done ? login_page(200, "Logged in at " + host,
                                     "Your account " + *done + " at " + host +

@@ -108,7 +108,7 @@ Row api_server_row(const Result<k8s::ServerVersion>& answer, milliseconds took) 
 }
 
 bool is_without_credential(const Error& error) {
-  return error.reason == k8s::reasons::kNoCredential;
+  return error.subcode == k8s::subcodes::kNoCredential;
 }
 
 Row credentials_row(const Result<std::string>& user) {

@@ -121,7 +121,7 @@ Task<Result<void>> Client::authorize(ApiRequest& request, Deadline deadline) {
   auto authorization = co_await tokens_.authorization(deadline);
   if (!authorization) {
     Error error = std::move(authorization.error());
-    error.reason = reasons::kNoCredential;
+    error.subcode = subcodes::kNoCredential;
     co_return fail(request.purpose, std::move(error));
   }
   if (!authorization->empty()) {

@@ -39,9 +39,13 @@ inline constexpr std::string_view kAlreadyExists = "AlreadyExists";
 inline constexpr std::string_view kConflict = "Conflict";
 inline constexpr std::string_view kExpired = "Expired";
 inline constexpr std::string_view kNotFound = "NotFound";
-// Made by the client: the exec plugin or the token file gave no credential, so nothing was sent.
-inline constexpr std::string_view kNoCredential = "NoCredential";
 }  // namespace reasons
+
+// Values of Error::subcode.
+namespace subcodes {
+// The exec plugin or the token file gave no credential, so nothing was sent.
+inline constexpr std::string_view kNoCredential = "NoCredential";
+}  // namespace subcodes
 
 // Values of Error::cause.
 namespace causes {

@@ -38,10 +38,10 @@ Task<> rejects_an_unknown_token(const GitHostPeer& host) {
   const GitAccess wrong{Secret("0123456789abcdef0123456789abcdef01234567"), host.access.username};
   const auto profile = co_await host.provider.who_am_i(wrong, soon());
   CO_ASSERT_TRUE(!profile);
-  EXPECT_EQ(profile.error().reason, git_errors::kTokenRejected) << profile.error().message;
+  EXPECT_EQ(profile.error().subcode, git_errors::kTokenRejected) << profile.error().message;
   const auto checked = co_await host.provider.check_token(wrong, TokenUse::user, soon());
   CO_ASSERT_TRUE(!checked);
-  EXPECT_EQ(checked.error().reason, git_errors::kTokenRejected);
+  EXPECT_EQ(checked.error().subcode, git_errors::kTokenRejected);
 }
 
 Task<> lists_organisations(const GitHostPeer& host) {
@@ -106,7 +106,7 @@ Task<> an_unknown_repository_is_not_found(const GitHostPeer& host) {
   const RepositoryName unknown{host.repository.owner, "no-such-name"};
   const auto found = co_await host.provider.repository(host.access, unknown, soon());
   CO_ASSERT_TRUE(!found);
-  EXPECT_EQ(found.error().reason, git_errors::kNotFound);
+  EXPECT_EQ(found.error().subcode, git_errors::kNotFound);
   const auto permissions = co_await host.provider.permissions(host.access, unknown, soon());
   CO_ASSERT_OK(permissions);
   EXPECT_EQ(permissions->value, Permissions());
@@ -133,7 +133,7 @@ Task<> reads_files(const GitHostPeer& host) {
   const auto missing =
       co_await host.provider.read_file(host.access, host.repository, "no/such", "main", soon());
   CO_ASSERT_TRUE(!missing);
-  EXPECT_EQ(missing.error().reason, git_errors::kNotFound);
+  EXPECT_EQ(missing.error().subcode, git_errors::kNotFound);
   const auto escaping = co_await host.provider.read_file(host.access, host.repository,
                                                          "../../../../user", "main", soon());
   CO_ASSERT_TRUE(!escaping);
@@ -163,7 +163,7 @@ Task<> creates_a_repository_once(const GitHostPeer& host) {
   const auto refused = co_await host.provider.create_repository(
       *host.reader, {.name = {host.owner_of_new, "not-made"}}, soon());
   CO_ASSERT_TRUE(!refused);
-  EXPECT_EQ(refused.error().reason, git_errors::kTokenLacksRight) << refused.error().message;
+  EXPECT_EQ(refused.error().subcode, git_errors::kTokenLacksRight) << refused.error().message;
 }
 
 Task<> a_pull_request_is_opened_and_merged(const GitHostPeer& host) {
@@ -202,7 +202,7 @@ Task<> a_pull_request_is_opened_and_merged(const GitHostPeer& host) {
   const auto missing =
       co_await host.provider.pull_request(host.access, host.repository, 4711, soon());
   CO_ASSERT_TRUE(!missing);
-  EXPECT_EQ(missing.error().reason, git_errors::kNotFound);
+  EXPECT_EQ(missing.error().subcode, git_errors::kNotFound);
 }
 
 Task<> sets_the_status_of_a_commit(const GitHostPeer& host) {

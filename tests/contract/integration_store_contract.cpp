@@ -54,21 +54,21 @@ Task<> names_are_given_once(k8s::Client& cluster, std::string ns) {
   CO_ASSERT_OK(co_await store.create(sample("a"), soon()));
   const auto again = co_await store.create(sample("a"), soon());
   CO_ASSERT_TRUE(!again);
-  EXPECT_EQ(again.error().reason, integration_errors::kExists);
+  EXPECT_EQ(again.error().subcode, integration_errors::kExists);
 }
 
 Task<> what_is_unknown_is_not_found(k8s::Client& cluster, std::string ns) {
   IntegrationStore store(cluster, ns);
   const auto got = co_await store.get("absent", "5f0a", soon());
   CO_ASSERT_TRUE(!got);
-  EXPECT_EQ(got.error().reason, integration_errors::kUnknown);
+  EXPECT_EQ(got.error().subcode, integration_errors::kUnknown);
   const auto applied = co_await store.apply(
       "absent", "5f0a", [](Integration&) -> Result<bool> { return true; }, soon());
   CO_ASSERT_TRUE(!applied);
-  EXPECT_EQ(applied.error().reason, integration_errors::kUnknown);
+  EXPECT_EQ(applied.error().subcode, integration_errors::kUnknown);
   const auto removed = co_await store.remove("absent", "5f0a", soon());
   CO_ASSERT_TRUE(!removed);
-  EXPECT_EQ(removed.error().reason, integration_errors::kUnknown);
+  EXPECT_EQ(removed.error().subcode, integration_errors::kUnknown);
   const auto all = co_await store.list(soon());
   CO_ASSERT_OK(all);
   EXPECT_TRUE(all->empty());

@@ -73,7 +73,7 @@ TEST(CredentialsRow, ThoseThatCannotBeObtainedAreNoFaultOfTheServer) {
                               "GET /version: token file /t: cannot be read"}) {
     const Error without{.code = ErrorCode::unavailable,
                         .message = message,
-                        .reason = std::string(k8s::reasons::kNoCredential)};
+                        .subcode = k8s::subcodes::kNoCredential};
     EXPECT_TRUE(is_without_credential(without));
     const Row row = credentials_row(std::unexpected(without));
     EXPECT_EQ(row.status, Status::failed);

@@ -503,7 +503,7 @@ TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
         CO_ASSERT_TRUE(!answer);
         EXPECT_EQ(answer.error().message, "get pods a/b: token file " + config.token_file +
                                               ": cannot be read: No such file or directory");
-        EXPECT_EQ(answer.error().reason, reasons::kNoCredential);
+        EXPECT_EQ(answer.error().subcode, subcodes::kNoCredential);
         EXPECT_TRUE(bench.server.seen().empty());
       },
       config);

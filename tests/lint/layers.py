@@ -38,18 +38,19 @@ LEDGER = ["ledger"]
 EVENT = LEDGER + ["event"]
 APP_FOLDERS = {
     "apps/app-proxy": {
+        "errors": [],
         "users": [],
-        "providers": [],
+        "providers": ["errors"],
         "git": [],
-        "integrations": ["providers"],
-        "entities": ["git"],
+        "integrations": ["errors", "providers"],
+        "entities": ["errors", "git"],
         "runtime": ["git", "entities"],
-        "sealing": ["git", "entities"],
+        "sealing": ["errors", "git", "entities"],
         "clusters": ["git", "entities"],
         "images": [],
-        "actions": ["users"],
-        "logs": ["users", "actions"],
-        "resolvers": ["users", "providers", "git", "integrations", "entities", "sealing", "clusters", "actions", "logs"],
+        "actions": ["errors", "users"],
+        "logs": ["errors", "users", "actions"],
+        "resolvers": ["errors", "users", "providers", "git", "integrations", "entities", "sealing", "clusters", "actions", "logs"],
     },
     "apps/event-reporter": {
         "ledger": [],

@@ -44,7 +44,7 @@ Error public_action_error(Error error, std::string_view peer) {
       return {.code = unavailable,
               .message = std::string(peer) +
                          " does not let the runtime do this; see the log of the runtime",
-              .reason = std::string(action_errors::kNotAvailable)};
+              .subcode = action_errors::kNotAvailable};
     case unavailable:
     case tls:
     case protocol:
@@ -52,17 +52,17 @@ Error public_action_error(Error error, std::string_view peer) {
       log_failure();
       return {.code = unavailable,
               .message = std::string(peer) + " cannot be asked now; try again later",
-              .reason = std::string(action_errors::kNotAvailable)};
+              .subcode = action_errors::kNotAvailable};
     case timeout:
       log_failure();
       return {.code = timeout,
               .message = std::string(peer) +
                          " did not answer in time; look at the object before you repeat this"};
     case not_found:
-      error.reason = action_errors::kNotFound;
+      error.subcode = action_errors::kNotFound;
       return error;
     default:
-      error.reason.clear();
+      error.subcode = {};
       return error;
   }
 }

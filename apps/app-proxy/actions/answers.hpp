@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/users/caller.hpp"
 #include "common/core/error.hpp"
 #include "common/http/client.hpp"
@@ -25,18 +26,6 @@ struct OpenedLogs {
   http::ClientExchange exchange;
   StillAllowed is_allowed;
 };
-
-// Stable codes in Error::reason, shown to clients.
-namespace action_errors {
-inline constexpr std::string_view kNotFound =
-    "NOT_FOUND_ERROR";  // public clients look for this word
-inline constexpr std::string_view kInProgress = "ARGO_CD_OPERATION_IN_PROGRESS";
-inline constexpr std::string_view kAutoSync = "ARGO_CD_AUTO_SYNC";
-inline constexpr std::string_view kNotAvailable = "ARGO_NOT_AVAILABLE";
-inline constexpr std::string_view kNotInstalled = "ARGO_NOT_INSTALLED";
-inline constexpr std::string_view kNotPossible = "NOT_POSSIBLE_NOW";
-inline constexpr std::string_view kPruning = "STILL_PRUNING";
-}  // namespace action_errors
 
 // The user may not do this, or there is no such object: the two are not told apart.
 Error forbidden_action(std::string message);

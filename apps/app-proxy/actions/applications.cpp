@@ -17,9 +17,8 @@ constexpr std::string_view kRolloutGroup = "argoproj.io";
 // Between looks whether an Application is gone.
 constexpr auto kPruneStep = std::chrono::milliseconds(500);
 
-Error refused(std::string_view reason, std::string message) {
-  return {
-      .code = ErrorCode::conflict, .message = std::move(message), .reason = std::string(reason)};
+Error refused(std::string_view subcode, std::string message) {
+  return {.code = ErrorCode::conflict, .message = std::move(message), .subcode = subcode};
 }
 
 Error shown(Error error) {
@@ -65,7 +64,7 @@ Error still_pruning(const std::string& git_source, const Result<std::string>& la
   return {.code = ErrorCode::timeout,
           .message = "Git source " + git_source + " is removed from Git, and " + why +
                      "; repeat this to wait on",
-          .reason = std::string(action_errors::kPruning)};
+          .subcode = action_errors::kPruning};
 }
 
 // For administrators alone, since no rule is about it.
@@ -107,7 +106,7 @@ Task<Result<std::string>> ApplicationActions::permitted(const User& user, Action
         Error{.code = ErrorCode::not_found,
               .message = "Argo CD shows the runtime no application " + app.name,
               .http_status = 404,
-              .reason = std::string(action_errors::kNotFound)});
+              .subcode = action_errors::kNotFound});
   }
   if (!is_object(*found)) co_return std::unexpected(no_json());
   if (auto allowed = rules_.check(user, action, application_entity(*found, runtime_)); !allowed) {

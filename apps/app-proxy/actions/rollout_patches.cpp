@@ -19,7 +19,7 @@ constexpr std::int64_t kMaxRevision = std::numeric_limits<std::int32_t>::max();
 std::unexpected<Error> impossible(std::string message) {
   return std::unexpected(Error{.code = ErrorCode::conflict,
                                .message = std::move(message),
-                               .reason = std::string(action_errors::kNotPossible)});
+                               .subcode = action_errors::kNotPossible});
 }
 
 // What decides about the patches.

@@ -82,7 +82,7 @@ Task<Result<RolloutActions::Where>> RolloutActions::allowed(const User& user, Ac
   if (applications_ == nullptr) {
     co_return std::unexpected(Error{.code = ErrorCode::unavailable,
                                     .message = "the runtime has no Argo CD; see its log",
-                                    .reason = std::string(action_errors::kNotAvailable)});
+                                    .subcode = action_errors::kNotAvailable});
   }
   const auto app = co_await applications_->permitted(user, action, target.app, deadline);
   if (!app) co_return std::unexpected(app.error());
@@ -107,13 +107,13 @@ Task<Result<std::string>> RolloutActions::read(const User& user, const k8s::Reso
                                     .message = resource.kind +
                                                " is not known in this cluster: Argo "
                                                "Rollouts is not installed",
-                                    .reason = std::string(action_errors::kNotInstalled)});
+                                    .subcode = action_errors::kNotInstalled});
   }
   if (!user.is_admin) co_return std::unexpected(forbidden_action("no such object"));
   co_return std::unexpected(Error{.code = ErrorCode::not_found,
                                   .message = "there is no " + resource.kind + " " + key.to_string(),
                                   .http_status = 404,
-                                  .reason = std::string(action_errors::kNotFound)});
+                                  .subcode = action_errors::kNotFound});
 }
 
 Task<Result<void>> RolloutActions::send(std::vector<RolloutPatch> patches, k8s::ObjectKey key,

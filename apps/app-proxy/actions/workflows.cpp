@@ -91,7 +91,7 @@ Error WorkflowActions::missing(const User& user, Error error, std::string_view k
   return {.code = ErrorCode::not_found,
           .message = "there is no " + std::string(kind) + " " + name,
           .http_status = 404,
-          .reason = std::string(action_errors::kNotFound)};
+          .subcode = action_errors::kNotFound};
 }
 
 Task<Result<WorkflowActions::Done>> WorkflowActions::act(const User& user, WorkflowAction action,
@@ -253,7 +253,7 @@ Result<Outcome> workflow_outcome(WorkflowAction action, std::string_view workflo
   const auto impossible = [](std::string message) {
     return std::unexpected(Error{.code = ErrorCode::conflict,
                                  .message = std::move(message),
-                                 .reason = std::string(action_errors::kNotPossible)});
+                                 .subcode = action_errors::kNotPossible});
   };
   using enum WorkflowAction;
   switch (action) {

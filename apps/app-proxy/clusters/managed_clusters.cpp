@@ -153,7 +153,7 @@ Task<Result<bool>> ManagedClusters::commit(std::vector<FileChange> changes, std:
                         .credential = credential_()};
   auto made = co_await committer_->commit(std::move(request), deadline);
   if (made) co_return true;
-  if (made.error().reason == kNothingToCommit) co_return false;
+  if (made.error().subcode == kNothingToCommit) co_return false;
   co_return std::unexpected(std::move(made.error()));
 }
 

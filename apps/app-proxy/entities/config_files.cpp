@@ -46,7 +46,7 @@ Result<std::string> with_globs(const ConfigRepository& repository,
         Error{.code = ErrorCode::invalid_data,
               .message = repository.in_cluster_file() +
                          " has no spec.source.directory.include: " + include.error().message,
-              .reason = std::string(git_source_errors::kForm)});
+              .subcode = git_source_errors::kForm});
   }
   auto globs = parse_globs(*include);
   if (!change(globs)) return text;
@@ -58,7 +58,7 @@ Result<std::string> with_globs(const ConfigRepository& repository,
                                             " has globs in spec.source.directory.include that "
                                             "cannot be put into a list: " +
                                             *include,
-                                 .reason = std::string(git_source_errors::kForm)});
+                                 .subcode = git_source_errors::kForm});
   }
   return edit_manifest(text, {.path = include_path(), .value = {.text = list}});
 }
@@ -246,7 +246,7 @@ FileChange ensure_name_free(std::string path, std::string taken) {
             if (!content) return std::string();
             return std::unexpected(Error{.code = ErrorCode::conflict,
                                          .message = taken,
-                                         .reason = std::string(git_source_errors::kNameTaken)});
+                                         .subcode = git_source_errors::kNameTaken});
           }};
 }
 

@@ -9,20 +9,13 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/git/manifest_edit.hpp"
 #include "app-proxy/git/tree_path.hpp"
 
 // The files that every runtime needs in the shared configuration repository and those of its clusters, and the parts
 // that these and the files of entities are made of. Globs and labels are those that the product documents. Pure.
 namespace gitops::app_proxy {
-
-// Values of Error::reason.
-namespace git_source_errors {
-inline constexpr std::string_view kExists = "GIT_SOURCE_EXISTS";
-inline constexpr std::string_view kNameTaken = "NAME_TAKEN";
-inline constexpr std::string_view kUnknown = "GIT_SOURCE_NOT_FOUND";
-inline constexpr std::string_view kForm = "GIT_SOURCE_UNREADABLE";
-}  // namespace git_source_errors
 
 // The runtime's in-cluster Application as YAML, with the globs that every runtime has.
 std::string in_cluster_manifest(const ConfigRepository& repository);

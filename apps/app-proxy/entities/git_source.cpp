@@ -40,7 +40,7 @@ FileChange create_file(std::string path, std::string_view name, std::string mani
               return std::unexpected(Error{.code = ErrorCode::conflict,
                                            .message = "there is another Git source " + name +
                                                       " in this runtime; edit it instead",
-                                           .reason = std::string(git_source_errors::kExists)});
+                                           .subcode = git_source_errors::kExists});
             }
             return manifest;
           }};
@@ -55,14 +55,14 @@ FileChange ensure_no_cluster(const ConfigRepository& repository, const std::stri
 Error unknown_git_source(std::string_view name) {
   return {.code = ErrorCode::not_found,
           .message = "there is no Git source " + std::string(name) + " in this runtime",
-          .reason = std::string(git_source_errors::kUnknown)};
+          .subcode = git_source_errors::kUnknown};
 }
 
 Error other_form(std::string_view name, std::string_view what) {
   return {.code = ErrorCode::unsupported,
           .message = "Git source " + std::string(name) + " " + std::string(what) +
                      "; edit its file in the shared configuration repository",
-          .reason = std::string(git_source_errors::kForm)};
+          .subcode = git_source_errors::kForm};
 }
 
 // The values of the source at `at`, as "spec.source".

@@ -85,7 +85,7 @@ std::vector<FileChange> changes_to_install_rollouts(const ConfigRepository& repo
                              Error{.code = ErrorCode::conflict,
                                    .message = path + " is not for the cluster " + wanted.server +
                                               "; edit it in the shared configuration repository",
-                                   .reason = std::string(git_source_errors::kNameTaken)});
+                                   .subcode = git_source_errors::kNameTaken});
                        }
                        return set_manifest_values(
                            std::string(*content),

@@ -392,7 +392,7 @@ Task<> CloneCache::make(std::shared_ptr<Clone> clone, RepositoryUrl url, GitCred
   ending.place = &of_host;
   const auto begin = Clock::now();
   auto made = co_await make_on_pool(clone, url, credential, client);
-  if (!made && made.error().reason == kDiskFull && evict(0) > 0) {
+  if (!made && made.error().subcode == kDiskFull && evict(0) > 0) {
     made = co_await make_on_pool(clone, url, credential, client);
   }
   if (!made) {
@@ -446,7 +446,7 @@ Task<Result<std::uintmax_t>> CloneCache::make_on_pool(std::shared_ptr<Clone> clo
         if (!fetched) {
           // A new clone cannot be broken by age: it is what the server sent.
           Error error = std::move(fetched.error());
-          if (error.reason == kBrokenClone) error.code = ErrorCode::invalid_data;
+          if (error.subcode == kBrokenClone) error.code = ErrorCode::invalid_data;
           return std::unexpected(std::move(error));
         }
       }

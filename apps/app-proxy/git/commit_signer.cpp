@@ -138,9 +138,8 @@ std::string CommitSigner::public_key() const {
 Result<std::shared_ptr<const CommitSigner>> SigningKey::current() {
   Secret now = key_.current();
   const auto refused = [this](const std::string& why) {
-    return std::unexpected(Error{.code = ErrorCode::unavailable,
-                                 .message = file_ + ": " + why,
-                                 .reason = std::string(kNoSigningKey)});
+    return std::unexpected(Error{
+        .code = ErrorCode::unavailable, .message = file_ + ": " + why, .subcode = kNoSigningKey});
   };
   if (now.empty())
     return refused(key_.last_error().empty() ? "the file is empty" : key_.last_error());

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "app-proxy/git/failure_codes.hpp"
 #include "common/core/credential.hpp"
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
@@ -29,9 +30,6 @@ class CommitSigner {
   Secret seed_;
   std::string public_blob_;
 };
-
-// Value of Error::reason when commits must be signed and cannot be.
-inline constexpr std::string_view kNoSigningKey = "NoSigningKey";
 
 // The signer of a mounted key file, which is read again when it changes. Loop thread.
 class SigningKey {

@@ -20,9 +20,7 @@ const Log& log() {
 }
 
 Error cancelled_error() {
-  return {.code = ErrorCode::unavailable,
-          .message = "app-proxy is stopping",
-          .reason = std::string(kStopping)};
+  return {.code = ErrorCode::unavailable, .message = "app-proxy is stopping", .subcode = kStopping};
 }
 
 std::string message_of(const CommitRequest& request) {
@@ -263,7 +261,7 @@ Task<> Committer::push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Ite
     }
     co_return;
   }
-  if (pushed.error().reason != "Split") {
+  if (pushed.error().subcode != "Split") {
     for (std::size_t i = 0; i < items.size(); ++i) {
       // What is wrong with a request itself says more than what happened to the others.
       const bool own = i < batch.made.size() && !batch.made[i];
@@ -320,11 +318,11 @@ Task<Result<void>> Committer::push_items(BranchQueue& queue, Batch& batch) {
       }
     } else {
       Error error = std::move(round.error());
-      const bool broken = error.reason == kBrokenClone || error.reason == kDiskFull;
+      const bool broken = error.subcode == kBrokenClone || error.subcode == kDiskFull;
       if (broken && ++remakes > 2) {
         co_return std::unexpected(final_error({.error = std::move(error)}, batch.unknown));
       }
-      refused = error.reason == net::kConnectionRefused && !batch.unknown ? refused + 1 : 0;
+      refused = error.subcode == net::kConnectionRefused && !batch.unknown ? refused + 1 : 0;
       attempt.refused_connections = refused;
       attempt.answer = {.kind = PushAnswer::Kind::not_sent, .error = std::move(error)};
     }
@@ -332,7 +330,7 @@ Task<Result<void>> Committer::push_items(BranchQueue& queue, Batch& batch) {
       case NextStep::done:
         co_return Result<void>();
       case NextStep::split:
-        co_return std::unexpected(Error{.message = {}, .reason = "Split"});
+        co_return std::unexpected(Error{.message = {}, .subcode = "Split"});
       case NextStep::fail: {
         Error error = final_error(attempt.answer, batch.unknown);
         const bool is_race =
@@ -347,7 +345,7 @@ Task<Result<void>> Committer::push_items(BranchQueue& queue, Batch& batch) {
         // Fewer commits are ready sooner, where others push all the time.
         if (rounds >= kRoundsOfWholeBatch && batch.items.size() > 1 && !batch.unknown &&
             attempt.answer.kind == PushAnswer::Kind::refused) {
-          co_return std::unexpected(Error{.message = {}, .reason = "Split"});
+          co_return std::unexpected(Error{.message = {}, .subcode = "Split"});
         }
         break;
     }
@@ -395,11 +393,11 @@ Task<Result<Committer::PushAttempt>> Committer::run_attempt(BranchQueue& queue, 
                                           HttpBridge& bridge, const std::stop_token& stop) {
                                         return attempt_on_pool(bridge, stop, batch, folder, limits);
                                       });
-  if (!round && round.error().reason == kBrokenClone) {
+  if (!round && round.error().subcode == kBrokenClone) {
     log().warning("a clone is broken and will be recreated",
                   {{"folder", lease->key()}, {"error", round.error().message}});
     lease->discard();
-  } else if (!round && round.error().reason == kDiskFull) {
+  } else if (!round && round.error().subcode == kDiskFull) {
     const auto removed = co_await clones_.make_room();
     log().warning("the disk of the clones is full", {{"clones_removed", removed}});
     if (removed == 0) lease->discard();
@@ -505,7 +503,7 @@ Result<Committer::PushAttempt> Committer::attempt_on_pool(HttpBridge& bridge,
       if (made) {
         tip = *made;
         ++round.commits;
-      } else if (made.error().reason == kBrokenClone || made.error().reason == kDiskFull) {
+      } else if (made.error().subcode == kBrokenClone || made.error().subcode == kDiskFull) {
         return std::unexpected(std::move(made.error()));  // the clone's failure, not the request's
       }
       round.made.push_back(std::move(made));
@@ -519,7 +517,7 @@ Result<Committer::PushAttempt> Committer::attempt_on_pool(HttpBridge& bridge,
   }
   if (round.step == PushStep::build || round.step == PushStep::push_again) {
     round.answer = session->push(round.branch, round.head);
-    const auto& reason = round.answer.error.reason;
+    const auto& reason = round.answer.error.subcode;
     if (round.answer.kind == PushAnswer::Kind::not_sent &&
         (reason == kBrokenClone || reason == kDiskFull)) {
       return std::unexpected(std::move(round.answer.error));

@@ -13,6 +13,7 @@
 
 #include "app-proxy/git/clone_cache.hpp"
 #include "app-proxy/git/commit_signer.hpp"
+#include "app-proxy/git/failure_codes.hpp"
 #include "app-proxy/git/push_rules.hpp"
 #include "app-proxy/git/repository.hpp"
 #include "common/core/async.hpp"
@@ -47,9 +48,6 @@ struct CommitResult {
   std::string message = {};  // with the description
   WallTime time = {};
 };
-
-// Value of Error::reason when stop() ended a request.
-inline constexpr std::string_view kStopping = "Stopping";
 
 // Puts commits into branches of repositories, one queue for each branch. Each request becomes a
 // commit of its own author on top of the branch as the server has it; the server is asked every

@@ -44,10 +44,10 @@ Error local_error(std::string_view what) {
   const std::string detail = last == nullptr ? "unknown" : last->message;
   Error error{.code = ErrorCode::unavailable,
               .message = "the local clone: " + std::string(what) + ": " + detail,
-              .reason = std::string(kBrokenClone)};
+              .subcode = kBrokenClone};
   // Of some failures libgit2 has no text. errno is that of forget_failures() or of a call since.
   for (const int code : {ENOSPC, EDQUOT, EFBIG}) {
-    if (errno_now == code || detail.contains(std::strerror(code))) error.reason = kDiskFull;
+    if (errno_now == code || detail.contains(std::strerror(code))) error.subcode = kDiskFull;
   }
   return error;
 }

@@ -39,8 +39,6 @@ bool is_passing(std::string_view refusal, std::string_view words);
 // What is behind a refusal, for people: a full disk, a quota, the size, a check of objects. Empty
 // when the server does not tell, or it is something else.
 std::string_view cause_of_refusal(std::string_view refusal, std::string_view words);
-// Value of Error::reason of a refusal with such a cause.
-inline constexpr std::string_view kServerLimit = "ServerLimit";
 
 // Where the branch is, compared with the last push of these commits.
 enum class BranchState : std::uint8_t {

@@ -242,7 +242,7 @@ Result<std::string> BareRepository::commit(const std::string& parent, const Comm
     return std::unexpected(
         Error{.code = ErrorCode::invalid_argument,
               .message = "nothing to commit: the branch has these contents already",
-              .reason = std::string(kNothingToCommit)});
+              .subcode = kNothingToCommit});
   }
 
   git_signature* raw_author = nullptr;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app-proxy/git/commit_signer.hpp"
+#include "app-proxy/git/failure_codes.hpp"
 #include "app-proxy/git/push_rules.hpp"
 #include "app-proxy/git/transport.hpp"
 #include "app-proxy/git/tree_path.hpp"
@@ -67,7 +68,7 @@ class BareRepository {
   BareRepository& operator=(BareRepository&&) noexcept;
   ~BareRepository();
 
-  // BrokenClone when there is no usable one.
+  // kBrokenClone when there is no usable one.
   static Result<BareRepository> open(const std::filesystem::path& folder);
   static Result<BareRepository> create(const std::filesystem::path& folder);
 
@@ -91,7 +92,7 @@ class BareRepository {
   // invalid_argument: a path goes through a symbolic link, a submodule or a file; not_found: a file
   // to be removed is not there; conflict: it is not the revision that the user saw; unsupported:
   // the file is stored by Git LFS; the error of an Edit. Nothing else differs and !allow_empty:
-  // invalid_argument with reason "NothingToCommit".
+  // invalid_argument with the subcode kNothingToCommit.
   Result<std::string> commit(const std::string& parent, const CommitSpec& spec);
   // Remembers the tip of a branch, so that its objects count as present in fetches.
   Result<void> remember(const std::string& branch, const std::string& commit);
@@ -103,7 +104,6 @@ class BareRepository {
   explicit BareRepository(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
-inline constexpr std::string_view kNothingToCommit = "NothingToCommit";
 
 class BareRepository::Session {
  public:

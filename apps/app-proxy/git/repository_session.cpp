@@ -94,7 +94,7 @@ PushAnswer refused_push(const Wire& wire, const std::string& branch, const std::
                          (passes ? " now: " : ": ") + wire.quoted(refusal, kMaxReason)};
   if (!cause.empty()) {
     error.message += "; " + std::string(cause);
-    error.reason = kServerLimit;
+    error.subcode = kServerLimit;
   }
   error.message += server_says(wire);
   return {.kind = passes ? PushAnswer::Kind::not_now : PushAnswer::Kind::refused,

@@ -17,7 +17,7 @@ std::unexpected<Error> refuse(int code) {
   Error error{.code = ErrorCode::unavailable,
               .message = "a request cannot be kept on the disk of the clones: " +
                          std::generic_category().message(code)};
-  if (code == ENOSPC || code == EDQUOT || code == EFBIG) error.reason = kDiskFull;
+  if (code == ENOSPC || code == EDQUOT || code == EFBIG) error.subcode = kDiskFull;
   return std::unexpected(std::move(error));
 }
 

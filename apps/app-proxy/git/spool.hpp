@@ -5,6 +5,7 @@
 #include <functional>
 #include <string_view>
 
+#include "app-proxy/git/failure_codes.hpp"
 #include "common/core/error.hpp"
 
 namespace gitops::app_proxy {
@@ -18,7 +19,7 @@ class Spool {
   Spool& operator=(Spool&& other) noexcept;
   ~Spool();
 
-  // After an error nothing more may be written. Its reason is kDiskFull when that was the cause.
+  // After an error nothing more may be written. Its subcode is kDiskFull when that was the cause.
   Result<void> write(std::string_view bytes);
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Hands over all bytes, in parts of 64 KiB; ends with the first error.
@@ -29,9 +30,5 @@ class Spool {
   int file_ = -1;
   std::uint64_t size_ = 0;
 };
-
-// Values of Error::reason for failures of the local clone, not of the server.
-inline constexpr std::string_view kBrokenClone = "BrokenClone";  // recreate it
-inline constexpr std::string_view kDiskFull = "DiskFull";
 
 }  // namespace gitops::app_proxy

@@ -76,7 +76,7 @@ Task<Result<FolderContent>> TreeReader::read(FolderRequest request, Deadline dea
                                             HttpBridge& bridge, const std::stop_token& stop) {
                                           return read_on_pool(bridge, stop, request, folder);
                                         });
-  if (!content && content.error().reason == kBrokenClone) lease->discard();
+  if (!content && content.error().subcode == kBrokenClone) lease->discard();
   co_return content;
 }
 

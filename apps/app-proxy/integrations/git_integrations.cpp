@@ -22,15 +22,15 @@ std::unexpected<Error> throttled() {
   return fail(ErrorCode::too_many_requests, "the host throttles this token");
 }
 
-Error no_usable_token(std::string_view integration, std::string_view reason) {
-  const bool is_missing = reason == integration_errors::kNoToken;
+Error no_usable_token(std::string_view integration, std::string_view subcode) {
+  const bool is_missing = subcode == integration_errors::kNoToken;
   return Error{.code = ErrorCode::invalid_argument,
                .message = is_missing ? "no Git token is registered with the integration \"" +
                                            std::string(integration) + "\"; register one"
                                      : "the Git token that is registered with the integration \"" +
                                            std::string(integration) +
                                            "\" is not valid any more; register a new one",
-               .reason = std::string(reason)};
+               .subcode = subcode};
 }
 
 GitAccount account_of(GitHostClient& hosts, const Integration& integration, const UserToken& token,
@@ -146,7 +146,7 @@ Task<Result<Profile>> GitIntegrations::checked(const ApiRoot& root, const GitAcc
     Error error{.code = ErrorCode::forbidden,
                 .message = "the Git token lacks these rights at " + root.url.host_header() + ": " +
                            join(check->missing, ", ") + "; create a token that has them",
-                .reason = std::string(git_errors::kTokenLacksRight)};
+                .subcode = git_errors::kTokenLacksRight};
     co_return std::unexpected(std::move(error));
   }
   co_return std::move(check->profile);
@@ -318,7 +318,7 @@ Task<> GitIntegrations::check(Integration integration, std::string user_id, Dead
   const GitAccess access{*opened, token->username, Urgency::background};
   const auto provider = make_provider(hosts_, integration.root);
   const auto profile = co_await provider->who_am_i(access, deadline);
-  if (!profile && profile.error().reason != git_errors::kTokenRejected) co_return;  // not known
+  if (!profile && profile.error().subcode != git_errors::kTokenRejected) co_return;  // not known
   if (profile && profile->is_last_known) co_return;
   Again again;
   if (!seal_.is_current(token->sealed)) {
@@ -367,7 +367,7 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
               .message =
                   "the Git token of the login has ended, and the next one could not be "
                   "had a moment ago; try again in half a minute",
-              .reason = std::string(git_errors::kUnreachable)};
+              .subcode = git_errors::kUnreachable};
   const auto paused = paused_.find(key);
   if (paused == paused_.end() || paused->second <= Clock::now()) {
     auto found = flights_.find(key);
@@ -400,12 +400,13 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
     while (!flight->has_landed && !is_late) is_late = !co_await flight->landed.wait(deadline);
     if (!is_late && flight->result) co_return *flight->result;
     if (!is_late) error = flight->result.error();
-    if (error.reason == integration_errors::kInvalidToken) {
+    if (error.subcode == integration_errors::kInvalidToken) {
       co_return std::unexpected(std::move(error));
     }
   }
   if (!is_over) co_return integration;
-  if (error.reason.empty()) error.reason = git_errors::kUnreachable;
+  // An error of the API server keeps its own reason.
+  if (error.subcode.empty() && error.reason.empty()) error.subcode = git_errors::kUnreachable;
   co_return std::unexpected(std::move(error));
 }
 
@@ -413,7 +414,7 @@ void GitIntegrations::note_renewal(const std::string& key, const std::string& na
                                    const std::string& user_id, const Result<Integration>& result) {
   paused_.erase(key);
   // A refusal is told with the change of the token's state.
-  if (result || result.error().reason == integration_errors::kInvalidToken) return;
+  if (result || result.error().subcode == integration_errors::kInvalidToken) return;
   if (paused_.size() >= kMaxPaused) {
     std::erase_if(paused_, [](const auto& entry) { return entry.second <= Clock::now(); });
   }
@@ -434,10 +435,12 @@ Task<Result<Integration>> GitIntegrations::renew(std::string name, std::string a
   const auto refresh = seal_.open(owner_of(*integration, user_id), seen.refresh);
   const auto asked = wall_now();
   Result<oauth::Grant> grant = std::unexpected(
-      Error{.code = ErrorCode::forbidden, .reason = std::string(oauth::kNotGranted)});
+      Error{.code = ErrorCode::forbidden, .subcode = integration_errors::kNotGranted});
   if (refresh) grant = co_await oauth_->refresh(integration->root, *refresh, deadline);
   if (grant) co_return co_await keep(std::move(*integration), user_id, std::move(*grant), asked);
-  if (grant.error().reason != oauth::kNotGranted) co_return std::unexpected(grant.error());
+  if (grant.error().subcode != integration_errors::kNotGranted) {
+    co_return std::unexpected(grant.error());
+  }
   // Another replica may have renewed it, and be about to store that.
   co_await sleep_for(kOthersTime);
   integration = co_await store_.get(name, account_id, deadline);
@@ -486,7 +489,7 @@ Task<Result<Permissions>> GitIntegrations::permissions(Integration integration, 
   const auto provider = make_provider(hosts_, integration.root);
   const auto told = co_await provider->permissions(*access, name, deadline);
   if (!told) {
-    if (told.error().reason == git_errors::kTokenRejected) co_return Permissions{};
+    if (told.error().subcode == git_errors::kTokenRejected) co_return Permissions{};
     co_return std::unexpected(told.error());
   }
   if (told->is_last_known) co_return throttled();

@@ -30,8 +30,8 @@ struct GitAccount {
   std::string mail;
 };
 
-// What users do with Git integrations. Errors have a stable reason (integration_errors,
-// git_errors). Whether the actor is an administrator is decided here for what is hidden; who may add,
+// What users do with Git integrations. Errors have a subcode of integration_errors
+// or git_errors. Whether the actor is an administrator is decided here for what is hidden; who may add,
 // edit and remove is the resolvers' table's decision. Loop thread only; its dependencies outlive it.
 class GitIntegrations {
  public:

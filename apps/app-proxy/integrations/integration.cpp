@@ -46,7 +46,7 @@ Error unknown_integration(std::string_view name) {
   return Error{.code = ErrorCode::not_found,
                .message = "there is no Git integration \"" + std::string(name) +
                           "\"; ask an administrator of the account to add it",
-               .reason = std::string(integration_errors::kUnknown)};
+               .subcode = integration_errors::kUnknown};
 }
 
 Result<void> edit(Integration& integration, std::string_view api_url, SharingPolicy sharing,
@@ -80,7 +80,7 @@ Result<void> register_token(Integration& integration, UserToken token) {
     return std::unexpected(Error{.code = ErrorCode::too_large,
                                  .message = "1,000 users are registered with this Git integration; "
                                             "ask an administrator to add another one",
-                                 .reason = std::string(integration_errors::kTooMany)});
+                                 .subcode = integration_errors::kTooMany});
   }
   const auto at =
       std::ranges::lower_bound(integration.users, token.user_id, {}, &UserToken::user_id);

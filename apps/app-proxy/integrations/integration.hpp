@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/integrations/token_seal.hpp"
 #include "app-proxy/providers/api_root.hpp"
 #include "common/core/error.hpp"
@@ -58,15 +59,6 @@ struct Actor {
   std::string account_id;
   bool is_admin = false;  // of the account
 };
-
-// Stable codes in Error::reason, shown to clients.
-namespace integration_errors {
-inline constexpr std::string_view kUnknown = "GIT_INTEGRATION_NOT_FOUND";
-inline constexpr std::string_view kExists = "GIT_INTEGRATION_EXISTS";
-inline constexpr std::string_view kNoToken = "GIT_TOKEN_MISSING";
-inline constexpr std::string_view kInvalidToken = "GIT_TOKEN_INVALID";
-inline constexpr std::string_view kTooMany = "GIT_INTEGRATION_FULL";
-}  // namespace integration_errors
 
 // The name that is meant: "default" for an empty one. Names are DNS labels, because the name of a
 // Secret is made of them.

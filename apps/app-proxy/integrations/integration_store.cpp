@@ -108,7 +108,7 @@ Task<Result<void>> IntegrationStore::create(Integration integration, Deadline de
     co_return std::unexpected(Error{.code = ErrorCode::conflict,
                                     .message = "there is a Git integration \"" + integration.name +
                                                "\" already; edit it, or choose another name",
-                                    .reason = std::string(integration_errors::kExists)});
+                                    .subcode = integration_errors::kExists});
   }
   auto adopted = with_integration(*object, integration);
   if (!adopted) co_return std::unexpected(std::move(adopted.error()));

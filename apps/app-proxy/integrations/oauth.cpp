@@ -258,7 +258,7 @@ Result<Grant> read_grant(ProviderKind kind, const http::Response& response) {
       return std::unexpected(
           Error{.code = ErrorCode::forbidden,
                 .message = "the Git host does not accept the login (" + word + ")",
-                .reason = std::string(kNotGranted)});
+                .subcode = integration_errors::kNotGranted});
     }
     return fail(ErrorCode::protocol, "the Git host refused the login with " + word +
                                          "; check clientId, clientSecret and the callback URL of "

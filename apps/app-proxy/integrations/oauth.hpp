@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/integrations/token_seal.hpp"
 #include "app-proxy/providers/api_root.hpp"
 #include "common/core/error.hpp"
@@ -21,9 +22,6 @@ namespace gitops::app_proxy::oauth {
 
 // The Secrets that hold OAuth applications of Git hosts.
 inline constexpr const char* kAppSelector = "codefresh_io_entity=git-pat-obtainer-sec";
-
-// Error::reason of a host that does not accept a code or a refresh token (any more).
-inline constexpr std::string_view kNotGranted = "GIT_LOGIN_NOT_GRANTED";
 
 // An OAuth application, as somebody has registered it at a Git host.
 struct OauthApp {
@@ -63,7 +61,7 @@ struct Grant {
   Secret refresh_token;              // empty: there is none
   std::chrono::seconds lifetime{0};  // of the access token; 0: it does not expire
 };
-// Reads the answer to one of the requests above. Errors: kNotGranted, `forbidden`, for a refusal of
+// Reads the answer to one of the requests above. Errors: integration_errors::kNotGranted, `forbidden`, for a refusal of
 // the code or of the refresh token; `unavailable` for 429 and 5xx; `protocol` for everything else, as
 // a page, a redirect, or JSON without a token. Of what the host says, messages hold the word of the
 // error at most.

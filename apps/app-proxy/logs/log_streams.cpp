@@ -21,7 +21,7 @@ constexpr std::uint64_t kArchiveLines = 50'000;
 Error not_configured(std::string_view what) {
   return {.code = ErrorCode::unavailable,
           .message = "the runtime is not configured for " + std::string(what),
-          .reason = std::string(action_errors::kNotAvailable)};
+          .subcode = action_errors::kNotAvailable};
 }
 
 std::optional<std::uint64_t> lines_of(const std::optional<std::int64_t>& given) {
@@ -143,7 +143,7 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
         Error{.code = ErrorCode::not_found,
               .message = "the runtime has no such component, pod or container",
               .http_status = 404,
-              .reason = std::string(action_errors::kNotFound)});
+              .subcode = action_errors::kNotFound});
   }
   if (all->size() > options_.max_component_pods) {
     co_return fail(ErrorCode::invalid_argument, "the component has " + std::to_string(all->size()) +

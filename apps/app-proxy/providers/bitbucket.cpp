@@ -211,7 +211,7 @@ Task<Result<Repository>> Bitbucket::create_repository(const GitAccess& access,
     // The host has one status for every mistake in a new repository.
     if (co_await this->repository(access, repository.name, deadline)) {
       made.error().code = ErrorCode::conflict;
-      made.error().reason = git_errors::kConflict;
+      made.error().subcode = git_errors::kConflict;
     }
   }
   co_return made;

@@ -103,31 +103,31 @@ Error refused_by_host(const GitErrorPlace& place, const http::Response& response
   const auto quoted = said.empty() ? std::string() : " (" + said + ")";
   switch (response.status) {
     case 401:
-      error.reason = git_errors::kTokenRejected;
+      error.subcode = git_errors::kTokenRejected;
       error.message += host + " rejected the Git token" + quoted +
                        "; register a new token with the Git integration";
       break;
     case 403:
-      error.reason = git_errors::kTokenLacksRight;
+      error.subcode = git_errors::kTokenLacksRight;
       error.message += "the Git token lacks a right" + accepted_permissions(response) + quoted +
                        "; extend the token's rights, or register another token";
       break;
     case 404:
-      error.reason = git_errors::kNotFound;
+      error.subcode = git_errors::kNotFound;
       error.message += "not found, or not visible to the Git token" + quoted +
                        "; check the name, and the repositories that the token may use";
       break;
     case 409:
-      error.reason = git_errors::kConflict;
+      error.subcode = git_errors::kConflict;
       error.message += "it exists already, or was changed meanwhile" + quoted;
       break;
     default:
       if (response.status >= 500) {
-        error.reason = git_errors::kUnreachable;
+        error.subcode = git_errors::kUnreachable;
         error.message +=
             host + " answered " + std::to_string(response.status) + quoted + "; try again later";
       } else {
-        error.reason = git_errors::kRefused;
+        error.subcode = git_errors::kRefused;
         error.message +=
             host + " refused the request with " + std::to_string(response.status) + quoted;
       }
@@ -138,7 +138,7 @@ Error refused_by_host(const GitErrorPlace& place, const http::Response& response
 Error host_unreachable(const GitErrorPlace& place, Error cause) {
   cause.message = begin(place) + "no answer (" + cause.message +
                   "); check the integration's apiUrl, and the proxy and CA settings";
-  cause.reason = git_errors::kUnreachable;
+  cause.subcode = git_errors::kUnreachable;
   return cause;
 }
 
@@ -146,7 +146,7 @@ Error host_throttles(const GitErrorPlace& place, std::chrono::milliseconds wait)
   Error error{.code = ErrorCode::too_many_requests};
   error.retry_after = wait;
   error.http_status = 429;
-  error.reason = git_errors::kThrottled;
+  error.subcode = git_errors::kThrottled;
   error.message = begin(place) + std::string(display_name(place.root.kind)) +
                   " limits the requests of this Git token until " +
                   format_rfc3339(wall_now() + wait) + "; try again then";
@@ -158,7 +158,7 @@ Error bad_answer(const GitErrorPlace& place, std::string_view problem) {
                .message = begin(place) + "the answer is not that of " +
                           std::string(display_name(place.root.kind)) + " (" + std::string(problem) +
                           "); check provider and apiUrl",
-               .reason = std::string(git_errors::kBadAnswer)};
+               .subcode = git_errors::kBadAnswer};
 }
 
 Error redirected_away(const GitErrorPlace& place) {
@@ -166,7 +166,7 @@ Error redirected_away(const GitErrorPlace& place) {
                .message = begin(place) +
                           "the host redirects to another address, which is not followed, because "
                           "the Git token would be sent there; correct apiUrl",
-               .reason = std::string(git_errors::kRedirected)};
+               .subcode = git_errors::kRedirected};
 }
 
 }  // namespace gitops::app_proxy

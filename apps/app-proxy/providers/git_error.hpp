@@ -4,27 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/providers/api_root.hpp"
 #include "common/core/error.hpp"
 #include "common/http/message.hpp"
 
-// Failures of a Git host: Error::reason is one of these, stable and shown to clients as their code;
-// the message ends with what to do. None holds a token, even when the host sends it back.
-namespace gitops::app_proxy::git_errors {
-
-inline constexpr std::string_view kTokenRejected = "GIT_TOKEN_REJECTED";       // unauthenticated
-inline constexpr std::string_view kTokenLacksRight = "GIT_TOKEN_LACKS_RIGHT";  // forbidden
-inline constexpr std::string_view kNotFound = "GIT_NOT_FOUND";                 // not_found
-inline constexpr std::string_view kConflict = "GIT_CONFLICT";                  // conflict
-inline constexpr std::string_view kRefused = "GIT_REFUSED";                    // invalid_argument
-inline constexpr std::string_view kThrottled = "GIT_THROTTLED";                // too_many_requests
-inline constexpr std::string_view kUnreachable =
-    "GIT_HOST_UNREACHABLE";                                        // unavailable, timeout, tls
-inline constexpr std::string_view kRedirected = "GIT_REDIRECTED";  // protocol
-inline constexpr std::string_view kBadAnswer = "GIT_BAD_ANSWER";   // protocol, too_large
-
-}  // namespace gitops::app_proxy::git_errors
-
+// Failures of a Git host: Error::subcode is one of git_errors; the message ends with what to do. None
+// holds a token, even when the host sends it back.
 namespace gitops::app_proxy {
 
 // What an error is about: "<what> at <host>".

@@ -260,7 +260,7 @@ Task<Result<GitHostClient::Reply>> GitHostClient::ask(const ApiRoot& root, AuthS
                 .message = asked.what +
                            ": the Git token or its user name cannot be sent; register "
                            "a new token with the Git integration",
-                .reason = std::string(git_errors::kTokenRejected)};
+                .subcode = git_errors::kTokenRejected};
     co_return std::unexpected(std::move(error));
   }
   const auto state = state_of(owner);
@@ -290,7 +290,7 @@ Task<Result<GitHostClient::Reply>> GitHostClient::ask(const ApiRoot& root, AuthS
     case Permit::Outcome::too_many_wait: {
       Error error{.code = ErrorCode::too_many_requests,
                   .message = asked.what + ": too many requests of this Git token wait already",
-                  .reason = std::string(git_errors::kThrottled)};
+                  .subcode = git_errors::kThrottled};
       co_return std::unexpected(std::move(error));
     }
     case Permit::Outcome::deadline:
@@ -373,7 +373,7 @@ Task<Result<http::Response>> GitHostClient::exchange(const ApiRoot& root,
       if (error.code == ErrorCode::too_large) {
         error.message = asked.what + ": the answer of " + std::string(display_name(root.kind)) +
                         " is too large";
-        error.reason = git_errors::kBadAnswer;
+        error.subcode = git_errors::kBadAnswer;
         co_return std::unexpected(std::move(error));
       }
       co_return std::unexpected(host_unreachable(place, std::move(error)));

@@ -102,7 +102,7 @@ Task<Result<Repository>> GitHubFamily::create_repository(const GitAccess& access
     if (co_await this->repository(access, repository.name, deadline)) {
       Error error = made.error();
       error.code = ErrorCode::conflict;
-      error.reason = git_errors::kConflict;
+      error.subcode = git_errors::kConflict;
       co_return std::unexpected(std::move(error));
     }
   }
@@ -123,7 +123,7 @@ Task<Result<PullRequest>> GitHubFamily::create_pull_request(const GitAccess& acc
   // GitHub's 422 lists one error whose message says so.
   if (!made && made.error().http_status == 422 && made.error().message.contains("already exists")) {
     made.error().code = ErrorCode::conflict;
-    made.error().reason = git_errors::kConflict;
+    made.error().subcode = git_errors::kConflict;
   }
   co_return made;
 }

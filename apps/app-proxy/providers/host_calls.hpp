@@ -129,13 +129,13 @@ class HostCalls {
                                  .message = std::string(what) + " at " + root_.url.host_header() +
                                             ": more than " + std::to_string(list->value.size()) +
                                             ", which are too many to be read",
-                                 .reason = std::string(git_errors::kRefused)});
+                                 .subcode = git_errors::kRefused});
   }
 
   [[nodiscard]] Error unreadable(std::string_view what, Error error) const {
     if (error.code != ErrorCode::invalid_data) {
       error.message = std::string(what) + ": " + error.message;
-      if (error.reason.empty()) error.reason = git_errors::kRefused;
+      if (error.subcode.empty()) error.subcode = git_errors::kRefused;
       return error;
     }
     return bad_answer({root_, what}, error.message);

@@ -19,7 +19,7 @@ Result<ApplicationActions*> require(ApplicationActions* applications) {
   return std::unexpected(
       Error{.code = ErrorCode::unavailable,
             .message = "the runtime is not configured for an Argo CD; set ARGO_CD_URL",
-            .reason = std::string(action_errors::kNotAvailable)});
+            .subcode = action_errors::kNotAvailable});
 }
 
 argo::AppRef app_of(Call& call, std::string_view name) {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app-proxy/entities/config_files.hpp"
-#include "app-proxy/providers/git_error.hpp"
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "common/core/log.hpp"
@@ -77,9 +76,9 @@ void prepare_clone(const GitAccount& account, Committer& committer,
 }
 
 Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view text) {
-  const auto refuse = [&](std::string_view reason, std::string message) {
-    return std::unexpected(Error{
-        .code = ErrorCode::protocol, .message = std::move(message), .reason = std::string(reason)});
+  const auto refuse = [&](std::string_view subcode, std::string message) {
+    return std::unexpected(
+        Error{.code = ErrorCode::protocol, .message = std::move(message), .subcode = subcode});
   };
   auto url =
       parse_repository_url(text, root.url.scheme == "http" ? Scheme::http_too : Scheme::https_only);
@@ -109,32 +108,32 @@ std::string git_username_of(const GitAccount& account) {
 
 Error public_commit_error(Error error) {
   using enum ErrorCode;
-  const auto as = [&](std::string_view reason, std::string_view what_to_do) {
-    error.reason = reason;
+  const auto as = [&](std::string_view subcode, std::string_view what_to_do) {
+    error.subcode = subcode;
     if (!what_to_do.empty()) error.message += "; " + std::string(what_to_do);
     return shown(std::move(error));
   };
-  if (error.reason == kNothingToCommit) {
-    return as(kPublicNothingToCommit, "set allowEmpty to commit all the same");
+  if (error.subcode == kNothingToCommit) {
+    return as(git_errors::kNothingToCommit, "set allowEmpty to commit all the same");
   }
   static const Log log("git_commits");
-  if (error.reason == kNoSigningKey) {
+  if (error.subcode == kNoSigningKey) {
     log.error("commits cannot be signed", {{"error", error.message}});
     return {.code = unavailable,
             .message = "the runtime has no usable key to sign commits with; see its log"};
   }
-  if (error.reason == kBrokenClone || error.reason == kDiskFull) {
+  if (error.subcode == kBrokenClone || error.subcode == kDiskFull) {
     log.error("a commit failed because of the local clone",
-              {{"reason", error.reason}, {"error", error.message}});
+              {{"reason", error.subcode}, {"error", error.message}});
     return {.code = unavailable,
             .message =
                 "the runtime cannot use its clone of the repository now; try again later, or "
                 "see its log"};
   }
-  if (error.reason == kStopping) return {.code = unavailable, .message = error.message};
+  if (error.subcode == kStopping) return {.code = unavailable, .message = error.message};
   // Of an edit.
-  if (error.reason.starts_with("GIT_") || error.reason.starts_with("INTEGRATION_") ||
-      error.reason == git_source_errors::kNameTaken) {
+  if (error.subcode.starts_with("GIT_") || error.subcode.starts_with("INTEGRATION_") ||
+      error.subcode == git_source_errors::kNameTaken) {
     return error;
   }
   switch (error.code) {
@@ -143,7 +142,7 @@ Error public_commit_error(Error error) {
     case unauthenticated:
       return as(git_errors::kTokenRejected, "register a new token");
     case forbidden:
-      if (error.reason == kServerLimit) return as(git_errors::kRefused, {});
+      if (error.subcode == kServerLimit) return as(git_errors::kRefused, {});
       return as(git_errors::kRefused, "check the rights of the token and the rules of the branch");
     case not_found:
       return as(git_errors::kNotFound, {});
@@ -163,7 +162,7 @@ Error public_commit_error(Error error) {
     default:  // of the request itself, a full queue, or too late
       break;
   }
-  error.reason.clear();
+  error.subcode = {};
   return error;
 }
 

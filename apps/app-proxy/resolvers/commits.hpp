@@ -41,16 +41,13 @@ void prepare_clone(const GitAccount& account, Committer& committer,
 
 // Where a repository is cloned from and pushed to, as its host tells. The user's token goes there, so
 // it must be the integration's own host, and with TLS unless the integration has none. Errors have a
-// reason of git_errors.
+// subcode of git_errors.
 Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view url);
 
 // The user name beside a token in Git's requests. Most hosts look at the token alone.
 std::string git_username_of(const GitAccount& account);
 
-// The reason that clients see when a commit would change nothing.
-inline constexpr std::string_view kPublicNothingToCommit = "GIT_NOTHING_TO_COMMIT";
-
-// An error of the committer as clients may see it: with a reason of git_errors and what to do.
+// An error of the committer as clients may see it: with a subcode of git_errors and what to do.
 Error public_commit_error(Error error);
 
 }  // namespace gitops::app_proxy

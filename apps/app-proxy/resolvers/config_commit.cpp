@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
@@ -38,7 +39,7 @@ Task<Result<bool>> commit_config(const ConfigTarget& target, Committer& committe
                         .description = target.requested_by};
   const auto made = co_await commit_as(target.account, committer, std::move(request), deadline);
   if (made) co_return true;
-  if (made.error().reason == kPublicNothingToCommit) co_return false;
+  if (made.error().subcode == git_errors::kNothingToCommit) co_return false;
   co_return std::unexpected(made.error());
 }
 

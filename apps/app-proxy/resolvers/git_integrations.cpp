@@ -46,7 +46,7 @@ Result<GitIntegrations*> require(GitIntegrations* git) {
 }
 
 Error shown(Error error) {
-  const bool is_about_git = error.reason.starts_with("GIT_");
+  const bool is_about_git = error.subcode.starts_with("GIT_");
   if (is_about_git) {
     if (error.http_status == 401 || error.http_status == 403) error.http_status = 0;
     if (error.code == ErrorCode::unauthenticated || error.code == ErrorCode::forbidden) {

@@ -239,7 +239,7 @@ Task<Result<std::string>> Promotions::promote(PromotionKind kind, const User& us
   const GitAuthor author = commit->author;
   auto made = co_await dependencies_.committer.commit(std::move(*commit), deadline);
   if (!made) {
-    if (made.error().reason == kNothingToCommit) co_return nothing_to_promote();
+    if (made.error().subcode == kNothingToCommit) co_return nothing_to_promote();
     co_return std::unexpected(answered(public_commit_error(std::move(made.error()))));
   }
   co_return to_text(Json{{"COMMIT_SHA", made->sha},
@@ -278,7 +278,7 @@ Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& 
   auto made = co_await dependencies_.committer.commit(std::move(commit), deadline);
   if (made) {
     sha = made->sha;
-  } else if (made.error().reason != kNothingToCommit) {
+  } else if (made.error().subcode != kNothingToCommit) {
     co_return std::unexpected(answered(public_commit_error(std::move(made.error()))));
   } else {
     // Of an earlier request whose answer or pull request was lost, if there is such a branch.

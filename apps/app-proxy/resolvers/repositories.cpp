@@ -29,7 +29,7 @@ Task<Result<std::string>> branch_of(const GitAccount& account, const RepositoryN
   if (repository->value.default_branch.empty()) {
     co_return std::unexpected(Error{.code = ErrorCode::not_found,
                                     .message = "repository " + name.full() + " has no commits yet",
-                                    .reason = std::string(git_errors::kNotFound)});
+                                    .subcode = git_errors::kNotFound});
   }
   co_return std::move(repository->value.default_branch);
 }

@@ -34,7 +34,7 @@ std::optional<Error> refusal(Permission permission, const Caller& caller) {
     return Error{.code = ErrorCode::forbidden,
                  .message = "only an administrator of the account may do this",
                  .http_status = 403,
-                 .reason = std::string(graphql::kPublicRefusal)};
+                 .subcode = graphql::kPublicRefusal};
   }
   return std::nullopt;
 }

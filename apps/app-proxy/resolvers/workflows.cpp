@@ -18,7 +18,7 @@ Result<WorkflowActions*> require(WorkflowActions* workflows) {
   return std::unexpected(
       Error{.code = ErrorCode::unavailable,
             .message = "the runtime is not configured for Argo Workflows; set ARGO_WORKFLOWS_URL",
-            .reason = std::string(action_errors::kNotAvailable)});
+            .subcode = action_errors::kNotAvailable});
 }
 
 // ["k=v"] of [{name, value}].

@@ -96,7 +96,7 @@ Task<Result<void>> ConfigRepositorySetup::put_files(const ConfigRepository& repo
     log_.info("the runtime's files were committed", {{"commit", made->sha}});
     co_return Result<void>();
   }
-  if (made.error().reason == kNothingToCommit) co_return Result<void>();
+  if (made.error().subcode == kNothingToCommit) co_return Result<void>();
   co_return fail("the runtime's files", std::move(made.error()));
 }
 

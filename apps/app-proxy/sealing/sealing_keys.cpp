@@ -39,7 +39,7 @@ void sort_newest_first(std::vector<SealingKeySecret>& keys) {
 Error no_key(std::string message) {
   return {.code = ErrorCode::unsupported,
           .message = std::move(message),
-          .reason = std::string(tool_integration_errors::kNoKey)};
+          .subcode = tool_integration_errors::kNoKey};
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Task<Result<void>> SealingKeys::round() {
     co_return Result<void>();
   }
   // Another runtime was first: the next round takes its key.
-  if (made.error().reason == kNothingToCommit) {
+  if (made.error().subcode == kNothingToCommit) {
     co_return fail(ErrorCode::conflict, "another runtime has shared a key");
   }
   co_return fail("the sealing key's file", made.error());

@@ -136,13 +136,13 @@ std::string digest_of(const PlainSecret& secret, std::string_view certificate, c
 Error exists(const ToolIntegration& integration) {
   return {.code = ErrorCode::conflict,
           .message = "there is another integration " + integration.name + "; update it instead",
-          .reason = std::string(tool_integration_errors::kExists)};
+          .subcode = tool_integration_errors::kExists};
 }
 
 Error unknown(const ToolIntegration& integration) {
   return {.code = ErrorCode::not_found,
           .message = "there is no integration " + integration.name,
-          .reason = std::string(tool_integration_errors::kUnknown)};
+          .subcode = tool_integration_errors::kUnknown};
 }
 
 FileChange config_change(std::string path, const ToolIntegration& integration, Operation operation,

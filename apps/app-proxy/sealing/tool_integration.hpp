@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/errors/client_codes.hpp"
 #include "app-proxy/git/tree_path.hpp"
 #include "app-proxy/sealing/sealed_secret.hpp"
 #include "common/core/error.hpp"
@@ -41,13 +42,6 @@ Result<ToolIntegration> read_tool_integration(const SentIntegration& sent);
 
 // Of the ConfigMap and of the Secret.
 std::string integration_object_name(std::string_view name);
-
-// Values of Error::reason.
-namespace tool_integration_errors {
-inline constexpr std::string_view kExists = "INTEGRATION_EXISTS";
-inline constexpr std::string_view kUnknown = "INTEGRATION_NOT_FOUND";
-inline constexpr std::string_view kNoKey = "SEALING_KEY_MISSING";
-}  // namespace tool_integration_errors
 
 // Where the files of an integration lie; an empty runtime stands for all.
 std::string integration_folder(const ConfigRepository& repository, std::string_view runtime,

@@ -42,9 +42,13 @@ struct Error {
   std::chrono::milliseconds retry_after{0};
   // The HTTP status behind the error; 0 when there was none.
   int http_status = 0;
-  // The peer's own word for what happened, for callers that must tell cases of one code apart: the
-  // reason of a Kubernetes Status ("AlreadyExists" and "Conflict" are both `conflict`) and of its
-  // first cause. Empty when the peer gave none; k8s-client/status.hpp lists those we decide by.
+  // The program's own word for the case, for callers that must tell cases of one code apart: a
+  // constant of a header, since this is a view. Empty when `code` says all. A subcode in capitals,
+  // as "GIT_NOT_FOUND", is shown to clients (graphql/response.hpp); any other stays inside.
+  std::string_view subcode = {};
+  // The peer's word for the case: the reason of a Kubernetes Status ("AlreadyExists" and "Conflict"
+  // are both `conflict`) and of its first cause. Never a word of ours. Empty when the peer gave
+  // none; k8s-client/status.hpp lists those we decide by.
   std::string reason = {};
   std::string cause = {};
 

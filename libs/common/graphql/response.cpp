@@ -41,9 +41,9 @@ int status_of(const Error& error) {
   return 500;
 }
 
-// "GIT_TOKEN_REJECTED": a program's own code, and not a word of a peer.
-bool is_stable_code(std::string_view reason) {
-  return reason.contains('_') && std::ranges::all_of(reason, [](char c) {
+// "GIT_TOKEN_REJECTED": a code for clients, and not one for the program alone.
+bool is_stable_code(std::string_view subcode) {
+  return subcode.contains('_') && std::ranges::all_of(subcode, [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
          });
 }
@@ -90,10 +90,10 @@ ResponseError coded_error(std::string message, std::string_view code, int status
 }
 
 ResponseError present(const Error& error) {
-  if (is_stable_code(error.reason) && error.code != ErrorCode::internal) {
-    return coded_error(error.message, error.reason, status_of(error));
+  if (is_stable_code(error.subcode) && error.code != ErrorCode::internal) {
+    return coded_error(error.message, error.subcode, status_of(error));
   }
-  if (error.code == ErrorCode::forbidden && error.reason != kPublicRefusal) {
+  if (error.code == ErrorCode::forbidden && error.subcode != kPublicRefusal) {
     ResponseError forbidden{.message = "Forbidden"};
     forbidden.extensions = "403";
     return forbidden;

@@ -29,12 +29,12 @@ std::string errors_body(const std::vector<ResponseError>& errors);
 // An error with `{"code":…,"statusCode":…}` as its extensions.
 ResponseError coded_error(std::string message, std::string_view code, int status);
 
-// Error::reason of a `forbidden` that tells nothing of an object, as that of a field for administrators alone: its
+// Error::subcode of a `forbidden` that tells nothing of an object, as that of a field for administrators alone: its
 // message is shown.
 inline constexpr std::string_view kPublicRefusal = "FORBIDDEN";
 
 // How a resolver's error is shown to clients: its message, and for its extensions the code in capitals and its HTTP
-// status. Error::reason in the form THIS_FORM is the code instead, also of a `forbidden`. Any other
+// status. Error::subcode in the form THIS_FORM is the code instead, also of a `forbidden`. Any other
 // ErrorCode::forbidden but a kPublicRefusal becomes "Forbidden" with the number 403 for extensions, which a public
 // client compares; ErrorCode::internal hides its message.
 ResponseError present(const Error& error);

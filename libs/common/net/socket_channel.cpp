@@ -27,7 +27,7 @@ Error error_of(int number) {
     text[0] = static_cast<char>(text[0] | 0x20);
   return {.code = ErrorCode::unavailable,
           .message = std::move(text),
-          .reason = number == ECONNREFUSED ? std::string(kConnectionRefused) : std::string()};
+          .subcode = number == ECONNREFUSED ? kConnectionRefused : std::string_view()};
 }
 
 bool would_block(int number) {

@@ -8,7 +8,7 @@
 
 namespace gitops::net {
 
-// Value of Error::reason when nobody listens at an address.
+// Value of Error::subcode when nobody listens at an address.
 inline constexpr std::string_view kConnectionRefused = "ConnectionRefused";
 
 // A connected TCP socket.

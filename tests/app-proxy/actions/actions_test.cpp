@@ -131,6 +131,7 @@ TEST(ApplicationActions, ErrorsOfTheServerAreNotTheCallers) {
   const auto conflict =
       public_action_error({.code = ErrorCode::conflict, .message = "x", .reason = "y"}, "Argo CD");
   EXPECT_EQ(conflict.message, "x");
+  EXPECT_EQ(conflict.subcode, "") << "the server's word is no code of ours";
 }
 
 Result<Outcome> workflow(WorkflowAction action, const Json& spec, const char* phase) {
@@ -142,8 +143,8 @@ TEST(WorkflowActions, DoNothingWhereNothingIsLeftToDo) {
   for (const char* phase : {"Succeeded", "Failed", "Error"}) {
     EXPECT_FALSE(workflow(terminate, {}, phase)->changed);
     EXPECT_FALSE(workflow(stop, {}, phase)->changed);
-    EXPECT_EQ(workflow(suspend, {}, phase).error().reason, "NOT_POSSIBLE_NOW");
-    EXPECT_EQ(workflow(resume, {}, phase).error().reason, "NOT_POSSIBLE_NOW");
+    EXPECT_EQ(workflow(suspend, {}, phase).error().subcode, "NOT_POSSIBLE_NOW");
+    EXPECT_EQ(workflow(resume, {}, phase).error().subcode, "NOT_POSSIBLE_NOW");
     EXPECT_TRUE(workflow(retry, {}, phase)->changed);
     EXPECT_TRUE(workflow(resubmit, {}, phase)->changed);
     EXPECT_TRUE(workflow(remove, {}, phase)->changed);
@@ -151,7 +152,7 @@ TEST(WorkflowActions, DoNothingWhereNothingIsLeftToDo) {
   for (const char* phase : {"Running", "Pending", ""}) {
     EXPECT_TRUE(workflow(terminate, {{"x", 1}}, phase)->changed);
     EXPECT_TRUE(workflow(suspend, {{"x", 1}}, phase)->changed);
-    EXPECT_EQ(workflow(retry, {{"x", 1}}, phase).error().reason, "NOT_POSSIBLE_NOW");
+    EXPECT_EQ(workflow(retry, {{"x", 1}}, phase).error().subcode, "NOT_POSSIBLE_NOW");
   }
   EXPECT_FALSE(workflow(suspend, {{"suspend", true}}, "Running")->changed);
   EXPECT_FALSE(workflow(terminate, {{"shutdown", "Terminate"}}, "Running")->changed);

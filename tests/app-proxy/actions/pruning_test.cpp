@@ -118,7 +118,7 @@ TEST(Pruning, AnAccountThatDoesNotSeeAllApplicationsKnowsNothing) {
     const auto begun = Clock::now();
     const auto done = co_await argocd.wait();
     CO_ASSERT_TRUE(!done);
-    EXPECT_EQ(done.error().reason, "STILL_PRUNING");
+    EXPECT_EQ(done.error().subcode, "STILL_PRUNING");
     EXPECT_THAT(done.error().message, HasSubstr("needs the right to get all applications"));
     EXPECT_GT(Clock::now() - begun, 24s);
     // The right is given: the next call ends.
@@ -134,7 +134,7 @@ TEST(Pruning, AnAnswerThatIsNoApplicationIsNoEnd) {
       argocd.shop = [&answer] { return answer; };
       const auto done = co_await argocd.wait();
       CO_ASSERT_TRUE(!done) << answer.body;
-      EXPECT_EQ(done.error().reason, "STILL_PRUNING");
+      EXPECT_EQ(done.error().subcode, "STILL_PRUNING");
       EXPECT_THAT(done.error().message, HasSubstr("does not tell")) << answer.body;
     }
     argocd.shop = [] { return git_source(); };

@@ -26,10 +26,10 @@ inline GitSource source(std::string name = "shop") {
 struct Files {
   BranchFiles files;
 
-  // The error's reason; empty when all went well.
+  // The error's subcode; empty when all went well.
   std::string apply(const std::vector<FileChange>& changes) {
     const auto applied = apply_changes(files, changes);
-    return applied ? std::string() : applied.error().reason;
+    return std::string(applied ? std::string_view() : applied.error().subcode);
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> found;

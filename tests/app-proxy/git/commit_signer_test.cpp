@@ -107,7 +107,7 @@ TEST(SigningKey, FollowsItsFile) {
   const auto file = folder / "ssh-privatekey";
   SigningKey missing((folder / "none").string());
   ASSERT_FALSE(missing.current());
-  EXPECT_EQ(missing.current().error().reason, kNoSigningKey);
+  EXPECT_EQ(missing.current().error().subcode, kNoSigningKey);
   test::write_file(file, "no key\n");
   SigningKey damaged(file.string());
   ASSERT_FALSE(damaged.current());

@@ -280,7 +280,7 @@ TEST(Committer, RevisionsForceEmptyAndRemovals) {
     request.changes[0].revision.clear();
     auto done = co_await bed.committer.commit(request, deadline);
     CO_ASSERT_TRUE(!done);
-    EXPECT_EQ(done.error().reason, kNothingToCommit);
+    EXPECT_EQ(done.error().subcode, kNothingToCommit);
     request.allow_empty = true;
     CO_ASSERT_OK(co_await bed.committer.commit(request, deadline));
     // A stale revision, of either kind.
@@ -505,7 +505,7 @@ TEST(Committer, ACommitThatTheServerCannotTakeIsRefusedAtOnce) {
         bed.request(url, "large", random_text(20'000)), deadline_after(40s));
     CO_ASSERT_TRUE(!refused);
     EXPECT_EQ(refused.error().code, ErrorCode::forbidden) << refused.error().message;
-    EXPECT_EQ(refused.error().reason, kServerLimit);
+    EXPECT_EQ(refused.error().subcode, kServerLimit);
     EXPECT_TRUE(refused.error().message.contains("unpack ")) << refused.error().message;
     EXPECT_TRUE(refused.error().message.contains("larger than the Git server takes"))
         << refused.error().message;
@@ -653,12 +653,12 @@ TEST(Committer, AnEditThatRefusesFailsNobodyElse) {
                               .edit = [](std::optional<std::string_view>) -> Result<std::string> {
                                 return std::unexpected(Error{.code = ErrorCode::conflict,
                                                              .message = "taken",
-                                                             .reason = "TAKEN"});
+                                                             .subcode = "TAKEN"});
                               }}};
         }
         const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
         EXPECT_EQ(done.has_value(), !refuses) << i << (done ? "" : done.error().message);
-        if (!done) EXPECT_EQ(done.error().reason, refuses ? "TAKEN" : "") << i;
+        if (!done) EXPECT_EQ(done.error().subcode, refuses ? "TAKEN" : "") << i;
       });
     }
     co_await users.join();
@@ -749,7 +749,7 @@ TEST(Committer, AFullDiskFailsTheCommitAndPushesNothing) {
         test::LogCapture logs;
         const auto failed = co_await bed.committer.commit(request, deadline_after(20s));
         CO_ASSERT_TRUE(!failed);
-        EXPECT_EQ(failed.error().reason, kDiskFull) << failed.error().message;
+        EXPECT_EQ(failed.error().subcode, kDiskFull) << failed.error().message;
         EXPECT_TRUE(logs.text().contains("the disk of the clones is full"));
         EXPECT_EQ(server.head("work"), head);
         disk.make_room();
@@ -773,7 +773,7 @@ TEST(Committer, AFullDiskWhileAPushIsPrepared) {
         const auto failed = co_await bed.committer.commit(request, deadline_after(20s));
         if (disk.is_file_system()) {
           CO_ASSERT_TRUE(!failed);
-          EXPECT_EQ(failed.error().reason, kDiskFull) << failed.error().message;
+          EXPECT_EQ(failed.error().subcode, kDiskFull) << failed.error().message;
           EXPECT_EQ(server.head("work"), head);
           disk.make_room();
           CO_ASSERT_OK(co_await bed.committer.commit(request, deadline_after(20s)));

@@ -29,7 +29,7 @@ TEST(GitIntegrations, AnAdministratorAddsAndUsersRegister) {
     EXPECT_EQ(account->mail, "dana@example.test");
     const auto none = co_await bench.integrations.open(kAdmin, "", soon());
     CO_ASSERT_TRUE(!none);
-    EXPECT_EQ(none.error().reason, integration_errors::kNoToken);
+    EXPECT_EQ(none.error().subcode, integration_errors::kNoToken);
     const auto left = co_await bench.integrations.deregister_user(kUser, "", soon());
     CO_ASSERT_OK(left);
     EXPECT_TRUE(left->users.empty());
@@ -78,7 +78,7 @@ TEST(GitIntegrations, AC28_TokensAreStoredSealedAndStandNowhereElse) {
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
     const auto wrong = co_await bench.register_user(kAdmin, "canary-token-0123456789");
     CO_ASSERT_TRUE(!wrong);
-    EXPECT_EQ(wrong.error().reason, git_errors::kTokenRejected);
+    EXPECT_EQ(wrong.error().subcode, git_errors::kTokenRejected);
     EXPECT_THAT(wrong.error().message, Not(HasSubstr("canary")));
     const auto secret =
         bench.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc"});
@@ -113,7 +113,7 @@ TEST(GitIntegrations, AC34_HiddenAndUnknownAreNotToldApart) {
     CO_ASSERT_TRUE(!hidden && !absent);
     EXPECT_EQ(word(hidden.error().message, "hidden"), word(absent.error().message, "absent"));
     EXPECT_EQ(hidden.error().code, absent.error().code);
-    EXPECT_EQ(hidden.error().reason, absent.error().reason);
+    EXPECT_EQ(hidden.error().subcode, absent.error().subcode);
     EXPECT_EQ(hidden.error().http_status, absent.error().http_status);
     const auto to_hidden = co_await bench.register_user(kUser, FakeGitHost::kToken, "hidden");
     const auto to_absent = co_await bench.register_user(kUser, FakeGitHost::kToken, "absent");
@@ -143,7 +143,7 @@ TEST(GitIntegrations, ATokenWithoutThePermissionsIsNotStored) {
     CO_ASSERT_OK(co_await bench.add());
     const auto refused = co_await bench.register_user(kUser, FakeGitHost::kReader);
     CO_ASSERT_TRUE(!refused);
-    EXPECT_EQ(refused.error().reason, git_errors::kTokenLacksRight);
+    EXPECT_EQ(refused.error().subcode, git_errors::kTokenLacksRight);
     EXPECT_THAT(refused.error().message, HasSubstr("repo"));
     const auto got = co_await bench.integrations.get(kUser, "", soon());
     CO_ASSERT_OK(got);
@@ -165,7 +165,7 @@ TEST(GitIntegrations, ATokenThatCannotBeDecryptedIsMarkedAndAskedForAgain) {
     bench.seal.use(Secret("another-runtime-token"), Secret("iv"));
     const auto opened = co_await bench.integrations.open(kUser, "", soon());
     CO_ASSERT_TRUE(!opened);
-    EXPECT_EQ(opened.error().reason, integration_errors::kInvalidToken);
+    EXPECT_EQ(opened.error().subcode, integration_errors::kInvalidToken);
     EXPECT_THAT(opened.error().message, HasSubstr("register a new one"));
     const auto got = co_await bench.integrations.get(kUser, "", soon());
     CO_ASSERT_OK(got);
@@ -190,7 +190,7 @@ TEST(GitIntegrations, AnEditThatMovesTheHostAsksForNewTokens) {
     EXPECT_EQ(moved->users[0].state, TokenState::invalid);
     const auto opened = co_await bench.integrations.open(kUser, "", soon());
     CO_ASSERT_TRUE(!opened);
-    EXPECT_EQ(opened.error().reason, integration_errors::kInvalidToken);
+    EXPECT_EQ(opened.error().subcode, integration_errors::kInvalidToken);
   });
 }
 
@@ -216,14 +216,14 @@ TEST(GitIntegrations, NamesAreGivenOnceAndUnknownOnesAreErrors) {
     CO_ASSERT_OK(co_await bench.add());
     const auto again = co_await bench.add();
     CO_ASSERT_TRUE(!again);
-    EXPECT_EQ(again.error().reason, integration_errors::kExists);
+    EXPECT_EQ(again.error().subcode, integration_errors::kExists);
     const auto edited =
         co_await bench.integrations.edit(kAdmin, "absent", "", SharingPolicy::all_users, soon());
     CO_ASSERT_TRUE(!edited);
-    EXPECT_EQ(edited.error().reason, integration_errors::kUnknown);
+    EXPECT_EQ(edited.error().subcode, integration_errors::kUnknown);
     const auto removed = co_await bench.integrations.remove(kAdmin, "absent", soon());
     CO_ASSERT_TRUE(!removed);
-    EXPECT_EQ(removed.error().reason, integration_errors::kUnknown);
+    EXPECT_EQ(removed.error().subcode, integration_errors::kUnknown);
   });
 }
 

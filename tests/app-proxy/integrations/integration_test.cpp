@@ -71,7 +71,7 @@ TEST(IntegrationRules, UsersComeAndGo) {
   for (int i = 0; i < 999; ++i) {
     ASSERT_TRUE(register_token(integration, {.user_id = "u" + std::to_string(i)}));
   }
-  EXPECT_EQ(register_token(integration, {.user_id = "one-more"}).error().reason,
+  EXPECT_EQ(register_token(integration, {.user_id = "one-more"}).error().subcode,
             integration_errors::kTooMany);
   EXPECT_TRUE(register_token(integration, {.user_id = "u7"})) << "who is there may change";
 }

@@ -220,7 +220,7 @@ TEST(Oauth, AnswersWithoutATokenAreErrorsThatQuoteNothing) {
     const auto grant = read_grant(ProviderKind::github, response);
     ASSERT_FALSE(grant) << response.body;
     EXPECT_EQ(grant.error().code, ErrorCode::protocol) << response.body;
-    EXPECT_EQ(grant.error().reason, "") << response.body;
+    EXPECT_EQ(grant.error().subcode, "") << response.body;
     EXPECT_THAT(grant.error().message, Not(HasSubstr("canary")));
   }
   for (const int status : {429, 500, 503}) {
@@ -235,15 +235,17 @@ TEST(Oauth, ARefusalOfTheGrantIsToldApart) {
        {answer(400, R"({"error":"invalid_grant"})"), answer(401, R"({"error":"invalid_grant"})"),
         answer(200, R"({"error":"bad_verification_code"})"),
         answer(200, R"({"error":"bad_refresh_token"})")}) {
-    EXPECT_EQ(read_grant(ProviderKind::github, response).error().reason, kNotGranted)
+    EXPECT_EQ(read_grant(ProviderKind::github, response).error().subcode,
+              integration_errors::kNotGranted)
         << response.body;
   }
   const auto of_gitea = answer(400, R"({"error":"unauthorized_client"})");
-  EXPECT_EQ(read_grant(ProviderKind::gitea, of_gitea).error().reason, kNotGranted);
-  EXPECT_EQ(read_grant(ProviderKind::gitlab, of_gitea).error().reason, "");
+  EXPECT_EQ(read_grant(ProviderKind::gitea, of_gitea).error().subcode,
+            integration_errors::kNotGranted);
+  EXPECT_EQ(read_grant(ProviderKind::gitlab, of_gitea).error().subcode, "");
   // A host that fails has not refused.
   EXPECT_EQ(
-      read_grant(ProviderKind::github, answer(503, R"({"error":"invalid_grant"})")).error().reason,
+      read_grant(ProviderKind::github, answer(503, R"({"error":"invalid_grant"})")).error().subcode,
       "");
 }
 

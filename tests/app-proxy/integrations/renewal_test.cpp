@@ -115,7 +115,7 @@ void expect_refusal(ProviderKind kind) {
         co_await sleep_for(kLifetime);
         const auto opened = co_await bench.integrations.open(kUser, "", soon());
         CO_ASSERT_TRUE(!opened);
-        EXPECT_EQ(opened.error().reason, integration_errors::kInvalidToken);
+        EXPECT_EQ(opened.error().subcode, integration_errors::kInvalidToken);
         EXPECT_THAT(told, testing::ElementsAre(TokenState::invalid));
         const auto stored = co_await bench.integrations.get(kUser, "", soon());
         CO_ASSERT_OK(stored);
@@ -148,7 +148,7 @@ TEST(Renewal, AHostThatDoesNotAnswerChangesNothing) {
     co_await sleep_for(5min);
     const auto late = co_await bench.integrations.open(kUser, "", soon());
     CO_ASSERT_TRUE(!late);
-    EXPECT_EQ(late.error().reason, git_errors::kUnreachable);
+    EXPECT_EQ(late.error().subcode, git_errors::kUnreachable);
     const auto stored = co_await bench.integrations.get(kUser, "", soon());
     CO_ASSERT_OK(stored);
     EXPECT_EQ((*stored)->find(kUser.user_id)->state, TokenState::valid);

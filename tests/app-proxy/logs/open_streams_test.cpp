@@ -201,7 +201,7 @@ TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
     CO_ASSERT_OK(none);
     EXPECT_THAT(*none, ElementsAre(first, testing::StartsWith("error reporter-1/main: ")));
     // Nothing else was asked for: the error itself.
-    EXPECT_EQ((co_await read("reporter-1")).error().reason, "ARGO_NOT_AVAILABLE");
+    EXPECT_EQ((co_await read("reporter-1")).error().subcode, "ARGO_NOT_AVAILABLE");
   });
 }
 

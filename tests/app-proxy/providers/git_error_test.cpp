@@ -14,7 +14,7 @@ const GitErrorPlace kPlace{kRoot, "repository acme/shop"};
 TEST(GitError, EachStatusHasACodeAndARemedy) {
   const struct {
     int status;
-    std::string_view reason;
+    std::string_view subcode;
     ErrorCode code;
     const char* remedy;
   } cases[] = {
@@ -27,7 +27,7 @@ TEST(GitError, EachStatusHasACodeAndARemedy) {
   };
   for (const auto& expected : cases) {
     const auto error = refused_by_host(kPlace, {.status = expected.status}, "t");
-    EXPECT_EQ(error.reason, expected.reason);
+    EXPECT_EQ(error.subcode, expected.subcode);
     EXPECT_EQ(error.code, expected.code);
     EXPECT_THAT(error.message, HasSubstr("repository acme/shop at api.github.com: "));
     EXPECT_THAT(error.message, HasSubstr(expected.remedy));

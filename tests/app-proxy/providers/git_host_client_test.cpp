@@ -116,7 +116,7 @@ TEST(GitHostClient, AThrottledTokenGetsTheLastKnownAnswerWithoutARequest) {
     EXPECT_TRUE(again->is_last_known);
     const auto unknown = co_await bench.get("/orgs");
     CO_ASSERT_TRUE(!unknown);
-    EXPECT_EQ(unknown.error().reason, git_errors::kThrottled);
+    EXPECT_EQ(unknown.error().subcode, git_errors::kThrottled);
     EXPECT_EQ(unknown.error().retry_after, 60s);
     EXPECT_EQ(bench.server.seen().size(), 2U) << "a host that throttles is left alone";
     CO_ASSERT_OK(co_await bench.get("/user", "another-token"));
@@ -134,11 +134,11 @@ TEST(GitHostClient, ARejectedTokenLosesWhatItWasShown) {
     CO_ASSERT_OK(co_await bench.get());
     const auto rejected = co_await bench.get();
     CO_ASSERT_TRUE(!rejected);
-    EXPECT_EQ(rejected.error().reason, git_errors::kTokenRejected);
+    EXPECT_EQ(rejected.error().subcode, git_errors::kTokenRejected);
     EXPECT_EQ(bench.client.cached_bytes(), 0U);
     const auto throttled = co_await bench.get();
     CO_ASSERT_TRUE(!throttled);
-    EXPECT_EQ(throttled.error().reason, git_errors::kThrottled);
+    EXPECT_EQ(throttled.error().subcode, git_errors::kThrottled);
   });
 }
 
@@ -153,7 +153,7 @@ TEST(GitHostClient, FollowsRedirectsOnTheSameHost) {
   with_bench({{.status = 302, .headers = {{"Location", "/loop"}}}}, [](Bench& bench) -> Task<> {
     const auto answer = co_await bench.get();
     CO_ASSERT_TRUE(!answer);
-    EXPECT_EQ(answer.error().reason, git_errors::kRedirected);
+    EXPECT_EQ(answer.error().subcode, git_errors::kRedirected);
     EXPECT_EQ(bench.server.seen().size(), 4U);
   });
 }
@@ -190,7 +190,7 @@ TEST(GitHostClient, AC39_ACredentialIsNeverSentToAnotherHost) {
         EXPECT_FALSE(answer.has_value()) << location;
         EXPECT_EQ(bench.server.seen().size(), 1U) << location << " is not followed on our host";
         if (!answer) {
-          EXPECT_EQ(answer.error().reason, git_errors::kRedirected);
+          EXPECT_EQ(answer.error().subcode, git_errors::kRedirected);
           EXPECT_THAT(answer.error().message, Not(HasSubstr("canary")));
         }
         bench.http.close_idle();
@@ -220,7 +220,7 @@ TEST(GitHostClient, AC28_TokensStandInNoErrorLogOrMetric) {
                }
                const auto broken = co_await bench.get("/user", "ghp_canary\r\nX-Evil: 1");
                CO_ASSERT_TRUE(!broken);
-               EXPECT_EQ(broken.error().reason, git_errors::kTokenRejected);
+               EXPECT_EQ(broken.error().subcode, git_errors::kTokenRejected);
                EXPECT_THAT(broken.error().message, Not(HasSubstr("canary")));
                EXPECT_THAT(bench.metrics.expose(), Not(HasSubstr("canary")));
              });
@@ -233,7 +233,7 @@ TEST(GitHostClient, AHostThatCannotBeReachedIsToldFromARefusal) {
     bench.http.close_idle();
     const auto answer = co_await bench.get();
     CO_ASSERT_TRUE(!answer);
-    EXPECT_EQ(answer.error().reason, git_errors::kUnreachable);
+    EXPECT_EQ(answer.error().subcode, git_errors::kUnreachable);
     EXPECT_THAT(answer.error().message, HasSubstr("proxy and CA settings"));
   });
 }
@@ -242,7 +242,7 @@ TEST(GitHostClient, LargeAnswersAreRefused) {
   with_bench({ok(std::string(9UL * 1024 * 1024, 'x'))}, [](Bench& bench) -> Task<> {
     const auto answer = co_await bench.get();
     CO_ASSERT_TRUE(!answer);
-    EXPECT_EQ(answer.error().reason, git_errors::kBadAnswer);
+    EXPECT_EQ(answer.error().subcode, git_errors::kBadAnswer);
     EXPECT_EQ(bench.client.cached_bytes(), 0U);
   });
 }

@@ -34,10 +34,10 @@ TEST(CloneUrls, AC39_AreOfTheIntegrationsHost) {
         "https://git.example.test@evil.example/a/b.git"}) {
     const auto url = clone_url_of(own, elsewhere);
     ASSERT_FALSE(url) << elsewhere;
-    EXPECT_THAT(url.error().reason, testing::AnyOf(std::string(git_errors::kRedirected),
-                                                   std::string(git_errors::kBadAnswer)));
+    EXPECT_THAT(url.error().subcode,
+                testing::AnyOf(git_errors::kRedirected, git_errors::kBadAnswer));
   }
-  EXPECT_EQ(clone_url_of(own, "https://evil.example/a/b.git").error().reason,
+  EXPECT_EQ(clone_url_of(own, "https://evil.example/a/b.git").error().subcode,
             git_errors::kRedirected);
 }
 
@@ -49,7 +49,7 @@ TEST(CloneUrls, AC41_AreHttpsUnlessTheHostHasNoTls) {
         "http://git.example.test/acme/shop.git", "file:///etc", "", "ext::sh -c x"}) {
     const auto url = clone_url_of(own, text);
     ASSERT_FALSE(url) << text;
-    EXPECT_EQ(url.error().reason, git_errors::kBadAnswer) << text;
+    EXPECT_EQ(url.error().subcode, git_errors::kBadAnswer) << text;
   }
   const ApiRoot plain = root("GITHUB", "http://git.example.test", PlainHttp::insecure_allowed);
   EXPECT_TRUE(clone_url_of(plain, "http://git.example.test/acme/shop.git"));
@@ -69,29 +69,28 @@ TEST(GitUsernames, AreThoseThatHostsExpect) {
   EXPECT_EQ(git_username_of(account), "x-bitbucket-api-token-auth");
 }
 
-Error shown(ErrorCode code, std::string_view reason = {}) {
-  return public_commit_error(
-      {.code = code, .message = "what happened", .reason = std::string(reason)});
+Error shown(ErrorCode code, std::string_view subcode = {}) {
+  return public_commit_error({.code = code, .message = "what happened", .subcode = subcode});
 }
 
 TEST(PublicCommitErrors, SayWhatToDo) {
-  EXPECT_EQ(shown(ErrorCode::conflict, kNothingToCommit).reason, "GIT_NOTHING_TO_COMMIT");
-  EXPECT_EQ(shown(ErrorCode::conflict).reason, git_errors::kConflict);
+  EXPECT_EQ(shown(ErrorCode::conflict, kNothingToCommit).subcode, "GIT_NOTHING_TO_COMMIT");
+  EXPECT_EQ(shown(ErrorCode::conflict).subcode, git_errors::kConflict);
   EXPECT_THAT(shown(ErrorCode::conflict).message, HasSubstr("read it again"));
   const auto rejected = shown(ErrorCode::unauthenticated);
-  EXPECT_EQ(rejected.reason, git_errors::kTokenRejected);
+  EXPECT_EQ(rejected.subcode, git_errors::kTokenRejected);
   // The caller's own session is fine.
   EXPECT_NE(rejected.code, ErrorCode::unauthenticated);
   EXPECT_NE(shown(ErrorCode::forbidden).code, ErrorCode::forbidden);
-  EXPECT_EQ(shown(ErrorCode::not_found).reason, git_errors::kNotFound);
-  EXPECT_EQ(shown(ErrorCode::tls).reason, git_errors::kUnreachable);
-  EXPECT_EQ(shown(ErrorCode::protocol).reason, git_errors::kBadAnswer);
-  EXPECT_EQ(shown(ErrorCode::invalid_argument, "x").reason, "");
+  EXPECT_EQ(shown(ErrorCode::not_found).subcode, git_errors::kNotFound);
+  EXPECT_EQ(shown(ErrorCode::tls).subcode, git_errors::kUnreachable);
+  EXPECT_EQ(shown(ErrorCode::protocol).subcode, git_errors::kBadAnswer);
+  EXPECT_EQ(shown(ErrorCode::invalid_argument, "x").subcode, "");
 }
 
 TEST(PublicCommitErrors, KeepTheRuntimesOwnFailuresForTheLog) {
-  for (const auto reason : {kBrokenClone, kDiskFull}) {
-    const auto error = shown(ErrorCode::internal, reason);
+  for (const auto subcode : {kBrokenClone, kDiskFull}) {
+    const auto error = shown(ErrorCode::internal, subcode);
     EXPECT_EQ(error.code, ErrorCode::unavailable);
     EXPECT_THAT(error.message, Not(HasSubstr("what happened")));
   }

@@ -45,7 +45,7 @@ TEST(Refusals, AFieldForAdministratorsSaysSoAndAnObjectIsHidden) {
 
 // A server behind the runtime has no say in what is shown.
 TEST(Refusals, WordsOfPeersShowNothing) {
-  for (const char* reason : {"", "Forbidden", "forbidden"}) {
+  for (const char* reason : {"", "Forbidden", "forbidden", "FORBIDDEN"}) {
     const auto shown = graphql::present(
         {.code = ErrorCode::forbidden, .message = "secrets is forbidden", .reason = reason});
     EXPECT_EQ(shown.message, "Forbidden") << reason;

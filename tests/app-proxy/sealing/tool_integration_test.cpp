@@ -70,7 +70,7 @@ struct Branch {
     return {};
   }
   static std::string why(const Error& error) {
-    return error.reason.empty() ? error.message : error.reason;
+    return error.subcode.empty() ? error.message : std::string(error.subcode);
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> found;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+
+// The values of Error::subcode that this folder sets. They are for the program alone: resolvers/commits
+// turns them into those of errors/client_codes.hpp.
+namespace gitops::app_proxy {
+
+// Failures of the local clone, not of the server.
+inline constexpr std::string_view kBrokenClone = "BrokenClone";  // a new clone is needed
+inline constexpr std::string_view kDiskFull = "DiskFull";
+
+// The branch has the contents of the commit already.
+inline constexpr std::string_view kNothingToCommit = "NothingToCommit";
+// Commits must be signed and cannot be.
+inline constexpr std::string_view kNoSigningKey = "NoSigningKey";
+// A refusal that has a cause_of_refusal().
+inline constexpr std::string_view kServerLimit = "ServerLimit";
+// Committer::stop() ended the request.
+inline constexpr std::string_view kStopping = "Stopping";
+
+}  // namespace gitops::app_proxy
