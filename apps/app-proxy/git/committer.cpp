@@ -9,7 +9,6 @@
 #include "common/core/backoff.hpp"
 #include "common/core/log.hpp"
 #include "common/core/wait_line.hpp"
-#include "common/net/socket_channel.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -28,8 +27,6 @@ std::string message_of(const CommitRequest& request) {
   return request.message + "\n\n" + request.description;
 }
 
-// After so many races lost, a batch is pushed in halves.
-constexpr unsigned kRoundsOfWholeBatch = 2;
 // How often a clone's size is measured and its files are packed.
 constexpr std::uint64_t kRoundsBetweenChecks = 16;
 
@@ -91,26 +88,39 @@ struct Committer::Batch {
   std::string branch;
   std::vector<std::shared_ptr<const Item>> items;
   Deadline deadline = Deadline::min();
+  PushPlan plan;
 
   // Of the last attempt that built commits.
-  std::optional<PushAnswer> last;
   std::string base;  // what they were built on; empty: nothing, the branch is new
   std::string head;  // the last of them
   std::vector<CommitOutcome> made;
   WallTime time;
-  bool unknown = false;  // a push of them was sent, and the branch has not been seen since
 };
 
+// What one round did.
 struct Committer::PushAttempt {
   PushStep step = PushStep::build;
   PushAnswer answer;
   std::string branch;
-  std::string base;
+  std::string base;  // the commit that new ones go on top of
   std::string head;
   std::vector<CommitOutcome> made;
   WallTime time;
   std::size_t commits = 0;  // made without an error
 };
+
+// The result of request `index` of a batch that has ended.
+Result<CommitResult> Committer::result_of(const Batch& batch, std::size_t index,
+                                          const PushEnd& end) {
+  const CommitOutcome* made = index < batch.made.size() ? &batch.made[index] : nullptr;
+  // A fault of the request itself says more than what happened to the others.
+  if (made != nullptr && !*made) return std::unexpected(made->error());
+  if (end.outcome != PushOutcome::pushed) return std::unexpected(end.error);
+  return CommitResult{.sha = **made,
+                      .branch = batch.branch,
+                      .message = message_of(batch.items[index]->request),
+                      .time = batch.time};
+}
 
 Committer::Committer(const Executor& executor, WorkerPool& pool, CloneCache& clones,
                      http::Client& client, Metrics& metrics, Options options)
@@ -241,31 +251,16 @@ Task<> Committer::push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Ite
   Batch batch;
   batch.repository = queue.repository;
   batch.branch = queue.branch;
+  batch.plan = PushPlan(items.size());
   for (auto& item : items) {
     item->pushing = true;
     batch.items.push_back(item);
     batch.deadline = std::max(batch.deadline, item->deadline);
   }
-  auto pushed = co_await push_items(queue, batch);
-  if (pushed) {
+  auto end = co_await push_items(queue, batch);
+  if (end.outcome != PushOutcome::split) {
     for (std::size_t i = 0; i < items.size(); ++i) {
-      auto& made = batch.made[i];
-      if (made) {
-        complete(*items[i], CommitResult{.sha = *made,
-                                         .branch = batch.branch,
-                                         .message = message_of(items[i]->request),
-                                         .time = batch.time});
-      } else {
-        complete(*items[i], std::unexpected(std::move(made.error())));
-      }
-    }
-    co_return;
-  }
-  if (pushed.error().subcode != "Split") {
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      // What is wrong with a request itself says more than what happened to the others.
-      const bool own = i < batch.made.size() && !batch.made[i];
-      complete(*items[i], std::unexpected(own ? batch.made[i].error() : pushed.error()));
+      complete(*items[i], result_of(batch, i, end));
     }
     co_return;
   }
@@ -275,92 +270,36 @@ Task<> Committer::push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Ite
 }
 
 // Attempts until the commits are in the branch or cannot be. Afterwards `batch` has the commits.
-Task<Result<void>> Committer::push_items(BranchQueue& queue, Batch& batch) {
+Task<PushEnd> Committer::push_items(BranchQueue& queue, Batch& batch) {
   Backoff pause({.initial = in_ms(options_.first_pause), .max = in_ms(options_.longest_pause)},
                 random_seed());
-  unsigned remakes = 0;
-  unsigned refused = 0;  // connections, in a row
-  unsigned not_now = 0;  // answers, in a row
-  for (unsigned rounds = 1;; ++rounds) {
+  while (true) {
     auto round = co_await run_attempt(queue, batch);
-    Attempt attempt;
-    attempt.rounds = rounds;
-    if (round) {
-      refused = 0;
-      batch.branch = round->branch;
-      if (round->step == PushStep::build) {
-        if (batch.last) conflicts_.Increment();
-        batch.base = std::move(round->base);
-        batch.head = std::move(round->head);
-        batch.made = std::move(round->made);
-        batch.time = round->time;
-      }
-      // The branch was seen: an earlier push with an unknown outcome has none now.
-      if (round->step != PushStep::push_again) batch.unknown = false;
-      if (batch.head.empty() || round->commits == 0) co_return Result<void>();  // nothing to push
-      attempt.answer = std::move(round->answer);
-      not_now = attempt.answer.kind == PushAnswer::Kind::not_now ? not_now + 1 : 0;
-      attempt.not_now = not_now;
-      attempt.step = round->step;
-      attempt.commits = round->commits;
-      if (attempt.answer.kind == PushAnswer::Kind::lost) {
-        batch.unknown = true;
-        lost_answers_.Increment();
-      }
-      // A refusal that a look confirmed keeps its reason.
-      if (attempt.step == PushStep::build || attempt.step == PushStep::push_again) {
-        batch.last = attempt.answer;
-      } else if (attempt.step == PushStep::refused) {
-        attempt.answer = *batch.last;
-      }
-      if (attempt.step == PushStep::build) {
-        batch_size_.Observe(static_cast<double>(attempt.commits));
-      }
-    } else {
-      Error error = std::move(round.error());
-      const bool broken = error.subcode == kBrokenClone || error.subcode == kDiskFull;
-      if (broken && ++remakes > 2) {
-        co_return std::unexpected(final_error({.error = std::move(error)}, batch.unknown));
-      }
-      refused = error.subcode == net::kConnectionRefused && !batch.unknown ? refused + 1 : 0;
-      attempt.refused_connections = refused;
-      attempt.answer = {.kind = PushAnswer::Kind::not_sent, .error = std::move(error)};
-    }
-    switch (next_of(attempt)) {
-      case NextStep::done:
-        co_return Result<void>();
-      case NextStep::split:
-        co_return std::unexpected(Error{.message = {}, .subcode = "Split"});
-      case NextStep::fail: {
-        Error error = final_error(attempt.answer, batch.unknown);
-        const bool is_race =
-            attempt.answer.kind == PushAnswer::Kind::refused && attempt.step == PushStep::build;
-        if (rounds >= kMaxRounds && is_race && !batch.unknown) {
-          error.code = ErrorCode::conflict;
-          error.message = "others changed the branch again and again: " + error.message;
-        }
-        co_return std::unexpected(std::move(error));
-      }
-      case NextStep::again:
-        // Fewer commits are ready sooner, where others push all the time.
-        if (rounds >= kRoundsOfWholeBatch && batch.items.size() > 1 && !batch.unknown &&
-            attempt.answer.kind == PushAnswer::Kind::refused) {
-          co_return std::unexpected(Error{.message = {}, .subcode = "Split"});
-        }
-        break;
-    }
-    // A confirmation of what happened needs no pause; a race needs a short one.
-    const bool look_only = attempt.answer.kind == PushAnswer::Kind::lost && rounds == 1;
-    auto wait =
-        look_only ? std::chrono::milliseconds(0) : pause.next(attempt.answer.error.retry_after);
-    if (refused > 0) wait = in_ms(options_.refused_pause);
-    if (deadline_after(wait) >= batch.deadline) {
-      Error error = final_error(attempt.answer, batch.unknown);
-      if (attempt.answer.kind == PushAnswer::Kind::refused) error.code = ErrorCode::conflict;
-      co_return std::unexpected(std::move(error));
-    }
+    auto next = round ? note_round(batch, std::move(*round))
+                      : batch.plan.after_failure(std::move(round.error()));
+    if (next.end) co_return std::move(*next.end);
+    auto wait = std::chrono::milliseconds(0);
+    if (next.pause != PushPlan::Pause::none) wait = pause.next(next.retry_after);
+    if (next.pause == PushPlan::Pause::refused) wait = in_ms(options_.refused_pause);
+    if (deadline_after(wait) >= batch.deadline) co_return batch.plan.end_at_deadline();
     if (wait.count() > 0) co_await sleep_for(wait);
   }
+}
+
+// Keeps the commits of an attempt for the next one, and counts it.
+PushPlan::Next Committer::note_round(Batch& batch, PushAttempt round) {
+  batch.branch = std::move(round.branch);
+  if (round.step == PushStep::build) {
+    if (batch.plan.last_answer()) conflicts_.Increment();
+    if (round.commits > 0) batch_size_.Observe(static_cast<double>(round.commits));
+    batch.base = std::move(round.base);
+    batch.head = std::move(round.head);
+    batch.made = std::move(round.made);
+    batch.time = round.time;
+  }
+  if (round.answer.kind == PushAnswer::Kind::lost) lost_answers_.Increment();
+  return batch.plan.after_attempt(
+      {.step = round.step, .answer = std::move(round.answer), .commits = round.commits});
 }
 
 Task<Result<Committer::PushAttempt>> Committer::run_attempt(BranchQueue& queue, Batch& batch) {
@@ -408,126 +347,173 @@ Task<Result<Committer::PushAttempt>> Committer::run_attempt(BranchQueue& queue, 
   co_return round;
 }
 
-// One attempt, on a thread of the pool: sees where the branch is, then does what step_of() says.
+// One attempt, on a thread of the pool: finds the commit to build on, judges the branch, builds the
+// commits, pushes them. Two connections at most: the list for a push says all when nobody else has
+// pushed since.
+class Committer::PushWorker {
+ public:
+  // All outlive this object.
+  PushWorker(BareRepository& repository, HttpBridge& bridge, const std::stop_token& stop,
+             const Batch& batch, const WireLimits& limits)
+      : repository_(repository),
+        stop_(stop),
+        batch_(batch),
+        first_(batch.items.front()->request),
+        fetch_wire_(batch.repository, first_.credential, WireCalls::over(bridge), stop, limits),
+        push_wire_(batch.repository, first_.credential, WireCalls::over(bridge), stop, limits) {
+    round_.branch = batch.branch;
+  }
+
+  Result<PushAttempt> run() {
+    if (auto found = find_base(); !found) return std::unexpected(std::move(found.error()));
+    const auto state = judge_branch();
+    if (!state) return std::unexpected(state.error());
+    round_.step = step_of(batch_.plan.last_answer(), *state);
+    if (auto built = build(); !built) return std::unexpected(std::move(built.error()));
+    if (auto pushed = push(); !pushed) return std::unexpected(std::move(pushed.error()));
+    return std::move(round_);
+  }
+
+ private:
+  using Direction = BareRepository::Direction;
+
+  Result<void> find_base();
+  Result<void> find_default_branch();
+  Result<bool> fetch(const BasePlan& plan);
+  Result<BranchState> judge_branch();
+  Result<void> build();
+  Result<void> push();
+
+  BareRepository& repository_;
+  const std::stop_token& stop_;
+  const Batch& batch_;
+  const CommitRequest& first_;
+  Wire fetch_wire_;
+  Wire push_wire_;
+  std::optional<BareRepository::Session> session_;  // for the push
+  PushAttempt round_;
+};
+
+// Sees where the branch is, and gets the commit that new ones go on top of.
+Result<void> Committer::PushWorker::find_base() {
+  if (round_.branch.empty()) {
+    if (auto found = find_default_branch(); !found) return found;
+  }
+  const std::string& origin = first_.new_branch_from;
+  std::vector<std::string> shown{round_.branch};
+  if (!origin.empty()) shown.push_back(origin);
+  while (true) {
+    auto connected = repository_.connect(push_wire_, Direction::push, shown);
+    if (!connected) return std::unexpected(std::move(connected.error()));
+    session_.emplace(std::move(*connected));
+    auto plan = plan_base({.name = round_.branch,
+                           .tip = session_->tip(round_.branch),
+                           .origin = origin,
+                           .origin_tip = origin.empty() ? std::string() : session_->tip(origin),
+                           .repository_has_branches = session_->has_branches()});
+    if (!plan.missing.empty()) {
+      return fail(ErrorCode::not_found, batch_.repository.name + " has no branch " + plan.missing);
+    }
+    auto is_here = plan.commit.empty() || repository_.has_commit(plan.commit) ? Result<bool>(true)
+                                                                              : fetch(plan);
+    if (!is_here) return std::unexpected(std::move(is_here.error()));
+    if (*is_here) {
+      round_.base = std::move(plan.commit);
+      return {};
+    }
+  }
+}
+
+Result<void> Committer::PushWorker::find_default_branch() {
+  auto session = repository_.connect(fetch_wire_, Direction::fetch);
+  if (!session) return std::unexpected(std::move(session.error()));
+  auto branch = default_branch_of(*session, fetch_wire_, first_);
+  if (!branch) return std::unexpected(std::move(branch.error()));
+  round_.branch = std::move(*branch);
+  return {};
+}
+
+// False when the branch moved between the list for the push and that for the fetch.
+Result<bool> Committer::PushWorker::fetch(const BasePlan& plan) {
+  auto session = repository_.connect(fetch_wire_, Direction::fetch, {plan.branch});
+  if (!session) return std::unexpected(std::move(session.error()));
+  if (auto fetched = session->fetch(plan.branch); !fetched) {
+    return std::unexpected(std::move(fetched.error()));
+  }
+  if (stop_.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
+  return session->tip(plan.branch) == plan.commit;
+}
+
+// Compares the branch with the last push of these commits.
+Result<BranchState> Committer::PushWorker::judge_branch() {
+  BranchFacts facts{.tip = session_->tip(round_.branch), .base = round_.base};
+  if (batch_.plan.last_answer()) {
+    facts.pushed_head = batch_.head;
+    facts.pushed_base = batch_.base;
+    facts.has_pushed_head = !batch_.head.empty() && repository_.has_commit(batch_.head);
+  }
+  if (needs_history(facts)) {
+    const auto inside = repository_.contains(facts.tip, facts.pushed_head);
+    if (!inside) return std::unexpected(inside.error());
+    facts.tip_contains_pushed = *inside;
+  }
+  return state_of(facts);
+}
+
+// Makes the commits on top of the base, unless those of an earlier round are pushed again.
+Result<void> Committer::PushWorker::build() {
+  if (round_.step != PushStep::build) {
+    round_.head = batch_.head;
+    round_.commits = static_cast<std::size_t>(std::ranges::count_if(
+        batch_.made, [](const CommitOutcome& made) { return made.has_value(); }));
+    return {};
+  }
+  round_.head = round_.base;
+  round_.time = wall_now();
+  for (const auto& item : batch_.items) {
+    if (stop_.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
+    const auto& request = item->request;
+    auto made = repository_.commit(round_.head, {.changes = request.changes,
+                                                 .message = message_of(request),
+                                                 .author = request.author,
+                                                 .time = round_.time,
+                                                 .allow_empty = request.allow_empty,
+                                                 .force = request.force,
+                                                 .signer = item->signer});
+    if (made) {
+      round_.head = *made;
+      ++round_.commits;
+    } else if (is_clone_failure(made.error())) {
+      return std::unexpected(std::move(made.error()));  // the clone's failure, not the request's
+    }
+    round_.made.push_back(std::move(made));
+  }
+  return {};
+}
+
+Result<void> Committer::PushWorker::push() {
+  if (round_.commits == 0) return {};
+  if (round_.step == PushStep::build || round_.step == PushStep::push_again) {
+    round_.answer = session_->push(round_.branch, round_.head);
+    if (round_.answer.kind == PushAnswer::Kind::not_sent && is_clone_failure(round_.answer.error)) {
+      return std::unexpected(std::move(round_.answer.error));
+    }
+  }
+  if (round_.step == PushStep::landed || round_.answer.kind == PushAnswer::Kind::accepted) {
+    // Only spares a fetch: the commits are in the branch already.
+    (void)repository_.remember(round_.branch, round_.head);
+  }
+  return {};
+}
+
 Result<Committer::PushAttempt> Committer::attempt_on_pool(HttpBridge& bridge,
                                                           const std::stop_token& stop,
                                                           const Batch& batch,
                                                           const std::filesystem::path& folder,
                                                           const WireLimits& limits) {
-  using Direction = BareRepository::Direction;
-  const auto& first = batch.items.front()->request;
   auto repository = BareRepository::open(folder);
   if (!repository) return std::unexpected(std::move(repository.error()));
-  PushAttempt round;
-  round.branch = batch.branch;
-  // Two connections at most: the list for a push says all when nobody else has pushed since.
-  Wire fetch_wire(batch.repository, first.credential, WireCalls::over(bridge), stop, limits);
-  Wire push_wire(batch.repository, first.credential, WireCalls::over(bridge), stop, limits);
-  if (round.branch.empty()) {
-    auto session = repository->connect(fetch_wire, Direction::fetch);
-    if (!session) return std::unexpected(std::move(session.error()));
-    auto branch = default_branch_of(*session, fetch_wire, first);
-    if (!branch) return std::unexpected(std::move(branch.error()));
-    round.branch = std::move(*branch);
-  }
-  std::vector<std::string> shown{round.branch};
-  if (!first.new_branch_from.empty()) shown.push_back(first.new_branch_from);
-  std::optional<BareRepository::Session> session;
-  std::string base;
-  while (true) {
-    auto connected = repository->connect(push_wire, Direction::push, shown);
-    if (!connected) return std::unexpected(std::move(connected.error()));
-    session.emplace(std::move(*connected));
-    base = session->tip(round.branch);
-    const bool is_new = base.empty();
-    std::string needed = round.branch;
-    if (is_new) {
-      if (!session->has_branches()) break;
-      if (first.new_branch_from.empty()) {
-        return fail(ErrorCode::not_found, batch.repository.name + " has no branch " + round.branch);
-      }
-      needed = first.new_branch_from;
-    }
-    const std::string wanted = session->tip(needed);
-    if (wanted.empty()) {
-      return fail(ErrorCode::not_found, batch.repository.name + " has no branch " + needed);
-    }
-    if (repository->has_commit(wanted)) {
-      if (is_new) base = wanted;
-      break;
-    }
-    auto for_fetch = repository->connect(fetch_wire, Direction::fetch, {needed});
-    if (!for_fetch) return std::unexpected(std::move(for_fetch.error()));
-    if (auto fetched = for_fetch->fetch(needed); !fetched) {
-      return std::unexpected(std::move(fetched.error()));
-    }
-    if (stop.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
-    if (for_fetch->tip(needed) == wanted) {
-      if (is_new) base = wanted;
-      break;
-    }
-    // It moved between the two lists.
-  }
-
-  BranchState state = BranchState::moved;
-  if (batch.last && !batch.head.empty()) {
-    const std::string& tip = session->tip(round.branch);
-    if (tip == batch.head) {
-      state = BranchState::has_ours;
-    } else if (tip == batch.base || (tip.empty() && base == batch.base)) {
-      state = BranchState::same;
-    } else if (!tip.empty()) {
-      auto inside = repository->has_commit(batch.head) ? repository->contains(tip, batch.head)
-                                                       : Result<bool>(false);
-      if (!inside) return std::unexpected(std::move(inside.error()));
-      if (*inside) state = BranchState::has_ours;
-    }
-  }
-  // A clone that was recreated lacks the commits of a push that did not arrive.
-  if (state == BranchState::same && !repository->has_commit(batch.head)) state = BranchState::moved;
-  round.step = step_of(batch.last, state);
-  if (round.step == PushStep::build) {
-    round.base = base;
-    std::string tip = base;
-    round.time = wall_now();
-    for (const auto& item : batch.items) {
-      if (stop.stop_requested()) return fail(ErrorCode::unavailable, "cancelled");
-      const auto& request = item->request;
-      auto made = repository->commit(tip, {.changes = request.changes,
-                                           .message = message_of(request),
-                                           .author = request.author,
-                                           .time = round.time,
-                                           .allow_empty = request.allow_empty,
-                                           .force = request.force,
-                                           .signer = item->signer});
-      if (made) {
-        tip = *made;
-        ++round.commits;
-      } else if (made.error().subcode == kBrokenClone || made.error().subcode == kDiskFull) {
-        return std::unexpected(std::move(made.error()));  // the clone's failure, not the request's
-      }
-      round.made.push_back(std::move(made));
-    }
-    round.head = tip;
-    if (round.commits == 0) return round;
-  } else {
-    round.head = batch.head;
-    round.commits = static_cast<std::size_t>(std::ranges::count_if(
-        batch.made, [](const CommitOutcome& made) { return made.has_value(); }));
-  }
-  if (round.step == PushStep::build || round.step == PushStep::push_again) {
-    round.answer = session->push(round.branch, round.head);
-    const auto& reason = round.answer.error.subcode;
-    if (round.answer.kind == PushAnswer::Kind::not_sent &&
-        (reason == kBrokenClone || reason == kDiskFull)) {
-      return std::unexpected(std::move(round.answer.error));
-    }
-  }
-  if (round.step == PushStep::landed || round.answer.kind == PushAnswer::Kind::accepted) {
-    // Only spares a fetch: the commits are in the branch already.
-    (void)repository->remember(round.branch, round.head);
-  }
-  return round;
+  return PushWorker(*repository, bridge, stop, batch, limits).run();
 }
 
 }  // namespace gitops::app_proxy

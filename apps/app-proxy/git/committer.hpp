@@ -14,7 +14,7 @@
 #include "app-proxy/git/clone_cache.hpp"
 #include "app-proxy/git/commit_signer.hpp"
 #include "app-proxy/git/failure_codes.hpp"
-#include "app-proxy/git/push_rules.hpp"
+#include "app-proxy/git/push_plan.hpp"
 #include "app-proxy/git/repository.hpp"
 #include "common/core/async.hpp"
 #include "common/core/metrics.hpp"
@@ -100,11 +100,13 @@ class Committer {
   struct BranchQueue;
   struct Batch;
   struct PushAttempt;
+  class PushWorker;
   struct HostSlots;
 
   Task<> work(std::shared_ptr<BranchQueue> queue);
   Task<> push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Item>> items);
-  Task<Result<void>> push_items(BranchQueue& queue, Batch& batch);
+  Task<PushEnd> push_items(BranchQueue& queue, Batch& batch);
+  PushPlan::Next note_round(Batch& batch, PushAttempt round);
   Task<Result<PushAttempt>> run_attempt(BranchQueue& queue, Batch& batch);
   static Result<PushAttempt> attempt_on_pool(HttpBridge& bridge, const std::stop_token& stop,
                                              const Batch& batch,
@@ -112,6 +114,7 @@ class Committer {
                                              const WireLimits& limits);
   std::vector<std::shared_ptr<Item>> take_batch(BranchQueue& queue);
   static void complete(Item& item, Result<CommitResult> result);
+  static Result<CommitResult> result_of(const Batch& batch, std::size_t index, const PushEnd& end);
 
   const Executor executor_;
   WorkerPool& pool_;

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "common/core/error.hpp"
+
 // The values of Error::subcode that this folder sets. They are for the program alone: resolvers/commits
 // turns them into those of errors/client_codes.hpp.
 namespace gitops::app_proxy {
@@ -9,6 +11,9 @@ namespace gitops::app_proxy {
 // Failures of the local clone, not of the server.
 inline constexpr std::string_view kBrokenClone = "BrokenClone";  // a new clone is needed
 inline constexpr std::string_view kDiskFull = "DiskFull";
+inline bool is_clone_failure(const Error& error) {
+  return error.subcode == kBrokenClone || error.subcode == kDiskFull;
+}
 
 // The branch has the contents of the commit already.
 inline constexpr std::string_view kNothingToCommit = "NothingToCommit";

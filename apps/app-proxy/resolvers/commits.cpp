@@ -122,7 +122,7 @@ Error public_commit_error(Error error) {
     return {.code = unavailable,
             .message = "the runtime has no usable key to sign commits with; see its log"};
   }
-  if (error.subcode == kBrokenClone || error.subcode == kDiskFull) {
+  if (is_clone_failure(error)) {
     log.error("a commit failed because of the local clone",
               {{"reason", error.subcode}, {"error", error.message}});
     return {.code = unavailable,
