@@ -1,68 +1,13 @@
 #include "app-proxy/providers/git_host_client.hpp"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include <prometheus/counter.h>
 
+#include "app-proxy/errors/client_codes.hpp"
 #include "common/core/crypto.hpp"
-#include "common/core/encoding.hpp"
 
 namespace gitops::app_proxy {
-namespace {
-
-constexpr int kMaxRedirects = 3;
-// The fields of an answer that providers read.
-constexpr std::array<std::string_view, 4> kKeptFields = {"Link", "X-Total-Count", "X-AUSERNAME",
-                                                         "X-OAuth-Scopes"};
-
-http::Headers kept_fields(const http::Headers& headers) {
-  http::Headers out;
-  for (const auto name : kKeptFields) {
-    if (const auto value = headers.find(name)) out.add(std::string(name), std::string(*value));
-  }
-  return out;
-}
-
-std::string authorization(AuthStyle style, const GitAccess& access) {
-  const std::string token(access.token.reveal());
-  if (style == AuthStyle::token) return "token " + token;
-  if (style == AuthStyle::basic_or_bearer && !access.username.empty()) {
-    return "Basic " + base64_encode(access.username + ":" + token);
-  }
-  return "Bearer " + token;
-}
-
-bool is_listed(const std::vector<int>& statuses, int status) {
-  return std::ranges::find(statuses, status) != statuses.end();
-}
-
-bool is_redirect(int status) {
-  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
-// The target of a redirect within the origin of `from`; nothing when it leads elsewhere.
-std::optional<std::string> target_within(const http::Url& from, std::string_view location) {
-  std::string target;
-  if (location.starts_with('/') && !location.starts_with("//")) {
-    target = location;
-  } else {
-    const auto to = http::parse_url(location);
-    if (!to || to->scheme != from.scheme || to->host != from.host || to->port != from.port ||
-        !to->userinfo.empty()) {
-      return std::nullopt;
-    }
-    target = to->path.empty() ? "/" : to->path;
-    if (!to->query.empty()) target += "?" + to->query;
-  }
-  const bool is_plain = std::ranges::all_of(
-      target, [](unsigned char c) { return c > 0x20 && c < 0x7f && c != '#' && c != '\\'; });
-  if (!is_plain) return std::nullopt;
-  return target;
-}
-
-}  // namespace
 
 // What is known of one token at one host.
 struct GitHostClient::TokenState {
@@ -190,8 +135,9 @@ void GitHostClient::forget(const ApiRoot& root, const GitAccess& access) {
 Task<Result<ApiAnswer>> GitHostClient::send(const ApiRoot& root, AuthStyle style,
                                             const GitAccess& access, ApiRequest request,
                                             Deadline deadline) {
-  auto got =
-      co_await ask(root, style, access, owner_of(root, access), std::move(request), {}, deadline);
+  const HostCall call{root, style, access, std::move(request)};
+  const auto owner = owner_of(root, access);
+  auto got = co_await ask(call, owner, deadline);
   if (!got) co_return std::unexpected(std::move(got.error()));
   co_return std::move(got->answer);
 }
@@ -238,8 +184,8 @@ Task<Result<Answer<std::shared_ptr<const HostPage>>>> GitHostClient::page(
     }
   };
   const Landing landing{*this, key, *flight};
-  auto got =
-      co_await ask(root, style, access, owner, std::move(request), std::move(read), deadline);
+  const HostCall call{root, style, access, std::move(request), std::move(read)};
+  auto got = co_await ask(call, owner, deadline);
   if (got) {
     flight->result = Page{std::move(got->page), got->answer.is_last_known};
   } else {
@@ -248,147 +194,138 @@ Task<Result<Answer<std::shared_ptr<const HostPage>>>> GitHostClient::page(
   co_return *flight->result;
 }
 
-Task<Result<GitHostClient::Reply>> GitHostClient::ask(const ApiRoot& root, AuthStyle style,
-                                                      const GitAccess& access,
-                                                      const std::string& owner, ApiRequest asked,
-                                                      ReadPage read, Deadline deadline) {
-  const auto urgency = access.urgency;
-  const GitErrorPlace place{root, asked.what};
-  if (access.token.empty() || !http::is_field_value(access.token.reveal()) ||
-      access.username.contains(':')) {
-    Error error{.code = ErrorCode::unauthenticated,
-                .message = asked.what +
-                           ": the Git token or its user name cannot be sent; register "
-                           "a new token with the Git integration",
-                .subcode = git_errors::kTokenRejected};
-    co_return std::unexpected(std::move(error));
-  }
-  const auto state = state_of(owner);
-  const bool is_cached = asked.method == "GET";
-  // What is kept, in the form that is wanted.
-  const auto find_kept = [&]() -> const AnswerCache::Entry* {
-    const auto* kept = is_cached ? cache_.find(owner, asked.path) : nullptr;
-    return kept && (kept->page != nullptr) == static_cast<bool>(read) ? kept : nullptr;
-  };
-  // An answer from the cache, for a host that throttles; an error when there is none.
-  const auto throttled = [&](Clock::duration wait) -> Result<Reply> {
-    throttled_.Increment();
-    if (const auto* kept = find_kept()) {
-      last_known_.Increment();
-      return Reply{{200, kept->headers, kept->body, true}, kept->page};
-    }
-    return std::unexpected(
-        host_throttles(place, std::chrono::ceil<std::chrono::milliseconds>(wait)));
-  };
-  if (const auto wait = state->budget.wait(asked.resource, urgency, Clock::now())) {
-    co_return throttled(*wait);
-  }
-  Permit permit(*this, state);
-  switch (co_await permit.take(deadline)) {
-    case Permit::Outcome::taken:
-      break;
-    case Permit::Outcome::too_many_wait: {
-      Error error{.code = ErrorCode::too_many_requests,
-                  .message = asked.what + ": too many requests of this Git token wait already",
-                  .subcode = git_errors::kThrottled};
-      co_return std::unexpected(std::move(error));
-    }
-    case Permit::Outcome::deadline:
-      co_return std::unexpected(host_unreachable(
-          place, {.code = ErrorCode::timeout, .message = "deadline passed while others asked"}));
-  }
-  // Others may have used up the budget meanwhile.
-  if (const auto wait = state->budget.wait(asked.resource, urgency, Clock::now())) {
-    co_return throttled(*wait);
-  }
-  http::Request request{.method = asked.method,
-                        .target = asked.other_root ? *asked.other_root + asked.path
-                                                   : http::join_target(root.url, asked.path),
-                        .headers = {},
-                        .body = asked.body};
-  request.headers.set("Authorization", authorization(style, access));
-  request.headers.set("Accept", asked.accept);
-  if (!asked.body.empty()) request.headers.set("Content-Type", "application/json");
-  if (const auto* kept = find_kept(); kept && !kept->etag.empty()) {
-    request.headers.set("If-None-Match", kept->etag);
-  }
-  state->budget.spend(asked.resource);
+Task<Result<GitHostClient::Reply>> GitHostClient::ask(const HostCall& call,
+                                                      const std::string& owner, Deadline deadline) {
+  if (auto unusable = unusable_access(call)) co_return std::unexpected(std::move(*unusable));
+  const auto token = state_of(owner);
+  Permit permit(*this, token);
+  auto forbidden = co_await admit(call, *token, permit, deadline);
+  if (!forbidden) co_return std::unexpected(std::move(forbidden.error()));
+  if (*forbidden) co_return last_known(call, owner, **forbidden);
+  const auto* kept = find_kept(call, owner);
+  auto request = request_of(call, kept != nullptr ? std::string_view(kept->etag) : "");
+  token->budget.spend(call.request.resource);
   asked_.Increment();
-  auto response = co_await exchange(root, request, asked, deadline);
+  auto response = co_await exchange(call, std::move(request), deadline);
   if (!response) {
     failed_.Increment();
     co_return std::unexpected(std::move(response.error()));
   }
-  const auto now = Clock::now();
-  if (state->budget.note(asked.resource, *response, now, wall_now())) {
-    co_return throttled(
-        state->budget.wait(asked.resource, urgency, now).value_or(std::chrono::seconds(1)));
-  }
-  if (response->status == 304) {
-    cache_.renew(owner, asked.path, now + fresh_for(response->headers));
-    if (const auto* kept = find_kept()) {
-      unchanged_.Increment();
-      co_return Reply{{200, kept->headers, kept->body, false}, kept->page};
-    }
-    co_return std::unexpected(bad_answer(place, "not modified, but nothing is known"));
-  }
-  const bool is_success = response->status >= 200 && response->status < 300;
-  std::shared_ptr<const HostPage> page;
-  if (is_success && read) {
-    auto told = read(response->body, response->headers);
-    if (!told) co_return std::unexpected(std::move(told.error()));
-    page = std::make_shared<const HostPage>(std::move(*told));
-  }
-  if (is_success && is_cached) {
-    cache_.put(owner, asked.path,
-               {.etag = std::string(response->headers.find("ETag").value_or("")),
-                .headers = kept_fields(response->headers),
-                .body = page ? std::string() : response->body,
-                .page = page,
-                .fresh_until = now + fresh_for(response->headers)});
-  } else if (is_success && asked.method != "HEAD") {
-    cache_.expire(owner);
-  }
-  if (is_success || is_listed(asked.also, response->status)) {
-    co_return Reply{
-        {response->status, std::move(response->headers), std::move(response->body), false},
-        std::move(page)};
-  }
-  failed_.Increment();
-  // The user must not see any more what the host does not show any more.
-  if (response->status == 401) cache_.forget(owner);
-  if (response->status == 403 || response->status == 404) cache_.forget(owner, asked.path);
-  co_return std::unexpected(refused_by_host(place, *response, access.token.reveal()));
+  co_return take(call, owner, *token, std::move(*response));
 }
 
-Task<Result<http::Response>> GitHostClient::exchange(const ApiRoot& root,
-                                                     const http::Request& request,
-                                                     const ApiRequest& asked, Deadline deadline) {
-  const GitErrorPlace place{root, asked.what};
-  http::Request next = request;
-  for (int redirects = 0;; ++redirects) {
-    auto response = co_await http_.send(root.url, next, deadline, asked.max_body);
-    if (!response) {
-      auto& error = response.error();
-      if (error.code == ErrorCode::too_large) {
-        error.message = asked.what + ": the answer of " + std::string(display_name(root.kind)) +
-                        " is too large";
-        error.subcode = git_errors::kBadAnswer;
-        co_return std::unexpected(std::move(error));
-      }
-      co_return std::unexpected(host_unreachable(place, std::move(error)));
+Task<Result<std::optional<Clock::duration>>> GitHostClient::admit(const HostCall& call,
+                                                                  const TokenState& token,
+                                                                  Permit& permit,
+                                                                  Deadline deadline) {
+  const auto wait = [&] {
+    return token.budget.wait(call.request.resource, call.access.urgency, Clock::now());
+  };
+  if (const auto limited = wait()) co_return limited;
+  switch (co_await permit.take(deadline)) {
+    case Permit::Outcome::taken:
+      break;
+    case Permit::Outcome::too_many_wait: {
+      Error error{
+          .code = ErrorCode::too_many_requests,
+          .message = call.request.what + ": too many requests of this Git token wait already",
+          .subcode = git_errors::kThrottled};
+      co_return std::unexpected(std::move(error));
     }
-    if (!is_redirect(response->status) || is_listed(asked.also, response->status)) {
-      co_return response;
-    }
-    const bool is_read = request.method == "GET" || request.method == "HEAD";
-    const bool keeps_method = response->status == 307 || response->status == 308;
-    const auto target = target_within(root.url, response->headers.find("Location").value_or(""));
-    if (!target || redirects == kMaxRedirects || (!is_read && !keeps_method)) {
-      co_return std::unexpected(redirected_away(place));
-    }
-    next.target = *target;
+    case Permit::Outcome::deadline:
+      co_return std::unexpected(host_unreachable(
+          call.place(),
+          {.code = ErrorCode::timeout, .message = "deadline passed while others asked"}));
   }
+  // Others may have used up the budget meanwhile.
+  co_return wait();
+}
+
+Task<Result<http::Response>> GitHostClient::exchange(const HostCall& call, http::Request request,
+                                                     Deadline deadline) {
+  for (int followed = 0;; ++followed) {
+    auto response = co_await http_.send(call.root.url, request, deadline, call.request.max_body);
+    if (!response) co_return std::unexpected(no_response(call, std::move(response.error())));
+    auto redirect = redirect_of(call, *response, followed);
+    switch (redirect.kind) {
+      case Redirect::Kind::none:
+        co_return response;
+      case Redirect::Kind::refuse:
+        co_return std::unexpected(redirected_away(call.place()));
+      case Redirect::Kind::follow:
+        request.target = std::move(redirect.target);
+    }
+  }
+}
+
+Result<GitHostClient::Reply> GitHostClient::take(const HostCall& call, const std::string& owner,
+                                                 TokenState& token, http::Response response) {
+  const auto& resource = call.request.resource;
+  const auto now = Clock::now();
+  const bool is_throttled = token.budget.note(resource, response, now, wall_now());
+  const bool has_kept = response.status == 304 && find_kept(call, owner) != nullptr;
+  auto outcome = outcome_of(call, response, is_throttled, has_kept);
+  change_cache(call, owner, outcome, response, now);
+  switch (outcome.kind) {
+    case HostOutcome::Kind::usable:
+      return Reply{{response.status, std::move(response.headers), std::move(response.body), false},
+                   std::move(outcome.page)};
+    case HostOutcome::Kind::not_modified: {
+      unchanged_.Increment();
+      const auto* kept = find_kept(call, owner);
+      return Reply{{200, kept->headers, kept->body, false}, kept->page};
+    }
+    case HostOutcome::Kind::throttled: {
+      const auto wait = token.budget.wait(resource, call.access.urgency, now);
+      return last_known(call, owner, wait.value_or(std::chrono::seconds(1)));
+    }
+    case HostOutcome::Kind::refused:
+      failed_.Increment();
+      break;
+    case HostOutcome::Kind::unreadable:
+      break;
+  }
+  return std::unexpected(std::move(outcome.error));
+}
+
+void GitHostClient::change_cache(const HostCall& call, const std::string& owner,
+                                 const HostOutcome& outcome, const http::Response& response,
+                                 Clock::time_point now) {
+  using CacheChange = HostOutcome::CacheChange;
+  const auto& path = call.request.path;
+  switch (outcome.cache) {
+    case CacheChange::none:
+      return;
+    case CacheChange::keep:
+      return cache_.put(owner, path, entry_of(response, outcome.page, now));
+    case CacheChange::renew:
+      return cache_.renew(owner, path, now + fresh_for(response.headers));
+    case CacheChange::expire:
+      return cache_.expire(owner);
+    case CacheChange::forget_path:
+      return cache_.forget(owner, path);
+    case CacheChange::forget_token:
+      return cache_.forget(owner);
+  }
+}
+
+Result<GitHostClient::Reply> GitHostClient::last_known(const HostCall& call,
+                                                       const std::string& owner,
+                                                       Clock::duration wait) {
+  throttled_.Increment();
+  if (const auto* kept = find_kept(call, owner)) {
+    last_known_.Increment();
+    return Reply{{200, kept->headers, kept->body, true}, kept->page};
+  }
+  return std::unexpected(
+      host_throttles(call.place(), std::chrono::ceil<std::chrono::milliseconds>(wait)));
+}
+
+const AnswerCache::Entry* GitHostClient::find_kept(const HostCall& call, const std::string& owner) {
+  if (call.request.method != "GET") return nullptr;
+  const auto* kept = cache_.find(owner, call.request.path);
+  const bool wants_page = static_cast<bool>(call.read);
+  return kept != nullptr && (kept->page != nullptr) == wants_page ? kept : nullptr;
 }
 
 }  // namespace gitops::app_proxy

@@ -1,18 +1,15 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "app-proxy/providers/answer_cache.hpp"
 #include "app-proxy/providers/api_root.hpp"
-#include "app-proxy/providers/git_error.hpp"
 #include "app-proxy/providers/git_types.hpp"
+#include "app-proxy/providers/host_messages.hpp"
 #include "app-proxy/providers/rate_budget.hpp"
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"
@@ -22,37 +19,12 @@
 
 namespace gitops::app_proxy {
 
-// How a host wants the token.
-enum class AuthStyle {
-  bearer,          // Authorization: Bearer TOKEN
-  token,           // Authorization: token TOKEN
-  basic_or_bearer  // Basic USER:TOKEN; without a user name, Bearer
-};
-
-// One request to a host, below its API root. Made by the pure parts of the providers.
-struct ApiRequest {
-  std::string method = "GET";
-  std::string path;       // with its query
-  std::string body = {};  // JSON; empty: none
-  std::string what;       // names the request in errors: "repository acme/shop"
-  std::string accept = "application/json";
-  std::string resource = "core";  // which of the host's rate limits counts it
-  // Statuses besides 2xx that the caller reads: answers to probes. They are never cached.
-  std::vector<int> also = {};
-  std::size_t max_body = 8UL * 1024 * 1024;
-  // Instead of the API root's path, for an interface of the host that lies beside it.
-  std::optional<std::string> other_root = {};
-};
-
 struct ApiAnswer {
   int status = 0;
   http::Headers headers;
   std::string body;
   bool is_last_known = false;
 };
-
-// Reads a page of repositories from an answer. Pure.
-using ReadPage = std::function<Result<HostPage>(std::string_view body, const http::Headers&)>;
 
 // Asks Git hosts over REST, for all providers and all users: the one place that knows limits, caches
 // and redirects.
@@ -109,15 +81,26 @@ class GitHostClient {
     ApiAnswer answer;
     std::shared_ptr<const HostPage> page = {};
   };
-  // `read` is empty, or makes what is kept a page; `owner` is owner_of().
-  Task<Result<Reply>> ask(const ApiRoot& root, AuthStyle style, const GitAccess& access,
-                          const std::string& owner, ApiRequest asked, ReadPage read,
-                          Deadline deadline);
+  // `owner` is owner_of().
+  Task<Result<Reply>> ask(const HostCall& call, const std::string& owner, Deadline deadline);
+  // Waits until the request may be sent. The time until a limit lets it through, if one forbids it.
+  static Task<Result<std::optional<Clock::duration>>> admit(const HostCall& call,
+                                                            const TokenState& token, Permit& permit,
+                                                            Deadline deadline);
+  Task<Result<http::Response>> exchange(const HostCall& call, http::Request request,
+                                        Deadline deadline);
+  // Does what outcome_of() says.
+  Result<Reply> take(const HostCall& call, const std::string& owner, TokenState& token,
+                     http::Response response);
+  void change_cache(const HostCall& call, const std::string& owner, const HostOutcome& outcome,
+                    const http::Response& response, Clock::time_point now);
+  // The kept response, for a host that throttles; an error without one.
+  Result<Reply> last_known(const HostCall& call, const std::string& owner, Clock::duration wait);
+  // The kept response in the form that is wanted; null without one.
+  const AnswerCache::Entry* find_kept(const HostCall& call, const std::string& owner);
 
   [[nodiscard]] std::string owner_of(const ApiRoot& root, const GitAccess& access) const;
   std::shared_ptr<TokenState> state_of(const std::string& owner);
-  Task<Result<http::Response>> exchange(const ApiRoot& root, const http::Request& request,
-                                        const ApiRequest& asked, Deadline deadline);
 
   Executor executor_;
   http::Client& http_;
