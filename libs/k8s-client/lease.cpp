@@ -69,7 +69,10 @@ void LeaseView::see(std::string_view lease, Clock::time_point now) {
   }
   object_ = lease;
   uid_ = metadata["uid"].text();
-  wanted_by_ = metadata["annotations"][kWantedBy].text();
+  annotations_.clear();
+  for (const auto& [name, value] : metadata["annotations"].members()) {
+    if (value.is_text()) annotations_.emplace(name, value.text());
+  }
   labelled_ = std::ranges::all_of(labels_, [&](const auto& label) {
     return metadata["labels"][label.first].text() == label.second;
   });
@@ -84,8 +87,14 @@ void LeaseView::see(std::string_view lease, Clock::time_point now) {
 
 void LeaseView::see_none(Clock::time_point now) {
   if (since_ && !known() && record_ == LeaseRecord()) return;
-  *this = LeaseView(std::move(key_), std::move(labels_), newest_renewal_);
+  *this = LeaseView(std::move(key_), std::move(labels_), newest_renewal_,
+                    std::move(cleared_annotation_));
   since_ = now;
+}
+
+std::string_view LeaseView::annotation(std::string_view name) const {
+  const auto found = annotations_.find(name);
+  return found == annotations_.end() ? std::string_view() : found->second;
 }
 
 Clock::time_point LeaseView::expires(std::chrono::seconds least) const {
@@ -117,9 +126,9 @@ std::string LeaseView::time_of_write(WallTime wall) const {
   return format_rfc3339_micros(std::max(wall, newest_renewal_ + kLeastStep));
 }
 
-std::string LeaseView::asked(const std::string& identity) const {
+std::string LeaseView::with_annotation(const std::string& name, const std::string& value) const {
   Json json = Json::parse(object_, nullptr, false);
-  object_in(object_in(json, "metadata"), "annotations")[kWantedBy] = identity;
+  object_in(object_in(json, "metadata"), "annotations")[name] = value;
   add_labels(json, labels_);
   return to_text(json);
 }
@@ -137,7 +146,9 @@ std::string LeaseView::with(const LeaseRecord& record) const {
   }
   json["apiVersion"] = resources::kLeases.api_version();
   json["kind"] = resources::kLeases.kind;
-  if (!wanted_by_.empty()) json["metadata"]["annotations"].erase(kWantedBy);
+  if (!annotation(cleared_annotation_).empty()) {
+    object_in(json["metadata"], "annotations").erase(cleared_annotation_);
+  }
   add_labels(json, labels_);
   Json& spec = object_in(json, "spec");
   spec["holderIdentity"] = record.holder;
@@ -151,7 +162,7 @@ std::string LeaseView::with(const LeaseRecord& record) const {
 LeaseSteps::LeaseSteps(LeaseOptions options, std::uint64_t seed)
     : options_(std::move(options)),
       random_(static_cast<std::minstd_rand::result_type>(seed % 2147483646 + 1)),
-      view_(options_.key, options_.labels, options_.newest_renewal) {}
+      view_(options_.key, options_.labels, options_.newest_renewal, options_.cleared_annotation) {}
 
 LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   if (now < wait_until_) {
@@ -163,8 +174,8 @@ LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   sent_at_ = now;
   Action action{.kind = pending_, .object = {}, .until = now + options_.renew_deadline};
   if (leading(now)) action.until = leading_until_;
-  if (pending_ == Action::Kind::ask) {
-    action.object = view_.asked(options_.identity);
+  if (pending_ == Action::Kind::annotate) {
+    action.object = std::exchange(annotated_, {});
   } else if (pending_ != Action::Kind::read) {
     action.object = view_.taken(options_.identity, options_.lease_duration, wall);
   }
@@ -177,12 +188,12 @@ void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point 
     // of step with the writer that was quicker.
     if (!answer) {
       pause(now);
-      if (options_.role == LeaseOptions::Role::owner && !leading(now)) wait_until_ += jitter();
+      if (is_punctual() && !leading(now)) wait_until_ += jitter();
       return;
     }
     observe(*answer, now);
     const bool ours = view_.record().holder == options_.identity;
-    if (ours && pending_ != Action::Kind::ask) {
+    if (ours && pending_ != Action::Kind::annotate) {
       leading_until_ = sent_at_ + options_.renew_deadline;
     }
     pause(now);
@@ -208,8 +219,9 @@ void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point 
                     now >= view_.expires(options_.lease_duration);
   if (free) {
     planned_ = Action::Kind::update;
-  } else if (options_.role == LeaseOptions::Role::owner && view_.wanted_by() != options_.identity) {
-    planned_ = Action::Kind::ask;
+  } else if (auto annotated = annotate()) {
+    planned_ = Action::Kind::annotate;
+    annotated_ = std::move(*annotated);
   } else {
     pause(now);
   }
@@ -226,10 +238,10 @@ void LeaseSteps::observe(const std::string& object, Clock::time_point now) {
   if (view_.known() && view_.record().holder != options_.identity) leading_until_ = {};
 }
 
-// Leaders and owners return exactly in time; other candidates are spread out.
+// A leader returns exactly in time.
 void LeaseSteps::pause(Clock::time_point now) {
   wait_until_ = now + options_.retry_period;
-  if (leading(now) || options_.role == LeaseOptions::Role::owner) return;
+  if (leading(now) || is_punctual()) return;
   wait_until_ += jitter();
 }
 
@@ -238,11 +250,11 @@ std::chrono::milliseconds LeaseSteps::jitter() {
   return std::chrono::milliseconds(spread(random_));
 }
 
-Task<> give_back(Client& client, ObjectKey key, std::string identity, WallTime now) {
+Task<> give_back(Client& client, LeaseView view, std::string identity, WallTime now) {
+  const auto key = view.key();
   const Deadline deadline = deadline_after(kReleaseTimeout);
   auto result = co_await client.get(resources::kLeases, key, deadline);
   if (result) {
-    LeaseView view(key);
     view.see(*result, Clock::now());
     if (!view.known() || view.record().holder != identity) co_return;
     result = co_await client.update(resources::kLeases, key, view.freed(now), deadline);
@@ -255,10 +267,16 @@ Task<> give_back(Client& client, ObjectKey key, std::string identity, WallTime n
 
 LeaseElection::LeaseElection(Client& client, LeaseOptions options,
                              std::function<void(bool leading)> on_change)
+    : LeaseElection(client, options, std::move(on_change),
+                    std::make_unique<LeaseSteps>(options, random_seed())) {}
+
+LeaseElection::LeaseElection(Client& client, LeaseOptions options,
+                             std::function<void(bool leading)> on_change,
+                             std::unique_ptr<LeaseSteps> steps)
     : client_(client),
-      options_(options),
+      options_(std::move(options)),
       on_change_(std::move(on_change)),
-      steps_(std::move(options), random_seed()) {}
+      steps_(std::move(steps)) {}
 
 void LeaseElection::start(TaskGroup& group) {
   group.spawn("lease " + options_.key.to_string(), [this] { return run(); });
@@ -270,7 +288,7 @@ Task<Result<std::string>> LeaseElection::perform(LeaseSteps::Action action) {
       co_return co_await client_.create(resources::kLeases, options_.key.ns,
                                         std::move(action.object), action.until);
     case LeaseSteps::Action::Kind::update:
-    case LeaseSteps::Action::Kind::ask:
+    case LeaseSteps::Action::Kind::annotate:
       co_return co_await client_.update(resources::kLeases, options_.key, std::move(action.object),
                                         action.until);
     default:
@@ -282,7 +300,7 @@ Task<> LeaseElection::run() {
   RepeatFilter failures(std::chrono::minutes(1));
   try {
     while (true) {
-      LeaseSteps::Action action = steps_.next(Clock::now(), options_.clock());
+      LeaseSteps::Action action = steps_->next(Clock::now(), options_.clock());
       notify();
       if (action.kind == LeaseSteps::Action::Kind::wait) {
         co_await sleep_until(action.until);
@@ -290,7 +308,7 @@ Task<> LeaseElection::run() {
       }
       const bool reads = action.kind == LeaseSteps::Action::Kind::read;
       const auto answer = co_await perform(std::move(action));
-      steps_.on_answer(answer, Clock::now());
+      steps_->on_answer(answer, Clock::now());
       // A missing Lease and a conflict are part of normal operation.
       const bool is_failure = !answer && !(reads && answer.error().code == ErrorCode::not_found) &&
                               answer.error().code != ErrorCode::conflict;
@@ -303,15 +321,16 @@ Task<> LeaseElection::run() {
   } catch (const boost::system::system_error& error) {
     if (error.code() != asio::error::operation_aborted) throw;
   }
-  const bool may_hold = steps_.stop(Clock::now());
+  const bool may_hold = steps_->stop(Clock::now());
   notify();
   if (!may_hold) co_return;
   co_await asio::this_coro::reset_cancellation_state();
-  co_await give_back(client_, options_.key, options_.identity, options_.clock());
+  co_await give_back(client_, LeaseView(options_.key, {}, {}, options_.cleared_annotation),
+                     options_.identity, options_.clock());
 }
 
 void LeaseElection::notify() {
-  const bool leading = steps_.leading(Clock::now());
+  const bool leading = steps_->leading(Clock::now());
   if (leading == leading_) return;
   leading_ = leading;
   kLog.info(leading ? "leading" : "not leading any more", {{"lease", options_.key.to_string()}});

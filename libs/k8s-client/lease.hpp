@@ -3,9 +3,11 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/core/async.hpp"
@@ -25,16 +27,13 @@ struct LeaseOptions {
   std::chrono::seconds lease_duration{15};
   std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
-  // An owner asks for its Lease back when it finds another replica (failover.hpp) holding it.
-  enum class Role { candidate, owner } role = Role::candidate;
   // The time that renewTime is set to, unless the one before is later.
   std::function<WallTime()> clock = wall_now;
   // renewTime is set to later times than this one, for example that of a view from before.
   WallTime newest_renewal{};
+  // LeaseView::cleared_annotation().
+  std::string cleared_annotation = {};
 };
-
-// The annotation by which the owner of a Lease asks its holder to release it; holds an identity.
-inline constexpr const char* kWantedBy = "gitops-runtime.io/wanted-by";
 
 // The content of a Lease, as client-go's LeaderElectionRecord. A free Lease has no holder.
 struct LeaseRecord {
@@ -51,9 +50,13 @@ struct LeaseRecord {
 // clock. The objects that it makes keep all fields that other writers have set.
 class LeaseView {
  public:
-  // `labels` are added to each object that this makes. See newest_renewal().
-  explicit LeaseView(ObjectKey key, Labels labels = {}, WallTime newest_renewal = {})
-      : key_(std::move(key)), labels_(std::move(labels)), newest_renewal_(newest_renewal) {}
+  // `labels` are added to each object that this makes. See newest_renewal() and cleared_annotation().
+  explicit LeaseView(ObjectKey key, Labels labels = {}, WallTime newest_renewal = {},
+                     std::string cleared_annotation = {})
+      : key_(std::move(key)),
+        labels_(std::move(labels)),
+        newest_renewal_(newest_renewal),
+        cleared_annotation_(std::move(cleared_annotation)) {}
 
   // Takes the Lease as the API server has it. Text that is not a Lease only makes known() false.
   void see(std::string_view lease, Clock::time_point now);
@@ -69,7 +72,10 @@ class LeaseView {
   // When there is no Lease: the record of a free one.
   [[nodiscard]] const LeaseRecord& record() const { return record_; }
   [[nodiscard]] const std::string& uid() const { return uid_; }
-  [[nodiscard]] const std::string& wanted_by() const { return wanted_by_; }
+  // The annotation's text; empty when there is none.
+  [[nodiscard]] std::string_view annotation(std::string_view name) const;
+  // The name of an annotation that taken() and freed() remove: it concerns one term. Empty: none.
+  [[nodiscard]] const std::string& cleared_annotation() const { return cleared_annotation_; }
   // The Lease has our labels.
   [[nodiscard]] bool labelled() const { return labelled_; }
   // The latest renewTime that was ever seen, also of a Lease that was deleted since, or put back to an
@@ -89,8 +95,9 @@ class LeaseView {
                                   WallTime wall) const;
   // The Lease without a holder, so that the next one need not wait.
   [[nodiscard]] std::string freed(WallTime wall) const;
-  // The Lease with the annotation kWantedBy, otherwise unchanged.
-  [[nodiscard]] std::string asked(const std::string& identity) const;
+  // The Lease with this annotation, otherwise unchanged.
+  [[nodiscard]] std::string with_annotation(const std::string& name,
+                                            const std::string& value) const;
   // The Lease with our labels, otherwise unchanged.
   [[nodiscard]] std::string with_labels() const;
 
@@ -103,26 +110,34 @@ class LeaseView {
   std::string object_;  // as last received; empty: there is none
   LeaseRecord record_;
   std::string uid_;
-  std::string wanted_by_;
+  std::map<std::string, std::string, std::less<>> annotations_;
   bool labelled_ = false;
   WallTime newest_renewal_;
+  std::string cleared_annotation_;
   std::optional<Clock::time_point> since_;
 };
 
 // The state machine of one candidate, without I/O: takes the answers of the API server and returns
-// the next request. Times are those of this process.
+// the next request. Times are those of this process. A subclass may write to a Lease that another
+// process holds.
 class LeaseSteps {
  public:
   LeaseSteps(LeaseOptions options, std::uint64_t seed);
+  LeaseSteps(const LeaseSteps&) = default;
+  LeaseSteps& operator=(const LeaseSteps&) = default;
+  LeaseSteps(LeaseSteps&&) = default;
+  LeaseSteps& operator=(LeaseSteps&&) = default;
+  virtual ~LeaseSteps() = default;
 
   struct Action {
-    enum class Kind { wait, read, create, update, ask } kind = Kind::read;
-    std::string object;       // create, update, ask: the Lease to send
+    // annotate: an update that leaves the record as it is (annotate()).
+    enum class Kind { wait, read, create, update, annotate } kind = Kind::read;
+    std::string object;       // create, update, annotate: the Lease to send
     Clock::time_point until;  // wait: its end; others: the deadline of the request
   };
   // The next action; to be called again after a wait.
   Action next(Clock::time_point now, WallTime wall);
-  // The answer to a read, create, update or ask: the Lease, or the error.
+  // The answer to a read, create, update or annotate: the Lease, or the error.
   void on_answer(const Result<std::string>& answer, Clock::time_point now);
 
   // True from a successful create or update until renew_deadline after it was *sent*, unless
@@ -134,6 +149,14 @@ class LeaseSteps {
   // request that is still unanswered: then it must be read once more.
   bool stop(Clock::time_point now);
 
+ protected:
+  [[nodiscard]] const LeaseOptions& options() const { return options_; }
+  // The Lease to write when another process holds it. Nothing: a candidate only waits.
+  [[nodiscard]] virtual std::optional<std::string> annotate() const { return std::nullopt; }
+  // Whether the candidate returns exactly after each retry period. Otherwise its pauses are longer by
+  // a random time, so that candidates do not write all at once.
+  [[nodiscard]] virtual bool is_punctual() const { return false; }
+
  private:
   void observe(const std::string& object, Clock::time_point now);
   void pause(Clock::time_point now);
@@ -144,15 +167,16 @@ class LeaseSteps {
   std::minstd_rand random_;
   Action::Kind pending_ = Action::Kind::read;  // the request of the next answer
   Action::Kind planned_ = Action::Kind::read;  // the action at wait_until_
+  std::string annotated_;                      // the Lease of a planned annotate
   Clock::time_point wait_until_{};
   Clock::time_point sent_at_{};
   Clock::time_point leading_until_{};
   LeaseView view_;
 };
 
-// Reads the Lease and releases it at `now` when `identity` holds it. Gives up after two seconds, with
-// a warning in the log.
-Task<> give_back(Client& client, ObjectKey key, std::string identity, WallTime now);
+// Reads the Lease of `view` and releases it at `now` when `identity` holds it. Gives up after two
+// seconds, with a warning in the log.
+Task<> give_back(Client& client, LeaseView view, std::string identity, WallTime now);
 
 // Leader election by a Lease, compatible with client-go's leaderelection: the holder renews every
 // retry_period; another candidate takes over when the record has not changed for its duration *by
@@ -162,14 +186,17 @@ class LeaseElection {
  public:
   // `on_change` is called on the loop thread, first with true. `client` outlives the group's task.
   LeaseElection(Client& client, LeaseOptions options, std::function<void(bool leading)> on_change);
+  // The same with decisions of the program's own, made from the same options.
+  LeaseElection(Client& client, LeaseOptions options, std::function<void(bool leading)> on_change,
+                std::unique_ptr<LeaseSteps> steps);
   // Runs until the group is cancelled; on_change(false) has been called by then.
   void start(TaskGroup& group);
   // Correct also right after the process was suspended.
-  [[nodiscard]] bool leading() const { return leading_ && steps_.leading(Clock::now()); }
+  [[nodiscard]] bool leading() const { return leading_ && steps_->leading(Clock::now()); }
   // The holder at the last read.
-  [[nodiscard]] const std::string& holder() const { return steps_.lease().record().holder; }
+  [[nodiscard]] const std::string& holder() const { return steps_->lease().record().holder; }
   // The Lease at the last read or write.
-  [[nodiscard]] const LeaseView& lease() const { return steps_.lease(); }
+  [[nodiscard]] const LeaseView& lease() const { return steps_->lease(); }
 
  private:
   Task<> run();
@@ -179,7 +206,7 @@ class LeaseElection {
   Client& client_;
   LeaseOptions options_;
   std::function<void(bool)> on_change_;
-  LeaseSteps steps_;
+  std::unique_ptr<LeaseSteps> steps_;
   bool leading_ = false;  // as last told
 };
 

@@ -8,6 +8,7 @@
 
 #include "common/core/task_group.hpp"
 #include "event-reporter/shards/failover.hpp"
+#include "event-reporter/shards/lease_owner.hpp"
 #include "k8s-client/lease.hpp"
 
 namespace gitops::test {
@@ -720,19 +721,18 @@ Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
   EXPECT_EQ(failover.lease(1).record().transitions, 5);
 
   TaskGroup owners(executor);
-  k8s::LeaseElection owner(scene.client,
-                           {.key = scene.key("owned"),
-                            .identity = "owner",
-                            .lease_duration = 6s,
-                            .renew_deadline = 4s,
-                            .retry_period = 500ms,
-                            .role = k8s::LeaseOptions::Role::owner},
-                           [&](bool) { EXPECT_FALSE(failover.held()); });
+  reporter::LeaseOwner owner(scene.client,
+                             {.key = scene.key("owned"),
+                              .identity = "owner",
+                              .lease_duration = 6s,
+                              .renew_deadline = 4s,
+                              .retry_period = 500ms},
+                             [&](bool) { EXPECT_FALSE(failover.held()); });
   owner.start(owners);
   EXPECT_TRUE(co_await comes_true([&] { return owner.leading(); }));
   EXPECT_EQ(told, std::nullopt);
   EXPECT_EQ(owner.lease().record().transitions, 6);
-  EXPECT_EQ(owner.lease().wanted_by(), "");
+  EXPECT_EQ(reporter::wanted_by(owner.lease()), "");
   EXPECT_EQ(owner.lease().uid(), failover.lease(1).uid());
   group.cancel();
   co_await group.join();

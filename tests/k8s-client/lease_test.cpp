@@ -1,7 +1,5 @@
 #include "k8s-client/lease.hpp"
 
-#include <set>
-
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -27,12 +25,12 @@ class Table {
     Clock::time_point next{};
     bool cut_off = false;  // its requests fail
 
-    explicit Candidate(const std::string& name, LeaseOptions::Role role)
-        : steps({.key = kKey, .identity = name, .role = role}, std::hash<std::string>()(name)) {}
+    explicit Candidate(const std::string& name)
+        : steps({.key = kKey, .identity = name}, std::hash<std::string>()(name)) {}
   };
 
-  Candidate& add(const std::string& name, LeaseOptions::Role role = LeaseOptions::Role::candidate) {
-    return *candidates.emplace_back(std::make_unique<Candidate>(name, role));
+  Candidate& add(const std::string& name) {
+    return *candidates.emplace_back(std::make_unique<Candidate>(name));
   }
 
   // Runs the candidates in the order of their times, up to `end`.
@@ -300,25 +298,6 @@ TEST(LeaseSteps, ADeletedLeaseIsNotFreeBeforeItsHoldersTimeIsOver) {
   EXPECT_TRUE(b.steps.leading(table.now));
 }
 
-TEST(LeaseSteps, AnOwnerAsksForItsLeaseOnce) {
-  Table table;
-  table.add("a");
-  table.run_until(1s);
-  auto& owner = table.add("owner", LeaseOptions::Role::owner);
-  const auto spec = table.spec();
-  table.run_until(1s);
-  EXPECT_EQ(table.lease["metadata"]["annotations"][kWantedBy], "owner");
-  EXPECT_EQ(table.spec(), spec) << "does not count as a renewal";
-  EXPECT_FALSE(owner.steps.stop(table.now)) << "nothing to give back";
-  table.candidates.erase(table.candidates.begin());
-  const auto version = table.version;
-  table.run_until(12s);
-  EXPECT_EQ(table.version, version);
-  table.run_until(20s);
-  EXPECT_TRUE(owner.steps.leading(table.now));
-  EXPECT_EQ(table.lease["metadata"]["annotations"], Json::object());
-}
-
 TEST(LeaseSteps, ACandidateAsksForNothing) {
   Table table;
   table.add("a");
@@ -444,30 +423,6 @@ TEST(LeaseElection, StopsLeadingWhenTheServerStaysAway) {
     co_await a.stop();
     co_await api.stop();
   });
-}
-
-// An owner that asked in step with the renewals of the holder met a conflict each time.
-TEST(LeaseSteps, AnOwnerWhoseRequestConflictsAsksOutOfStep) {
-  LeaseSteps owner({.key = kKey, .identity = "owner", .role = LeaseOptions::Role::owner}, 1);
-  Clock::time_point now{};
-  std::set<Clock::duration> waits;
-  for (int i = 0; i < 8; ++i) {
-    ASSERT_EQ(owner.next(now, kWall).kind, Kind::read);
-    const Json renewed{
-        {"metadata", {{"name", kKey.name}, {"namespace", kKey.ns}, {"resourceVersion", "1"}}},
-        {"spec",
-         {{"holderIdentity", "stand-in"},
-          {"leaseDurationSeconds", 15},
-          {"renewTime", "2030-01-02T03:04:0" + std::to_string(i) + ".000000Z"}}}};
-    owner.on_answer(renewed.dump(), now);
-    ASSERT_EQ(owner.next(now, kWall).kind, Kind::ask);
-    owner.on_answer(fail(ErrorCode::conflict, "another write came first"), now);
-    const auto action = owner.next(now, kWall);
-    ASSERT_EQ(action.kind, Kind::wait);
-    waits.insert(action.until - now);
-    now = action.until;
-  }
-  EXPECT_GT(waits.size(), 4U);
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ TEST(Gate, IsUnusedWhenItWouldLetInWhatANewOneDoes) {
 TEST(Gates, GiveOneGatePerHostAsLongAsSomebodyHoldsIt) {
   Gates gates({.rate = 1, .concurrency = 1});
   const auto first = gates.of("a");
-  EXPECT_TRUE(first->enter({}));
+  EXPECT_TRUE(first->acquire({}));
   EXPECT_EQ(gates.of("a"), first);
   EXPECT_NE(gates.of("b"), first);
   for (int i = 0; i < 5'000; ++i) gates.of("host-" + std::to_string(i));
@@ -148,9 +148,9 @@ TEST(Gates, ANewLimitHoldsForThoseThatAreInUse) {
   EXPECT_FALSE(gate->acquire({}));  // the one inside still counts
   EXPECT_EQ(gate->inside(), 1);
   const auto other = gates.of("b");
-  const auto second = other->enter({});
+  const auto second = other->acquire({});
   EXPECT_TRUE(second);
-  EXPECT_FALSE(other->enter({}));
+  EXPECT_FALSE(other->acquire({}));
 }
 
 // A webhook with these fields, and the secrets of its event source.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/core/json_text.hpp"
+#include "event-reporter/shards/lease_owner.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -16,7 +17,8 @@ constexpr std::chrono::milliseconds kBusyPoll{20};
 
 FailoverSteps::FailoverSteps(FailoverOptions options) : options_(std::move(options)) {
   for (const auto& [name, newest_renewal] : options_.leases) {
-    views_.emplace_back(k8s::ObjectKey{options_.ns, name}, options_.labels, newest_renewal);
+    views_.emplace_back(k8s::ObjectKey{options_.ns, name}, options_.labels, newest_renewal,
+                        kWantedBy);
   }
 }
 
@@ -24,8 +26,8 @@ FailoverSteps::Action FailoverSteps::next(Clock::time_point now, WallTime wall) 
   using Kind = Action::Kind;
   Clock::time_point wake = list_at_;
   if (held(now)) {
-    const std::string& wanted_by = views_[*lease_].wanted_by();
-    if (!wanted_by.empty() && wanted_by != options_.identity) {
+    const auto owner = wanted_by(views_[*lease_]);
+    if (!owner.empty() && owner != options_.identity) {
       parting_ = Parting::asked;
       return {.kind = Kind::part,
               .lease = *lease_,
@@ -195,7 +197,8 @@ Task<> Failover::run() {
   notify();
   if (!ours) co_return;
   co_await asio::this_coro::reset_cancellation_state();
-  co_await give_back(client_, steps_.lease(*ours).key(), options_.identity, options_.clock());
+  co_await k8s::give_back(client_, k8s::LeaseView(steps_.lease(*ours).key(), {}, {}, kWantedBy),
+                          options_.identity, options_.clock());
 }
 
 Task<> Failover::perform(FailoverSteps::Action action) {
@@ -240,7 +243,7 @@ Task<> Failover::perform(FailoverSteps::Action action) {
     case Kind::part: {
       const k8s::LeaseView& lease = steps_.lease(action.lease);
       kLog.info("the owner asked for its Lease",
-                {{"lease", lease.key().to_string()}, {"by", lease.wanted_by()}});
+                {{"lease", lease.key().to_string()}, {"by", wanted_by(lease)}});
       co_await finish_work(action.lease, action.until);
       steps_.on_parted();
       break;

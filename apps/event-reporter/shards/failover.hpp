@@ -32,7 +32,7 @@ struct FailoverOptions {
   std::function<WallTime()> clock = wall_now;       // as k8s::LeaseOptions::clock
 };
 
-// The decisions of a process that stands in for the owners of other Leases (LeaseOptions::Role), one
+// The decisions of a process that stands in for the owners of other Leases (lease_owner.hpp), one
 // at a time. Without I/O: takes the API server's answers and returns the next request. A Lease is
 // taken when it has expired, or was free or missing for lease_duration, so that an owner that
 // restarts in order gets it back. It is handed back when its owner asks for it. Time in which the API

@@ -71,7 +71,6 @@ void ShardLeases::make_elections() {
                                  .lease_duration = options_.lease_duration,
                                  .renew_deadline = options_.renew_deadline,
                                  .retry_period = options_.retry_period,
-                                 .role = k8s::LeaseOptions::Role::owner,
                                  .clock = clock,
                                  .newest_renewal = newest_renewal(own.ordinal)},
                [this](bool held) { notify(options_.own.ordinal, own_->lease(), held); });
@@ -167,7 +166,9 @@ std::string ShardLeases::line(std::uint32_t shard, const k8s::LeaseView& lease) 
   } else if (record.holder == options_.identity) {
     out += ", not renewed";
   }
-  if (!lease.wanted_by().empty()) out += ", asked back by " + printable(lease.wanted_by());
+  if (const auto owner = wanted_by(lease); !owner.empty()) {
+    out += ", asked back by " + printable(owner);
+  }
   return out + "\n";
 }
 

@@ -10,6 +10,7 @@
 #include "common/core/task_group.hpp"
 #include "event-reporter/ledger/sequence.hpp"
 #include "event-reporter/shards/failover.hpp"
+#include "event-reporter/shards/lease_owner.hpp"
 #include "event-reporter/shards/shard.hpp"
 #include "k8s-client/lease.hpp"
 
@@ -125,13 +126,13 @@ class ShardLeases {
   Options options_;
   Callbacks callbacks_;
   k8s::LeaseView layout_;
-  std::string layout_id_;                  // of our layout; empty: there is no Lease of it
-  WallTime layout_time_{};                 // the latest renewTime of our layout that was seen
-  WallTime layout_begin_{};                // above the sequences of the layouts before
-  Clock::time_point in_layout_until_{};    // unless its Lease is seen before
-  bool joined_ = false;                    // the number of replicas was corrected where needed
-  bool holds_all_ = false;                 // a single replica that has claimed everything
-  std::optional<k8s::LeaseElection> own_;  // this and others_: with several replicas
+  std::string layout_id_;                // of our layout; empty: there is no Lease of it
+  WallTime layout_time_{};               // the latest renewTime of our layout that was seen
+  WallTime layout_begin_{};              // above the sequences of the layouts before
+  Clock::time_point in_layout_until_{};  // unless its Lease is seen before
+  bool joined_ = false;                  // the number of replicas was corrected where needed
+  bool holds_all_ = false;               // a single replica that has claimed everything
+  std::optional<LeaseOwner> own_;        // this and others_: with several replicas
   std::optional<Failover> others_;
 };
 

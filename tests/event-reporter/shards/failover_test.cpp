@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "event-reporter/shards/lease_owner.hpp"
+
 namespace gitops::reporter {
 namespace {
 
@@ -95,7 +97,7 @@ class Town {
   struct Pod {
     std::size_t shard = 0;
     std::string name;
-    k8s::LeaseSteps own;
+    LeaseOwnerSteps own;
     FailoverSteps others;
     bool lists_all = false;
     std::vector<std::size_t> neighbours;
@@ -134,13 +136,12 @@ class Town {
     pods[shard] = std::make_shared<Pod>(Pod{
         .shard = shard,
         .name = name,
-        .own = k8s::LeaseSteps({.key = {"ns", lease_name(shard)},
+        .own = LeaseOwnerSteps({.key = {"ns", lease_name(shard)},
                                 .identity = name,
                                 .labels = labels,
                                 .lease_duration = 8s,
                                 .renew_deadline = 6s,
-                                .retry_period = 2s,
-                                .role = k8s::LeaseOptions::Role::owner},
+                                .retry_period = 2s},
                                random()),
         .others = FailoverSteps({.ns = "ns", .leases = leases, .identity = name, .labels = labels}),
         .lists_all = labels.empty(),
@@ -312,7 +313,7 @@ class Town {
 
   // What give_back() does.
   void give_back(std::size_t shard, const std::string& identity) {
-    k8s::LeaseView view({"ns", lease_name(shard)});
+    k8s::LeaseView view({"ns", lease_name(shard)}, {}, {}, kWantedBy);
     view.see(*server.read(lease_name(shard)), now);
     if (view.record().holder != identity) return;
     EXPECT_TRUE(server.update(lease_name(shard), view.freed(wall())));
@@ -670,9 +671,9 @@ TEST(FailoverSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
       [](Json& lease) { lease["spec"]["acquireTime"] = "yesterday"; },
       [](Json& lease) { lease["metadata"]["annotations"] = "none"; },
       [](Json& lease) { lease["metadata"]["labels"] = 5; },
-      [](Json& lease) { lease["metadata"]["annotations"] = {{k8s::kWantedBy, 5}}; },
-      [](Json& lease) { lease["metadata"]["annotations"] = {{k8s::kWantedBy, "nobody"}}; },
-      [](Json& lease) { lease["metadata"]["annotations"] = {{k8s::kWantedBy, "pod-0"}}; },
+      [](Json& lease) { lease["metadata"]["annotations"] = {{kWantedBy, 5}}; },
+      [](Json& lease) { lease["metadata"]["annotations"] = {{kWantedBy, "nobody"}}; },
+      [](Json& lease) { lease["metadata"]["annotations"] = {{kWantedBy, "pod-0"}}; },
   };
   for (std::size_t i = 0; i < damages.size(); ++i) {
     // Held by its owner, and by a stand-in.
