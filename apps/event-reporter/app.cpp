@@ -38,11 +38,7 @@ class App {
   App(const DaemonContext& context, Environment environment)
       : shared_(context, std::move(environment)),
         mode_(context, shared_),
-        leases_(shared_.kubernetes, lease_options(shared_.environment, Mode::kLeases),
-                {.claimed = [this](std::uint32_t shard, Term term,
-                                   Sequence floor) { changes().claimed(shard, term, floor); },
-                 .released = [this](std::uint32_t shard) { changes().released(shard); },
-                 .busy = [this](std::uint32_t shard) { return changes().busy(shard); }}),
+        leases_(shared_.kubernetes, lease_options(shared_.environment, Mode::kLeases), changes()),
         router_(routes()),
         main_port_(context.executor, main_port_options(shared_.environment.config),
                    [this](http::Exchange& exchange) { return router_.serve(exchange); }) {

@@ -687,19 +687,23 @@ Task<> elects_one_leader(Scene& scene) {
 
 Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
   const auto executor = co_await asio::this_coro::executor;
-  std::optional<std::size_t> told;
-  reporter::Failover failover(
-      scene.client,
-      {.ns = scene.peer.ns,
-       .leases = {{.name = "other"}, {.name = "owned"}},
-       .identity = "neighbour",
-       .lease_duration = 6s,
-       .renew_deadline = 4s,
-       .retry_period = 500ms,
-       .rank_delay = 0ms},
-      {.on_change = [&](std::size_t lease,
-                        bool held) { told = held ? std::optional(lease) : std::nullopt; },
-       .busy = [](std::size_t) { return false; }});
+  struct Work final : reporter::Failover::Observer {
+    void on_change(std::size_t lease, bool held) override {
+      told = held ? std::optional(lease) : std::nullopt;
+    }
+    [[nodiscard]] bool busy(std::size_t) const override { return false; }
+    std::optional<std::size_t> told;
+  } work;
+  const auto& told = work.told;
+  reporter::Failover failover(scene.client,
+                              {.ns = scene.peer.ns,
+                               .leases = {{.name = "other"}, {.name = "owned"}},
+                               .identity = "neighbour",
+                               .lease_duration = 6s,
+                               .renew_deadline = 4s,
+                               .retry_period = 500ms,
+                               .rank_delay = 0ms},
+                              work);
   // The holder of one Lease no longer renews it; the other Lease is valid throughout.
   const auto lease = [&](const std::string& name, int seconds) {
     return Json{

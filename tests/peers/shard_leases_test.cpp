@@ -46,15 +46,12 @@ class Pod {
       : relay_(executor, config.server.host, config.server.port),
         client_(executor, resolver_, through_relay(std::move(config)), {}, "test"),
         group_(executor),
-        leases(
-            client_,
-            {.ns = "shards",
-             .name = "event-reporter-app",
-             .identity = "event-reporter-" + std::to_string(own.ordinal),
-             .own = own},
-            {.claimed = [this](std::uint32_t shard, Term term, Sequence) { terms[shard] = term; },
-             .released = [](std::uint32_t) {},
-             .busy = [](std::uint32_t) { return false; }}) {
+        leases(client_,
+               {.ns = "shards",
+                .name = "event-reporter-app",
+                .identity = "event-reporter-" + std::to_string(own.ordinal),
+                .own = own},
+               reports_) {
     leases.start(group_);
   }
   Task<> stop() {
@@ -69,6 +66,13 @@ class Pod {
   }
 
  private:
+  struct Reports final : ShardObserver {
+    void claimed(std::uint32_t shard, Term term, Sequence) override { terms[shard] = term; }
+    void released(std::uint32_t) override {}
+    [[nodiscard]] bool busy(std::uint32_t) const override { return false; }
+    std::map<std::uint32_t, Term> terms;
+  };
+
   k8s::ClusterConfig through_relay(k8s::ClusterConfig config) const {
     config.server.port = relay_.port();
     return config;
@@ -79,9 +83,10 @@ class Pod {
   net::Resolver resolver_{metrics_};
   k8s::Client client_;
   TaskGroup group_;
+  Reports reports_;
 
  public:
-  std::map<std::uint32_t, Term> terms;
+  std::map<std::uint32_t, Term>& terms = reports_.terms;
   ShardLeases leases;
 };
 

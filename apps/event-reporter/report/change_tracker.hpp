@@ -50,7 +50,7 @@ struct Grant {
 // An object's shard follows from its name, the part of its key after the last '/'. The digest of an
 // object covers its uid. Loop thread only; runs as a task of the group given to start(); the
 // arguments outlive it.
-class ChangeTracker {
+class ChangeTracker final : public ShardObserver {
  public:
   struct Options {
     std::uint32_t replicas = 1;  // that share the objects
@@ -112,10 +112,10 @@ class ChangeTracker {
   // time.
   using Latest = std::function<std::optional<WallTime>(std::uint32_t shard)>;
   void limit_sequences(Latest latest) { latest_ = std::move(latest); }
-  // For ShardLeases. Both end every grant of the shard and cancel its reports.
-  void claimed(std::uint32_t shard, Term term, Sequence floor = 0);
-  void released(std::uint32_t shard);
-  [[nodiscard]] bool busy(std::uint32_t shard) const;
+  // ShardObserver. Both end every grant of the shard and cancel its reports.
+  void claimed(std::uint32_t shard, Term term, Sequence floor = 0) override;
+  void released(std::uint32_t shard) override;
+  [[nodiscard]] bool busy(std::uint32_t shard) const override;
   // The number of claimed shards that are not held yet.
   [[nodiscard]] std::size_t awaiting_take_over() const noexcept { return claims_.size(); }
 

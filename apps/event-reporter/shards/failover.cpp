@@ -170,8 +170,8 @@ void FailoverSteps::forget() {
   parting_ = Parting::no;
 }
 
-Failover::Failover(k8s::Client& client, FailoverOptions options, Callbacks callbacks)
-    : client_(client), options_(options), callbacks_(std::move(callbacks)), steps_(options) {}
+Failover::Failover(k8s::Client& client, FailoverOptions options, Observer& observer)
+    : client_(client), options_(options), observer_(observer), steps_(options) {}
 
 void Failover::start(TaskGroup& group) {
   group.spawn("stand in for leases", [this] { return run(); });
@@ -185,7 +185,7 @@ std::optional<std::size_t> Failover::held() const {
 Task<> Failover::run() {
   try {
     while (true) {
-      auto action = steps_.next(Clock::now(), options_.clock());
+      auto action = steps_.next(Clock::now(), observer_.now());
       notify();
       co_await perform(std::move(action));
       notify();
@@ -198,7 +198,7 @@ Task<> Failover::run() {
   if (!ours) co_return;
   co_await asio::this_coro::reset_cancellation_state();
   co_await k8s::give_back(client_, k8s::LeaseView(steps_.lease(*ours).key(), {}, {}, kWantedBy),
-                          options_.identity, options_.clock());
+                          options_.identity, observer_.now());
 }
 
 Task<> Failover::perform(FailoverSteps::Action action) {
@@ -252,7 +252,7 @@ Task<> Failover::perform(FailoverSteps::Action action) {
 }
 
 Task<> Failover::finish_work(std::size_t lease, Deadline deadline) {
-  while (callbacks_.busy(lease) && Clock::now() < deadline) co_await sleep_for(kBusyPoll);
+  while (observer_.busy(lease) && Clock::now() < deadline) co_await sleep_for(kBusyPoll);
 }
 
 // A conflict only means that another process wrote first.
@@ -270,7 +270,7 @@ void Failover::notify() {
   const auto change = [this](std::size_t lease, bool now_held) {
     kLog.info(now_held ? "standing in" : "no longer standing in",
               {{"lease", steps_.lease(lease).key().to_string()}});
-    callbacks_.on_change(lease, now_held);
+    observer_.on_change(lease, now_held);
   };
   if (const auto before = std::exchange(reported_, held)) change(*before, false);
   if (held) change(*held, true);

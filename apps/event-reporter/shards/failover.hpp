@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +28,6 @@ struct FailoverOptions {
   std::chrono::milliseconds retry_period{2'000};    // between two lists, and two renewals
   std::chrono::milliseconds rank_delay{1'000};      // extra wait per place in `leases`
   std::chrono::milliseconds handover_grace{5'000};  // time for work in flight before a hand-over
-  std::function<WallTime()> clock = wall_now;       // as k8s::LeaseOptions::clock
 };
 
 // The decisions of a process that stands in for the owners of other Leases (lease_owner.hpp), one
@@ -104,14 +102,19 @@ class FailoverSteps {
 // of the namespace.
 class Failover {
  public:
-  struct Callbacks {
-    // Called on the loop thread, first with true, for one Lease at a time.
-    std::function<void(std::size_t lease, bool held)> on_change;
+  // The work that depends on the held Lease. Called on the loop thread.
+  class Observer {
+   public:
+    virtual ~Observer() = default;
+    // The Lease is held or not held any more; first with true, for one Lease at a time.
+    virtual void on_change(std::size_t lease, bool held) = 0;
     // Whether work from the time of holding is still in flight; polled before a hand-over.
-    std::function<bool(std::size_t lease)> busy;
+    [[nodiscard]] virtual bool busy(std::size_t lease) const = 0;
+    // As k8s::LeaseOptions::clock.
+    [[nodiscard]] virtual WallTime now() const { return wall_now(); }
   };
-  // `client` outlives the group's task.
-  Failover(k8s::Client& client, FailoverOptions options, Callbacks callbacks);
+  // `client` and `observer` outlive the group's task.
+  Failover(k8s::Client& client, FailoverOptions options, Observer& observer);
   // Runs until the group is cancelled, then gives the held Lease back.
   void start(TaskGroup& group);
 
@@ -129,7 +132,7 @@ class Failover {
 
   k8s::Client& client_;
   FailoverOptions options_;
-  Callbacks callbacks_;
+  Observer& observer_;
   FailoverSteps steps_;
   std::optional<std::size_t> reported_;
   RepeatFilter failures_{std::chrono::minutes(1)};

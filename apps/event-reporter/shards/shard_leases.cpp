@@ -41,20 +41,16 @@ Term which(std::string_view identity) {
 
 }  // namespace
 
-ShardLeases::ShardLeases(k8s::Client& client, Options options, Callbacks callbacks)
+ShardLeases::ShardLeases(k8s::Client& client, Options options, ShardObserver& observer)
     : client_(client),
       options_(std::move(options)),
-      callbacks_(std::move(callbacks)),
+      observer_(observer),
       layout_({options_.ns, options_.name + "-layout"}, labels()) {
   make_elections();
 }
 
 void ShardLeases::make_elections() {
   if (alone()) return;
-  // So that the floor of each holder is above that of the one before, and within the layout's limits.
-  const auto clock = [this] {
-    return std::max(std::min(wall_now(), latest_of_layout().value_or(wall_now())), layout_begin_);
-  };
   const Shard& own = options_.own;
   // What was seen before, so that a Lease that was put back meanwhile does not lower the floors.
   const auto newest_renewal = [this](std::uint32_t shard) {
@@ -71,25 +67,32 @@ void ShardLeases::make_elections() {
                                  .lease_duration = options_.lease_duration,
                                  .renew_deadline = options_.renew_deadline,
                                  .retry_period = options_.retry_period,
-                                 .clock = clock,
+                                 .clock = [this] { return now(); },
                                  .newest_renewal = newest_renewal(own.ordinal)},
                [this](bool held) { notify(options_.own.ordinal, own_->lease(), held); });
-  others_.emplace(
-      client_,
-      FailoverOptions{.ns = options_.ns,
-                      .leases = std::move(leases),
-                      .identity = options_.identity,
-                      .labels = labels(),
-                      .lease_duration = options_.lease_duration,
-                      .renew_deadline = options_.renew_deadline,
-                      .retry_period = options_.retry_period,
-                      .rank_delay = options_.rank_delay,
-                      .handover_grace = options_.handover_grace,
-                      .clock = clock},
-      Failover::Callbacks{
-          .on_change = [this](std::size_t index,
-                              bool held) { notify(neighbour(index), others_->lease(index), held); },
-          .busy = [this](std::size_t index) { return callbacks_.busy(neighbour(index)); }});
+  others_.emplace(client_,
+                  FailoverOptions{.ns = options_.ns,
+                                  .leases = std::move(leases),
+                                  .identity = options_.identity,
+                                  .labels = labels(),
+                                  .lease_duration = options_.lease_duration,
+                                  .renew_deadline = options_.renew_deadline,
+                                  .retry_period = options_.retry_period,
+                                  .rank_delay = options_.rank_delay,
+                                  .handover_grace = options_.handover_grace},
+                  static_cast<Failover::Observer&>(*this));
+}
+
+void ShardLeases::on_change(std::size_t index, bool held) {
+  notify(neighbour(index), others_->lease(index), held);
+}
+
+bool ShardLeases::busy(std::size_t index) const {
+  return observer_.busy(neighbour(index));
+}
+
+WallTime ShardLeases::now() const {
+  return std::max(std::min(wall_now(), latest_of_layout().value_or(wall_now())), layout_begin_);
 }
 
 void ShardLeases::start(TaskGroup& group) {
@@ -221,9 +224,9 @@ std::optional<WallTime> ShardLeases::latest_of_layout() const {
 
 void ShardLeases::notify(std::uint32_t shard, const k8s::LeaseView& lease, bool held) {
   if (held) {
-    callbacks_.claimed(shard, term(lease), floor(lease));
+    observer_.claimed(shard, term(lease), floor(lease));
   } else {
-    callbacks_.released(shard);
+    observer_.released(shard);
   }
 }
 
@@ -354,14 +357,14 @@ void ShardLeases::adopt_layout() {
 
 Task<> ShardLeases::hold_alone() {
   holds_all_ = true;
-  callbacks_.claimed(0, layout_id_.empty() ? 0 : which(layout_id_), sequence_of(layout_begin_));
+  observer_.claimed(0, layout_id_.empty() ? 0 : which(layout_id_), sequence_of(layout_begin_));
   try {
     co_await sleep_until(kNever);
   } catch (const boost::system::system_error& error) {
     if (error.code() != asio::error::operation_aborted) throw;
   }
   holds_all_ = false;
-  callbacks_.released(0);
+  observer_.released(0);
 }
 
 }  // namespace gitops::reporter

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +30,21 @@ using Term = std::int64_t;
   return now == before || now == before + 1;
 }
 
+// The reports of shards. Called on the loop thread.
+class ShardObserver {
+ public:
+  virtual ~ShardObserver() = default;
+  // Reports of the shard may start from now on. `floor` lies above every sequence that another
+  // holder of the Lease may have used, whatever the skew of the clocks: a holder's sequences lie
+  // below its last renewTime plus the lease duration, see ShardLeases::latest(), and renewTime never
+  // goes back.
+  virtual void claimed(std::uint32_t shard, Term term, Sequence floor) = 0;
+  // No report of the shard may start after this call returns.
+  virtual void released(std::uint32_t shard) = 0;
+  // Whether reports of a released shard are still in flight; the hand-over waits for them.
+  [[nodiscard]] virtual bool busy(std::uint32_t shard) const = 0;
+};
+
 // Holds the shards that this process reports: its own, and at most one more whose owner is dead.
 //
 // Each shard has a Lease, "<name>-<shard>". Its owner, the replica with that ordinal, takes it
@@ -56,7 +70,7 @@ using Term = std::int64_t;
 // A single replica: get, update.
 //
 // Loop thread only; runs as tasks of the group given to start().
-class ShardLeases {
+class ShardLeases final : private Failover::Observer {
  public:
   struct Options {
     std::string ns;
@@ -71,19 +85,8 @@ class ShardLeases {
     std::chrono::milliseconds handover_grace{5'000};  // for reports in flight
     std::chrono::seconds layout_duration{120};
   };
-  // On the loop thread.
-  struct Callbacks {
-    // Reports of the shard may start from now on. `floor` lies above every sequence that another
-    // holder of the Lease may have used, whatever the skew of the clocks: a holder's sequences lie
-    // below its last renewTime plus the lease duration, see latest(), and renewTime never goes back.
-    std::function<void(std::uint32_t shard, Term term, Sequence floor)> claimed;
-    // No report of the shard may start after this call returns.
-    std::function<void(std::uint32_t shard)> released;
-    // Whether reports of a released shard are still in flight; the hand-over waits for them.
-    std::function<bool(std::uint32_t shard)> busy;
-  };
-  // `client` outlives the group's tasks.
-  ShardLeases(k8s::Client& client, Options options, Callbacks callbacks);
+  // `client` and `observer` outlive the group's tasks.
+  ShardLeases(k8s::Client& client, Options options, ShardObserver& observer);
 
   // Runs until the group is cancelled, then releases all shards and gives their Leases back.
   void start(TaskGroup& group);
@@ -100,6 +103,13 @@ class ShardLeases {
   [[nodiscard]] std::string status() const;
 
  private:
+  // Failover::Observer, of the Leases of other replicas' shards.
+  void on_change(std::size_t index, bool held) override;
+  [[nodiscard]] bool busy(std::size_t index) const override;
+  // At least the beginning of the layout and within its limits, so that the floor of each holder is
+  // above that of the one before.
+  [[nodiscard]] WallTime now() const override;
+
   [[nodiscard]] std::string lease_name(std::uint32_t shard) const;
   [[nodiscard]] k8s::Labels labels() const;
   [[nodiscard]] std::uint32_t neighbour(std::size_t index) const;
@@ -124,7 +134,7 @@ class ShardLeases {
 
   k8s::Client& client_;
   Options options_;
-  Callbacks callbacks_;
+  ShardObserver& observer_;
   k8s::LeaseView layout_;
   std::string layout_id_;                // of our layout; empty: there is no Lease of it
   WallTime layout_time_{};               // the latest renewTime of our layout that was seen

@@ -44,23 +44,7 @@ class Pod {
                 .rank_delay = 500ms,
                 .handover_grace = 1s,
                 .layout_duration = 20s},
-               {.claimed =
-                    [this](std::uint32_t shard, Term term, Sequence floor) {
-                      EXPECT_TRUE(claimed.insert(shard).second);
-                      terms[shard].push_back(term);
-                      floors[shard].push_back(floor);
-                      EXPECT_TRUE(leases.holds(shard));
-                    },
-                .released =
-                    [this](std::uint32_t shard) {
-                      EXPECT_EQ(claimed.erase(shard), 1U);
-                      EXPECT_FALSE(leases.holds(shard));
-                    },
-                .busy =
-                    [this](std::uint32_t shard) {
-                      EXPECT_FALSE(claimed.contains(shard));
-                      return busy;
-                    }}) {
+               reports_) {
     leases.start(group_);
   }
   // As SIGTERM.
@@ -92,10 +76,30 @@ class Pod {
   bool busy = false;
 
  private:
+  struct Reports final : ShardObserver {
+    explicit Reports(Pod& of) : pod(of) {}
+    void claimed(std::uint32_t shard, Term term, Sequence floor) override {
+      EXPECT_TRUE(pod.claimed.insert(shard).second);
+      pod.terms[shard].push_back(term);
+      pod.floors[shard].push_back(floor);
+      EXPECT_TRUE(pod.leases.holds(shard));
+    }
+    void released(std::uint32_t shard) override {
+      EXPECT_EQ(pod.claimed.erase(shard), 1U);
+      EXPECT_FALSE(pod.leases.holds(shard));
+    }
+    [[nodiscard]] bool busy(std::uint32_t shard) const override {
+      EXPECT_FALSE(pod.claimed.contains(shard));
+      return pod.busy;
+    }
+    Pod& pod;
+  };
+
   Metrics metrics_;
   net::Resolver resolver_{metrics_};
   k8s::Client client_;
   TaskGroup group_;
+  Reports reports_{*this};
 
  public:
   ShardLeases leases;
