@@ -71,10 +71,9 @@ ApplicationMode::ApplicationMode(const DaemonContext& context, SharedParts& shar
   app_proxy_http_.emplace(
       context.executor, shared.resolver,
       client_options(environment_, environment_.config.platform_ca_file, false));
-  source_files_.emplace(
-      context.executor, *app_proxy_http_,
-      [&token = shared.platform_token] { return token.current(); },
-      SourceFiles::Options{.app_proxy = http::parse_url(app_proxy).value()}, context.metrics);
+  source_files_.emplace(context.executor, *app_proxy_http_, shared.platform_token,
+                        SourceFiles::Options{.app_proxy = http::parse_url(app_proxy).value()},
+                        context.metrics);
   gatherer_.use(*source_files_);
 }
 

@@ -74,11 +74,10 @@ SharedParts::SharedParts(const DaemonContext& context, Environment settings)
           file_or_value(environment.config.platform_token_file, environment.config.platform_token)),
       platform(platform_http, http::parse_url(environment.config.platform_url).value(),
                [this] { return platform_token.current(); }),
-      ledger(context.executor,
-             {.path = environment.config.ledger_file,
-              .group = [replicas = environment.shard.replicas](
-                           std::string_view key) { return group_of_key(key, replicas); }},
-             context.metrics),
+      ledger(context.executor, {.path = environment.config.ledger_file}, context.metrics,
+             [replicas = environment.shard.replicas](std::string_view key) {
+               return group_of_key(key, replicas);
+             }),
       delivery(context.executor, platform, platform_token, delivery_options(environment.config),
                context.metrics),
       tasks(context.executor,

@@ -13,10 +13,10 @@ constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
 
 }  // namespace
 
-SourceFiles::SourceFiles(const Executor& executor, http::Client& http,
-                         std::function<Secret()> token, Options options, Metrics& metrics)
+SourceFiles::SourceFiles(const Executor& executor, http::Client& http, Credential& token,
+                         Options options, Metrics& metrics)
     : http_(http),
-      token_(std::move(token)),
+      token_(token),
       options_(std::move(options)),
       kept_(options_.max_bytes),
       answered_(executor),
@@ -92,7 +92,7 @@ Task<Result<GitFiles>> SourceFiles::exchange(const std::string& request) {
                      .target = http::join_target(options_.app_proxy, "/api/source-files"),
                      .headers = {{"Content-Type", "application/json"}},
                      .body = request};
-  post.headers.set("Authorization", std::string(token_().reveal()));
+  post.headers.set("Authorization", std::string(token_.current().reveal()));
   auto response =
       co_await http_.send(options_.app_proxy, post, deadline_after(options_.timeout), kMaxAnswer);
   if (!response) co_return std::unexpected(std::move(response.error()));

@@ -2,16 +2,15 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
 
 #include "common/core/async.hpp"
+#include "common/core/credential.hpp"
 #include "common/core/log.hpp"
 #include "common/core/lru_cache.hpp"
 #include "common/core/metrics.hpp"
-#include "common/core/secret.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/client.hpp"
 #include "common/http/url.hpp"
@@ -34,9 +33,9 @@ class SourceFiles {
     std::size_t at_a_time = 4;                      // requests; more are not made
     std::size_t max_bytes = std::size_t{16} << 20;  // of what is kept
   };
-  // `token` gives the runtime's token.
-  SourceFiles(const Executor& executor, http::Client& http, std::function<Secret()> token,
-              Options options, Metrics& metrics);
+  // `token` is the runtime's token.
+  SourceFiles(const Executor& executor, http::Client& http, Credential& token, Options options,
+              Metrics& metrics);
 
   // Requests run as tasks of `group`, which is joined before this object ends. Before, none is made.
   void start(TaskGroup& group) { tasks_ = &group; }
@@ -55,7 +54,7 @@ class SourceFiles {
   Task<Result<GitFiles>> exchange(const std::string& request);
 
   http::Client& http_;
-  std::function<Secret()> token_;
+  Credential& token_;
   Options options_;
   LruCache<Kept> kept_;
   std::unordered_set<std::string> asked_;  // requests under way

@@ -270,7 +270,7 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
   }
 }
 
-Task<Result<std::string>> Delivery::pack(Event& event, std::function<std::string()> make) {
+Task<Result<std::string>> Delivery::pack(Event& event, MakeBody make) {
   struct Packed {
     std::string body;
     std::string compressed;

@@ -77,6 +77,7 @@ class Delivery {
     Journal::Options journal = {};
   };
 
+  using MakeBody = std::function<std::string()>;
   struct Event {
     std::string part;     // the label in metrics: "application", "resource", …
     std::string subject;  // as Journal::add() has it
@@ -85,7 +86,7 @@ class Delivery {
     std::string body;
     // Makes the body as soon as the event may be sent; then `body` is left empty. So a body exists only
     // for events in flight.
-    std::function<std::string()> make_body = {};
+    MakeBody make_body = {};
     // Returns the reduced form of the body; empty when there is none.
     std::function<std::string(std::string_view body)> reduce = {};
     // The body takes long to make, to reduce, to compress or to search, so that is done on a thread of
@@ -111,7 +112,8 @@ class Delivery {
   Task<Result<Delivered>> deliver(Event event);
 
   // Adds a callback for the end of each outage, when the breaker closes.
-  void on_recovery(std::function<void()> recovered) { recovered_.push_back(std::move(recovered)); }
+  using OnRecovery = std::function<void()>;
+  void on_recovery(OnRecovery recovered) { recovered_.push_back(std::move(recovered)); }
 
   // Time of the last acknowledgement; the epoch before the first one.
   [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
@@ -128,7 +130,7 @@ class Delivery {
 
   Task<Result<Permit>> acquire();
   // Makes the body, and compresses it.
-  Task<Result<std::string>> pack(Event& event, std::function<std::string()> make);
+  Task<Result<std::string>> pack(Event& event, MakeBody make);
   Task<Attempt> attempt(Event& event, const std::string& compressed, const Secret& token);
   Task<std::string> excerpt(Event& event, std::string quoting, Secret token);
   Task<bool> pause(std::chrono::milliseconds delay);
@@ -162,7 +164,7 @@ class Delivery {
   std::optional<Secret> refused_token_;
   std::optional<Secret>
       working_token_;  // an event was acknowledged with it, since the breaker closed
-  std::vector<std::function<void()>> recovered_;
+  std::vector<OnRecovery> recovered_;
   std::uint64_t acknowledged_ = 0;  // events so far
   // acknowledged_ at the first refusal of each event, by id.
   std::unordered_map<std::string, std::uint64_t> put_off_;

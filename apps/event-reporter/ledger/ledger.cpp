@@ -46,8 +46,9 @@ Sequence read_floor(const std::optional<std::string>& note) {
 
 }  // namespace
 
-Ledger::Ledger(const Executor& executor, Options options, Metrics& metrics)
+Ledger::Ledger(const Executor& executor, Options options, Metrics& metrics, GroupOf group_of)
     : options_(std::move(options)),
+      group_of_(std::move(group_of)),
       metrics_(metrics),
       kept_(kKeptBytes),
       work_(executor),
@@ -235,8 +236,8 @@ void Ledger::erase(const std::string& key) {
 }
 
 Sequence Ledger::floor(std::string_view key) const {
-  if (!options_.group || group_floors_.empty()) return 0;
-  const auto found = group_floors_.find(options_.group(key_of_row(key)));
+  if (!group_of_ || group_floors_.empty()) return 0;
+  const auto found = group_floors_.find(group_of_(key_of_row(key)));
   return found == group_floors_.end() ? 0 : found->second;
 }
 
@@ -256,8 +257,8 @@ void Ledger::rise_above(std::string_view row, Sequence sequence) {
 }
 
 void Ledger::rise_above_in_group(std::string_view row, Sequence sequence) {
-  if (!options_.group || sequence == 0) return;
-  auto group = options_.group(key_of_row(row));
+  if (!group_of_ || sequence == 0) return;
+  auto group = group_of_(key_of_row(row));
   auto& floor = group_floors_[group];
   if (sequence < floor) return;
   floor = sequence + 1;

@@ -40,10 +40,10 @@ class Ledger {
     std::size_t commit_early = 500;                  // waiting changes that start a commit at once
     Backoff::Options retry{.initial = std::chrono::milliseconds(200),
                            .max = std::chrono::seconds(10)};
-    // The group of a key, see floor(key). Empty: there are no groups.
-    std::function<std::string(std::string_view key)> group = {};
   };
-  Ledger(const Executor& executor, Options options, Metrics& metrics);
+  // The group of a key, see floor(key). Empty: there are no groups.
+  using GroupOf = std::function<std::string(std::string_view key)>;
+  Ledger(const Executor& executor, Options options, Metrics& metrics, GroupOf group_of = {});
   // Blocks until a running commit has ended, up to 2 s. Changes that were not flushed are lost.
   ~Ledger() = default;
   Ledger(const Ledger&) = delete;
@@ -79,7 +79,8 @@ class Ledger {
   [[nodiscard]] Sequence floor(std::string_view key) const;
   // Sets a callback for the loss of entries while running: the damaged file was set aside and made
   // again. known() and inventory() lack the lost entries by then.
-  void on_rebuilt(std::function<void()> rebuilt) { on_rebuilt_ = std::move(rebuilt); }
+  using OnRebuilt = std::function<void()>;
+  void on_rebuilt(OnRebuilt rebuilt) { on_rebuilt_ = std::move(rebuilt); }
 
   // Small texts beside the entries, kept like them.
   [[nodiscard]] std::optional<std::string> note(const std::string& name) const;
@@ -120,6 +121,7 @@ class Ledger {
   void update_gauges();
 
   Options options_;
+  GroupOf group_of_;
   Metrics& metrics_;
   Log log_{"ledger"};
   RepeatFilter repeats_{std::chrono::minutes(1)};
@@ -144,7 +146,7 @@ class Ledger {
   Sequence highest_ = 0;     // LedgerEntry::sequence of all rows, also of those that are no more
   Sequence floor_ = 0;
   std::map<std::string, Sequence, std::less<>> group_floors_;
-  std::function<void()> on_rebuilt_;
+  OnRebuilt on_rebuilt_;
 
   Gauge& rows_;
   Gauge& refused_events_;

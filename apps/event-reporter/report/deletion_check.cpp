@@ -9,7 +9,8 @@ constexpr auto kReadTimeout = std::chrono::seconds(30);
 
 }  // namespace
 
-Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck check) {
+Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck check,
+                       OnDeleted deleted) {
   Backoff pauses(check.pauses, random_seed());
   while (!missing.empty()) {
     Missing again;
@@ -19,7 +20,7 @@ Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck c
           co_await kubernetes.get(check.resource, check.object(key), deadline_after(kReadTimeout));
       if (read) continue;
       if (k8s::says_not_found(read.error())) {
-        check.gone(std::move(key), std::move(uid));
+        deleted(std::move(key), std::move(uid));
         continue;
       }
       asked_pause = std::max(asked_pause, read.error().retry_after);

@@ -213,17 +213,16 @@ Task<> Reporter::find_deleted() {
   });
   co_await check_deletions(kubernetes_, missing,
                            {.resource = k8s::resources::kApplications,
-                            .object = [](std::string_view key) { return application_key(key); },
-                            .gone =
-                                [this](const std::string& key, const std::string& uid) {
-                                  const auto object = application_key(key);
-                                  // Its successor came during the check; its report tells both.
-                                  const auto* now = informer_.find(object);
-                                  if (now != nullptr && is_ours(*now)) return;
-                                  changes_.missed(key, uid, application_stub(object, uid, ""));
-                                  report_children(object);
-                                },
-                            .pauses = options_.queue.backoff});
+                            .object = application_key,
+                            .pauses = options_.queue.backoff},
+                           [this](const std::string& key, const std::string& uid) {
+                             const auto object = application_key(key);
+                             // Its successor came during the check; its report tells both.
+                             const auto* now = informer_.find(object);
+                             if (now != nullptr && is_ours(*now)) return;
+                             changes_.missed(key, uid, application_stub(object, uid, ""));
+                             report_children(object);
+                           });
 }
 
 // -- workers --

@@ -287,16 +287,14 @@ Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
            watch.what().covers(id.object.ns) && watch.find(id.object) == nullptr;
   });
   const auto object = [](std::string_view key) { return parse_resource_key(key).object; };
-  co_await check_deletions(*cluster->client, missing,
-                           {.resource = watch.what().resource,
-                            .object = object,
-                            .gone =
-                                [&](const std::string& key, const std::string& uid) {
-                                  // Its successor came during the check; its report tells both.
-                                  if (watch.find(object(key)) != nullptr) return;
-                                  changes_.missed(key, uid, resource_stub(object(key), uid));
-                                },
-                            .pauses = options_.queue.backoff});
+  co_await check_deletions(
+      *cluster->client, missing,
+      {.resource = watch.what().resource, .object = object, .pauses = options_.queue.backoff},
+      [&](const std::string& key, const std::string& uid) {
+        // Its successor came during the check; its report tells both.
+        if (watch.find(object(key)) != nullptr) return;
+        changes_.missed(key, uid, resource_stub(object(key), uid));
+      });
 }
 
 // -- workers --

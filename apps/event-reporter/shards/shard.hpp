@@ -13,7 +13,7 @@ namespace gitops::reporter {
 std::uint32_t shard_of(std::string_view name, std::uint32_t replicas);
 // The same for an object's key, whose part after the last '/' is the name.
 std::uint32_t shard_of_key(std::string_view key, std::uint32_t replicas);
-// The name of the key's shard in this layout, for Ledger::Options::group.
+// The name of the key's shard in this layout, for Ledger::GroupOf.
 std::string group_of_key(std::string_view key, std::uint32_t replicas);
 
 // The share of the applications that this process reports.

@@ -29,7 +29,7 @@ struct Bench {
     options.app_proxy.scheme = "http";
     options.app_proxy.host = "127.0.0.1";
     options.app_proxy.port = server.port();
-    files.emplace(executor, http, [] { return Secret("canary-token"); }, options, metrics);
+    files.emplace(executor, http, runtime_token, options, metrics);
     files->start(tasks);
   }
   Task<> answer(http::Exchange& exchange) {
@@ -65,6 +65,7 @@ struct Bench {
   Metrics metrics;
   net::Resolver resolver{metrics};
   http::Client http;
+  Credential runtime_token = Credential::fixed(Secret("canary-token"));
   TaskGroup tasks;
   std::optional<SourceFiles> files;
 };

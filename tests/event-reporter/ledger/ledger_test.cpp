@@ -48,8 +48,10 @@ LedgerEntry entry_of(int generation, int resources = 5, std::string_view mark = 
 
 // A ledger with its task, on the loop of the coroutine that made it.
 struct Running {
-  Running(const Executor& executor, Ledger::Options options)
-      : path(options.path), ledger(executor, std::move(options), metrics), group(executor) {}
+  Running(const Executor& executor, Ledger::Options options, Ledger::GroupOf group_of = {})
+      : path(options.path),
+        ledger(executor, std::move(options), metrics, std::move(group_of)),
+        group(executor) {}
   Task<> start() {
     const auto opened = co_await ledger.open();
     EXPECT_TRUE(opened) << opened.error().message;
@@ -72,10 +74,11 @@ struct Running {
 };
 
 // Runs `body` with an open ledger, without its log lines.
-void with_ledger(const Ledger::Options& options, const std::function<Task<>(Running&)>& body) {
+void with_ledger(const Ledger::Options& options, const Ledger::GroupOf& group_of,
+                 const std::function<Task<>(Running&)>& body) {
   const test::LogCapture quiet;
   test::run_in_test_time([&]() -> Task<> {
-    Running running(co_await asio::this_coro::executor, options);
+    Running running(co_await asio::this_coro::executor, options, group_of);
     co_await running.start();
     std::exception_ptr failure;
     try {
@@ -86,6 +89,10 @@ void with_ledger(const Ledger::Options& options, const std::function<Task<>(Runn
     co_await running.stop();
     if (failure) std::rethrow_exception(failure);
   });
+}
+
+void with_ledger(const Ledger::Options& options, const std::function<Task<>(Running&)>& body) {
+  with_ledger(options, {}, body);
 }
 
 Deadline soon() {
@@ -275,9 +282,9 @@ TEST(Ledger, AC31_ARowThatIsDamagedWhileRunningIsLostAlone) {
 
 TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsRecreated) {
   const TempDir folder;
-  const Ledger::Options options{.path = folder / "ledger.db",
-                                .group = [](std::string_view key) { return std::string(key); }};
-  with_ledger(options, [](Running& running) -> Task<> {
+  const Ledger::Options options{.path = folder / "ledger.db"};
+  const auto group_of = [](std::string_view key) { return std::string(key); };
+  with_ledger(options, group_of, [](Running& running) -> Task<> {
     co_await store_many(running);
     auto lost = entry_of(7);
     lost.announce(Digest{7}, 70'000);
@@ -285,7 +292,7 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsRecreated) {
     running.ledger.set_note("epoch", "5");
     EXPECT_TRUE(co_await running.ledger.flush(soon()));
   });
-  with_ledger(options, [&](Running& running) -> Task<> {
+  with_ledger(options, group_of, [&](Running& running) -> Task<> {
     auto& ledger = running.ledger;
     int rebuilt = 0;
     ledger.on_rebuilt([&] {
@@ -317,7 +324,7 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsRecreated) {
     EXPECT_THAT(ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
     EXPECT_EQ(*co_await ledger.load("ns/app7"), LedgerEntry{});
   });
-  with_ledger(options, [](Running& running) -> Task<> {
+  with_ledger(options, group_of, [](Running& running) -> Task<> {
     EXPECT_THAT(running.ledger.known(), UnorderedElementsAre(testing::Key("ns/new")));
     EXPECT_EQ(running.ledger.note("epoch"), "5");
     EXPECT_EQ(running.ledger.floor(), 1'000'001U);
@@ -636,10 +643,11 @@ TEST(Ledger, TheFloorIsAboveTheSequencesOfErasedEntries) {
 
 TEST(Ledger, EachGroupHasAFloorOfItsOwnWhichIsKept) {
   const test::TempDir folder;
-  const Ledger::Options options{.path = folder / "ledger.db", .group = [](std::string_view key) {
-                                  return std::string(key.substr(0, key.find('/')));
-                                }};
-  with_ledger(options, [](Running& running) -> Task<> {
+  const Ledger::Options options{.path = folder / "ledger.db"};
+  const auto group_of = [](std::string_view key) {
+    return std::string(key.substr(0, key.find('/')));
+  };
+  with_ledger(options, group_of, [](Running& running) -> Task<> {
     auto& ledger = running.ledger;
     ledger.store("a/b", {.uid = "u", .sequence = 1000});
     ledger.store("b/c", {.uid = "v", .sequence = 500});
@@ -655,7 +663,7 @@ TEST(Ledger, EachGroupHasAFloorOfItsOwnWhichIsKept) {
     EXPECT_EQ(ledger.floor(), 2001U);
     CO_ASSERT_OK(co_await ledger.flush(soon()));
   });
-  with_ledger(options, [](Running& running) -> Task<> {
+  with_ledger(options, group_of, [](Running& running) -> Task<> {
     EXPECT_EQ(running.ledger.floor("a/b"), 2001U);
     EXPECT_EQ(running.ledger.floor("b/c"), 501U);
     EXPECT_EQ(running.ledger.floor("c/d"), 0U);

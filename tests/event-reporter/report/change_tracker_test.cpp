@@ -22,9 +22,9 @@ struct ChangeTrackerTest : testing::Test {
   Metrics metrics;
   WorkQueue queue{loop.get_executor(), 100};
   DirtySet dirty{queue, {}};
-  Ledger ledger{loop.get_executor(),
-                {.path = {}, .group = [](std::string_view key) { return group_of_key(key, 3); }},
-                metrics};
+  Ledger ledger{loop.get_executor(), {.path = {}}, metrics, [](std::string_view key) {
+                  return group_of_key(key, 3);
+                }};
   ChangeTracker changes{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
   std::uint32_t shard = shard_of("web", 3);
 

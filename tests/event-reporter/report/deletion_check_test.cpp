@@ -33,11 +33,8 @@ TEST(DeletionCheck, AReadThatFailsHoldsUpNoOther) {
     tasks.spawn("check", [&]() -> Task<> {
       co_await check_deletions(
           client, {{"argocd/blocked", "u-1"}, {"argocd/exists", "u-2"}, {"argocd/gone", "u-3"}},
-          {.resource = k8s::resources::kApplications,
-           .object = [](std::string_view key) { return application_key(key); },
-           .gone = [&](const std::string& key,
-                       const std::string& uid) { gone.push_back(key + " " + uid); },
-           .pauses = {}});
+          {.resource = k8s::resources::kApplications, .object = application_key, .pauses = {}},
+          [&](const std::string& key, const std::string& uid) { gone.push_back(key + " " + uid); });
     });
     co_await sleep_for(std::chrono::minutes(5));
     EXPECT_THAT(gone, ElementsAre("argocd/gone u-3"));
@@ -70,11 +67,8 @@ TEST(DeletionCheck, WhatAnswersInPlaceOfTheApiServerSaysNothing) {
     std::vector<std::size_t> gone;
     co_await check_deletions(
         client, {{"argocd/web", "u"}},
-        {.resource = k8s::resources::kApplications,
-         .object = [](std::string_view key) { return application_key(key); },
-         .gone = [&](const std::string&,
-                     const std::string&) { gone.push_back(server.seen().size()); },
-         .pauses = {}});
+        {.resource = k8s::resources::kApplications, .object = application_key, .pauses = {}},
+        [&](const std::string&, const std::string&) { gone.push_back(server.seen().size()); });
     EXPECT_THAT(gone, ElementsAre(4U)) << "the number of answers that it took";
     co_await server.stop();
   });
@@ -95,10 +89,8 @@ TEST(DeletionCheck, NoOtherAnswerThanNotFoundSaysAnything) {
       std::vector<std::string> gone;
       co_await check_deletions(
           client, {{"argocd/web", "u"}},
-          {.resource = k8s::resources::kApplications,
-           .object = [](std::string_view key) { return application_key(key); },
-           .gone = [&](const std::string& key, const std::string&) { gone.push_back(key); },
-           .pauses = {}});
+          {.resource = k8s::resources::kApplications, .object = application_key, .pauses = {}},
+          [&](const std::string& key, const std::string&) { gone.push_back(key); });
       EXPECT_THAT(gone, ElementsAre("argocd/web")) << status;
       co_await kube.stop();
     });

@@ -50,7 +50,7 @@ inline Scene::Options with_ledger(const test::TempDir& folder) {
 inline Scene::Options of_three(std::uint32_t shard) {
   auto options = Scene::fast_options();
   options.reporter.changes.replicas = 3;
-  options.ledger.group = [](std::string_view key) { return group_of_key(key, 3); };
+  options.ledger_group = [](std::string_view key) { return group_of_key(key, 3); };
   options.shard = shard;
   return options;
 }

@@ -101,7 +101,7 @@ struct Scene::Parts {
         platform(platform_http, scene.platform.url(), [this] { return platform_token.current(); }),
         gatherer(scene.executor, kubernetes, argocd, argocd_token, "argocd", scene.metrics,
                  scene.options.memory),
-        ledger(scene.executor, scene.options.ledger, scene.metrics),
+        ledger(scene.executor, scene.options.ledger, scene.metrics, scene.options.ledger_group),
         delivery(scene.executor, platform, platform_token, scene.options.delivery, scene.metrics),
         reporter(scene.executor, kubernetes, gatherer, ledger, delivery, scene.options.reporter,
                  scene.metrics),

@@ -40,7 +40,8 @@ class Scene {
   struct Options {
     Reporter::Options reporter;
     Delivery::Options delivery;
-    Ledger::Options ledger;                             // in memory unless it has a path
+    Ledger::Options ledger;  // in memory unless it has a path
+    Ledger::GroupOf ledger_group = {};
     std::size_t argocd_answer = std::size_t{64} << 20;  // most bytes of an answer of Argo CD
     std::size_t memory = Gatherer::kMemory;             // for the answers of Argo CD together
     std::uint32_t shard = 0;                            // that is claimed at the start
