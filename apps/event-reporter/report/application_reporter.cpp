@@ -30,6 +30,7 @@ constexpr std::size_t kStoreEvery = 100;
 // for 5 ms: 36 MB take about 100 ms, this size 3 ms.
 constexpr std::size_t kLargeSnapshot = std::size_t{1} << 20;
 constexpr auto kMakeTimeout = std::chrono::minutes(1);
+constexpr auto kReadTimeout = std::chrono::seconds(30);
 
 Refused refused_of(const Grant& grant) {
   return grant.retry_refused ? Refused::retry : Refused::wait;
@@ -48,10 +49,11 @@ k8s::ObjectKey application_key(std::string_view key) {
   return {.ns = std::string(key.substr(0, slash)), .name = std::string(key.substr(slash + 1))};
 }
 
-ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gatherer,
-                                         Ledger& ledger, ChangeTracker& changes, Delivery& delivery,
-                                         Options options, Metrics& metrics)
+ApplicationReporter::ApplicationReporter(const Executor& executor, k8s::Client& kubernetes,
+                                         Gatherer& gatherer, Ledger& ledger, ChangeTracker& changes,
+                                         Delivery& delivery, Options options, Metrics& metrics)
     : executor_(executor),
+      kubernetes_(kubernetes),
       gatherer_(gatherer),
       ledger_(ledger),
       changes_(changes),
@@ -61,6 +63,62 @@ ApplicationReporter::ApplicationReporter(const Executor& executor, Gatherer& gat
                                         : DigestScope::resource),
       metrics_(metrics),
       pool_({.name = "reports", .threads = 1, .max_queued = 1024}, metrics) {}
+
+// -- the work of an object --
+
+Task<Result<void>> ApplicationReporter::report_predecessor(Grant grant, std::string key,
+                                                           std::string uid) {
+  co_return co_await report_gone(grant, key, application_stub(application_key(key), uid, ""));
+}
+
+Task<Result<bool>> ApplicationReporter::report_state(Grant grant, const std::string& key,
+                                                     const DirtyWork& work,
+                                                     const ReportAttempt& attempt) {
+  const bool read = work.states.empty();
+  return report_live({.key = key,
+                      .grant = grant,
+                      .text = read ? std::string{} : work.states.front().text,
+                      .change = read ? std::nullopt : work.states.front().digest,
+                      .superseded = work.states.size() > 1,
+                      .heartbeat = work.heartbeat,
+                      .since = work.since,
+                      .attempt = attempt});
+}
+
+Task<Result<void>> ApplicationReporter::report_missed(Grant grant, std::string key,
+                                                      const DirtyWork& work) {
+  if (!ledger_.known().contains(key)) co_return Result<void>();
+  if (!work.live) co_return co_await report_unseen_predecessor(grant, key);
+  if (grant.owner) co_return Result<void>();
+  // Another replica reports the application now, and does not know the resources that only this one
+  // reported.
+  auto text = work.states.empty() ? std::string{} : work.states.back().text;
+  if (text.empty()) {
+    auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
+                                         deadline_after(kReadTimeout));
+    if (!read && k8s::says_not_found(read.error())) {
+      co_return Result<void>();  // the watch will deliver its deletion
+    }
+    if (!read) co_return std::unexpected(read.error());
+    text = std::move(*read);
+  }
+  co_return co_await report_lost_parts(grant, std::move(key), std::move(text));
+}
+
+// Reports the deletion of a predecessor that was deleted without a watch event, when its successor
+// was deleted before its first report.
+Task<Result<void>> ApplicationReporter::report_unseen_predecessor(Grant grant, std::string key) {
+  const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
+                                             deadline_after(kReadTimeout));
+  // An Application that exists is reported when the watch delivers it.
+  if (read) co_return Result<void>();
+  if (!k8s::says_not_found(read.error())) co_return std::unexpected(read.error());
+  const auto known = ledger_.known().find(key);
+  if (known == ledger_.known().end()) co_return Result<void>();
+  co_return co_await report_predecessor(grant, key, known->second.uid);
+}
+
+// -- an Application that exists --
 
 Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   if (live.superseded) {
@@ -146,7 +204,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
     co_return std::unexpected(gathered.why);
   }
   const auto missing = gathered.missing;
-  const bool impatient = gathered.in_deletion || live.failures >= options_.max_failures ||
+  const bool impatient = gathered.in_deletion || live.attempt.failures >= options_.max_failures ||
                          Clock::now() - live.since >= options_.silence;
   if (!gathered.has_snapshot() || (missing.may_be_read() && !impatient)) {
     count_error(gathered.why);
@@ -159,7 +217,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   const auto made = co_await make(std::move(gathered));
   if (!made) {
     count_error(made.error());
-    co_return std::unexpected(lasting(made.error(), live.failures));
+    co_return std::unexpected(lasting(made.error(), live.attempt.failures));
   }
   const auto events = made->events;
   const auto version = events->resource_version();
@@ -218,7 +276,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   if (!posted) co_return std::unexpected(posted.error());
   // What a superseded state lacks comes with the newest one, which must not wait for it.
   if (missing.may_be_read() && !live.superseded) {
-    co_return std::unexpected(missing.outage() ? lasting(why, live.failures) : why);
+    co_return std::unexpected(missing.outage() ? lasting(why, live.attempt.failures) : why);
   }
   co_return Result<bool>(true);
 }
@@ -227,10 +285,10 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
 Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part& part) {
   auto reads = gatherer_.gather(application_key(live.key), std::exchange(live.text, {}), part.reads,
                                 part.only);
-  if (!live.until_reads_must_end) co_return co_await std::move(reads);
+  if (!live.attempt.until_reads_must_end) co_return co_await std::move(reads);
   auto race = asio::experimental::make_parallel_group(
       asio::co_spawn(executor_, spawnable(std::move(reads)), asio::deferred),
-      asio::co_spawn(executor_, spawnable(live.until_reads_must_end()), asio::deferred));
+      asio::co_spawn(executor_, spawnable(live.attempt.until_reads_must_end()), asio::deferred));
   auto [order, failure, gathered, end_failure] =
       co_await race.async_wait(asio::experimental::wait_for_one(), use_task);
   if (order[0] == 1 && !end_failure) co_return std::nullopt;
@@ -422,7 +480,7 @@ void ApplicationReporter::store(const Report& report) {
 
 Task<Result<void>> ApplicationReporter::post_application(Report& report, std::string part,
                                                          const Digest& content,
-                                                         std::function<std::string()> make_body) {
+                                                         Delivery::MakeBody make_body) {
   auto& entry = report.entry;
   const auto sequence = entry.application ? entry.application->sequence : 0;
   const auto posted =
@@ -461,9 +519,7 @@ Task<Result<void>> ApplicationReporter::post_resources(Report& report, Events ev
       const auto content = gone ? kGone : events->resources()[due.changed[index]].digest;
       const auto identity = id.identity();
       const auto sequence = entry.resources.at(identity).last.sequence;
-      std::function<std::string()> make_body = [events, id, now] {
-        return events->gone_event(id, now);
-      };
+      Delivery::MakeBody make_body = [events, id, now] { return events->gone_event(id, now); };
       if (!gone) {
         make_body = [events, at = due.changed[index], now] {
           return events->resource_event(at, now);

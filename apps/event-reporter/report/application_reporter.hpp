@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +19,8 @@
 #include "event-reporter/report/change_tracker.hpp"
 #include "event-reporter/report/difference.hpp"
 #include "event-reporter/report/newest_states.hpp"
+#include "event-reporter/report/report_work.hpp"
+#include "k8s-client/client.hpp"
 
 namespace gitops::reporter {
 
@@ -33,7 +34,7 @@ namespace gitops::reporter {
 //
 // An event that is refused for good gets a mark in the ledger, and is not due while its content stays
 // the same. An Error means that an event is still due; its retry_after is set when an early retry is useless.
-class ApplicationReporter {
+class ApplicationReporter final : public ObjectReporter {
  public:
   struct Options {
     std::size_t resource_workers = 10;  // events of one application in flight at the same time
@@ -47,9 +48,16 @@ class ApplicationReporter {
     // An application whose managed resources were read in parts is read as a whole again below this.
     std::size_t whole_below = std::size_t{16} << 20;
   };
-  ApplicationReporter(const Executor& executor, Gatherer& gatherer, Ledger& ledger,
-                      ChangeTracker& changes, Delivery& delivery, Options options,
+  ApplicationReporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer,
+                      Ledger& ledger, ChangeTracker& changes, Delivery& delivery, Options options,
                       Metrics& metrics);
+
+  // ObjectReporter.
+  Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone) override;
+  Task<Result<void>> report_predecessor(Grant grant, std::string key, std::string uid) override;
+  Task<Result<bool>> report_state(Grant grant, const std::string& key, const DirtyWork& work,
+                                  const ReportAttempt& attempt) override;
+  Task<Result<void>> report_missed(Grant grant, std::string key, const DirtyWork& work) override;
 
   struct Live {
     std::string key;
@@ -58,15 +66,11 @@ class ApplicationReporter {
     std::optional<Digest> change = {};  // change_digest() of the text; absent: not known
     bool superseded = false;  // a newer state follows, and brings the events of the resources
     bool heartbeat = false;   // the application's event is due even without a change
-    unsigned failures = 0;    // failed attempts in a row
     Clock::time_point since = Clock::now();  // time of its oldest change
-    // ReportQueue::Attempt has the same; empty: the reads may take their time.
-    std::function<Task<>()> until_reads_must_end = {};
+    ReportAttempt attempt = {};
   };
   // False when the text had to be read and there is no such Application.
   Task<Result<bool>> report_live(Live live);
-  // Reports that an Application and its resources were deleted.
-  Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone);
 
   // `text` is an Application that another replica reports now. Reports the deletion of resources that
   // this process reported and that the Application no longer has.
@@ -77,11 +81,8 @@ class ApplicationReporter {
   void start_epoch() {
     newest_.forget_all([](const std::string&) { return true; });
   }
-  // NewestStates::take_undelivered().
-  [[nodiscard]] std::vector<std::string> take_undelivered(
-      const std::function<std::string_view(const std::string& key)>& watched) {
-    return newest_.take_undelivered(watched);
-  }
+  // The states that this process reported.
+  [[nodiscard]] NewestStates& newest_states() { return newest_; }
 
   // Whether Argo CD's resource tree differs from that of the last report. Makes one read. Finds
   // changes of resources without a write to the Application.
@@ -112,6 +113,7 @@ class ApplicationReporter {
   Task<Result<bool>> report_part(Live& live, Part& part);
   Task<Result<bool>> report_first_part(Live& live, Part& part);
   Task<Result<bool>> report_in_parts(Live& live);
+  Task<Result<void>> report_unseen_predecessor(Grant grant, std::string key);
   Task<std::optional<Gathered>> gather(Live& live, const Part& part);
   // The events of a snapshot, and the digest of its resource tree.
   using Events = std::shared_ptr<const ApplicationEvents>;  // jobs of the pools share them
@@ -128,7 +130,7 @@ class ApplicationReporter {
   Task<Result<void>> write_ahead(Report& report);
   void store(const Report& report);
   Task<Result<void>> post_application(Report& report, std::string part, const Digest& content,
-                                      std::function<std::string()> make_body);
+                                      Delivery::MakeBody make_body);
   // Fails also when any event of the report was put off.
   Task<Result<void>> post_resources(Report& report, Events events, const Difference& due,
                                     WallTime now);
@@ -137,6 +139,7 @@ class ApplicationReporter {
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;
 
   Executor executor_;
+  k8s::Client& kubernetes_;
   Gatherer& gatherer_;
   Ledger& ledger_;
   ChangeTracker& changes_;

@@ -42,13 +42,16 @@ void announce_again(LedgerEntry& entry) {
 
 }  // namespace
 
-ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty,
-                             Options options, Metrics& metrics)
+ChangeTracker::ChangeTracker(const Executor& executor, Ledger& ledger, ReportScheduler& reports,
+                             TrackedObjects& objects, Options options, Metrics& metrics)
     : ledger_(ledger),
-      dirty_(dirty),
-      options_(std::move(options)),
+      reports_(reports),
+      objects_(objects),
+      dirty_(reports.dirty()),
+      options_(options),
       claims_changed_(executor),
-      peers_(executor, ledger, options_.inventory_retention, options_.takes_events),
+      peers_(executor, ledger, options_.inventory_retention,
+             [&reports] { return reports.takes_events(); }),
       unchanged_(metrics.counter("gitops_event_reporter_unchanged_total",
                                  "Writes of objects without a change to report")) {}
 
@@ -72,7 +75,7 @@ bool ChangeTracker::is_reported(const std::string& key, const Digest& digest) co
 }
 
 bool ChangeTracker::may_lose_parts(std::string_view key) const {
-  return options_.parts != nullptr && ledger_.known().contains(std::string(key));
+  return objects_.have_parts() && ledger_.known().contains(std::string(key));
 }
 
 bool ChangeTracker::knows(const std::string& key, std::string_view uid) const {
@@ -127,8 +130,7 @@ Sequence ChangeTracker::next(const Grant& grant, std::string_view key, WallTime 
 
 void ChangeTracker::end_grants(std::uint32_t shard) {
   ++shards_[shard].period;
-  if (!options_.cancel) return;
-  options_.cancel([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
+  reports_.cancel([this, shard](std::string_view key) { return shard_of_key(key) == shard; });
 }
 
 // -- what changes --
@@ -145,14 +147,13 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
   peers_.remove_others(key, uid, Clock::now());
   // An object in the state that this process reported last has no parts that its own row lacks.
   if (!owns(key) && options_.replicas > 1 && !is_reported(key, digest)) {
-    peers_.add(key, uid, options_.parts ? options_.parts(text) : std::vector<ResourceId>{},
-               Clock::now());
+    peers_.add(key, uid, objects_.parts(text), Clock::now());
   }
   if (!owns(key) && !may_lose_parts(key)) {
     // What this process reported was deleted, and the owner of the shard may not know of it.
     const auto known = ledger_.known().find(key);
-    if (options_.stub && known != ledger_.known().end() && known->second.uid != uid) {
-      dirty_.deleted(key, options_.stub(key, known->second.uid), Clock::now());
+    if (known != ledger_.known().end() && known->second.uid != uid) {
+      dirty_.deleted(key, objects_.tombstone(key, known->second.uid), Clock::now());
     }
     return;
   }
@@ -188,8 +189,8 @@ std::size_t ChangeTracker::retry_refused() {
     retries_.insert(key);
     if (seen_.contains(key)) {
       if (owns(key)) dirty_.changed(key, {}, {}, now);
-    } else if (head.gone && options_.stub) {
-      dirty_.deleted(key, options_.stub(key, head.uid), now);
+    } else if (head.gone) {
+      dirty_.deleted(key, objects_.tombstone(key, head.uid), now);
     }
   };
   for (const auto& [key, head] : ledger_.known()) retry(key, head);
@@ -209,7 +210,7 @@ void ChangeTracker::send_heartbeat() {
   if (any != seen_.end()) dirty_.heartbeat(any->first, Clock::now());
 }
 
-Missing ChangeTracker::missing(const std::function<bool(std::string_view key)>& is_gone) const {
+Missing ChangeTracker::missing(const KeyFilter& is_gone) const {
   Missing missing;
   for (const auto& [key, head] : ledger_.known()) {
     if (is_gone(key)) missing.emplace_back(key, head.uid);
@@ -246,7 +247,7 @@ std::vector<std::string> ChangeTracker::predecessors(const std::string& key) con
   return owns(key) ? peers_.deleted_uids(key) : std::vector<std::string>{};
 }
 
-std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)>& which) {
+std::size_t ChangeTracker::forget(const KeyFilter& which) {
   std::erase_if(seen_, [&](const auto& seen) {
     if (!which(seen.first)) return false;
     --seen_in_[shard_of_key(seen.first)];
@@ -266,17 +267,19 @@ std::size_t ChangeTracker::forget(const std::function<bool(std::string_view key)
   return known.size();
 }
 
-void ChangeTracker::report_all(const std::function<bool(std::string_view key)>& which) {
+void ChangeTracker::report_all(const KeyFilter& which) {
   const auto now = Clock::now();
   for (const auto& [key, digest] : seen_) {
     if (owns(key) && which(key)) dirty_.changed(key, {}, {}, now);
   }
 }
 
-void ChangeTracker::for_each_owned(const std::function<void(const std::string& key)>& visit) const {
+std::vector<std::string> ChangeTracker::owned_keys(const KeyFilter& which) const {
+  std::vector<std::string> keys;
   for (const auto& [key, digest] : seen_) {
-    if (owns(key)) visit(key);
+    if (owns(key) && which(key)) keys.push_back(key);
   }
+  return keys;
 }
 
 void ChangeTracker::compare_again(const std::string& key) {
@@ -346,7 +349,7 @@ Task<> ChangeTracker::take_claims() {
     // The shard may have been released meanwhile.
     if (claims_.empty() || claims_.front() != claim) continue;
     claims_.pop_front();
-    if (options_.taken_over) options_.taken_over(claim.shard);
+    objects_.taken_over(claim.shard);
     take_over(claim);
   }
 }

@@ -22,6 +22,7 @@
 #include "event-reporter/ledger/sequence.hpp"
 #include "event-reporter/report/deletion_check.hpp"
 #include "event-reporter/report/dirty_set.hpp"
+#include "event-reporter/report/report_scheduler.hpp"
 #include "event-reporter/shards/peer_inventory.hpp"
 #include "event-reporter/shards/shard_leases.hpp"
 #include "k8s-client/client.hpp"
@@ -40,6 +41,25 @@ struct Grant {
   bool retry_refused = false;  // events that were refused for good are tried once more
 };
 
+// The kind of object that a ChangeTracker decides about.
+class TrackedObjects {
+ public:
+  virtual ~TrackedObjects() = default;
+  // The tombstone of an object of which only key and uid are known.
+  [[nodiscard]] virtual std::string tombstone(const std::string& key,
+                                              const std::string& uid) const = 0;
+  // Whether objects have parts with events of their own. Objects that this process once reported then
+  // stay due in shards of other replicas, because only this process knows of some parts that may be
+  // deleted.
+  [[nodiscard]] virtual bool have_parts() const { return false; }
+  // The parts of an object, from its text.
+  [[nodiscard]] virtual std::vector<ResourceId> parts(std::string_view /*text*/) const {
+    return {};
+  }
+  // The shard is held from now on, and another replica held it before (WatchLag::taken_over).
+  virtual void taken_over(std::uint32_t /*shard*/) {}
+};
+
 // Decides which changes are due: those of objects in the shards that this process holds, unless the
 // ledger says that they were reported.
 //
@@ -55,22 +75,11 @@ class ChangeTracker final : public ShardObserver {
   struct Options {
     std::uint32_t replicas = 1;  // that share the objects
     // How long deleted objects of other shards are remembered.
+    // The time does not run while the control plane takes no events.
     std::chrono::milliseconds inventory_retention = std::chrono::minutes(10);
-    // Whether the control plane takes events. The retention does not run while it does not.
-    std::function<bool()> takes_events = {};
-    // The parts of an object that have events of their own, from its text; empty: there are none.
-    // Objects with parts that this process once reported stay due in shards of other replicas, because
-    // only this process knows of some parts that may be deleted.
-    std::function<std::vector<ResourceId>(std::string_view text)> parts = {};
-    // The tombstone of an object of which only key and uid are known.
-    std::function<std::string(const std::string& key, const std::string& uid)> stub = {};
-    // Cancels the reports under way of the keys that `which` selects (ReportQueue::cancel).
-    std::function<void(const std::function<bool(std::string_view key)>& which)> cancel = {};
-    // The shard is held from now on, and another replica held it before (WatchLag::taken_over).
-    std::function<void(std::uint32_t shard)> taken_over = {};
   };
-  ChangeTracker(const Executor& executor, Ledger& ledger, DirtySet& dirty, Options options,
-                Metrics& metrics);
+  ChangeTracker(const Executor& executor, Ledger& ledger, ReportScheduler& reports,
+                TrackedObjects& objects, Options options, Metrics& metrics);
 
   void start(TaskGroup& group);
 
@@ -84,14 +93,14 @@ class ChangeTracker final : public ShardObserver {
   void deleted(const std::string& key, std::string tombstone);
   // The objects of the ledger that a complete list lacks, according to `is_gone`. Pass those that
   // were really deleted (check_deletions()) to missed().
-  [[nodiscard]] Missing missing(const std::function<bool(std::string_view key)>& is_gone) const;
+  [[nodiscard]] Missing missing(const KeyFilter& is_gone) const;
   // The object was deleted without a watch event; `tombstone` holds what is known of it.
   void missed(const std::string& key, std::string_view uid, std::string tombstone);
   // Compares the objects of the held shards that `which` selects with the ledger again, although they
   // did not change.
-  void report_all(const std::function<bool(std::string_view key)>& which);
-  // Calls `visit` with the key of each object of the held shards.
-  void for_each_owned(const std::function<void(const std::string& key)>& visit) const;
+  void report_all(const KeyFilter& which);
+  // The keys of the objects of the held shards that `which` selects.
+  [[nodiscard]] std::vector<std::string> owned_keys(const KeyFilter& which) const;
   // Makes all events of the object due, as if none had been acknowledged. False when it is due already,
   // and when it is not an object of the held shards.
   Task<bool> report_again(std::string key);
@@ -106,7 +115,7 @@ class ChangeTracker final : public ShardObserver {
   void retried(const std::string& key) { retries_.erase(key); }
   // Forgets the objects that `which` selects, also in the ledger, without reporting anything. Returns
   // how many of them the ledger had.
-  std::size_t forget(const std::function<bool(std::string_view key)>& which);
+  std::size_t forget(const KeyFilter& which);
 
   // Sets a limit for the sequences of a shard's events (ShardLeases::latest). Absent: the wall clock's
   // time.
@@ -174,6 +183,8 @@ class ChangeTracker final : public ShardObserver {
   void take_over(Claim claim);
 
   Ledger& ledger_;
+  ReportScheduler& reports_;
+  TrackedObjects& objects_;
   DirtySet& dirty_;
   Options options_;
   std::unordered_map<std::string, Digest> seen_;            // digest of each object's last text

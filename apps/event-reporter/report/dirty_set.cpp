@@ -144,7 +144,7 @@ std::size_t DirtySet::bring_forward(std::size_t most) {
   return queue_.bring_forward(most);
 }
 
-void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which) {
+void DirtySet::drop_live(const KeyFilter& which) {
   for (auto& [key, work] : dirty_) {
     if (!which(key)) continue;
     drop_states(work);
@@ -159,7 +159,7 @@ void DirtySet::drop_live(const std::function<bool(std::string_view key)>& which)
   });
 }
 
-void DirtySet::drop(const std::function<bool(std::string_view key)>& which) {
+void DirtySet::drop(const KeyFilter& which) {
   for (auto& [key, work] : dirty_) {
     if (!which(key)) continue;
     kept_bytes_ -= work.tombstone.size();
@@ -168,7 +168,7 @@ void DirtySet::drop(const std::function<bool(std::string_view key)>& which) {
   drop_live(which);
 }
 
-bool DirtySet::in_work(const std::function<bool(std::string_view key)>& which) const {
+bool DirtySet::in_work(const KeyFilter& which) const {
   return std::ranges::any_of(in_work_, [&which](const auto& work) { return which(work.first); });
 }
 

@@ -19,6 +19,9 @@
 
 namespace gitops::reporter {
 
+// Selects objects by their keys.
+using KeyFilter = std::function<bool(std::string_view key)>;
+
 // The changes of one object that are to be reported, in this order: its deletion, then its states.
 struct DirtyWork {
   Clock::time_point since{};  // time of the oldest change
@@ -80,12 +83,12 @@ class DirtySet {
   // Ends the backoff of at most `most` keys, and returns their number.
   std::size_t bring_forward(std::size_t most = std::numeric_limits<std::size_t>::max());
   // Drops the states of the keys that `which` selects; their deletions stay.
-  void drop_live(const std::function<bool(std::string_view key)>& which);
+  void drop_live(const KeyFilter& which);
   // Drops all work of the keys that `which` selects, unless a worker has taken it.
-  void drop(const std::function<bool(std::string_view key)>& which);
+  void drop(const KeyFilter& which);
 
   // Whether a worker has taken work of a key that `which` selects.
-  [[nodiscard]] bool in_work(const std::function<bool(std::string_view key)>& which) const;
+  [[nodiscard]] bool in_work(const KeyFilter& which) const;
   [[nodiscard]] Clock::duration oldest(Clock::time_point now) const;
   [[nodiscard]] std::size_t overdue() const { return overdue_.size(); }
   [[nodiscard]] std::size_t size() const { return dirty_.size(); }

@@ -59,11 +59,14 @@ Task<> FullReconcile::run() {
 // Reports the objects whose place is in the window.
 Task<> FullReconcile::report_window(Clock::time_point begin, Clock::duration length) {
   const auto first = since_epoch(begin) + phase_;
+  const auto after_begin = [&](std::string_view key) {
+    return wrapped(reconcile_place(key, interval_) - first, interval_);
+  };
   std::multimap<Clock::duration, std::string> due;
-  changes_.for_each_owned([&](const std::string& key) {
-    const auto after = wrapped(reconcile_place(key, interval_) - first, interval_);
-    if (after < length) due.emplace(after, key);
-  });
+  for (const auto& key :
+       changes_.owned_keys([&](std::string_view owned) { return after_begin(owned) < length; })) {
+    due.emplace(after_begin(key), key);
+  }
   for (const auto& [after, key] : due) {
     co_await sleep_until(begin + after);
     co_await until_idle();

@@ -27,8 +27,7 @@ bool NewestStates::is_outdated(const std::string& key, std::string_view resource
   return found != states_.end() && version_number(resource_version) < found->second.version;
 }
 
-std::vector<std::string> NewestStates::take_undelivered(
-    const std::function<std::string_view(const std::string& key)>& watched) {
+std::vector<std::string> NewestStates::take_undelivered(const Watched& watched) {
   std::vector<std::string> out;
   for (auto& [key, state] : states_) {
     const auto delivered = watched(key);

@@ -19,7 +19,7 @@ class NewestStates {
   void forget(const std::string& key) { states_.erase(key); }
   // Forgets the objects that `which` selects. For a cluster that was restored from a backup: the
   // resourceVersions from before do not compare with those from then on.
-  void forget_all(const std::function<bool(const std::string& key)>& which) {
+  void forget_all(const auto& which) {
     std::erase_if(states_, [&which](const auto& state) { return which(state.first); });
   }
 
@@ -29,8 +29,8 @@ class NewestStates {
   // the previous call. Forgets them. Either the watch hangs, or the cluster was restored from a backup and
   // the watch cannot show it: it delivers nothing for an object that it knows in its restored state.
   // `watched` returns the resourceVersion that the watch delivered last; empty when it has no object.
-  [[nodiscard]] std::vector<std::string> take_undelivered(
-      const std::function<std::string_view(const std::string& key)>& watched);
+  using Watched = std::function<std::string_view(const std::string& key)>;
+  [[nodiscard]] std::vector<std::string> take_undelivered(const Watched& watched);
   // The uid of the state that was noted; null when there is none.
   [[nodiscard]] const std::string* uid(const std::string& key) const;
 

@@ -22,10 +22,9 @@ constexpr std::size_t kForwardPerTick = 100;
 }  // namespace
 
 ReportQueue::ReportQueue(const Executor& executor, Delivery& delivery, Options options,
-                         Handler report, Metrics& metrics)
+                         Metrics& metrics)
     : delivery_(delivery),
       options_(std::move(options)),
-      report_(std::move(report)),
       slow_(options_.workers),
       queue_(executor, options_.capacity,
              {.is_slow = [this](const std::string& key) { return slow_.is_slow(key); },
@@ -48,14 +47,14 @@ ReportQueue::ReportQueue(const Executor& executor, Delivery& delivery, Options o
   delivery_.on_recovery([this] { dirty_.bring_forward(); });
 }
 
-void ReportQueue::start(TaskGroup& group) {
+void ReportQueue::start(TaskGroup& group, ChangeTracker& changes, ObjectReporter& reporter) {
   group.spawn("queue", [this] { return tick(); });
   for (std::size_t i = 0; i < options_.workers; ++i) {
-    group.spawn("worker", [this] { return work(); });
+    group.spawn("worker", [this, &changes, &reporter] { return work(changes, reporter); });
   }
 }
 
-Task<> ReportQueue::work() {
+Task<> ReportQueue::work(ChangeTracker& changes, ObjectReporter& reporter) {
   while (co_await queue_.wait()) {
     co_await delivery_.ready();
     const auto key = queue_.take();
@@ -65,7 +64,7 @@ Task<> ReportQueue::work() {
     const auto since = work.since;
     const bool any = !work.empty();
     Running running{.never = Timer(co_await asio::this_coro::executor, kNever)};
-    const auto outcome = co_await report(*key, work, running);
+    const auto outcome = co_await report(changes, reporter, *key, work, running);
     if (outcome) {
       backoffs_.erase(*key);
       dirty_.done(*key);
@@ -94,7 +93,8 @@ Task<> ReportQueue::work() {
   }
 }
 
-Task<Result<void>> ReportQueue::report(const std::string& key, DirtyWork& work, Running& running) {
+Task<Result<void>> ReportQueue::report(ChangeTracker& changes, ObjectReporter& reporter,
+                                       const std::string& key, DirtyWork& work, Running& running) {
   slow_.begin(key);
   // Of an attempt that is cancelled the place returns, too.
   struct Slot {
@@ -105,10 +105,10 @@ Task<Result<void>> ReportQueue::report(const std::string& key, DirtyWork& work, 
     ~Slot() { slow.end(key, failed || running.slow); }
   } place{slow_, key, running};
   const auto failures = backoffs_.contains(key) ? backoffs_.at(key).attempts() : 0U;
+  ReportAttempt attempt{.failures = failures,
+                        .until_reads_must_end = [&] { return until_reads_must_end(key, running); }};
   auto outcome =
-      co_await run(running, key, work, {.failures = failures, .until_reads_must_end = [&] {
-                                          return until_reads_must_end(key, running);
-                                        }});
+      co_await run(running, key, report_work(changes, reporter, key, work, std::move(attempt)));
   // While the control plane takes no events, all reports fail.
   place.failed =
       !outcome && !running.cancelled && delivery_.breaker().state() == Breaker::State::closed;
@@ -132,8 +132,8 @@ Task<> ReportQueue::until_reads_must_end(const std::string& key, Running& runnin
 }
 
 // Runs the report until it ends or cancel() selects its key.
-Task<Result<void>> ReportQueue::run(Running& running, const std::string& key, DirtyWork& work,
-                                    Attempt attempt) {
+Task<Result<void>> ReportQueue::run(Running& running, const std::string& key,
+                                    Task<Result<void>> report) {
   struct Listed {
     Listed(std::unordered_map<std::string, Running*>& all, const std::string& key, Running& running)
         : list(all), at(all.insert_or_assign(key, &running).first) {}
@@ -146,7 +146,7 @@ Task<Result<void>> ReportQueue::run(Running& running, const std::string& key, Di
   const Listed listed(running_, key, running);
   const auto executor = co_await asio::this_coro::executor;
   auto both = asio::experimental::make_parallel_group(
-      asio::co_spawn(executor, spawnable(report_(key, work, std::move(attempt))), asio::deferred),
+      asio::co_spawn(executor, spawnable(std::move(report)), asio::deferred),
       running.never.async_wait(asio::deferred));
   auto [order, failure, outcome, ended] =
       co_await both.async_wait(asio::experimental::wait_for_one(), use_task);
@@ -155,7 +155,7 @@ Task<Result<void>> ReportQueue::run(Running& running, const std::string& key, Di
   std::rethrow_exception(failure);
 }
 
-void ReportQueue::cancel(const std::function<bool(std::string_view key)>& which) {
+void ReportQueue::cancel(const KeyFilter& which) {
   for (const auto& [key, running] : running_) {
     if (!which(key)) continue;
     running->cancelled = true;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,7 +12,10 @@
 #include "common/core/task_group.hpp"
 #include "common/core/work_queue.hpp"
 #include "event-reporter/delivery/delivery.hpp"
+#include "event-reporter/report/change_tracker.hpp"
 #include "event-reporter/report/dirty_set.hpp"
+#include "event-reporter/report/report_scheduler.hpp"
+#include "event-reporter/report/report_work.hpp"
 #include "event-reporter/report/slow_reports.hpp"
 
 namespace gitops::reporter {
@@ -22,12 +24,12 @@ namespace gitops::reporter {
 inline constexpr auto kSlowAfter = std::chrono::milliseconds(500);
 
 // The queue of objects whose reports are due, and its workers. A worker takes a key when the control
-// plane takes events, and has it reported. A failed key comes back with backoff, whatever the reason,
+// plane takes events, and reports it (report_work). A failed key comes back with backoff, whatever the reason,
 // so nothing is dropped. No two workers hold the same object, so its reports leave in order.
 //
 // Objects whose reports fail or whose reads take long (SlowReports) hold at most half of the workers,
 // and so delay the others by little. Loop thread only; runs as tasks of the group given to start().
-class ReportQueue {
+class ReportQueue final : public ReportScheduler {
  public:
   struct Options {
     std::string object = "application";  // name of an object in the log
@@ -39,36 +41,26 @@ class ReportQueue {
     Backoff::Options backoff{.initial = std::chrono::milliseconds(500),
                              .max = std::chrono::seconds(30)};
   };
-  // One attempt to report an object.
-  struct Attempt {
-    unsigned failures = 0;  // failed attempts in a row before it
-    // A wait beside the reads of the attempt, which are to be cancelled when it returns: they take
-    // long, and other slow objects hold the workers for those. The attempt then ends with any Error
-    // and is repeated when a worker is free for it.
-    std::function<Task<>()> until_reads_must_end;
-  };
-  // Reports `work` of the object and removes from it what was reported. An Error means that the rest
-  // of `work` is still due.
-  using Handler =
-      std::function<Task<Result<void>>(const std::string& key, DirtyWork& work, Attempt attempt)>;
   // `delivery` outlives it.
-  ReportQueue(const Executor& executor, Delivery& delivery, Options options, Handler report,
-              Metrics& metrics);
+  ReportQueue(const Executor& executor, Delivery& delivery, Options options, Metrics& metrics);
 
-  void start(TaskGroup& group);
+  // `changes` and `reporter` outlive the group's tasks.
+  void start(TaskGroup& group, ChangeTracker& changes, ObjectReporter& reporter);
   // Starts no further report; reports in flight go on.
   void stop() { queue_.stop(); }
 
-  // Cancels the reports under way of the keys that `which` selects. Their work is due again at once.
-  void cancel(const std::function<bool(std::string_view key)>& which);
+  // ReportScheduler, for the ChangeTracker that fills the queue.
+  [[nodiscard]] DirtySet& dirty() override { return dirty_; }
+  void cancel(const KeyFilter& which) override;
+  [[nodiscard]] bool takes_events() const override {
+    return delivery_.breaker().state() == Breaker::State::closed;
+  }
 
   // No object waits for a worker or is in work, apart from those in backoff, and the control plane
   // takes events.
   [[nodiscard]] bool is_idle() const;
   // Whether a heartbeat is due. True restarts the interval.
   [[nodiscard]] bool heartbeat_due();
-  // What is due, for the ChangeTracker that fills it.
-  [[nodiscard]] DirtySet& dirty() { return dirty_; }
   // Whether a report of the object waits or is under way.
   [[nodiscard]] bool is_due(const std::string& key) const { return dirty_.contains(key); }
   // Ends the delays of failed objects, at a bounded rate: the peer that they failed for answers again.
@@ -85,17 +77,16 @@ class ReportQueue {
     bool slow = false;          // its reads took long
     bool gave_way = false;
   };
-  Task<> work();
-  Task<Result<void>> report(const std::string& key, DirtyWork& work, Running& running);
-  Task<Result<void>> run(Running& running, const std::string& key, DirtyWork& work,
-                         Attempt attempt);
+  Task<> work(ChangeTracker& changes, ObjectReporter& reporter);
+  Task<Result<void>> report(ChangeTracker& changes, ObjectReporter& reporter,
+                            const std::string& key, DirtyWork& work, Running& running);
+  Task<Result<void>> run(Running& running, const std::string& key, Task<Result<void>> report);
   Task<> until_reads_must_end(const std::string& key, Running& running);
   Task<> tick();
   void log_failure(std::string_view key, const Error& error, Clock::duration delay);
 
   Delivery& delivery_;
   Options options_;
-  Handler report_;
   Log log_{"reporter"};
   RepeatFilter repeats_{std::chrono::seconds(5)};
   SlowReports slow_;

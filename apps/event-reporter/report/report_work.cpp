@@ -1,42 +1,23 @@
 #include "event-reporter/report/report_work.hpp"
 
-#include <utility>
-
 namespace gitops::reporter {
+namespace {
 
-ChangeTracker::Options with_queue(ChangeTracker::Options options, ReportQueue& queue,
-                                  const Delivery& delivery) {
-  options.takes_events = [&delivery] {
-    return delivery.breaker().state() == Breaker::State::closed;
-  };
-  options.cancel = [&queue](const std::function<bool(std::string_view key)>& which) {
-    queue.cancel(which);
-  };
-  return options;
-}
-
-Error being_taken_over() {
-  return {.code = ErrorCode::unavailable, .message = "the object's shard is being taken over"};
-}
-
-Error grant_ended() {
-  return {.code = ErrorCode::unavailable, .message = "the object's shard changed hands"};
-}
-
-Task<Result<void>> report_work(const ChangeTracker& changes, const Grant& grant,
-                               const std::string& key, DirtyWork& work, const ReportSteps& steps) {
+Task<Result<void>> report_in_order(const ChangeTracker& changes, ObjectReporter& reporter,
+                                   const Grant& grant, const std::string& key, DirtyWork& work,
+                                   const ReportAttempt& attempt) {
   if (!work.tombstone.empty()) {
-    const auto deleted = co_await steps.deletion(work.tombstone);
+    const auto deleted = co_await reporter.report_gone(grant, key, work.tombstone);
     if (!deleted) co_return std::unexpected(deleted.error());
     work.tombstone.clear();
   }
   for (const auto& uid : changes.predecessors(key)) {
-    const auto deleted = co_await steps.predecessor(uid);
+    const auto deleted = co_await reporter.report_predecessor(grant, key, uid);
     if (!deleted) co_return std::unexpected(deleted.error());
   }
   while (work.live && grant.owner && changes.holds(grant)) {
     const bool read = work.states.empty();
-    const auto reported = co_await steps.state();
+    const auto reported = co_await reporter.report_state(grant, key, work, attempt);
     if (!reported) co_return std::unexpected(reported.error());
     if (!*reported) break;  // the watch will deliver its deletion
     work.heartbeat = false;
@@ -44,6 +25,22 @@ Task<Result<void>> report_work(const ChangeTracker& changes, const Grant& grant,
     if (work.states.empty()) break;
   }
   co_return Result<void>();
+}
+
+}  // namespace
+
+Error grant_ended() {
+  return {.code = ErrorCode::unavailable, .message = "the object's shard changed hands"};
+}
+
+Task<Result<void>> report_work(ChangeTracker& changes, ObjectReporter& reporter,
+                               const std::string& key, DirtyWork& work, ReportAttempt attempt) {
+  const auto grant = changes.grant(key);
+  if (!grant) co_return fail(ErrorCode::unavailable, "the object's shard is being taken over");
+  auto reported = co_await report_in_order(changes, reporter, *grant, key, work, attempt);
+  if (!reported) co_return reported;
+  if (grant->retry_refused) changes.retried(key);
+  co_return co_await reporter.report_missed(*grant, key, work);
 }
 
 }  // namespace gitops::reporter

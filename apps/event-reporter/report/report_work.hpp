@@ -6,33 +6,42 @@
 #include "common/core/async.hpp"
 #include "event-reporter/report/change_tracker.hpp"
 #include "event-reporter/report/dirty_set.hpp"
-#include "event-reporter/report/report_queue.hpp"
 
 namespace gitops::reporter {
 
-// How one kind of object is reported. An Error means that the event is still due.
-struct ReportSteps {
-  // The object was deleted.
-  std::function<Task<Result<void>>(std::string tombstone)> deletion;
-  // A predecessor was deleted: another object with the same name, of which only the uid is known.
-  std::function<Task<Result<void>>(std::string uid)> predecessor;
-  // The oldest of the work's states, or the newest state, which is to be read, when there are none.
-  // False when there was no such object to read.
-  std::function<Task<Result<bool>>()> state;
+// One attempt to report an object.
+struct ReportAttempt {
+  unsigned failures = 0;  // failed attempts in a row before it
+  // A wait beside the reads of the attempt, which are to be cancelled when it returns: they take
+  // long, and other slow objects hold the workers for those. The attempt then ends with any Error
+  // and is repeated when a worker is free for it. Empty: the reads may take their time.
+  std::function<Task<>()> until_reads_must_end = {};
 };
 
-// The options with the hooks of the queue and of the delivery.
-[[nodiscard]] ChangeTracker::Options with_queue(ChangeTracker::Options options, ReportQueue& queue,
-                                                const Delivery& delivery);
+// Reports objects of one kind. An Error means that an event is still due. Only one call for an object
+// may run at a time.
+class ObjectReporter {
+ public:
+  virtual ~ObjectReporter() = default;
+  // The object was deleted; `tombstone` is its last known JSON.
+  virtual Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone) = 0;
+  // A predecessor was deleted: another object with the same name, of which only the uid is known.
+  virtual Task<Result<void>> report_predecessor(Grant grant, std::string key, std::string uid) = 0;
+  // The oldest of the work's states, or the newest state, which is to be read, when there are none.
+  // False when there was no such object to read.
+  virtual Task<Result<bool>> report_state(Grant grant, const std::string& key,
+                                          const DirtyWork& work, const ReportAttempt& attempt) = 0;
+  // After all other work: deletions without a watch event that only this process knows of.
+  virtual Task<Result<void>> report_missed(Grant grant, std::string key, const DirtyWork& work) = 0;
+};
 
-// The error of a report that waits for the take-over of its object's shard.
-[[nodiscard]] Error being_taken_over();
 // The error of a report whose grant has ended.
 [[nodiscard]] Error grant_ended();
 
 // Reports the deletion of the object, the deletions of its predecessors, and its states, in this
-// order, and removes from `work` what was reported. States stay without the grant of an owner.
-Task<Result<void>> report_work(const ChangeTracker& changes, const Grant& grant,
-                               const std::string& key, DirtyWork& work, const ReportSteps& steps);
+// order, and removes from `work` what was reported. States stay without the grant of an owner. Fails
+// while the object's shard is being taken over.
+Task<Result<void>> report_work(ChangeTracker& changes, ObjectReporter& reporter,
+                               const std::string& key, DirtyWork& work, ReportAttempt attempt);
 
 }  // namespace gitops::reporter

@@ -6,9 +6,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 
-#include "event-reporter/event/app_view.hpp"
 #include "event-reporter/event/manifest.hpp"
-#include "event-reporter/report/report_work.hpp"
 #include "event-reporter/watch/name_pattern.hpp"
 
 namespace gitops::reporter {
@@ -16,8 +14,6 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(30);
-// A watch delivers within seconds what a read has shown.
-constexpr auto kUndelivered = std::chrono::minutes(1);
 
 // The fields of an Application that the informer keeps.
 enum Field : std::size_t {
@@ -61,24 +57,6 @@ Milestone milestone_of(const k8s::Record& record) {
   return {.operation = hash(text(operation_start)), .state = hash(state)};
 }
 
-std::vector<ResourceId> resources_of(std::string_view application) {
-  const auto app = AppView::parse(std::string(application));
-  return app ? app->resource_ids() : std::vector<ResourceId>{};
-}
-
-ChangeTracker::Options with_parts(ChangeTracker::Options options) {
-  options.parts = resources_of;
-  options.stub = [](const std::string& key, const std::string& uid) {
-    return application_stub(application_key(key), uid, "");
-  };
-  return options;
-}
-
-ChangeTracker::Options with_lag(ChangeTracker::Options options, WatchLag& lag) {
-  options.taken_over = [&lag](std::uint32_t shard) { lag.taken_over(shard); };
-  return options;
-}
-
 }  // namespace
 
 Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer,
@@ -88,22 +66,17 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
       ledger_(ledger),
       delivery_(delivery),
       options_(std::move(options)),
-      queue_(
-          executor, delivery, options_.queue,
-          [this](const std::string& key, DirtyWork& work, ReportQueue::Attempt attempt) {
-            return report(key, work, std::move(attempt));
-          },
-          metrics),
+      queue_(executor, delivery, options_.queue, metrics),
       lag_(executor,
            [this] {
              return k8s::newest_version(kubernetes_, k8s::resources::kApplications,
                                         watched_namespace(), deadline_after(kReadTimeout));
            }),
-      changes_(executor, ledger, queue_.dirty(),
-               with_queue(with_lag(with_parts(options_.changes), lag_), queue_, delivery), metrics),
+      objects_(lag_),
+      changes_(executor, ledger, queue_, objects_, options_.changes, metrics),
       reconcile_(changes_, queue_, options_.reconcile, metrics),
-      application_reporter_(executor, gatherer, ledger, changes_, delivery, options_.application,
-                            metrics),
+      application_reporter_(executor, kubernetes, gatherer, ledger, changes_, delivery,
+                            options_.application, metrics),
       informer_(executor, kubernetes,
                 {.resource = k8s::resources::kApplications,
                  .ns = watched_namespace(),
@@ -112,6 +85,11 @@ Reporter::Reporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& 
                  .reflector = options_.reflector},
                 metrics, "event_reporter"),
       subscription_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })),
+      undelivered_(application_reporter_.newest_states(), changes_,
+                   [this](const std::string& key) {
+                     const auto* record = informer_.find(application_key(key));
+                     return record == nullptr ? std::string_view() : record->resource_version();
+                   }),
       applications_(metrics.gauge("gitops_event_reporter_applications",
                                   "Applications of the shards that this process reports")),
       sweeps_(metrics.counter("gitops_event_reporter_tree_changes_total",
@@ -127,7 +105,7 @@ void Reporter::start(TaskGroup& group) {
   group.spawn("sweep", [this] { return sweep(); });
   group.spawn("tick", [this] { return tick(); });
   group.spawn("reconcile", [this] { return reconcile_.run(); });
-  queue_.start(group);
+  queue_.start(group, changes_, application_reporter_);
 }
 
 // Empty: all namespaces.
@@ -225,73 +203,6 @@ Task<> Reporter::find_deleted() {
                            });
 }
 
-// -- workers --
-
-Task<Result<void>> Reporter::report(const std::string& key, DirtyWork& work,
-                                    ReportQueue::Attempt attempt) {
-  const auto grant = changes_.grant(key);
-  if (!grant) co_return std::unexpected(being_taken_over());
-  const ReportSteps steps{
-      .deletion =
-          [&](std::string tombstone) {
-            return application_reporter_.report_gone(*grant, key, std::move(tombstone));
-          },
-      .predecessor =
-          [&](const std::string& uid) {
-            return application_reporter_.report_gone(
-                *grant, key, application_stub(application_key(key), uid, ""));
-          },
-      .state =
-          [&] {
-            return application_reporter_.report_live(
-                {.key = key,
-                 .grant = *grant,
-                 .text = work.states.empty() ? std::string{} : work.states.front().text,
-                 .change = work.states.empty() ? std::nullopt : work.states.front().digest,
-                 .superseded = work.states.size() > 1,
-                 .heartbeat = work.heartbeat,
-                 .failures = attempt.failures,
-                 .since = work.since,
-                 .until_reads_must_end = attempt.until_reads_must_end});
-          }};
-  const auto reported = co_await report_work(changes_, *grant, key, work, steps);
-  if (reported && grant->retry_refused) changes_.retried(key);
-  if (!reported || !ledger_.known().contains(key)) co_return reported;
-  if (!work.live) co_return co_await report_predecessor(*grant, key);
-  if (grant->owner) co_return reported;
-  co_return co_await report_lost_parts(
-      *grant, key, work.states.empty() ? std::string{} : work.states.back().text);
-}
-
-// Reports the deletion of a predecessor that was deleted without a watch event, when its successor
-// was deleted before its first report.
-Task<Result<void>> Reporter::report_predecessor(Grant grant, std::string key) {
-  const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
-                                             deadline_after(kReadTimeout));
-  // An Application that exists is reported when the watch delivers it.
-  if (read) co_return Result<void>();
-  if (!k8s::says_not_found(read.error())) co_return std::unexpected(read.error());
-  const auto known = ledger_.known().find(key);
-  if (known == ledger_.known().end()) co_return Result<void>();
-  co_return co_await application_reporter_.report_gone(
-      grant, key, application_stub(application_key(key), known->second.uid, ""));
-}
-
-// Another replica reports the application now, and does not know the resources that only this one
-// reported.
-Task<Result<void>> Reporter::report_lost_parts(Grant grant, std::string key, std::string text) {
-  if (text.empty()) {
-    auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
-                                         deadline_after(kReadTimeout));
-    if (!read && k8s::says_not_found(read.error())) {
-      co_return Result<void>();  // the watch will deliver its deletion
-    }
-    if (!read) co_return std::unexpected(read.error());
-    text = std::move(*read);
-  }
-  co_return co_await application_reporter_.report_lost_parts(grant, key, std::move(text));
-}
-
 // -- changes without a watch event --
 
 Task<> Reporter::sweep() {
@@ -322,18 +233,6 @@ Task<> Reporter::check_tree(std::string key, std::string project) {
   changes_.compare_again(key);
 }
 
-// A state that was read has not come by the watch for long: what there is now decides.
-void Reporter::compare_undelivered() {
-  const auto now = Clock::now();
-  if (now < next_look_) return;
-  next_look_ = now + kUndelivered;
-  const auto keys = application_reporter_.take_undelivered([this](const std::string& key) {
-    const auto* record = informer_.find(application_key(key));
-    return record == nullptr ? std::string_view() : record->resource_version();
-  });
-  for (const auto& key : keys) changes_.compare_again(key);
-}
-
 Task<> Reporter::tick() {
   while (true) {
     const bool argocd_well = gatherer_.argocd_error().empty();
@@ -343,7 +242,7 @@ Task<> Reporter::tick() {
       queue_.bring_forward();
     }
     argocd_well_ = argocd_well;
-    compare_undelivered();
+    undelivered_.look(Clock::now());
     if (queue_.heartbeat_due()) changes_.send_heartbeat();
     applications_.Set(static_cast<double>(changes_.owned()));
     co_await sleep_for(kTick);

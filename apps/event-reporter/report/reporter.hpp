@@ -19,6 +19,8 @@
 #include "event-reporter/report/children.hpp"
 #include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/report_queue.hpp"
+#include "event-reporter/report/tracked_applications.hpp"
+#include "event-reporter/report/undelivered_check.hpp"
 #include "event-reporter/report/watch_lag.hpp"
 #include "k8s-client/informer.hpp"
 
@@ -27,7 +29,8 @@ namespace gitops::reporter {
 // Reports every change of the applications in the shards that this process holds.
 //
 // The informer delivers the changes, and ChangeTracker decides which are due. Their keys wait in the
-// ReportQueue, whose workers call ApplicationReporter, which posts the difference to the ledger.
+// ReportQueue, whose workers call ApplicationReporter, which posts the difference to the ledger. So a
+// change passes through this class once, in on_change().
 //
 // An application of another Argo CD in the same cluster is not reported. While that is not known yet,
 // because the new Application names no controller, it waits; when it was reported before, it is taken
@@ -87,10 +90,6 @@ class Reporter {
   Task<> find_deleted();
   Task<> sweep();
   Task<> check_tree(std::string key, std::string project);
-  Task<Result<void>> report(const std::string& key, DirtyWork& work, ReportQueue::Attempt attempt);
-  Task<Result<void>> report_predecessor(Grant grant, std::string key);
-  Task<Result<void>> report_lost_parts(Grant grant, std::string key, std::string text);
-  void compare_undelivered();
   Task<> tick();
 
   k8s::Client& kubernetes_;
@@ -101,19 +100,20 @@ class Reporter {
   Log log_{"reporter"};
   ReportQueue queue_;
   WatchLag lag_;
+  TrackedApplications objects_;
   ChangeTracker changes_;
   FullReconcile reconcile_;
   Children children_;
   ApplicationReporter application_reporter_;
   k8s::Informer informer_;
   k8s::Informer::Subscription subscription_;
+  UndeliveredCheck undelivered_;
 
   // Applications that nobody had reported before, until the first complete list.
   std::vector<k8s::ObjectKey> new_;
   std::uint64_t epoch_ = 0;   // of the informer
   bool argocd_well_ = false;  // as of the last tick
   bool argocd_answered_ = false;
-  Clock::time_point next_look_{};  // of compare_undelivered()
 
   Gauge& applications_;
   Counter& sweeps_;

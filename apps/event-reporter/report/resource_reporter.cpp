@@ -20,8 +20,6 @@ constexpr auto kReadTimeout = std::chrono::seconds(10);
 constexpr auto kVersionTimeout = std::chrono::seconds(30);
 // Pause after a failed read from a managed cluster.
 constexpr auto kReadPause = std::chrono::seconds(5);
-// A watch delivers within seconds what a read has shown.
-constexpr auto kUndelivered = std::chrono::minutes(1);
 // Clusters, or namespaces of clusters, with a label of their own in the metrics.
 constexpr std::size_t kMaxLabels = 100;
 
@@ -84,15 +82,11 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
       delivery_(delivery),
       options_(std::move(options)),
       metrics_(metrics),
-      queue_(
-          executor, delivery, options_.queue,
-          [this](const std::string& key, DirtyWork& work, const ReportQueue::Attempt&) {
-            return report(key, work);
-          },
-          metrics),
-      changes_(executor, ledger, queue_.dirty(), with_queue(tracker_options(), queue_, delivery),
-               metrics),
+      queue_(executor, delivery, options_.queue, metrics),
+      changes_(executor, ledger, queue_, *this, options_.changes, metrics),
       reconcile_(changes_, queue_, options_.reconcile, metrics),
+      undelivered_(newest_, changes_,
+                   [this](const std::string& key) { return watched_version(key); }),
       resources_(metrics.gauge("gitops_event_reporter_resources",
                                "Objects of the shards that this process reports")),
       clusters_size_(metrics.gauge("gitops_event_reporter_managed_clusters",
@@ -106,7 +100,7 @@ void ResourceReporter::start(TaskGroup& group) {
   delivery_.on_recovery([this] { changes_.retry_refused(); });
   group_ = &group;
   changes_.start(group);
-  queue_.start(group);
+  queue_.start(group, changes_, *this);
   group.spawn("tick", [this] { return tick(); });
   group.spawn("reconcile", [this] { return reconcile_.run(); });
   watch(std::string(kOwnCluster), std::string(kOwnCluster),
@@ -212,13 +206,15 @@ void ResourceReporter::unwatch_cluster(const std::string& server) {
 
 void ResourceReporter::forget_cluster(const std::string& server) {
   unwatch_cluster(server);
-  const auto objects = forget([&server](const std::string& cluster) { return cluster == server; });
+  const auto objects = changes_.forget(
+      [&server](std::string_view key) { return parse_resource_key(key).cluster == server; });
   log_.info("a cluster is not managed any more: its objects are forgotten",
             {{"server", server}, {"objects", objects}});
 }
 
 void ResourceReporter::forget_clusters_but(const std::set<std::string>& servers) {
-  const auto objects = forget([&servers](const std::string& cluster) {
+  const auto objects = changes_.forget([&servers](std::string_view key) {
+    const auto cluster = parse_resource_key(key).cluster;
     return cluster != kOwnCluster && !servers.contains(cluster);
   });
   if (objects == 0) return;
@@ -226,24 +222,16 @@ void ResourceReporter::forget_clusters_but(const std::set<std::string>& servers)
             {{"objects", objects}});
 }
 
-std::size_t ResourceReporter::forget(const std::function<bool(const std::string& cluster)>& which) {
-  return changes_.forget(
-      [&which](std::string_view key) { return which(parse_resource_key(key).cluster); });
-}
-
 // -- changes --
 
-ChangeTracker::Options ResourceReporter::tracker_options() {
-  auto options = options_.changes;
-  options.stub = [](const std::string& key, const std::string& uid) {
-    return resource_stub(parse_resource_key(key).object, uid);
-  };
-  options.taken_over = [this](std::uint32_t shard) {
-    for (const auto& [id, cluster] : clusters_) {
-      for (auto& lag : cluster->lags) lag.taken_over(shard);
-    }
-  };
-  return options;
+std::string ResourceReporter::tombstone(const std::string& key, const std::string& uid) const {
+  return resource_stub(parse_resource_key(key).object, uid);
+}
+
+void ResourceReporter::taken_over(std::uint32_t shard) {
+  for (const auto& [id, cluster] : clusters_) {
+    for (auto& lag : cluster->lags) lag.taken_over(shard);
+  }
 }
 
 void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kind,
@@ -299,29 +287,18 @@ Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
 
 // -- workers --
 
-Task<Result<void>> ResourceReporter::report(const std::string& key, DirtyWork& work) {
+Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, std::string key,
+                                                        std::string uid) {
   const auto id = parse_resource_key(key);
-  const auto grant = changes_.grant(key);
-  if (!grant) co_return std::unexpected(being_taken_over());
-  const ReportSteps steps{
-      .deletion =
-          [&](std::string tombstone) { return report_gone(*grant, id, std::move(tombstone)); },
-      .predecessor =
-          [&](std::string uid) {
-            return post_gone(*grant, id, inventory_row(key, uid), resource_stub(id.object, uid));
-          },
-      .state = [&] { return report_next(*grant, id, work); }};
-  const auto reported = co_await report_work(changes_, *grant, key, work, steps);
-  if (reported && grant->retry_refused) changes_.retried(key);
-  if (!reported || work.live) co_return reported;
-  co_return co_await report_predecessor(*grant, id);
+  co_return co_await post_gone(grant, id, inventory_row(key, uid), resource_stub(id.object, uid));
 }
 
 // Reports the deletion of a predecessor that was deleted without a watch event, when its successor
 // was deleted before its first report.
-Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, const ResourceKey& id) {
-  const auto key = id.to_string();
-  if (!ledger_.known().contains(key)) co_return Result<void>();
+Task<Result<void>> ResourceReporter::report_missed(Grant grant, std::string key,
+                                                   const DirtyWork& work) {
+  if (work.live || !ledger_.known().contains(key)) co_return Result<void>();
+  const auto id = parse_resource_key(key);
   const auto text = co_await read(id);
   // An object that exists is reported when the watch delivers it.
   if (text) co_return Result<void>();
@@ -331,9 +308,10 @@ Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, const Resou
   co_return co_await post_gone(grant, id, key, resource_stub(id.object, known->second.uid));
 }
 
-Task<Result<bool>> ResourceReporter::report_next(Grant grant, const ResourceKey& id,
-                                                 const DirtyWork& work) {
-  const auto key = id.to_string();
+Task<Result<bool>> ResourceReporter::report_state(Grant grant, const std::string& key,
+                                                  const DirtyWork& work,
+                                                  const ReportAttempt& /*attempt*/) {
+  const auto id = parse_resource_key(key);
   bool from_server = work.states.empty();
   if (!from_server && newest_.uid(key) != nullptr) {
     const auto facts = read_resource(work.states.front().text);
@@ -345,14 +323,14 @@ Task<Result<bool>> ResourceReporter::report_next(Grant grant, const ResourceKey&
   auto text = from_server ? co_await read(id) : Result<std::string>(work.states.front().text);
   if (!text && k8s::says_not_found(text.error())) co_return Result<bool>(false);
   if (!text) co_return std::unexpected(text.error());
-  const auto reported = co_await report_state(grant, id, *text, from_server, work.heartbeat);
+  const auto reported = co_await report_text(grant, id, *text, from_server, work.heartbeat);
   if (!reported) co_return std::unexpected(reported.error());
   co_return Result<bool>(true);
 }
 
-Task<Result<void>> ResourceReporter::report_gone(Grant grant, const ResourceKey& id,
+Task<Result<void>> ResourceReporter::report_gone(Grant grant, std::string key,
                                                  std::string tombstone) {
-  const auto key = id.to_string();
+  const auto id = parse_resource_key(key);
   const auto known = ledger_.known().find(key);
   const std::string reported = known == ledger_.known().end() ? std::string() : known->second.uid;
   const auto facts = read_resource(tombstone);
@@ -367,9 +345,9 @@ Task<Result<void>> ResourceReporter::report_gone(Grant grant, const ResourceKey&
   co_return Result<void>();
 }
 
-Task<Result<void>> ResourceReporter::report_state(Grant grant, const ResourceKey& id,
-                                                  const std::string& text, bool was_read,
-                                                  bool heartbeat) {
+Task<Result<void>> ResourceReporter::report_text(Grant grant, const ResourceKey& id,
+                                                 const std::string& text, bool was_read,
+                                                 bool heartbeat) {
   const auto key = id.to_string();
   const auto facts = read_resource(text);
   if (!facts) {
@@ -558,27 +536,21 @@ void ResourceReporter::note_unreadable(const std::string& key, const Error& erro
                {{"resource", key}, {"reason", error.message}, {"suppressed", verdict.suppressed}});
 }
 
-// A state that was read has not come by the watch for long: what there is now decides.
-void ResourceReporter::compare_undelivered() {
-  const auto now = Clock::now();
-  if (now < next_look_) return;
-  next_look_ = now + kUndelivered;
-  const auto keys = newest_.take_undelivered([this](const std::string& key) {
-    const auto id = parse_resource_key(key);
-    const auto cluster = clusters_.find(id.cluster);
-    if (cluster == clusters_.end()) return std::string_view();
-    for (const auto& watch : cluster->second->watches) {
-      if (watch->what().name != id.kind) continue;
-      if (const auto* record = watch->find(id.object)) return record->resource_version();
-    }
-    return std::string_view();
-  });
-  for (const auto& key : keys) changes_.compare_again(key);
+// The resourceVersion that a watch delivered last; empty when there is no such object.
+std::string_view ResourceReporter::watched_version(const std::string& key) const {
+  const auto id = parse_resource_key(key);
+  const auto cluster = clusters_.find(id.cluster);
+  if (cluster == clusters_.end()) return {};
+  for (const auto& watch : cluster->second->watches) {
+    if (watch->what().name != id.kind) continue;
+    if (const auto* record = watch->find(id.object)) return record->resource_version();
+  }
+  return {};
 }
 
 Task<> ResourceReporter::tick() {
   while (true) {
-    compare_undelivered();
+    undelivered_.look(Clock::now());
     if (queue_.heartbeat_due()) changes_.send_heartbeat();
     resources_.Set(static_cast<double>(changes_.owned()));
     std::size_t failing = 0;

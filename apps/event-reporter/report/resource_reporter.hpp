@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,6 +21,8 @@
 #include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/newest_states.hpp"
 #include "event-reporter/report/report_queue.hpp"
+#include "event-reporter/report/report_work.hpp"
+#include "event-reporter/report/undelivered_check.hpp"
 #include "event-reporter/report/watch_lag.hpp"
 #include "event-reporter/watch/resource_kinds.hpp"
 #include "k8s-client/kind_watch.hpp"
@@ -36,7 +37,7 @@ namespace gitops::reporter {
 // be reached or is no longer watched.
 //
 // Loop thread only. Runs as tasks of the group given to start(); the arguments outlive it.
-class ResourceReporter {
+class ResourceReporter final : private TrackedObjects, private ObjectReporter {
  public:
   struct Options {
     std::string own_namespace;
@@ -89,20 +90,26 @@ class ResourceReporter {
   [[nodiscard]] std::vector<k8s::WatchedKind> kinds_of_own_cluster() const;
   [[nodiscard]] std::vector<k8s::WatchedKind> kinds_of(const ManagedCluster& managed) const;
   [[nodiscard]] std::string metric_label(const std::string& cluster, const std::string& ns);
-  std::size_t forget(const std::function<bool(const std::string& cluster)>& which);
 
-  [[nodiscard]] ChangeTracker::Options tracker_options();
+  // TrackedObjects.
+  [[nodiscard]] std::string tombstone(const std::string& key,
+                                      const std::string& uid) const override;
+  void taken_over(std::uint32_t shard) override;
+
   void on_change(const Cluster& cluster, const ResourceKind& kind, const WatchLag& lag,
                  const k8s::Change& change);
   void start_epoch(const Cluster& cluster, const ResourceKind& kind);
   Task<> find_deleted(std::shared_ptr<Cluster> cluster, const k8s::KindWatch& watch);
 
-  Task<Result<void>> report(const std::string& key, DirtyWork& work);
-  Task<Result<void>> report_gone(Grant grant, const ResourceKey& id, std::string tombstone);
-  Task<Result<void>> report_predecessor(Grant grant, const ResourceKey& id);
-  Task<Result<bool>> report_next(Grant grant, const ResourceKey& id, const DirtyWork& work);
-  Task<Result<void>> report_state(Grant grant, const ResourceKey& id, const std::string& text,
-                                  bool was_read, bool heartbeat);
+  // ObjectReporter.
+  Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone) override;
+  Task<Result<void>> report_predecessor(Grant grant, std::string key, std::string uid) override;
+  Task<Result<bool>> report_state(Grant grant, const std::string& key, const DirtyWork& work,
+                                  const ReportAttempt& attempt) override;
+  Task<Result<void>> report_missed(Grant grant, std::string key, const DirtyWork& work) override;
+
+  Task<Result<void>> report_text(Grant grant, const ResourceKey& id, const std::string& text,
+                                 bool was_read, bool heartbeat);
   Task<Result<LedgerEntry>> load(const std::string& key, const std::string& row);
   Task<Result<void>> post_gone(Grant grant, const ResourceKey& id, std::string row,
                                std::string text);
@@ -110,7 +117,7 @@ class ResourceReporter {
                                const LedgerEntry& entry, std::string body);
   Task<Result<std::string>> read(const ResourceKey& id);
   void note_unreadable(const std::string& key, const Error& error);
-  void compare_undelivered();
+  [[nodiscard]] std::string_view watched_version(const std::string& key) const;
   Task<> tick();
 
   Executor executor_;
@@ -127,8 +134,8 @@ class ResourceReporter {
   TaskGroup* group_ = nullptr;                                // since start()
   std::map<std::string, std::shared_ptr<Cluster>> clusters_;  // by ResourceKey::cluster
   std::set<std::string> metric_labels_;
-  NewestStates newest_;            // of the objects that were read instead of watched
-  Clock::time_point next_look_{};  // of compare_undelivered()
+  NewestStates newest_;  // of the objects that were read instead of watched
+  UndeliveredCheck undelivered_;
 
   Gauge& resources_;
   Gauge& clusters_size_;

@@ -33,8 +33,7 @@ auto rows_of(const Ledger& ledger, std::string_view key) {
 }  // namespace
 
 PeerInventory::PeerInventory(const Executor& executor, Ledger& ledger,
-                             std::chrono::milliseconds retention,
-                             std::function<bool()> takes_events)
+                             std::chrono::milliseconds retention, TakesEvents takes_events)
     : ledger_(ledger),
       retention_(retention),
       takes_events_(std::move(takes_events)),

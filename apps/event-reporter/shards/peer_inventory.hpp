@@ -28,8 +28,9 @@ class PeerInventory {
  public:
   // The retention does not run while `takes_events` says that the control plane takes no events: the
   // deletions cannot be reported then. Empty: it always does.
+  using TakesEvents = std::function<bool()>;
   PeerInventory(const Executor& executor, Ledger& ledger, std::chrono::milliseconds retention,
-                std::function<bool()> takes_events = {});
+                TakesEvents takes_events = {});
 
   void start(TaskGroup& group);
 
@@ -63,7 +64,7 @@ class PeerInventory {
 
   Ledger& ledger_;
   std::chrono::milliseconds retention_;
-  std::function<bool()> takes_events_;
+  TakesEvents takes_events_;
   Clock::time_point expired_ = Clock::now();  // the last expire()
   using Parts = decltype(LedgerEntry::resources);
   std::map<std::string, Outdated> outdated_;  // rows with deleted objects or parts

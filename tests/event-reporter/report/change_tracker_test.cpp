@@ -6,6 +6,7 @@
 #include "common/core/task_group.hpp"
 #include "event-reporter/shards/shard.hpp"
 #include "support/run_coro.hpp"
+#include "tracker_doubles.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -20,12 +21,13 @@ Digest digest(std::uint8_t value) {
 struct ChangeTrackerTest : testing::Test {
   Loop loop;
   Metrics metrics;
-  WorkQueue queue{loop.get_executor(), 100};
-  DirtySet dirty{queue, {}};
+  ReportsDouble reports{loop.get_executor()};
+  ObjectsDouble objects;
+  DirtySet& dirty = reports.set;
   Ledger ledger{loop.get_executor(), {.path = {}}, metrics, [](std::string_view key) {
                   return group_of_key(key, 3);
                 }};
-  ChangeTracker changes{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  ChangeTracker changes{loop.get_executor(), ledger, reports, objects, {.replicas = 3}, metrics};
   std::uint32_t shard = shard_of("web", 3);
 
   // The key of an object in another shard than "web".
@@ -70,15 +72,15 @@ TEST_F(ChangeTrackerTest, AStateThatMayBeOutdatedIsReadInsteadOfItsText) {
 
 TEST_F(ChangeTrackerTest, ATakeOverFromAnotherReplicaIsAnnouncedBeforeTheShardIsHeld) {
   std::vector<std::string> calls;
-  ChangeTracker::Options options{.replicas = 3};
   ChangeTracker* tracker = nullptr;
-  options.taken_over = [&](std::uint32_t taken) {
+  objects.on_taken_over = [&](std::uint32_t taken) {
     calls.push_back(std::to_string(taken) + (tracker->owns("a/web") ? " held" : " not held"));
   };
   test::run_coro([&]() -> Task<> {
     TaskGroup group(co_await asio::this_coro::executor, [](const auto&, const auto&) {});
     ledger.set_note("term of shard " + std::to_string(shard), "7");
-    ChangeTracker other{co_await asio::this_coro::executor, ledger, dirty, options, metrics};
+    ChangeTracker other{
+        co_await asio::this_coro::executor, ledger, reports, objects, {.replicas = 3}, metrics};
     tracker = &other;
     other.start(group);
     other.claimed(shard, 7);
@@ -117,9 +119,7 @@ TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneByWhomeverDidSo) {
 
 // Whose deletion nobody saw: the first list after a restart has another object of its name.
 TEST_F(ChangeTrackerTest, WhatWasReportedOnceIsReportedAsGoneAlsoWhenItHasASuccessor) {
-  ChangeTracker::Options options{.replicas = 3};
-  options.stub = [](const std::string& key, const std::string& uid) { return key + " " + uid; };
-  ChangeTracker tracker{loop.get_executor(), ledger, dirty, options, metrics};
+  ChangeTracker tracker{loop.get_executor(), ledger, reports, objects, {.replicas = 3}, metrics};
   ledger.store("a/web", {.uid = "old"});
   tracker.changed("a/web", "old", digest(1), "one", {});
   EXPECT_FALSE(dirty.contains("a/web"));
@@ -165,14 +165,13 @@ TEST_F(ChangeTrackerTest, NobodyReportsAShardThatIsBeingTakenOver) {
 
 TEST_F(ChangeTrackerTest, AClaimAndAReleaseCancelTheReportsOfTheShard) {
   std::vector<std::string> cancelled;
-  ChangeTracker::Options options{.replicas = 3};
-  options.cancel = [&](const std::function<bool(std::string_view)>& which) {
+  reports.on_cancel = [&](const KeyFilter& which) {
     for (const auto* key : {"a/web", "b/web"}) {
       if (which(key)) cancelled.emplace_back(key);
     }
     EXPECT_FALSE(which(in_another_shard()));
   };
-  ChangeTracker tracker{loop.get_executor(), ledger, dirty, options, metrics};
+  ChangeTracker tracker{loop.get_executor(), ledger, reports, objects, {.replicas = 3}, metrics};
   tracker.claimed(shard, 7);
   EXPECT_THAT(cancelled, testing::ElementsAre("a/web", "b/web"));
   tracker.released(shard);
@@ -260,9 +259,7 @@ TEST_F(ChangeTrackerTest, WhatWasRefusedIsDueOnCommand) {
 }
 
 TEST_F(ChangeTrackerTest, ARefusedDeletionIsDueOnCommandAndNoOtherIsMadeUp) {
-  ChangeTracker::Options options{.replicas = 3};
-  options.stub = [](const std::string& key, const std::string& uid) { return key + " " + uid; };
-  ChangeTracker tracker{loop.get_executor(), ledger, dirty, options, metrics};
+  ChangeTracker tracker{loop.get_executor(), ledger, reports, objects, {.replicas = 3}, metrics};
   LedgerEntry gone{.uid = "u"};
   gone.announce(kGone, 5);
   gone.refuse(400, {}, "no");
@@ -279,7 +276,7 @@ TEST_F(ChangeTrackerTest, ARefusedDeletionIsDueOnCommandAndNoOtherIsMadeUp) {
 // Its own ledger is gone with the replica that reported it.
 TEST_F(ChangeTrackerTest, WhatOthersReportedIsMissedToo) {
   changes.changed("a/web", "u", digest(1), "one", {});
-  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ChangeTracker next{loop.get_executor(), ledger, reports, objects, {.replicas = 1}, metrics};
   next.claimed(0, 0);
   EXPECT_TRUE(next.knows("a/web"));
   const auto missing =
@@ -293,7 +290,7 @@ TEST_F(ChangeTrackerTest, WhatOthersReportedIsMissedToo) {
 
 TEST_F(ChangeTrackerTest, WhatIsMissedInAShardOfAnotherIsReportedWhenItIsTakenOver) {
   changes.changed("a/web", "u", digest(1), "one", {});
-  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  ChangeTracker next{loop.get_executor(), ledger, reports, objects, {.replicas = 3}, metrics};
   next.missed("a/web", "u", "stone");
   EXPECT_FALSE(dirty.contains("a/web"));
   ledger.set_note("term of shard " + std::to_string(shard), "7");
@@ -305,7 +302,7 @@ TEST_F(ChangeTrackerTest, WhatIsMissedInAShardOfAnotherIsReportedWhenItIsTakenOv
 // Its first list may not be complete yet.
 TEST_F(ChangeTrackerTest, WhatIsNeitherSeenNorMissedIsNotReportedGone) {
   changes.changed("a/web", "u", digest(1), "one", {});
-  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 3}, metrics};
+  ChangeTracker next{loop.get_executor(), ledger, reports, objects, {.replicas = 3}, metrics};
   ledger.set_note("term of shard " + std::to_string(shard), "7");
   next.claimed(shard, 7);
   EXPECT_FALSE(dirty.contains("a/web"));
@@ -315,7 +312,7 @@ TEST_F(ChangeTrackerTest, WhatIsNeitherSeenNorMissedIsNotReportedGone) {
 
 TEST_F(ChangeTrackerTest, WhatHadTheNameOfSomethingThatIsThereIsMissedToo) {
   changes.changed("a/web", "u", digest(1), "one", {});
-  ChangeTracker next{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ChangeTracker next{loop.get_executor(), ledger, reports, objects, {.replicas = 1}, metrics};
   ledger.set_note("term of shard 0", "0");
   next.claimed(0, 0);
   next.changed("a/web", "v", digest(2), "two", {});
@@ -350,11 +347,11 @@ TEST(ChangeTrackerClaims, ADeletionThatWasAnnouncedInAnEarlierTermIsAnnouncedAga
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
-    WorkQueue queue{executor, 100};
-    DirtySet dirty{queue, {}};
+    ReportsDouble reports(executor);
+    ObjectsDouble objects;
     Ledger ledger{executor, {}, metrics};
     CO_ASSERT_OK(co_await ledger.open());
-    ChangeTracker changes{executor, ledger, dirty, {.replicas = 3}, metrics};
+    ChangeTracker changes{executor, ledger, reports, objects, {.replicas = 3}, metrics};
     TaskGroup tasks(executor);
     changes.start(tasks);
     const auto shard = shard_of("web", 3);
@@ -384,7 +381,7 @@ TEST(ChangeTrackerClaims, ADeletionThatWasAnnouncedInAnEarlierTermIsAnnouncedAga
 
 // Others reported its objects while there were more replicas.
 TEST_F(ChangeTrackerTest, TheOnlyReplicaStartsOverWhenItWasOneOfSeveral) {
-  ChangeTracker alone{loop.get_executor(), ledger, dirty, {.replicas = 1}, metrics};
+  ChangeTracker alone{loop.get_executor(), ledger, reports, objects, {.replicas = 1}, metrics};
   ledger.set_note("term of shard 0", "7");
   alone.claimed(0, 0);
   EXPECT_FALSE(alone.owns("a/web"));

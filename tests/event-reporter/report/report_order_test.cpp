@@ -5,6 +5,7 @@
 #include "scene.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "tracker_doubles.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -77,10 +78,11 @@ TEST(ReportOrder, ALateStateOfTheOneBeforeEndsNothing) {
     Gatherer gatherer(with, kubernetes, argocd, argocd_token, "argocd", scene.metrics);
     Ledger ledger(with, {.path = {}, .commit_interval = {}}, scene.metrics);
     Delivery delivery(with, platform, platform_token, {}, scene.metrics);
-    WorkQueue queue(with, 10);
-    DirtySet dirty(queue, {});
-    ChangeTracker changes(with, ledger, dirty, {}, scene.metrics);
-    ApplicationReporter reporter(with, gatherer, ledger, changes, delivery, {}, scene.metrics);
+    ReportsDouble reports(with);
+    ObjectsDouble objects;
+    ChangeTracker changes(with, ledger, reports, objects, {}, scene.metrics);
+    ApplicationReporter reporter(with, kubernetes, gatherer, ledger, changes, delivery, {},
+                                 scene.metrics);
     TaskGroup tasks(with);
     CO_ASSERT_OK(co_await ledger.open());
     ledger.start(tasks);

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "event-reporter/report/dirty_set.hpp"
+
+namespace gitops::reporter {
+
+// The reports of a ChangeTracker's objects, as far as the tracker decides about them: ReportQueue.
+class ReportScheduler {
+ public:
+  virtual ~ReportScheduler() = default;
+  // The objects whose reports are due.
+  [[nodiscard]] virtual DirtySet& dirty() = 0;
+  // Cancels the reports under way of the keys that `which` selects. Their work is due again at once.
+  virtual void cancel(const KeyFilter& which) = 0;
+  // Whether the control plane takes events.
+  [[nodiscard]] virtual bool takes_events() const = 0;
+};
+
+}  // namespace gitops::reporter
