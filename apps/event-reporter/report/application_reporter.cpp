@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,24 +21,52 @@
 namespace gitops::reporter {
 namespace {
 
-// Acknowledged events of one application between two writes to the ledger.
-constexpr std::size_t kStoreEvery = 100;
-
 // Larger snapshots are parsed and digested on a thread of their own, since the loop is not to be held
 // for 5 ms: 36 MB take about 100 ms, this size 3 ms.
 constexpr std::size_t kLargeSnapshot = std::size_t{1} << 20;
 constexpr auto kMakeTimeout = std::chrono::minutes(1);
-constexpr auto kReadTimeout = std::chrono::seconds(30);
+constexpr auto kApplicationReadTimeout = std::chrono::seconds(30);
 
-Refused refused_of(const Grant& grant) {
-  return grant.retry_refused ? Refused::retry : Refused::wait;
-}
+// The events of an application and its resources.
+class ApplicationEventSource final : public EventSource {
+ public:
+  ApplicationEventSource(std::string key, std::shared_ptr<const ApplicationEvents> events,
+                         bool large = false)
+      : key_(std::move(key)), events_(std::move(events)), large_(large) {}
 
-// Leaves only events of which the content is known: nothing follows from what could not be read.
-void retain_known(Difference& due, const ApplicationEvents& events) {
-  if (!events.lists_every_resource()) due.gone.clear();
-  std::erase_if(due.changed, [&](std::size_t index) { return !events.resources()[index].known; });
-}
+  [[nodiscard]] Delivery::Event make(const PlannedEvent& event, std::string_view uid,
+                                     Sequence sequence) const override {
+    const auto part = event.part ? part_of(*event.part) : std::string(kApplicationPart);
+    return {.part = std::string(event.part ? "resource" : "application") +
+                    (event.is_gone() ? "_gone" : ""),
+            .subject = event.part ? key_ + " " + event.part->identity() : key_,
+            .id = event_id(uid, part, sequence, event.content),
+            .sequence = sequence,
+            .body = {},
+            .make_body = body_of(event),
+            .reduce = reduced_event,
+            .large = large_};
+  }
+
+ private:
+  [[nodiscard]] Delivery::MakeBody body_of(const PlannedEvent& event) const {
+    if (!event.part) {
+      return [events = events_, now = now_] { return events->application_event(now); };
+    }
+    if (event.is_gone()) {
+      return
+          [events = events_, id = *event.part, now = now_] { return events->gone_event(id, now); };
+    }
+    return [events = events_, index = event.index, now = now_] {
+      return events->resource_event(index, now);
+    };
+  }
+
+  std::string key_;
+  std::shared_ptr<const ApplicationEvents> events_;
+  bool large_;
+  WallTime now_ = wall_now();
+};
 
 }  // namespace
 
@@ -58,6 +84,7 @@ ApplicationReporter::ApplicationReporter(const Executor& executor, k8s::Client& 
       ledger_(ledger),
       changes_(changes),
       delivery_(delivery),
+      runner_(executor, ledger, changes, delivery, options.resource_workers),
       options_(options),
       scope_(options.resend_on_revision ? DigestScope::resource_and_revision
                                         : DigestScope::resource),
@@ -95,7 +122,7 @@ Task<Result<void>> ApplicationReporter::report_missed(Grant grant, std::string k
   auto text = work.states.empty() ? std::string{} : work.states.back().text;
   if (text.empty()) {
     auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
-                                         deadline_after(kReadTimeout));
+                                         deadline_after(kApplicationReadTimeout));
     if (!read && k8s::says_not_found(read.error())) {
       co_return Result<void>();  // the watch will deliver its deletion
     }
@@ -109,7 +136,7 @@ Task<Result<void>> ApplicationReporter::report_missed(Grant grant, std::string k
 // was deleted before its first report.
 Task<Result<void>> ApplicationReporter::report_unseen_predecessor(Grant grant, std::string key) {
   const auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
-                                             deadline_after(kReadTimeout));
+                                             deadline_after(kApplicationReadTimeout));
   // An Application that exists is reported when the watch delivers it.
   if (read) co_return Result<void>();
   if (!k8s::says_not_found(read.error())) co_return std::unexpected(read.error());
@@ -171,8 +198,8 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
       if (!finer.empty()) continue;
     }
     if (!failure)
-      failure =
-          part.too_large ? lasting(reported.error(), options_.max_failures) : reported.error();
+      failure = part.too_large ? lasting(reported.error(), options_.max_failures.failures)
+                               : reported.error();
     // Then no other part can be told, either.
     if (delivery_.breaker().state() != Breaker::State::closed || !changes_.holds(live.grant)) break;
   }
@@ -182,102 +209,93 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
 }
 
 Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
-  const auto& key = live.key;
   const bool was_read = live.text.empty();
   // Not a part of the time that its reads take.
-  auto memory = co_await gatherer_.reserve(key);
-  auto read = co_await gather(live, part);
-  if (!read) co_return fail(ErrorCode::timeout, "its reads take long and give way to others");
-  auto& gathered = *read;
-  memory.resize(gathered.bytes);
-  if (gathered.outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
-  part.too_large = gathered.too_large;
-  if (part.too_large || (part.lists && gathered.has_snapshot())) {
+  auto memory = co_await gatherer_.reserve(live.key);
+  auto gathered = co_await gather(live, part);
+  if (!gathered) co_return fail(ErrorCode::timeout, "its reads take long and give way to others");
+  memory.resize(gathered->bytes);
+  if (gathered->outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
+  part.too_large = gathered->too_large;
+  if (part.too_large || (part.lists && gathered->has_snapshot())) {
     // For the parts that follow.
-    const auto& app = gathered.snapshot.app;
+    const auto& app = gathered->snapshot.app;
     part.resources = app.app.resource_ids();
     part.bytes = app.managed ? app.managed->size() : 0;
     live.text = std::string(app.app.text());
   }
-  if (part.too_large) {
-    count_error(gathered.why);
-    co_return std::unexpected(gathered.why);
+  if (const auto reason = reason_to_wait(live, *gathered)) {
+    count_error(*reason);
+    co_return std::unexpected(*reason);
   }
-  const auto missing = gathered.missing;
-  const bool impatient = gathered.in_deletion || live.attempt.failures >= options_.max_failures ||
-                         Clock::now() - live.since >= options_.silence;
-  if (!gathered.has_snapshot() || (missing.may_be_read() && !impatient)) {
-    count_error(gathered.why);
-    co_return std::unexpected(gathered.why);
-  }
-  gathered.snapshot.change = live.change;
-  const bool lacks_commits = gathered.snapshot.lacks_commits;
-  const auto why = gathered.why;
-  const bool large = gathered.bytes >= kLargeSnapshot;
-  const auto made = co_await make(std::move(gathered));
+  gathered->snapshot.change = live.change;
+  const auto made = co_await make(std::move(*gathered));
   if (!made) {
     count_error(made.error());
     co_return std::unexpected(lasting(made.error(), live.attempt.failures));
   }
-  const auto events = made->events;
-  const auto version = events->resource_version();
-  part.outdated = !was_read && newest_.is_outdated(key, version);
+  const auto& events = *made->events;
+  part.outdated = !was_read && newest_.is_outdated(live.key, events.resource_version());
   if (part.outdated) co_return Result<bool>(true);
-  newest_.note(key, events->uid(), version);
+  newest_.note(live.key, events.uid(), events.resource_version());
+  auto entry = co_await entry_for(live.grant, live.key, std::string(events.uid()));
+  if (!entry) co_return std::unexpected(entry.error());
+  co_return co_await report_made(live, part, *made, std::move(*entry));
+}
 
+std::optional<Error> ApplicationReporter::reason_to_wait(const Live& live,
+                                                         const Gathered& gathered) const {
+  const bool waits = gathered.too_large || !gathered.has_snapshot() ||
+                     waits_for_reads(gathered.missing, gathered.in_deletion, live.attempt.failures,
+                                     Clock::now() - live.since, options_.max_failures);
+  return waits ? std::optional(gathered.why) : std::nullopt;
+}
+
+// The entry of the Application with this uid. Reports the deletion of a predecessor first, which was
+// deleted without a watch event.
+Task<Result<LedgerEntry>> ApplicationReporter::entry_for(const Grant& grant, const std::string& key,
+                                                         std::string uid) {
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
-  Report report{
-      .grant = live.grant, .key = key, .row = key, .entry = std::move(*loaded), .large = large};
-  auto& entry = report.entry;
-  if (!entry.uid.empty() && entry.uid != events->uid()) {
-    // A predecessor was deleted without a watch event.
-    const auto gone = co_await report_gone(live.grant, key,
-                                           application_stub(application_key(key), entry.uid, ""));
+  auto entry = std::move(*loaded);
+  if (!entry.uid.empty() && entry.uid != uid) {
+    const auto gone = co_await report_predecessor(grant, key, entry.uid);
     if (!gone) co_return std::unexpected(gone.error());
     if (const auto kept = co_await store_refused(key); !kept) {
       co_return std::unexpected(kept.error());
     }
     entry = {};
   }
-  entry.belong_to(events->uid());
-  if (const auto adopted = co_await adopt(report); !adopted) {
+  entry.belong_to(uid);
+  if (const auto adopted = co_await adopt(grant, key, entry); !adopted) {
     co_return std::unexpected(adopted.error());
   }
-  const auto now = wall_now();
-  const bool with_resources = events->resources_known() && !live.superseded;
-  auto due = diff(entry, events->uid(), events->application_digest(),
-                  with_resources ? std::optional(events->resources()) : std::nullopt,
-                  refused_of(live.grant));
-  retain_known(due, *events);
-  // Until all events are acknowledged, a restart reports this application again.
-  entry.change.reset();
-  if (const auto announced = co_await announce(report, *events, due, events->application_digest());
-      !announced) {
-    co_return std::unexpected(announced.error());
-  }
-  if (due.application || (live.heartbeat && !entry.is_refused({}, events->application_digest()))) {
-    const auto posted =
-        co_await post_application(report, "application", events->application_digest(),
-                                  [events, now] { return events->application_event(now); });
-    if (!posted) co_return std::unexpected(posted.error());
-    store(report);
-  }
-  const auto posted = co_await post_resources(report, events, due, now);
-  if (posted && !missing.may_be_read() && !live.superseded && part.is_last) {
-    // After a failed comparison the rest is told with the next change of the Application.
-    if (!missing.comparison) entry.change = events->change();
-    // Argo CD does not always tell the managed resources of an application in deletion, and may
-    // refuse the metadata of a commit. Then the next sweep finds the tree changed, and asks for
-    // them again.
-    entry.tree = events->resources_known() && !lacks_commits ? made->tree : std::nullopt;
-  }
-  store(report);
-  if (!posted) co_return std::unexpected(posted.error());
-  // What a superseded state lacks comes with the newest one, which must not wait for it.
-  if (missing.may_be_read() && !live.superseded) {
-    co_return std::unexpected(missing.outage() ? lasting(why, live.attempt.failures) : why);
-  }
+  co_return entry;
+}
+
+Task<Result<bool>> ApplicationReporter::report_made(const Live& live, const Part& part,
+                                                    const EventSet& made, LedgerEntry entry) {
+  const auto& events = *made.events;
+  auto plan = plan_application(
+      std::move(entry),
+      {.uid = events.uid(),
+       .content = events.application_digest(),
+       .change = events.change(),
+       .resources = events.resources(),
+       .resources_known = events.resources_known(),
+       .lists_every_resource = events.lists_every_resource(),
+       .tree = made.tree,
+       .lacks_commits = made.lacks_commits,
+       .missing = made.missing},
+      {.superseded = live.superseded,
+       .heartbeat = live.heartbeat,
+       .is_last = part.is_last,
+       .why = made.missing.outage() ? lasting(made.why, live.attempt.failures) : made.why},
+      live.grant);
+  const ApplicationEventSource source(live.key, made.events, made.large);
+  const auto end = co_await runner_.perform({.grant = live.grant, .key = live.key, .row = live.key},
+                                            plan, source);
+  if (end.error) co_return std::unexpected(*end.error);
   co_return Result<bool>(true);
 }
 
@@ -299,16 +317,29 @@ Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part
 Task<Result<ApplicationReporter::EventSet>> ApplicationReporter::make(Gathered gathered) {
   const auto bytes = gathered.bytes;
   auto work = [gathered = std::move(gathered), scope = scope_](std::stop_token) mutable {
-    std::optional<Digest> tree;
-    if (gathered.snapshot.tree) tree = tree_digest(*gathered.snapshot.tree);
+    EventSet made{.events = {},
+                  .tree = {},
+                  .missing = gathered.missing,
+                  .why = std::move(gathered.why),
+                  .lacks_commits = gathered.snapshot.lacks_commits,
+                  .large = gathered.bytes >= kLargeSnapshot};
+    if (gathered.snapshot.tree) made.tree = tree_digest(*gathered.snapshot.tree);
     auto events =
         ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings), scope);
     if (!events) return Result<EventSet>(std::unexpected(std::move(events.error())));
-    return Result<EventSet>(EventSet{
-        .events = std::make_shared<const ApplicationEvents>(std::move(*events)), .tree = tree});
+    made.events = std::make_shared<const ApplicationEvents>(std::move(*events));
+    return Result<EventSet>(std::move(made));
   };
   if (bytes < kLargeSnapshot) co_return work({});
   co_return co_await pool_.run(deadline_after(kMakeTimeout), std::move(work));
+}
+
+Task<Result<ApplicationReporter::Events>> ApplicationReporter::make_gone(AppView app) {
+  auto gathered = co_await gatherer_.gather_gone(std::move(app));
+  if (!gathered.has_snapshot()) co_return std::unexpected(gathered.why);
+  auto made = ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
+  if (!made) co_return std::unexpected(made.error());
+  co_return Events(std::make_shared<const ApplicationEvents>(std::move(*made)));
 }
 
 Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key,
@@ -318,62 +349,45 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   // A tombstone that cannot be read still has a name.
   if (!app) app = AppView::parse(application_stub(application_key(key), "", ""));
   if (!app) co_return std::unexpected(app.error());
-  auto gathered = co_await gatherer_.gather_gone(std::move(*app));
-  if (!gathered.has_snapshot()) co_return std::unexpected(gathered.why);
-  auto made = ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
-  if (!made) co_return std::unexpected(made.error());
-  const auto events = std::make_shared<const ApplicationEvents>(std::move(*made));
+  const auto events = co_await make_gone(std::move(*app));
+  if (!events) co_return std::unexpected(events.error());
+  const std::string uid((*events)->uid());
 
   auto loaded = co_await ledger_.load(key);
   if (!loaded) co_return std::unexpected(loaded.error());
-  Report report{.grant = grant, .key = key, .row = key, .entry = std::move(*loaded)};
-  auto& entry = report.entry;
-  const bool own = entry.uid.empty() || entry.uid == events->uid() || events->uid().empty();
-  const auto row = inventory_row(key, events->uid());
-  if (!own) {
-    // The entry is that of a successor.
-    report.row = row;
-    entry = {};
-  }
-  if (entry.uid.empty()) entry.uid = events->uid();
+  auto entry = std::move(*loaded);
+  const bool own = entry.uid.empty() || entry.uid == uid || uid.empty();
+  if (!own) entry = {};  // that of a successor
+  if (entry.uid.empty()) entry.uid = uid;
+  const auto row = inventory_row(key, uid);
   if (const auto added = co_await add_inventory(row, entry); !added) {
     co_return std::unexpected(added.error());
   }
-  if (!grant.owner && !entry.was_announced()) {
-    // The owner of the shard tells the deletion of what this process never reported.
+  auto plan = plan_deletion(std::move(entry), grant);
+  const auto parts = grant.owner ? std::vector<ResourceId>() : plan.entry.resource_ids();
+  if (plan.left_to_owner) {
     if (own) ledger_.erase(key);
-    changes_.reported_without_shard(key, entry.uid, entry.resource_ids());
+    changes_.reported_without_shard(key, plan.entry.uid, parts);
     co_return Result<void>();
   }
-  const auto now = wall_now();
-  const auto due = diff_gone(entry, refused_of(grant));
-  const auto parts = grant.owner ? std::vector<ResourceId>() : entry.resource_ids();
-  entry.change.reset();
-  if (const auto announced = co_await announce(report, *events, due, kGone); !announced) {
-    co_return std::unexpected(announced.error());
-  }
-  if (due.application) {
-    const auto posted = co_await post_application(report, "application_gone", kGone, [events, now] {
-      return events->application_event(now);
-    });
-    if (!posted) co_return std::unexpected(posted.error());
-  }
-  const auto posted = co_await post_resources(report, events, due, now);
+  const ApplicationEventSource source(key, *events);
+  const auto end =
+      co_await runner_.perform({.grant = grant, .key = key, .row = own ? key : row}, plan, source);
+  if (end.stopped) co_return end.result();
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
-  if (!posted || !entry.refused.empty()) {
-    store(report);
+  if (!end.erases) {
     if (own) ledger_.erase(row);
-    co_return posted;
+    co_return end.result();
   }
   if (own) ledger_.erase(key);
   if (grant.owner) {
     ledger_.erase(row);
   } else {
-    changes_.reported_without_shard(key, entry.uid, parts);
+    changes_.reported_without_shard(key, plan.entry.uid, parts);
   }
   // A successor of the same name may be known already.
   const auto* newest = newest_.uid(key);
-  if (newest != nullptr && *newest == events->uid()) newest_.forget(key);
+  if (newest != nullptr && *newest == uid) newest_.forget(key);
   co_return Result<void>();
 }
 
@@ -401,181 +415,42 @@ Task<Result<void>> ApplicationReporter::store_refused(const std::string& key) {
 }
 
 // Moves the inventory's row of the application into its own entry.
-Task<Result<void>> ApplicationReporter::adopt(Report& report) {
-  const auto row = inventory_row(report.key, report.entry.uid);
-  const auto added = co_await add_inventory(row, report.entry);
+Task<Result<void>> ApplicationReporter::adopt(const Grant& grant, const std::string& key,
+                                              LedgerEntry& entry) {
+  const auto row = inventory_row(key, entry.uid);
+  const auto added = co_await add_inventory(row, entry);
   if (!added) co_return std::unexpected(added.error());
   if (!*added) co_return Result<void>();
-  if (!changes_.holds(report.grant)) co_return std::unexpected(grant_ended());
-  report.entry.change.reset();
-  store(report);
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
+  entry.change.reset();
+  ledger_.store(key, entry);
   ledger_.erase(row);
   co_return Result<void>();
 }
 
 Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::string key,
                                                           std::string text) {
-  auto loaded = co_await ledger_.load(key);
-  if (!loaded) co_return std::unexpected(loaded.error());
-  Report report{.grant = grant, .key = key, .row = key, .entry = std::move(*loaded)};
-  auto& entry = report.entry;
+  auto entry = co_await ledger_.load(key);
+  if (!entry) co_return std::unexpected(entry.error());
   auto app = AppView::parse(std::move(text));
   if (!app) co_return Result<void>();  // unreadable
   // What the Application lacks may be what Argo CD could not read.
   if (!app->was_compared()) co_return Result<void>();
   if (newest_.is_outdated(key, app->metadata()["resourceVersion"].text())) co_return Result<void>();
-  if (!entry.uid.empty() && entry.uid != app->uid()) {
-    co_return co_await report_gone(grant, key,
-                                   application_stub(application_key(key), entry.uid, ""));
+  if (!entry->uid.empty() && entry->uid != app->uid()) {
+    co_return co_await report_predecessor(grant, key, entry->uid);
   }
   const auto resources = app->resource_ids();
-  std::set<std::string> present;
-  for (const auto& id : resources) present.insert(id.identity());
-  auto due = diff_gone(entry, refused_of(grant));
-  due.application = false;
-  std::erase_if(due.gone, [&](const ResourceId& id) { return present.contains(id.identity()); });
-  if (due.gone.empty()) co_return Result<void>();
-  auto gathered = co_await gatherer_.gather_gone(std::move(*app));
-  if (!gathered.has_snapshot()) co_return std::unexpected(gathered.why);
-  auto made = ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings));
-  if (!made) co_return std::unexpected(made.error());
-  const auto events = std::make_shared<const ApplicationEvents>(std::move(*made));
-  entry.change.reset();
-  if (const auto announced = co_await announce(report, *events, due, kGone); !announced) {
-    co_return std::unexpected(announced.error());
-  }
-  const auto posted = co_await post_resources(report, events, due, wall_now());
-  store(report);
-  if (posted) changes_.reported_without_shard(key, entry.uid, due.gone, resources);
-  co_return posted;
-}
-
-// Writes down which events are about to be sent, with their sequences. A kill before their
-// acknowledgement then neither loses them nor sends another content under the same id, a return to
-// the previous state is due as well, and the deletion of a new resource is found. `application` is
-// the content of the application's own event.
-Task<Result<void>> ApplicationReporter::announce(Report& report, const ApplicationEvents& events,
-                                                 const Difference& due, const Digest& application) {
-  if (!due.application && due.changed.empty() && due.gone.empty()) co_return Result<void>();
-  auto& entry = report.entry;
-  const auto fresh = changes_.next(report.grant, report.key, wall_now(), entry);
-  if (due.application) entry.announce(application, fresh);
-  for (const auto index : due.changed) {
-    const auto& resource = events.resources()[index];
-    entry.announce(resource.id, resource.digest, fresh);
-  }
-  for (const auto& id : due.gone) entry.announce(id, kGone, fresh);
-  co_return co_await write_ahead(report);
-}
-
-Task<Result<void>> ApplicationReporter::write_ahead(Report& report) {
-  if (!changes_.holds(report.grant)) co_return std::unexpected(grant_ended());
-  co_return co_await ledger_.write_ahead(report.row, report.entry);
-}
-
-// Without effect after the end of the grant: the entry may be that of a new term.
-void ApplicationReporter::store(const Report& report) {
-  if (changes_.holds(report.grant)) ledger_.store(report.row, report.entry);
-}
-
-Task<Result<void>> ApplicationReporter::post_application(Report& report, std::string part,
-                                                         const Digest& content,
-                                                         Delivery::MakeBody make_body) {
-  auto& entry = report.entry;
-  const auto sequence = entry.application ? entry.application->sequence : 0;
-  const auto posted =
-      co_await post(report, {.part = std::move(part),
-                             .subject = report.key,
-                             .id = event_id(entry.uid, kApplicationPart, sequence, content),
-                             .sequence = sequence,
-                             .body = {},
-                             .make_body = std::move(make_body),
-                             .refused_before = entry.is_refused({}, content)});
-  if (!posted) co_return std::unexpected(posted.error());
-  if (posted->kind == Delivered::Kind::put_off) {
-    report.put_off = posted->error;
-  } else if (posted->kind == Delivered::Kind::refused) {
-    entry.refuse(posted->error.http_status, wall_now(), posted->error.message);
-  } else {
-    entry.acknowledge(content);
-  }
-  co_return Result<void>();
-}
-
-Task<Result<void>> ApplicationReporter::post_resources(Report& report, Events events,
-                                                       const Difference& due, WallTime now) {
-  const auto count = due.changed.size() + due.gone.size();
-  auto& entry = report.entry;
-  std::size_t next = 0;
-  std::size_t taken = 0;
-  Result<void> outcome;
-  // Posts the next event until none is left. A failure does not stop the other events.
-  const auto post_some = [&]() -> Task<> {
-    while (next < count) {
-      const auto index = next++;
-      const bool gone = index >= due.changed.size();
-      const auto& id =
-          gone ? due.gone[index - due.changed.size()] : events->resources()[due.changed[index]].id;
-      const auto content = gone ? kGone : events->resources()[due.changed[index]].digest;
-      const auto identity = id.identity();
-      const auto sequence = entry.resources.at(identity).last.sequence;
-      Delivery::MakeBody make_body = [events, id, now] { return events->gone_event(id, now); };
-      if (!gone) {
-        make_body = [events, at = due.changed[index], now] {
-          return events->resource_event(at, now);
-        };
-      }
-      const auto posted =
-          co_await post(report, {.part = gone ? "resource_gone" : "resource",
-                                 .subject = report.key + " " + identity,
-                                 .id = event_id(entry.uid, part_of(id), sequence, content),
-                                 .sequence = sequence,
-                                 .body = {},
-                                 .make_body = std::move(make_body),
-                                 .refused_before = entry.is_refused(identity, content)});
-      if (!posted) {
-        if (outcome) outcome = std::unexpected(posted.error());
-        continue;
-      }
-      if (posted->kind == Delivered::Kind::put_off) {
-        report.put_off = posted->error;
-        continue;
-      }
-      if (posted->kind == Delivered::Kind::refused) {
-        entry.refuse(id, posted->error.http_status, wall_now(), posted->error.message);
-      } else if (gone) {
-        entry.forget(id);
-      } else {
-        entry.acknowledge(id, content);
-      }
-      if (++taken % kStoreEvery == 0) store(report);
-    }
-  };
-  const auto workers = std::min(count, options_.resource_workers);
-  const auto poster = [&] {
-    return asio::co_spawn(executor_, spawnable(post_some()), asio::deferred);
-  };
-  std::vector<decltype(poster())> posters;
-  if (workers == 1) {
-    co_await post_some();
-  } else if (workers > 1) {
-    for (std::size_t i = 0; i < workers; ++i) posters.push_back(poster());
-    auto group = asio::experimental::make_parallel_group(std::move(posters));
-    auto [order, failures] =
-        co_await group.async_wait(asio::experimental::wait_for_all(), use_task);
-    for (const auto& failure : failures) {
-      if (failure) std::rethrow_exception(failure);
-    }
-  }
-  if (outcome && report.put_off) outcome = std::unexpected(*report.put_off);
-  co_return outcome;
-}
-
-Task<Result<Delivered>> ApplicationReporter::post(const Report& report, Delivery::Event event) {
-  event.allowed = [this, grant = report.grant] { return changes_.holds(grant); };
-  event.large = report.large;
-  event.reduce = reduced_event;
-  co_return co_await delivery_.deliver(std::move(event));
+  auto plan = plan_lost_parts(std::move(*entry), resources, grant);
+  if (plan.events.empty()) co_return Result<void>();
+  std::vector<ResourceId> gone;
+  for (const auto& event : plan.events) gone.push_back(*event.part);
+  const auto events = co_await make_gone(std::move(*app));
+  if (!events) co_return std::unexpected(events.error());
+  const ApplicationEventSource source(key, *events);
+  const auto end = co_await runner_.perform({.grant = grant, .key = key, .row = key}, plan, source);
+  if (!end.error) changes_.reported_without_shard(key, plan.entry.uid, gone, resources);
+  co_return end.result();
 }
 
 Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::string project) {
@@ -601,7 +476,7 @@ void ApplicationReporter::count_error(const Error& error) {
 }
 
 Error ApplicationReporter::lasting(Error error, unsigned failures) const {
-  if (failures >= options_.max_failures) error.retry_after = options_.gap_retry;
+  if (failures >= options_.max_failures.failures) error.retry_after = options_.gap_retry;
   return error;
 }
 

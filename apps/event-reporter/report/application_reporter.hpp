@@ -17,8 +17,9 @@
 #include "event-reporter/event/application_events.hpp"
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/change_tracker.hpp"
-#include "event-reporter/report/difference.hpp"
 #include "event-reporter/report/newest_states.hpp"
+#include "event-reporter/report/report_plan.hpp"
+#include "event-reporter/report/report_runner.hpp"
 #include "event-reporter/report/report_work.hpp"
 #include "k8s-client/client.hpp"
 
@@ -40,8 +41,7 @@ class ApplicationReporter final : public ObjectReporter {
     std::size_t resource_workers = 10;  // events of one application in flight at the same time
     // The application's own event waits for missing answers of Argo CD for this number of failures in
     // a row and for this time since the oldest change, whichever comes first.
-    unsigned max_failures = 5;
-    std::chrono::milliseconds silence = std::chrono::seconds(10);
+    Patience max_failures = {};
     // Pause between attempts to fill a lasting gap in Argo CD's answers about one application.
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     bool resend_on_revision = false;  // a new revision makes every resource due
@@ -89,15 +89,6 @@ class ApplicationReporter final : public ObjectReporter {
   Task<Result<bool>> tree_changed(std::string key, std::string project);
 
  private:
-  // An object during its report.
-  struct Report {
-    Grant grant;
-    std::string key;
-    std::string row;  // of its entry: `key`, or a row of the inventory
-    LedgerEntry entry;
-    bool large = false;                 // its events are large (Delivery::Event)
-    std::optional<Error> put_off = {};  // an event was refused and is to be tried again
-  };
   // The part of an application's resources that one report tells, and what it found.
   struct Part {
     Gatherer::Reads reads = Gatherer::Reads::all;
@@ -115,26 +106,28 @@ class ApplicationReporter final : public ObjectReporter {
   Task<Result<bool>> report_in_parts(Live& live);
   Task<Result<void>> report_unseen_predecessor(Grant grant, std::string key);
   Task<std::optional<Gathered>> gather(Live& live, const Part& part);
-  // The events of a snapshot, and the digest of its resource tree.
+  // Why the snapshot is not reported yet.
+  [[nodiscard]] std::optional<Error> reason_to_wait(const Live& live,
+                                                    const Gathered& gathered) const;
+  // A snapshot as the plan and the posts of its report need it.
   using Events = std::shared_ptr<const ApplicationEvents>;  // jobs of the pools share them
   struct EventSet {
     Events events;
-    std::optional<Digest> tree;
+    std::optional<Digest> tree;  // of its resource tree
+    MissingParts missing;
+    Error why;  // parts are missing
+    bool lacks_commits = false;
+    bool large = false;
   };
   Task<Result<EventSet>> make(Gathered gathered);
-  Task<Result<void>> adopt(Report& report);
+  // The events of a deleted Application, or of resources that it lost.
+  Task<Result<Events>> make_gone(AppView app);
+  Task<Result<LedgerEntry>> entry_for(const Grant& grant, const std::string& key, std::string uid);
+  Task<Result<bool>> report_made(const Live& live, const Part& part, const EventSet& made,
+                                 LedgerEntry entry);
+  Task<Result<void>> adopt(const Grant& grant, const std::string& key, LedgerEntry& entry);
   Task<Result<void>> store_refused(const std::string& key);
   Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);
-  Task<Result<void>> announce(Report& report, const ApplicationEvents& events,
-                              const Difference& due, const Digest& application);
-  Task<Result<void>> write_ahead(Report& report);
-  void store(const Report& report);
-  Task<Result<void>> post_application(Report& report, std::string part, const Digest& content,
-                                      Delivery::MakeBody make_body);
-  // Fails also when any event of the report was put off.
-  Task<Result<void>> post_resources(Report& report, Events events, const Difference& due,
-                                    WallTime now);
-  Task<Result<Delivered>> post(const Report& report, Delivery::Event event);
   void count_error(const Error& error);
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;
 
@@ -144,6 +137,7 @@ class ApplicationReporter final : public ObjectReporter {
   Ledger& ledger_;
   ChangeTracker& changes_;
   Delivery& delivery_;
+  ReportRunner runner_;
   Options options_;
   DigestScope scope_;
   Metrics& metrics_;

@@ -24,8 +24,8 @@ namespace gitops::reporter {
 inline constexpr auto kSlowAfter = std::chrono::milliseconds(500);
 
 // The queue of objects whose reports are due, and its workers. A worker takes a key when the control
-// plane takes events, and reports it (report_work). A failed key comes back with backoff, whatever the reason,
-// so nothing is dropped. No two workers hold the same object, so its reports leave in order.
+// plane takes events, and reports it (report_work). A failed key comes back with backoff, whatever the
+// reason, so nothing is dropped. No two workers hold the same object, so its reports leave in order.
 //
 // Objects whose reports fail or whose reads take long (SlowReports) hold at most half of the workers,
 // and so delay the others by little. Loop thread only; runs as tasks of the group given to start().

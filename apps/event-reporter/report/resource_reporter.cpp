@@ -33,6 +33,34 @@ std::string_view server_of(const ResourceKey& id) {
   return id.cluster == kOwnCluster ? std::string_view() : std::string_view(id.cluster);
 }
 
+// The events of one object, from its text or its tombstone. Both outlive this.
+class ResourceEventSource final : public EventSource {
+ public:
+  ResourceEventSource(const ResourceKey& id, const std::string& text) : id_(id), text_(text) {}
+
+  [[nodiscard]] Delivery::Event make(const PlannedEvent& event, std::string_view uid,
+                                     Sequence sequence) const override {
+    const auto& kind = *find_kind(id_.kind);
+    const auto part = part_of({.group = kind.resource.group,
+                               .version = kind.resource.version,
+                               .kind = kind.resource.kind,
+                               .ns = id_.object.ns,
+                               .name = id_.object.name});
+    return {.part = kind.name + (event.is_gone() ? "_gone" : ""),
+            .subject = id_.to_string(),
+            .id = event_id(uid, part, sequence, event.content),
+            .sequence = sequence,
+            .body = event.is_gone()
+                        ? deleted_resource_event(text_, kind.resource, server_of(id_), wall_now())
+                        : resource_event(text_, kind.resource, server_of(id_)),
+            .reduce = reduced_resource_event};
+  }
+
+ private:
+  const ResourceKey& id_;
+  const std::string& text_;
+};
+
 }  // namespace
 
 // A watched cluster. Shared with its task and with reads in flight.
@@ -84,6 +112,7 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
       metrics_(metrics),
       queue_(executor, delivery, options_.queue, metrics),
       changes_(executor, ledger, queue_, *this, options_.changes, metrics),
+      runner_(executor, ledger, changes_, delivery, 1),
       reconcile_(changes_, queue_, options_.reconcile, metrics),
       undelivered_(newest_, changes_,
                    [this](const std::string& key) { return watched_version(key); }),
@@ -380,42 +409,15 @@ Task<Result<void>> ResourceReporter::report_text(Grant grant, const ResourceKey&
       ledger_.store(inventory_row(key, refused->uid), *refused);
     }
   }
-  auto loaded = co_await load(key, row);
-  if (!loaded) co_return std::unexpected(loaded.error());
-  auto entry = std::move(*loaded);
-  entry.belong_to(facts->uid);
-  // The control plane may have the event even when the answer or this process is lost, and then the
-  // object's deletion must be found.
-  const bool due = !entry.application || !entry.application->has(facts->digest);
-  if (due && entry.is_refused({}, facts->digest) && !grant.retry_refused) {
-    co_return Result<void>();
-  }
-  if (!due && !heartbeat) {
-    // Acknowledged before the entry could say so.
-    entry.change = facts->digest;
-    if (changes_.holds(grant)) ledger_.store(key, entry);
-    ledger_.erase(row);
-    co_return Result<void>();
-  }
-  entry.change.reset();
-  if (due) entry.announce(facts->digest, changes_.next(grant, key, wall_now(), entry));
+  auto entry = co_await load(key, row);
+  if (!entry) co_return std::unexpected(entry.error());
+  entry->belong_to(facts->uid);
+  auto plan = plan_object(std::move(*entry), facts->digest, heartbeat, grant);
+  if (plan.waits) co_return Result<void>();
+  const ResourceEventSource source(id, text);
+  const auto end = co_await runner_.perform({.grant = grant, .key = key, .row = key}, plan, source);
+  if (end.error) co_return end.result();
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
-  if (const auto ahead = co_await ledger_.write_ahead(key, entry); !ahead) {
-    co_return std::unexpected(ahead.error());
-  }
-  const auto& kind = *find_kind(id.kind);
-  const auto posted = co_await post(grant, id, kind.name, entry,
-                                    resource_event(text, kind.resource, server_of(id)));
-  if (!posted) co_return std::unexpected(posted.error());
-  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
-  if (posted->kind == Delivered::Kind::put_off) co_return std::unexpected(posted->error);
-  if (posted->kind == Delivered::Kind::refused) {
-    entry.refuse(posted->error.http_status, wall_now(), posted->error.message);
-  } else {
-    entry.acknowledge(facts->digest);
-  }
-  entry.change = facts->digest;
-  ledger_.store(key, entry);
   ledger_.erase(row);
   co_return Result<void>();
 }
@@ -432,37 +434,24 @@ Task<Result<LedgerEntry>> ResourceReporter::load(const std::string& key, const s
 // and removes the entry and the row of the inventory.
 Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& id, std::string row,
                                                std::string text) {
-  const auto& kind = *find_kind(id.kind);
   const auto facts = read_resource(text).value_or(ResourceFacts{});
   const auto inventory = inventory_row(id.to_string(), facts.uid);
-  auto loaded = co_await load(id.to_string(), inventory);
-  if (!loaded) co_return std::unexpected(loaded.error());
-  auto entry = std::move(*loaded);
-  entry.belong_to(facts.uid);
-  if (entry.is_refused({}, kGone) && !grant.retry_refused) co_return Result<void>();
-  if (!grant.owner && !entry.was_announced()) {
-    // The owner of the shard tells the deletion of what this process never reported.
+  auto entry = co_await load(id.to_string(), inventory);
+  if (!entry) co_return std::unexpected(entry.error());
+  entry->belong_to(facts.uid);
+  auto plan = plan_deletion(std::move(*entry), grant);
+  if (plan.waits) co_return Result<void>();
+  if (plan.left_to_owner) {
     if (row != inventory) ledger_.erase(row);
     changes_.reported_without_shard(id.to_string(), facts.uid, {});
     co_return Result<void>();
   }
-  entry.change.reset();
-  entry.announce(kGone, changes_.next(grant, id.to_string(), wall_now(), entry));
+  const ResourceEventSource source(id, text);
+  const auto end =
+      co_await runner_.perform({.grant = grant, .key = id.to_string(), .row = row}, plan, source);
+  if (end.error) co_return end.result();
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
-  if (const auto ahead = co_await ledger_.write_ahead(row, entry); !ahead) {
-    co_return std::unexpected(ahead.error());
-  }
-  const auto posted =
-      co_await post(grant, id, kind.name + "_gone", entry,
-                    deleted_resource_event(text, kind.resource, server_of(id), wall_now()));
-  if (!posted) co_return std::unexpected(posted.error());
-  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
-  if (posted->kind == Delivered::Kind::put_off) co_return std::unexpected(posted->error);
-  if (posted->kind == Delivered::Kind::refused) {
-    entry.refuse(posted->error.http_status, wall_now(), posted->error.message);
-    ledger_.store(row, entry);
-    co_return Result<void>();
-  }
+  if (!end.erases) co_return Result<void>();
   ledger_.erase(row);
   if (grant.owner) {
     ledger_.erase(inventory);
@@ -470,26 +459,6 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
     changes_.reported_without_shard(id.to_string(), facts.uid, {});
   }
   co_return Result<void>();
-}
-
-// Posts the announced event of the object whose entry this is.
-Task<Result<Delivered>> ResourceReporter::post(Grant grant, const ResourceKey& id, std::string part,
-                                               const LedgerEntry& entry, std::string body) {
-  const auto& resource = find_kind(id.kind)->resource;
-  const auto& last = *entry.application;
-  const auto name = part_of({.group = resource.group,
-                             .version = resource.version,
-                             .kind = resource.kind,
-                             .ns = id.object.ns,
-                             .name = id.object.name});
-  co_return co_await delivery_.deliver({.part = std::move(part),
-                                        .subject = id.to_string(),
-                                        .id = event_id(entry.uid, name, last.sequence, last.digest),
-                                        .sequence = last.sequence,
-                                        .body = std::move(body),
-                                        .reduce = reduced_resource_event,
-                                        .allowed = [this, grant] { return changes_.holds(grant); },
-                                        .refused_before = entry.is_refused({}, last.digest)});
 }
 
 // Limits the reads of each managed cluster, so that one that does not answer leaves workers to the

@@ -21,6 +21,7 @@
 #include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/newest_states.hpp"
 #include "event-reporter/report/report_queue.hpp"
+#include "event-reporter/report/report_runner.hpp"
 #include "event-reporter/report/report_work.hpp"
 #include "event-reporter/report/undelivered_check.hpp"
 #include "event-reporter/report/watch_lag.hpp"
@@ -113,8 +114,6 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   Task<Result<LedgerEntry>> load(const std::string& key, const std::string& row);
   Task<Result<void>> post_gone(Grant grant, const ResourceKey& id, std::string row,
                                std::string text);
-  Task<Result<Delivered>> post(Grant grant, const ResourceKey& id, std::string part,
-                               const LedgerEntry& entry, std::string body);
   Task<Result<std::string>> read(const ResourceKey& id);
   void note_unreadable(const std::string& key, const Error& error);
   [[nodiscard]] std::string_view watched_version(const std::string& key) const;
@@ -130,6 +129,7 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   RepeatFilter repeats_{std::chrono::minutes(1)};
   ReportQueue queue_;
   ChangeTracker changes_;
+  ReportRunner runner_;
   FullReconcile reconcile_;
   TaskGroup* group_ = nullptr;                                // since start()
   std::map<std::string, std::shared_ptr<Cluster>> clusters_;  // by ResourceKey::cluster
