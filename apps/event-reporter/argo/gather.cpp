@@ -430,7 +430,6 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   if (!app) co_return unknown(app.error());
   Gathered gathered{.snapshot = {.app = {.app = std::move(*app)}}, .settings = settings_};
   auto& snapshot = gathered.snapshot;
-  auto& missing = gathered.missing;
   const auto plan = plan_reads(snapshot.app.app, settings_);
 
   const auto begin = Clock::now();
@@ -439,6 +438,26 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
                          : std::nullopt;
   if (files) files_->ask(*files);
   const auto deadline = deadline_after(kOptionalReads);
+  auto answers = co_await read_answers(name, plan, reads, only, deadline);
+  // After these, so that an application about which Argo CD does not answer holds up no other that
+  // waits for the same commit.
+  auto named = co_await read_named(
+      plan, application_id(snapshot.app.app.ns(), snapshot.app.app.name()), deadline);
+  if (!named) co_return unknown(named.error());
+  fill(gathered, std::move(*named), std::move(answers), plan.being_deleted);
+  if (files) snapshot.git_files = co_await files_->find(*files, begin);
+  gathered.bytes = size_of(snapshot);
+  if (gathered.bytes > kUsualSnapshot) {
+    large_[name] = gathered.bytes;
+  } else {
+    large_.erase(name);
+  }
+  co_return std::move(gathered);
+}
+
+Task<Gatherer::Answers> Gatherer::read_answers(const std::string& name, const ReadPlan& plan,
+                                               Reads reads, const argo::ObjectFilter& only,
+                                               Deadline deadline) {
   const auto read_managed = [&]() -> Task<Result<std::string>> {
     if (reads == Reads::of_application) co_return Result<std::string>();
     co_return co_await ask(name, managed_reads_,
@@ -455,56 +474,51 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   for (const auto& failure : {tree_failure, managed_failure}) {
     if (failure) std::rethrow_exception(failure);
   }
-  tree = object_of(std::move(tree), "Argo CD resource tree of " + name);
+  Answers answers{.tree = object_of(std::move(tree), "Argo CD resource tree of " + name)};
   if (reads == Reads::all) {
-    managed = object_of(std::move(managed), "Argo CD managed resources of " + name);
+    answers.managed = object_of(std::move(managed), "Argo CD managed resources of " + name);
   }
-  // After these, so that an application about which Argo CD does not answer holds up no other that
-  // waits for the same commit.
-  auto named = co_await read_named(
-      plan, application_id(snapshot.app.app.ns(), snapshot.app.app.name()), deadline);
-  if (!named) co_return unknown(named.error());
-  missing = named->missing;
-  gathered.why = std::move(named->why);
-  snapshot.app.sync_revisions = std::move(named->sync_revisions);
-  snapshot.app.change_revisions = std::move(named->change_revisions);
-  snapshot.parent = std::move(named->parent);
-  if (files) snapshot.git_files = co_await files_->find(*files, begin);
+  co_return std::move(answers);
+}
+
+// Adds to the snapshot of an Application what was read about it, and notes what is missing.
+void Gatherer::fill(Gathered& gathered, Named named, Answers answers, bool in_deletion) {
+  auto& snapshot = gathered.snapshot;
+  auto& missing = gathered.missing;
+  missing = named.missing;
+  gathered.why = std::move(named.why);
+  snapshot.app.sync_revisions = std::move(named.sync_revisions);
+  snapshot.app.change_revisions = std::move(named.change_revisions);
+  snapshot.parent = std::move(named.parent);
+  const auto& tree = answers.tree;
   if (tree) {
-    snapshot.tree = std::move(*tree);
+    snapshot.tree = std::move(*answers.tree);
   } else {
     missing.tree = true;
     note(gathered.why, tree.error());
   }
-  if (managed && reads == Reads::all) {
-    snapshot.app.managed = std::move(*managed);
-  } else if (!managed) {
+  const bool managed_failed = answers.managed && !*answers.managed;
+  if (managed_failed) {
     missing.managed = true;
-    gathered.too_large = managed.error().code == ErrorCode::too_large;
-    note(gathered.why, managed.error());
+    gathered.too_large = answers.managed->error().code == ErrorCode::too_large;
+    note(gathered.why, answers.managed->error());
+  } else if (answers.managed) {
+    snapshot.app.managed = std::move(**answers.managed);
   }
-  gathered.in_deletion = plan.being_deleted;
-  if (plan.being_deleted) {
+  gathered.in_deletion = in_deletion;
+  if (in_deletion) {
     missing.commits = missing.refused = missing.parent = false;
-    named->lacks_commits = false;
+    named.lacks_commits = false;
     // Argo CD may not know it any more. After any other failure it may tell which resources are left.
-    const auto is_complete = [](const Result<std::string>& answer) {
-      return !answer && answer.error().code != ErrorCode::not_found &&
-             answer.error().code != ErrorCode::forbidden;
+    const auto is_complete = [](const Error& error) {
+      return error.code != ErrorCode::not_found && error.code != ErrorCode::forbidden;
     };
-    missing.tree = is_complete(tree);
-    missing.managed = is_complete(managed);
+    missing.tree = !tree && is_complete(tree.error());
+    missing.managed = managed_failed && is_complete(answers.managed->error());
   }
-  snapshot.lacks_commits = named->lacks_commits;
+  snapshot.lacks_commits = named.lacks_commits;
   missing.comparison = !snapshot.app.app.was_compared();
   gathered.outcome = missing.any() ? Gathered::Outcome::partial : Gathered::Outcome::complete;
-  gathered.bytes = size_of(snapshot);
-  if (gathered.bytes > kUsualSnapshot) {
-    large_[name] = gathered.bytes;
-  } else {
-    large_.erase(name);
-  }
-  co_return std::move(gathered);
 }
 
 Task<Result<std::string>> Gatherer::tree(k8s::ObjectKey key, std::string project) {

@@ -149,9 +149,18 @@ class Gatherer {
     Error why = {};
   };
 
+  // Argo CD's answers about an application.
+  struct Answers {
+    Result<std::string> tree = {};
+    std::optional<Result<std::string>> managed = {};  // absent: it was not asked for
+  };
+
   Task<Result<void>> require_settings();
   Task<Result<void>> load_settings();
   Task<> refresh_settings();
+  Task<Answers> read_answers(const std::string& name, const ReadPlan& plan, Reads reads,
+                             const argo::ObjectFilter& only, Deadline deadline);
+  static void fill(Gathered& gathered, Named named, Answers answers, bool in_deletion);
   Task<Result<Named>> read_named(ReadPlan plan, ResourceId self, Deadline deadline);
   Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, ResourceId child,
                                                        Deadline deadline, Named& named);

@@ -202,10 +202,7 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
     if (!permit) co_return std::unexpected(permit.error());
     if (stopped()) co_return not_allowed();
     if (!compressed) {
-      auto make = event.make_body
-                      ? std::exchange(event.make_body, {})
-                      : [body = std::move(event.body)]() mutable { return std::move(body); };
-      auto packed = co_await pack(event, std::move(make));
+      auto packed = co_await pack(event);
       if (!packed) co_return std::unexpected(packed.error());
       compressed = std::move(*packed);
       if (event.large && stopped()) co_return not_allowed();
@@ -216,9 +213,7 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
       case Verdict::acknowledged:
         record(event, number, tried, reduced ? "reduced" : "acknowledged");
         permit->succeeded();
-        ++acknowledged_;
-        working_token_ = token;
-        put_off_.erase(event.id);
+        acknowledge(event, token);
         co_return Delivered{.kind =
                                 reduced ? Delivered::Kind::reduced : Delivered::Kind::acknowledged};
       case Verdict::too_large: {
@@ -268,6 +263,19 @@ Task<Result<Delivered>> Delivery::deliver(Event event) {
       co_return std::unexpected(tried.error);
     }
   }
+}
+
+void Delivery::acknowledge(const Event& event, const Secret& token) {
+  ++acknowledged_;
+  working_token_ = token;
+  put_off_.erase(event.id);
+}
+
+Task<Result<std::string>> Delivery::pack(Event& event) {
+  auto make = event.make_body
+                  ? std::exchange(event.make_body, {})
+                  : [body = std::move(event.body)]() mutable { return std::move(body); };
+  co_return co_await pack(event, std::move(make));
 }
 
 Task<Result<std::string>> Delivery::pack(Event& event, MakeBody make) {

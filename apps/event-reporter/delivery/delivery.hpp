@@ -129,7 +129,9 @@ class Delivery {
   struct Attempt;
 
   Task<Result<Permit>> acquire();
-  // Makes the body, and compresses it.
+  void acknowledge(const Event& event, const Secret& token);
+  // Makes the body, and compresses it: the event's own, or the one that `make` returns.
+  Task<Result<std::string>> pack(Event& event);
   Task<Result<std::string>> pack(Event& event, MakeBody make);
   Task<Attempt> attempt(Event& event, const std::string& compressed, const Secret& token);
   Task<std::string> excerpt(Event& event, std::string quoting, Secret token);
