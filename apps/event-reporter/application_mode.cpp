@@ -44,7 +44,7 @@ Reporter::Options reporter_options(const Environment& environment) {
   options.sweep = config.sweep;
   options.reconcile = config.reconcile;
   options.application.resource_workers = static_cast<std::size_t>(config.resource_workers);
-  options.application.max_failures.failures = static_cast<unsigned>(config.max_retries);
+  options.application.wait_limits.failures = static_cast<unsigned>(config.max_retries);
   options.application.resend_on_revision = config.resend_on_revision;
   return options;
 }

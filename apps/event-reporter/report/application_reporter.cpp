@@ -198,7 +198,7 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
       if (!finer.empty()) continue;
     }
     if (!failure)
-      failure = part.too_large ? lasting(reported.error(), options_.max_failures.failures)
+      failure = part.too_large ? lasting(reported.error(), options_.wait_limits.failures)
                                : reported.error();
     // Then no other part can be told, either.
     if (delivery_.breaker().state() != Breaker::State::closed || !changes_.holds(live.grant)) break;
@@ -247,7 +247,7 @@ std::optional<Error> ApplicationReporter::reason_to_wait(const Live& live,
                                                          const Gathered& gathered) const {
   const bool waits = gathered.too_large || !gathered.has_snapshot() ||
                      waits_for_reads(gathered.missing, gathered.in_deletion, live.attempt.failures,
-                                     Clock::now() - live.since, options_.max_failures);
+                                     Clock::now() - live.since, options_.wait_limits);
   return waits ? std::optional(gathered.why) : std::nullopt;
 }
 
@@ -476,7 +476,7 @@ void ApplicationReporter::count_error(const Error& error) {
 }
 
 Error ApplicationReporter::lasting(Error error, unsigned failures) const {
-  if (failures >= options_.max_failures.failures) error.retry_after = options_.gap_retry;
+  if (failures >= options_.wait_limits.failures) error.retry_after = options_.gap_retry;
   return error;
 }
 

@@ -41,7 +41,7 @@ class ApplicationReporter final : public ObjectReporter {
     std::size_t resource_workers = 10;  // events of one application in flight at the same time
     // The application's own event waits for missing answers of Argo CD for this number of failures in
     // a row and for this time since the oldest change, whichever comes first.
-    Patience max_failures = {};
+    WaitLimits wait_limits = {};
     // Pause between attempts to fill a lasting gap in Argo CD's answers about one application.
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     bool resend_on_revision = false;  // a new revision makes every resource due

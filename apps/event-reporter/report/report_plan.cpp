@@ -87,9 +87,9 @@ ReportEnd ReportPlan::finish() {
 }
 
 bool waits_for_reads(const MissingParts& missing, bool in_deletion, unsigned failures,
-                     Clock::duration silence, const Patience& max_failures) {
-  return missing.may_be_read() && !in_deletion && failures < max_failures.failures &&
-         silence < max_failures.silence;
+                     Clock::duration silence, const WaitLimits& limits) {
+  return missing.may_be_read() && !in_deletion && failures < limits.failures &&
+         silence < limits.silence;
 }
 
 ReportPlan plan_application(LedgerEntry entry, const ApplicationFacts& facts,

@@ -110,12 +110,12 @@ struct ReportPlan {
 };
 
 // Whether a report waits for answers of Argo CD that are missing, instead of telling what is known.
-struct Patience {
+struct WaitLimits {
   unsigned failures = 5;                                         // in a row
   std::chrono::milliseconds silence = std::chrono::seconds(10);  // since the oldest change
 };
 [[nodiscard]] bool waits_for_reads(const MissingParts& missing, bool in_deletion, unsigned failures,
-                                   Clock::duration silence, const Patience& max_failures);
+                                   Clock::duration silence, const WaitLimits& limits);
 
 // An application as far as it is known.
 struct ApplicationFacts {

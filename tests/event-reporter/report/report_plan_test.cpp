@@ -306,14 +306,14 @@ TEST(ReportPlan, APartOfAnApplicationCompletesNothingUnlessItIsTheLast) {
   EXPECT_FALSE(plan.entry.change);
 }
 
-TEST(ReportPlan, AReportWaitsForMissingReadsWithinItsPatience) {
-  const TimeLimit max_failures{.failures = 5, .silence = std::chrono::seconds(10)};
+TEST(ReportPlan, AReportWaitsForMissingReadsWithinItsLimits) {
+  const WaitLimits limits{.failures = 5, .silence = std::chrono::seconds(10)};
   const MissingParts tree{.tree = true};
-  EXPECT_TRUE(waits_for_reads(tree, false, 4, std::chrono::seconds(9), max_failures));
-  EXPECT_FALSE(waits_for_reads(tree, false, 5, std::chrono::seconds(9), max_failures));
-  EXPECT_FALSE(waits_for_reads(tree, false, 4, std::chrono::seconds(10), max_failures));
-  EXPECT_FALSE(waits_for_reads(tree, true, 0, {}, max_failures)) << "a deletion is told at once";
-  EXPECT_FALSE(waits_for_reads({.comparison = true}, false, 0, {}, max_failures));
+  EXPECT_TRUE(waits_for_reads(tree, false, 4, std::chrono::seconds(9), limits));
+  EXPECT_FALSE(waits_for_reads(tree, false, 5, std::chrono::seconds(9), limits));
+  EXPECT_FALSE(waits_for_reads(tree, false, 4, std::chrono::seconds(10), limits));
+  EXPECT_FALSE(waits_for_reads(tree, true, 0, {}, limits)) << "a deletion is told at once";
+  EXPECT_FALSE(waits_for_reads({.comparison = true}, false, 0, {}, limits));
 }
 
 // -- deletions --

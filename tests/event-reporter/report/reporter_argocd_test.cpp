@@ -458,7 +458,7 @@ TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
 
 TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
   auto options = Scene::fast_options();
-  options.reporter.application.max_failures.failures = 2;
+  options.reporter.application.wait_limits.failures = 2;
   play(options, [](Scene& scene) -> Task<> {
     co_await scene.start();
     // Argo CD does not know this one; its own event goes out all the same, without resources.
