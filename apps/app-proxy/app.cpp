@@ -16,6 +16,8 @@
 #include "app-proxy/config.hpp"
 #include "app-proxy/git_login_routes.hpp"
 #include "app-proxy/git_parts.hpp"
+#include "app-proxy/identity/leadership.hpp"
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "app-proxy/image_routes.hpp"
 #include "app-proxy/log_routes.hpp"
 #include "app-proxy/logs/log_streams.hpp"
@@ -32,8 +34,6 @@
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
 #include "common/core/credential.hpp"
-#include "common/core/crypto.hpp"
-#include "common/core/encoding.hpp"
 #include "common/core/process.hpp"
 #include "common/graphql/engine.hpp"
 #include "common/http/client.hpp"
@@ -83,7 +83,7 @@ RequestGate::Options gate_options(const Config& config) {
 constexpr const char* kLease = "cap-app-proxy";
 
 // Of this process among the replicas. A container that restarts keeps the name of its pod, and so the Lease.
-std::string identity(const Config& config) {
+std::string replica_name(const Config& config) {
   if (!config.leader_id.empty()) return config.leader_id;
   std::array<char, 256> host{};
   (void)::gethostname(host.data(), host.size() - 1);
@@ -100,9 +100,10 @@ class App {
                  .platform_host = without_slashes(config.control_plane_url),
                  .platform_version = kPlatformVersion},
         audit_(config.audit_file),
-        token_(config.runtime_token_file.empty() ? Credential::fixed(config.runtime_token)
-                                                 : Credential::file(config.runtime_token_file)),
-        store_iv_(config.runtime_store_iv_file.empty()
+        identity_(context.executor,
+                  config.runtime_token_file.empty() ? Credential::fixed(config.runtime_token)
+                                                    : Credential::file(config.runtime_token_file),
+                  config.runtime_store_iv_file.empty()
                       ? Credential::fixed(config.runtime_store_iv)
                       : Credential::file(config.runtime_store_iv_file)),
         user_token_(config.user_token_file.empty() ? Credential::fixed(config.user_token)
@@ -131,10 +132,9 @@ class App {
                                 client_options(config_, proxy, config_.control_plane_insecure));
     control_plane_.emplace(*control_plane_http_,
                            http::parse_url(without_slashes(config_.control_plane_url)).value(),
-                           [this] { return runtime_secret().token; });
-    users_.emplace(
-        context_.executor, *control_plane_, [this] { return runtime_secret().token; },
-        context_.metrics, user_options(config_));
+                           [this] { return identity_.token(); });
+    users_.emplace(context_.executor, *control_plane_, identity_, context_.metrics,
+                   user_options(config_));
     rules_.emplace(
         context_.executor, *control_plane_, [this] { return users_->own().account_id; },
         context_.metrics,
@@ -254,7 +254,7 @@ class App {
     if (argo_) text += argo_->status();
     if (life_) {
       text += life_->status() +
-              "leader: " + (election_->leading() ? "this one" : election_->holder()) + "\n";
+              "leader: " + (leadership_->leads() ? "this one" : leadership_->holder()) + "\n";
       for (const auto& group : groups(facts(), rules_error())) text += line_of(group);
     }
     if (permission_check_) text += line_of(permission_check_->permissions());
@@ -271,24 +271,10 @@ class App {
   }
 
  private:
-  // As it is registered now; before, as it was configured.
-  RuntimeSecret runtime_secret() {
-    if (life_ && !life_->secret().token.empty()) return life_->secret();
-    return {.token = token_.current(), .iv = store_iv_.current()};
-  }
-
   // With a user's token, the runtime registers itself.
   void start_life() {
     if (!cluster_ || user_token_.current().empty()) return;
     const auto& ns = dependencies_->files.runtime_namespace;
-    election_.emplace(*cluster_,
-                      k8s::LeaseOptions{.key = {ns, kLease}, .identity = identity(config_)},
-                      [this](bool leads) {
-                        log_.info("leader", {{"leads", leads}});
-                        life_->wake();
-                        git_->wake();
-                        group_reader_->wake();
-                      });
     RuntimeRegistration::Options options{
         .own_namespace = ns,
         .installation = {.name = config_.runtime_name,
@@ -305,18 +291,17 @@ class App {
     if (config_.argocd_token.empty() && config_.argocd_token_file.empty()) {
       options.argocd_account = config_.argocd_username;
     }
-    RuntimeRegistration::Dependencies dependencies{
-        .cluster = *cluster_, .control_plane = *control_plane_, .repo_creds = [this] {
-          return git_->repo_creds();
-        }};
-    if (auto* argocd = argo_->argocd()) {
-      dependencies.argocd = argocd;
-      dependencies.argocd_refused = [this] { return argo_->argocd_token()->refused(); };
-    }
+    RuntimeRegistration::Dependencies dependencies{.cluster = *cluster_,
+                                                   .control_plane = *control_plane_,
+                                                   .identity = identity_,
+                                                   .leadership = *leadership_,
+                                                   .user_token = user_token_,
+                                                   .files = dependencies_->files,
+                                                   .git_token = git_->own_token(),
+                                                   .argocd = argo_->argocd(),
+                                                   .argocd_token = argo_->argocd_token()};
     life_.emplace(
-        context_.executor, std::move(dependencies), [this] { return user_token_.current(); },
-        RuntimeSecret{.token = token_.current(), .iv = store_iv_.current()},
-        [this] { return election_->leading(); },
+        context_.executor, dependencies,
         [this] {
           auto told = facts();
           told.groups = groups(told, {});
@@ -327,14 +312,12 @@ class App {
     life_->start(life_tasks_);
     start_group_reader();
     start_cluster_reports();
-    election_->start(life_tasks_);
+    leadership_->start(life_tasks_);
   }
 
   void start_group_reader() {
     GroupReader::Dependencies dependencies{
-        .cluster = *cluster_,
-        .is_leader = [this] { return election_->leading(); },
-        .has_git_token = [this] { return git_->has_own_token(); }};
+        .cluster = *cluster_, .leadership = *leadership_, .git_token = git_->own_token()};
     if (auto* argocd = argo_->argocd()) {
       dependencies.argocd = [argocd](Deadline deadline) -> Task<Result<void>> {
         const auto version = co_await argocd->version(deadline);
@@ -348,7 +331,7 @@ class App {
       };
     }
     group_reader_.emplace(
-        context_.executor, std::move(dependencies),
+        std::move(dependencies),
         GroupReader::Options{.own_namespace = dependencies_->files.runtime_namespace,
                              .runtime = config_.runtime_name});
     group_reader_->start(life_tasks_);
@@ -359,14 +342,12 @@ class App {
     if (!cluster_) return;
     permission_check_.emplace(
         *cluster_,
-        [this] {
-          return PermissionSettings{
-              .has_user_token = life_.has_value(),
-              .has_git_token = git_->has_own_token(),
-              // The chart sets it for image reports only.
-              .has_image_reports = context_.environment.contains("IRW_SERVICE_ACCOUNT"),
-              .has_actions = argo_->argocd() != nullptr || argo_->workflows() != nullptr};
-        },
+        PermissionSettings{
+            .has_user_token = life_.has_value(),
+            // The chart sets it for image reports only.
+            .has_image_reports = context_.environment.contains("IRW_SERVICE_ACCOUNT"),
+            .has_actions = argo_->argocd() != nullptr || argo_->workflows() != nullptr},
+        git_->own_token(),
         PermissionCheck::Options{.own_namespace = dependencies_->files.runtime_namespace});
     permission_check_->start(life_tasks_);
   }
@@ -375,16 +356,7 @@ class App {
     auto* argocd = argo_->argocd();
     if (argocd == nullptr) return;
     cluster_reporter_.emplace(
-        context_.executor, *cluster_, *argocd, *control_plane_,
-        [this] { return election_->leading(); },
-        // Another token is another registration, whose clusters are not known yet.
-        [this]() -> std::string {
-          const auto token = runtime_secret().token;
-          if (token.empty()) return {};
-          constexpr std::size_t kBytes = 8;
-          return hex_encode(
-              bytes_of(sha256("clusters:" + std::string(token.reveal()))).substr(0, kBytes));
-        },
+        *cluster_, *argocd, *control_plane_, *leadership_, identity_, clusters_->changed(),
         ClusterReporter::Options{
             .own_namespace = dependencies_->files.runtime_namespace,
             .runtime = config_.runtime_name,
@@ -396,7 +368,7 @@ class App {
   [[nodiscard]] RuntimeFacts facts() {
     RuntimeFacts facts{.git_error = cluster_error_,
                        .config_repository_error = git_->config_repository_error(),
-                       .has_git_token = git_->has_own_token()};
+                       .has_git_token = git_->own_token().is_set()};
     if (auto* token = argo_->argocd_token()) {
       facts.has_argocd = true;
       facts.argocd_error = token->last_error();
@@ -426,9 +398,6 @@ class App {
     return {};
   }
 
-  // Of several replicas. Without a user's token there is no Lease, and each one leads.
-  [[nodiscard]] bool is_leader() const { return !election_ || election_->leading(); }
-
   // Without a cluster the rest serves.
   void start_cluster(const http::ProxySettings& proxy) {
     auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
@@ -444,6 +413,14 @@ class App {
     cluster_.emplace(context_.executor, names_, std::move(*cluster), proxy,
                      "gitops-app-proxy/" + std::string(version()));
     dependencies_->cluster = &*cluster_;
+    // Without a user's token the runtime does not register itself, and there is no Lease.
+    if (user_token_.current().empty()) {
+      leadership_.emplace(context_.executor);
+    } else {
+      leadership_.emplace(context_.executor, *cluster_,
+                          k8s::LeaseOptions{.key = {dependencies_->files.runtime_namespace, kLease},
+                                            .identity = replica_name(config_)});
+    }
     if (auto* workflows = argo_->workflows()) workflows->name_users_in(*cluster_);
     rollouts_.emplace(*cluster_, argo_->applications());
     dependencies_->rollouts = &*rollouts_;
@@ -455,37 +432,31 @@ class App {
                                         .rules = *rules_,
                                         .control_plane = *control_plane_,
                                         .files = dependencies_->files,
-                                        .runtime_secret = [this] { return runtime_secret(); },
-                                        .is_leader = [this] { return is_leader(); }});
+                                        .identity = identity_,
+                                        .leadership = *leadership_});
     dependencies_->git_integrations = &git_->integrations();
     dependencies_->committer = git_->committer();
     dependencies_->reader = git_->reader();
     // It was checked when it was read.
     auto special = net::AddressList::parse(config_.special_cluster_addresses);
-    clusters_.emplace(
-        *cluster_, cluster_names_, git_->committer(),
-        [this] { return dependencies_->files.repository(); },
-        [this] { return git_->own_credential(); },
-        [this] {
-          if (cluster_reporter_) cluster_reporter_->wake();
-        },
-        ManagedClusters::Options{
-            .own_namespace = dependencies_->files.runtime_namespace,
-            .special_addresses = special ? std::move(*special) : net::AddressList()});
+    clusters_.emplace(context_.executor, *cluster_, cluster_names_, git_->committer(),
+                      dependencies_->files, git_->own_token(),
+                      ManagedClusters::Options{
+                          .own_namespace = dependencies_->files.runtime_namespace,
+                          .special_addresses = special ? std::move(*special) : net::AddressList()});
     dependencies_->clusters = &*clusters_;
     start_integrations();
   }
 
   // With other tools.
   void start_integrations() {
-    keys_.emplace(SealingKeys::Dependencies{
-                      .cluster = *cluster_,
-                      .control_plane = *control_plane_,
-                      .committer = git_->committer(),
-                      .reader = git_->reader(),
-                      .repository = [this] { return dependencies_->files.repository(); },
-                      .credential = [this] { return git_->own_credential(); },
-                      .is_leader = [this] { return is_leader(); }},
+    keys_.emplace(SealingKeys::Dependencies{.cluster = *cluster_,
+                                            .control_plane = *control_plane_,
+                                            .committer = git_->committer(),
+                                            .reader = git_->reader(),
+                                            .files = dependencies_->files,
+                                            .token = git_->own_token(),
+                                            .leadership = *leadership_},
                   SealingKeys::Options{.own_namespace = dependencies_->files.runtime_namespace,
                                        .is_shared = config_.share_sealing_key});
     keys_->start(life_tasks_);
@@ -493,13 +464,7 @@ class App {
                             .committer = git_->committer(),
                             .reader = git_->reader(),
                             .keys = &*keys_,
-                            .digest_key = [this] {
-                              const auto secret = runtime_secret();
-                              if (secret.token.empty()) return Secret();
-                              return hkdf_sha256(secret.token.reveal(), secret.iv.reveal(),
-                                                 "gitops-runtime: credentials of integrations",
-                                                 sizeof(Sha256Sum));
-                            }};
+                            .runtime = &identity_};
   }
 
   [[nodiscard]] ImageReportOptions image_options() const {
@@ -533,14 +498,14 @@ class App {
                               .username = account->login,
                               .token = account->access.token};
     }
-    const bool may_use_runtimes = (user.is_admin || user.is_runtime) && git_->has_own_token();
+    const bool may_use_runtimes = (user.is_admin || user.is_runtime) && git_->own_token().is_set();
     if (is_named || !may_use_runtimes) co_return std::unexpected(std::move(account.error()));
     const auto& own = users_->own();
     const auto root =
         make_api_root(own.git_provider, own.git_api_url,
                       config_.git_insecure_http ? PlainHttp::insecure_allowed : PlainHttp::refused);
     if (!root) co_return std::unexpected(root.error());
-    auto credential = git_->own_credential();
+    auto credential = git_->own_token().credential();
     co_return GitHostAccess{.provider = std::string(wire_name(root->kind)),
                             .api_url = root->text(),
                             .username = std::move(credential.username),
@@ -566,8 +531,7 @@ class App {
   std::optional<ResolverDependencies> dependencies_;
   std::vector<FieldRow> rows_;
   std::unique_ptr<graphql::Engine> engine_;
-  Credential token_;
-  Credential store_iv_;
+  RuntimeIdentity identity_;
   Credential user_token_;
   net::Resolver names_;
   net::Resolver cluster_names_;  // of clusters that users add
@@ -582,7 +546,7 @@ class App {
   std::optional<GitParts> git_;
   std::optional<ManagedClusters> clusters_;
   std::optional<SealingKeys> keys_;
-  std::optional<k8s::LeaseElection> election_;
+  std::optional<Leadership> leadership_;
   std::optional<RuntimeRegistration> life_;
   std::optional<GroupReader> group_reader_;
   std::optional<ClusterReporter> cluster_reporter_;

@@ -53,8 +53,9 @@ GitParts::GitParts(const DaemonContext& context, const Config& config, Dependenc
     : context_(context),
       config_(config),
       dependencies_(std::move(dependencies)),
-      password_(config.git_password_file.empty() ? Credential::fixed(config.git_password)
-                                                 : Credential::file(config.git_password_file)),
+      own_token_(config.git_username, config.git_password_file.empty()
+                                          ? Credential::fixed(config.git_password)
+                                          : Credential::file(config.git_password_file)),
       client_(context.executor, dependencies_.names,
               client_options(config, dependencies_.proxy, false)),
       hosts_(context.executor, client_, context.metrics),
@@ -64,35 +65,12 @@ GitParts::GitParts(const DaemonContext& context, const Config& config, Dependenc
              {.own_namespace = dependencies_.files.runtime_namespace,
               .plain_http = integration_options(config).plain_http,
               .public_url = config.ingress_host}),
-      validity_(integrations_,
-                {.period = config.git_check_period, .is_leader = dependencies_.is_leader}),
+      validity_(integrations_, dependencies_.leadership, {.period = config.git_check_period}),
       tasks_(context.executor) {
   use_seal();
   integrations_.renew_with(oauth_, tasks_);
-  // Either part may change; until there is a token, nothing can be sealed.
-  tasks_.spawn("key of Git tokens", [this]() -> Task<> {
-    while (true) {
-      const bool is_registered = !dependencies_.runtime_secret().token.empty();
-      co_await sleep_for(is_registered ? std::chrono::seconds(5) : std::chrono::milliseconds(200));
-      use_seal();
-    }
-  });
-  // As soon as the account has a Git host, and when it gets another one.
-  tasks_.spawn("default Git integration", [this]() -> Task<> {
-    control_plane::Identity done;
-    while (true) {
-      const auto own = dependencies_.users.own();
-      const bool is_new = own.account_id != done.account_id ||
-                          own.git_provider != done.git_provider ||
-                          own.git_api_url != done.git_api_url;
-      if (is_new && !own.git_provider.empty() &&
-          co_await integrations_.ensure_default(own.account_id, own.git_provider, own.git_api_url,
-                                                deadline_after(std::chrono::seconds(10)))) {
-        done = own;
-      }
-      co_await sleep_for(std::chrono::seconds(1));
-    }
-  });
+  tasks_.spawn("key of Git tokens", [this] { return follow_runtime_secret(); });
+  tasks_.spawn("default Git integration", [this] { return keep_default_integration(); });
   validity_.start(tasks_);
   start_permissions();
   start_commits();
@@ -108,29 +86,45 @@ Task<> GitParts::stop() {
   pool_->stop(std::chrono::seconds(2));
 }
 
-void GitParts::wake() {
-  validity_.wake();
-  if (permissions_) permissions_->wake();
-  if (config_repository_) config_repository_->wake();
-}
-
 void GitParts::use_seal() {
-  const auto secret = dependencies_.runtime_secret();
+  const auto secret = dependencies_.identity.secret();
   seal_.use(secret.token, secret.iv);
 }
 
-GitCredential GitParts::own_credential() {
-  return {.username = config_.git_username, .password = password_.current()};
+// Either part of the secret may change; until there is a token, nothing can be sealed.
+Task<> GitParts::follow_runtime_secret() {
+  const bool is_from_files =
+      !config_.runtime_token_file.empty() || !config_.runtime_store_iv_file.empty();
+  while (true) {
+    use_seal();
+    // Only a look at a file shows that it was replaced.
+    const Clock::duration period = dependencies_.identity.token().empty()
+                                       ? Clock::duration(std::chrono::milliseconds(200))
+                                       : std::chrono::seconds(5);
+    (void)co_await dependencies_.identity.changed().wait(is_from_files ? deadline_after(period)
+                                                                       : kNever);
+  }
 }
 
-std::optional<RepoCreds> GitParts::repo_creds() {
-  auto credential = own_credential();
-  // Plain HTTP is refused here, unless it is allowed for Git altogether.
-  const auto repository = dependencies_.files.repository();
-  if (credential.password.empty() || !repository) return std::nullopt;
-  return RepoCreds{.url = repo_creds_url(repository->at.repository.http),
-                   .username = std::move(credential.username),
-                   .password = std::move(credential.password)};
+// The integration is made as soon as the account has a Git host, and when it gets another one.
+Task<> GitParts::keep_default_integration() {
+  control_plane::Identity done;
+  while (true) {
+    const auto own = dependencies_.users.own();
+    const bool is_new = own.account_id != done.account_id ||
+                        own.git_provider != done.git_provider ||
+                        own.git_api_url != done.git_api_url;
+    if (!is_new || own.git_provider.empty()) {
+      (void)co_await dependencies_.users.own_changed().wait();
+    } else if (co_await integrations_.ensure_default(own.account_id, own.git_provider,
+                                                     own.git_api_url,
+                                                     deadline_after(std::chrono::seconds(10)))) {
+      done = own;
+    } else {
+      (void)co_await dependencies_.users.own_changed().wait(
+          deadline_after(std::chrono::seconds(1)));
+    }
+  }
 }
 
 std::optional<std::string> GitParts::config_repository_error() const {
@@ -166,9 +160,8 @@ void GitParts::start_permissions() {
   GitPermissions::Options options;
   options.period = config_.git_check_period;
   options.tick = std::min(options.tick, options.period);
-  options.is_leader = dependencies_.is_leader;
   permissions_.emplace(
-      integrations_,
+      integrations_, dependencies_.leadership,
       [this](Deadline deadline) {
         return dependencies_.control_plane.filters_by_git_permissions(deadline);
       },
@@ -230,25 +223,22 @@ void GitParts::start_commits() {
   }
   committer_.emplace(context_.executor, *pool_, *clones_, client_, context_.metrics,
                      std::move(options));
-  config_repository_.emplace(
-      *committer_, dependencies_.cluster, [this] { return dependencies_.files.repository(); },
-      [this] { return own_credential(); },
-      ConfigRepositorySetup::Options{.is_leader = dependencies_.is_leader});
+  config_repository_.emplace(*committer_, dependencies_.cluster, dependencies_.files, own_token_,
+                             dependencies_.leadership, ConfigRepositorySetup::Options{});
   config_repository_->start(tasks_);
   reader_.emplace(*pool_, *clones_, client_);
-  source_files_.emplace(
-      SourceFiles::Dependencies{.reader = *reader_,
-                                .credential = [this] { return own_credential(); },
-                                .account = [this] { return dependencies_.users.own(); },
-                                .scheme = dependencies_.files.scheme});
+  source_files_.emplace(SourceFiles::Dependencies{.reader = *reader_,
+                                                  .token = own_token_,
+                                                  .users = dependencies_.users,
+                                                  .scheme = dependencies_.files.scheme});
   promotions_.emplace(Promotions::Dependencies{
       .control_plane = dependencies_.control_plane,
       .rules = dependencies_.rules,
       .reader = *reader_,
       .committer = *committer_,
       .hosts = hosts_,
-      .credential = [this] { return own_credential(); },
-      .account = [this] { return dependencies_.users.own(); },
+      .token = own_token_,
+      .users = dependencies_.users,
       .runtime = config_.runtime_name,
       .scheme = dependencies_.files.scheme,
   });

@@ -1,25 +1,25 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "app-proxy/config.hpp"
+#include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/clone_cache.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
+#include "app-proxy/identity/leadership.hpp"
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/git_permissions.hpp"
 #include "app-proxy/integrations/oauth_client.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
 #include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/runtime/config_repository_setup.hpp"
-#include "app-proxy/runtime/owned_secrets.hpp"
 #include "app-proxy/source_files.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
 #include "common/control_plane/graphql.hpp"
-#include "common/core/credential.hpp"
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/worker_pool.hpp"
@@ -43,17 +43,14 @@ class GitParts {
     Rules& rules;
     control_plane::GraphqlClient& control_plane;
     const RuntimeFiles& files;
-    std::function<RuntimeSecret()> runtime_secret;  // what tokens are sealed with
-    std::function<bool()> is_leader = [] { return true; };
+    RuntimeIdentity& identity;  // tokens are sealed with its secret
+    Leadership& leadership;
   };
   // Starts at once.
   GitParts(const DaemonContext& context, const Config& config, Dependencies dependencies);
 
   // Waits for the commits that are under way.
   Task<> stop();
-
-  // This replica leads now, or does not any more.
-  void wake();
 
   [[nodiscard]] GitIntegrations& integrations() { return integrations_; }
   // For logins of users at Git hosts.
@@ -64,13 +61,7 @@ class GitParts {
   [[nodiscard]] TreeReader* reader() { return reader_ ? &*reader_ : nullptr; }
   [[nodiscard]] SourceFiles* source_files() { return source_files_ ? &*source_files_ : nullptr; }
   [[nodiscard]] Promotions* promotions() { return promotions_ ? &*promotions_ : nullptr; }
-  // The runtime's own; without a password when it has none.
-  [[nodiscard]] GitCredential own_credential();
-  // Whether the runtime has a Git token of its own.
-  [[nodiscard]] bool has_own_token() { return !password_.current().empty(); }
-  // What Argo CD is to read Git sources with: the runtime's Git token, for the host of the shared configuration
-  // repository. Nothing while one of them is not known.
-  [[nodiscard]] std::optional<RepoCreds> repo_creds();
+  [[nodiscard]] RuntimeGitToken& own_token() { return own_token_; }
   // Empty: the shared configuration repository is applied. Nothing while it was not looked at.
   [[nodiscard]] std::optional<std::string> config_repository_error() const;
   // Lines for people.
@@ -78,6 +69,8 @@ class GitParts {
 
  private:
   void use_seal();
+  Task<> follow_runtime_secret();
+  Task<> keep_default_integration();
   void start_permissions();
   void start_commits();
   [[nodiscard]] std::string status_of_commits() const;
@@ -85,7 +78,7 @@ class GitParts {
   DaemonContext context_;
   const Config& config_;
   Dependencies dependencies_;
-  Credential password_;  // of the runtime itself
+  RuntimeGitToken own_token_;
   http::Client client_;
   GitHostClient hosts_;
   TokenSeal seal_;

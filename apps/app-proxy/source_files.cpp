@@ -39,9 +39,9 @@ Task<Result<std::shared_ptr<const std::string>>> SourceFiles::read(PlainFolder f
   auto key = key_of(folder);
   if (const auto* kept = kept_.find(key)) co_return *kept;
   auto url =
-      repository_of_account(dependencies_.account(), folder.repository, dependencies_.scheme);
+      repository_of_account(dependencies_.users.own(), folder.repository, dependencies_.scheme);
   if (!url) co_return std::unexpected(std::move(url.error()));
-  if (dependencies_.credential().password.empty()) {
+  if (!dependencies_.token.is_set()) {
     co_return std::unexpected(Error{.code = ErrorCode::unavailable,
                                     .message = "the runtime has no Git token (GIT_PASSWORD)",
                                     .http_status = 503});
@@ -52,7 +52,7 @@ Task<Result<std::shared_ptr<const std::string>>> SourceFiles::read(PlainFolder f
                                  .branch = folder.branch,
                                  .commit = folder.commit,
                                  .folder = folder.folder,
-                                 .credential = dependencies_.credential(),
+                                 .credential = dependencies_.token.credential(),
                                  .wanted =
                                      [folder, is_plain](std::string_view path) {
                                        if (is_other_source(path)) *is_plain = false;

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "app-proxy/entities/plain_folder.hpp"
+#include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/tree_reader.hpp"
 #include "app-proxy/request_gate.hpp"
-#include "common/control_plane/graphql.hpp"
+#include "app-proxy/users/directory.hpp"
 #include "common/core/lru_cache.hpp"
 #include "common/http/server.hpp"
 
@@ -20,8 +20,8 @@ class SourceFiles {
  public:
   struct Dependencies {
     TreeReader& reader;
-    std::function<GitCredential()> credential;  // the runtime's
-    std::function<control_plane::Identity()> account;
+    RuntimeGitToken& token;
+    const UserDirectory& users;
     Scheme scheme = Scheme::https_only;
   };
   // What `parts` names outlives this object.

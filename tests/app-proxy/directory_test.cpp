@@ -14,9 +14,7 @@ using Found = Result<std::shared_ptr<const User>>;
 void with_directory(UserDirectory::Options options,
                     const std::function<Task<>(UsersBench&, UserDirectory&)>& body) {
   with_users_bench([&](UsersBench& bench) -> Task<> {
-    UserDirectory users(
-        bench.executor, bench.control_plane, [&] { return bench.runtime_token; }, bench.metrics,
-        options);
+    UserDirectory users(bench.executor, bench.control_plane, bench.runtime, bench.metrics, options);
     users.start();
     while (users.own().account_id.empty()) co_await sleep_for(10ms);
     co_await body(bench, users);
@@ -223,14 +221,28 @@ TEST(UserDirectory, UsersOfTheAccountBeforeAreForgotten) {
 TEST(UserDirectory, NobodyIsKnownBeforeTheOwnAccount) {
   with_users_bench([](UsersBench& bench) -> Task<> {
     bench.platform.fail_next(3, 500, 0s, "graphql");
-    UserDirectory users(bench.executor, bench.control_plane, [&] { return bench.runtime_token; },
-                        bench.metrics, {});
+    UserDirectory users(bench.executor, bench.control_plane, bench.runtime, bench.metrics, {});
     users.start();
     const auto early = co_await find(users, "ann.1");
     CO_ASSERT_TRUE(!early);
     EXPECT_EQ(early.error().http_status, 503);
     while (users.own().account_id.empty()) co_await sleep_for(100ms);
     EXPECT_TRUE(co_await find(users, "ann.1"));
+    co_await users.stop();
+  });
+}
+
+// Nothing else has to end before the account is known.
+TEST(UserDirectory, LearnsTheOwnAccountAsSoonAsTheRuntimeIsRegistered) {
+  with_users_bench([](UsersBench& bench) -> Task<> {
+    RuntimeIdentity runtime(bench.executor, Credential::fixed({}), Credential::fixed({}));
+    UserDirectory users(bench.executor, bench.control_plane, runtime, bench.metrics, {});
+    users.start();
+    co_await sleep_for(1h);
+    EXPECT_EQ(bench.asked("me"), 0U);
+    runtime.set({.token = Secret("runtime.1"), .iv = Secret("iv")});
+    EXPECT_TRUE(co_await users.own_changed().wait(deadline_after(100ms)));
+    EXPECT_EQ(users.own().account_id, "a1");
     co_await users.stop();
   });
 }

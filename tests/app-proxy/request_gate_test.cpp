@@ -24,7 +24,7 @@ type Subscription { standing: Boolean }
 // every 31 s whether the user is an administrator, three times.
 struct Bench {
   Bench(UsersBench& on, RequestGate::Options options)
-      : users(on.executor, on.control_plane, [&on] { return on.runtime_token; }, on.metrics, {}),
+      : users(on.executor, on.control_plane, on.runtime, on.metrics, {}),
         release(on.executor),
         rows{read("open", Permission::anyone, [] { return 1; }),
              read("slow", Permission::user,

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "app-proxy/users/credential.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/http/client.hpp"
@@ -18,7 +19,7 @@ struct UsersBench {
       : executor(on),
         platform(on),
         http(on, resolver, {}),
-        control_plane(http, started(), [this] { return runtime_token; }) {
+        control_plane(http, started(), [this] { return runtime.token(); }) {
     auto& accounts = platform.accounts();
     accounts.add({.id = "a1", .name = "acme", .admins = {"u-ann"}});
     accounts.add("runtime.1", test::FakeAccounts::Runtime{.name = "prod", .account_id = "a1"});
@@ -42,7 +43,7 @@ struct UsersBench {
   Metrics metrics;
   net::Resolver resolver{metrics};
   http::Client http;
-  Secret runtime_token{"runtime.1"};
+  RuntimeIdentity runtime{executor, Credential::fixed(Secret("runtime.1")), Credential::fixed({})};
   control_plane::GraphqlClient control_plane;
 };
 

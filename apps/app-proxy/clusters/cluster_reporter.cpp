@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "app-proxy/clusters/managed_clusters.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "k8s-client/cluster_secret.hpp"
 #include "k8s-client/resource.hpp"
 
@@ -11,18 +13,17 @@ namespace gitops::app_proxy {
 
 using control_plane::ClusterState;
 
-ClusterReporter::ClusterReporter(const Executor& executor, k8s::Client& cluster,
-                                 argo::ArgoCdClient& argocd,
+ClusterReporter::ClusterReporter(k8s::Client& cluster, argo::ArgoCdClient& argocd,
                                  control_plane::GraphqlClient& control_plane,
-                                 std::function<bool()> is_leader,
-                                 std::function<std::string()> registration, Options options)
+                                 Leadership& leadership, RuntimeIdentity& runtime,
+                                 Event& clusters_changed, Options options)
     : cluster_(cluster),
       argocd_(argocd),
       control_plane_(control_plane),
-      is_leader_(std::move(is_leader)),
-      registration_(std::move(registration)),
-      options_(std::move(options)),
-      woken_(executor) {}
+      leadership_(leadership),
+      runtime_(runtime),
+      clusters_changed_(clusters_changed),
+      options_(std::move(options)) {}
 
 void ClusterReporter::start(TaskGroup& group) {
   group.spawn("report of clusters", [this]() -> Task<> {
@@ -33,15 +34,16 @@ void ClusterReporter::start(TaskGroup& group) {
         log_.warning("clusters could not be reported", {{"reason", error}});
       }
       last_error_ = error;
-      (void)co_await woken_.wait(deadline_after(options_.period));
+      (void)co_await clusters_changed_.wait(deadline_after(options_.period));
     }
   });
 }
 
 Task<Result<void>> ClusterReporter::round() {
-  if (!is_leader_() || registration_().empty()) {
-    unreachable_ = fail(ErrorCode::unavailable, is_leader_() ? "the runtime is not registered yet"
-                                                             : "another replica leads");
+  if (!leadership_.leads() || registration().empty()) {
+    unreachable_ =
+        fail(ErrorCode::unavailable,
+             leadership_.leads() ? "the runtime is not registered yet" : "another replica leads");
     co_return Result<void>();
   }
   const Deadline deadline = deadline_after(options_.timeout);
@@ -59,7 +61,7 @@ Task<Result<void>> ClusterReporter::round() {
   }
   std::string stored = object ? std::move(*object) : std::string();
   auto record = read_cluster_record(stored);
-  if (record.registration != registration_()) record = {.registration = registration_()};
+  if (record.registration != registration()) record = {.registration = registration()};
   if (now->empty() && !record.reported.empty()) {
     // argocd-server leaves out of its list what its account may not see.
     co_return fail(ErrorCode::forbidden,
@@ -71,12 +73,20 @@ Task<Result<void>> ClusterReporter::round() {
   if (removed) std::ranges::move(*removed, std::back_inserter(all));
   for (auto& chunk : in_chunks(std::move(all), options_.chunk_count, options_.chunk_bytes)) {
     // After a pause of the process another replica may lead, and may have told this already.
-    if (!is_leader_()) co_return Result<void>();
+    if (!leadership_.leads()) co_return Result<void>();
     auto reported = co_await report_chunk(std::move(chunk), record, stored, deadline);
     if (!reported) co_return reported;
   }
   if (!removed) co_return std::unexpected(std::move(removed.error()));
   co_return Result<void>();
+}
+
+// Another token is another registration, whose clusters are not known yet.
+std::string ClusterReporter::registration() const {
+  const auto token = runtime_.token();
+  if (token.empty()) return {};
+  constexpr std::size_t kBytes = 8;
+  return hex_encode(bytes_of(sha256("clusters:" + std::string(token.reveal()))).substr(0, kBytes));
 }
 
 // The account of the runtime at Argo CD may have been narrowed; the Secrets tell which clusters were removed.
@@ -107,7 +117,7 @@ Task<Result<void>> ClusterReporter::report_chunk(std::vector<ClusterState> chunk
   if (record != before) {
     if (auto noted = co_await store(record, stored, deadline); !noted) co_return noted;
     // After a pause of the process another replica may lead, and may have told this already.
-    if (!is_leader_()) co_return Result<void>();
+    if (!leadership_.leads()) co_return Result<void>();
   }
   auto reported = co_await control_plane_.report_clusters(options_.runtime, chunk, deadline);
   if (!reported) co_return reported;

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "app-proxy/clusters/cluster_report.hpp"
+#include "app-proxy/identity/leadership.hpp"
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "common/argo/argocd_client.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/log.hpp"
@@ -30,15 +31,13 @@ class ClusterReporter {
     Clock::duration period = std::chrono::seconds(5);
     Clock::duration timeout = std::chrono::seconds(15);
   };
-  // `registration` names the present registration of the runtime; empty while there is none.
-  ClusterReporter(const Executor& executor, k8s::Client& cluster, argo::ArgoCdClient& argocd,
-                  control_plane::GraphqlClient& control_plane, std::function<bool()> is_leader,
-                  std::function<std::string()> registration, Options options);
+  // `clusters_changed` starts a round before the end of the period.
+  ClusterReporter(k8s::Client& cluster, argo::ArgoCdClient& argocd,
+                  control_plane::GraphqlClient& control_plane, Leadership& leadership,
+                  RuntimeIdentity& runtime, Event& clusters_changed, Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
-  // Looks soon instead of at the end of its period.
-  void wake() { woken_.notify_all(); }
   // One round. The error says why a change was not reported.
   Task<Result<void>> round();
   // Why the last round failed; empty: every change is reported.
@@ -53,15 +52,17 @@ class ClusterReporter {
       std::vector<control_plane::ClusterState> gone, Deadline deadline);
   Task<Result<void>> report_chunk(std::vector<control_plane::ClusterState> chunk,
                                   ClusterRecord& record, std::string& stored, Deadline deadline);
+  // The present registration of the runtime; empty while there is none.
+  [[nodiscard]] std::string registration() const;
   Task<Result<void>> store(const ClusterRecord& record, std::string& stored, Deadline deadline);
 
   k8s::Client& cluster_;
   argo::ArgoCdClient& argocd_;
   control_plane::GraphqlClient& control_plane_;
-  std::function<bool()> is_leader_;
-  std::function<std::string()> registration_;
+  Leadership& leadership_;
+  RuntimeIdentity& runtime_;
+  Event& clusters_changed_;
   Options options_;
-  Event woken_;
   std::string last_error_ = "not looked yet";
   Result<std::vector<control_plane::ClusterState>> unreachable_ =
       fail(ErrorCode::unavailable, "not looked yet");

@@ -21,20 +21,19 @@ constexpr const char* kRefresh =
 
 }  // namespace
 
-ManagedClusters::ManagedClusters(k8s::Client& cluster, net::Resolver& names, Committer* committer,
-                                 std::function<Result<ConfigRepository>()> repository,
-                                 std::function<GitCredential()> credential,
-                                 std::function<void()> changed, Options options)
+ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& cluster,
+                                 net::Resolver& names, Committer* committer,
+                                 const RuntimeFiles& files, RuntimeGitToken& token, Options options)
     : cluster_(cluster),
       names_(names),
       committer_(committer),
-      repository_(std::move(repository)),
-      credential_(std::move(credential)),
-      changed_(std::move(changed)),
+      files_(files),
+      token_(token),
+      changed_(executor),
       options_(std::move(options)) {}
 
 bool ManagedClusters::has_files() const {
-  return committer_ != nullptr && repository_() && !credential_().password.empty();
+  return committer_ != nullptr && files_.repository() && token_.is_set();
 }
 
 Result<AddedCluster> ManagedClusters::parse(std::string_view body) const {
@@ -43,7 +42,8 @@ Result<AddedCluster> ManagedClusters::parse(std::string_view body) const {
   if (k8s::is_own_cluster(added->server, cluster_.config().server)) {
     return fail(ErrorCode::invalid_argument, "the runtime's own cluster needs not be added");
   }
-  if (const auto repository = repository_(); repository && added->name == repository->runtime) {
+  if (const auto repository = files_.repository();
+      repository && added->name == repository->runtime) {
     return fail(ErrorCode::invalid_argument,
                 "name: the runtime itself has an Application " + added->name);
   }
@@ -91,9 +91,9 @@ Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string reques
   const auto before = replaced_by(cluster, *all);
   if (!before) co_return std::unexpected(before.error());
   if (has_files()) {
-    auto changes = changes_to_add_cluster(*repository_(), cluster.name, cluster.server);
+    auto changes = changes_to_add_cluster(*files_.repository(), cluster.name, cluster.server);
     if (*before && (*before)->name != cluster.name) {
-      auto more = changes_to_remove_cluster(*repository_(), (*before)->name);
+      auto more = changes_to_remove_cluster(*files_.repository(), (*before)->name);
       std::ranges::move(more, std::back_inserter(changes));
     }
     const auto done = co_await commit(std::move(changes), "Add cluster " + cluster.name,
@@ -109,7 +109,7 @@ Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string reques
                                                std::string(object.reveal()), deadline);
   if (!stored) co_return fail("Secret of cluster " + cluster.name, std::move(stored.error()));
   log_.info("a cluster was added", {{"cluster", cluster.name}, {"server", cluster.server}});
-  changed_();
+  changed_.notify_all();
   co_return Result<void>();
 }
 
@@ -124,7 +124,7 @@ Task<Result<void>> ManagedClusters::remove(std::string server, std::string reque
   // A name that was not given here may be no name of a file.
   if (has_files() && check_entity_name(found->name)) {
     const auto done =
-        co_await commit(changes_to_remove_cluster(*repository_(), found->name),
+        co_await commit(changes_to_remove_cluster(*files_.repository(), found->name),
                         "Remove cluster " + found->name, std::move(requested_by), deadline);
     if (!done) co_return fail("file of cluster " + found->name, done.error());
     co_await settle(found->name, std::min(deadline, deadline_after(options_.settling)));
@@ -135,13 +135,13 @@ Task<Result<void>> ManagedClusters::remove(std::string server, std::string reque
     co_return fail("Secret of cluster " + found->name, std::move(removed.error()));
   }
   log_.info("a cluster was removed", {{"cluster", found->name}, {"server", found->server}});
-  changed_();
+  changed_.notify_all();
   co_return Result<void>();
 }
 
 Task<Result<bool>> ManagedClusters::commit(std::vector<FileChange> changes, std::string message,
                                            std::string requested_by, Deadline deadline) {
-  const auto repository = repository_();
+  const auto repository = files_.repository();
   if (!repository) co_return std::unexpected(repository.error());
   CommitRequest request{.repository = repository->at.repository,
                         .branch = repository->at.ref,
@@ -150,7 +150,7 @@ Task<Result<bool>> ManagedClusters::commit(std::vector<FileChange> changes, std:
                         .description = std::move(requested_by),
                         .author = {.name = "GitOps runtime " + repository->runtime,
                                    .email = "gitops-runtime@noreply.invalid"},
-                        .credential = credential_()};
+                        .credential = token_.credential()};
   auto made = co_await committer_->commit(std::move(request), deadline);
   if (made) co_return true;
   if (made.error().subcode == kNothingToCommit) co_return false;
@@ -160,7 +160,7 @@ Task<Result<bool>> ManagedClusters::commit(std::vector<FileChange> changes, std:
 // Argo CD looks at Git now, and then the Application goes with what it had applied. A cluster that does not answer is
 // removed without that.
 Task<> ManagedClusters::settle(std::string name, Deadline deadline) {
-  const auto repository = repository_();
+  const auto repository = files_.repository();
   if (!repository) co_return;
   const k8s::ObjectKey application{repository->runtime_namespace, std::move(name)};
   // A read that fails for another reason does not tell.

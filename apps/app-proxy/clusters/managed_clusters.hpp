@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "app-proxy/clusters/added_cluster.hpp"
 #include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "common/core/log.hpp"
 #include "common/net/resolve.hpp"
@@ -25,12 +25,13 @@ class ManagedClusters {
     Clock::duration settling = std::chrono::seconds(30);
     Clock::duration poll = std::chrono::milliseconds(500);
   };
-  // `names` looks up the hosts of added clusters. `changed` is called when a cluster was added or removed. `committer` may
-  // be null: then there are no files.
-  ManagedClusters(k8s::Client& cluster, net::Resolver& names, Committer* committer,
-                  std::function<Result<ConfigRepository>()> repository,
-                  std::function<GitCredential()> credential, std::function<void()> changed,
+  // `names` looks up the hosts of added clusters. `committer` may be null: then there are no files.
+  ManagedClusters(const Executor& executor, k8s::Client& cluster, net::Resolver& names,
+                  Committer* committer, const RuntimeFiles& files, RuntimeGitToken& token,
                   Options options);
+
+  // Notified when a cluster was added or removed.
+  [[nodiscard]] Event& changed() { return changed_; }
 
   // From the body of a request. A cluster of that server or name is replaced. `invalid_argument` for what is refused.
   [[nodiscard]] Result<AddedCluster> parse(std::string_view body) const;
@@ -53,9 +54,9 @@ class ManagedClusters {
   k8s::Client& cluster_;
   net::Resolver& names_;
   Committer* committer_;
-  std::function<Result<ConfigRepository>()> repository_;
-  std::function<GitCredential()> credential_;
-  std::function<void()> changed_;
+  const RuntimeFiles& files_;
+  RuntimeGitToken& token_;
+  Event changed_;
   Options options_;
   Log log_{"clusters"};
 };

@@ -39,27 +39,27 @@ std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_vie
   return std::move(*name);
 }
 
-GitPermissions::GitPermissions(GitIntegrations& integrations, Filters filters, List list,
-                               Report report, Options options)
+GitPermissions::GitPermissions(GitIntegrations& integrations, Leadership& leadership,
+                               Filters filters, List list, Report report, Options options)
     : integrations_(integrations),
+      leadership_(leadership),
       filters_(std::move(filters)),
       list_(std::move(list)),
       report_(std::move(report)),
-      options_(std::move(options)),
+      options_(options),
       random_(random_seed() % 0x7fffffff) {}
 
 void GitPermissions::start(TaskGroup& group) {
   group.spawn("Git permissions of users", [this]() -> Task<> {
-    woken_.emplace(co_await asio::this_coro::executor);
     while (true) {
-      (void)co_await woken_->wait(deadline_after(options_.tick));
+      (void)co_await leadership_.changed().wait(deadline_after(options_.tick));
       co_await round();
     }
   });
 }
 
 std::string GitPermissions::status() const {
-  if (!options_.is_leader()) return "another replica checks them";
+  if (!leadership_.leads()) return "another replica checks them";
   if (!wanted_) return "not wanted: the account does not filter by them";
   const auto known = std::ranges::count_if(
       answers_, [](const auto& entry) { return entry.second.permissions.has_value(); });
@@ -132,7 +132,7 @@ Task<> GitPermissions::read_lists(const std::vector<Integration>& integrations,
       // A list that costs more than the questions alone is given up.
       const auto most = std::min(options_.max_pages, due.size() / 2);
       for (std::size_t page = 1; page <= most && !due.empty(); ++page) {
-        if (questions == options_.max_questions || !options_.is_leader()) co_return;
+        if (questions == options_.max_questions || !leadership_.leads()) co_return;
         ++questions;
         const auto told = co_await integrations_.listed_permissions(
             integration, token.user_id, page, deadline_after(options_.timeout));
@@ -153,7 +153,7 @@ Task<> GitPermissions::read_lists(const std::vector<Integration>& integrations,
 
 Task<> GitPermissions::round() {
   // Answers of before would be old when this replica leads again.
-  if (!options_.is_leader() || !co_await are_wanted()) {
+  if (!leadership_.leads() || !co_await are_wanted()) {
     answers_.clear();
     sources_ = 0;
     co_return;
@@ -186,7 +186,7 @@ Task<> GitPermissions::round() {
             std::ranges::find(source.permissions, token.user_id, &UserPermission::user_id);
         auto& answer = answer_to(question, token, source);
         kept.insert(question);
-        if (!options_.is_leader()) co_return;
+        if (!leadership_.leads()) co_return;
         if (is_due(answer, token) && questions < options_.max_questions) {
           ++questions;
           // Nobody else changes the answers meanwhile.
@@ -209,7 +209,7 @@ Task<> GitPermissions::round() {
     auto before = source.permissions;
     std::ranges::sort(before, {}, &UserPermission::user_id);
     if (now.permissions == before) continue;
-    if (!options_.is_leader()) co_return;
+    if (!leadership_.leads()) co_return;
     if (auto sent = co_await report_(now, deadline_after(options_.timeout)); !sent) {
       last_error_ = sent.error().message;
       if (failures_.check("report", Clock::now()).pass) {

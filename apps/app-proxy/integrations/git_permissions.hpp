@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "app-proxy/identity/leadership.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
@@ -54,21 +55,16 @@ class GitPermissions {
     std::chrono::milliseconds timeout = std::chrono::seconds(20);  // for one question
     std::size_t list_from = 4;                                     // questions of one token
     std::size_t max_pages = 5;                                     // of such a list in a tick
-    std::function<bool()> is_leader = [] { return true; };
   };
   using List = std::function<Task<Result<std::vector<KnownGitSource>>>(Deadline)>;
   // Whether the account filters by Git permissions.
   using Filters = std::function<Task<Result<bool>>(Deadline)>;
   using Report = std::function<Task<Result<void>>(const KnownGitSource&, Deadline)>;
-  GitPermissions(GitIntegrations& integrations, Filters filters, List list, Report report,
-                 Options options);
+  GitPermissions(GitIntegrations& integrations, Leadership& leadership, Filters filters, List list,
+                 Report report, Options options);
 
-  // Runs until the group is cancelled.
+  // Runs until the group is cancelled. A change of the leader starts a tick at once.
   void start(TaskGroup& group);
-  // The next tick is now: this replica leads now, or does not any more.
-  void wake() {
-    if (woken_) woken_->notify_all();
-  }
   // One tick.
   Task<> round();
   // A line for people.
@@ -98,6 +94,7 @@ class GitPermissions {
   Clock::duration around(std::chrono::milliseconds period);
 
   GitIntegrations& integrations_;
+  Leadership& leadership_;
   Filters filters_;
   bool wanted_ = true;
   Clock::time_point wanted_until_{};
@@ -109,7 +106,6 @@ class GitPermissions {
   std::string last_error_;
   RepeatFilter failures_{std::chrono::minutes(10)};
   std::minstd_rand random_;
-  std::optional<Event> woken_;  // while it runs
   Log log_{"git-permissions"};
 };
 

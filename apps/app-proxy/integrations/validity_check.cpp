@@ -14,19 +14,19 @@ std::chrono::milliseconds pause_between_checks(std::chrono::milliseconds period,
   return std::chrono::milliseconds(around(random));
 }
 
-ValidityCheck::ValidityCheck(GitIntegrations& integrations, Options options)
+ValidityCheck::ValidityCheck(GitIntegrations& integrations, Leadership& leadership, Options options)
     : integrations_(integrations),
-      options_(std::move(options)),
+      leadership_(leadership),
+      options_(options),
       random_(random_seed() % 0x7fffffff) {}
 
 void ValidityCheck::start(TaskGroup& group) {
   group.spawn("validity of Git tokens", [this]() -> Task<> {
-    woken_.emplace(co_await asio::this_coro::executor);
     while (true) {
-      if (options_.is_leader()) {
+      if (leadership_.leads()) {
         co_await round();
       } else {
-        (void)co_await woken_->wait(deadline_after(options_.timeout));
+        (void)co_await leadership_.changed().wait(deadline_after(options_.timeout));
       }
     }
   });
@@ -47,7 +47,7 @@ Task<> ValidityCheck::round() {
   for (const auto& integration : *all) {
     for (const auto& user : integration.users) {
       co_await sleep_for(pause_between_checks(options_.period, tokens, random_));
-      if (!options_.is_leader()) co_return;
+      if (!leadership_.leads()) co_return;
       // As it is now: a round takes long.
       const auto fresh = co_await integrations_.store().get(
           integration.name, integration.account_id, deadline_after(options_.timeout));

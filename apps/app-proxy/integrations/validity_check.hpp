@@ -2,10 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
-#include <optional>
 #include <random>
 
+#include "app-proxy/identity/leadership.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/core/task_group.hpp"
 
@@ -23,26 +22,21 @@ class ValidityCheck {
   struct Options {
     std::chrono::milliseconds period = std::chrono::hours(1);
     std::chrono::milliseconds timeout = std::chrono::seconds(20);  // for one token
-    std::function<bool()> is_leader = [] { return true; };
   };
-  ValidityCheck(GitIntegrations& integrations, Options options);
+  ValidityCheck(GitIntegrations& integrations, Leadership& leadership, Options options);
 
-  // Runs until the group is cancelled.
+  // Runs until the group is cancelled. A new leader begins a round at once.
   void start(TaskGroup& group);
-  // This replica leads now: it begins a round at once.
-  void wake() {
-    if (woken_) woken_->notify_all();
-  }
   // One round; it ends early when this replica does not lead any more.
   Task<> round();
 
  private:
   GitIntegrations& integrations_;
+  Leadership& leadership_;
   Options options_;
   Log log_{"git-integrations"};
   RepeatFilter failures_{std::chrono::minutes(10)};
   std::minstd_rand random_;
-  std::optional<Event> woken_;  // while it runs
 };
 
 }  // namespace gitops::app_proxy

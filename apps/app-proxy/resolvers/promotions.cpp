@@ -186,7 +186,7 @@ Task<Result<PromotionData>> Promotions::allowed_data(const User& user,
 
 Task<Result<CommitRequest>> Promotions::plan(const User& user, const PromotionRequest& request,
                                              const PromotionData& data, Deadline deadline) {
-  auto credential = dependencies_.credential();
+  auto credential = dependencies_.token.credential();
   if (credential.password.empty()) {
     co_return refuse(503, "the runtime has no Git token (GIT_PASSWORD), with which it promotes");
   }
@@ -249,7 +249,7 @@ Task<Result<std::string>> Promotions::promote(PromotionKind kind, const User& us
 
 Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& request,
                                                         CommitRequest commit, Deadline deadline) {
-  const auto account = dependencies_.account();
+  const auto account = dependencies_.users.own();
   auto root = make_api_root(
       account.git_provider, account.git_api_url,
       dependencies_.scheme == Scheme::http_too ? PlainHttp::insecure_allowed : PlainHttp::refused);

@@ -1,15 +1,16 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "app-proxy/entities/promotion.hpp"
+#include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
 #include "app-proxy/providers/git_host_client.hpp"
+#include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"
 #include "common/control_plane/graphql.hpp"
 
@@ -53,9 +54,8 @@ class Promotions {
     TreeReader& reader;
     Committer& committer;
     GitHostClient& hosts;
-    std::function<GitCredential()>
-        credential;  // the runtime's; without a password nothing is promoted
-    std::function<control_plane::Identity()> account;
+    RuntimeGitToken& token;  // nothing is promoted without it
+    const UserDirectory& users;
     std::string runtime;
     Scheme scheme = Scheme::https_only;
   };
@@ -73,7 +73,7 @@ class Promotions {
                                                           const PromotionRequest& request,
                                                           Deadline deadline);
   [[nodiscard]] Result<RepositoryUrl> own_repository(std::string_view url) const {
-    return repository_of_account(dependencies_.account(), url, dependencies_.scheme);
+    return repository_of_account(dependencies_.users.own(), url, dependencies_.scheme);
   }
   Task<Result<CommitRequest>> plan(const User& user, const PromotionRequest& request,
                                    const control_plane::PromotionData& data, Deadline deadline);

@@ -8,6 +8,7 @@
 #include "app-proxy/resolvers/commits.hpp"
 #include "app-proxy/resolvers/config_commit.hpp"
 #include "app-proxy/sealing/tool_integration.hpp"
+#include "common/core/crypto.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -96,6 +97,14 @@ Task<Result<std::vector<IntegrationPlace>>> places_of(const ToolIntegration& int
   co_return places;
 }
 
+// The key of the digests by which unchanged credentials are recognised; empty before the registration.
+Secret digest_key(RuntimeIdentity& runtime) {
+  const auto secret = runtime.secret();
+  if (secret.token.empty()) return {};
+  return hkdf_sha256(secret.token.reveal(), secret.iv.reveal(),
+                     "gitops-runtime: credentials of integrations", sizeof(Sha256Sum));
+}
+
 }  // namespace
 
 Task<Result<graphql::Json>> apply_integration(const ToolIntegrationParts& parts,
@@ -110,7 +119,7 @@ Task<Result<graphql::Json>> apply_integration(const ToolIntegrationParts& parts,
                            .integration = std::move(*integration),
                            .places = {},
                            .present = {},
-                           .digest_key = parts.digest_key()};
+                           .digest_key = digest_key(*parts.runtime)};
   if (change.digest_key.empty()) {
     co_return fail(ErrorCode::unavailable, "the runtime is not registered yet");
   }

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <functional>
-
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/sealing/sealing_keys.hpp"
 #include "common/graphql/resolvers.hpp"
@@ -17,7 +16,7 @@ struct ToolIntegrationParts {
   Committer* committer = nullptr;
   TreeReader* reader = nullptr;
   SealingKeys* keys = nullptr;
-  std::function<Secret()> digest_key = [] { return Secret(); };
+  RuntimeIdentity* runtime = nullptr;
 };
 
 // applyIntegration: creates, updates or deletes an integration with another tool by one commit of the caller. The

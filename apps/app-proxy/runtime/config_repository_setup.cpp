@@ -22,50 +22,49 @@ std::string place_of(const RepositorySpecifier& at) {
 }  // namespace
 
 ConfigRepositorySetup::ConfigRepositorySetup(Committer& committer, k8s::Client& cluster,
-                                             std::function<Result<ConfigRepository>()> repository,
-                                             std::function<GitCredential()> credential,
-                                             Options options)
+                                             const RuntimeFiles& files, RuntimeGitToken& token,
+                                             Leadership& leadership, Options options)
     : committer_(committer),
       cluster_(cluster),
-      repository_(std::move(repository)),
-      credential_(std::move(credential)),
-      options_(std::move(options)) {}
+      files_(files),
+      token_(token),
+      leadership_(leadership),
+      options_(options) {}
 
 void ConfigRepositorySetup::start(TaskGroup& group) {
   group.spawn("shared configuration repository", [this]() -> Task<> {
-    woken_.emplace(co_await asio::this_coro::executor);
     auto pause = options_.first_retry;
     while (true) {
-      if (!options_.is_leader()) {
+      if (!leadership_.leads()) {
         status_ = "another replica prepares it";
         last_error_.reset();
         pause = options_.first_retry;
-        (void)co_await woken_->wait(deadline_after(pause));
+        (void)co_await leadership_.changed().wait(deadline_after(pause));
         continue;
       }
       const auto done = co_await round();
-      const auto status = done ? std::string("applied by Application ") + repository_()->runtime
-                               : done.error().message;
+      const auto status =
+          done ? std::string("applied by Application ") + files_.runtime : done.error().message;
       if (status != status_) {
         log_.info("the shared configuration repository", {{"status", status}});
         status_ = status;
       }
       last_error_ = done ? std::string() : done.error().message;
       pause = done ? options_.first_retry : std::min(2 * pause, options_.period);
-      (void)co_await woken_->wait(deadline_after(done ? options_.period : pause));
+      (void)co_await leadership_.changed().wait(deadline_after(done ? options_.period : pause));
     }
   });
 }
 
 Task<Result<void>> ConfigRepositorySetup::round() {
   const Deadline deadline = deadline_after(options_.timeout);
-  const auto repository = repository_();
+  const auto repository = files_.repository();
   if (!repository) co_return std::unexpected(repository.error());
   if (repository->is_removed) {
     files_put_for_.clear();
     co_return co_await remove_application(*repository, deadline);
   }
-  auto credential = credential_();
+  auto credential = token_.credential();
   if (credential.password.empty()) {
     co_return fail(ErrorCode::unauthenticated,
                    "the runtime has no Git token (GIT_PASSWORD); the first Git source makes its "

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/committer.hpp"
+#include "app-proxy/identity/leadership.hpp"
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
@@ -25,19 +26,13 @@ class ConfigRepositorySetup {
     Clock::duration git_period = std::chrono::hours(1);     // of the files
     Clock::duration first_retry = std::chrono::seconds(2);  // doubles until the period
     Clock::duration timeout = std::chrono::minutes(2);
-    std::function<bool()> is_leader = [] { return true; };
   };
-  // Without a password nothing is done: then the first Git source makes the files.
-  ConfigRepositorySetup(Committer& committer, k8s::Client& cluster,
-                        std::function<Result<ConfigRepository>()> repository,
-                        std::function<GitCredential()> credential, Options options);
+  // Without a token nothing is done: then the first Git source makes the files.
+  ConfigRepositorySetup(Committer& committer, k8s::Client& cluster, const RuntimeFiles& files,
+                        RuntimeGitToken& token, Leadership& leadership, Options options);
 
-  // Runs until the group is cancelled.
+  // Runs until the group is cancelled. A change of the leader starts a round at once.
   void start(TaskGroup& group);
-  // Looks at once instead of at the end of its period: this replica leads now, or does not any more.
-  void wake() {
-    if (woken_) woken_->notify_all();
-  }
   // One round. Fails with why something is not as it should be.
   Task<Result<void>> round();
   // A line for people.
@@ -54,14 +49,14 @@ class ConfigRepositorySetup {
 
   Committer& committer_;
   k8s::Client& cluster_;
-  std::function<Result<ConfigRepository>()> repository_;
-  std::function<GitCredential()> credential_;
+  const RuntimeFiles& files_;
+  RuntimeGitToken& token_;
+  Leadership& leadership_;
   Options options_;
   std::string files_put_for_;  // specifier; empty: not yet
   Clock::time_point files_put_at_{};
   std::string status_ = "not known yet";
   std::optional<std::string> last_error_;
-  std::optional<Event> woken_;  // while it runs
   Log log_{"config-repository"};
 };
 

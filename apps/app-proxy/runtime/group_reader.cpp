@@ -25,10 +25,9 @@ bool is_answer(const Error& error) {
 
 }  // namespace
 
-GroupReader::GroupReader(const Executor& executor, Dependencies dependencies, Options options)
+GroupReader::GroupReader(Dependencies dependencies, Options options)
     : dependencies_(std::move(dependencies)),
       options_(std::move(options)),
-      woken_(executor),
       applications_(pending(kApplications, "not read yet")),
       components_(pending(kComponents, "not read yet")) {}
 
@@ -36,13 +35,13 @@ void GroupReader::start(TaskGroup& group) {
   group.spawn("state of the runtime", [this]() -> Task<> {
     while (true) {
       co_await round();
-      (void)co_await woken_.wait(deadline_after(options_.period));
+      (void)co_await dependencies_.leadership.changed().wait(deadline_after(options_.period));
     }
   });
 }
 
 Task<> GroupReader::round() {
-  if (!dependencies_.is_leader()) {
+  if (!dependencies_.leadership.leads()) {
     applications_ = pending(kApplications, "another replica leads");
     components_ = pending(kComponents, "another replica leads");
     argocd_error_.clear();
@@ -66,7 +65,7 @@ Task<std::string> GroupReader::reach(const Ask& ask) {
 
 Task<> GroupReader::read_applications(Deadline deadline) {
   RuntimeGroup found{.name = kApplications};
-  if (!dependencies_.has_git_token()) {
+  if (!dependencies_.git_token.is_set()) {
     found.unknown = kNoGitToken;
     applications_ = std::move(found);
     co_return;

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "app-proxy/entities/runtime_git_token.hpp"
+#include "app-proxy/identity/leadership.hpp"
 #include "app-proxy/runtime/runtime_groups.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
@@ -19,8 +21,8 @@ class GroupReader {
   using Ask = std::function<Task<Result<void>>(Deadline)>;
   struct Dependencies {
     k8s::Client& cluster;
-    std::function<bool()> is_leader = [] { return true; };
-    std::function<bool()> has_git_token = [] { return false; };
+    Leadership& leadership;
+    RuntimeGitToken& git_token;
     Ask argocd = {};  // empty, as the next: not configured
     Ask workflows = {};
   };
@@ -31,12 +33,10 @@ class GroupReader {
     Clock::duration timeout = std::chrono::seconds(15);
     Clock::duration answer_timeout = std::chrono::seconds(5);  // for the answer of a server
   };
-  GroupReader(const Executor& executor, Dependencies dependencies, Options options);
+  GroupReader(Dependencies dependencies, Options options);
 
-  // Runs until the group is cancelled.
+  // Runs until the group is cancelled. A change of the leader starts a round at once.
   void start(TaskGroup& group);
-  // Reads at once instead of at the end of its period.
-  void wake() { woken_.notify_all(); }
   // One round.
   Task<> round();
 
@@ -54,7 +54,6 @@ class GroupReader {
 
   Dependencies dependencies_;
   Options options_;
-  Event woken_;
   RuntimeGroup applications_;
   RuntimeGroup components_;
   std::string argocd_error_;

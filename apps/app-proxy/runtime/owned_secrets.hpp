@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 #include "common/http/url.hpp"
@@ -15,13 +16,7 @@ inline constexpr std::string_view kRuntimeSecret = "codefresh-token";
 inline constexpr std::string_view kArgoCdTokenSecret = "argocd-token";
 inline constexpr std::string_view kRepoCredsSecret = "runtime-repo-creds-secret";
 
-// What the Secret codefresh-token holds. A part that is missing is empty.
-struct RuntimeSecret {
-  Secret token;  // of the runtime, for the control plane
-  Secret iv;     // 16 bytes in hex; with the token, what Git tokens are encrypted by
-
-  [[nodiscard]] bool is_whole() const { return !token.empty() && !iv.empty(); }
-};
+// Of the Secret codefresh-token.
 RuntimeSecret read_runtime_secret(std::string_view object);
 // Of the Secret argocd-token; empty when there is none.
 Secret read_argocd_token(std::string_view object);

@@ -107,9 +107,9 @@ std::string describe(const NeededPermission& permission, const std::vector<std::
   return text + (permission.everywhere ? " in all namespaces" : " in namespace " + ns);
 }
 
-PermissionCheck::PermissionCheck(k8s::Client& cluster, std::function<PermissionSettings()> settings,
-                                 Options options)
-    : cluster_(cluster), settings_(std::move(settings)), options_(std::move(options)) {}
+PermissionCheck::PermissionCheck(k8s::Client& cluster, PermissionSettings settings,
+                                 RuntimeGitToken& git_token, Options options)
+    : cluster_(cluster), settings_(settings), git_token_(git_token), options_(std::move(options)) {}
 
 void PermissionCheck::start(TaskGroup& group) {
   group.spawn("rights", [this]() -> Task<> {
@@ -123,7 +123,8 @@ void PermissionCheck::start(TaskGroup& group) {
 
 Task<bool> PermissionCheck::round() {
   RuntimeGroup found{.name = permissions_.name};
-  const auto needed = needed_permissions(settings_());
+  settings_.has_git_token = git_token_.is_set();
+  const auto needed = needed_permissions(settings_);
   for (const auto& permission : needed) {
     const auto missing = co_await ask(permission);
     if (!missing) {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/runtime/runtime_groups.hpp"
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
@@ -48,7 +48,8 @@ class PermissionCheck {
     Clock::duration retry = std::chrono::minutes(1);  // while one is missing or not known
     Clock::duration timeout = std::chrono::seconds(10);
   };
-  PermissionCheck(k8s::Client& cluster, std::function<PermissionSettings()> settings,
+  // `git_token` decides about `has_git_token` in each round.
+  PermissionCheck(k8s::Client& cluster, PermissionSettings settings, RuntimeGitToken& git_token,
                   Options options);
 
   // Runs until the group is cancelled.
@@ -64,7 +65,8 @@ class PermissionCheck {
   void log_changes(const RuntimeGroup& found);
 
   k8s::Client& cluster_;
-  std::function<PermissionSettings()> settings_;
+  PermissionSettings settings_;
+  RuntimeGitToken& git_token_;
   Options options_;
   RuntimeGroup permissions_{.name = "rights", .unknown = "not asked yet", .is_pending = true};
   Log log_{"rights"};

@@ -25,48 +25,49 @@ Secret new_iv() {
 }  // namespace
 
 RuntimeRegistration::RuntimeRegistration(const Executor& executor, Dependencies dependencies,
-                                         std::function<Secret()> user_token,
-                                         RuntimeSecret configured, std::function<bool()> is_leader,
                                          std::function<RuntimeFacts()> facts, Options options)
     : dependencies_(std::move(dependencies)),
       changed_(executor),
-      user_token_(std::move(user_token)),
-      known_(std::move(configured)),
-      is_leader_(std::move(is_leader)),
       facts_(std::move(facts)),
-      options_(std::move(options)) {}
+      options_(std::move(options)) {
+  dependencies_.identity.set(dependencies_.identity.secret());
+}
 
 void RuntimeRegistration::start(TaskGroup& group) {
   group.spawn("registration", [this] {
-    return run(
-        "registration", Who::everyone, [this] { return maintain_registration(); },
-        registration_error_);
+    return run("registration", Who::everyone, &RuntimeRegistration::maintain_registration,
+               registration_error_);
   });
   if (dependencies_.argocd && !options_.argocd_account.empty()) {
     group.spawn("argocd-token", [this] {
-      return run(
-          "argocd-token", Who::leader, [this] { return maintain_argocd_token(); }, argocd_error_);
+      return run("argocd-token", Who::leader, &RuntimeRegistration::maintain_argocd_token,
+                 argocd_error_);
     });
   } else {
     argocd_error_.emplace();
   }
   group.spawn("repo-creds", [this] {
-    return run(
-        "repo-creds", Who::leader, [this] { return maintain_repo_creds(); }, repo_creds_error_);
+    return run("repo-creds", Who::leader, &RuntimeRegistration::maintain_repo_creds,
+               repo_creds_error_);
   });
   group.spawn("status of the runtime", [this] {
-    return run("status", Who::leader, [this] { return report_status(); }, status_error_);
+    return run("status", Who::leader, &RuntimeRegistration::report_status, status_error_);
+  });
+  group.spawn("changes of the leader", [this]() -> Task<> {
+    while (true) {
+      (void)co_await dependencies_.leadership.changed().wait();
+      changed_.notify_all();
+    }
   });
 }
 
-Task<> RuntimeRegistration::run(std::string name, Who who,
-                                std::function<Task<Result<void>>()> round,
+Task<> RuntimeRegistration::run(std::string name, Who who, Round round,
                                 std::optional<std::string>& error) {
   auto pause = options_.retry;
   while (true) {
-    const auto done = co_await round();
+    const auto done = co_await (this->*round)();
     const std::string now = done ? std::string() : done.error().message;
-    if (who == Who::leader && !is_leader_()) {
+    if (who == Who::leader && !dependencies_.leadership.leads()) {
       error.reset();
     } else if (now != error) {
       if (done) {
@@ -92,18 +93,18 @@ Task<Result<void>> RuntimeRegistration::maintain_registration() {
   RuntimeSecret stored = before.empty() ? RuntimeSecret() : read_runtime_secret(before);
   const bool is_refused = refused_ >= options_.refusals;
   switch (secret_step({.stored = stored,
-                       .known = known_,
-                       .has_user_token = !user_token_().empty(),
-                       .is_leader = is_leader_(),
+                       .known = known(),
+                       .has_user_token = !dependencies_.user_token.current().empty(),
+                       .is_leader = dependencies_.leadership.leads(),
                        .is_refused = is_refused})) {
     case SecretStep::keep:
       if (!is_refused) enrolled_.reset();
-      known_ = std::move(stored);
+      dependencies_.identity.set(std::move(stored));
       co_await check_token(deadline);
       co_return Result<void>();
     case SecretStep::write: {
       // What is stored is newer than what the process was started with.
-      RuntimeSecret content = known_;
+      RuntimeSecret content = known();
       if (!stored.token.empty()) content.token = stored.token;
       if (!stored.iv.empty()) content.iv = stored.iv;
       if (content.iv.empty()) content.iv = new_iv();
@@ -112,7 +113,7 @@ Task<Result<void>> RuntimeRegistration::maintain_registration() {
                                  !before.empty(), deadline);
       if (!done) co_return done;
       log_.info("Secret codefresh-token was made again");
-      known_ = std::move(content);
+      dependencies_.identity.set(std::move(content));
       co_return Result<void>();
     }
     case SecretStep::enroll:
@@ -121,15 +122,15 @@ Task<Result<void>> RuntimeRegistration::maintain_registration() {
       break;
   }
   co_return fail(ErrorCode::unavailable,
-                 user_token_().empty()
+                 dependencies_.user_token.current().empty()
                      ? "there is no Secret codefresh-token, and no USER_TOKEN to register with"
                      : "another replica registers the runtime");
 }
 
 Task<Result<void>> RuntimeRegistration::enroll(std::string_view before, Deadline deadline) {
   if (!enrolled_) {
-    auto token = co_await dependencies_.control_plane.create_runtime(options_.installation,
-                                                                     user_token_(), deadline);
+    auto token = co_await dependencies_.control_plane.create_runtime(
+        options_.installation, dependencies_.user_token.current(), deadline);
     if (!token) co_return fail("registration", std::move(token.error()));
     enrolled_ = RuntimeSecret{.token = std::move(*token), .iv = new_iv()};
   }
@@ -139,9 +140,10 @@ Task<Result<void>> RuntimeRegistration::enroll(std::string_view before, Deadline
                              !before.empty(), deadline);
   if (!done) co_return done;
   log_.info("the runtime is registered", {{"runtime", options_.installation.name}});
-  known_ = std::move(*enrolled_);
+  dependencies_.identity.set(std::move(*enrolled_));
   enrolled_.reset();
-  wake();
+  ++registrations_;
+  changed_.notify_all();
   refused_ = 0;
   token_checked_ = Clock::now();
   co_return Result<void>();
@@ -167,7 +169,7 @@ Task<Result<void>> RuntimeRegistration::store(std::string_view name, std::string
 // Counts how often the control plane refuses the token in a row.
 Task<> RuntimeRegistration::check_token(Deadline deadline) {
   const auto wait = refused_ > 0 ? options_.period : options_.check_period;
-  if (user_token_().empty() || Clock::now() - token_checked_ < wait) co_return;
+  if (dependencies_.user_token.current().empty() || Clock::now() - token_checked_ < wait) co_return;
   const auto identity = co_await dependencies_.control_plane.own_identity(deadline);
   token_checked_ = Clock::now();
   if (identity) refused_ = 0;
@@ -176,7 +178,7 @@ Task<> RuntimeRegistration::check_token(Deadline deadline) {
 
 Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
   // The runtime is registered first: all other programs wait for that.
-  if (!is_leader_() || known_.token.empty()) co_return Result<void>();
+  if (!dependencies_.leadership.leads() || known().token.empty()) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
   auto object = co_await dependencies_.cluster.get(
       k8s::resources::kSecrets, {options_.own_namespace, std::string(kArgoCdTokenSecret)},
@@ -206,8 +208,8 @@ Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
   if (is_new) {
     auto token = co_await dependencies_.argocd->create_token(options_.argocd_account, deadline);
     if (!token) {
-      if (token.error().code == ErrorCode::unauthenticated && dependencies_.argocd_refused) {
-        (void)co_await dependencies_.argocd_refused();
+      if (token.error().code == ErrorCode::unauthenticated && dependencies_.argocd_token) {
+        (void)co_await dependencies_.argocd_token->refused();
       }
       co_return std::unexpected(std::move(token.error()));
     }
@@ -226,9 +228,19 @@ Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
   co_return Result<void>();
 }
 
+std::optional<RepoCreds> RuntimeRegistration::repo_creds() const {
+  auto credential = dependencies_.git_token.credential();
+  // Plain HTTP is refused here, unless it is allowed for Git altogether.
+  const auto repository = dependencies_.files.repository();
+  if (credential.password.empty() || !repository) return std::nullopt;
+  return RepoCreds{.url = repo_creds_url(repository->at.repository.http),
+                   .username = std::move(credential.username),
+                   .password = std::move(credential.password)};
+}
+
 Task<Result<void>> RuntimeRegistration::maintain_repo_creds() {
-  if (!is_leader_()) co_return Result<void>();
-  const auto wanted = dependencies_.repo_creds();
+  if (!dependencies_.leadership.leads()) co_return Result<void>();
+  const auto wanted = repo_creds();
   if (!wanted) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
   auto object = co_await dependencies_.cluster.get(
@@ -252,11 +264,12 @@ Task<Result<void>> RuntimeRegistration::maintain_repo_creds() {
 }
 
 Task<Result<void>> RuntimeRegistration::report_status() {
-  if (!is_leader_()) reported_turn_.reset();
-  if (!is_leader_() || known_.token.empty() || !registration_error_) co_return Result<void>();
+  if (!dependencies_.leadership.leads()) reported_turn_.reset();
+  if (!dependencies_.leadership.leads() || known().token.empty() || !registration_error_)
+    co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
-  if (reported_turn_ != turn_) {
-    reported_turn_ = turn_;
+  if (reported_turn_ != turn()) {
+    reported_turn_ = turn();
     turn_began_ = Clock::now();
     reported_.clear();
     reported_errors_.reset();
@@ -289,7 +302,8 @@ bool RuntimeRegistration::is_pending(const std::vector<RuntimeGroup>& groups) co
 }
 
 std::string RuntimeRegistration::status() const {
-  const std::string unknown = is_leader_() ? "not looked yet" : "another replica leads";
+  const std::string unknown =
+      dependencies_.leadership.leads() ? "not looked yet" : "another replica leads";
   const auto line = [&](std::string_view part, const std::optional<std::string>& error) {
     const std::string& text = error ? *error : unknown;
     return std::string(part) + ": " + (text.empty() ? "ok" : text) + "\n";

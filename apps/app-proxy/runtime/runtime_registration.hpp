@@ -6,10 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/entities/runtime_git_token.hpp"
+#include "app-proxy/identity/leadership.hpp"
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "app-proxy/runtime/owned_secrets.hpp"
 #include "app-proxy/runtime/runtime_groups.hpp"
 #include "common/argo/argocd_client.hpp"
 #include "common/control_plane/graphql.hpp"
+#include "common/core/credential.hpp"
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
@@ -51,40 +56,42 @@ class RuntimeRegistration {
   struct Dependencies {
     k8s::Client& cluster;
     control_plane::GraphqlClient& control_plane;
-    argo::ArgoCdClient* argocd = nullptr;             // null: no Argo CD is configured
-    std::function<Task<bool>()> argocd_refused = {};  // it does not take the login's token
-    // What Argo CD is to read Git sources with; nothing while there is none.
-    std::function<std::optional<RepoCreds>()> repo_creds = [] { return std::nullopt; };
+    RuntimeIdentity& identity;  // the registration writes into it
+    Leadership& leadership;
+    Credential& user_token;
+    const RuntimeFiles& files;
+    RuntimeGitToken& git_token;
+    argo::ArgoCdClient* argocd = nullptr;  // null: no Argo CD is configured
+    Credential* argocd_token = nullptr;    // of that client; null: it cannot be renewed
   };
   // What the process was started with counts until there is a Secret.
   RuntimeRegistration(const Executor& executor, Dependencies dependencies,
-                      std::function<Secret()> user_token, RuntimeSecret configured,
-                      std::function<bool()> is_leader, std::function<RuntimeFacts()> facts,
-                      Options options);
+                      std::function<RuntimeFacts()> facts, Options options);
 
-  // Runs until the group is cancelled.
+  // Runs until the group is cancelled. A change of the leader starts a round of each part at once. What the control
+  // plane knows may be another one's then, so all of it is told again.
   void start(TaskGroup& group);
-  // Looks at once instead of at the end of its period: this replica leads now, or does not any more. What the control
-  // plane knows may be another one's, so all of it is told again.
-  void wake() {
-    ++turn_;
-    changed_.notify_all();
-  }
   // One round each. They fail with what is missing.
   Task<Result<void>> maintain_registration();
   Task<Result<void>> maintain_argocd_token();
   Task<Result<void>> maintain_repo_creds();
   Task<Result<void>> report_status();
 
-  // The token and the IV to use now; empty until the runtime is registered.
-  [[nodiscard]] const RuntimeSecret& secret() const { return known_; }
   // A line for people.
   [[nodiscard]] std::string status() const;
 
  private:
   enum class Who { everyone, leader };
-  Task<> run(std::string name, Who who, std::function<Task<Result<void>>()> round,
-             std::optional<std::string>& error);
+  using Round = Task<Result<void>> (RuntimeRegistration::*)();
+  Task<> run(std::string name, Who who, Round round, std::optional<std::string>& error);
+  // Counts changes of the leader and registrations.
+  [[nodiscard]] std::uint64_t turn() const {
+    return dependencies_.leadership.term() + registrations_;
+  }
+  [[nodiscard]] const RuntimeSecret& known() const { return dependencies_.identity.registered(); }
+  // What Argo CD is to read Git sources with: the runtime's Git token, for the host of the shared configuration
+  // repository. Nothing while one of them is not known.
+  [[nodiscard]] std::optional<RepoCreds> repo_creds() const;
   Task<Result<void>> enroll(std::string_view before, Deadline deadline);
   Task<Result<void>> store(std::string_view name, std::string object, bool exists,
                            Deadline deadline);
@@ -93,9 +100,6 @@ class RuntimeRegistration {
 
   Dependencies dependencies_;
   Event changed_;
-  std::function<Secret()> user_token_;
-  RuntimeSecret known_;
-  std::function<bool()> is_leader_;
   std::function<RuntimeFacts()> facts_;
   Options options_;
   int refused_ = 0;
@@ -111,7 +115,7 @@ class RuntimeRegistration {
   std::optional<std::string> argocd_error_;
   std::optional<std::string> repo_creds_error_;
   std::optional<std::string> status_error_;
-  std::uint64_t turn_ = 0;                      // counts changes of the leader and registrations
+  std::uint64_t registrations_ = 0;
   std::optional<std::uint64_t> reported_turn_;  // what follows was told in this turn
   Clock::time_point turn_began_{};
   std::vector<control_plane::RuntimeStatusItem> reported_;

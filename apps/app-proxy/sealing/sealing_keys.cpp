@@ -67,10 +67,10 @@ void SealingKeys::start(TaskGroup& group) {
 
 Task<Result<void>> SealingKeys::round() {
   const Deadline deadline = deadline_after(options_.timeout);
-  const auto repository = dependencies_.repository();
+  const auto repository = dependencies_.files.repository();
   if (!repository) co_return std::unexpected(repository.error());
   if (dependencies_.committer == nullptr || dependencies_.reader == nullptr ||
-      dependencies_.credential().password.empty()) {
+      !dependencies_.token.is_set()) {
     co_return fail(ErrorCode::unauthenticated, "the runtime has no Git token (GIT_PASSWORD)");
   }
   const auto shared = co_await shared_key(*repository, deadline);
@@ -78,7 +78,7 @@ Task<Result<void>> SealingKeys::round() {
   const auto present = co_await keys(selector(kSharedLabel, "true"), deadline);
   if (!present) co_return std::unexpected(present.error());
   if (*shared) co_return co_await take(**shared, *present, deadline);
-  if (!dependencies_.is_leader()) {
+  if (!dependencies_.leadership.leads()) {
     co_return fail(ErrorCode::unavailable, "another replica shares the key");
   }
   const auto key = co_await give(*present, deadline);
@@ -89,7 +89,7 @@ Task<Result<void>> SealingKeys::round() {
                         .message = "Share the sealing key of runtime " + repository->runtime,
                         .author = {.name = "GitOps runtime " + repository->runtime,
                                    .email = "gitops-runtime@noreply.invalid"},
-                        .credential = dependencies_.credential()};
+                        .credential = dependencies_.token.credential()};
   const auto made = co_await dependencies_.committer->commit(std::move(request), deadline);
   if (made) {
     log_.info("the sealing key is shared", {{"id", key->id}, {"commit", made->sha}});
@@ -156,7 +156,7 @@ Task<Result<std::optional<SealingKeyFile>>> SealingKeys::shared_key(
       {.repository = repository.at.repository,
        .branch = repository.at.ref,
        .folder = path.substr(0, slash),
-       .credential = dependencies_.credential(),
+       .credential = dependencies_.token.credential(),
        .wanted = [name = path.substr(slash + 1)](std::string_view each) { return each == name; }},
       deadline);
   // No branch yet.
@@ -176,7 +176,7 @@ Task<Result<void>> SealingKeys::take(const SealingKeyFile& key,
     return each.id == key.id && each.certificate == key.certificate;
   });
   if (is_there) co_return Result<void>();
-  if (!dependencies_.is_leader()) {
+  if (!dependencies_.leadership.leads()) {
     co_return fail(ErrorCode::unavailable, "another replica takes the account's key");
   }
   const auto private_key = co_await dependencies_.control_plane.sealing_key(key.id, deadline);

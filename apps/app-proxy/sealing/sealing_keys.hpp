@@ -1,14 +1,15 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
+#include "app-proxy/identity/leadership.hpp"
 #include "app-proxy/sealing/tool_integration.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/log.hpp"
@@ -38,9 +39,9 @@ class SealingKeys {
     control_plane::GraphqlClient& control_plane;
     Committer* committer = nullptr;  // null, as the reader: nothing can be shared
     TreeReader* reader = nullptr;
-    std::function<Result<ConfigRepository>()> repository;
-    std::function<GitCredential()> credential;  // of the runtime
-    std::function<bool()> is_leader = [] { return true; };
+    const RuntimeFiles& files;
+    RuntimeGitToken& token;
+    Leadership& leadership;
   };
   struct Options {
     std::string own_namespace = {};

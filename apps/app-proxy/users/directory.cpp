@@ -40,12 +40,13 @@ std::size_t UserDirectory::SumHash::operator()(const Sha256Sum& sum) const {
 }
 
 UserDirectory::UserDirectory(const Executor& executor, control_plane::GraphqlClient& control_plane,
-                             std::function<Secret()> own_token, Metrics& metrics, Options options)
+                             RuntimeIdentity& runtime, Metrics& metrics, Options options)
     : executor_(executor),
       control_plane_(control_plane),
-      own_token_(std::move(own_token)),
+      runtime_(runtime),
       options_(options),
       attempts_(options.attempts),
+      own_changed_(executor),
       accepted_(outcome(metrics, "accepted")),
       refused_(outcome(metrics, "refused")),
       unknown_(outcome(metrics, "unknown")),
@@ -64,7 +65,7 @@ Task<> UserDirectory::follow_own_account() {
   Backoff backoff({.initial = std::chrono::seconds(1)}, random_seed());
   while (true) {
     bool is_told = false;
-    if (!own_token_().empty()) {
+    if (!runtime_.token().empty()) {
       auto told = co_await control_plane_.own_identity(deadline_after(options_.timeout));
       is_told = told.has_value();
       if (is_told) {
@@ -76,7 +77,7 @@ Task<> UserDirectory::follow_own_account() {
       }
     }
     if (!is_told) {
-      co_await sleep_for(backoff.next());
+      (void)co_await runtime_.changed().wait(deadline_after(backoff.next()));
       continue;
     }
     backoff.reset();
@@ -99,6 +100,7 @@ void UserDirectory::take_own_account(control_plane::Identity told) {
     order_.clear();
   }
   own_ = std::move(told);
+  own_changed_.notify_all();
   log_.info(is_first ? "the account is known" : "the account has changed",
             {{"account", own_.account_id},
              {"runtime", own_.runtime_name},

@@ -2,12 +2,12 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
+#include "app-proxy/identity/runtime_identity.hpp"
 #include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/caller.hpp"
 #include "app-proxy/users/credential.hpp"
@@ -41,9 +41,9 @@ class UserDirectory {
     std::size_t max_questions = 64;  // at the same time
     Attempts::Options attempts = {};
   };
-  // `own_token` is the runtime's, and `control_plane` asks with it. They outlive this object.
+  // `control_plane` sends the token of `runtime`. They outlive this object.
   UserDirectory(const Executor& executor, control_plane::GraphqlClient& control_plane,
-                std::function<Secret()> own_token, Metrics& metrics, Options options);
+                RuntimeIdentity& runtime, Metrics& metrics, Options options);
 
   // Learns the own account and follows its changes, in the background.
   void start();
@@ -57,6 +57,8 @@ class UserDirectory {
 
   // The own account, as the control plane told it last; empty until then. Copy it before a co_await.
   [[nodiscard]] const control_plane::Identity& own() const { return own_; }
+  // Notified when own() changes.
+  [[nodiscard]] Event& own_changed() { return own_changed_; }
   [[nodiscard]] std::size_t known() const { return entries_.size(); }
 
  private:
@@ -82,11 +84,12 @@ class UserDirectory {
 
   Executor executor_;
   control_plane::GraphqlClient& control_plane_;
-  std::function<Secret()> own_token_;
+  RuntimeIdentity& runtime_;
   Options options_;
   CredentialHash hash_;
   Attempts attempts_;
   control_plane::Identity own_;
+  Event own_changed_;
   std::unordered_map<Sha256Sum, std::shared_ptr<Entry>, SumHash> entries_;
   std::list<Sha256Sum> order_;  // used last: at the end
   std::size_t questions_ = 0;

@@ -36,10 +36,8 @@ struct Scene {
     ManagedClusters::Options options{.own_namespace = "default"};
     options.settling = settling;
     options.poll = 10ms;
-    clusters.emplace(
-        *client, git.resolver, &git.committer, [this] { return files.repository(); },
-        [] { return GitCredential{.username = "prod", .password = Secret("token")}; }, [] {},
-        std::move(options));
+    clusters.emplace(executor, *client, git.resolver, &git.committer, files, token,
+                     std::move(options));
   }
   Task<> stop() {
     co_await git.stop();
@@ -76,6 +74,7 @@ struct Scene {
   test::FakeKubeApi cluster;
   std::optional<k8s::Client> client;
   RuntimeFiles files;
+  RuntimeGitToken token{"prod", Credential::fixed(Secret("token"))};
   std::optional<ManagedClusters> clusters;
 };
 

@@ -40,7 +40,10 @@ struct Bench {
               }
               (void)co_await exchange.reply({.status = 200, .body = Json{{"items", items}}.dump()});
             }),
-        http(executor, resolver, {}) {
+        http(executor, resolver, {}),
+        leadership(executor),
+        runtime(executor, Credential::fixed(Secret("runtime.1")), Credential::fixed({})),
+        clusters_changed(executor) {
     EXPECT_TRUE(platform.start());
     EXPECT_TRUE(cluster.start());
     EXPECT_TRUE(server.listen());
@@ -53,10 +56,8 @@ struct Bench {
                        .server = {.scheme = "http", .host = "127.0.0.1", .port = server.port()}},
                    [] { return Secret("token"); });
     control_plane.emplace(http, platform.url(), [] { return Secret("runtime.1"); });
-    reporter.emplace(
-        executor, *client, *argocd, *control_plane, [] { return true; },
-        [] { return std::string("registration"); },
-        ClusterReporter::Options{.own_namespace = "default", .runtime = "prod"});
+    reporter.emplace(*client, *argocd, *control_plane, leadership, runtime, clusters_changed,
+                     ClusterReporter::Options{.own_namespace = "default", .runtime = "prod"});
   }
   Task<> stop() {
     client.reset();
@@ -97,6 +98,9 @@ struct Bench {
   std::optional<k8s::Client> client;
   std::optional<argo::ArgoCdClient> argocd;
   std::optional<control_plane::GraphqlClient> control_plane;
+  Leadership leadership;  // without a Lease
+  RuntimeIdentity runtime;
+  Event clusters_changed;
   std::optional<ClusterReporter> reporter;
 };
 

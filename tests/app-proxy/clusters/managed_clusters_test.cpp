@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "common/core/task_group.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "support/run_coro.hpp"
 
@@ -25,15 +26,18 @@ AddedCluster edge(std::string host) {
 
 struct Bench {
   explicit Bench(const Executor& executor)
-      : cluster(executor), names(metrics, {.look_up = look_up}) {
+      : cluster(executor), names(metrics, {.look_up = look_up}), tasks(executor) {
     EXPECT_TRUE(cluster.start());
     client.emplace(executor, names, cluster.cluster_config(), http::ProxySettings{}, "test");
     ManagedClusters::Options options{.own_namespace = "default"};
     options.special_addresses = net::AddressList::parse({"127.0.0.7"}).value();
-    clusters.emplace(
-        *client, names, nullptr,
-        [] { return Result<ConfigRepository>(fail(ErrorCode::unavailable, "none")); },
-        [] { return GitCredential(); }, [this] { ++changes; }, std::move(options));
+    clusters.emplace(executor, *client, names, nullptr, files, token, std::move(options));
+    tasks.spawn("changes", [this]() -> Task<> {
+      while (true) {
+        (void)co_await clusters->changed().wait();
+        ++changes;
+      }
+    });
   }
   // On a thread of the resolver.
   static Result<net::Addresses> look_up(const std::string& host) {
@@ -49,6 +53,8 @@ struct Bench {
     return clusters->add(edge(std::move(host)), "Requested by Ann.", deadline_after(20s));
   }
   Task<> stop() {
+    tasks.cancel();
+    co_await tasks.join();
     client.reset();
     co_await cluster.stop();
   }
@@ -61,7 +67,10 @@ struct Bench {
   Metrics metrics;
   net::Resolver names;
   std::optional<k8s::Client> client;
+  RuntimeFiles files;  // without a repository
+  RuntimeGitToken token{"", Credential::fixed({})};
   std::optional<ManagedClusters> clusters;
+  TaskGroup tasks;
 };
 
 void with_bench(const std::function<Task<>(Bench&)>& body) {
@@ -81,6 +90,7 @@ TEST(ManagedClusters, AHostThatLeadsToASpecialAddressIsRefused) {
       EXPECT_THAT(refused.error().message, HasSubstr("leads to an address")) << host;
     }
     EXPECT_EQ(bench.secrets(), 0U);
+    co_await sleep_for(1s);
     EXPECT_EQ(bench.changes, 0);
     // An exception of the operator, and a name that only Argo CD can look up.
     for (const char* host : {"allowed.test", "unknown.test", "edge.test"}) {
@@ -88,6 +98,8 @@ TEST(ManagedClusters, AHostThatLeadsToASpecialAddressIsRefused) {
       EXPECT_TRUE(added) << host << added.error().message;
     }
     EXPECT_EQ(bench.secrets(), 1U) << "the cluster of that name was replaced";
+    co_await sleep_for(1s);
+    EXPECT_EQ(bench.changes, 3);
   });
 }
 

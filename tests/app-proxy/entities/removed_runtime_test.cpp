@@ -22,7 +22,8 @@ constexpr auto kInCluster = "runtimes/prod/in-cluster.yaml";
 constexpr auto kDefaultSource = "resources/prod/default-git-source.yaml";
 
 struct Scene {
-  explicit Scene(const Executor& executor) : git(executor, {}), cluster(executor) {
+  explicit Scene(const Executor& executor)
+      : git(executor, {}), cluster(executor), leadership(executor) {
     server.create_repository("config");
     server.add_user("prod", "token");
     EXPECT_TRUE(cluster.start());
@@ -31,10 +32,8 @@ struct Scene {
              .runtime_namespace = "default",
              .scheme = Scheme::http_too,
              .config_repository = [this] { return server.url("config"); }};
-    setup.emplace(
-        git.committer, *client, [this] { return files.repository(); },
-        [] { return GitCredential{.username = "prod", .password = Secret("token")}; },
-        ConfigRepositorySetup::Options{});
+    setup.emplace(git.committer, *client, files, token, leadership,
+                  ConfigRepositorySetup::Options{});
   }
   Task<> stop() {
     co_await git.stop();
@@ -60,7 +59,9 @@ struct Scene {
   test::GitBed git;
   test::FakeKubeApi cluster;
   std::optional<k8s::Client> client;
+  Leadership leadership;  // without a Lease
   RuntimeFiles files;
+  RuntimeGitToken token{"prod", Credential::fixed(Secret("token"))};
   std::optional<ConfigRepositorySetup> setup;
 };
 

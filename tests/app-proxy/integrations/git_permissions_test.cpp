@@ -37,7 +37,7 @@ struct PermissionsBench {
   explicit PermissionsBench(IntegrationsBench& b)
       : bench(b),
         permissions(
-            b.integrations,
+            b.integrations, b.leadership,
             [this](Deadline) -> Task<Result<bool>> {
               if (!failure.message.empty()) co_return std::unexpected(failure);
               co_return filters;

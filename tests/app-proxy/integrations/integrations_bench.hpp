@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app-proxy/identity/leadership.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/oauth_client.hpp"
 #include "common/core/encoding.hpp"
@@ -42,7 +43,8 @@ struct IntegrationsBench {
               {.own_namespace = "default",
                .plain_http = PlainHttp::insecure_allowed,
                .public_url = "https://runtime.example.test"}),
-        renewals(executor) {
+        renewals(executor),
+        leadership(executor) {
     EXPECT_TRUE(host.start());
     integrations.renew_with(oauth, renewals);
     seal.use(Secret("runtime-token"), Secret("iv"));
@@ -79,6 +81,7 @@ struct IntegrationsBench {
   GitIntegrations integrations;
   OauthClient oauth;
   TaskGroup renewals;
+  Leadership leadership;  // without a Lease
 };
 
 inline void with_integrations(const std::function<Task<>(IntegrationsBench&)>& body,

@@ -37,7 +37,7 @@ void with_check(const std::function<Task<>(IntegrationsBench&,
 
 TEST(ValidityCheck, TellsATransitionOnce) {
   with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
-    ValidityCheck check(bench.integrations, {});
+    ValidityCheck check(bench.integrations, bench.leadership, {});
     co_await check.round();
     EXPECT_TRUE(told.empty()) << "still valid";
     bench.host.refuse_tokens(true);
@@ -61,7 +61,7 @@ TEST(ValidityCheck, TellsATransitionOnce) {
 
 TEST(ValidityCheck, WhatCannotBeFoundOutIsNotInvalid) {
   with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
-    ValidityCheck check(bench.integrations, {});
+    ValidityCheck check(bench.integrations, bench.leadership, {});
     bench.host.fail_next(1, 500);
     co_await check.round();
     bench.host.fail_next(1, 403);
@@ -100,7 +100,7 @@ TEST(ValidityCheck, ANewTokenIsNotMarkedForTheOldOne) {
 TEST(ValidityCheck, SealsAgainAfterTheRuntimeTokenRotated) {
   with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
     bench.seal.use(Secret("rotated"), Secret("iv"));
-    ValidityCheck check(bench.integrations, {});
+    ValidityCheck check(bench.integrations, bench.leadership, {});
     co_await check.round();
     const auto stored = co_await bench.store.get("default", "acc", soon());
     CO_ASSERT_OK(stored);

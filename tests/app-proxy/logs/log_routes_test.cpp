@@ -25,7 +25,7 @@ struct Bench {
       : released(on.executor),
         argocd_server(on.executor, {},
                       [this](http::Exchange& exchange) { return answer(exchange); }),
-        users(on.executor, on.control_plane, [&on] { return on.runtime_token; }, on.metrics, {}),
+        users(on.executor, on.control_plane, on.runtime, on.metrics, {}),
         engine(graphql::Engine::make("type Query { open: Int }", guarded(rows, audit)).value()),
         gate(*engine, rows, users, on.metrics, {}),
         rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics, {}),

@@ -19,18 +19,16 @@ using testing::HasSubstr;
 constexpr auto kInCluster = "runtimes/prod/in-cluster.yaml";
 
 struct Scene {
-  explicit Scene(const Executor& executor) : git(executor, {}), cluster(executor) {
+  explicit Scene(const Executor& executor)
+      : git(executor, {}), cluster(executor), leadership(executor) {
     server.create_repository("config");
     EXPECT_TRUE(cluster.start());
     test::write_file(folder / "kubeconfig", cluster.kubeconfig());
     auto config =
         k8s::load_cluster_config((folder / "kubeconfig").string(), "", {}, k8s::ExecPolicy::refuse);
     client.emplace(executor, git.resolver, std::move(*config), http::ProxySettings{}, "test");
-    setup.emplace(
-        git.committer, *client, [this] { return files.repository(); },
-        [this] { return GitCredential{.username = "prod", .password = password}; },
-        ConfigRepositorySetup::Options{.first_retry = std::chrono::hours(1),
-                                       .is_leader = [this] { return leads; }});
+    setup.emplace(git.committer, *client, files, token, leadership,
+                  ConfigRepositorySetup::Options{.first_retry = std::chrono::hours(1)});
     server.add_user("prod", "token");
     files = {.runtime = "prod",
              .runtime_namespace = "default",
@@ -55,11 +53,15 @@ struct Scene {
   test::FakeKubeApi cluster;
   test::TempDir folder;
   std::optional<k8s::Client> client;
-  std::optional<ConfigRepositorySetup> setup;
+  void set_password(const char* password) {
+    token = RuntimeGitToken("prod", Credential::fixed(Secret(password)));
+  }
+
+  Leadership leadership;  // without a Lease
   RuntimeFiles files;
   std::string specifier;
-  Secret password{"token"};
-  bool leads = true;
+  RuntimeGitToken token{"prod", Credential::fixed(Secret("token"))};
+  std::optional<ConfigRepositorySetup> setup;
 };
 
 void play(const std::function<Task<>(Scene&)>& body) {
@@ -133,15 +135,14 @@ TEST(ConfigRepositorySetup, OnlyTheLeaderPreparesItAndTheNextOneAtOnce) {
       }
       EXPECT_TRUE(condition());
     };
-    scene.leads = false;
+    scene.leadership.set(false);
     TaskGroup group(co_await asio::this_coro::executor);
     scene.setup->start(group);
     co_await until([&] { return scene.setup->status() == "another replica prepares it"; });
     EXPECT_FALSE(scene.setup->last_error()) << "it is not known";
     EXPECT_EQ(scene.file(kInCluster), "");
     EXPECT_EQ(scene.cluster.requests().size(), 0U);
-    scene.leads = true;
-    scene.setup->wake();
+    scene.leadership.set(true);
     co_await until([&] { return scene.setup->last_error() == ""; });
     EXPECT_NE(scene.file(kInCluster), "");
     EXPECT_TRUE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
@@ -152,11 +153,11 @@ TEST(ConfigRepositorySetup, OnlyTheLeaderPreparesItAndTheNextOneAtOnce) {
 
 TEST(ConfigRepositorySetup, TellsWhatIsMissing) {
   play([](Scene& scene) -> Task<> {
-    scene.password = Secret();
+    scene.set_password("");
     auto done = co_await scene.setup->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, HasSubstr("GIT_PASSWORD"));
-    scene.password = Secret("wrong");
+    scene.set_password("wrong");
     done = co_await scene.setup->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, HasSubstr("the runtime's files: "));

@@ -20,10 +20,10 @@ struct Scene {
   explicit Scene(const Executor& executor)
       : cluster(executor),
         client(executor, resolver, started(cluster), {}, "test"),
-        reader(executor,
-               {.cluster = client,
-                .is_leader = [this] { return leads; },
-                .has_git_token = [this] { return has_git_token; },
+        leadership(executor),
+        reader({.cluster = client,
+                .leadership = leadership,
+                .git_token = git_token,
                 .argocd = [this](Deadline) -> Task<Result<void>> { co_return argocd; }},
                {.own_namespace = "default", .runtime = "prod"}) {
     put("prod", "Synced", "Healthy");
@@ -45,13 +45,13 @@ struct Scene {
          {"status", std::move(status)}});
   }
 
-  bool leads = true;
-  bool has_git_token = true;
+  RuntimeGitToken git_token{"robot", Credential::fixed(Secret("token"))};
   Result<void> argocd = {};
   test::FakeKubeApi cluster;
   Metrics metrics;
   net::Resolver resolver{metrics};
   k8s::Client client;
+  Leadership leadership;  // without a Lease
   GroupReader reader;
 };
 
@@ -110,7 +110,7 @@ TEST(GroupReader, AFailedReadIsNotKnownAndNoError) {
 
 TEST(GroupReader, ReadsNoApplicationWithoutAGitToken) {
   play([](Scene& w) -> Task<> {
-    w.has_git_token = false;
+    w.git_token = RuntimeGitToken("robot", Credential::fixed({}));
     co_await w.reader.round();
     EXPECT_EQ(w.cluster.count("GET", "/applications"), 0U);
     EXPECT_THAT(line_of(w.reader.applications()), HasSubstr("not known: "));
@@ -157,19 +157,17 @@ TEST(GroupReader, AServerThatRefusesTheQuestionIsThere) {
 
 TEST(GroupReader, OnlyTheLeaderLooksAndTheNextOneAtOnce) {
   play([](Scene& w) -> Task<> {
-    w.leads = false;
+    w.leadership.set(false);
     TaskGroup group(co_await asio::this_coro::executor);
     w.reader.start(group);
     co_await sleep_for(10min);
     EXPECT_EQ(w.cluster.requests().size(), 0U);
     EXPECT_EQ(line_of(w.reader.components()), "components: not known: another replica leads\n");
     co_await sleep_for(1s);
-    w.leads = true;
-    w.reader.wake();
+    w.leadership.set(true);
     co_await sleep_for(1s);
     EXPECT_EQ(line_of(w.reader.components()), "components: ok\n");
-    w.leads = false;
-    w.reader.wake();
+    w.leadership.set(false);
     co_await sleep_for(1s);
     EXPECT_TRUE(w.reader.components().is_pending);
     group.cancel();

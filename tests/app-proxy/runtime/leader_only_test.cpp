@@ -23,21 +23,21 @@ void with_token(const std::function<Task<>(IntegrationsBench&)>& body) {
 
 TEST(LeaderOnly, AsksHostsWhetherTheyAcceptTokens) {
   with_token([](IntegrationsBench& bench) -> Task<> {
-    bool leads = false;
+    auto& leadership = bench.leadership;
+    leadership.set(false);
     const auto asked = [&, before = bench.host.requests().size()] {
       return bench.host.requests().size() - before;
     };
-    ValidityCheck check(bench.integrations, {.period = 1min, .is_leader = [&] { return leads; }});
+    ValidityCheck check(bench.integrations, leadership, {.period = 1min});
     TaskGroup group(co_await asio::this_coro::executor);
     check.start(group);
     co_await sleep_for(1h);
     EXPECT_EQ(asked(), 0U);
-    leads = true;
-    check.wake();
+    leadership.set(true);
     co_await sleep_for(2min);
     EXPECT_GT(asked(), 0U);
     // One that does not lead any more stops in the middle of its round.
-    leads = false;
+    leadership.set(false);
     const auto last = asked();
     co_await sleep_for(1h);
     EXPECT_EQ(asked(), last);
@@ -48,7 +48,8 @@ TEST(LeaderOnly, AsksHostsWhetherTheyAcceptTokens) {
 
 TEST(LeaderOnly, ReportsGitPermissions) {
   with_token([](IntegrationsBench& bench) -> Task<> {
-    bool leads = false;
+    auto& leadership = bench.leadership;
+    leadership.set(false);
     std::vector<KnownGitSource> sources{
         {.account_id = "acc",
          .name = "shop",
@@ -57,14 +58,14 @@ TEST(LeaderOnly, ReportsGitPermissions) {
          .permissions = {}}};
     std::size_t reports = 0;
     GitPermissions permissions(
-        bench.integrations, [](Deadline) -> Task<Result<bool>> { co_return true; },
+        bench.integrations, leadership, [](Deadline) -> Task<Result<bool>> { co_return true; },
         [&](Deadline) -> Task<Result<std::vector<KnownGitSource>>> { co_return sources; },
         [&](const KnownGitSource& source, Deadline) -> Task<Result<void>> {
           sources[0].permissions = source.permissions;
           ++reports;
           co_return Result<void>();
         },
-        {.is_leader = [&] { return leads; }});
+        {});
     const auto asked = [&, before = bench.host.requests().size()] {
       return bench.host.requests().size() - before;
     };
@@ -73,18 +74,15 @@ TEST(LeaderOnly, ReportsGitPermissions) {
     co_await sleep_for(1h);
     EXPECT_EQ(asked(), 0U);
     EXPECT_EQ(permissions.status(), "another replica checks them");
-    leads = true;
-    permissions.wake();
+    leadership.set(true);
     co_await sleep_for(5s);
     EXPECT_EQ(asked(), 1U);
     EXPECT_EQ(reports, 1U);
     EXPECT_EQ(permissions.status(), "1 of 1 known, 1 Git sources");
     // What the leader before has found out is not asked again.
-    leads = false;
-    permissions.wake();
+    leadership.set(false);
     co_await sleep_for(5s);
-    leads = true;
-    permissions.wake();
+    leadership.set(true);
     co_await sleep_for(5s);
     EXPECT_EQ(asked(), 1U);
     EXPECT_EQ(reports, 1U);

@@ -80,10 +80,11 @@ TEST(NeededPermissions, AreDescribedForPeople) {
 }
 
 struct Scene {
-  explicit Scene(const Executor& executor)
+  Scene(const Executor& executor, const PermissionSettings& settings)
       : cluster(executor),
         client(executor, resolver, started(cluster), {}, "test"),
-        check(client, [this] { return settings; }, {.own_namespace = "argocd"}) {}
+        git_token("robot", Credential::fixed(Secret(settings.has_git_token ? "token" : ""))),
+        check(client, settings, git_token, {.own_namespace = "argocd"}) {}
   static k8s::ClusterConfig started(test::FakeKubeApi& cluster) {
     EXPECT_TRUE(cluster.start());
     return cluster.cluster_config();
@@ -96,13 +97,14 @@ struct Scene {
   Metrics metrics;
   net::Resolver resolver{metrics};
   k8s::Client client;
-  PermissionSettings settings = {.has_git_token = true};
+  RuntimeGitToken git_token;
   PermissionCheck check;
 };
 
-void play(const std::function<Task<>(Scene&)>& body) {
+void play(const std::function<Task<>(Scene&)>& body,
+          const PermissionSettings& settings = {.has_git_token = true}) {
   test::run_in_test_time([&]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor);
+    Scene scene(co_await asio::this_coro::executor, settings);
     co_await body(scene);
     co_await scene.cluster.stop();
   });
@@ -149,8 +151,7 @@ TEST(PermissionCheck, AReviewThatFailsMakesNoPermissionMissing) {
 
 // A runtime of one namespace has the permissions on objects of Argo there only.
 TEST(PermissionCheck, TheOwnNamespaceIsEnoughForActions) {
-  play([](Scene& w) -> Task<> {
-    w.settings = {.has_actions = true};
+  const auto body = [](Scene& w) -> Task<> {
     w.cluster.set_access([](const Access& access) { return access.ns == "argocd"; });
     EXPECT_TRUE(co_await w.check.round()) << line_of(w.check.permissions());
     w.cluster.set_access([](const Access& access) { return access.resource != "rollouts"; });
@@ -158,7 +159,8 @@ TEST(PermissionCheck, TheOwnNamespaceIsEnoughForActions) {
     EXPECT_THAT(w.check.permissions().errors,
                 ElementsAre(HasSubstr("may not get, patch rollouts.argoproj.io in all namespaces"),
                             HasSubstr("may not patch rollouts/status.argoproj.io")));
-  });
+  };
+  play(body, {.has_actions = true});
 }
 
 TEST(PermissionCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {

@@ -57,10 +57,11 @@ struct Scene {
         argocd(executor),
         kube(executor, resolver, started(cluster), {}, "test"),
         http(executor, resolver, {}),
-        control_plane(http, started_at(platform), [this] { return token(); }),
+        control_plane(http, started_at(platform), [this] { return identity->token(); }),
         argocd_client(
             http, {.server = {.scheme = "http", .host = "127.0.0.1", .port = argocd.server.port()}},
-            [] { return Secret("session"); }) {
+            [] { return Secret("session"); }),
+        leadership(executor) {
     auto& accounts = platform.accounts();
     accounts.add({.id = "acc-1", .name = "acme", .admins = {"u-ann"}});
     accounts.add(kUserToken,
@@ -72,13 +73,18 @@ struct Scene {
     RuntimeRegistration::Options options{.own_namespace = "default", .argocd_account = "admin"};
     options.installation.name = "new";
     options.installation.runtime_namespace = "default";
+    life.reset();
+    identity.emplace(executor, Credential::fixed({}), Credential::fixed({}));
     life.emplace(
         executor,
         RuntimeRegistration::Dependencies{.cluster = kube,
                                           .control_plane = control_plane,
-                                          .argocd = &argocd_client,
-                                          .repo_creds = [this] { return creds; }},
-        [] { return Secret(kUserToken); }, RuntimeSecret{}, [this] { return leads; },
+                                          .identity = *identity,
+                                          .leadership = leadership,
+                                          .user_token = user_token,
+                                          .files = files,
+                                          .git_token = git_token,
+                                          .argocd = &argocd_client},
         [this] { return facts; }, std::move(options));
   }
   static k8s::ClusterConfig started(test::FakeKubeApi& cluster) {
@@ -89,7 +95,9 @@ struct Scene {
     EXPECT_TRUE(platform.start());
     return platform.url();
   }
-  [[nodiscard]] Secret token() const { return life ? life->secret().token : Secret(); }
+  void set_git_token(const char* token) {
+    git_token = RuntimeGitToken("robot", Credential::fixed(Secret(token)));
+  }
   [[nodiscard]] std::string value(const char* secret, const char* key) const {
     const auto found = cluster.find(k8s::resources::kSecrets, {"default", secret});
     if (!found) return {};
@@ -118,9 +126,11 @@ struct Scene {
     co_await cluster.stop();
   }
 
-  bool leads = true;
   RuntimeFacts facts = {.has_argocd = true};
-  std::optional<RepoCreds> creds;
+  Credential user_token = Credential::fixed(Secret(kUserToken));
+  RuntimeFiles files = {
+      .config_repository = [] { return std::string("https://git.example.test/acme/config.git"); }};
+  RuntimeGitToken git_token{"robot", Credential::fixed({})};
   test::FakeKubeApi cluster;
   test::FakePlatform platform;
   TokenServer argocd;
@@ -130,6 +140,8 @@ struct Scene {
   http::Client http;
   control_plane::GraphqlClient control_plane;
   argo::ArgoCdClient argocd_client;
+  Leadership leadership;  // without a Lease
+  std::optional<RuntimeIdentity> identity;
   std::optional<RuntimeRegistration> life;
 };
 
@@ -227,12 +239,10 @@ TEST(RuntimeRegistration, EachLeaderTellsItsErrorsOnce) {
     co_await sleep_for(10min);
     EXPECT_THAT(w.errors(), ElementsAre(ElementsAre("defaultGitIntegration: no host")));
     EXPECT_GE(w.reported().statuses.size(), 10U) << "the status is told each minute";
-    w.leads = false;
-    w.life->wake();
+    w.leadership.set(false);
     co_await sleep_for(10min);
     EXPECT_EQ(w.errors().size(), 1U);
-    w.leads = true;
-    w.life->wake();
+    w.leadership.set(true);
     co_await sleep_for(6s);
     EXPECT_EQ(w.errors().size(), 2U);
     EXPECT_EQ(w.errors().back(), w.errors().front());
@@ -261,11 +271,9 @@ TEST(RuntimeRegistration, TheFirstErrorsWaitForTheFirstLooks) {
     EXPECT_THAT(w.errors(), ElementsAre(ElementsAre("components: web: ErrImagePull")));
     // They do not wait for ever.
     w.facts.groups = {{.name = "components", .unknown = "not read yet", .is_pending = true}};
-    w.leads = false;
-    w.life->wake();
+    w.leadership.set(false);
     co_await sleep_for(1s);
-    w.leads = true;
-    w.life->wake();
+    w.leadership.set(true);
     co_await sleep_for(15s);
     EXPECT_EQ(w.errors().size(), 1U);
     co_await sleep_for(15s);
@@ -279,8 +287,7 @@ TEST(RuntimeRegistration, TheFirstErrorsWaitForTheFirstLooks) {
 TEST(RuntimeRegistration, KeepsTheSecretByWhichArgoCdReadsGitSources) {
   play([](Scene& w) -> Task<> {
     const char* const name = "runtime-repo-creds-secret";
-    w.creds =
-        RepoCreds{.url = "https://git.example.test/", .username = "robot", .password = Secret("1")};
+    w.set_git_token("1");
     TaskGroup group(co_await asio::this_coro::executor);
     w.life->start(group);
     co_await sleep_for(10s);
@@ -292,7 +299,7 @@ TEST(RuntimeRegistration, KeepsTheSecretByWhichArgoCdReadsGitSources) {
     co_await sleep_for(10min);
     EXPECT_EQ(written(), 0U);
     // The token was rotated.
-    w.creds->password = Secret("2");
+    w.set_git_token("2");
     co_await sleep_for(10s);
     EXPECT_EQ(w.value(name, "password"), "2");
     EXPECT_EQ(written(), 1U);
@@ -300,20 +307,19 @@ TEST(RuntimeRegistration, KeepsTheSecretByWhichArgoCdReadsGitSources) {
     co_await sleep_for(10s);
     EXPECT_EQ(w.value(name, "password"), "2");
     // Another replica leads.
-    w.leads = false;
+    w.leadership.set(false);
     co_await sleep_for(1s);
     w.cluster.remove(k8s::resources::kSecrets, {"default", name});
     co_await sleep_for(1min);
     EXPECT_EQ(w.value(name, "password"), "");
     // One that others have made stays.
     w.cluster.put_secret({"default", name}, {{"password", "theirs"}});
-    w.leads = true;
-    w.life->wake();
+    w.leadership.set(true);
     co_await sleep_for(1min);
     EXPECT_EQ(w.value(name, "password"), "theirs");
     EXPECT_THAT(w.life->status(), testing::HasSubstr("repo-creds: made by others"));
     // Without a Git token nothing is written.
-    w.creds.reset();
+    w.set_git_token("");
     co_await sleep_for(1s);
     w.cluster.remove(k8s::resources::kSecrets, {"default", name});
     co_await sleep_for(1min);
