@@ -104,9 +104,7 @@ void SharedParts::start_ledger() {
 }
 
 Task<> SharedParts::finish(Deadline deadline) {
-  while (delivery.breaker().in_flight() > 0 && Clock::now() < deadline) {
-    co_await sleep_for(std::chrono::milliseconds(20));
-  }
+  co_await delivery.idle(deadline);
   std::ignore = co_await ledger.flush(deadline);
   tasks.cancel();
   co_await tasks.join();

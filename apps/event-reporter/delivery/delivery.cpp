@@ -111,6 +111,7 @@ Delivery::Delivery(const Executor& executor, control_plane::Client& platform, Cr
       metrics_(metrics),
       breaker_(options.breaker, random_seed()),
       state_changed_(executor),
+      idle_(executor),
       line_(executor),
       journal_(options.journal),
       pool_({.name = "bodies", .threads = 1, .max_queued = 1024}, metrics),
@@ -165,6 +166,10 @@ Task<Result<Delivery::Permit>> Delivery::acquire() {
     if (!place) place.emplace(line_);
     co_await place->wait();
   }
+}
+
+Task<> Delivery::idle(Deadline deadline) {
+  while (breaker_.in_flight() > 0 && Clock::now() < deadline) co_await idle_.wait(deadline);
 }
 
 // False when the breaker opens during the pause.
@@ -533,6 +538,7 @@ void Delivery::update(Breaker::State before) {
     next_probe_.Set(std::chrono::duration<double>(at.time_since_epoch()).count());
   }
   if (state != before) state_changed_.notify_all();
+  if (breaker_.in_flight() == 0) idle_.notify_all();
   if (state == Breaker::State::closed) {
     line_.wake_first();
   } else {

@@ -111,6 +111,9 @@ class Delivery {
   // probe is due, and when the breaker opens. Cancellation ends the attempt.
   Task<Result<Delivered>> deliver(Event event);
 
+  // Waits until no event is in flight, or for the deadline.
+  Task<> idle(Deadline deadline);
+
   // Adds a callback for the end of each outage, when the breaker closes.
   using OnRecovery = std::function<void()>;
   void on_recovery(OnRecovery recovered) { recovered_.push_back(std::move(recovered)); }
@@ -161,6 +164,7 @@ class Delivery {
 
   Breaker breaker_;
   gitops::Event state_changed_;
+  gitops::Event idle_;              // no event is in flight any more
   WaitLine line_;                   // callers that wait for a permit, first come, first served
   Clock::time_point probe_turn_{};  // until then the probe is reserved, see Options::probe_turn
   std::optional<Secret> refused_token_;
