@@ -20,7 +20,7 @@ std::string error_suffix(const Credential& token) {
 }  // namespace
 
 ArgoParts::ArgoParts(const DaemonContext& context, const Config& config, net::Resolver& names,
-                     const http::ProxySettings& proxy, const Rules& rules)
+                     const http::ProxySettings& proxy, const Rules& rules, k8s::Client* cluster)
     : config_(config), tasks_(context.executor) {
   if (!config.argocd_url.empty()) {
     argocd_http_.emplace(context.executor, names,
@@ -42,7 +42,9 @@ ArgoParts::ArgoParts(const DaemonContext& context, const Config& config, net::Re
         argo::WorkflowsClient::Options{.server = argo::parse_server(config.workflows_url).value()},
         [this] { return workflows_token_->current(); });
     workflows_.emplace(*workflows_client_, *workflows_token_, rules, config.runtime_name);
+    if (cluster) workflows_->name_users_in(*cluster);
   }
+  if (cluster) rollouts_.emplace(*cluster, applications());
 }
 
 Task<> ArgoParts::stop() {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app-proxy/actions/applications.hpp"
+#include "app-proxy/actions/rollouts.hpp"
 #include "app-proxy/actions/workflows.hpp"
 #include "app-proxy/config.hpp"
 #include "app-proxy/users/rules.hpp"
@@ -17,12 +18,13 @@
 
 namespace gitops::app_proxy {
 
-// The servers of Argo CD and Argo Workflows as they are configured, and what users do with them. Loop
-// thread; `config`, `names` and `rules` outlive it.
+// The servers of Argo CD and Argo Workflows as they are configured, and what users do with them and with
+// Rollouts. Starts at once. Loop thread; the arguments outlive it.
 class ArgoParts {
  public:
+  // `cluster` is null while the runtime has no access to its cluster.
   ArgoParts(const DaemonContext& context, const Config& config, net::Resolver& names,
-            const http::ProxySettings& proxy, const Rules& rules);
+            const http::ProxySettings& proxy, const Rules& rules, k8s::Client* cluster);
 
   // Ends the logins.
   Task<> stop();
@@ -31,6 +33,8 @@ class ArgoParts {
   [[nodiscard]] ApplicationActions* applications() { return pointer_to(applications_); }
   [[nodiscard]] WorkflowActions* workflows() { return pointer_to(workflows_); }
   [[nodiscard]] argo::ArgoCdClient* argocd() { return pointer_to(argocd_); }
+  // Null: no access to the cluster.
+  [[nodiscard]] RolloutActions* rollouts() { return pointer_to(rollouts_); }
   // Of Argo CD; null when it is not configured.
   [[nodiscard]] Credential* argocd_token() { return pointer_to(argocd_token_); }
   // Whether argo-server answers; only when it is configured.
@@ -55,6 +59,7 @@ class ArgoParts {
   std::optional<Credential> workflows_token_;
   std::optional<argo::WorkflowsClient> workflows_client_;
   std::optional<WorkflowActions> workflows_;
+  std::optional<RolloutActions> rollouts_;
   TaskGroup tasks_;
 };
 

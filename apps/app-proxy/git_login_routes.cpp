@@ -6,6 +6,7 @@
 
 #include "app-proxy/git_login_pages.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
+#include "app-proxy/resolvers/git_sources.hpp"
 #include "app-proxy/users/credential.hpp"
 #include "common/core/text.hpp"
 #include "common/http/url.hpp"
@@ -326,8 +327,8 @@ Task<Result<std::string>> GitLoginRoutes::finish(const oauth::Login& login, std:
   const auto registered = co_await dependencies_.git->register_login(
       actor, login.integration, std::move(access), std::move(renewal), deadline);
   if (!registered) co_return std::unexpected(shown(registered.error()));
-  if (dependencies_.registered)
-    co_await dependencies_.registered(actor, login.integration, deadline);
+  co_await prepare_config_repository(*dependencies_.git, dependencies_.committer,
+                                     dependencies_.files, actor, login.integration, deadline);
   const auto* token = registered->find(login.user_id);
   co_return token == nullptr ? std::string() : token->login;
 }

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "app-proxy/entities/config_repository.hpp"
+#include "app-proxy/git/committer.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/oauth_client.hpp"
 #include "app-proxy/request_gate.hpp"
@@ -36,8 +37,8 @@ class GitLoginRoutes {
     GitIntegrations* git = nullptr;
     OauthClient* oauth = nullptr;
     const TokenSeal* seal = nullptr;
-    // What follows a registration; may be empty.
-    std::function<Task<>(Actor actor, std::string integration, Deadline deadline)> registered = {};
+    Committer* committer = nullptr;  // null, too: there is no folder for clones
+    RuntimeFiles files = {};
   };
   explicit GitLoginRoutes(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 

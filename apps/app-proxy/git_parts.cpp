@@ -49,23 +49,25 @@ GitIntegrations::Options integration_options(const Config& config) {
 
 }  // namespace
 
-GitParts::GitParts(const DaemonContext& context, const Config& config, Dependencies dependencies)
+GitParts::GitParts(const DaemonContext& context, const Config& config, net::Resolver& names,
+                   const http::ProxySettings& proxy, ControlPlaneParts& control_plane,
+                   ClusterParts& cluster)
     : context_(context),
       config_(config),
-      dependencies_(std::move(dependencies)),
+      control_plane_(control_plane),
+      cluster_(cluster),
       own_token_(config.git_username, config.git_password_file.empty()
                                           ? Credential::fixed(config.git_password)
                                           : Credential::file(config.git_password_file)),
-      client_(context.executor, dependencies_.names,
-              client_options(config, dependencies_.proxy, false)),
+      client_(context.executor, names, client_options(config, proxy, false)),
       hosts_(context.executor, client_, context.metrics),
-      store_(dependencies_.cluster, dependencies_.files.runtime_namespace),
+      store_(cluster.client, cluster.files.runtime_namespace),
       integrations_(store_, seal_, hosts_, integration_options(config)),
-      oauth_(dependencies_.cluster, client_,
-             {.own_namespace = dependencies_.files.runtime_namespace,
+      oauth_(cluster.client, client_,
+             {.own_namespace = cluster.files.runtime_namespace,
               .plain_http = integration_options(config).plain_http,
               .public_url = config.ingress_host}),
-      validity_(integrations_, dependencies_.leadership, {.period = config.git_check_period}),
+      validity_(integrations_, cluster.leadership, {.period = config.git_check_period}),
       tasks_(context.executor) {
   use_seal();
   integrations_.renew_with(oauth_, tasks_);
@@ -87,7 +89,7 @@ Task<> GitParts::stop() {
 }
 
 void GitParts::use_seal() {
-  const auto secret = dependencies_.identity.secret();
+  const auto secret = control_plane_.identity.secret();
   seal_.use(secret.token, secret.iv);
 }
 
@@ -98,11 +100,11 @@ Task<> GitParts::follow_runtime_secret() {
   while (true) {
     use_seal();
     // Only a look at a file shows that it was replaced.
-    const Clock::duration period = dependencies_.identity.token().empty()
+    const Clock::duration period = control_plane_.identity.token().empty()
                                        ? Clock::duration(std::chrono::milliseconds(200))
                                        : std::chrono::seconds(5);
-    (void)co_await dependencies_.identity.changed().wait(is_from_files ? deadline_after(period)
-                                                                       : kNever);
+    (void)co_await control_plane_.identity.changed().wait(is_from_files ? deadline_after(period)
+                                                                        : kNever);
   }
 }
 
@@ -110,18 +112,18 @@ Task<> GitParts::follow_runtime_secret() {
 Task<> GitParts::keep_default_integration() {
   control_plane::Identity done;
   while (true) {
-    const auto own = dependencies_.users.own();
+    const auto own = control_plane_.users.own();
     const bool is_new = own.account_id != done.account_id ||
                         own.git_provider != done.git_provider ||
                         own.git_api_url != done.git_api_url;
     if (!is_new || own.git_provider.empty()) {
-      (void)co_await dependencies_.users.own_changed().wait();
+      (void)co_await control_plane_.users.own_changed().wait();
     } else if (co_await integrations_.ensure_default(own.account_id, own.git_provider,
                                                      own.git_api_url,
                                                      deadline_after(std::chrono::seconds(10)))) {
       done = own;
     } else {
-      (void)co_await dependencies_.users.own_changed().wait(
+      (void)co_await control_plane_.users.own_changed().wait(
           deadline_after(std::chrono::seconds(1)));
     }
   }
@@ -161,13 +163,12 @@ void GitParts::start_permissions() {
   options.period = config_.git_check_period;
   options.tick = std::min(options.tick, options.period);
   permissions_.emplace(
-      integrations_, dependencies_.leadership,
+      integrations_, cluster_.leadership,
       [this](Deadline deadline) {
-        return dependencies_.control_plane.filters_by_git_permissions(deadline);
+        return control_plane_.client.filters_by_git_permissions(deadline);
       },
       [this](Deadline deadline) -> Task<Result<std::vector<KnownGitSource>>> {
-        auto found =
-            co_await dependencies_.control_plane.git_sources(config_.runtime_name, deadline);
+        auto found = co_await control_plane_.client.git_sources(config_.runtime_name, deadline);
         if (!found) co_return std::unexpected(std::move(found.error()));
         std::vector<KnownGitSource> known;
         for (auto& source : *found) {
@@ -192,7 +193,7 @@ void GitParts::start_permissions() {
         for (const auto& may : source.permissions) {
           sent.permissions.push_back({may.user_id, may.read, may.write});
         }
-        co_return co_await dependencies_.control_plane.set_permissions(sent, deadline);
+        co_return co_await control_plane_.client.set_permissions(sent, deadline);
       },
       options);
   permissions_->start(tasks_);
@@ -223,24 +224,24 @@ void GitParts::start_commits() {
   }
   committer_.emplace(context_.executor, *pool_, *clones_, client_, context_.metrics,
                      std::move(options));
-  config_repository_.emplace(*committer_, dependencies_.cluster, dependencies_.files, own_token_,
-                             dependencies_.leadership, ConfigRepositorySetup::Options{});
+  config_repository_.emplace(*committer_, cluster_.client, cluster_.files, own_token_,
+                             cluster_.leadership, ConfigRepositorySetup::Options{});
   config_repository_->start(tasks_);
   reader_.emplace(*pool_, *clones_, client_);
   source_files_.emplace(SourceFiles::Dependencies{.reader = *reader_,
                                                   .token = own_token_,
-                                                  .users = dependencies_.users,
-                                                  .scheme = dependencies_.files.scheme});
+                                                  .users = control_plane_.users,
+                                                  .scheme = cluster_.files.scheme});
   promotions_.emplace(Promotions::Dependencies{
-      .control_plane = dependencies_.control_plane,
-      .rules = dependencies_.rules,
+      .control_plane = control_plane_.client,
+      .rules = control_plane_.rules,
       .reader = *reader_,
       .committer = *committer_,
       .hosts = hosts_,
       .token = own_token_,
-      .users = dependencies_.users,
+      .users = control_plane_.users,
       .runtime = config_.runtime_name,
-      .scheme = dependencies_.files.scheme,
+      .scheme = cluster_.files.scheme,
   });
 }
 

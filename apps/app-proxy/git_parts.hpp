@@ -3,13 +3,13 @@
 #include <optional>
 #include <string>
 
+#include "app-proxy/cluster_parts.hpp"
 #include "app-proxy/config.hpp"
+#include "app-proxy/control_plane_parts.hpp"
 #include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/clone_cache.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
-#include "app-proxy/identity/leadership.hpp"
-#include "app-proxy/identity/runtime_identity.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/git_permissions.hpp"
 #include "app-proxy/integrations/oauth_client.hpp"
@@ -17,37 +17,22 @@
 #include "app-proxy/resolvers/promotions.hpp"
 #include "app-proxy/runtime/config_repository_setup.hpp"
 #include "app-proxy/source_files.hpp"
-#include "app-proxy/users/directory.hpp"
-#include "app-proxy/users/rules.hpp"
-#include "common/control_plane/graphql.hpp"
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/daemon/daemon.hpp"
 #include "common/http/client.hpp"
 #include "common/net/resolve.hpp"
-#include "k8s-client/client.hpp"
 
 namespace gitops::app_proxy {
 
 // All that the program does with Git: integrations of users with Git hosts, and commits. It needs a
-// cluster, since integrations lie in Secrets. Loop thread; what it works with outlives it.
+// cluster, since integrations lie in Secrets. Starts at once. Loop thread; the arguments outlive it.
 class GitParts {
  public:
-  // The parts of the program that it works with.
-  struct Dependencies {
-    net::Resolver& names;
-    http::ProxySettings proxy;
-    k8s::Client& cluster;
-    UserDirectory& users;
-    Rules& rules;
-    control_plane::GraphqlClient& control_plane;
-    const RuntimeFiles& files;
-    RuntimeIdentity& identity;  // tokens are sealed with its secret
-    Leadership& leadership;
-  };
-  // Starts at once.
-  GitParts(const DaemonContext& context, const Config& config, Dependencies dependencies);
+  GitParts(const DaemonContext& context, const Config& config, net::Resolver& names,
+           const http::ProxySettings& proxy, ControlPlaneParts& control_plane,
+           ClusterParts& cluster);
 
   // Waits for the commits that are under way.
   Task<> stop();
@@ -77,7 +62,8 @@ class GitParts {
 
   DaemonContext context_;
   const Config& config_;
-  Dependencies dependencies_;
+  ControlPlaneParts& control_plane_;
+  ClusterParts& cluster_;
   RuntimeGitToken own_token_;
   http::Client client_;
   GitHostClient hosts_;

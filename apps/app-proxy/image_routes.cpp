@@ -183,7 +183,7 @@ Task<Result<void>> ImageRoutes::add_git_host(ImageReport& report, const User& us
                                              Deadline deadline) {
   const bool is_named = !report.git_integration.empty();
   if (!report.has_git || (!is_named && has_git_credentials(report))) co_return Result<void>();
-  auto host = co_await dependencies_.git_host(user, report.git_integration, deadline);
+  auto host = co_await dependencies_.git_hosts->access(user, report.git_integration, deadline);
   auto used =
       host ? use_git_host(report, *host) : Result<void>(std::unexpected(std::move(host.error())));
   if (used || is_named) co_return used;

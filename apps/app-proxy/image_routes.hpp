@@ -1,10 +1,9 @@
 #pragma once
 
-#include <functional>
-
 #include "app-proxy/images/image_report.hpp"
 #include "app-proxy/images/report_credentials.hpp"
 #include "app-proxy/logs/log_streams.hpp"
+#include "app-proxy/report_git_hosts.hpp"
 #include "app-proxy/request_gate.hpp"
 #include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/audit.hpp"
@@ -25,11 +24,8 @@ class ImageRoutes {
     RequestGate& gate;
     Audit& audit;
     LogStreams& logs;
-    k8s::Client* cluster = nullptr;  // null while the runtime has no access to its cluster
-    // How to enter the Git host of the integration of that name; an empty one stands for what the user may use.
-    std::function<Task<Result<GitHostAccess>>(const User& user, std::string integration,
-                                              Deadline deadline)>
-        git_host = {};
+    k8s::Client* cluster = nullptr;       // null while the runtime has no access to its cluster
+    ReportGitHosts* git_hosts = nullptr;  // null with the cluster
   };
   ImageRoutes(Dependencies dependencies, ImageReportOptions options);
 
