@@ -54,11 +54,8 @@ ResolverDependencies resolver_parts(const Config& config, const VersionInfo& ver
   parts.cluster = &in_cluster.cluster->client;
   parts.files = in_cluster.cluster->files;
   parts.clusters = &in_cluster.runtime->clusters();
-  parts.tools = {.git = &git.integrations(),
-                 .committer = git.committer(),
-                 .reader = git.reader(),
-                 .keys = &in_cluster.runtime->sealing_keys(),
-                 .runtime = &control_plane.identity};
+  parts.sealing_keys = &in_cluster.runtime->sealing_keys();
+  parts.identity = &control_plane.identity;
   return parts;
 }
 
@@ -130,7 +127,7 @@ ApiParts::ApiParts(const DaemonContext& context, const Config& config, Audit& au
       image_routes_({.gate = gate_,
                      .audit = audit,
                      .logs = logs,
-                     .cluster = parts_.cluster,
+                     .cluster = in_cluster.cluster ? &in_cluster.cluster->client : nullptr,
                      .git_hosts = git_hosts_ ? &*git_hosts_ : nullptr},
                     image_options(config, parts_.files.runtime_namespace, control_plane.url)),
       git_logins_(login_parts(gate_, audit, in_cluster.git, parts_.files)),
@@ -154,7 +151,9 @@ std::vector<http::Route> ApiParts::make_routes() {
        .promotion_pull_request = promotion(PromotionKind::pull_request),
        .clusters =
            [this](http::Exchange& exchange, const auto&) {
-             return serve_cluster(exchange, gate_, audit_, parts_.clusters, config_.runtime_name);
+             return serve_cluster(exchange, gate_, audit_,
+                                  in_cluster_.runtime ? &in_cluster_.runtime->clusters() : nullptr,
+                                  config_.runtime_name);
            },
        .image_report = [this](http::Exchange& exchange,
                               const auto&) { return image_routes_.serve(exchange); },

@@ -75,6 +75,16 @@ TEST(ResolverTable, AuditedArgumentsAreThereAndNoSecrets) {
   }
 }
 
+// A runtime without any feature still tells its version.
+TEST(ResolverTable, EveryOtherFieldNamesWhatItNeeds) {
+  const Bench bench;
+  for (const FieldRow& row : bench.rows) {
+    const bool is_version = row.field == "versionInfo";
+    EXPECT_EQ(row.needs.empty(), is_version) << row.field;
+    EXPECT_EQ(row.missing.has_value(), !is_version) << row.field;
+  }
+}
+
 TEST(ResolverTable, UnknownFieldsNeedAUser) {
   const Bench bench;
   EXPECT_EQ(permission_of(bench.rows, RootType::query, "versionInfo"), Permission::anyone);

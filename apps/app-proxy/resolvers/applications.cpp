@@ -14,14 +14,6 @@ using graphql::Call;
 using graphql::InputView;
 using graphql::Json;
 
-Result<ApplicationActions*> require(ApplicationActions* applications) {
-  if (applications != nullptr) return applications;
-  return std::unexpected(
-      Error{.code = ErrorCode::unavailable,
-            .message = "the runtime is not configured for an Argo CD; set ARGO_CD_URL",
-            .subcode = action_errors::kNotAvailable});
-}
-
 argo::AppRef app_of(Call& call, std::string_view name) {
   return {.name = text_of(call[name]), .ns = text_of(call["appNamespace"])};
 }
@@ -195,104 +187,84 @@ std::string render_application(std::string_view application, std::string_view ru
   return out;
 }
 
-Task<Result<Json>> application_proxy_query(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
-  const auto found = co_await (*known)->permitted(user_of(call), Action::view, app_of(call, "name"),
-                                                  call.deadline());
+Task<Result<Json>> application_proxy_query(ApplicationActions& applications, Call& call) {
+  const auto found = co_await applications.permitted(user_of(call), Action::view,
+                                                     app_of(call, "name"), call.deadline());
   if (!found) co_return std::unexpected(found.error());
-  co_return Json::trusted(render_application(*found, (*known)->runtime()));
+  co_return Json::trusted(render_application(*found, applications.runtime()));
 }
 
-Task<Result<Json>> sync_application(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> sync_application(ApplicationActions& applications, Call& call) {
   const auto app = app_of(call, "applicationName");
-  auto done =
-      co_await (*known)->sync(user_of(call), app, sync_options(call["options"]), call.deadline());
+  auto done = co_await applications.sync(user_of(call), app, sync_options(call["options"]),
+                                         call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return named(app.name);
 }
 
-Task<Result<Json>> refresh_application(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> refresh_application(ApplicationActions& applications, Call& call) {
   const auto app = app_of(call, "applicationName");
   const bool is_hard = call["options"]["refresh"].text() == "hard";
-  auto done = co_await (*known)->refresh(
+  auto done = co_await applications.refresh(
       user_of(call), app, is_hard ? argo::Refresh::hard : argo::Refresh::normal, call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return named(app.name);
 }
 
-Task<Result<Json>> rollback_application(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> rollback_application(ApplicationActions& applications, Call& call) {
   const auto app = app_of(call, "appName");
-  auto done = co_await (*known)->rollback(user_of(call), app,
-                                          {.history_id = call["historyId"].integer(),
-                                           .dry_run = call["dryRun"].is_true(),
-                                           .prune = call["prune"].is_true()},
-                                          call.deadline());
+  auto done = co_await applications.rollback(user_of(call), app,
+                                             {.history_id = call["historyId"].integer(),
+                                              .dry_run = call["dryRun"].is_true(),
+                                              .prune = call["prune"].is_true()},
+                                             call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return named(app.name);
 }
 
-Task<Result<Json>> terminate_application_operation(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
-  auto done =
-      co_await (*known)->terminate(user_of(call), app_of(call, "applicationName"), call.deadline());
+Task<Result<Json>> terminate_application_operation(ApplicationActions& applications, Call& call) {
+  auto done = co_await applications.terminate(user_of(call), app_of(call, "applicationName"),
+                                              call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return Json::trusted(done->changed ? R"({"terminated":true})" : R"({"terminated":false})");
 }
 
-Task<Result<void>> delete_argo_application(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<void>> delete_argo_application(ApplicationActions& applications, Call& call) {
   const auto cascade = call["cascade"];
-  co_return co_await (*known)->remove(user_of(call), app_of(call, "applicationName"),
-                                      !cascade.exists() || cascade.is_true(),
-                                      text_of(call["propagationPolicy"]), call.deadline());
+  co_return co_await applications.remove(user_of(call), app_of(call, "applicationName"),
+                                         !cascade.exists() || cascade.is_true(),
+                                         text_of(call["propagationPolicy"]), call.deadline());
 }
 
-Task<Result<Json>> application_resource(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
-  auto found = co_await (*known)->resource(user_of(call), app_of(call, "application"),
-                                           resource_of(call), call.deadline());
+Task<Result<Json>> application_resource(ApplicationActions& applications, Call& call) {
+  auto found = co_await applications.resource(user_of(call), app_of(call, "application"),
+                                              resource_of(call), call.deadline());
   if (!found) co_return std::unexpected(std::move(found.error()));
   co_return Json::trusted(std::move(*found));
 }
 
-Task<Result<Json>> patch_application_resource(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> patch_application_resource(ApplicationActions& applications, Call& call) {
   const std::string_view type = call["patchType"].text_or("application/merge-patch+json");
   if (type != "application/merge-patch+json" && type != "application/json-patch+json" &&
       type != "application/strategic-merge-patch+json") {
     co_return fail(ErrorCode::invalid_argument, "patchType: not a media type of patches");
   }
-  auto done = co_await (*known)->patch_resource(user_of(call), app_of(call, "application"),
-                                                resource_of(call), std::string(type),
-                                                text_of(call["patch"]), call.deadline());
+  auto done = co_await applications.patch_resource(user_of(call), app_of(call, "application"),
+                                                   resource_of(call), std::string(type),
+                                                   text_of(call["patch"]), call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return Json::trusted("{\"manifest\":" + json_string(*done) + "}");
 }
 
-Task<Result<void>> delete_application_resource(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
-  co_return co_await (*known)->delete_resource(
+Task<Result<void>> delete_application_resource(ApplicationActions& applications, Call& call) {
+  co_return co_await applications.delete_resource(
       user_of(call), app_of(call, "application"), resource_of(call),
       {.force = call["force"].is_true(), .orphan = call["orphan"].is_true()}, call.deadline());
 }
 
-Task<Result<Json>> resource_actions(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
-  auto list = co_await (*known)->resource_actions(user_of(call), app_of(call, "application"),
-                                                  resource_of(call), call.deadline());
+Task<Result<Json>> resource_actions(ApplicationActions& applications, Call& call) {
+  auto list = co_await applications.resource_actions(user_of(call), app_of(call, "application"),
+                                                     resource_of(call), call.deadline());
   if (!list) co_return std::unexpected(std::move(list.error()));
   // argocd-server leaves "disabled" out when it is false.
   std::string shown = "[";
@@ -303,11 +275,9 @@ Task<Result<Json>> resource_actions(ApplicationActions* applications, Call& call
   co_return Json::trusted(shown + "]");
 }
 
-Task<Result<Json>> run_resource_action(ApplicationActions* applications, Call& call) {
-  const auto known = require(applications);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> run_resource_action(ApplicationActions& applications, Call& call) {
   const auto app = app_of(call, "application");
-  auto done = co_await (*known)->run_action(
+  auto done = co_await applications.run_action(
       user_of(call), app, resource_of(call), text_of(call["action"]),
       call["parameters"].exists() ? call["parameters"].json() : std::string(), call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));

@@ -6,28 +6,27 @@
 #include "app-proxy/actions/applications.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of the schema about Applications and their objects. `applications` is null while the runtime
-// is not configured for an Argo CD.
+// The fields of the schema about Applications and their objects.
 namespace gitops::app_proxy {
 
-Task<Result<graphql::Json>> application_proxy_query(ApplicationActions* applications,
+Task<Result<graphql::Json>> application_proxy_query(ApplicationActions& applications,
                                                     graphql::Call& call);
-Task<Result<graphql::Json>> sync_application(ApplicationActions* applications, graphql::Call& call);
-Task<Result<graphql::Json>> refresh_application(ApplicationActions* applications,
+Task<Result<graphql::Json>> sync_application(ApplicationActions& applications, graphql::Call& call);
+Task<Result<graphql::Json>> refresh_application(ApplicationActions& applications,
                                                 graphql::Call& call);
-Task<Result<graphql::Json>> rollback_application(ApplicationActions* applications,
+Task<Result<graphql::Json>> rollback_application(ApplicationActions& applications,
                                                  graphql::Call& call);
-Task<Result<graphql::Json>> terminate_application_operation(ApplicationActions* applications,
+Task<Result<graphql::Json>> terminate_application_operation(ApplicationActions& applications,
                                                             graphql::Call& call);
-Task<Result<void>> delete_argo_application(ApplicationActions* applications, graphql::Call& call);
-Task<Result<graphql::Json>> application_resource(ApplicationActions* applications,
+Task<Result<void>> delete_argo_application(ApplicationActions& applications, graphql::Call& call);
+Task<Result<graphql::Json>> application_resource(ApplicationActions& applications,
                                                  graphql::Call& call);
-Task<Result<graphql::Json>> patch_application_resource(ApplicationActions* applications,
+Task<Result<graphql::Json>> patch_application_resource(ApplicationActions& applications,
                                                        graphql::Call& call);
-Task<Result<void>> delete_application_resource(ApplicationActions* applications,
+Task<Result<void>> delete_application_resource(ApplicationActions& applications,
                                                graphql::Call& call);
-Task<Result<graphql::Json>> resource_actions(ApplicationActions* applications, graphql::Call& call);
-Task<Result<graphql::Json>> run_resource_action(ApplicationActions* applications,
+Task<Result<graphql::Json>> resource_actions(ApplicationActions& applications, graphql::Call& call);
+Task<Result<graphql::Json>> run_resource_action(ApplicationActions& applications,
                                                 graphql::Call& call);
 
 void add_application_types(graphql::Resolvers& to);

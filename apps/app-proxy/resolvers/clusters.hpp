@@ -5,9 +5,8 @@
 
 namespace gitops::app_proxy {
 
-// removeCluster: of this runtime, by the URL of its API server. `clusters` is null while the runtime has no access to
-// its own cluster.
-Task<Result<void>> remove_cluster(ManagedClusters* clusters, const RuntimeFiles& files,
+// removeCluster: of this runtime, by the URL of its API server.
+Task<Result<void>> remove_cluster(ManagedClusters& clusters, const RuntimeFiles& files,
                                   graphql::Call& call);
 
 }  // namespace gitops::app_proxy

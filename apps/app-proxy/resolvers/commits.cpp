@@ -21,11 +21,8 @@ std::string message_for(std::string_view verb, const std::vector<FileChange>& ch
 }
 
 // What both fields do: `changes` and their options are in `request`.
-Task<Result<CommitView>> commit(GitIntegrations* git, Committer* committer, Call& call,
+Task<Result<CommitView>> commit(GitIntegrations& git, Committer& committer, Call& call,
                                 CommitRequest request) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
-  if (const auto there = require(committer); !there) co_return std::unexpected(there.error());
   const auto args = call["args"];
   const auto name = parse_repository_name(args["repo"].text());
   if (!name) co_return std::unexpected(name.error());
@@ -38,7 +35,7 @@ Task<Result<CommitView>> commit(GitIntegrations* git, Committer* committer, Call
   request.description = text_of(args["description"]);
   const Deadline deadline = commit_deadline(call);
   const auto account =
-      shown(co_await (*known)->open(actor_of(call), text_of(args["integrationName"]), deadline));
+      shown(co_await git.open(actor_of(call), text_of(args["integrationName"]), deadline));
   if (!account) co_return std::unexpected(account.error());
   auto repository = co_await account->provider->repository(account->access, *name, deadline);
   if (!repository) co_return std::unexpected(shown(std::move(repository.error())));
@@ -46,15 +43,10 @@ Task<Result<CommitView>> commit(GitIntegrations* git, Committer* committer, Call
   if (!url) co_return std::unexpected(std::move(url.error()));
   request.repository = std::move(*url);
   request.default_branch = repository->value.default_branch;
-  co_return co_await commit_as(*account, *committer, std::move(request), deadline);
+  co_return co_await commit_as(*account, committer, std::move(request), deadline);
 }
 
 }  // namespace
-
-Result<void> require(Committer* committer) {
-  if (committer != nullptr) return {};
-  return fail(ErrorCode::unavailable, "the runtime has no folder for clones; see its log");
-}
 
 Task<Result<CommitView>> commit_as(const GitAccount& account, Committer& committer,
                                    CommitRequest request, Deadline deadline) {
@@ -166,7 +158,7 @@ Error public_commit_error(Error error) {
   return error;
 }
 
-Task<Result<CommitView>> commit_files(GitIntegrations* git, Committer* committer, Call& call) {
+Task<Result<CommitView>> commit_files(GitIntegrations& git, Committer& committer, Call& call) {
   const auto args = call["args"];
   CommitRequest request;
   for (const auto file : args["files"].items()) {
@@ -180,7 +172,7 @@ Task<Result<CommitView>> commit_files(GitIntegrations* git, Committer* committer
   co_return co_await commit(git, committer, call, std::move(request));
 }
 
-Task<Result<CommitView>> delete_files(GitIntegrations* git, Committer* committer, Call& call) {
+Task<Result<CommitView>> delete_files(GitIntegrations& git, Committer& committer, Call& call) {
   CommitRequest request;
   for (const auto path : call["args"]["paths"].items()) {
     request.changes.push_back({.path = text_of(path), .kind = FileChange::Kind::remove});

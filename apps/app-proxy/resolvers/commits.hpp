@@ -7,8 +7,7 @@
 #include "common/graphql/resolvers.hpp"
 
 // The fields of the schema that put commits into a repository, as the caller: with the token that the
-// caller has registered, and the name and mail that the host tells of it. `git` and `committer` are
-// null while the runtime has no access to its cluster.
+// caller has registered, and the name and mail that the host tells of it.
 namespace gitops::app_proxy {
 
 // A commit that was pushed, and its author.
@@ -17,16 +16,13 @@ struct CommitView {
   GitAuthor author;
 };
 
-Task<Result<CommitView>> commit_files(GitIntegrations* git, Committer* committer,
+Task<Result<CommitView>> commit_files(GitIntegrations& git, Committer& committer,
                                       graphql::Call& call);
 // Each path is a file that exists.
-Task<Result<CommitView>> delete_files(GitIntegrations* git, Committer* committer,
+Task<Result<CommitView>> delete_files(GitIntegrations& git, Committer& committer,
                                       graphql::Call& call);
 
 void add_commit_types(graphql::Resolvers& to);
-
-// Unavailable when there is no committer.
-Result<void> require(Committer* committer);
 
 // Pushes a commit as the user of `account`: its author and credential are set here. Errors as clients
 // may see them.

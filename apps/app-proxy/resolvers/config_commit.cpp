@@ -9,15 +9,11 @@
 
 namespace gitops::app_proxy {
 
-Task<Result<ConfigTarget>> config_target(GitIntegrations* git, Committer* committer,
-                                         const RuntimeFiles& files, graphql::Call& call,
-                                         Deadline deadline) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
-  if (const auto there = require(committer); !there) co_return std::unexpected(there.error());
+Task<Result<ConfigTarget>> config_target(GitIntegrations& git, const RuntimeFiles& files,
+                                         graphql::Call& call, Deadline deadline) {
   auto repository = files.repository();
   if (!repository) co_return std::unexpected(std::move(repository.error()));
-  auto account = shown(co_await (*known)->open(actor_of(call), {}, deadline));
+  auto account = shown(co_await git.open(actor_of(call), {}, deadline));
   if (!account) co_return std::unexpected(account.error());
   // The token goes to its own host only.
   auto url = clone_url_of(account->root, repository->at.repository.to_string());

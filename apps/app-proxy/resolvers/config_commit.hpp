@@ -18,9 +18,8 @@ struct ConfigTarget {
   std::string requested_by;
 };
 
-Task<Result<ConfigTarget>> config_target(GitIntegrations* git, Committer* committer,
-                                         const RuntimeFiles& files, graphql::Call& call,
-                                         Deadline deadline);
+Task<Result<ConfigTarget>> config_target(GitIntegrations& git, const RuntimeFiles& files,
+                                         graphql::Call& call, Deadline deadline);
 // True when there was something to commit. The message gets a line on who asked.
 Task<Result<bool>> commit_config(const ConfigTarget& target, Committer& committer,
                                  std::vector<FileChange> changes, std::string message,

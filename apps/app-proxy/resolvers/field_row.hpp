@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "app-proxy/resolvers/features.hpp"
 #include "app-proxy/users/caller.hpp"
 #include "common/graphql/resolvers.hpp"
 
@@ -28,6 +30,8 @@ struct FieldRow {
   bool changes = false;                        // state; each call stands in the audit stream
   std::vector<std::string_view> subject = {};  // its arguments that tell of what, as "args.name"
   graphql::Row row = {};
+  std::vector<Feature> needs = {};
+  std::optional<Error> missing = {};  // what the field answers when the runtime lacks a feature
 };
 
 // A field that only reads. `function` as in graphql::RowOf<Root>.
@@ -62,6 +66,28 @@ FieldRow subscribe(std::string field, Permission permission, F function) {
           .field = std::move(field),
           .permission = permission,
           .row = std::move(row)};
+}
+
+// The same rows for a resolver with its parts.
+template <class F>
+FieldRow needing(FieldRow row, Bound<F>& bound) {
+  row.needs = std::move(bound.needs);
+  row.missing = std::move(bound.missing);
+  return row;
+}
+template <class F>
+FieldRow read(std::string field, Permission permission, Bound<F> bound) {
+  return needing(read(std::move(field), permission, std::move(bound.function)), bound);
+}
+template <class F>
+FieldRow change(std::string field, Permission permission, std::vector<std::string_view> subject,
+                Bound<F> bound) {
+  return needing(
+      change(std::move(field), permission, std::move(subject), std::move(bound.function)), bound);
+}
+template <class F>
+FieldRow subscribe(std::string field, Permission permission, Bound<F> bound) {
+  return needing(subscribe(std::move(field), permission, std::move(bound.function)), bound);
 }
 
 // The same field under Query, where some public clients ask for changes, too. Requests of other sites' pages cannot

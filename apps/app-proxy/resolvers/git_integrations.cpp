@@ -38,13 +38,6 @@ Actor actor_of(Call& call) {
   return {.user_id = user->id, .account_id = user->account_id, .is_admin = user->is_admin};
 }
 
-Result<GitIntegrations*> require(GitIntegrations* git) {
-  if (git != nullptr) return git;
-  return fail(ErrorCode::unavailable,
-              "the runtime has no access to its Kubernetes API server, where Git integrations are "
-              "stored; see its log");
-}
-
 Error shown(Error error) {
   const bool is_about_git = error.subcode.starts_with("GIT_");
   if (is_about_git) {
@@ -75,49 +68,35 @@ Error shown(Error error) {
                    "later, or see its log"};
 }
 
-Task<Result<std::vector<Integration>>> git_integrations(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
-  co_return shown(co_await (*known)->list(actor_of(call), call.deadline()));
+Task<Result<std::vector<Integration>>> git_integrations(GitIntegrations& git, Call& call) {
+  co_return shown(co_await git.list(actor_of(call), call.deadline()));
 }
 
-Task<Result<std::optional<Integration>>> git_integration(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
-  co_return shown(co_await (*known)->get(actor_of(call), text_of(call["name"]), call.deadline()));
+Task<Result<std::optional<Integration>>> git_integration(GitIntegrations& git, Call& call) {
+  co_return shown(co_await git.get(actor_of(call), text_of(call["name"]), call.deadline()));
 }
 
-Task<Result<Integration>> add_git_integration(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Integration>> add_git_integration(GitIntegrations& git, Call& call) {
   const auto args = call["args"];
-  co_return shown(co_await (*known)->add(actor_of(call),
-                                         {.name = text_of(args["name"]),
-                                          .provider = text_of(args["provider"]),
-                                          .api_url = text_of(args["apiUrl"]),
-                                          .sharing = sharing_of(args["sharingPolicy"])},
-                                         call.deadline()));
+  co_return shown(co_await git.add(actor_of(call),
+                                   {.name = text_of(args["name"]),
+                                    .provider = text_of(args["provider"]),
+                                    .api_url = text_of(args["apiUrl"]),
+                                    .sharing = sharing_of(args["sharingPolicy"])},
+                                   call.deadline()));
 }
 
-Task<Result<Integration>> edit_git_integration(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Integration>> edit_git_integration(GitIntegrations& git, Call& call) {
   const auto args = call["args"];
-  co_return shown(co_await (*known)->edit(actor_of(call), text_of(args["name"]),
-                                          text_of(args["apiUrl"]),
-                                          sharing_of(args["sharingPolicy"]), call.deadline()));
+  co_return shown(co_await git.edit(actor_of(call), text_of(args["name"]), text_of(args["apiUrl"]),
+                                    sharing_of(args["sharingPolicy"]), call.deadline()));
 }
 
-Task<Result<void>> remove_git_integration(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
-  co_return shown(
-      co_await (*known)->remove(actor_of(call), text_of(call["name"]), call.deadline()));
+Task<Result<void>> remove_git_integration(GitIntegrations& git, Call& call) {
+  co_return shown(co_await git.remove(actor_of(call), text_of(call["name"]), call.deadline()));
 }
 
-Task<Result<Integration>> register_to_git_integration(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Integration>> register_to_git_integration(GitIntegrations& git, Call& call) {
   const auto actor = person(call);
   if (!actor) co_return std::unexpected(actor.error());
   const auto args = call["args"];
@@ -127,27 +106,22 @@ Task<Result<Integration>> register_to_git_integration(GitIntegrations* git, Call
                    "when the runtime is installed (GIT_PASSWORD)");
   }
   GitAccess access{Secret(text_of(args["token"])), text_of(args["username"])};
-  co_return shown(co_await (*known)->register_user(*actor, text_of(args["name"]), std::move(access),
-                                                   call.deadline()));
+  co_return shown(co_await git.register_user(*actor, text_of(args["name"]), std::move(access),
+                                             call.deadline()));
 }
 
-Task<Result<Integration>> deregister_from_git_integration(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Integration>> deregister_from_git_integration(GitIntegrations& git, Call& call) {
   const auto actor = person(call);
   if (!actor) co_return std::unexpected(actor.error());
-  co_return shown(
-      co_await (*known)->deregister_user(*actor, text_of(call["name"]), call.deadline()));
+  co_return shown(co_await git.deregister_user(*actor, text_of(call["name"]), call.deadline()));
 }
 
-Task<Result<void>> validate_git_provider(GitIntegrations* git, Call& call) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<void>> validate_git_provider(GitIntegrations& git, Call& call) {
   const auto args = call["args"];
   GitAccess access{Secret(text_of(args["token"])), text_of(args["username"])};
-  auto profile = co_await (*known)->validate(actor_of(call), text_of(args["provider"]),
-                                             text_of(args["apiUrl"]), std::move(access),
-                                             use_of(args["tokenType"]), call.deadline());
+  auto profile =
+      co_await git.validate(actor_of(call), text_of(args["provider"]), text_of(args["apiUrl"]),
+                            std::move(access), use_of(args["tokenType"]), call.deadline());
   if (!profile) co_return std::unexpected(shown(std::move(profile.error())));
   co_return Result<void>();
 }

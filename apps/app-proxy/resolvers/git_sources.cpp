@@ -221,17 +221,14 @@ Result<RestrictedGitSource> restricted_of(InputView args, Scheme scheme) {
 
 // The version of RestrictedGitSource that the cluster has: an object of a kind that it does not know
 // would keep Argo CD from applying anything else of the repository.
-Task<Result<std::string_view>> restricted_api(k8s::Client* cluster, Deadline deadline) {
-  if (cluster == nullptr) {
-    co_return fail(ErrorCode::unavailable, "the runtime has no access to its cluster; see its log");
-  }
+Task<Result<std::string_view>> restricted_api(k8s::Client& cluster, Deadline deadline) {
   for (const auto api : {kRestrictedGitSourceApi, kOldRestrictedGitSourceApi}) {
     const auto slash = api.find('/');
-    const auto there = co_await cluster->exists({.group = std::string(api.substr(0, slash)),
-                                                 .version = std::string(api.substr(slash + 1)),
-                                                 .plural = "restrictedgitsources",
-                                                 .kind = "RestrictedGitSource"},
-                                                deadline);
+    const auto there = co_await cluster.exists({.group = std::string(api.substr(0, slash)),
+                                                .version = std::string(api.substr(slash + 1)),
+                                                .plural = "restrictedgitsources",
+                                                .kind = "RestrictedGitSource"},
+                                               deadline);
     if (!there) co_return std::unexpected(there.error());
     if (*there) co_return api;
   }
@@ -266,27 +263,27 @@ Task<Result<RolloutsFiles>> rollouts_files(const ConfigTarget& target, TreeReade
 
 }  // namespace
 
-Task<Result<Integration>> register_git_token(GitIntegrations* git, Committer* committer,
+Task<Result<Integration>> register_git_token(GitIntegrations& git, CommitterPart committer,
                                              const RuntimeFiles& files, Call& call) {
   auto registered = co_await register_to_git_integration(git, call);
   if (registered) {
-    co_await prepare_config_repository(*git, committer, files, actor_of(call),
+    co_await prepare_config_repository(git, committer, files, actor_of(call),
                                        text_of(call["args"]["name"]), call.deadline());
   }
   co_return registered;
 }
 
-Task<> prepare_config_repository(GitIntegrations& git, Committer* committer,
+Task<> prepare_config_repository(GitIntegrations& git, CommitterPart committer,
                                  const RuntimeFiles& files, Actor actor, std::string integration,
                                  Deadline deadline) {
-  if (committer == nullptr) co_return;
+  if (!committer) co_return;
   const auto repository = files.repository();
   if (!repository) co_return;
   const auto account = co_await git.open(std::move(actor), std::move(integration), deadline);
   if (account) prepare_clone(*account, *committer, repository->at.repository);
 }
 
-Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,
+Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
                                      const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   GitSource source{.name = text_of(args["appName"]),
@@ -308,25 +305,25 @@ Task<Result<void>> create_git_source(GitIntegrations* git, Committer* committer,
   if (!labels) co_return std::unexpected(labels.error());
   source.labels = std::move(*labels);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   if (args["createRepo"].is_true()) {
-    auto ensured = co_await ensure_repository(*target, *committer, source.source, deadline);
+    auto ensured = co_await ensure_repository(*target, committer, source.source, deadline);
     if (!ensured) co_return ensured;
   }
-  if (auto there = co_await look_for_source(*target, *reader, source.source, deadline); !there) {
+  if (auto there = co_await look_for_source(*target, reader, source.source, deadline); !there) {
     co_return there;
   }
   const auto done = co_await commit_config(
-      *target, *committer, changes_to_create(target->repository, source),
+      *target, committer, changes_to_create(target->repository, source),
       "Create Git source " + source.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
   *files.is_removed = false;
-  prepare_clone(target->account, *committer, source.source.repository);
+  prepare_clone(target->account, committer, source.source.repository);
   co_return Result<void>();
 }
 
-Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer, TreeReader* reader,
+Task<Result<void>> edit_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
                                    const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   if (auto checked = checked_name(args["appName"], files); !checked) co_return checked;
@@ -336,21 +333,21 @@ Task<Result<void>> edit_git_source(GitIntegrations* git, Committer* committer, T
   if (args["include"].exists()) edit.include = text_of(args["include"]);
   if (args["exclude"].exists()) edit.exclude = text_of(args["exclude"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
-  if (auto there = co_await look_for_source(*target, *reader, edit.source, deadline); !there) {
+  if (auto there = co_await look_for_source(*target, reader, edit.source, deadline); !there) {
     co_return there;
   }
   const auto done = co_await commit_config(
-      *target, *committer, changes_to_edit(target->repository, edit),
+      *target, committer, changes_to_edit(target->repository, edit),
       "Edit Git source " + edit.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  prepare_clone(target->account, *committer, edit.source.repository);
+  prepare_clone(target->account, committer, edit.source.repository);
   co_return Result<void>();
 }
 
-Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer* committer,
-                                                TreeReader* reader, k8s::Client* cluster,
+Task<Result<void>> create_restricted_git_source(GitIntegrations& git, Committer& committer,
+                                                TreeReader& reader, k8s::Client& cluster,
                                                 const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   auto source = restricted_of(args, files.scheme);
@@ -358,28 +355,28 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations* git, Committer*
   source->include = text_of(args["include"]);
   source->exclude = text_of(args["exclude"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const auto api = co_await restricted_api(cluster, deadline);
   if (!api) co_return std::unexpected(api.error());
   if (args["createRepo"].is_true()) {
-    auto ensured = co_await ensure_repository(*target, *committer, source->source, deadline);
+    auto ensured = co_await ensure_repository(*target, committer, source->source, deadline);
     if (!ensured) co_return ensured;
   }
-  if (auto there = co_await look_for_source(*target, *reader, source->source, deadline); !there) {
+  if (auto there = co_await look_for_source(*target, reader, source->source, deadline); !there) {
     co_return there;
   }
   const auto done = co_await commit_config(
-      *target, *committer, changes_to_create(target->repository, *source, *api),
+      *target, committer, changes_to_create(target->repository, *source, *api),
       "Create restricted Git source " + source->name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
   *files.is_removed = false;
-  prepare_clone(target->account, *committer, source->source.repository);
+  prepare_clone(target->account, committer, source->source.repository);
   co_return Result<void>();
 }
 
-Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* committer,
-                                              TreeReader* reader, const RuntimeFiles& files,
+Task<Result<void>> edit_restricted_git_source(GitIntegrations& git, Committer& committer,
+                                              TreeReader& reader, const RuntimeFiles& files,
                                               Call& call) {
   const auto args = call["args"];
   auto source = restricted_of(args, files.scheme);
@@ -388,43 +385,43 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations* git, Committer* c
   if (args["include"].exists()) edit.include = text_of(args["include"]);
   if (args["exclude"].exists()) edit.exclude = text_of(args["exclude"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
-  if (auto there = co_await look_for_source(*target, *reader, edit.wanted.source, deadline);
+  if (auto there = co_await look_for_source(*target, reader, edit.wanted.source, deadline);
       !there) {
     co_return there;
   }
   const auto done = co_await commit_config(
-      *target, *committer, changes_to_edit(target->repository, edit),
+      *target, committer, changes_to_edit(target->repository, edit),
       "Edit restricted Git source " + edit.wanted.name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  prepare_clone(target->account, *committer, edit.wanted.source.repository);
+  prepare_clone(target->account, committer, edit.wanted.source.repository);
   co_return Result<void>();
 }
 
-Task<Result<void>> delete_application(GitIntegrations* git, Committer* committer,
-                                      ApplicationActions* applications, const RuntimeFiles& files,
+Task<Result<void>> delete_application(GitIntegrations& git, Committer& committer,
+                                      ApplicationsPart applications, const RuntimeFiles& files,
                                       Call& call) {
   const auto args = call["args"];
   const Deadline answer_by = deadline_after(kPruneTime);
   if (auto checked = checked_name(args["appName"], files); !checked) co_return checked;
   const std::string name = text_of(args["appName"]);
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const auto done = co_await commit_config(
-      *target, *committer, changes_to_remove(target->repository, name),
+      *target, committer, changes_to_remove(target->repository, name),
       "Delete Git source " + name + " of runtime " + files.runtime, deadline);
   if (!done) co_return std::unexpected(done.error());
-  if (applications == nullptr) co_return Result<void>();
+  if (!applications) co_return Result<void>();
   const auto& ns = target->repository.runtime_namespace;
   co_return co_await applications->wait_until_pruned(
       name, {{.name = target->repository.runtime, .ns = ns}, {.name = "in-cluster", .ns = ns}},
       answer_by);
 }
 
-Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committer,
-                                        TreeReader* reader, const RuntimeFiles& files, Call& call) {
+Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committer,
+                                        TreeReader& reader, const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   for (const auto& checked :
        {check_server(args["destServer"]), check_namespace(args["destNamespace"])}) {
@@ -434,10 +431,10 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
     co_return std::unexpected(mistake("destNamespace: expected the name of a namespace"));
   }
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(git, committer, files, call, deadline);
+  const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const std::string server = text_of(args["destServer"]);
-  const auto present = co_await rollouts_files(*target, *reader, server, deadline);
+  const auto present = co_await rollouts_files(*target, reader, server, deadline);
   if (!present) co_return std::unexpected(present.error());
   auto changes = changes_to_install_rollouts(
       target->repository, {.name = rollouts_name(server, *present),
@@ -445,24 +442,24 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations* git, Committer* committ
                            .destination_namespace = text_of(args["destNamespace"]),
                            .chart_repository = files.chart_repository,
                            .chart_version = std::string(kRolloutsChart)});
-  const auto done = co_await commit_config(*target, *committer, std::move(changes),
+  const auto done = co_await commit_config(*target, committer, std::move(changes),
                                            "Install Argo Rollouts on " + server, deadline);
   if (!done) co_return std::unexpected(done.error());
   co_return Result<void>();
 }
 
-Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations* git, Committer* committer,
-                                                        TreeReader* reader,
+Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Committer& committer,
+                                                        TreeReader& reader,
                                                         const RuntimeFiles& files, Call& call) {
   const Deadline deadline = commit_deadline(call);
-  auto target = co_await config_target(git, committer, files, call, deadline);
+  auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
-  auto removal = co_await removal_of(*target, *reader, deadline);
+  auto removal = co_await removal_of(*target, reader, deadline);
   if (!removal) co_return std::unexpected(removal.error());
   if (!removal->left.empty()) target->requested_by += "\n\n" + removal->left;
   // Before the commit, so that the hourly round (ConfigRepositorySetup) does not put the files back right after it.
   const bool before = std::exchange(*files.is_removed, true);
-  const auto done = co_await commit_config(*target, *committer, std::move(removal->changes),
+  const auto done = co_await commit_config(*target, committer, std::move(removal->changes),
                                            "Remove runtime " + files.runtime, deadline);
   if (!done) {
     *files.is_removed = before;

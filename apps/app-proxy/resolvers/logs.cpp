@@ -14,11 +14,6 @@ using graphql::InputView;
 using graphql::Json;
 using graphql::Stream;
 
-Result<LogStreams*> require(LogStreams* logs) {
-  if (logs != nullptr) return logs;
-  return fail(ErrorCode::unavailable, "logs are not available yet");
-}
-
 std::optional<std::int64_t> number_of(InputView value) {
   if (!value.exists()) return std::nullopt;
   return value.integer();
@@ -63,51 +58,42 @@ Result<Stream> stream_of(Result<LogStreams::Feed> opened, LogShape shape,
 
 }  // namespace
 
-Task<Result<Stream>> application_logs(LogStreams* logs, Call& call) {
-  const auto known = require(logs);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Stream>> application_logs(LogStreams& logs, Call& call) {
   argo::AppRef app{.name = text_of(call["applicationName"]), .ns = text_of(call["appNamespace"])};
   argo::ResourceRef of{.group = text_of(call["group"]),
                        .kind = text_of(call["kind"]),
                        .ns = text_of(call["namespace"]),
                        .name = text_of(call["resourceName"])};
-  co_return stream_of(
-      co_await (*known)->application(call.context<Caller>(), std::move(app), std::move(of),
-                                     choice_of(call), call.deadline()),
-      LogShape::application);
+  co_return stream_of(co_await logs.application(call.context<Caller>(), std::move(app),
+                                                std::move(of), choice_of(call), call.deadline()),
+                      LogShape::application);
 }
 
-Task<Result<Stream>> workflow_logs(LogStreams* logs, Call& call) {
-  const auto known = require(logs);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Stream>> workflow_logs(LogStreams& logs, Call& call) {
   co_return stream_of(
-      co_await (*known)->workflow(call.context<Caller>(), text_of(call["namespace"]),
-                                  text_of(call["workflowName"]), choice_of(call), call.deadline()),
+      co_await logs.workflow(call.context<Caller>(), text_of(call["namespace"]),
+                             text_of(call["workflowName"]), choice_of(call), call.deadline()),
       LogShape::workflow);
 }
 
-Task<Result<Stream>> component_logs(LogStreams* logs, Call& call) {
-  const auto known = require(logs);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Stream>> component_logs(LogStreams& logs, Call& call) {
   const std::string component = text_of(call["componentName"]);
-  co_return stream_of(co_await (*known)->component(call.context<Caller>(), component,
-                                                   choice_of(call), call.deadline()),
-                      LogShape::component, component);
+  co_return stream_of(
+      co_await logs.component(call.context<Caller>(), component, choice_of(call), call.deadline()),
+      LogShape::component, component);
 }
 
-Task<Result<Stream>> pod_events(LogStreams* logs, Call& call) {
-  const auto known = require(logs);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Stream>> pod_events(LogStreams& logs, Call& call) {
   LogStreams::PodOwner owner{
       .app = {.name = text_of(call["applicationName"]), .ns = text_of(call["appNamespace"])},
       .workflow = text_of(call["workflowName"])};
   if (owner.app.name.empty() == owner.workflow.empty()) {
     co_return fail(ErrorCode::invalid_argument, "name either applicationName or workflowName");
   }
-  co_return stream_of(co_await (*known)->pod_events(call.context<Caller>(), std::move(owner),
-                                                    text_of(call["namespace"]),
-                                                    text_of(call["podName"]), call.deadline()),
-                      LogShape::pod_events);
+  co_return stream_of(
+      co_await logs.pod_events(call.context<Caller>(), std::move(owner), text_of(call["namespace"]),
+                               text_of(call["podName"]), call.deadline()),
+      LogShape::pod_events);
 }
 
 std::string render_line(LogShape shape, const LogLine& line, std::string_view component) {

@@ -5,13 +5,13 @@
 #include "app-proxy/logs/log_streams.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of Subscription. `logs` is null before the start.
+// The fields of Subscription.
 namespace gitops::app_proxy {
 
-Task<Result<graphql::Stream>> application_logs(LogStreams* logs, graphql::Call& call);
-Task<Result<graphql::Stream>> workflow_logs(LogStreams* logs, graphql::Call& call);
-Task<Result<graphql::Stream>> component_logs(LogStreams* logs, graphql::Call& call);
-Task<Result<graphql::Stream>> pod_events(LogStreams* logs, graphql::Call& call);
+Task<Result<graphql::Stream>> application_logs(LogStreams& logs, graphql::Call& call);
+Task<Result<graphql::Stream>> workflow_logs(LogStreams& logs, graphql::Call& call);
+Task<Result<graphql::Stream>> component_logs(LogStreams& logs, graphql::Call& call);
+Task<Result<graphql::Stream>> pod_events(LogStreams& logs, graphql::Call& call);
 
 void add_log_types(graphql::Resolvers& to);
 

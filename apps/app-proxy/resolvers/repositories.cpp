@@ -14,10 +14,8 @@ using graphql::Call;
 using graphql::InputView;
 
 // The caller's account at the host of an integration.
-Task<Result<GitAccount>> account_of(GitIntegrations* git, Call& call, InputView integration) {
-  const auto known = require(git);
-  if (!known) co_return std::unexpected(known.error());
-  co_return shown(co_await (*known)->open(actor_of(call), text_of(integration), call.deadline()));
+Task<Result<GitAccount>> account_of(GitIntegrations& git, Call& call, InputView integration) {
+  co_return shown(co_await git.open(actor_of(call), text_of(integration), call.deadline()));
 }
 
 // "HEAD" and nothing stand for the default branch.
@@ -36,14 +34,12 @@ Task<Result<std::string>> branch_of(const GitAccount& account, const RepositoryN
 
 }  // namespace
 
-Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations* git, Call& call) {
+Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations& git, Call& call) {
   const auto args = call["args"];
   const auto details = args["authDetails"];
   Result<GitAccount> account = GitAccount();
   if (details.exists()) {
-    const auto known = require(git);
-    if (!known) co_return std::unexpected(known.error());
-    account = shown(co_await (*known)->open_unstored(
+    account = shown(co_await git.open_unstored(
         actor_of(call), text_of(details["provider"]), text_of(details["apiUrl"]),
         {Secret(text_of(details["password"])), text_of(details["username"])}, call.deadline()));
   } else {
@@ -55,7 +51,7 @@ Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations* git, 
   co_return std::move(found->value);
 }
 
-Task<Result<RepositoriesPage>> git_repositories(GitIntegrations* git, Call& call) {
+Task<Result<RepositoriesPage>> git_repositories(GitIntegrations& git, Call& call) {
   const auto args = call["args"];
   const auto account = co_await account_of(git, call, args["integrationName"]);
   if (!account) co_return std::unexpected(account.error());
@@ -76,7 +72,7 @@ Task<Result<RepositoriesPage>> git_repositories(GitIntegrations* git, Call& call
   co_return page;
 }
 
-Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations* git, Call& call) {
+Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations& git, Call& call) {
   const auto name = parse_repository_name(call["repo"].text());
   if (!name) co_return std::unexpected(name.error());
   const auto account = co_await account_of(git, call, call["integrationName"]);
@@ -96,7 +92,7 @@ Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations* git,
   co_return std::move(all);
 }
 
-Task<Result<FileContent>> read_file(GitIntegrations* git, Call& call) {
+Task<Result<FileContent>> read_file(GitIntegrations& git, Call& call) {
   const auto args = call["args"];
   const auto name = parse_repository_name(args["repo"].text());
   if (!name) co_return std::unexpected(name.error());
@@ -115,7 +111,7 @@ Task<Result<FileContent>> read_file(GitIntegrations* git, Call& call) {
   co_return std::move(file->value);
 }
 
-Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations* git, Call& call) {
+Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations& git, Call& call) {
   const auto name = parse_repository_name(call["repo"].text());
   if (!name) co_return std::unexpected(name.error());
   const auto account = co_await account_of(git, call, call["integrationName"]);
@@ -130,7 +126,7 @@ Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations* git, 
   co_return std::unexpected(shown(std::move(found.error())));
 }
 
-Task<Result<PullRequestView>> create_pull_request(GitIntegrations* git, Call& call) {
+Task<Result<PullRequestView>> create_pull_request(GitIntegrations& git, Call& call) {
   const auto args = call["args"];
   const auto name = parse_repository_name(args["repo"].text());
   if (!name) co_return std::unexpected(name.error());

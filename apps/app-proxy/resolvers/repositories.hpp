@@ -9,7 +9,7 @@
 #include "common/graphql/resolvers.hpp"
 
 // The fields of the schema that ask a Git host on behalf of the caller, with the token that the
-// caller has registered. `git` is null while the runtime has no access to its cluster.
+// caller has registered.
 namespace gitops::app_proxy {
 
 // A page of repositories, as gitRepositories shows it.
@@ -27,16 +27,16 @@ struct PullRequestView {
   std::string repo;
 };
 
-Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations* git,
+Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations& git,
                                                           graphql::Call& call);
-Task<Result<RepositoriesPage>> git_repositories(GitIntegrations* git, graphql::Call& call);
-Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations* git,
+Task<Result<RepositoriesPage>> git_repositories(GitIntegrations& git, graphql::Call& call);
+Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations& git,
                                                            graphql::Call& call);
 // Text only: what is not UTF-8 is refused.
-Task<Result<FileContent>> read_file(GitIntegrations* git, graphql::Call& call);
-Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations* git,
+Task<Result<FileContent>> read_file(GitIntegrations& git, graphql::Call& call);
+Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations& git,
                                                           graphql::Call& call);
-Task<Result<PullRequestView>> create_pull_request(GitIntegrations* git, graphql::Call& call);
+Task<Result<PullRequestView>> create_pull_request(GitIntegrations& git, graphql::Call& call);
 
 void add_repository_types(graphql::Resolvers& to);
 

@@ -11,12 +11,6 @@ namespace {
 using graphql::Call;
 using graphql::InputView;
 
-Result<RolloutActions*> require(RolloutActions* rollouts) {
-  if (rollouts != nullptr) return rollouts;
-  return fail(ErrorCode::unavailable,
-              "the runtime has no access to its Kubernetes API server; see its log");
-}
-
 RolloutActions::Target target_of(Call& call, std::string_view name) {
   return {.ns = text_of(call["namespace"]),
           .name = text_of(call[name]),
@@ -44,37 +38,29 @@ RolloutAction action_of(std::string_view word) {
 
 }  // namespace
 
-Task<Result<Outcome>> rollout_action(RolloutActions* rollouts, Call& call) {
-  const auto known = require(rollouts);
-  if (!known) co_return std::unexpected(known.error());
-  co_return co_await (*known)->act(user_of(call), action_of(call["action"].text()),
-                                   target_of(call, "rolloutName"), call.deadline());
+Task<Result<Outcome>> rollout_action(RolloutActions& rollouts, Call& call) {
+  co_return co_await rollouts.act(user_of(call), action_of(call["action"].text()),
+                                  target_of(call, "rolloutName"), call.deadline());
 }
 
-Task<Result<RollbackView>> rollout_rollback(RolloutActions* rollouts, Call& call) {
-  const auto known = require(rollouts);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<RollbackView>> rollout_rollback(RolloutActions& rollouts, Call& call) {
   auto target = target_of(call, "rolloutName");
   const std::string name = target.name;
-  auto done = co_await (*known)->undo(user_of(call), std::move(target),
-                                      call["rolloutRevision"].integer(), call.deadline());
+  auto done = co_await rollouts.undo(user_of(call), std::move(target),
+                                     call["rolloutRevision"].integer(), call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return RollbackView{.rollout = name, .new_revision = done->new_revision};
 }
 
-Task<Result<Outcome>> set_rollout_image(RolloutActions* rollouts, Call& call) {
-  const auto known = require(rollouts);
-  if (!known) co_return std::unexpected(known.error());
-  co_return co_await (*known)->set_image(user_of(call), target_of(call, "rolloutName"),
-                                         text_of(call["container"]), text_of(call["image"]),
-                                         call.deadline());
+Task<Result<Outcome>> set_rollout_image(RolloutActions& rollouts, Call& call) {
+  co_return co_await rollouts.set_image(user_of(call), target_of(call, "rolloutName"),
+                                        text_of(call["container"]), text_of(call["image"]),
+                                        call.deadline());
 }
 
-Task<Result<Outcome>> terminate_run(RolloutActions* rollouts, RolloutActions::Run run, Call& call) {
-  const auto known = require(rollouts);
-  if (!known) co_return std::unexpected(known.error());
-  co_return co_await (*known)->terminate(user_of(call), run, target_of(call, "name"),
-                                         call.deadline());
+Task<Result<Outcome>> terminate_run(RolloutActions& rollouts, RolloutActions::Run run, Call& call) {
+  co_return co_await rollouts.terminate(user_of(call), run, target_of(call, "name"),
+                                        call.deadline());
 }
 
 void add_rollout_types(graphql::Resolvers& to) {

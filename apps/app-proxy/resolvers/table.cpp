@@ -39,6 +39,18 @@ std::optional<Error> refusal(Permission permission, const Caller& caller) {
   return std::nullopt;
 }
 
+// Refuses calls before their resolver runs.
+struct Guard {
+  // Why the call is refused; nothing when the resolver may run.
+  [[nodiscard]] std::optional<Error> check(const Caller& caller) const {
+    auto refused = refusal(permission, caller);
+    return refused ? refused : missing;
+  }
+
+  Permission permission;
+  std::optional<Error> missing;  // for a feature that the runtime lacks
+};
+
 graphql::Value failure(Error error) {
   return graphql::Value(std::make_unique<Error>(std::move(error)));
 }
@@ -130,16 +142,16 @@ class FailureLog {
   RepeatFilter repeated_{std::chrono::seconds(10)};
 };
 
-// The row's function behind the check of its permission. It stays one that never waits, if it was.
+// The row's function behind its guard. It stays one that never waits, if it was.
 graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
                                       const std::shared_ptr<FailureLog>& failures) {
-  const auto permission = from.permission;
+  const Guard guard{.permission = from.permission, .missing = from.missing};
   if (from.changes) {
     return {from.field,
-            [permission, row = from.row, subject = from.subject, &audit, failures](
+            [guard, row = from.row, subject = from.subject, &audit, failures](
                 const graphql::Root& root, Call& call) -> Task<graphql::Value> {
               AuditScope scope(audit, subject, call);
-              auto refused = refusal(permission, call.context<Caller>());
+              auto refused = guard.check(call.context<Caller>());
               graphql::Value value =
                   refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
               scope.end(value);
@@ -149,9 +161,9 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
   }
   if (from.row.later) {
     return {from.field,
-            [permission, row = from.row, failures](const graphql::Root& root,
-                                                   Call& call) -> Task<graphql::Value> {
-              auto refused = refusal(permission, call.context<Caller>());
+            [guard, row = from.row, failures](const graphql::Root& root,
+                                              Call& call) -> Task<graphql::Value> {
+              auto refused = guard.check(call.context<Caller>());
               graphql::Value value =
                   refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
               failures->look(value, call);
@@ -159,21 +171,21 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
             }};
   }
   return {from.field,
-          [permission, run = from.row.now, failures](const graphql::Root& root,
-                                                     Call& call) -> graphql::Value {
-            auto refused = refusal(permission, call.context<Caller>());
+          [guard, run = from.row.now, failures](const graphql::Root& root,
+                                                Call& call) -> graphql::Value {
+            auto refused = guard.check(call.context<Caller>());
             graphql::Value value = refused ? failure(std::move(*refused)) : run(&root, call);
             failures->look(value, call);
             return value;
           }};
 }
 
-// A stream behind the check of its permission.
+// A stream behind its guard.
 graphql::StreamRow guarded_stream(const FieldRow& from) {
   return {from.field,
-          [permission = from.permission,
+          [guard = Guard{.permission = from.permission, .missing = from.missing},
            open = from.row.stream](Call& call) -> Task<Result<graphql::Stream>> {
-            if (auto refused = refusal(permission, call.context<Caller>())) {
+            if (auto refused = guard.check(call.context<Caller>())) {
               co_return std::unexpected(std::move(*refused));
             }
             co_return co_await open(call);
@@ -183,38 +195,27 @@ graphql::StreamRow guarded_stream(const FieldRow& from) {
 // The logs of pods and their events.
 void add_logs(std::vector<FieldRow>& rows, const ResolverDependencies& dependencies) {
   using enum Permission;
-  const auto of_logs = [&dependencies](auto function) {
-    return [&dependencies, function](Call& call) { return function(dependencies.logs, call); };
-  };
-  rows.push_back(subscribe("applicationLogs", user, of_logs(application_logs)));
-  rows.push_back(subscribe("workflowLogs", user, of_logs(workflow_logs)));
-  rows.push_back(subscribe("componentLogs", admin, of_logs(component_logs)));
-  rows.push_back(subscribe("podEvents", user, of_logs(pod_events)));
+  rows.push_back(subscribe("applicationLogs", user, bound(application_logs, dependencies.logs)));
+  rows.push_back(subscribe("workflowLogs", user, bound(workflow_logs, dependencies.logs)));
+  rows.push_back(subscribe("componentLogs", admin, bound(component_logs, dependencies.logs)));
+  rows.push_back(subscribe("podEvents", user, bound(pod_events, dependencies.logs)));
 }
 
 // The fields about Applications, Workflows and Rollouts. Whoever is a user may ask for them; what the account's
 // rules say of the object is checked by the actions.
 void add_actions(std::vector<FieldRow>& rows, const ResolverDependencies& dependencies) {
   using enum Permission;
-  const auto of_applications = [&dependencies](auto function) {
-    return
-        [&dependencies, function](Call& call) { return function(dependencies.applications, call); };
+  const auto& applications = dependencies.applications;
+  const auto& workflows = dependencies.workflows;
+  const auto& rollouts = dependencies.rollouts;
+  const auto workflow_verb = [&workflows](WorkflowAction action) {
+    return bound(
+        [action](WorkflowActions& of, Call& call) { return change_workflow(of, action, call); },
+        workflows);
   };
-  const auto of_workflows = [&dependencies](auto function) {
-    return [&dependencies, function](Call& call) { return function(dependencies.workflows, call); };
-  };
-  const auto workflow_verb = [&dependencies](WorkflowAction action) {
-    return [&dependencies, action](Call& call) {
-      return change_workflow(dependencies.workflows, action, call);
-    };
-  };
-  const auto of_rollouts = [&dependencies](auto function) {
-    return [&dependencies, function](Call& call) { return function(dependencies.rollouts, call); };
-  };
-  const auto run_end = [&dependencies](RolloutActions::Run run) {
-    return [&dependencies, run](Call& call) {
-      return terminate_run(dependencies.rollouts, run, call);
-    };
+  const auto run_end = [&rollouts](RolloutActions::Run run) {
+    return bound([run](RolloutActions& of, Call& call) { return terminate_run(of, run, call); },
+                 rollouts);
   };
   const auto add = [&rows](FieldRow row) { rows.push_back(std::move(row)); };
   const auto add_under_both = [&rows](const FieldRow& row) {
@@ -231,26 +232,26 @@ void add_actions(std::vector<FieldRow>& rows, const ResolverDependencies& depend
   const std::vector<std::string_view> rollout = {"application", "appNamespace", "namespace",
                                                  "rolloutName"};
 
-  add(read("applicationProxyQuery", user, of_applications(application_proxy_query)));
+  add(read("applicationProxyQuery", user, bound(application_proxy_query, applications)));
   add_under_both(change(
       "sync", user,
       {"applicationName", "appNamespace", "options.revision", "options.prune", "options.dryRun"},
-      of_applications(sync_application)));
+      bound(sync_application, applications)));
   add_under_both(change("refresh", user, {"applicationName", "appNamespace"},
-                        of_applications(refresh_application)));
+                        bound(refresh_application, applications)));
   add_under_both(change("appRollback", user,
                         {"appName", "appNamespace", "historyId", "dryRun", "prune"},
-                        of_applications(rollback_application)));
+                        bound(rollback_application, applications)));
   add_under_both(change("terminateApplicationOperation", user, {"applicationName", "appNamespace"},
-                        of_applications(terminate_application_operation)));
+                        bound(terminate_application_operation, applications)));
   add(change("deleteArgoApplication", admin, {"applicationName", "appNamespace", "cascade"},
-             of_applications(delete_argo_application)));
-  add(read("resource", user, of_applications(application_resource)));
-  add(change("patchResource", admin, resource, of_applications(patch_application_resource)));
-  add(change("deleteResource", user, resource, of_applications(delete_application_resource)));
-  add(read("resourceActions", user, of_applications(resource_actions)));
+             bound(delete_argo_application, applications)));
+  add(read("resource", user, bound(application_resource, applications)));
+  add(change("patchResource", admin, resource, bound(patch_application_resource, applications)));
+  add(change("deleteResource", user, resource, bound(delete_application_resource, applications)));
+  add(read("resourceActions", user, bound(resource_actions, applications)));
   add(change("runResourceAction", user, with(resource, "action"),
-             of_applications(run_resource_action)));
+             bound(run_resource_action, applications)));
 
   add(change("terminateWorkflow", user, workflow, workflow_verb(WorkflowAction::terminate)));
   add(change("stopWorkflow", user, workflow, workflow_verb(WorkflowAction::stop)));
@@ -259,15 +260,15 @@ void add_actions(std::vector<FieldRow>& rows, const ResolverDependencies& depend
   add(change("retryWorkflow", user, workflow, workflow_verb(WorkflowAction::retry)));
   add(change("setWorkflow", user, workflow, workflow_verb(WorkflowAction::set)));
   add(change("deleteWorkflow", user, workflow, workflow_verb(WorkflowAction::remove)));
-  add(change("resubmitWorkflow", user, workflow, of_workflows(resubmit_workflow)));
+  add(change("resubmitWorkflow", user, workflow, bound(resubmit_workflow, workflows)));
   add(change("createWorkflowFromWorkflowTemplate", user, {"namespace", "workflowTemplateName"},
-             of_workflows(submit_workflow)));
+             bound(submit_workflow, workflows)));
 
-  add(change("rolloutAction", user, with(rollout, "action"), of_rollouts(rollout_action)));
+  add(change("rolloutAction", user, with(rollout, "action"), bound(rollout_action, rollouts)));
   add(change("rolloutRollback", user, with(rollout, "rolloutRevision"),
-             of_rollouts(rollout_rollback)));
+             bound(rollout_rollback, rollouts)));
   add(change("setRolloutImage", admin, with(with(rollout, "container"), "image"),
-             of_rollouts(set_rollout_image)));
+             bound(set_rollout_image, rollouts)));
   add(change("terminateAnalysisRun", user, {"application", "appNamespace", "namespace", "name"},
              run_end(RolloutActions::Run::analysis)));
   add(change("terminateExperiment", user, {"application", "appNamespace", "namespace", "name"},
@@ -278,91 +279,64 @@ void add_actions(std::vector<FieldRow>& rows, const ResolverDependencies& depend
 
 std::vector<FieldRow> table(const ResolverDependencies& dependencies) {
   using enum Permission;
-  // A function of git_integrations.hpp or repositories.hpp.
-  const auto of_git = [&dependencies](auto function) {
-    return [&dependencies, function](Call& call) {
-      return function(dependencies.git_integrations, call);
-    };
-  };
-  // A function of commits.hpp.
-  const auto of_commits = [&dependencies](auto function) {
-    return [&dependencies, function](Call& call) {
-      return function(dependencies.git_integrations, dependencies.committer, call);
-    };
-  };
-  // A function of git_sources.hpp.
-  const auto of_files = [&dependencies](auto function) {
-    return [&dependencies, function](Call& call) {
-      return function(dependencies.git_integrations, dependencies.committer, dependencies.files,
-                      call);
-    };
-  };
-  // One that reads files, too.
-  const auto of_sources = [&dependencies](auto function) {
-    return [&dependencies, function](Call& call) {
-      return function(dependencies.git_integrations, dependencies.committer, dependencies.reader,
-                      dependencies.files, call);
-    };
-  };
+  const auto& git = dependencies.git_integrations;
+  const auto& committer = dependencies.committer;
+  const auto& reader = dependencies.reader;
+  const auto files = std::cref(dependencies.files);
   std::vector<FieldRow> rows = {
       read("versionInfo", anyone, [&dependencies] { return &dependencies.version; }),
 
-      read("gitIntegrations", user, of_git(git_integrations)),
-      read("gitIntegration", user, of_git(git_integration)),
+      read("gitIntegrations", user, bound(git_integrations, git)),
+      read("gitIntegration", user, bound(git_integration, git)),
       change("addGitIntegration", admin, {"args.name", "args.provider", "args.apiUrl"},
-             of_git(add_git_integration)),
+             bound(add_git_integration, git)),
       change("editGitIntegration", admin, {"args.name", "args.apiUrl"},
-             of_git(edit_git_integration)),
-      change("removeGitIntegration", admin, {"name"}, of_git(remove_git_integration)),
-      change("registerToGitIntegration", user, {"args.name"}, of_files(register_git_token)),
+             bound(edit_git_integration, git)),
+      change("removeGitIntegration", admin, {"name"}, bound(remove_git_integration, git)),
+      change("registerToGitIntegration", user, {"args.name"},
+             bound(register_git_token, git, if_there(committer), files)),
       change("deregisterFromGitIntegration", user, {"name"},
-             of_git(deregister_from_git_integration)),
-      read("validateGitProvider", user, of_git(validate_git_provider)),
+             bound(deregister_from_git_integration, git)),
+      read("validateGitProvider", user, bound(validate_git_provider, git)),
 
-      read("gitOrganizations", user, of_git(git_organizations)),
-      read("gitRepositories", user, of_git(git_repositories)),
-      read("repositoryBranchesAndTags", user, of_git(repository_branches_and_tags)),
-      read("readFile", user, of_git(read_file)),
-      read("pullRequest", user, of_git(pull_request)),
+      read("gitOrganizations", user, bound(git_organizations, git)),
+      read("gitRepositories", user, bound(git_repositories, git)),
+      read("repositoryBranchesAndTags", user, bound(repository_branches_and_tags, git)),
+      read("readFile", user, bound(read_file, git)),
+      read("pullRequest", user, bound(pull_request, git)),
       change("createPullRequest", user, {"args.repo", "args.head", "args.base"},
-             of_git(create_pull_request)),
+             bound(create_pull_request, git)),
 
-      change("commitFiles", user, {"args.repo", "args.branchName"}, of_commits(commit_files)),
-      change("deleteFiles", user, {"args.repo", "args.branchName"}, of_commits(delete_files)),
+      change("commitFiles", user, {"args.repo", "args.branchName"},
+             bound(commit_files, git, committer)),
+      change("deleteFiles", user, {"args.repo", "args.branchName"},
+             bound(delete_files, git, committer)),
 
       change("createGitSource", user, {"args.appName", "args.appSpecifier"},
-             of_sources(create_git_source)),
+             bound(create_git_source, git, committer, reader, files)),
       change("editGitSource", user, {"args.appName", "args.appSpecifier"},
-             of_sources(edit_git_source)),
-      change("createRestrictedGitSource", admin,
-             {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
-             [&dependencies](Call& call) {
-               return create_restricted_git_source(dependencies.git_integrations,
-                                                   dependencies.committer, dependencies.reader,
-                                                   dependencies.cluster, dependencies.files, call);
-             }),
+             bound(edit_git_source, git, committer, reader, files)),
+      change(
+          "createRestrictedGitSource", admin,
+          {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
+          bound(create_restricted_git_source, git, committer, reader, dependencies.cluster, files)),
       change("editRestrictedGitSource", admin,
              {"args.appName", "args.appSpecifier", "args.sourceNamespace"},
-             of_sources(edit_restricted_git_source)),
+             bound(edit_restricted_git_source, git, committer, reader, files)),
       change("deleteApplication", admin, {"args.appName"},
-             [&dependencies](Call& call) {
-               return delete_application(dependencies.git_integrations, dependencies.committer,
-                                         dependencies.applications, dependencies.files, call);
-             }),
+             bound(delete_application, git, committer, if_there(dependencies.applications), files)),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
-             of_sources(create_argo_rollouts)),
+             bound(create_argo_rollouts, git, committer, reader, files)),
       change("removeCluster", admin, {"server", "runtime"},
-             [&dependencies](Call& call) {
-               return remove_cluster(dependencies.clusters, dependencies.files, call);
-             }),
+             bound(remove_cluster, dependencies.clusters, files)),
       // Neither what it tells of the tool nor the credentials stand in the audit stream.
       change("applyIntegration", admin,
              {"input.operation", "input.metadata.name", "input.metadata.type",
               "input.metadata.isAllRuntimes", "input.metadata.runtimes"},
-             [&dependencies](Call& call) {
-               return apply_integration(dependencies.tools, dependencies.files, call);
-             }),
-      change("removeRuntimeFromIscRepo", admin, {}, of_sources(remove_runtime_from_isc_repo)),
+             bound(apply_integration, git, committer, reader, dependencies.sealing_keys,
+                   dependencies.identity, files)),
+      change("removeRuntimeFromIscRepo", admin, {},
+             bound(remove_runtime_from_isc_repo, git, committer, reader, files)),
   };
   add_actions(rows, dependencies);
   add_logs(rows, dependencies);

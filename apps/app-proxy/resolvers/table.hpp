@@ -11,36 +11,34 @@
 
 namespace gitops::app_proxy {
 
-class ApplicationActions;
-class Committer;
-class GitIntegrations;
 class LogStreams;
 class ManagedClusters;
 class RolloutActions;
-class TreeReader;
 class WorkflowActions;
 
-// What the resolvers work with. App owns all of it; it outlives the engine.
+// What the resolvers work with. It outlives the rows; so do the parts.
 struct ResolverDependencies {
   const VersionInfo& version;
-  GitIntegrations* git_integrations = nullptr;  // null: no access to the cluster
-  Committer* committer = nullptr;               // null: the same, or no folder for clones
-  TreeReader* reader = nullptr;                 // null: with the committer
-  k8s::Client* cluster = nullptr;               // null: no access to the cluster
   RuntimeFiles files = {};
-  ToolIntegrationParts tools = {};
-  ManagedClusters* clusters = nullptr;         // null: no access to the cluster
-  ApplicationActions* applications = nullptr;  // null: no Argo CD is configured
-  WorkflowActions* workflows = nullptr;        // null: no Argo Workflows are configured
-  RolloutActions* rollouts = nullptr;          // null: no access to the cluster
-  LogStreams* logs = nullptr;                  // null: before the start
+  FeaturePart<Feature::git_integrations, GitIntegrations> git_integrations = {};
+  // Without these, there is no access to the cluster either.
+  FeaturePart<Feature::git_integrations, k8s::Client> cluster = {};
+  FeaturePart<Feature::git_integrations, SealingKeys> sealing_keys = {};
+  FeaturePart<Feature::git_integrations, RuntimeIdentity> identity = {};
+  CommitterPart committer = {};
+  FeaturePart<Feature::commits, TreeReader> reader = {};
+  FeaturePart<Feature::clusters, ManagedClusters> clusters = {};
+  ApplicationsPart applications = {};
+  FeaturePart<Feature::workflows, WorkflowActions> workflows = {};
+  FeaturePart<Feature::rollouts, RolloutActions> rollouts = {};
+  FeaturePart<Feature::logs, LogStreams> logs = {};
 };
 
-// The one list of all fields of Query, Mutation and Subscription: who may ask for each, and its function. A new
-// field is a line of schema.graphql and a row here.
+// The one list of all fields of Query, Mutation and Subscription: who may ask for each, its function, and the features
+// that it needs. A new field is a line of schema.graphql and a row here.
 std::vector<FieldRow> table(const ResolverDependencies& dependencies);
 
-// These rows behind the checks of their permissions. Each call of one that changes state is written to
+// These rows behind the checks of their permissions and of their features. Each call of one that changes state is written to
 // `audit`, which outlives what is returned.
 graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit);
 // The same with the rows of all object types: what schema.graphql asks for. Engine::make() refuses a

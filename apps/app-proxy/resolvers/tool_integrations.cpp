@@ -107,28 +107,30 @@ Secret digest_key(RuntimeIdentity& runtime) {
 
 }  // namespace
 
-Task<Result<graphql::Json>> apply_integration(const ToolIntegrationParts& parts,
-                                              const RuntimeFiles& files, Call& call) {
+Task<Result<graphql::Json>> apply_integration(GitIntegrations& git, Committer& committer,
+                                              TreeReader& reader, SealingKeys& keys,
+                                              RuntimeIdentity& runtime, const RuntimeFiles& files,
+                                              Call& call) {
   const auto input = call["input"];
   auto integration = integration_of(input);
   if (!integration) co_return std::unexpected(std::move(integration.error()));
   const Deadline deadline = commit_deadline(call);
-  const auto target = co_await config_target(parts.git, parts.committer, files, call, deadline);
+  const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   IntegrationChange change{.operation = operation_of(input["operation"]),
                            .integration = std::move(*integration),
                            .places = {},
                            .present = {},
-                           .digest_key = digest_key(*parts.runtime)};
+                           .digest_key = digest_key(runtime)};
   if (change.digest_key.empty()) {
     co_return fail(ErrorCode::unavailable, "the runtime is not registered yet");
   }
   const std::string name = change.integration.name;
-  auto present = co_await files_of(*target, *parts.reader, name, deadline);
+  auto present = co_await files_of(*target, reader, name, deadline);
   if (!present) co_return std::unexpected(std::move(present.error()));
   change.present = std::move(*present);
   if (change.operation != Operation::remove) {
-    auto places = co_await places_of(change.integration, *parts.keys, files, deadline);
+    auto places = co_await places_of(change.integration, keys, files, deadline);
     if (!places) co_return std::unexpected(std::move(places.error()));
     change.places = std::move(*places);
   }
@@ -137,7 +139,7 @@ Task<Result<graphql::Json>> apply_integration(const ToolIntegrationParts& parts,
   bool is_changed = false;
   if (!changes->empty()) {
     const auto done = co_await commit_config(
-        *target, *parts.committer, std::move(*changes),
+        *target, committer, std::move(*changes),
         std::string(verb_of(change.operation)) + " integration " + name, deadline);
     if (!done) co_return std::unexpected(done.error());
     is_changed = *done;

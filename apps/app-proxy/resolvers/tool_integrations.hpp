@@ -10,18 +10,11 @@
 
 namespace gitops::app_proxy {
 
-// What applyIntegration works with; the pointers are null while the runtime has no access to its cluster.
-struct ToolIntegrationParts {
-  GitIntegrations* git = nullptr;
-  Committer* committer = nullptr;
-  TreeReader* reader = nullptr;
-  SealingKeys* keys = nullptr;
-  RuntimeIdentity* runtime = nullptr;
-};
-
 // applyIntegration: creates, updates or deletes an integration with another tool by one commit of the caller. The
 // other tool is not asked.
-Task<Result<graphql::Json>> apply_integration(const ToolIntegrationParts& parts,
-                                              const RuntimeFiles& files, graphql::Call& call);
+Task<Result<graphql::Json>> apply_integration(GitIntegrations& git, Committer& committer,
+                                              TreeReader& reader, SealingKeys& keys,
+                                              RuntimeIdentity& runtime, const RuntimeFiles& files,
+                                              graphql::Call& call);
 
 }  // namespace gitops::app_proxy

@@ -13,14 +13,6 @@ using graphql::Call;
 using graphql::InputView;
 using graphql::Json;
 
-Result<WorkflowActions*> require(WorkflowActions* workflows) {
-  if (workflows != nullptr) return workflows;
-  return std::unexpected(
-      Error{.code = ErrorCode::unavailable,
-            .message = "the runtime is not configured for Argo Workflows; set ARGO_WORKFLOWS_URL",
-            .subcode = action_errors::kNotAvailable});
-}
-
 // ["k=v"] of [{name, value}].
 std::string parameters_of(InputView list) {
   std::string out = "[";
@@ -49,11 +41,9 @@ std::string options_of(Call& call) {
 
 }  // namespace
 
-Task<Result<Json>> change_workflow(WorkflowActions* workflows, WorkflowAction action, Call& call) {
-  const auto known = require(workflows);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> change_workflow(WorkflowActions& workflows, WorkflowAction action, Call& call) {
   const std::string ns = text_of(call["namespace"]);
-  auto done = co_await (*known)->act(user_of(call), action, ns, text_of(call["workflowName"]),
+  auto done = co_await workflows.act(user_of(call), action, ns, text_of(call["workflowName"]),
                                      options_of(call), call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   std::string metadata;
@@ -70,19 +60,15 @@ Task<Result<Json>> change_workflow(WorkflowActions* workflows, WorkflowAction ac
   co_return Json::trusted(std::move(out));
 }
 
-Task<Result<Json>> resubmit_workflow(WorkflowActions* workflows, Call& call) {
-  const auto known = require(workflows);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> resubmit_workflow(WorkflowActions& workflows, Call& call) {
   auto done =
-      co_await (*known)->act(user_of(call), WorkflowAction::resubmit, text_of(call["namespace"]),
+      co_await workflows.act(user_of(call), WorkflowAction::resubmit, text_of(call["namespace"]),
                              text_of(call["workflowName"]), options_of(call), call.deadline());
   if (!done) co_return std::unexpected(std::move(done.error()));
   co_return Json::trusted("{\"newWorkflowName\":" + json_string(done->name) + "}");
 }
 
-Task<Result<Json>> submit_workflow(WorkflowActions* workflows, Call& call) {
-  const auto known = require(workflows);
-  if (!known) co_return std::unexpected(known.error());
+Task<Result<Json>> submit_workflow(WorkflowActions& workflows, Call& call) {
   std::string options;
   ObjectWriter writer(options);
   if (call["parameters"].exists()) writer.raw("parameters", parameters_of(call["parameters"]));
@@ -90,7 +76,7 @@ Task<Result<Json>> submit_workflow(WorkflowActions* workflows, Call& call) {
     if (call[name].exists()) writer.text(name, call[name].text());
   }
   writer.end();
-  auto name = co_await (*known)->submit(user_of(call), text_of(call["namespace"]),
+  auto name = co_await workflows.submit(user_of(call), text_of(call["namespace"]),
                                         text_of(call["workflowTemplateName"]), std::move(options),
                                         call.deadline());
   if (!name) co_return std::unexpected(std::move(name.error()));
