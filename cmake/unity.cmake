@@ -10,8 +10,8 @@ gitops_compile_alone(libs/common/core asio_impl.cpp json_text.cpp worker_pool.cp
 gitops_compile_alone(libs/common/graphql leaf.cpp)
 gitops_compile_alone(libs/common/net relay.cpp)
 gitops_compile_alone(apps/app-proxy
-  actions/rollouts.cpp actions/workflows.cpp entities/promotion.cpp git/answer_check.cpp git/committer.cpp git/git_url.cpp git/manifest_edit.cpp git/pack_check.cpp
-  git_login_routes.cpp log_routes.cpp providers/bitbucket_server.cpp providers/github.cpp providers/gitlab.cpp resolvers/promotions.cpp source_files.cpp)
+  actions/rollouts.cpp actions/workflows.cpp promotions/promotion.cpp git/answer_check.cpp git/committer.cpp git/git_url.cpp git/manifest_edit.cpp git/pack_check.cpp
+  http/git_login_routes.cpp http/log_routes.cpp http/source_files.cpp providers/bitbucket_server.cpp providers/github.cpp providers/gitlab.cpp promotions/promotions.cpp)
 gitops_compile_alone(apps/event-reporter
   argo/gather.cpp report/reporter.cpp report/resource_reporter.cpp resource_mode.cpp shards/failover.cpp)
 gitops_compile_alone(apps/request-router webhook_journal.cpp)

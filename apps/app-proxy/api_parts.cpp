@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "app-proxy/cluster_routes.hpp"
-#include "app-proxy/source_files.hpp"
+#include "app-proxy/http/cluster_routes.hpp"
+#include "app-proxy/http/source_files.hpp"
 #include "common/core/process.hpp"
 
 namespace gitops::app_proxy {

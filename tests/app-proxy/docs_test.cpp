@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "app-proxy/http/routes.hpp"
 #include "app-proxy/resolvers/table.hpp"
-#include "app-proxy/routes.hpp"
 #include "support/process.hpp"
 
 namespace gitops::app_proxy {

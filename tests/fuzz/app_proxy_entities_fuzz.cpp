@@ -7,7 +7,7 @@
 #include "app-proxy/entities/config_files.hpp"
 #include "app-proxy/entities/git_source.hpp"
 #include "app-proxy/entities/plain_folder.hpp"
-#include "app-proxy/entities/promotion.hpp"
+#include "app-proxy/promotions/promotion.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "app-proxy/routes.hpp"
+#include "app-proxy/http/routes.hpp"
 #include "app-proxy/users/credential.hpp"
 
 namespace {

@@ -51,6 +51,8 @@ APP_FOLDERS = {
         "actions": ["errors", "users", "identity"],
         "logs": ["errors", "users", "actions", "identity"],
         "resolvers": ["errors", "users", "providers", "git", "integrations", "entities", "sealing", "clusters", "actions", "logs", "identity"],
+        "promotions": ["users", "providers", "git", "integrations", "entities", "resolvers", "errors", "sealing", "clusters", "actions", "logs", "identity"],
+        "http": ["users", "providers", "git", "integrations", "entities", "sealing", "clusters", "images", "logs", "resolvers", "promotions", "errors", "actions", "identity"],
         "errors": [],
     },
     "apps/event-reporter": {

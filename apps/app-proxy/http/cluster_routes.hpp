@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app-proxy/clusters/managed_clusters.hpp"
-#include "app-proxy/request_gate.hpp"
+#include "app-proxy/http/request_gate.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/http/server.hpp"
 

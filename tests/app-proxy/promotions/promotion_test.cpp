@@ -1,4 +1,4 @@
-#include "app-proxy/entities/promotion.hpp"
+#include "app-proxy/promotions/promotion.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "app-proxy/entities/promotion.hpp"
 #include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
+#include "app-proxy/promotions/promotion.hpp"
 #include "app-proxy/providers/git_host_client.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "app-proxy/users/rules.hpp"

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "app-proxy/http/request_gate.hpp"
 #include "app-proxy/logs/log_streams.hpp"
-#include "app-proxy/request_gate.hpp"
 #include "common/http/server.hpp"
 
 namespace gitops::app_proxy {

@@ -6,7 +6,7 @@
 #include "app-proxy/entities/plain_folder.hpp"
 #include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/tree_reader.hpp"
-#include "app-proxy/request_gate.hpp"
+#include "app-proxy/http/request_gate.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "common/core/lru_cache.hpp"
 #include "common/http/server.hpp"

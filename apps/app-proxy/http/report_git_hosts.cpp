@@ -1,4 +1,4 @@
-#include "app-proxy/report_git_hosts.hpp"
+#include "app-proxy/http/report_git_hosts.hpp"
 
 #include <utility>
 

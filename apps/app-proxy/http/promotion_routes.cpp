@@ -1,10 +1,10 @@
-#include "app-proxy/promotion_routes.hpp"
+#include "app-proxy/http/promotion_routes.hpp"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "app-proxy/routes.hpp"
+#include "app-proxy/http/routes.hpp"
 
 namespace gitops::app_proxy {
 namespace {

@@ -1,4 +1,4 @@
-#include "app-proxy/playground.hpp"
+#include "app-proxy/http/playground.hpp"
 
 namespace gitops::app_proxy {
 namespace {

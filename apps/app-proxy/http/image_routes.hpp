@@ -1,10 +1,10 @@
 #pragma once
 
+#include "app-proxy/http/report_git_hosts.hpp"
+#include "app-proxy/http/request_gate.hpp"
 #include "app-proxy/images/image_report.hpp"
 #include "app-proxy/images/report_credentials.hpp"
 #include "app-proxy/logs/log_streams.hpp"
-#include "app-proxy/report_git_hosts.hpp"
-#include "app-proxy/request_gate.hpp"
 #include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/core/log.hpp"

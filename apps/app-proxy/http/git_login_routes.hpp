@@ -7,9 +7,9 @@
 
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/git/committer.hpp"
+#include "app-proxy/http/request_gate.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/oauth_client.hpp"
-#include "app-proxy/request_gate.hpp"
 #include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/audit.hpp"
 #include "common/core/log.hpp"

@@ -1,4 +1,4 @@
-#include "app-proxy/entities/promotion.hpp"
+#include "app-proxy/promotions/promotion.hpp"
 
 #include <algorithm>
 #include <charconv>

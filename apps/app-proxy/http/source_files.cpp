@@ -1,9 +1,9 @@
-#include "app-proxy/source_files.hpp"
+#include "app-proxy/http/source_files.hpp"
 
 #include <utility>
 
-#include "app-proxy/resolvers/promotions.hpp"
-#include "app-proxy/routes.hpp"
+#include "app-proxy/http/routes.hpp"
+#include "app-proxy/promotions/promotions.hpp"
 
 namespace gitops::app_proxy {
 namespace {

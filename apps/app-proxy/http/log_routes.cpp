@@ -1,9 +1,9 @@
-#include "app-proxy/log_routes.hpp"
+#include "app-proxy/http/log_routes.hpp"
 
 #include <charconv>
 #include <utility>
 
-#include "app-proxy/routes.hpp"
+#include "app-proxy/http/routes.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
 #include "common/http/gzip.hpp"

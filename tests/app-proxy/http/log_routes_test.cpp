@@ -1,4 +1,4 @@
-#include "app-proxy/log_routes.hpp"
+#include "app-proxy/http/log_routes.hpp"
 
 #include <chrono>
 #include <optional>

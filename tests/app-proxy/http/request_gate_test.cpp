@@ -1,4 +1,4 @@
-#include "app-proxy/request_gate.hpp"
+#include "app-proxy/http/request_gate.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "app-proxy/git_login_pages.hpp"
+#include "app-proxy/http/git_login_pages.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "app-proxy/resolvers/promotions.hpp"
+#include "app-proxy/promotions/promotions.hpp"
 
 #include <algorithm>
 #include <utility>

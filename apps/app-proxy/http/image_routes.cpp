@@ -1,4 +1,4 @@
-#include "app-proxy/image_routes.hpp"
+#include "app-proxy/http/image_routes.hpp"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "app-proxy/routes.hpp"
+#include "app-proxy/http/routes.hpp"
 
 #include <utility>
 

@@ -1,13 +1,13 @@
-#include "app-proxy/request_gate.hpp"
+#include "app-proxy/http/request_gate.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include <prometheus/counter.h>
 
-#include "app-proxy/playground.hpp"
+#include "app-proxy/http/playground.hpp"
+#include "app-proxy/http/routes.hpp"
 #include "app-proxy/resolvers/table.hpp"
-#include "app-proxy/routes.hpp"
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"

@@ -1,10 +1,10 @@
-#include "app-proxy/git_login_routes.hpp"
+#include "app-proxy/http/git_login_routes.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "app-proxy/git_login_pages.hpp"
+#include "app-proxy/http/git_login_pages.hpp"
 #include "app-proxy/resolvers/git_integrations.hpp"
 #include "app-proxy/resolvers/git_sources.hpp"
 #include "app-proxy/users/credential.hpp"

@@ -1,11 +1,11 @@
-#include "app-proxy/cluster_routes.hpp"
+#include "app-proxy/http/cluster_routes.hpp"
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app-proxy/http/routes.hpp"
 #include "app-proxy/resolvers/arguments.hpp"
-#include "app-proxy/routes.hpp"
 
 namespace gitops::app_proxy {
 namespace {
