@@ -26,10 +26,7 @@ http::ServerOptions server_options(const Config& config) {
 RequestGate::Options gate_options(const Config& config) {
   RequestGate::Options options;
   options.cors_origins = config.cors_origins;
-  // It was checked when it was read.
-  if (auto list = net::AddressList::parse(config.trusted_proxies)) {
-    options.trusted_proxies = std::move(*list);
-  }
+  options.trusted_proxies = config.trusted_proxies;
   options.max_operations = static_cast<std::size_t>(config.max_operations_per_user);
   options.playground = config.playground;
   return options;

@@ -22,25 +22,22 @@ std::string error_suffix(const Credential& token) {
 ArgoParts::ArgoParts(const DaemonContext& context, const Config& config, net::Resolver& names,
                      const http::ProxySettings& proxy, const Rules& rules, k8s::Client* cluster)
     : config_(config), tasks_(context.executor) {
-  if (!config.argocd_url.empty()) {
+  if (config.argocd) {
     argocd_http_.emplace(context.executor, names,
                          client_options(config, proxy, config.argocd_insecure));
-    argocd_.emplace(
-        *argocd_http_,
-        argo::ArgoCdClient::Options{.server = argo::parse_server(config.argocd_url).value()},
-        [this] { return argocd_token_->current(); });
+    argocd_.emplace(*argocd_http_, argo::ArgoCdClient::Options{.server = config.argocd->url},
+                    [this] { return argocd_token_->current(); });
     argocd_token_.emplace(argocd_credential());
     argocd_token_->start(tasks_);
     applications_.emplace(*argocd_, *argocd_token_, rules, config.runtime_name);
   }
-  if (!config.workflows_url.empty()) {
+  if (config.workflows) {
     workflows_http_.emplace(context.executor, names,
                             client_options(config, proxy, config.workflows_insecure));
     workflows_token_.emplace(workflows_credential());
-    workflows_client_.emplace(
-        *workflows_http_,
-        argo::WorkflowsClient::Options{.server = argo::parse_server(config.workflows_url).value()},
-        [this] { return workflows_token_->current(); });
+    workflows_client_.emplace(*workflows_http_,
+                              argo::WorkflowsClient::Options{.server = config.workflows->url},
+                              [this] { return workflows_token_->current(); });
     workflows_.emplace(*workflows_client_, *workflows_token_, rules, config.runtime_name);
     if (cluster) workflows_->name_users_in(*cluster);
   }
@@ -54,8 +51,7 @@ Task<> ArgoParts::stop() {
 
 // As the kubelet does.
 Task<Result<void>> ArgoParts::reach_workflows(Deadline deadline) {
-  // It was checked when it was read.
-  const auto server = argo::parse_server(config_.workflows_url).value();
+  const auto& server = config_.workflows->url;
   const auto answer = co_await workflows_http_->send(
       server, {.method = "GET", .target = http::join_target(server, "/")}, deadline);
   if (!answer) co_return fail("Argo Workflows", answer.error());
@@ -68,10 +64,10 @@ Task<Result<void>> ArgoParts::reach_workflows(Deadline deadline) {
 
 std::string ArgoParts::status() const {
   return "Argo CD: " +
-         (argocd_token_ ? config_.argocd_url + error_suffix(*argocd_token_)
+         (argocd_token_ ? config_.argocd->text + error_suffix(*argocd_token_)
                         : std::string("not configured")) +
          "\nArgo Workflows: " +
-         (workflows_token_ ? config_.workflows_url + error_suffix(*workflows_token_)
+         (workflows_token_ ? config_.workflows->text + error_suffix(*workflows_token_)
                            : std::string("not configured")) +
          "\n";
 }

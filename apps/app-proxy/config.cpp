@@ -3,28 +3,33 @@
 #include "common/argo/argocd_client.hpp"
 #include "common/core/process.hpp"
 #include "common/core/time.hpp"
-#include "common/http/url.hpp"
-#include "common/net/address_list.hpp"
 
 namespace gitops::app_proxy {
 namespace {
 
 using std::chrono::milliseconds;
 
-std::string url_mistake(const std::string& text) {
-  const auto url = http::parse_url(text);
-  if (!url) return url.error().message;
-  if (url->scheme != "http" && url->scheme != "https") return "not http or https";
-  if (!url->userinfo.empty() || !url->query.empty()) return "neither user nor query is allowed";
-  return {};
+Result<ServerUrl> server_url(const std::string& text, Result<http::Url> url) {
+  if (!url) return std::unexpected(std::move(url.error()));
+  if (!url->userinfo.empty() || !url->query.empty()) {
+    return fail(ErrorCode::invalid_argument, "neither user nor query is allowed");
+  }
+  return ServerUrl{.text = text, .url = std::move(*url)};
 }
 
-std::string server_mistake(const std::string& text) {
-  if (text.empty()) return {};
-  const auto url = argo::parse_server(text);
-  if (!url) return url.error().message;
-  if (!url->userinfo.empty() || !url->query.empty()) return "neither user nor query is allowed";
-  return {};
+Result<ServerUrl> parse_control_plane(const std::string& text) {
+  auto url = http::parse_url(text);
+  if (url && url->scheme != "http" && url->scheme != "https") {
+    return fail(ErrorCode::invalid_argument, "not http or https");
+  }
+  return server_url(text, std::move(url));
+}
+
+Result<std::optional<ServerUrl>> parse_argo_server(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto server = server_url(text, argo::parse_server(text));
+  if (!server) return std::unexpected(std::move(server.error()));
+  return std::move(*server);
 }
 
 bool is_given(const Secret& value, const std::string& file) {
@@ -66,19 +71,15 @@ void bind(ConfigReader& reader, Config& config) {
               {"MAX_OPERATIONS_PER_USER"},
               "Maximum number of concurrent GraphQL operations of one user"},
              config.max_operations_per_user, 1, 10'000);
-  reader.add({"trusted-proxies",
-              {"TRUSTED_PROXIES"},
-              "Addresses and networks of trusted reverse proxies; their X-Forwarded-For is used"},
-             config.trusted_proxies);
-  reader.check({"trusted-proxies"}, [&config]() -> std::string {
-    const auto list = net::AddressList::parse(config.trusted_proxies);
-    return list ? std::string() : list.error().message;
-  });
+  reader.add_parsed_list(
+      {"trusted-proxies",
+       {"TRUSTED_PROXIES"},
+       "Addresses and networks of trusted reverse proxies; their X-Forwarded-For is used"},
+      config.trusted_proxies, {}, net::AddressList::parse);
 
   reader.group("Control plane");
-  reader.add({"codefresh-url", {"CF_HOST"}, "Base URL of the control plane"},
-             config.control_plane_url);
-  reader.check({"codefresh-url"}, [&config] { return url_mistake(config.control_plane_url); });
+  reader.add_parsed({"codefresh-url", {"CF_HOST"}, "Base URL of the control plane"},
+                    config.control_plane, config.control_plane.text, parse_control_plane);
   reader.add_secret({"runtime-token", {"RUNTIME_TOKEN"}, "Token of the runtime"},
                     config.runtime_token, &config.runtime_token_file);
   reader.add({"ca-file",
@@ -202,11 +203,10 @@ void bind(ConfigReader& reader, Config& config) {
              config.commit_signing_key_file);
 
   reader.group("Argo");
-  reader.add({"argocd-server",
-              {"ARGO_CD_URL"},
-              "argocd-server as URL or host:port, with its root path; empty: there is none"},
-             config.argocd_url);
-  reader.check({"argocd-server"}, [&config] { return server_mistake(config.argocd_url); });
+  reader.add_parsed({"argocd-server",
+                     {"ARGO_CD_URL"},
+                     "argocd-server as URL or host:port, with its root path; empty: there is none"},
+                    config.argocd, {}, parse_argo_server);
   reader.add_secret({"argocd-token", {"ARGO_CD_TOKEN"}, "Token for argocd-server"},
                     config.argocd_token, &config.argocd_token_file);
   reader.add({"argocd-username",
@@ -223,11 +223,10 @@ void bind(ConfigReader& reader, Config& config) {
   });
   reader.add({"argocd-insecure", {"ARGO_CD_INSECURE"}, "Accept any certificate of argocd-server"},
              config.argocd_insecure);
-  reader.add({"argo-workflows-url",
-              {"ARGO_WORKFLOWS_URL"},
-              "API server of Argo Workflows as URL or host:port; empty: there is none"},
-             config.workflows_url);
-  reader.check({"argo-workflows-url"}, [&config] { return server_mistake(config.workflows_url); });
+  reader.add_parsed({"argo-workflows-url",
+                     {"ARGO_WORKFLOWS_URL"},
+                     "API server of Argo Workflows as URL or host:port; empty: there is none"},
+                    config.workflows, {}, parse_argo_server);
   reader.add_secret({"argo-workflows-token",
                      {"ARGO_WORKFLOWS_TOKEN"},
                      "Token for that server; default: the token of the pod's service account"},
@@ -250,15 +249,12 @@ void bind(ConfigReader& reader, Config& config) {
               {"CLUSTER_CHUNK_SIZE"},
               "Clusters in one report to the control plane; 0: all at once"},
              config.cluster_chunk_size, 0, 10'000);
-  reader.add({"special-cluster-addresses",
-              {"SPECIAL_CLUSTER_ADDRESSES"},
-              "Loopback, link-local and similar addresses and networks that clusters may have; "
-              "others of that kind are refused"},
-             config.special_cluster_addresses);
-  reader.check({"special-cluster-addresses"}, [&config]() -> std::string {
-    const auto list = net::AddressList::parse(config.special_cluster_addresses);
-    return list ? std::string() : list.error().message;
-  });
+  reader.add_parsed_list(
+      {"special-cluster-addresses",
+       {"SPECIAL_CLUSTER_ADDRESSES"},
+       "Loopback, link-local and similar addresses and networks that clusters may have; "
+       "others of that kind are refused"},
+      config.special_cluster_addresses, {}, net::AddressList::parse);
 
   reader.group("Reports of images");
   reader.add({"image-report-service-account",

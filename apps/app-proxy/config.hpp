@@ -2,14 +2,23 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/control_plane/graphql.hpp"
 #include "common/core/config_reader.hpp"
 #include "common/http/client.hpp"
+#include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
 
 namespace gitops::app_proxy {
+
+// A server's URL.
+struct ServerUrl {
+  std::string text;  // as it was given
+  http::Url url;
+};
 
 // The daemon's configuration in addition to that of every daemon.
 struct Config {
@@ -19,9 +28,11 @@ struct Config {
   bool playground = false;
   std::int64_t max_connections = 2'000;
   std::int64_t max_operations_per_user = 20;
-  std::vector<std::string> trusted_proxies;
+  net::AddressList trusted_proxies;
 
-  std::string control_plane_url = "https://g.codefresh.io";
+  ServerUrl control_plane{
+      .text = "https://g.codefresh.io",
+      .url = {.scheme = "https", .host = "g.codefresh.io", .port = 443, .path = {}}};
   Secret runtime_token;
   std::string runtime_token_file;
   std::string ca_file;        // replaces the system's authorities
@@ -34,7 +45,7 @@ struct Config {
   std::chrono::milliseconds rules_max_age{900'000};
   std::string audit_file;  // empty: standard error
 
-  std::string argocd_url;  // empty: there is no Argo CD
+  std::optional<ServerUrl> argocd;  // nothing: there is no Argo CD
   Secret argocd_token;
   std::string argocd_token_file;
   std::string argocd_username;
@@ -42,7 +53,7 @@ struct Config {
   std::string argocd_password_file;
   bool argocd_insecure = false;
 
-  std::string workflows_url;  // empty: there are no Argo Workflows
+  std::optional<ServerUrl> workflows;  // nothing: there are no Argo Workflows
   Secret workflows_token;
   std::string workflows_token_file;  // empty, without a token: that of the pod's ServiceAccount
   bool workflows_insecure = false;
@@ -74,7 +85,7 @@ struct Config {
   std::string leader_id;  // empty: the name of the host, which is the pod's
 
   std::int64_t cluster_chunk_size = 50;  // 0: no limit
-  std::vector<std::string> special_cluster_addresses;
+  net::AddressList special_cluster_addresses;
 
   // Of the Workflows that report images; times in seconds.
   std::string image_service_account = "codefresh-image-enrichment-sa";

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/http/url.hpp"
-
 namespace gitops::app_proxy {
 namespace {
 
@@ -28,12 +26,12 @@ UserDirectory::Options user_options(const Config& config) {
 
 ControlPlaneParts::ControlPlaneParts(const DaemonContext& context, const Config& config,
                                      net::Resolver& names, const http::ProxySettings& proxy)
-    : url(without_slashes(config.control_plane_url)),
+    : url(without_slashes(config.control_plane.text)),
       identity(context.executor, credential_of(config.runtime_token, config.runtime_token_file),
                credential_of(config.runtime_store_iv, config.runtime_store_iv_file)),
       user_token(credential_of(config.user_token, config.user_token_file)),
       http(context.executor, names, client_options(config, proxy, config.control_plane_insecure)),
-      client(http, http::parse_url(url).value(), [this] { return identity.token(); }),
+      client(http, config.control_plane.url, [this] { return identity.token(); }),
       users(context.executor, client, identity, context.metrics, user_options(config)),
       rules(
           context.executor, client, [this] { return users.own().account_id; }, context.metrics,

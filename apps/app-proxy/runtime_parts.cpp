@@ -5,15 +5,6 @@
 namespace gitops::app_proxy {
 namespace {
 
-ManagedClusters::Options cluster_options(const Config& config, const ClusterParts& cluster) {
-  ManagedClusters::Options options{.own_namespace = cluster.files.runtime_namespace};
-  // It was checked when it was read.
-  if (auto special = net::AddressList::parse(config.special_cluster_addresses)) {
-    options.special_addresses = std::move(*special);
-  }
-  return options;
-}
-
 PermissionSettings permission_settings(const DaemonContext& context, const ClusterParts& cluster,
                                        ArgoParts& argo) {
   return {.has_user_token = cluster.is_registering,
@@ -69,7 +60,9 @@ RuntimeParts::RuntimeParts(const DaemonContext& context, const Config& config,
       git_(git),
       cluster_names_(context.metrics, {.name = "cluster-lookup", .threads = 1, .max_names = 100}),
       clusters_(context.executor, cluster.client, cluster_names_, git.committer(), cluster.files,
-                git.own_token(), cluster_options(config, cluster)),
+                git.own_token(),
+                {.own_namespace = cluster.files.runtime_namespace,
+                 .special_addresses = config.special_cluster_addresses}),
       sealing_keys_({.cluster = cluster.client,
                      .control_plane = control_plane.client,
                      .committer = git.committer(),

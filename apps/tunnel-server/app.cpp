@@ -29,12 +29,6 @@ constexpr auto kLastRequests = std::chrono::milliseconds(1'200);
 // For clients, after the last user has left.
 constexpr auto kGoodbye = std::chrono::milliseconds(500);
 
-// The configuration was checked when it was read.
-net::AddressList addresses(const std::vector<std::string>& items) {
-  auto list = net::AddressList::parse(items);
-  return list ? std::move(*list) : net::AddressList();
-}
-
 Authorizer::Options authorizer_options(const Config& config) {
   return {.token = config.token,
           .token_file = config.token_file,
@@ -121,7 +115,7 @@ class App {
         clients_(context.executor, authorizer_, table_, context.metrics, client_options(config)),
         vhost_proxy_(
             table_, traffic_,
-            {.trusted_proxies = addresses(config.trusted_proxies),
+            {.trusted_proxies = config.trusted_proxies,
              .max_requests_per_host = static_cast<std::size_t>(config.max_requests_per_host),
              .connect_timeout = config.connect_timeout,
              .limits = route_limits(config),

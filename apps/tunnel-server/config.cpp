@@ -4,7 +4,6 @@
 #include <array>
 
 #include "common/http/url.hpp"
-#include "common/net/address_list.hpp"
 #include "tunnel-server/host_table.hpp"
 
 namespace gitops::tunnel_server {
@@ -209,15 +208,11 @@ void bind_users(ConfigReader& reader, Config& config) {
                ? ""
                : "not a domain in lower case";
   });
-  reader.add(
+  reader.add_parsed_list(
       {"trusted-proxies",
        {"TRUSTED_PROXIES"},
        "Addresses and networks of trusted reverse proxies; their X-Forwarded-* fields are kept"},
-      config.trusted_proxies);
-  reader.check({"trusted-proxies"}, [&config]() -> std::string {
-    const auto list = net::AddressList::parse(config.trusted_proxies);
-    return list ? std::string() : list.error().message;
-  });
+      config.trusted_proxies, {}, net::AddressList::parse);
   reader.group("Limits");
   reader.add(
       {"max-connections", {"MAX_CONNECTIONS"}, "Maximum number of concurrent user connections"},

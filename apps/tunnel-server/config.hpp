@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/core/config_reader.hpp"
+#include "common/net/address_list.hpp"
 
 namespace gitops::tunnel_server {
 
@@ -46,7 +47,7 @@ struct Config {
   std::string certificate_file;
   std::string key_file;
   std::string subdomain_host;
-  std::vector<std::string> trusted_proxies;
+  net::AddressList trusted_proxies;
   std::int64_t max_connections = 20'000;
   std::int64_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   std::int64_t max_requests_per_host = 1'024;

@@ -37,7 +37,8 @@ TEST(AppProxyConfig, TakesTheEnvironmentOfTheChart) {
                             {"CF_TELEMETRY_PROMETHEUS_ENABLE", "false"},
                             {"USER_CACHE_TTL", "45"}}),
               IsEmpty());
-  EXPECT_EQ(config.control_plane_url, "https://codefresh.example.test/");
+  EXPECT_EQ(config.control_plane.text, "https://codefresh.example.test/");
+  EXPECT_EQ(config.control_plane.url.host, "codefresh.example.test");
   EXPECT_THAT(config.cors_origins, ElementsAre("https://a.example", "https://b.example/"));
   EXPECT_EQ(config.port, 8080);
   EXPECT_EQ(config.extra_ca_file, "/app/config/all/all.cer");
@@ -45,6 +46,27 @@ TEST(AppProxyConfig, TakesTheEnvironmentOfTheChart) {
   EXPECT_TRUE(config.playground);
   EXPECT_EQ(config.runtime_token.reveal(), "token");
   EXPECT_EQ(config.user_cache_ttl, std::chrono::seconds(45));
+}
+
+TEST(AppProxyConfig, TheDefaultControlPlaneIsTheOneOfItsText) {
+  const Config config;
+  const auto parsed = http::parse_url(config.control_plane.text);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->to_string(), config.control_plane.url.to_string());
+}
+
+TEST(AppProxyConfig, ServersAndAddressesAreParsedOnce) {
+  Config config;
+  EXPECT_THAT(load(config, {{"ARGO_CD_URL", "argo-cd-server:80"},
+                            {"TRUSTED_PROXIES", "10.0.0.0/8, 192.0.2.1"},
+                            {"SPECIAL_CLUSTER_ADDRESSES", "127.0.0.7"}}),
+              IsEmpty());
+  ASSERT_TRUE(config.argocd);
+  EXPECT_EQ(config.argocd->text, "argo-cd-server:80");
+  EXPECT_EQ(config.argocd->url.host, "argo-cd-server");
+  EXPECT_FALSE(config.workflows);
+  EXPECT_TRUE(config.trusted_proxies.contains(asio::ip::make_address("192.0.2.1")));
+  EXPECT_TRUE(config.special_cluster_addresses.contains(asio::ip::make_address("127.0.0.7")));
 }
 
 TEST(AppProxyConfig, ReportsEveryMistake) {

@@ -8,9 +8,7 @@ namespace gitops::app_proxy {
 
 Error not_available(Feature feature) {
   const auto because = [](std::string message, std::string_view reason = {}) {
-    return Error{.code = ErrorCode::unavailable,
-                 .message = std::move(message),
-                 .reason = std::string(reason)};
+    return Error{.code = ErrorCode::unavailable, .message = std::move(message), .subcode = reason};
   };
   switch (feature) {
     case Feature::git_integrations:

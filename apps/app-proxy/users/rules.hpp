@@ -22,8 +22,8 @@ namespace gitops::app_proxy {
 class Rules {
  public:
   struct Options {
-    std::chrono::milliseconds refresh{60'000};
-    std::chrono::milliseconds max_age{900'000};  // older rules allow nothing
+    std::chrono::milliseconds refresh;  // the period
+    std::chrono::milliseconds max_age;  // older rules allow nothing
     std::chrono::milliseconds timeout{10'000};
   };
   // `account` is empty until the account is known.

@@ -132,17 +132,26 @@ void ConfigReader::add(SettingNames names, milliseconds& target, milliseconds mi
 }
 
 void ConfigReader::add(SettingNames names, std::vector<std::string>& target) {
-  const auto assign_list = [&target](const std::vector<std::string>& items) {
-    target.clear();
-    for (const std::string& item : items) {
-      if (const auto text = trimmed(item); !text.empty()) target.emplace_back(text);
-    }
+  add_list(std::move(names), join(target, ","), [&target](const std::vector<std::string>& items) {
+    target = items;
     return std::string();
+  });
+}
+
+void ConfigReader::add_list(
+    SettingNames names, std::string default_text,
+    std::function<std::string(const std::vector<std::string>& items)> assign) {
+  const auto assign_list = [assign = std::move(assign)](const std::vector<std::string>& items) {
+    std::vector<std::string> kept;
+    for (const std::string& item : items) {
+      if (const auto text = trimmed(item); !text.empty()) kept.emplace_back(text);
+    }
+    return assign(kept);
   };
   add_row(
       std::move(names),
       {.kind = "LIST",
-       .default_text = join(target, ","),
+       .default_text = std::move(default_text),
        .shape = Shape::list,
        .assign = [assign_list](const std::string& text) { return assign_list(split_list(text)); },
        .assign_list = assign_list});

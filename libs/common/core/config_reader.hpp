@@ -59,6 +59,22 @@ class ConfigReader {
   // `kind` and `default_text` are shown in --help.
   void add(SettingNames names, std::string kind, std::string default_text,
            std::function<std::string(const std::string& text)> assign);
+  // The same for a list: `assign` gets the items.
+  void add_list(SettingNames names, std::string default_text,
+                std::function<std::string(const std::vector<std::string>& items)> assign);
+  // A text or a list that `parse` makes a value of. It returns a Result, whose error is the mistake.
+  template <class T, class Parse>
+  void add_parsed(SettingNames names, T& target, std::string default_text, Parse parse) {
+    add(std::move(names), "TEXT", std::move(default_text),
+        [&target, parse](const std::string& text) { return store(target, parse(text)); });
+  }
+  template <class T, class Parse>
+  void add_parsed_list(SettingNames names, T& target, std::string default_text, Parse parse) {
+    add_list(std::move(names), std::move(default_text),
+             [&target, parse](const std::vector<std::string>& items) {
+               return store(target, parse(items));
+             });
+  }
   // One of the names in `choices`; target is the index in it, or the enumerator of that value.
   void add_choice(SettingNames names, std::size_t& target, std::vector<std::string_view> choices);
   template <class Enum>
@@ -147,6 +163,12 @@ class ConfigReader {
   };
   struct Sources;  // the .cpp's working set while loading
 
+  template <class T, class Parsed>
+  static std::string store(T& target, Parsed parsed) {
+    if (!parsed) return std::move(parsed.error().message);
+    target = std::move(*parsed);
+    return {};
+  }
   void add_row(SettingNames names, Row row);
   void add_choice_row(SettingNames names, std::size_t initial,
                       const std::vector<std::string_view>& choices,

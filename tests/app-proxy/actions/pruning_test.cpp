@@ -48,7 +48,8 @@ struct ArgoCd {
     // Nobody's right is checked here.
     control_plane.emplace(client, here, [] { return Secret(); });
     rules.emplace(
-        executor, *control_plane, [] { return std::string(); }, metrics, Rules::Options{});
+        executor, *control_plane, [] { return std::string(); }, metrics,
+        Rules::Options{.refresh = 60s, .max_age = 900s});
     actions.emplace(*argocd, token, *rules, "prod");
   }
   Answer answer_to(std::string_view path) {

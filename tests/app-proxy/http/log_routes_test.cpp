@@ -28,7 +28,8 @@ struct Bench {
         users(on.executor, on.control_plane, on.runtime, on.metrics, {}),
         engine(graphql::Engine::make("type Query { open: Int }", guarded(rows, audit)).value()),
         gate(*engine, rows, users, on.metrics, {}),
-        rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics, {}),
+        rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics,
+              {.refresh = 60s, .max_age = 900s}),
         server(on.executor, {}, [this](http::Exchange& exchange) -> Task<> {
           gate.add_common_headers(exchange);
           co_await routes->serve(exchange);

@@ -32,7 +32,8 @@ struct StreamsBench {
         cluster(on.executor),
         server(on.executor, {}, [this](http::Exchange& exchange) { return serve(exchange); }),
         released(on.executor),
-        rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics, {}) {
+        rules(on.executor, on.control_plane, [] { return std::string("a1"); }, on.metrics,
+              {.refresh = 60s, .max_age = 900s}) {
     EXPECT_TRUE(server.listen());
     EXPECT_TRUE(cluster.start());
     cluster.add_type(kEvents);

@@ -176,6 +176,29 @@ TEST_F(ConfigReaderTest, EnumeratorsAndDottedNames) {
   EXPECT_EQ(config_.ca_file, "/flag.pem");
 }
 
+// A program has no second chance to parse a setting wrongly.
+TEST(ConfigReaderParsed, AValueOfAnyTypeIsStoredOrItsMistakeIsReported) {
+  std::size_t length = 7;
+  std::size_t count = 0;
+  ConfigReader reader("program", "");
+  reader.add_parsed({"length"}, length, "7 letters", [](const std::string& text) {
+    return text.size() < 10 ? Result<std::size_t>(text.size())
+                            : fail(ErrorCode::invalid_argument, "too long");
+  });
+  reader.add_parsed_list({"count", {"COUNT"}}, count, "",
+                         [](const std::vector<std::string>& items) {
+                           return items.size() < 3 ? Result<std::size_t>(items.size())
+                                                   : fail(ErrorCode::invalid_argument, "too many");
+                         });
+  EXPECT_THAT(reader.load({"--length=four"}, {{"COUNT", "a, ,b"}}).mistakes, IsEmpty());
+  EXPECT_EQ(length, 4U);
+  EXPECT_EQ(count, 2U);
+  EXPECT_THAT(reader.load({"--length=0123456789"}, {{"COUNT", "a,b,c"}}).mistakes,
+              ElementsAre("flag --length: too long", "environment COUNT: too many"));
+  EXPECT_EQ(length, 4U) << "a mistake stores nothing";
+  EXPECT_THAT(reader.help(), HasSubstr("7 letters"));
+}
+
 TEST_F(ConfigReaderTest, AnEmptyFlagClearsAText) {
   EXPECT_THAT(load({"--url=", "--namespaces="}).mistakes, IsEmpty());
   EXPECT_EQ(config_.url, "");
