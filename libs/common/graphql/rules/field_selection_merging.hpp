@@ -12,15 +12,16 @@
 #include <vector>
 
 #include "common/graphql/ast.hpp"
+#include "common/graphql/rules/context.hpp"
 #include "common/graphql/schema.hpp"
 
-namespace gitops::graphql {
+namespace gitops::graphql::rules {
 
-// The rule "Field Selection Merging" (section 5.3.2 of the specification): fields with the same
-// response key must be the same field with the same arguments, unless their parents can never be the
-// same object, and their types must be alike. Fragments are compared as wholes and each pair once; a
-// budget ends comparisons that would take long.
-class FieldMerge {
+// Section 5.3.2, "Field Selection Merging": fields with the same response key must be the same
+// field with the same arguments, unless their parents can never be the same object, and their types
+// must be alike. Fragments are compared as wholes and each pair once; a budget ends comparisons
+// that would take long, and the validation with them.
+class FieldSelectionMerging {
  public:
   struct Conflict {
     std::string key;
@@ -31,14 +32,12 @@ class FieldMerge {
     [[nodiscard]] std::string message() const;
   };
 
-  FieldMerge(const Schema& schema, const Document& document)
+  FieldSelectionMerging(const Schema& schema, const Document& document)
       : schema_(schema), document_(document) {}
 
-  // The conflicts within one selection set; the document's other sets are not looked into, but for
-  // those that merge with a field of this one.
-  std::vector<Conflict> check(const SelectionSet& set, const NamedType* parent);
-  // True when the budget is used up; the validation is to end then.
-  [[nodiscard]] bool aborted() const { return budget_ < 0; }
+  // Reports the conflicts within one selection set; the document's other sets are not looked into,
+  // but for those that merge with a field of this one.
+  void check(ValidationContext& context, const SelectionSet& set, const NamedType* parent);
 
  private:
   struct FieldUse {
@@ -54,6 +53,7 @@ class FieldMerge {
     std::unordered_map<std::string_view, bool> compared;  // fragments, and as exclusive or not
   };
 
+  std::vector<Conflict> conflicts(const SelectionSet& set, const NamedType* parent);
   Collection& collect(const SelectionSet& set, const NamedType* parent);
   void collect_into(Collection& into, const SelectionSet& set, const NamedType* parent);
   Collection* collect_fragment(std::string_view name);
@@ -68,6 +68,7 @@ class FieldMerge {
   bool same_arguments(const Selection& a, const Selection& b);
   const std::string& canonical(const Literal& literal);
   bool types_conflict(const Type& a, const Type& b);
+  [[nodiscard]] bool aborted() const { return budget_ < 0; }
   bool spend(long cost) { return (budget_ -= cost) >= 0; }
 
   const Schema& schema_;
@@ -79,4 +80,4 @@ class FieldMerge {
   std::unordered_map<const Literal*, std::string> canonical_;
 };
 
-}  // namespace gitops::graphql
+}  // namespace gitops::graphql::rules

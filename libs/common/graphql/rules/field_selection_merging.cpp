@@ -1,18 +1,15 @@
-#include "common/graphql/field_merge.hpp"
+#include "common/graphql/rules/field_selection_merging.hpp"
 
 #include <algorithm>
 
+#include "common/core/text.hpp"
 #include "common/graphql/print.hpp"
 
-namespace gitops::graphql {
+namespace gitops::graphql::rules {
 namespace {
 
 constexpr std::size_t kMaxText = 1000;  // of one detail in a message
 constexpr std::size_t kMaxPlaces = 20;
-
-std::string shortened(std::string_view text) {
-  return std::string(text.substr(0, kMaxText)) + (text.size() > kMaxText ? "..." : "");
-}
 
 // A literal in a form that is the same for the same value.
 void append_canonical(std::string& out, const Literal& literal) {
@@ -59,9 +56,9 @@ void append_canonical(std::string& out, const Literal& literal) {
   out += literal.text;
 }
 
-std::vector<std::uint32_t> places(const Selection& node,
-                                  const std::vector<FieldMerge::Conflict>& below,
-                                  std::vector<std::uint32_t> FieldMerge::Conflict::* side) {
+std::vector<std::uint32_t> places(
+    const Selection& node, const std::vector<FieldSelectionMerging::Conflict>& below,
+    std::vector<std::uint32_t> FieldSelectionMerging::Conflict::* side) {
   std::vector<std::uint32_t> all{node.at};
   for (const auto& conflict : below) {
     const auto& more = conflict.*side;
@@ -75,13 +72,23 @@ std::vector<std::uint32_t> places(const Selection& node,
 
 }  // namespace
 
-std::string FieldMerge::Conflict::message() const {
-  return "Fields \"" + shortened(key) + "\" conflict because " + reason +
+std::string FieldSelectionMerging::Conflict::message() const {
+  return "Fields \"" + shortened(key, kMaxText) + "\" conflict because " + reason +
          ". Use different aliases on the fields to fetch both if this was intentional.";
 }
 
-std::vector<FieldMerge::Conflict> FieldMerge::check(const SelectionSet& set,
-                                                    const NamedType* parent) {
+void FieldSelectionMerging::check(ValidationContext& context, const SelectionSet& set,
+                                  const NamedType* parent) {
+  for (const Conflict& conflict : conflicts(set, parent)) {
+    std::vector<std::uint32_t> all = conflict.first;
+    all.insert(all.end(), conflict.second.begin(), conflict.second.end());
+    context.report(conflict.message(), all);
+  }
+  if (aborted()) context.abort("Validation aborted.");
+}
+
+std::vector<FieldSelectionMerging::Conflict> FieldSelectionMerging::conflicts(
+    const SelectionSet& set, const NamedType* parent) {
   std::vector<Conflict> found;
   if (set.selections.size() == 1 && set.selections[0].kind != Selection::Kind::inline_fragment) {
     return found;
@@ -106,7 +113,8 @@ std::vector<FieldMerge::Conflict> FieldMerge::check(const SelectionSet& set,
   return found;
 }
 
-FieldMerge::Collection& FieldMerge::collect(const SelectionSet& set, const NamedType* parent) {
+FieldSelectionMerging::Collection& FieldSelectionMerging::collect(const SelectionSet& set,
+                                                                  const NamedType* parent) {
   auto& place = collected_[{parent, &set}];
   if (!place) {
     place = std::make_unique<Collection>();
@@ -115,7 +123,8 @@ FieldMerge::Collection& FieldMerge::collect(const SelectionSet& set, const Named
   return *place;
 }
 
-void FieldMerge::collect_into(Collection& into, const SelectionSet& set, const NamedType* parent) {
+void FieldSelectionMerging::collect_into(Collection& into, const SelectionSet& set,
+                                         const NamedType* parent) {
   for (const Selection& selection : set.selections) {
     switch (selection.kind) {
       case Selection::Kind::field: {
@@ -142,14 +151,14 @@ void FieldMerge::collect_into(Collection& into, const SelectionSet& set, const N
   }
 }
 
-FieldMerge::Collection* FieldMerge::collect_fragment(std::string_view name) {
+FieldSelectionMerging::Collection* FieldSelectionMerging::collect_fragment(std::string_view name) {
   const Fragment* fragment = document_.fragment(name);
   if (!fragment) return nullptr;
   return &collect(*fragment->selection_set, schema_.find(fragment->type_condition.text));
 }
 
-void FieldMerge::between(std::vector<Conflict>& found, bool exclusive, Collection& a,
-                         Collection& b) {
+void FieldSelectionMerging::between(std::vector<Conflict>& found, bool exclusive, Collection& a,
+                                    Collection& b) {
   for (const auto& [key, uses] : a.groups) {
     if (!spend(1)) return;
     const auto other = b.by_key.find(key);
@@ -165,8 +174,8 @@ void FieldMerge::between(std::vector<Conflict>& found, bool exclusive, Collectio
 }
 
 // Compares fields with those that a fragment brings in, itself or through others.
-void FieldMerge::fields_and_fragment(std::vector<Conflict>& found, bool exclusive,
-                                     Collection& fields, std::string_view fragment) {
+void FieldSelectionMerging::fields_and_fragment(std::vector<Conflict>& found, bool exclusive,
+                                                Collection& fields, std::string_view fragment) {
   if (!spend(1) || fields.groups.empty()) return;
   const auto known = fields.compared.find(fragment);
   if (known != fields.compared.end() && (!known->second || exclusive)) return;
@@ -179,8 +188,8 @@ void FieldMerge::fields_and_fragment(std::vector<Conflict>& found, bool exclusiv
   }
 }
 
-void FieldMerge::fragments(std::vector<Conflict>& found, bool exclusive, std::string_view a,
-                           std::string_view b) {
+void FieldSelectionMerging::fragments(std::vector<Conflict>& found, bool exclusive,
+                                      std::string_view a, std::string_view b) {
   if (!spend(2) || a == b) return;
   const auto pair = std::minmax(a, b);
   const auto known = compared_.find(pair);
@@ -194,8 +203,10 @@ void FieldMerge::fragments(std::vector<Conflict>& found, bool exclusive, std::st
   for (const std::string_view nested : one->fragments) fragments(found, exclusive, nested, b);
 }
 
-std::optional<FieldMerge::Conflict> FieldMerge::compare(bool exclusive, std::string_view key,
-                                                        const FieldUse& a, const FieldUse& b) {
+std::optional<FieldSelectionMerging::Conflict> FieldSelectionMerging::compare(bool exclusive,
+                                                                              std::string_view key,
+                                                                              const FieldUse& a,
+                                                                              const FieldUse& b) {
   // Different object types can't meet in one object.
   const auto is_object = [](const NamedType* type) {
     return type && type->kind == TypeKind::object;
@@ -207,8 +218,8 @@ std::optional<FieldMerge::Conflict> FieldMerge::compare(bool exclusive, std::str
   };
   if (!exclusive) {
     if (a.node->name.text != b.node->name.text) {
-      return conflict("\"" + shortened(a.node->name.text) + "\" and \"" +
-                      shortened(b.node->name.text) + "\" are different fields");
+      return conflict("\"" + shortened(a.node->name.text, kMaxText) + "\" and \"" +
+                      shortened(b.node->name.text, kMaxText) + "\" are different fields");
     }
     if (!same_arguments(*a.node, *b.node)) return conflict("they have differing arguments");
   }
@@ -239,14 +250,16 @@ std::optional<FieldMerge::Conflict> FieldMerge::compare(bool exclusive, std::str
   std::string reason;
   for (const Conflict& one_below : below) {
     if (!reason.empty()) reason += " and ";
-    reason += "subfields \"" + shortened(one_below.key) + "\" conflict because " + one_below.reason;
+    reason += "subfields \"" + shortened(one_below.key, kMaxText) + "\" conflict because " +
+              one_below.reason;
     if (reason.size() > kMaxText) break;
   }
-  return Conflict{std::string(key), shortened(reason), places(*a.node, below, &Conflict::first),
+  return Conflict{std::string(key), shortened(reason, kMaxText),
+                  places(*a.node, below, &Conflict::first),
                   places(*b.node, below, &Conflict::second)};
 }
 
-bool FieldMerge::same_arguments(const Selection& a, const Selection& b) {
+bool FieldSelectionMerging::same_arguments(const Selection& a, const Selection& b) {
   if (a.arguments.size() != b.arguments.size()) return false;
   for (const Argument& one : a.arguments) {
     if (!spend(1)) return true;
@@ -260,13 +273,13 @@ bool FieldMerge::same_arguments(const Selection& a, const Selection& b) {
   return true;
 }
 
-const std::string& FieldMerge::canonical(const Literal& literal) {
+const std::string& FieldSelectionMerging::canonical(const Literal& literal) {
   const auto [place, is_new] = canonical_.try_emplace(&literal);
   if (is_new) append_canonical(place->second, literal);
   return place->second;
 }
 
-bool FieldMerge::types_conflict(const Type& a, const Type& b) {
+bool FieldSelectionMerging::types_conflict(const Type& a, const Type& b) {
   if (same_type(a, b)) return false;
   if (!spend(1)) return false;
   if (a.is_list() || b.is_list()) {
@@ -278,4 +291,4 @@ bool FieldMerge::types_conflict(const Type& a, const Type& b) {
   return a.named->is_leaf() || b.named->is_leaf();
 }
 
-}  // namespace gitops::graphql
+}  // namespace gitops::graphql::rules
