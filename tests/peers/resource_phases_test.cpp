@@ -41,7 +41,7 @@ constexpr const char* kRuntime = "runtime";  // the reporter's own namespace
 constexpr const char* kToken = "peers-platform-token";
 
 // What the reporter may read.
-constexpr const char* kRights = R"(
+constexpr const char* kRoles = R"(
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: phase-reporter, namespace: runtime}
@@ -68,7 +68,7 @@ Deadline soon() {
 std::filesystem::path prepare(PeerCluster& cluster) {
   if (cluster.request("GET", std::string("/api/v1/namespaces/") + kRuntime).status == 404) {
     cluster.create_namespace(kRuntime);
-    cluster.apply(kRights);
+    cluster.apply(kRoles);
   }
   return cluster.write_kubeconfig("phase-reporter",
                                   cluster.service_account_token(kRuntime, "phase-reporter"));

@@ -35,7 +35,7 @@ constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kNamespace = "runtime";
 constexpr const char* kToken = "peers-platform-token";
 // Rights on all that is reported, and on Secrets where the runtime is.
-constexpr const char* kRights = R"(
+constexpr const char* kRoles = R"(
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: reporter, namespace: runtime}
@@ -74,7 +74,7 @@ Deadline soon() {
 // The token of an account with the permissions that a reporter needs.
 std::string make_account(PeerCluster& cluster) {
   cluster.create_namespace(kNamespace);
-  cluster.apply(kRights);
+  cluster.apply(kRoles);
   return cluster.service_account_token(kNamespace, "reporter");
 }
 

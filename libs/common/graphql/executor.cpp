@@ -621,7 +621,9 @@ Task<bool> Execution::complete_later(const PlannedField& field, const Type& type
                                      const Path* path, std::string& out) {
   const auto* items = value.get<Value::Items>();
   const bool is_long = items && items->size > kShortList && type.nullable().is_list();
-  const bool is_plain = value.is_null() || value.get<Value::Failure>();
+  const auto* json = value.get<JsonSlice>();
+  const bool is_null = value.is_null() || (json && trimmed(json->text) == "null");
+  const bool is_plain = is_null || value.get<Value::Failure>();
   if (is_plain || (!field.awaits_below && !is_long)) {
     co_return complete(field, type, value, path, out);
   }

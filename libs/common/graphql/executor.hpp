@@ -126,6 +126,9 @@ class Execution {
   const NamedType* runtime_type(const PlannedField& field, const NamedType& type,
                                 const Value& value, std::string& problem);
 
+  // The writers exist twice, since a coroutine costs an allocation, and most fields are members of
+  // structs (docs/adr/0013-graphql.md, "No tree"). These are plain functions. They write parts of
+  // an answer in which no row waits.
   bool write_object(const Plan& plan, const Value& object, const Path* path, std::string& out);
   bool write_field(const PlannedField& field, const Parent& parent, const Path* path,
                    std::string& out);
@@ -133,6 +136,8 @@ class Execution {
                 std::string& out);
   bool settle(bool done, const Type& type, std::size_t begin, std::string& out) const;
 
+  // The same for parts in which a row waits; they leave the parts below that do not wait to the
+  // functions above. Both write the same text: executor_twins_test.cpp compares them.
   Task<bool> write_object_later(const Plan& plan, const Value& object, const Path* path,
                                 std::string& out, bool is_serial);
   Task<bool> write_field_later(const PlannedField& field, const Parent& parent, const Path* path,
