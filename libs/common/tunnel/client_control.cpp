@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/core/text.hpp"
 #include "common/tunnel/authentication.hpp"
 
 namespace gitops::tunnel {
@@ -16,11 +17,6 @@ constexpr std::size_t kMaxText = 512;
 // Of what a server may tell its clients.
 constexpr std::int64_t kMaxLinks = 8;
 constexpr std::size_t kMaxServers = 8;
-
-std::string shortened(std::string text) {
-  if (text.size() > kMaxText) text.resize(kMaxText);
-  return text;
-}
 
 }  // namespace
 
@@ -131,8 +127,9 @@ void ClientControl::take(Message message, Clock::time_point now, std::vector<Eve
     ponged_ = now;
     if (unanswered_pings_ > 0) --unanswered_pings_;
     if (pong->error.empty()) return;
-    return fail_session({.code = ErrorCode::forbidden,
-                         .message = "the server refuses a ping: " + shortened(pong->error)});
+    return fail_session(
+        {.code = ErrorCode::forbidden,
+         .message = "the server refuses a ping: " + shortened(pong->error, kMaxText)});
   }
   fail_session({.code = ErrorCode::protocol,
                 .message = "the server sends a message that only a client may send, or too early"});
@@ -140,13 +137,14 @@ void ClientControl::take(Message message, Clock::time_point now, std::vector<Eve
 
 void ClientControl::logged_in(LoginResp answer, Clock::time_point now, std::vector<Event>& events) {
   if (!answer.error.empty()) {
-    return fail_session({.code = ErrorCode::forbidden,
-                         .message = "the server refuses the login: " + shortened(answer.error)});
+    return fail_session(
+        {.code = ErrorCode::forbidden,
+         .message = "the server refuses the login: " + shortened(answer.error, kMaxText)});
   }
   phase_ = Phase::logged_in;
   pinged_ = ponged_ = now;
   run_id_ = std::move(answer.run_id);
-  server_version_ = shortened(std::move(answer.version));
+  server_version_ = shortened(answer.version, kMaxText);
   links_ = std::clamp<std::int64_t>(answer.links, 1, kMaxLinks);
   max_links_ = std::clamp<std::int64_t>(answer.max_links, links_, kMaxLinks);
   max_work_conns_ = std::max<std::int64_t>(answer.max_work_conns, 0);
@@ -171,7 +169,7 @@ void ClientControl::proxy_answered(NewProxyResp answer, Clock::time_point now,
   // Only a proxy that waits is told: the answer may be to a NewProxy that was sent twice.
   if (proxy == proxies_.end() || proxy->state != Proxy::State::waiting) return;
   const bool refused = !answer.error.empty();
-  proxy->text = shortened(std::move(refused ? answer.error : answer.remote_addr));
+  proxy->text = shortened(refused ? answer.error : answer.remote_addr, kMaxText);
   proxy->state = refused ? Proxy::State::refused : Proxy::State::running;
   proxy->due = kNever;
   if (refused) {
