@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <ctime>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chart/helm.hpp"
+#include "common/core/encoding.hpp"
 #include "peers/peer_bed.hpp"
 #include "support/socks_proxy.hpp"
 
@@ -57,14 +57,6 @@ std::filesystem::path kubeconfig_with(const std::string& name, const std::string
   return file;
 }
 
-std::string base64url(std::string_view bytes) {
-  std::string text = base64_encode(bytes);
-  while (text.ends_with('=')) text.pop_back();
-  std::ranges::replace(text, '+', '-');
-  std::ranges::replace(text, '/', '_');
-  return text;
-}
-
 // A token of the ServiceAccount `default` that ends at this time, signed with the cluster's key:
 // the API server itself issues none for less than ten minutes.
 std::string token_until(std::time_t expires) {
@@ -83,12 +75,12 @@ std::string token_until(std::time_t expires) {
       {"kubernetes.io",
        {{"namespace", "default"}, {"serviceaccount", {{"name", "default"}, {"uid", uid}}}}}};
   const std::string text =
-      base64url(R"({"alg":"RS256","typ":"JWT"})") + "." + base64url(claims.dump());
+      base64url_encode(R"({"alg":"RS256","typ":"JWT"})") + "." + base64url_encode(claims.dump());
   const auto signature = run_command(
       {"openssl", "dgst", "-sha256", "-sign", (cluster.folder() / "service-accounts.key").string()},
       {}, text);
   if (!signature.ok()) throw std::runtime_error("openssl: " + signature.err);
-  return text + "." + base64url(signature.out);
+  return text + "." + base64url_encode(signature.out);
 }
 
 struct Ran {

@@ -49,33 +49,6 @@ Endpoints endpoints_of(ProviderKind kind) {
   return {"/login/oauth/authorize", "/login/oauth/access_token", "repo"};
 }
 
-std::string base64url(std::string_view bytes) {
-  std::string text = base64_encode(bytes);
-  while (text.ends_with('=')) text.pop_back();
-  std::ranges::replace(text, '+', '-');
-  std::ranges::replace(text, '/', '_');
-  return text;
-}
-
-// Nothing for a text that base64url() does not write.
-std::optional<std::string> from_base64url(std::string_view text) {
-  std::string plain(text);
-  for (char& c : plain) {
-    const bool is_letter =
-        (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (c == '-') {
-      c = '+';
-    } else if (c == '_') {
-      c = '/';
-    } else if (!is_letter) {
-      return std::nullopt;
-    }
-  }
-  auto bytes = base64_decode(plain);
-  if (!bytes || base64url(*bytes) != text) return std::nullopt;
-  return std::move(*bytes);
-}
-
 // A value of the Secret, without the line end that editors leave.
 std::string value_of(const nlohmann::json& secret, std::string_view key) {
   const auto bytes = base64_decode(string_at(secret, {"data", key}));
@@ -190,12 +163,12 @@ std::string_view word_of(ProviderKind kind) {
 }
 
 std::string new_verifier() {
-  return base64url(random_bytes(kRandomBytes));
+  return base64url_encode(random_bytes(kRandomBytes));
 }
 
 std::string challenge_of(std::string_view verifier) {
   const auto sum = sha256(verifier);
-  return base64url(bytes_of(sum));
+  return base64url_encode(bytes_of(sum));
 }
 
 std::string authorize_url(ProviderKind kind, const OauthApp& app, std::string_view redirect_uri,
@@ -299,14 +272,14 @@ Result<std::string> seal_login(const TokenSeal& seal, const Login& login) {
                              {"until", login.until.time_since_epoch().count()}}));
   const auto sealed = seal.seal_for(kStatePurpose, text);
   if (!sealed) return std::unexpected(sealed.error());
-  return base64url(sealed->key_id + sealed->nonce + sealed->text);
+  return base64url_encode(sealed->key_id + sealed->nonce + sealed->text);
 }
 
 Result<Login> open_login(const TokenSeal& seal, std::string_view state, WallTime now) {
   const auto invalid = fail(ErrorCode::invalid_argument,
                             "this is not a login that the runtime has begun; begin again");
   if (state.size() > kMaxState) return invalid;
-  const auto bytes = from_base64url(state);
+  const auto bytes = base64url_decode(state);
   if (!bytes || bytes->size() <= kKeyIdSize + kSealNonceSize) return invalid;
   const SealedToken sealed{.key_id = bytes->substr(0, kKeyIdSize),
                            .nonce = bytes->substr(kKeyIdSize, kSealNonceSize),
@@ -335,7 +308,7 @@ Result<Login> open_login(const TokenSeal& seal, std::string_view state, WallTime
 }
 
 std::string new_browser_value() {
-  return base64url(random_bytes(kRandomBytes));
+  return base64url_encode(random_bytes(kRandomBytes));
 }
 
 std::string browser_mark(std::string_view value) {

@@ -1,5 +1,6 @@
 #include "common/core/encoding.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace gitops {
@@ -146,6 +147,24 @@ Result<std::string> base64_decode(std::string_view text) {
     out += static_cast<char>(bits >> 2 & 255);
   }
   return out;
+}
+
+std::string base64url_encode(std::string_view bytes) {
+  std::string text = base64_encode(bytes);
+  while (text.ends_with('=')) text.pop_back();
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
+  return text;
+}
+
+Result<std::string> base64url_decode(std::string_view text) {
+  if (text.find_first_of("+/= \t\r\n") != text.npos) {
+    return fail(ErrorCode::invalid_data, "base64url: character out of the alphabet");
+  }
+  std::string plain(text);
+  std::ranges::replace(plain, '-', '+');
+  std::ranges::replace(plain, '_', '/');
+  return base64_decode(plain);
 }
 
 std::string hex_encode(std::string_view bytes) {

@@ -13,6 +13,11 @@ namespace gitops {
 std::string base64_encode(std::string_view bytes);
 Result<std::string> base64_decode(std::string_view text);
 
+// The alphabet that is safe in URLs, without padding (RFC 4648 section 5). Decoding refuses texts
+// that encoding does not write.
+std::string base64url_encode(std::string_view bytes);
+Result<std::string> base64url_decode(std::string_view text);
+
 // Lower-case hex, two digits a byte.
 std::string hex_encode(std::string_view bytes);
 // The value of a hex digit of either case; -1 for any other character.

@@ -52,6 +52,33 @@ TEST(Base64, RefusesEverythingElse) {
   }
 }
 
+TEST(Base64Url, HasNoPaddingAndIsSafeInUrls) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", ""},        {"f", "Zg"},        {"fo", "Zm8"},
+      {"foo", "Zm9v"}, {"foob", "Zm9vYg"}, {"\xfb\xff\xbf"s, "-_-_"},
+      {"\xff"s, "_w"},
+  };
+  for (const auto& [bytes, text] : cases) {
+    EXPECT_EQ(base64url_encode(bytes), text);
+    EXPECT_EQ(base64url_decode(text).value(), bytes);
+  }
+}
+
+TEST(Base64Url, EveryByteSurvives) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) {
+    bytes += static_cast<char>(i);
+    EXPECT_EQ(base64url_decode(base64url_encode(bytes)).value(), bytes);
+  }
+}
+
+TEST(Base64Url, RefusesWhatItDoesNotWrite) {
+  for (const std::string_view text : {"Z", "Zm9vY", "Zg==", "Zm8=", "=", "Zm9+", "Zm9/", "Zm9!",
+                                      "Zm9v Zm9v", "Zm9v\n", "Zh", "Zm9", "Z\xc3\xa4"}) {
+    EXPECT_FALSE(base64url_decode(text)) << text;
+  }
+}
+
 TEST(PercentEncode, KeepsOnlyUnreservedCharacters) {
   EXPECT_EQ(percent_encode("AZaz09-._~"), "AZaz09-._~");
   EXPECT_EQ(percent_encode("a/b?c=d&e f+g%"), "a%2Fb%3Fc%3Dd%26e%20f%2Bg%25");
