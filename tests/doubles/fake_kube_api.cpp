@@ -385,7 +385,7 @@ http::Response FakeKubeApi::patch(const KubeTarget& target, const Query& query,
       {"application/strategic-merge-patch+json", PatchType::merge},
       {"application/json-patch+json", PatchType::json},
       {"application/apply-patch+yaml", PatchType::apply}};
-  const auto patch = patches.find(media.substr(0, media.find(';')));
+  const auto patch = patches.find(http::media_type(media));
   if (patch == patches.end() || (target.type->custom && media.contains("strategic"))) {
     return refusal(unsupported_media_type());
   }

@@ -141,8 +141,7 @@ std::optional<Error> Wire::take_error() {
 // What the body of an error tells, as one line: plain text, or the message of a JSON object. Pages
 // for browsers are left out.
 std::string Wire::words_of(const http::Response& answer) {
-  const auto field = answer.headers.find("Content-Type").value_or("");
-  const auto type = field.substr(0, field.find(';'));
+  const auto type = http::media_type(answer.headers);
   const bool is_text = http::equal_ignoring_case(type, "text/plain");
   const bool is_json = http::equal_ignoring_case(type, "application/json");
   if (!is_text && !is_json) return {};
@@ -189,8 +188,7 @@ Result<void> Wire::check_head(const http::Response& answer, Service service) {
   const std::string host = base_.host_header();
   std::string expected = "application/x-" + std::string(name_of(service));
   expected += is_list(service) ? "-advertisement" : "-result";
-  const auto type = answer.headers.find("Content-Type").value_or("");
-  if (!http::equal_ignoring_case(type.substr(0, type.find(';')), expected)) {
+  if (!http::equal_ignoring_case(http::media_type(answer.headers), expected)) {
     return fail(ErrorCode::protocol,
                 host + " does not speak Git's smart HTTP protocol for " + url_.name);
   }

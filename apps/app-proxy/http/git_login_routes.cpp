@@ -98,9 +98,7 @@ bool is_begun_here(const http::Headers& headers, const oauth::Login& login) {
 }
 
 bool is_form(const http::Headers& headers) {
-  const auto type = headers.find("Content-Type").value_or("");
-  return http::equal_ignoring_case(trimmed(type.substr(0, type.find(';'))),
-                                   "application/x-www-form-urlencoded");
+  return http::equal_ignoring_case(http::media_type(headers), "application/x-www-form-urlencoded");
 }
 
 }  // namespace

@@ -219,9 +219,8 @@ Result<Grant> read_grant(ProviderKind kind, const http::Response& response) {
                                  .http_status = status});
   }
   if (status >= 300 && status < 400) return strange("is a redirect, which is not followed");
-  const auto type = response.headers.find("Content-Type").value_or("");
   const auto json =
-      http::equal_ignoring_case(trimmed(type.substr(0, type.find(';'))), "application/json")
+      http::equal_ignoring_case(http::media_type(response.headers), "application/json")
           ? parse_json_object(response.body)
           : nlohmann::json();
   // GitHub tells errors with 200.

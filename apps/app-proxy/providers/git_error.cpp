@@ -76,8 +76,7 @@ std::string one_line(std::string_view text, std::string_view token) {
 // The explanation in the body of an answer: of JSON, or plain text, as some hosts give it.
 std::string words_of(const http::Response& response, std::string_view token) {
   if (auto said = host_message(response.body, token); !said.empty()) return said;
-  const auto type = response.headers.find("Content-Type").value_or("");
-  const bool is_text = http::equal_ignoring_case(type.substr(0, type.find(';')), "text/plain");
+  const bool is_text = http::equal_ignoring_case(http::media_type(response.headers), "text/plain");
   if (!is_text || response.body.size() > kMaxErrorBody) return {};
   return one_line(trimmed(response.body), token);
 }

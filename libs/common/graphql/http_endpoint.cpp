@@ -14,8 +14,8 @@ constexpr std::string_view kResponse = "application/graphql-response+json";
 
 // The type without parameters is application/json, and the charset, if any, is UTF-8.
 bool is_json(std::string_view content_type) {
+  if (!http::equal_ignoring_case(http::media_type(content_type), kJson)) return false;
   const auto end = content_type.find(';');
-  if (!http::equal_ignoring_case(trimmed(content_type.substr(0, end)), kJson)) return false;
   if (end == std::string_view::npos) return true;
   const std::string_view parameter = trimmed(content_type.substr(end + 1));
   const auto equals = parameter.find('=');

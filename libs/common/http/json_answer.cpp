@@ -10,12 +10,8 @@ namespace {
 constexpr std::size_t kMaxShown = 100;
 
 // "application/json" of "Application/JSON; charset=utf-8"; empty without a field.
-std::string media_type(const Headers& headers) {
-  auto value = headers.find("Content-Type").value_or(std::string_view());
-  value = value.substr(0, value.find(';'));
-  const auto first = value.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  std::string type(value.substr(first, value.find_last_not_of(" \t") - first + 1));
+std::string lower_media_type(const Headers& headers) {
+  std::string type(media_type(headers));
   std::ranges::transform(type, type.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
@@ -30,7 +26,7 @@ bool begins_as_page(std::string_view body) {
 }  // namespace
 
 bool may_be_json(const Headers& headers) {
-  const auto type = media_type(headers);
+  const auto type = lower_media_type(headers);
   return type.empty() || type == "application/json" || type == "text/json" ||
          type.ends_with("+json");
 }
@@ -40,12 +36,12 @@ bool may_be_json(const Response& response) {
 }
 
 bool is_page(const Headers& headers) {
-  const auto type = media_type(headers);
+  const auto type = lower_media_type(headers);
   return type == "text/html" || type == "application/xhtml+xml";
 }
 
 std::string not_json(const Response& response) {
-  auto type = media_type(response.headers).substr(0, kMaxShown);
+  auto type = lower_media_type(response.headers).substr(0, kMaxShown);
   if (type.empty() || may_be_json(response.headers)) type = "a page";
   return std::to_string(response.status) + " with " + type +
          " instead of JSON; something in between answers, such as a proxy or a login page";

@@ -179,6 +179,14 @@ std::string_view reason_phrase(int status) {
   }
 }
 
+std::string_view media_type(std::string_view content_type) {
+  return trimmed(content_type.substr(0, content_type.find(';')));
+}
+
+std::string_view media_type(const Headers& headers) {
+  return media_type(headers.find("Content-Type").value_or(""));
+}
+
 bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return kTokenTable[static_cast<unsigned char>(c)];

@@ -55,6 +55,12 @@ std::string_view reason_phrase(int status);
 // Field names and most tokens compare like this (ASCII only).
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
+// The media type of a Content-Type field, without parameters and the blanks around it. Compares
+// without case.
+std::string_view media_type(std::string_view content_type);
+// The same of a message's Content-Type field; empty without one.
+std::string_view media_type(const Headers& headers);
+
 // Whether a request may be sent twice: RFC 9110 section 9.2.2.
 bool is_idempotent(std::string_view method);
 

@@ -31,6 +31,16 @@ TEST(Headers, FindsTokensInLists) {
   EXPECT_FALSE(headers.has_token("TE", "close"));
 }
 
+TEST(Message, CutsParametersOffAMediaType) {
+  EXPECT_EQ(media_type("application/json"), "application/json");
+  EXPECT_EQ(media_type("Application/JSON; charset=utf-8"), "Application/JSON");
+  EXPECT_EQ(media_type(" text/plain\t ; q=\"a;b\""), "text/plain");
+  for (const char* text : {"", " ", ";", " ; charset=utf-8"}) EXPECT_EQ(media_type(text), "");
+  const Headers headers{{"content-type", "text/html;charset=utf-8"}};
+  EXPECT_EQ(media_type(headers), "text/html");
+  EXPECT_EQ(media_type(Headers()), "");
+}
+
 TEST(Message, TellsTokens) {
   EXPECT_TRUE(is_token("X-Trace_Id"));
   EXPECT_TRUE(is_token("!#$%&'*+-.^_`|~0aZ"));
