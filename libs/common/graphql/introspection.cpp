@@ -49,18 +49,14 @@ const Type* type_or_null(const NamedType* type) {
   return type ? &type->self : nullptr;
 }
 
-}  // namespace
-
-std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
-  auto made = std::make_shared<Resolvers>();
-  const Schema* const all = &schema;
-  made->type<Root>(
+void add_schema(Resolvers& to, const Schema* all) {
+  to.type<Root>(
       "__Meta",
       {
           {"__schema", [all] { return all; }},
           {"__type", [all](Call& call) { return type_or_null(all->find(call["name"].text())); }},
       });
-  made->type<Schema>(
+  to.type<Schema>(
       "__Schema",
       {
           {"description", [](const Schema& s) { return s.description(); }},
@@ -75,7 +71,10 @@ std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
              return s.directives();
            }},
       });
-  made->type<Type>(
+}
+
+void add_type(Resolvers& to) {
+  to.type<Type>(
       "__Type",
       {
           {"kind", [](const Type& t) { return kind_of(t); }},
@@ -126,8 +125,11 @@ std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
              return is_input ? std::optional(false) : std::nullopt;
            }},
       });
-  made->type<Field>(
-      "__Field", {
+}
+
+void add_members(Resolvers& to) {
+  to.type<Field>("__Field",
+                 {
                      {"name", &Field::name},
                      {"description", &Field::description},
                      {"args", [](const Field& f, Call& call) { return shown(f.arguments, call); }},
@@ -135,7 +137,7 @@ std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
                      {"isDeprecated", [](const Field& f) { return f.deprecation.has_value(); }},
                      {"deprecationReason", &Field::deprecation},
                  });
-  made->type<InputValue>(
+  to.type<InputValue>(
       "__InputValue",
       {
           {"name", &InputValue::name},
@@ -149,7 +151,7 @@ std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
           {"isDeprecated", [](const InputValue& v) { return v.deprecation.has_value(); }},
           {"deprecationReason", &InputValue::deprecation},
       });
-  made->type<EnumValue>(
+  to.type<EnumValue>(
       "__EnumValue",
       {
           {"name", &EnumValue::name},
@@ -157,15 +159,28 @@ std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
           {"isDeprecated", [](const EnumValue& v) { return v.deprecation.has_value(); }},
           {"deprecationReason", &EnumValue::deprecation},
       });
-  made->type<DirectiveDefinition>("__Directive",
-                                  {
-                                      {"name", &DirectiveDefinition::name},
-                                      {"description", &DirectiveDefinition::description},
-                                      {"isRepeatable", &DirectiveDefinition::is_repeatable},
-                                      {"locations", &DirectiveDefinition::locations},
-                                      {"args", [](const DirectiveDefinition& d,
-                                                  Call& call) { return shown(d.arguments, call); }},
-                                  });
+}
+
+void add_directive(Resolvers& to) {
+  to.type<DirectiveDefinition>("__Directive",
+                               {
+                                   {"name", &DirectiveDefinition::name},
+                                   {"description", &DirectiveDefinition::description},
+                                   {"isRepeatable", &DirectiveDefinition::is_repeatable},
+                                   {"locations", &DirectiveDefinition::locations},
+                                   {"args", [](const DirectiveDefinition& d,
+                                               Call& call) { return shown(d.arguments, call); }},
+                               });
+}
+
+}  // namespace
+
+std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema) {
+  auto made = std::make_shared<Resolvers>();
+  add_schema(*made, &schema);
+  add_type(*made);
+  add_members(*made);
+  add_directive(*made);
   return made;
 }
 

@@ -28,6 +28,66 @@ std::optional<double> number_of(const Value& value) {
   return std::nullopt;
 }
 
+std::string write_scalar(std::string& out, const NamedType& type, const Value& value) {
+  const auto text = value.text();
+  const auto number = number_of(value);
+  switch (type.scalar) {
+    case ScalarKind::custom:
+      if (text) {
+        append_quoted(out, *text);
+      } else if (const auto* truth = value.get<bool>()) {
+        out += *truth ? "true" : "false";
+      } else if (const auto* integer = value.get<std::int64_t>()) {
+        append_integer(out, *integer);
+      } else if (number && std::isfinite(*number)) {
+        out += print_number(*number);
+      } else {
+        return "Scalar \"" + std::string(type.name) + "\" cannot represent value: " + shown(value);
+      }
+      return {};
+    case ScalarKind::integer:
+      if (!number || std::trunc(*number) != *number) {
+        return "Int cannot represent non-integer value: " + shown(value);
+      }
+      if (*number > kMaxInt || *number < kMinInt) {
+        return "Int cannot represent non 32-bit signed integer value: " + shown(value);
+      }
+      append_integer(out, static_cast<std::int64_t>(*number));
+      return {};
+    case ScalarKind::floating:
+      if (!number || !std::isfinite(*number)) {
+        return "Float cannot represent non numeric value: " + shown(value);
+      }
+      out += print_number(*number);
+      return {};
+    case ScalarKind::boolean:
+      if (!number) return "Boolean cannot represent a non boolean value: " + shown(value);
+      out += *number != 0 ? "true" : "false";
+      return {};
+    case ScalarKind::id:
+      if (const auto* integer = value.get<std::int64_t>()) {
+        append_quoted(out, std::to_string(*integer));
+      } else if (text) {
+        append_quoted(out, *text);
+      } else {
+        return "ID cannot represent value: " + shown(value);
+      }
+      return {};
+    case ScalarKind::string:
+      if (text) {
+        append_quoted(out, *text);
+      } else if (const auto* truth = value.get<bool>()) {
+        out += *truth ? "\"true\"" : "\"false\"";
+      } else if (number) {
+        append_quoted(out, print_number(*number));
+      } else {
+        return "String cannot represent value: " + shown(value);
+      }
+      return {};
+  }
+  return "no such scalar";
+}
+
 }  // namespace
 
 Result<Json> Json::parse(std::string text) {
@@ -105,70 +165,15 @@ std::string write_leaf(std::string& out, const NamedType& type, const Value& val
     const Value simple = plain(text);
     if (!simple.get<JsonSlice>() && !simple.is_null()) return write_leaf(out, type, simple);
   }
-  const auto text = value.text();
   if (type.kind == TypeKind::enumeration) {
+    const auto text = value.text();
     if (!text || !type.value(*text)) {
       return "Enum \"" + std::string(type.name) + "\" cannot represent value: " + shown(value);
     }
     append_quoted(out, *text);
     return {};
   }
-  const auto number = number_of(value);
-  switch (type.scalar) {
-    case ScalarKind::custom:
-      if (text) {
-        append_quoted(out, *text);
-      } else if (const auto* truth = value.get<bool>()) {
-        out += *truth ? "true" : "false";
-      } else if (const auto* integer = value.get<std::int64_t>()) {
-        append_integer(out, *integer);
-      } else if (number && std::isfinite(*number)) {
-        out += print_number(*number);
-      } else {
-        return "Scalar \"" + std::string(type.name) + "\" cannot represent value: " + shown(value);
-      }
-      return {};
-    case ScalarKind::integer:
-      if (!number || std::trunc(*number) != *number) {
-        return "Int cannot represent non-integer value: " + shown(value);
-      }
-      if (*number > kMaxInt || *number < kMinInt) {
-        return "Int cannot represent non 32-bit signed integer value: " + shown(value);
-      }
-      append_integer(out, static_cast<std::int64_t>(*number));
-      return {};
-    case ScalarKind::floating:
-      if (!number || !std::isfinite(*number)) {
-        return "Float cannot represent non numeric value: " + shown(value);
-      }
-      out += print_number(*number);
-      return {};
-    case ScalarKind::boolean:
-      if (!number) return "Boolean cannot represent a non boolean value: " + shown(value);
-      out += *number != 0 ? "true" : "false";
-      return {};
-    case ScalarKind::id:
-      if (const auto* integer = value.get<std::int64_t>()) {
-        append_quoted(out, std::to_string(*integer));
-      } else if (text) {
-        append_quoted(out, *text);
-      } else {
-        return "ID cannot represent value: " + shown(value);
-      }
-      return {};
-    case ScalarKind::string:
-      if (text) {
-        append_quoted(out, *text);
-      } else if (const auto* truth = value.get<bool>()) {
-        out += *truth ? "\"true\"" : "\"false\"";
-      } else if (number) {
-        append_quoted(out, print_number(*number));
-      } else {
-        return "String cannot represent value: " + shown(value);
-      }
-      return {};
-  }
-  return "no such scalar";
+  return write_scalar(out, type, value);
 }
 
 }  // namespace gitops::graphql

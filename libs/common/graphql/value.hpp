@@ -84,11 +84,43 @@ class Value {
   std::shared_ptr<const void> owner_;
 };
 
+template <class Given>
+Value to_value(Given&& given);
+
 namespace detail {
 template <class T, template <class...> class Template>
 inline constexpr bool is_a = false;
 template <template <class...> class Template, class... Args>
 inline constexpr bool is_a<Template<Args...>, Template> = true;
+
+// A std::vector: borrowed as an lvalue, else kept.
+template <class Given>
+Value list_value(Given&& given) {
+  using T = std::remove_cvref_t<Given>;
+  const auto items_of = [](const T* items) {
+    return Value::Items{items->size(), [items](std::size_t i) { return to_value((*items)[i]); }};
+  };
+  if constexpr (std::is_lvalue_reference_v<Given>) {
+    return Value(items_of(&given));
+  } else {
+    auto owner = std::make_shared<const T>(std::forward<Given>(given));
+    const T* items = owner.get();
+    return Value(items_of(items), std::move(owner));
+  }
+}
+
+// An object with rows of its own: borrowed as an lvalue, else kept.
+template <class Given>
+Value object_value(Given&& given) {
+  using T = std::remove_cvref_t<Given>;
+  if constexpr (std::is_lvalue_reference_v<Given>) {
+    return Value(Value::Object{&given, type_tag<T>()});
+  } else {
+    auto owner = std::make_shared<const T>(std::forward<Given>(given));
+    const Value::Object object{owner.get(), type_tag<T>()};
+    return Value(object, std::move(owner));
+  }
+}
 }  // namespace detail
 
 // What becomes of a resolver's result:
@@ -158,26 +190,10 @@ Value to_value(Given&& given) {
     return std::visit([](auto&& held) { return to_value(std::forward<decltype(held)>(held)); },
                       std::forward<Given>(given));
   } else if constexpr (detail::is_a<T, std::vector>) {
-    if constexpr (kOwned) {
-      auto owner = std::make_shared<const T>(std::forward<Given>(given));
-      const T* items = owner.get();
-      return Value(
-          Value::Items{items->size(), [items](std::size_t i) { return to_value((*items)[i]); }},
-          std::move(owner));
-    } else {
-      const T* items = &given;
-      return Value(
-          Value::Items{items->size(), [items](std::size_t i) { return to_value((*items)[i]); }});
-    }
+    return detail::list_value(std::forward<Given>(given));
   } else {
     static_assert(std::is_class_v<T>, "a resolver cannot return this type");
-    if constexpr (kOwned) {
-      auto owner = std::make_shared<const T>(std::forward<Given>(given));
-      const Value::Object object{owner.get(), type_tag<T>()};
-      return Value(object, std::move(owner));
-    } else {
-      return Value(Value::Object{&given, type_tag<T>()});
-    }
+    return detail::object_value(std::forward<Given>(given));
   }
 }
 
