@@ -18,6 +18,7 @@
 #include "scene.hpp"
 #include "support/git_server.hpp"
 #include "support/process.hpp"
+#include "support/wait.hpp"
 #include "world.hpp"
 
 // gitops-demo: plays the scene "a change in Git reaches the control plane", with a webhook, a

@@ -30,6 +30,7 @@
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 #include "support/process.hpp"
+#include "support/wait.hpp"
 #include "test_http/canned_server.hpp"
 
 namespace gitops::test {

@@ -31,6 +31,7 @@
 #include "common/http/server.hpp"
 #include "support/process.hpp"
 #include "support/sample_application.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -228,14 +229,11 @@ class World {
       if (due > Clock::now()) co_await sleep_for(due - Clock::now());
       change(static_cast<std::size_t>(i) % apps_.size());
     }
-    co_await until([this] { return waiting_ == 0; }, "the last acknowledgement");
+    co_await require_eventually([this] { return waiting_ == 0; }, "the last acknowledgement");
   }
-  Task<> until(std::function<bool()> condition, std::string what) {
-    const auto give_up = deadline_after(kTimeLimit);
-    while (!condition()) {
-      if (Clock::now() > give_up) throw std::runtime_error("no end of waiting for " + what);
-      co_await sleep_for(std::chrono::milliseconds(5));
-    }
+  static Task<> require_eventually(std::function<bool()> condition, std::string what) {
+    const auto seen = co_await eventually(std::move(condition), std::move(what), kTimeLimit);
+    if (!seen) throw std::runtime_error(seen.message());
   }
 
   struct Counts {
@@ -379,7 +377,7 @@ struct Side {
       : world(executor, applications, kResources), daemon(start_daemon(world, program)) {}
 
   Task<> report_all() {
-    co_await world.until(
+    co_await World::require_eventually(
         [&] { return world.counts().posts >= world.applications() * (kResources + 1); },
         "the first reports");
   }
@@ -461,7 +459,7 @@ Task<> measure_deletions(World& world, ReporterDaemon& daemon, http::Client& htt
   print_row("event-reporter, memory with 10,000 deletions in an outage", "MB",
             bench::memory_of(daemon.pid(), "VmRSS:"), 64, "resident");
   world.set_outage(false);
-  co_await world.until(
+  co_await World::require_eventually(
       [&] { return world.counts().deletions >= world.applications() * (kResources + 1); },
       "the deletions");
   co_await daemon.until_settled(http);
@@ -551,7 +549,7 @@ Task<> measure_fan_out(const Executor& executor) {
   for (const int resources : {5, 30, 100, 1000}) {
     World world(executor, 1, resources);
     auto daemon = start_daemon(world);
-    co_await world.until(
+    co_await World::require_eventually(
         [&] { return world.counts().posts >= static_cast<std::size_t>(resources) + 1; },
         "the first report");
     const auto before = world.counts();

@@ -20,6 +20,7 @@
 #include "doubles/fake_kube_api.hpp"
 #include "support/process.hpp"
 #include "support/sample_application.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

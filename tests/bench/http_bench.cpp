@@ -22,6 +22,7 @@
 #include "common/http/client.hpp"
 #include "common/http/server.hpp"
 #include "support/process.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

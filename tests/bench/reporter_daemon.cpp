@@ -40,9 +40,9 @@ ReporterDaemon::ReporterDaemon(const PeerAddresses& peers, test::Environment mor
                 .working_dir = folder_.path(),
                 .log_file = folder_ / "daemon.log"}) {}
 
-Task<> ReporterDaemon::until(http::Client& http, std::string target,
-                             std::chrono::milliseconds interval,
-                             std::function<bool(const http::Response&)> satisfies) {
+Task<> ReporterDaemon::wait_for(http::Client& http, std::string target,
+                                std::chrono::milliseconds interval,
+                                std::function<bool(const http::Response&)> satisfies) {
   http::Url admin;
   admin.scheme = "http";
   admin.host = "127.0.0.1";
@@ -61,26 +61,26 @@ Task<> ReporterDaemon::until(http::Client& http, std::string target,
 }
 
 Task<> ReporterDaemon::until_ready(http::Client& http) {
-  return until(http, "/readyz", std::chrono::milliseconds(1),
-               [](const http::Response& answer) { return answer.status == 200; });
+  return wait_for(http, "/readyz", std::chrono::milliseconds(1),
+                  [](const http::Response& answer) { return answer.status == 200; });
 }
 
 Task<> ReporterDaemon::until_metric(http::Client& http, std::string series, double at_least) {
-  return until(http, "/metrics", std::chrono::milliseconds(100),
-               [series, at_least](const http::Response& answer) {
-                 return value_of(answer.body, series).value_or(-1) >= at_least;
-               });
+  return wait_for(http, "/metrics", std::chrono::milliseconds(100),
+                  [series, at_least](const http::Response& answer) {
+                    return value_of(answer.body, series).value_or(-1) >= at_least;
+                  });
 }
 
 Task<> ReporterDaemon::until_settled(http::Client& http) {
   const std::string bookmarks =
       R"(gitops_event_reporter_watch_events_total{resource="applications",type="bookmark"})";
   double before = 0;
-  co_await until(http, "/metrics", std::chrono::milliseconds(100),
-                 [&](const http::Response& answer) {
-                   before = value_of(answer.body, bookmarks).value_or(0);
-                   return true;
-                 });
+  co_await wait_for(http, "/metrics", std::chrono::milliseconds(100),
+                    [&](const http::Response& answer) {
+                      before = value_of(answer.body, bookmarks).value_or(0);
+                      return true;
+                    });
   co_await until_metric(http, bookmarks, before + 3);
 }
 

@@ -26,8 +26,8 @@ class ReporterDaemon {
                           const std::string& program = kOfThisBuild);
 
   // Asks the admin port until the answer satisfies; throws when it does not in five minutes.
-  Task<> until(http::Client& http, std::string target, std::chrono::milliseconds interval,
-               std::function<bool(const http::Response&)> satisfies);
+  Task<> wait_for(http::Client& http, std::string target, std::chrono::milliseconds interval,
+                  std::function<bool(const http::Response&)> satisfies);
   Task<> until_ready(http::Client& http);
   // `series`: name and labels, as they are exposed.
   Task<> until_metric(http::Client& http, std::string series, double at_least);

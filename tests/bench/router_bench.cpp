@@ -41,6 +41,7 @@
 #include "daemons/router_bed.hpp"
 #include "support/process.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 #include "test_http/raw_http.hpp"
 
 namespace gitops::test {

@@ -39,6 +39,7 @@
 #include "peers/peer_programs.hpp"
 #include "support/process.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::bench {
 namespace {

@@ -18,6 +18,7 @@
 #include "chart/value_sets.hpp"
 #include "peers/peer_cluster.hpp"
 #include "peers/rendered_workload.hpp"
+#include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
 
 namespace gitops::test {

@@ -23,6 +23,7 @@
 #include "e2e/git_world.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -108,13 +109,10 @@ class World {
     files.rlim_cur = 0;
     ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, &files, nullptr), 0);
   }
-  Task<bool> wait_for_metric(const std::string& start_of_line) {
-    const auto deadline = deadline_after(kTimeLimit);
-    while (daemon->get("/metrics").body.find("\n" + start_of_line) == std::string::npos) {
-      if (Clock::now() > deadline) co_return false;
-      co_await sleep_for(std::chrono::milliseconds(50));
-    }
-    co_return true;
+  Task<bool> wait_for_metric(std::string start_of_line) {
+    co_return co_await eventually(
+        [&] { return daemon->get("/metrics").body.contains("\n" + start_of_line); },
+        "in /metrics: " + start_of_line);
   }
 
   FakeKubeApi kube;

@@ -7,6 +7,7 @@
 #include "common/core/time.hpp"
 #include "common/http/client.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -25,7 +26,6 @@ class Session {
         http_(http),
         client(http, given.url, [this] { return Secret(peer.runtime_token); }) {}
 
-  static Deadline soon() { return deadline_after(std::chrono::seconds(10)); }
   Task<Result<Identity>> me(std::string header, std::string value) {
     const SentCredential credential{.header = std::move(header), .value = Secret(std::move(value))};
     co_return co_await client.me(credential, soon());
@@ -79,7 +79,7 @@ Task<> me_takes_each_form_of_a_credential(Session& session) {
 }
 
 Task<> me_tells_which_runtime_a_token_belongs_to(Session& session) {
-  const auto own = co_await session.client.own_identity(Session::soon());
+  const auto own = co_await session.client.own_identity(soon());
   CO_ASSERT_OK(own);
   EXPECT_EQ(own->runtime_name, session.peer.runtime);
   EXPECT_EQ(own->account_id, session.peer.account);
@@ -102,12 +102,12 @@ Task<> unknown_credentials_are_unauthenticated(Session& session) {
 }
 
 Task<> runtime_is_there_for_its_account_only(Session& session) {
-  const auto runtime = co_await session.client.runtime(session.peer.runtime, Session::soon());
+  const auto runtime = co_await session.client.runtime(session.peer.runtime, soon());
   CO_ASSERT_OK(runtime);
   EXPECT_EQ(runtime->account, session.peer.account);
   EXPECT_FALSE(runtime->runtime_namespace.empty());
   EXPECT_THAT(runtime->installation_status, testing::AnyOf("IN_PROGRESS", "COMPLETED", "FAILED"));
-  const auto missing = co_await session.client.runtime("no-such-runtime", Session::soon());
+  const auto missing = co_await session.client.runtime("no-such-runtime", soon());
   CO_ASSERT_TRUE(!missing);
   EXPECT_EQ(missing.error().code, ErrorCode::not_found);
   const Json body{{"query", "query R($name: String!){runtime(name:$name){metadata{name}}}"},
@@ -143,8 +143,8 @@ Task<> runtime_answers_the_document_of_the_sdk(Session& session) {
 }
 
 Task<> rules_are_those_of_the_entity_type(Session& session) {
-  const auto rules = co_await session.client.abac_rules(session.peer.account, "gitopsApplications",
-                                                        Session::soon());
+  const auto rules =
+      co_await session.client.abac_rules(session.peer.account, "gitopsApplications", soon());
   CO_ASSERT_OK(rules);
   CO_ASSERT_EQ(rules->size(), 1U);
   const auto& rule = rules->front();
@@ -156,21 +156,19 @@ Task<> rules_are_those_of_the_entity_type(Session& session) {
                                    control_plane::AbacRule::Attribute{"CLUSTER", "", "c1"}));
   for (const char* type : {"workflows", "workflowTemplates", "products", "environments",
                            "promotionFlows", "clusters"}) {
-    const auto none =
-        co_await session.client.abac_rules(session.peer.account, type, Session::soon());
+    const auto none = co_await session.client.abac_rules(session.peer.account, type, soon());
     CO_ASSERT_OK(none);
     EXPECT_TRUE(none->empty()) << type;
   }
 }
 
 Task<> rules_of_other_accounts_are_refused(Session& session) {
-  const auto other =
-      co_await session.client.abac_rules("another", "gitopsApplications", Session::soon());
+  const auto other = co_await session.client.abac_rules("another", "gitopsApplications", soon());
   EXPECT_FALSE(other);
 }
 
 Task<> teams_name_their_users(Session& session) {
-  const auto teams = co_await session.client.teams(Session::soon());
+  const auto teams = co_await session.client.teams(soon());
   CO_ASSERT_OK(teams);
   CO_ASSERT_TRUE(teams->contains(session.peer.user));
   EXPECT_THAT(teams->at(session.peer.user), ElementsAre(session.peer.team));
@@ -178,7 +176,7 @@ Task<> teams_name_their_users(Session& session) {
 }
 
 Task<> git_sources_keep_their_permissions(Session& session) {
-  const auto sources = co_await session.client.git_sources(session.peer.runtime, Session::soon());
+  const auto sources = co_await session.client.git_sources(session.peer.runtime, soon());
   CO_ASSERT_OK(sources);
   // More than a page of the client.
   CO_ASSERT_EQ(sources->size(), session.peer.git_sources);
@@ -190,23 +188,23 @@ Task<> git_sources_keep_their_permissions(Session& session) {
   EXPECT_TRUE(source.permissions.empty());
   source.permissions = {{.user_id = session.peer.admin, .read = true, .write = true},
                         {.user_id = session.peer.user, .read = true, .write = false}};
-  CO_ASSERT_OK(co_await session.client.set_permissions(source, Session::soon()));
-  const auto after = co_await session.client.git_sources(session.peer.runtime, Session::soon());
+  CO_ASSERT_OK(co_await session.client.set_permissions(source, soon()));
+  const auto after = co_await session.client.git_sources(session.peer.runtime, soon());
   CO_ASSERT_OK(after);
   CO_ASSERT_EQ(after->size(), sources->size());
   CO_ASSERT_EQ(after->back().permissions.size(), 2U);
   EXPECT_TRUE(after->back().permissions[0].write);
   EXPECT_FALSE(after->back().permissions[1].write);
   EXPECT_TRUE(after->front().permissions.empty());
-  const auto none = co_await session.client.git_sources("no-such-runtime", Session::soon());
+  const auto none = co_await session.client.git_sources("no-such-runtime", soon());
   CO_ASSERT_OK(none);
   EXPECT_TRUE(none->empty());
   source.name = "no-such-source";
-  EXPECT_FALSE(co_await session.client.set_permissions(source, Session::soon()));
+  EXPECT_FALSE(co_await session.client.set_permissions(source, soon()));
 }
 
 Task<> git_permissions_filter_unless_the_account_says_otherwise(Session& session) {
-  const auto filters = co_await session.client.filters_by_git_permissions(Session::soon());
+  const auto filters = co_await session.client.filters_by_git_permissions(soon());
   CO_ASSERT_OK(filters);
   EXPECT_TRUE(*filters);
 }

@@ -5,6 +5,7 @@
 
 #include "common/http/client.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -14,10 +15,6 @@ using testing::HasSubstr;
 namespace r = k8s::resources;
 
 const std::string kMaps = "/api/v1/namespaces/default/configmaps";
-
-Deadline soon() {
-  return deadline_after(std::chrono::seconds(3));
-}
 
 // The double, and a plain HTTP client.
 struct Bench {

@@ -7,15 +7,12 @@
 #include "common/http/client.hpp"
 #include "common/http/gzip.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
 
 using Json = nlohmann::json;
-
-Deadline soon() {
-  return deadline_after(std::chrono::seconds(3));
-}
 
 std::string event(const std::string& kind, const std::string& name, bool as_text = false) {
   const auto object = Json{{"kind", kind}, {"metadata", {{"name", name}}}}.dump();

@@ -8,6 +8,7 @@
 #include "app-proxy/providers/git_error.hpp"
 #include "common/http/message.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 
@@ -19,10 +20,6 @@ namespace {
 using namespace app_proxy;
 using ::testing::Contains;
 using ::testing::Not;
-
-Deadline soon() {
-  return deadline_after(std::chrono::seconds(20));
-}
 
 Task<> tells_who_the_token_belongs_to(const GitHostPeer& host) {
   const auto profile = co_await host.provider.who_am_i(host.access, soon());

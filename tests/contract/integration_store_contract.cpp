@@ -5,15 +5,12 @@
 #include "app-proxy/integrations/integration_store.hpp"
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
 
 using namespace app_proxy;
-
-Deadline soon() {
-  return deadline_after(std::chrono::seconds(20));
-}
 
 Integration sample(std::string name) {
   return {.name = std::move(name),

@@ -10,6 +10,7 @@
 #include "event-reporter/shards/failover.hpp"
 #include "event-reporter/shards/lease_owner.hpp"
 #include "k8s-client/lease.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -24,10 +25,6 @@ using ::testing::StartsWith;
 
 const k8s::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions",
                                  "CustomResourceDefinition", false};
-
-Deadline soon() {
-  return deadline_after(30s);
-}
 
 // A client, with its resolver and metrics.
 struct Caller {

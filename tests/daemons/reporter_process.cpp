@@ -3,6 +3,8 @@
 #include <csignal>
 #include <utility>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 std::vector<std::string> ReporterProcess::command(std::vector<std::string> flags) {
   std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
@@ -21,28 +23,31 @@ ReporterProcess::ReporterProcess(std::vector<std::string> argv, Environment envi
                 .log_file = folder_ / "log"}) {}
 
 Task<bool> ReporterProcess::wait_for_log(std::string part, std::size_t times) {
-  co_return co_await until([this, part = std::move(part), times] {
+  const auto is_logged = [this, &part, times] {
     const auto text = log();
     std::size_t found = 0;
     for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
     return found >= times;
-  });
+  };
+  co_return co_await eventually(is_logged, "in the log: " + part, time_limit_);
 }
 
 Task<bool> ReporterProcess::wait_for_readyz(std::string part) {
   if (!co_await started()) co_return false;
-  co_return co_await until([this, part = std::move(part)] {
+  const auto is_told = [this, &part] {
     readyz_ = get("/readyz").body;
     return readyz_.contains(part);
-  });
+  };
+  co_return co_await eventually(is_told, "in /readyz: " + part, time_limit_);
 }
 
 Task<bool> ReporterProcess::wait_until_caught_up() {
   if (!co_await started()) co_return false;
-  co_return co_await until([this] {
+  const auto is_caught_up = [this] {
     const auto status = get("/statusz").body;
     return !status.empty() && !status.contains("taken over:");
-  });
+  };
+  co_return co_await eventually(is_caught_up, "the end of the take-over", time_limit_);
 }
 
 Task<bool> ReporterProcess::started() {
@@ -70,17 +75,9 @@ std::string ReporterProcess::command_line() const {
 
 Task<int> ReporterProcess::stop() {
   process_.signal(SIGTERM);
-  co_await until([this] { return !process_.running(); });
+  (void)co_await eventually([this] { return !process_.running(); }, "the end of the process",
+                            time_limit_);
   co_return process_.wait(std::chrono::milliseconds(1)).value_or(-1);
-}
-
-Task<bool> ReporterProcess::until(std::function<bool()> condition) const {
-  const auto deadline = deadline_after(time_limit_);
-  while (!condition()) {
-    if (Clock::now() >= deadline) co_return false;
-    co_await sleep_for(std::chrono::milliseconds(20));
-  }
-  co_return true;
 }
 
 std::string ReporterProcess::number_in_log(const std::string& key) const {

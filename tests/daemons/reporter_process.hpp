@@ -49,7 +49,6 @@ class ReporterProcess {
   Process& process() { return process_; }
 
  private:
-  Task<bool> until(std::function<bool()> condition) const;
   [[nodiscard]] std::string number_in_log(const std::string& key) const;
 
   TempDir folder_;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "support/preload.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 

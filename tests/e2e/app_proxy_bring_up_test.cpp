@@ -19,6 +19,7 @@
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -34,6 +35,7 @@ using testing::Not;
 using testing::UnorderedElementsAre;
 using Json = nlohmann::json;
 constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kTimeLimit = 60s;
 
 constexpr const char* kIntegration = "git-default-acc-1";
 constexpr const char* kClusterRecord = "cap-app-proxy-clusters";
@@ -218,19 +220,8 @@ struct BringUpWorld {
            page.contains("report of clusters: ok") && page.contains("applied by Application new");
   }
   Task<bool> until_complete() {
-    co_return co_await until([this] { return is_complete(*base.daemon); }, "all of it");
-  }
-  Task<bool> until(std::function<bool()> condition, const char* what,
-                   Clock::duration time_limit = 60s) {
-    const auto deadline = deadline_after(time_limit);
-    while (!condition()) {
-      if (Clock::now() > deadline) {
-        ADD_FAILURE() << name << ": waited in vain for " << what;
-        co_return false;
-      }
-      co_await sleep_for(50ms);
-    }
-    co_return true;
+    co_return co_await eventually([this] { return is_complete(*base.daemon); }, "all of it",
+                                  kTimeLimit);
   }
 
   Task<> register_ann() {
@@ -397,9 +388,9 @@ TEST(AppProxyBringUp, AnEmptyNamespaceAndAnEmptyRepositoryBecomeARuntimeThatWork
     (void)w.put_key();
     w.start({{"SHARE_SEALING_KEY", "true"}});
     CO_ASSERT_TRUE(co_await w.until_complete());
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.base.daemon->admin("/statusz").body.contains("sealing key: shared"); },
-        "the sealing key"));
+        "the sealing key", kTimeLimit));
     EXPECT_THAT(w.commits(), UnorderedElementsAre(kPrepared, kShared));
     co_await w.register_ann();
     co_await w.create_git_source();
@@ -497,19 +488,19 @@ TEST(AppProxyBringUp, KilledAtEachStepTheNextStartCompletesItAndNothingIsThereTw
       reached = step.arrange(w);
       TaskGroup user(co_await asio::this_coro::executor);
       user.spawn("user", [&w] { return w.ask_for_git_source(); });
-      const bool is_killed = co_await w.until(reached, "the step");
+      const bool is_killed = co_await eventually(reached, "the step", kTimeLimit);
       co_await user.join();
       CO_ASSERT_TRUE(is_killed);
     } else {
-      CO_ASSERT_TRUE(co_await w.until(reached, "the step"));
+      CO_ASSERT_TRUE(co_await eventually(reached, "the step", kTimeLimit));
     }
     w.start_again();
     CO_ASSERT_TRUE(co_await w.until_complete());
     if (!step.is_users) co_await w.register_ann();
     co_await w.create_git_source();
     // The record of the first process makes the second one look complete before it has told them again.
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= step.reports; },
-                                    "the reports of the cluster"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.reported().size() >= step.reports; },
+                                       "the reports of the cluster", kTimeLimit));
     expect_each_once(w, UnorderedElementsAre(kPrepared, kCreated));
     EXPECT_EQ(count_of(w.file("runtimes/new/in-cluster.yaml"), "new/shop.yaml"), 1U) << w.name;
     if (step.reports != 0) EXPECT_EQ(w.reported().size(), step.reports) << w.name;
@@ -541,12 +532,12 @@ TEST(AppProxyBringUp, KilledWhileItSharesItsSealingKeyTheNextStartUsesOneKey) {
     const Reached reached = step.arrange(w);
     const Environment sharing{{"SHARE_SEALING_KEY", "true"}};
     w.start(sharing);
-    CO_ASSERT_TRUE(co_await w.until(reached, "the step"));
+    CO_ASSERT_TRUE(co_await eventually(reached, "the step", kTimeLimit));
     w.start_again(sharing);
     CO_ASSERT_TRUE(co_await w.until_complete());
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.base.daemon->admin("/statusz").body.contains("sealing key: shared"); },
-        "the sealing key"));
+        "the sealing key", kTimeLimit));
     expect_each_once(w, UnorderedElementsAre(kPrepared, kShared));
     const auto& saved = w.accounts().sealing_keys();
     EXPECT_EQ(saved.size(), step.saved) << w.name;
@@ -591,11 +582,12 @@ TEST(AppProxyBringUp, ALeaderThatIsFrozenInItsPushLeavesOneCommit) {
            [](BringUpWorld& w, const FrozenPush& frozen) -> Task<> {
              w.push.hold(frozen.at);
              w.start();
-             CO_ASSERT_TRUE(co_await w.until([&] { return w.push.is_held(); }, "the push"));
+             CO_ASSERT_TRUE(
+                 co_await eventually([&] { return w.push.is_held(); }, "the push", kTimeLimit));
              Frozen first(w);
              EXPECT_EQ(w.commits().size(), frozen.at == arrival ? 0U : 1U) << w.name;
              AppProxyProcess second(w.second());
-             CO_ASSERT_TRUE(co_await w.until(
+             CO_ASSERT_TRUE(co_await eventually(
                  [&] {
                    return w.is_complete(second) &&
                           second.admin("/statusz").body.contains("leader: this one");
@@ -606,13 +598,13 @@ TEST(AppProxyBringUp, ALeaderThatIsFrozenInItsPushLeavesOneCommit) {
 
              w.push.release();
              first.thaw();
-             CO_ASSERT_TRUE(co_await w.until(
+             CO_ASSERT_TRUE(co_await eventually(
                  [&] {
                    const auto page = w.base.daemon->admin("/statusz").body;
                    return page.contains("leader: pod-b") &&
                           page.contains("applied by Application new");
                  },
-                 "the first replica"));
+                 "the first replica", kTimeLimit));
              EXPECT_EQ(w.git.head("config"), head) << w.name;
              if (frozen.at == arrival) {
                // Its push came second, which it has seen.
@@ -650,12 +642,12 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
     const k8s::ObjectKey record{"default", kClusterRecord};
     w.argocd.clusters = {"a", "b", "c"};
     w.start(chunks);
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] {
           const auto found = w.cluster.find(k8s::resources::kConfigMaps, record);
           return found && found->dump().contains("https://c.example.test");
         },
-        "the first states"));
+        "the first states", kTimeLimit));
     std::optional<Frozen> first;
     w.cluster.set_access([&](const FakeKubeApi::Access& access) {
       // Before it tells a state, it notes that; afterwards it records the state.
@@ -671,22 +663,24 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
       return true;
     });
     window.change(w.argocd);
-    CO_ASSERT_TRUE(co_await w.until([&] { return first.has_value(); }, "the report"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return first.has_value(); }, "the report", kTimeLimit));
     std::vector<std::string> reported{"a Successful", "b Successful", "c Successful",
                                       window.reported.front()};
     EXPECT_THAT(w.reported(), ElementsAreArray(reported)) << w.name;
     window.meanwhile(w.argocd);
     AppProxyProcess second(w.second(chunks));
     CO_ASSERT_TRUE(
-        co_await w.until([&] { return w.reported().size() >= 6; }, "the second replica", 120s));
+        co_await eventually([&] { return w.reported().size() >= 6; }, "the second replica", 120s));
     first->thaw();
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.base.daemon->admin("/statusz").body.contains("leader: pod-b"); },
-        "the first replica"));
+        "the first replica", kTimeLimit));
     // What comes next is told once, by the one that leads.
     w.argocd.failed.clear();
     w.argocd.clusters = {"a", "b", "c"};
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 8; }, "the last states"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.reported().size() >= 8; }, "the last states",
+                                       kTimeLimit));
     reported.insert(reported.end(), window.reported.begin() + 1, window.reported.end());
     EXPECT_THAT(w.reported(), ElementsAreArray(reported)) << w.name;
     // The two with one state are equal in all of their members.

@@ -10,6 +10,7 @@
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_world.hpp"
 #include "support/git_server.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -22,6 +23,7 @@ using Json = nlohmann::json;
 using Answer = AppProxyWorld::Answer;
 constexpr auto kAnn = AppProxyWorld::kAnn;
 constexpr auto kBob = AppProxyWorld::kBob;
+constexpr auto kTimeLimit = 60s;
 
 std::vector<Json> secrets_in(const FakeKubeApi& cluster) {
   std::vector<Json> found;
@@ -168,18 +170,6 @@ struct ClustersWorld {
     }
     return lines;
   }
-  Task<bool> until(std::function<bool()> condition, const char* what,
-                   Clock::duration time_limit = 60s) {
-    const auto deadline = deadline_after(time_limit);
-    while (!condition()) {
-      if (Clock::now() > deadline) {
-        ADD_FAILURE() << "waited in vain for " << what;
-        co_return false;
-      }
-      co_await sleep_for(20ms);
-    }
-    co_return true;
-  }
 
   [[nodiscard]] std::string logs() const { return base.logs(); }
   Task<> stop() {
@@ -210,7 +200,8 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
   in_clusters_world([](ClustersWorld& w) -> Task<> {
     w.argocd.names = {"here"};
     co_await w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return !w.reported().empty(); }, "the first report"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return !w.reported().empty(); }, "the first report", kTimeLimit));
     const auto added = co_await w.add();
     EXPECT_EQ(added.status, 201) << added.body;
     CO_ASSERT_EQ(w.secrets().size(), 1U);
@@ -224,7 +215,8 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
     EXPECT_EQ(log,
               "GitOps runtime prod|Add cluster edge of runtime prod|Requested by Ann through "
               "runtime prod.\n\n");
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 2; }, "the report"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.reported().size() >= 2; }, "the report", kTimeLimit));
     EXPECT_THAT(w.reported(), ElementsAre("here Successful", "edge Successful"));
 
     // Again: nothing is there twice.
@@ -250,12 +242,12 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
     EXPECT_EQ((co_await w.remove(kAnn, ClustersWorld::kEdge, "other")).code(), "INVALID_ARGUMENT");
     TaskGroup group(co_await asio::this_coro::executor);
     group.spawn("argo cd", [&w]() -> Task<> {
-      (void)co_await w.until(
+      EXPECT_TRUE(co_await eventually(
           [&] {
             const auto app = w.cluster.find(k8s::resources::kApplications, {"default", "prod"});
             return app && app->dump().contains(R"("argocd.argoproj.io/refresh":"normal")");
           },
-          "a refresh");
+          "a refresh", kTimeLimit));
       EXPECT_EQ(w.file("runtimes/prod/edge.yaml"), "");
       EXPECT_EQ(w.secrets().size(), 1U) << "Argo CD can still clean up";
       w.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
@@ -265,14 +257,14 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
     EXPECT_EQ(removed.json, (Json{{"data", {{"removeCluster", nullptr}}}})) << removed.body;
     EXPECT_TRUE(w.secrets().empty());
     EXPECT_NE(w.file("runtimes/prod/in-cluster.yaml"), "");
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().back() == "edge Unknown"; },
-                                    "the end of the cluster"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.reported().back() == "edge Unknown"; },
+                                       "the end of the cluster", kTimeLimit));
     // A list that shows nothing is one that may not be seen, and no removal.
     const auto reports = w.reported().size();
     w.argocd.names.clear();
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.base.daemon->admin("/statusz").body.contains("Argo CD shows no cluster"); },
-        "the error"));
+        "the error", kTimeLimit));
     EXPECT_EQ(w.reported().size(), reports);
   });
 }
@@ -280,8 +272,9 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
 TEST(AppProxyClusters, AClusterWithTheNameOfAGitSourceIsRefusedAndLeavesNothingBehind) {
   in_clusters_world([](ClustersWorld& w) -> Task<> {
     co_await w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
-                                    "the runtime's files"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
+                            "the runtime's files", kTimeLimit));
     w.git.commit("config", {{"resources/prod/edge.yaml", "kind: Application\n"}}, "a Git source");
     const auto refused = co_await w.add();
     EXPECT_EQ(refused.status, 409) << refused.body;
@@ -311,9 +304,9 @@ TEST(AppProxyClusters, TheSecretStaysWhileTheApplicationCannotBeRead) {
       EXPECT_EQ(removed.json, (Json{{"data", {{"removeCluster", nullptr}}}})) << removed.body;
       is_answered = true;
     });
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] { return is_answered || w.cluster.count("GET", "/applications/edge") >= 3; },
-        "reads of the Application"));
+        "reads of the Application", kTimeLimit));
     EXPECT_FALSE(is_answered);
     EXPECT_EQ(w.secrets().size(), 1U);
     w.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
@@ -332,8 +325,9 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
     co_await w.start({{"LD_PRELOAD", hosts_library()},
                       {"NSS_WRAPPER_HOSTS", (w.folder / "hosts").string()},
                       {"NSS_WRAPPER_DISABLE_DEEPBIND", "1"}});  // which sanitizers refuse
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
-                                    "the runtime's files"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
+                            "the runtime's files", kTimeLimit));
     const auto head = w.git.git("config", {"rev-parse", "main"}).out;
     EXPECT_EQ((co_await w.add("")).status, 401);
     EXPECT_EQ((co_await w.add("canary-wrong")).status, 401);
@@ -382,17 +376,20 @@ TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
   in_clusters_world([](ClustersWorld& w) -> Task<> {
     w.argocd.names = {"a", "b", "c", "d", "e"};
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 3; }, "three reports"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.reported().size() >= 3; }, "three reports", kTimeLimit));
     EXPECT_THAT(w.reported(), ElementsAre("a Successful, b Successful",
                                           "c Successful, d Successful", "e Successful"));
     w.argocd.failed = "c";
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 4; }, "the change"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.reported().size() >= 4; }, "the change", kTimeLimit));
     EXPECT_EQ(w.reported().back(), "c Failed");
     // A restart tells nothing again; what changed meanwhile is told.
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.argocd.names = {"a", "b", "c", "d"};
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 5; }, "the removed one"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.reported().size() >= 5; }, "the removed one",
+                                       kTimeLimit));
     EXPECT_EQ(w.reported().back(), "e Unknown");
     EXPECT_EQ(w.reported().size(), 5U);
   });
@@ -412,20 +409,21 @@ TEST(AppProxyClusters, ALeaderThatComesBackTellsNothingTwice) {
       return true;
     });
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "1"}});
-    CO_ASSERT_TRUE(co_await w.until([&] { return *is_frozen; }, "the first report"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return *is_frozen; }, "the first report", kTimeLimit));
     auto environment = w.settings("pod-b");
     environment["CLUSTER_CHUNK_SIZE"] = "1";
     environment.merge(w.base.environment());
     AppProxyProcess second(std::move(environment));
-    CO_ASSERT_TRUE(
-        co_await w.until([&] { return w.reported().size() >= 3; }, "the second replica"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.reported().size() >= 3; },
+                                       "the second replica", kTimeLimit));
     w.base.daemon->process().signal(SIGCONT);
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.base.daemon->admin("/statusz").body.contains("leader: pod-b"); },
-        "the first replica"));
+        "the first replica", kTimeLimit));
     // A change is told once, by the one that leads.
     w.argocd.failed = "b";
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.reported().size() >= 4; }, "the change"));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.reported().size() >= 4; }, "the change", kTimeLimit));
     EXPECT_THAT(w.reported(),
                 ElementsAre("a Successful", "b Successful", "c Successful", "b Failed"));
     EXPECT_EQ(second.process().stop(), 0) << second.log();

@@ -9,6 +9,7 @@
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
 
 namespace gitops::test {
@@ -86,16 +87,15 @@ struct ToolWorld {
     EXPECT_EQ((co_await world.add()).code(), "");
     EXPECT_EQ((co_await world.register_user(kAnn, {{"token", FakeGitHost::kToken}})).code(), "");
   }
-  Task<bool> until_status(std::string line) {
-    const auto deadline = deadline_after(30s);
+  Task<testing::AssertionResult> status_shows(std::string line) {
     std::string page;
-    while (Clock::now() < deadline) {
-      page = world.base.daemon->admin("/statusz").body;
-      if (page.contains("sealing key: " + line)) co_return true;
-      co_await sleep_for(20ms);
-    }
-    ADD_FAILURE() << "no " << line << " in " << page;
-    co_return false;
+    auto seen = co_await eventually(
+        [&] {
+          page = world.base.daemon->admin("/statusz").body;
+          return page.contains("sealing key: " + line);
+        },
+        "sealing key: " + line);
+    co_return seen << " in " << page;
   }
 
   // The document of the public client.
@@ -217,7 +217,7 @@ TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
     // The first runtime gives its key, once, however often it starts.
     for (int starts = 0; starts < 2; ++starts) {
       w.start_prod(w.sharing());
-      CO_ASSERT_TRUE(co_await w.until_status("shared"));
+      CO_ASSERT_TRUE(co_await w.status_shows("shared"));
       CO_ASSERT_EQ(saved.size(), 1U);
       EXPECT_EQ(base64_decode(saved[0]), key.private_key);
       EXPECT_EQ(w.git_line({"log", "--grep=Share the sealing key", "--format=%an|%s", "main"}),
@@ -242,7 +242,7 @@ TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
 
     // The other runtime takes the key, and gives none of its own.
     w.start_staging();
-    CO_ASSERT_TRUE(co_await w.until_status("shared"));
+    CO_ASSERT_TRUE(co_await w.status_shows("shared"));
     EXPECT_EQ(saved.size(), 1U);
     const auto taken = w.other.find(k8s::resources::kSecrets, {"default", kSharedSecret});
     CO_ASSERT_TRUE(taken.has_value());
@@ -265,7 +265,7 @@ TEST(AppProxyIntegrations, ACertificateOfAnotherKeyIsRefused) {
         {{"resources/all-runtimes-all-clusters/integrations/sealing-key.yaml", file.dump()}},
         "somebody");
     w.start_staging();
-    EXPECT_TRUE(co_await w.until_status(
+    EXPECT_TRUE(co_await w.status_shows(
         "the certificate in the shared configuration repository is not that of"));
     co_await w.register_ann();
     auto input = ToolWorld::input("CREATE", Json::array());

@@ -9,6 +9,7 @@
 
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_world.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -132,18 +133,6 @@ struct LifeWorld {
            value("codefresh-token", "encryptionIV").size() == 32 &&
            argocd.tokens.contains("Bearer " + value("argocd-token", "token"));
   }
-  Task<bool> until(std::function<bool()> condition, const char* what,
-                   Clock::duration time_limit = 30s) {
-    const auto deadline = deadline_after(time_limit);
-    while (!condition()) {
-      if (Clock::now() > deadline) {
-        ADD_FAILURE() << "waited in vain for " << what;
-        co_return false;
-      }
-      co_await sleep_for(20ms);
-    }
-    co_return true;
-  }
 
   [[nodiscard]] std::string logs() const { return base.logs(); }
   Task<> stop() {
@@ -171,7 +160,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
   in_life_world([](LifeWorld& w) -> Task<> {
     auto& life = w.base.platform.accounts().life();
     w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.is_complete(); }, "both Secrets"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets"));
     CO_ASSERT_EQ(life.registered.size(), 1U);
     EXPECT_EQ(life.registered[0], (Json{{"runtimeName", "new"},
                                         {"runtimeNamespace", "default"},
@@ -187,7 +176,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
                                         {"runtimeVersion", "0.1.72"}}));
     // The new token serves at once: the account is known, and the status is told.
     co_await w.base.account_known();
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] {
           return !life.statuses.empty() &&
                  life.statuses.back()["status"]["eventReporterArgoCDToken"]["status"] ==
@@ -205,7 +194,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
     const auto iv = w.value("codefresh-token", "encryptionIV");
     w.cluster.remove(k8s::resources::kSecrets, {"default", "codefresh-token"});
     w.cluster.remove(k8s::resources::kSecrets, {"default", "argocd-token"});
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.is_complete(); }, "both Secrets again"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets again"));
     EXPECT_EQ(w.token(), token);
     EXPECT_EQ(w.value("codefresh-token", "encryptionIV"), iv);
     EXPECT_EQ(life.registered.size(), 1U);
@@ -215,7 +204,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.argocd.tokens.clear();
     w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.is_complete(); }, "a token of Argo CD"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "a token of Argo CD"));
     EXPECT_EQ(w.token(), token);
     EXPECT_EQ(life.registered.size(), 1U);
     EXPECT_EQ(w.argocd.made, 3);
@@ -228,10 +217,10 @@ TEST(AppProxyLife, AnErrorIsReportedOnceAndItsEnd) {
     auto& life = w.base.platform.accounts().life();
     w.argocd.refuses = true;
     w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors().contains("eventReporterArgoCDToken"); },
-                                    "an error", 60s));
+    CO_ASSERT_TRUE(co_await eventually(
+        [&] { return w.errors().contains("eventReporterArgoCDToken"); }, "an error", 60s));
     w.argocd.refuses = false;
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors() == "[]"; }, "its end"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.errors() == "[]"; }, "its end"));
     EXPECT_EQ(life.errors.size(), 2U);
     EXPECT_TRUE(w.is_complete());
   });
@@ -251,16 +240,16 @@ TEST(AppProxyLife, TokensThatCannotBeStoredAreNotMadeAgain) {
     };
     w.cluster.set_access([=](const FakeKubeApi::Access& access) { return !is_refused(access); });
     w.start();
-    CO_ASSERT_TRUE(co_await w.until(attempts(3), "attempts to store codefresh-token"));
+    CO_ASSERT_TRUE(co_await eventually(attempts(3), "attempts to store codefresh-token"));
     EXPECT_EQ(registered.size(), 1U);
     w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
       return !is_refused(access) || w.token().empty();
     });
-    CO_ASSERT_TRUE(co_await w.until([&] { return !w.token().empty(); }, "codefresh-token"));
-    CO_ASSERT_TRUE(co_await w.until(attempts(3), "attempts to store argocd-token"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return !w.token().empty(); }, "codefresh-token"));
+    CO_ASSERT_TRUE(co_await eventually(attempts(3), "attempts to store argocd-token"));
     EXPECT_EQ(w.argocd.made, 1);
     w.cluster.set_access({});
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.is_complete(); }, "both Secrets"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets"));
     EXPECT_EQ(registered.size(), 1U);
     EXPECT_EQ(w.argocd.made, 1);
   });
@@ -270,12 +259,12 @@ TEST(AppProxyLife, ErrorsOfBeforeARestartAreCleared) {
   in_life_world([](LifeWorld& w) -> Task<> {
     w.argocd.refuses = true;
     w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors().contains("eventReporterArgoCDToken"); },
-                                    "an error", 60s));
+    CO_ASSERT_TRUE(co_await eventually(
+        [&] { return w.errors().contains("eventReporterArgoCDToken"); }, "an error", 60s));
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.argocd.refuses = false;
     w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.errors() == "[]"; }, "its end", 60s));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.errors() == "[]"; }, "its end", 60s));
   });
 }
 
@@ -291,7 +280,7 @@ TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
     const auto has = [&](const char* token) {
       return [&w, token] { return w.value(kName, "password") == token; };
     };
-    CO_ASSERT_TRUE(co_await w.until(has("canary-git-1"), "the Secret"));
+    CO_ASSERT_TRUE(co_await eventually(has("canary-git-1"), "the Secret"));
     EXPECT_EQ(w.value(kName, "url"), "https://127.0.0.1:1/");
     EXPECT_EQ(w.value(kName, "username"), "robot");
     EXPECT_EQ(w.value(kName, "type"), "git");
@@ -301,9 +290,9 @@ TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
                     {"argocd.argoproj.io/secret-type", "repo-creds"}}));
     // It follows the token, and comes back when somebody deletes it.
     write_file(file, "canary-git-2");
-    CO_ASSERT_TRUE(co_await w.until(has("canary-git-2"), "the token that was rotated"));
+    CO_ASSERT_TRUE(co_await eventually(has("canary-git-2"), "the token that was rotated"));
     w.cluster.remove(k8s::resources::kSecrets, {"default", kName});
-    CO_ASSERT_TRUE(co_await w.until(has("canary-git-2"), "the Secret again"));
+    CO_ASSERT_TRUE(co_await eventually(has("canary-git-2"), "the Secret again"));
     EXPECT_EQ(w.line("repo-creds"), "repo-creds: ok");
   });
 }
@@ -324,8 +313,8 @@ TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
     auto environment = w.git_settings();
     environment["ARGO_WORKFLOWS_URL"] = "http://127.0.0.1:1";
     w.start(std::move(environment));
-    CO_ASSERT_TRUE(
-        co_await w.until([&] { return w.errors().contains("components: "); }, "the errors", 60s));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.errors().contains("components: "); },
+                                       "the errors", 60s));
     EXPECT_THAT(w.errors(),
                 AllOf(HasSubstr("connectivity: Argo Workflows: "),
                       HasSubstr("applications: in-cluster: Degraded: no right to deploy"),
@@ -349,9 +338,9 @@ TEST(AppProxyLife, AMissingRightIsTold) {
     w.cluster.set_access(
         [](const FakeKubeApi::Access& access) { return access.resource != "pods"; });
     w.start();
-    CO_ASSERT_TRUE(
-        co_await w.until([&] { return w.errors().contains("rights: app-proxy may not list pods"); },
-                         "the error", 60s));
+    CO_ASSERT_TRUE(co_await eventually(
+        [&] { return w.errors().contains("rights: app-proxy may not list pods"); }, "the error",
+        60s));
     EXPECT_THAT(w.line("rights"), HasSubstr("may not list pods in namespace default"));
     EXPECT_THAT(w.logs(), HasSubstr("a permission in the cluster is missing"));
     // What cannot be read is not known, and no error.
@@ -365,7 +354,7 @@ TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
   in_life_world([](LifeWorld& w) -> Task<> {
     w.start(w.git_settings());
     CO_ASSERT_TRUE(
-        co_await w.until([&] { return w.line("leader") == "leader: this one"; }, "a leader"));
+        co_await eventually([&] { return w.line("leader") == "leader: this one"; }, "a leader"));
     auto environment = w.settings("pod-b");
     environment.merge(w.git_settings("pod-b"));
     environment.merge(w.base.environment());
@@ -376,14 +365,14 @@ TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
              LifeWorld::line(second, "shared configuration repository")
                  .contains("another replica prepares it");
     };
-    CO_ASSERT_TRUE(co_await w.until(others, "the second replica"));
+    CO_ASSERT_TRUE(co_await eventually(others, "the second replica"));
     EXPECT_THAT(LifeWorld::line(second, "applications"), HasSubstr("another replica leads"));
     EXPECT_THAT(w.line("shared configuration repository"), Not(HasSubstr("another replica")));
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.base.daemon.reset();
-    CO_ASSERT_TRUE(
-        co_await w.until([&] { return !second.admin("/statusz").body.contains("another replica"); },
-                         "the next leader"));
+    CO_ASSERT_TRUE(co_await eventually(
+        [&] { return !second.admin("/statusz").body.contains("another replica"); },
+        "the next leader"));
     EXPECT_EQ(LifeWorld::line(second, "leader"), "leader: this one");
     EXPECT_EQ(second.process().stop(), 0) << second.log();
     EXPECT_THAT(second.log(), Not(HasSubstr("canary")));
@@ -435,12 +424,12 @@ TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
         w.base.daemon->process().signal(SIGKILL);
       });
       w.start();
-      CO_ASSERT_TRUE(co_await w.until([&] { return *is_killed; }, "the step"));
+      CO_ASSERT_TRUE(co_await eventually([&] { return *is_killed; }, "the step"));
       (void)w.base.daemon->process().kill();
       w.cluster.set_access({});
       const auto begin = Clock::now();
       w.start();
-      CO_ASSERT_TRUE(co_await w.until([&] { return w.is_complete(); }, "both Secrets"));
+      CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets"));
       EXPECT_LT(Clock::now() - begin, 25s);
       co_await w.base.account_known();
       auto& accounts = w.base.platform.accounts();
@@ -462,16 +451,16 @@ TEST(AppProxyLife, ALeaderThatComesBackReplacesNothing) {
       w.base.daemon->process().signal(SIGSTOP);
     };
     w.start();
-    CO_ASSERT_TRUE(co_await w.until([&] { return *is_frozen; }, "the registration"));
+    CO_ASSERT_TRUE(co_await eventually([&] { return *is_frozen; }, "the registration"));
     auto environment = w.settings("pod-b");
     environment.merge(w.base.environment());
     AppProxyProcess second(std::move(environment));
-    CO_ASSERT_TRUE(co_await w.until([&] { return w.is_complete(); }, "the second replica", 60s));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "the second replica", 60s));
     EXPECT_EQ(life.registered.size(), 2U);
     const auto token = w.token();
     const auto argocd_token = w.value("argocd-token", "token");
     w.base.daemon->process().signal(SIGCONT);
-    CO_ASSERT_TRUE(co_await w.until(
+    CO_ASSERT_TRUE(co_await eventually(
         [&] {
           return w.base.daemon->admin("/statusz").body.contains("registration: ok") &&
                  w.base.daemon->admin("/statusz").body.contains("leader: pod-b");

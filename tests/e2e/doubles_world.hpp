@@ -16,6 +16,7 @@
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 
 // The real event-reporter between doubles of Kubernetes, Argo CD and the control plane.
 namespace gitops::test {
@@ -24,10 +25,6 @@ inline constexpr auto kLimit = std::chrono::seconds(60);
 inline constexpr const char* kPlatformToken = "canary-platform-token";
 inline constexpr const char* kArgoCdToken = "canary.argocd.token";
 inline constexpr const char* kKubernetesToken = "canary-kubernetes-token";
-
-inline Deadline soon() {
-  return deadline_after(std::chrono::seconds(20));
-}
 
 struct Tls {
   bool kubernetes = false;

@@ -11,6 +11,7 @@
 #include "doubles/fake_argocd.hpp"
 #include "e2e/doubles_world.hpp"
 #include "support/git_server.hpp"
+#include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
 
 // The real event-reporter between doubles of Kubernetes, Argo CD and the control plane.

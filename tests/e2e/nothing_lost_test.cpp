@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/doubles_world.hpp"
+#include "support/wait.hpp"
 
 // Many changes, a long outage, deletions while the daemon is down: all reach the control plane.
 namespace gitops::test {

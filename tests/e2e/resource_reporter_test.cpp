@@ -15,6 +15,7 @@
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
+#include "support/wait.hpp"
 
 // The real event-reporter in mode `resource` between doubles of Kubernetes and the control plane.
 namespace gitops::test {
@@ -32,10 +33,6 @@ using ::testing::UnorderedElementsAre;
 
 constexpr auto kLimit = std::chrono::seconds(90);
 constexpr const char* kManagedToken = "canary-managed-token";
-
-Deadline soon() {
-  return deadline_after(std::chrono::seconds(25));
-}
 
 json object(const k8s::Resource& resource, const std::string& name, json more = json::object()) {
   json out = {{"apiVersion", resource.api_version()},

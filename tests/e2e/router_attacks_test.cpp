@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "daemons/router_bed.hpp"
+#include "support/wait.hpp"
 
 // Hostile input against the real daemon. The names carry the ids of the attack cases.
 namespace gitops::test {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "daemons/router_bed.hpp"
+#include "support/wait.hpp"
 
 // The numbered router cases, each over a raw socket against the real daemon between recording
 // upstreams.

@@ -7,6 +7,7 @@
 
 #include "daemons/router_bed.hpp"
 #include "support/browser.hpp"
+#include "support/wait.hpp"
 
 // WebSockets and event streams with clients and servers that share no code with the router.
 namespace gitops::test {

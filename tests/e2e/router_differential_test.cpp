@@ -13,6 +13,7 @@
 #include "common/http/hostile_heads.hpp"
 #include "daemons/router_bed.hpp"
 #include "e2e/router_cases.hpp"
+#include "support/wait.hpp"
 
 // The router beside nginx, configured with the semantics of the router it replaces, and beside
 // HAProxy: each gets the same bytes. Every difference is listed here and intended.

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemons/router_bed.hpp"
+#include "support/wait.hpp"
 
 // One client, or one event source, that takes as much as it can get: what it leaves for others.
 namespace gitops::test {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemons/router_bed.hpp"
+#include "support/wait.hpp"
 
 // Several loops in one router, and their shared state.
 namespace gitops::test {

@@ -12,6 +12,7 @@
 
 #include "daemons/router_bed.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 
 // Long-lived scenes: large bodies, pooled connections, reloads, the end of the daemon.
 namespace gitops::test {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemons/router_bed.hpp"
+#include "support/wait.hpp"
 
 // Git hosts send a webhook once: whatever an event source does, it gets each of them in the end.
 namespace gitops::test {

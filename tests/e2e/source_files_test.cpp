@@ -6,6 +6,7 @@
 #include "doubles/fake_argocd.hpp"
 #include "e2e/git_world.hpp"
 #include "support/git_server.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -21,10 +22,6 @@ constexpr const char* kWeb =
     "{labels: {app: web}}\n    spec: {containers: [{name: web, image: 'example.com/web:1'}]}\n";
 constexpr const char* kSettings =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {color: red}\n";
-
-Deadline soon() {
-  return deadline_after(std::chrono::seconds(20));
-}
 
 struct FilesWorld {
   explicit FilesWorld(const Executor& executor) : world(executor), argocd(executor, world.cluster) {

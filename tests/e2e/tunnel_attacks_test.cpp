@@ -17,6 +17,7 @@
 #include "common/tunnel/yamux_frame.hpp"
 #include "daemons/tunnel_processes.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "tunnel-client/session.hpp"
 
 namespace gitops::test {

@@ -17,6 +17,7 @@
 
 #include "daemons/router_bed.hpp"
 #include "daemons/tunnel_processes.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -15,6 +15,7 @@
 #include "common/net/listener.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "tunnel-client/scripted_server.hpp"
 
 namespace gitops::test {
@@ -103,15 +104,6 @@ class Client {
   int admin_port_ = 0;
 };
 
-Task<bool> until(std::function<bool()> condition) {
-  const auto deadline = deadline_after(seconds(20));
-  while (!condition()) {
-    if (Clock::now() > deadline) co_return false;
-    co_await sleep_for(milliseconds(20));
-  }
-  co_return true;
-}
-
 TEST(TunnelClient, FollowsWhatAServerTells) {
   run_coro(
       []() -> Task<> {
@@ -123,29 +115,36 @@ TEST(TunnelClient, FollowsWhatAServerTells) {
         second.servers = {first.address()};
         Client client(first);
         // Two of three, as the setting says; and one of a server that takes no more.
-        EXPECT_TRUE(co_await until([&] { return first.serving() == 2 && second.serving() == 1; }))
+        EXPECT_TRUE(
+            co_await eventually([&] { return first.serving() == 2 && second.serving() == 1; },
+                                "two links to the first server and one to the second"))
             << client.log();
         const auto status = client.admin("/statusz").body;
         EXPECT_THAT(status, HasSubstr(second.address() + " (another server told of it)"));
         EXPECT_THAT(status, HasSubstr("link 2: not kept"));
-        EXPECT_TRUE(co_await until([&] {
-          return client.admin("/metrics")
-              .body.contains(R"(gitops_tunnel_client_link_serving{link="1",server="told"} 1)");
-        }));
+        EXPECT_TRUE(co_await eventually(
+            [&] {
+              return client.admin("/metrics")
+                  .body.contains(R"(gitops_tunnel_client_link_serving{link="1",server="told"} 1)");
+            },
+            "the metric of a link to the second server"));
 
         // The other server goes, and nobody tells of it any more.
         first.servers.clear();
         EXPECT_TRUE(client.admin("/links/replace", "POST").ok());
         EXPECT_TRUE(
-            co_await until([&] { return first.sessions.size() == 4 && first.serving() == 2; }));
+            co_await eventually([&] { return first.sessions.size() == 4 && first.serving() == 2; },
+                                "new sessions at the first server"));
         co_await second.stop();
-        EXPECT_TRUE(co_await until([&] {
-          return !client.admin("/statusz").body.contains(second.address());
-        })) << client.admin("/statusz").body;
+        EXPECT_TRUE(co_await eventually(
+            [&] { return !client.admin("/statusz").body.contains(second.address()); },
+            "a status without the second server"))
+            << client.admin("/statusz").body;
         EXPECT_TRUE(client.admin("/readyz").ok());
 
         client.process().signal(SIGTERM);
-        EXPECT_TRUE(co_await until([&] { return first.serving() == 0; }));
+        EXPECT_TRUE(co_await eventually([&] { return first.serving() == 0; },
+                                        "the end of the links to the first server"));
         EXPECT_EQ(client.process().wait(seconds(10)), 0);
         co_await first.stop();
       },
@@ -183,12 +182,15 @@ TEST(TunnelClient, TakesOverChangedSettingsWithoutLosingAStream) {
         });
         Client client({"--config=" + file.string(), "--tunnel.forward-to.host=127.0.0.1",
                        "--tunnel.forward-to.port=" + std::to_string(port)});
-        EXPECT_TRUE(co_await until([&] { return first.serving() == 2; })) << client.log();
+        EXPECT_TRUE(co_await eventually([&] { return first.serving() == 2; },
+                                        "two links to the first server"))
+            << client.log();
 
         // A user whose request takes longer than everything that follows.
         const auto user =
             co_await first.sessions[0]->connect("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
-        EXPECT_TRUE(co_await until([&] { return connections.size() == 1; }));
+        EXPECT_TRUE(co_await eventually([&] { return connections.size() == 1; },
+                                        "a connection to the upstream"));
         const auto is_carried = [&]() -> Task<bool> {
           std::array<char, 64> room;
           if (!co_await connections[0]->write("event")) co_return false;
@@ -200,43 +202,52 @@ TEST(TunnelClient, TakesOverChangedSettingsWithoutLosingAStream) {
         // More links, another pool, another token's file.
         write_settings("'" + first.address() + "'",
                        token(2) + "tunnel-server.links: 3\ntunnel.pool-size: 4\n");
-        EXPECT_TRUE(co_await until([&] {
-          const auto& last = *first.sessions.back();
-          return first.serving() == 3 && last.login && last.login->pool_count == 4 &&
-                 !last.proxies.empty() &&
-                 last.proxies[0].metas.at("Authorization").reveal() == "two";
-        })) << client.admin("/statusz").body
-            << client.log();
+        EXPECT_TRUE(co_await eventually(
+            [&] {
+              const auto& last = *first.sessions.back();
+              return first.serving() == 3 && last.login && last.login->pool_count == 4 &&
+                     !last.proxies.empty() &&
+                     last.proxies[0].metas.at("Authorization").reveal() == "two";
+            },
+            "three links with the new settings"))
+            << client.admin("/statusz").body << client.log();
         EXPECT_TRUE(co_await is_carried());
 
         // Mistakes change nothing; what needs a restart is named.
         write_settings("'" + first.address() + "'", "tunnel-server.links: many\n");
-        EXPECT_TRUE(co_await until([&] { return client.log().contains("have mistakes"); }));
+        EXPECT_TRUE(co_await eventually([&] { return client.log().contains("have mistakes"); },
+                                        "the log line about mistakes"));
         write_settings("'" + first.address() + "'",
                        token(2) +
                            "tunnel-server.links: 2\ntunnel.pool-size: 4\n"
                            "tunnel.use-encryption: true\n");
-        EXPECT_TRUE(co_await until([&] {
-          return client.log().contains(R"("setting":"tunnel.use-encryption")");
-        })) << client.log();
-        EXPECT_TRUE(co_await until([&] { return first.serving() == 2; }))
+        EXPECT_TRUE(co_await eventually(
+            [&] { return client.log().contains(R"("setting":"tunnel.use-encryption")"); },
+            "the log line about the setting"))
+            << client.log();
+        EXPECT_TRUE(co_await eventually([&] { return first.serving() == 2; },
+                                        "two links to the first server"))
             << client.admin("/statusz").body;
         EXPECT_TRUE(co_await is_carried());
 
         // Another server in place of the first one, which keeps its user.
         write_settings("'" + second.address() + "'", token(2) + "tunnel.use-encryption: true\n");
-        EXPECT_TRUE(co_await until([&] { return second.serving() == 2 && first.serving() == 0; }))
+        EXPECT_TRUE(
+            co_await eventually([&] { return second.serving() == 2 && first.serving() == 0; },
+                                "both links at the second server"))
             << client.admin("/statusz").body;
         EXPECT_TRUE(client.admin("/readyz").ok());
         EXPECT_TRUE(co_await is_carried());
         connections[0]->close();
         user->close();
-        EXPECT_TRUE(co_await until([&] {
-          return !client.admin("/statusz").body.contains(first.address());
-        })) << client.admin("/statusz").body;
+        EXPECT_TRUE(co_await eventually(
+            [&] { return !client.admin("/statusz").body.contains(first.address()); },
+            "a status without the first server"))
+            << client.admin("/statusz").body;
 
         client.process().signal(SIGTERM);
-        EXPECT_TRUE(co_await until([&] { return second.serving() == 0; }));
+        EXPECT_TRUE(co_await eventually([&] { return second.serving() == 0; },
+                                        "the end of the links to the second server"));
         EXPECT_EQ(client.process().wait(seconds(10)), 0);
         upstream.close();
         tasks.cancel();
@@ -261,14 +272,17 @@ TEST(TunnelClient, UsesANewTokenWhenTheOldOneIsRefused) {
           return right ? "" : "unknown token";
         };
         Client client(host, "--authorization-file=" + (folder / "token").string());
-        EXPECT_TRUE(co_await until([&] {
-          return client.admin("/readyz").body.contains("refused: unknown token");
-        })) << client.admin("/readyz").body;
+        EXPECT_TRUE(co_await eventually(
+            [&] { return client.admin("/readyz").body.contains("refused: unknown token"); },
+            "the refusal in /readyz"))
+            << client.admin("/readyz").body;
         write_file(folder / "token", "right one");
-        EXPECT_TRUE(co_await until([&] { return client.admin("/readyz").ok(); })) << client.log();
+        EXPECT_TRUE(co_await eventually([&] { return client.admin("/readyz").ok(); }, "readiness"))
+            << client.log();
         EXPECT_THAT(client.log(), Not(HasSubstr("right one")));
         client.process().signal(SIGTERM);
-        EXPECT_TRUE(co_await until([&] { return host.serving() == 0; }));
+        EXPECT_TRUE(
+            co_await eventually([&] { return host.serving() == 0; }, "the end of the links"));
         co_await host.stop();
       },
       seconds(90));

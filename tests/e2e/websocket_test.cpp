@@ -9,6 +9,7 @@
 #include "common/net/resolve.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::http {
 namespace {

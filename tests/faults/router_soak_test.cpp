@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "daemons/router_bed.hpp"
+#include "support/wait.hpp"
 
 // The router at full rate with good and bad behaviour of clients and upstreams. Its memory and its
 // number of descriptors must stay flat. The length is a number of requests; GITOPS_SOAK=1 makes it

@@ -21,6 +21,7 @@
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 #include "test_http/raw_http.hpp"
 #include "tunnel-client/link_keeper.hpp"
 
@@ -146,15 +147,6 @@ class Client {
   int admin_port_ = free_port();
   Process process_;
 };
-
-Task<bool> until(std::function<bool()> condition, seconds time_limit = seconds(30)) {
-  const auto deadline = deadline_after(time_limit);
-  while (!condition()) {
-    if (Clock::now() > deadline) co_return false;
-    co_await sleep_for(milliseconds(20));
-  }
-  co_return true;
-}
 
 struct TunnelFaults : testing::Test {
   void SetUp() override { signal(SIGPIPE, SIG_IGN); }
@@ -287,23 +279,26 @@ TEST_F(TunnelFaults, AC20_LostPacketsAreFoundByBothSidesWithin15Seconds) {
         const auto serves = [&] {
           return client.is_ready() && server.admin("/statusz").body.contains(": serving ");
         };
-        EXPECT_TRUE(co_await until(serves)) << client.log();
+        EXPECT_TRUE(co_await eventually(serves, "a tunnel that serves")) << client.log();
         relay.hold();
         const auto begin = Clock::now();
         std::map<std::string, milliseconds> found;
-        EXPECT_TRUE(co_await until([&] {
-          const auto now = duration_cast<milliseconds>(Clock::now() - begin);
-          if (!client.is_ready()) found.emplace("client", now);
-          if (!server.admin("/statusz").body.contains(": serving ")) found.emplace("server", now);
-          return found.size() == 2;
-        }));
+        EXPECT_TRUE(co_await eventually(
+            [&] {
+              const auto now = duration_cast<milliseconds>(Clock::now() - begin);
+              if (!client.is_ready()) found.emplace("client", now);
+              if (!server.admin("/statusz").body.contains(": serving "))
+                found.emplace("server", now);
+              return found.size() == 2;
+            },
+            "the broken link at both ends"));
         std::printf("found by the client after %d ms, by the server after %d ms\n",
                     static_cast<int>(found["client"].count()),
                     static_cast<int>(found["server"].count()));
         EXPECT_LT(found["client"], seconds(15));
         EXPECT_LT(found["server"], seconds(15));
         relay.release();
-        EXPECT_TRUE(co_await until(serves)) << client.log();
+        EXPECT_TRUE(co_await eventually(serves, "a tunnel that serves")) << client.log();
         co_await relay.stop();
       },
       seconds(120));
@@ -370,7 +365,7 @@ TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd
           }
           return std::string("all serve");
         };
-        EXPECT_TRUE(co_await until(all_serve, seconds(60))) << why();
+        EXPECT_TRUE(co_await eventually(all_serve, "all clients to serve", seconds(60))) << why();
         co_await sleep_for(seconds(1));  // sessions that served for less are no good ones
         attempts.clear();
         server.process().kill();
@@ -379,7 +374,7 @@ TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd
         co_await sleep_for(seconds(2));
         server.start();
         const auto started = Clock::now();
-        EXPECT_TRUE(co_await until(all_serve, seconds(60))) << why();
+        EXPECT_TRUE(co_await eventually(all_serve, "all clients to serve", seconds(60))) << why();
         const auto back = duration_cast<milliseconds>(Clock::now() - started);
         std::map<std::int64_t, int> spread;  // attempts in each tenth of a second
         int most = 0;                        // of those that reach the new server

@@ -9,6 +9,7 @@
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 #include "test_http/canned_server.hpp"
 
 namespace gitops::k8s {
@@ -17,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::CannedServer;
 using test::run_coro;
+using test::soon;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -80,10 +82,6 @@ void with_bench(Answers answers, const std::function<Task<>(Bench&)>& body,
     co_await body(bench);
     co_await bench.server.stop();
   });
-}
-
-Deadline soon() {
-  return deadline_after(3s);
 }
 
 TEST(Client, GetsTheTextAsReceived) {

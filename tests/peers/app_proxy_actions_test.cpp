@@ -16,6 +16,7 @@
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
 #include "peers/permission_audit.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -186,18 +187,6 @@ struct ActionWorld {
            answer.json.value(Pointer("/errors/0/message"), "") == "Forbidden" &&
            answer.json.value(Pointer("/errors/0/extensions"), Json()) == 403;
   }
-  // Polls until the condition holds, while the doubles go on.
-  static Task<bool> until(std::function<bool()> condition, const char* what) {
-    const auto deadline = deadline_after(kTimeLimit);
-    while (!condition()) {
-      if (Clock::now() > deadline) {
-        ADD_FAILURE() << "waited in vain for " << what;
-        co_return false;
-      }
-      co_await sleep_for(std::chrono::milliseconds(50));
-    }
-    co_return true;
-  }
 
   AppProxyWorld& base;
   TempDir folder;
@@ -316,13 +305,13 @@ TEST(ArgoCdActions, SyncRefreshAndRollback) {
               "OUT_OF_SYNC");
     (void)co_await w.data(kBob, kSync,
                           {{"applicationName", app.name}, {"options", Json::object()}});
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image() == "example.test/ui:2"; },
-                                            "the second image"));
+    EXPECT_TRUE(co_await eventually([&] { return app.image() == "example.test/ui:2"; },
+                                    "the second image", kTimeLimit));
     EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
     (void)co_await w.data(kBob, kRollback,
                           {{"appName", app.name}, {"appNamespace", "argocd"}, {"historyId", 0}});
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image() == "example.test/ui:1"; },
-                                            "the first image again"));
+    EXPECT_TRUE(co_await eventually([&] { return app.image() == "example.test/ui:1"; },
+                                    "the first image again", kTimeLimit));
     constexpr const char* kHistory = "/status/history/2/id";
     co_await w.shown("Application", app.name, "/status/sync/status", "Synced");
     co_await w.shown("Application", app.name, "/status/sync/status", "OutOfSync");
@@ -356,17 +345,17 @@ TEST(ArgoCdActions, AnOperationThatNeverEndsIsTerminated) {
         "mutation($n: String!){terminateApplicationOperation(applicationName:$n){terminated}}";
     EXPECT_EQ(co_await w.data(kBob, kTerminate, {{"n", app.name}}), (Json{{"terminated", false}}));
     (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] { return text_at(app.read(), "/status/operationState/phase") == "Running"; },
-        "the operation to run"));
+        "the operation to run", kTimeLimit));
     const auto second = co_await w.ask(kBob, kSync, {{"applicationName", app.name}});
     EXPECT_EQ(second.code(), "ARGO_CD_OPERATION_IN_PROGRESS") << second.body;
     EXPECT_EQ((co_await w.data(kBob, kStatus, {{"name", app.name}}))["status"]["sync"]["status"],
               "SYNCING");
     EXPECT_EQ(co_await w.data(kBob, kTerminate, {{"n", app.name}}), (Json{{"terminated", true}}));
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] { return text_at(app.read(), "/status/operationState/phase") == "Failed"; },
-        "the operation to fail"));
+        "the operation to fail", kTimeLimit));
     EXPECT_THAT(text_at(app.read(), "/status/operationState/message"), HasSubstr("terminated"));
     co_await w.shown("Application", app.name, "/status/operationState/phase", "Running");
     co_await w.shown("Application", app.name, "/status/operationState/phase", "Failed");
@@ -403,13 +392,13 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
     EXPECT_THAT(actions.dump(), HasSubstr(R"({"disabled":false,"name":"restart"})"));
     const std::string act = "mutation" + given + "{ runResourceAction(" + passed + ", action: ";
     (void)co_await w.data(kBob, act + "\"restart\") }", names);
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] {
           return object("/apis/apps/v1/namespaces/" + app.name + "/deployments/ui")
               .contains(Pointer("/spec/template/metadata/annotations/"
                                 "kubectl.kubernetes.io~1restartedAt"));
         },
-        "the restart"));
+        "the restart", kTimeLimit));
     constexpr const char* kRestarted =
         "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
     co_await w.shown(
@@ -426,15 +415,16 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
     EXPECT_EQ(
         co_await w.data(kBob, "mutation" + given + "{ deleteResource(" + passed + ") }", names),
         Json());
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.image().empty(); }, "the deletion"));
+    EXPECT_TRUE(
+        co_await eventually([&] { return app.image().empty(); }, "the deletion", kTimeLimit));
     co_await w.shown("Application", app.name, "/status/sync/status", "OutOfSync");
 
     constexpr const char* kDelete =
         "mutation($n: String!){deleteArgoApplication(applicationName:$n)}";
     EXPECT_EQ((co_await w.ask(kBob, kDelete, {{"n", app.name}})).code(), "FORBIDDEN");
     EXPECT_EQ(co_await w.data(kAnn, kDelete, {{"n", app.name}}), Json());
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return app.read().is_null(); },
-                                            "the end of the application"));
+    EXPECT_TRUE(co_await eventually([&] { return app.read().is_null(); },
+                                    "the end of the application", kTimeLimit));
     co_await w.shown("Application", app.name, "deleted", "");
     const auto gone = co_await w.ask(kAnn, kDelete, {{"n", app.name}});
     EXPECT_EQ(gone.code(), "NOT_FOUND_ERROR") << gone.body;
@@ -465,9 +455,9 @@ TEST(ArgoCdActions, AC34_RefusalsAreClearAndTellStrangersNothing) {
     }
     // A rule that is taken back counts after the next refresh.
     w.allow("argocd", {"VIEW"});
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&, begun = Clock::now()] { return Clock::now() - begun > std::chrono::seconds(2); },
-        "two refreshes of the rules"));
+        "two refreshes of the rules", kTimeLimit));
     EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(
         kBob, kRollback, {{"appName", app.name}, {"appNamespace", "argocd"}, {"historyId", 0}})));
   });
@@ -491,8 +481,9 @@ TEST(ArgoCdActions, AC28_WithoutAnArgoCdTheAnswerSaysSoAndQuotesNoToken) {
     const auto answer = co_await w.ask(kAnn, kSync, {{"applicationName", "x"}});
     EXPECT_EQ(answer.status, 200) << "the caller's own session is fine";
     EXPECT_EQ(answer.code(), "ARGO_NOT_AVAILABLE");
-    EXPECT_TRUE(co_await ActionWorld::until(
-        [&] { return w.base.daemon->log().contains("an action failed"); }, "the line about it"));
+    EXPECT_TRUE(
+        co_await eventually([&] { return w.base.daemon->log().contains("an action failed"); },
+                            "the line about it", kTimeLimit));
   });
 }
 
@@ -503,11 +494,11 @@ TEST(ArgoCdActions, AnAccountsPasswordServesInPlaceOfAToken) {
     co_await w.start({{"ARGO_CD_TOKEN", ""},
                       {"ARGO_CD_USERNAME", "admin"},
                       {"ARGO_CD_PASSWORD", bed().argocd().admin_password()}});
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] { return !w.base.daemon->admin("/statusz").body.contains("not logged in"); },
-        "the login"));
+        "the login", kTimeLimit));
     (void)co_await w.data(kAnn, kSync, {{"applicationName", app.name}});
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return !app.image().empty(); }, "the sync"));
+    EXPECT_TRUE(co_await eventually([&] { return !app.image().empty(); }, "the sync", kTimeLimit));
     EXPECT_THAT(w.base.daemon->log(), Not(HasSubstr(bed().argocd().admin_password())));
   });
 }
@@ -555,8 +546,8 @@ Json workflow(const Space& space, const std::string& name) {
   return object("/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/workflows/" + name);
 }
 Task<bool> has_phase(const Space& space, std::string name, std::string phase) {
-  const bool came = co_await ActionWorld::until(
-      [&] { return text_at(workflow(space, name), "/status/phase") == phase; }, phase.c_str());
+  const bool came = co_await eventually(
+      [&] { return text_at(workflow(space, name), "/status/phase") == phase; }, phase, kTimeLimit);
   if (!came) std::cerr << workflow(space, name).dump() << "\n";
   co_return came;
 }
@@ -652,7 +643,7 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
     const auto early = co_await w.ask(
         kBob, "mutation{retryWorkflow(namespace:\"" + space.ns + "\",workflowName:\"deleted\")}");
     EXPECT_EQ(early.code(), "NOT_POSSIBLE_NOW") << early.body;
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] {
           return bed()
               .cluster()
@@ -661,13 +652,13 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
                        "application/merge-patch+json")
               .ok();
         },
-        "the pod of the step"));
-    EXPECT_TRUE(co_await ActionWorld::until(
+        "the pod of the step", kTimeLimit));
+    EXPECT_TRUE(co_await eventually(
         [&] {
           const auto phase = text_at(workflow(space, "retried"), "/status/phase");
           return phase == "Failed" || phase == "Error";
         },
-        "the failure"));
+        "the failure", kTimeLimit));
     (void)co_await act("retryWorkflow", "retried");
     EXPECT_TRUE(co_await has_phase(space, "retried", "Running"));
 
@@ -681,8 +672,8 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
     EXPECT_EQ(labels_of(workflow(space, name), "creator"), "u-bob  Bob");
 
     (void)co_await act("deleteWorkflow", "deleted");
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return workflow(space, "deleted").is_null(); },
-                                            "the deletion"));
+    EXPECT_TRUE(co_await eventually([&] { return workflow(space, "deleted").is_null(); },
+                                    "the deletion", kTimeLimit));
 
     bed().cluster().apply(
         "apiVersion: argoproj.io/v1alpha1\nkind: WorkflowTemplate\nmetadata: {name: tpl, "
@@ -750,8 +741,8 @@ void apply_rollout(const Space& space, const std::string& image) {
       PeerRollouts::canary("shop", image));
 }
 Task<bool> is_in(const Space& space, std::string phase) {
-  co_return co_await ActionWorld::until([&] { return rollouts().phase(space.ns, "shop") == phase; },
-                                        phase.c_str());
+  co_return co_await eventually([&] { return rollouts().phase(space.ns, "shop") == phase; }, phase,
+                                kTimeLimit);
 }
 std::string image_of(const Space& space) {
   return text_at(rollout(space), "/spec/template/spec/containers/0/image");
@@ -813,12 +804,12 @@ TEST(RolloutActionsOfUsers, EveryActionChangesTheRolloutAsTheCommandLineDoes) {
     EXPECT_TRUE(co_await is_in(space, "Healthy"));
 
     EXPECT_EQ((co_await act("RESTART"))["changed"], true);
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] {
           const auto wanted = text_at(rollout(space), "/spec/restartAt");
           return !wanted.empty() && text_at(rollout(space), "/status/restartedAt") == wanted;
         },
-        "the restart"));
+        "the restart", kTimeLimit));
 
     // Back to the version before, then to the first one.
     const auto undo = [&](const std::string& revision) {
@@ -827,12 +818,12 @@ TEST(RolloutActionsOfUsers, EveryActionChangesTheRolloutAsTheCommandLineDoes) {
     };
     EXPECT_EQ(co_await undo(""), (Json{{"rollout", "shop"}, {"newRevision", 6}}));
     EXPECT_EQ(image_of(space), "example.test/shop:4");
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] {
           return text_at(rollout(space), "/metadata/annotations/rollout.argoproj.io~1revision") ==
                  "6";
         },
-        "the sixth revision"));
+        "the sixth revision", kTimeLimit));
     EXPECT_EQ((co_await undo(",rolloutRevision:1"))["newRevision"], 7);
     EXPECT_EQ(image_of(space), "example.test/shop:1");
     const auto none =
@@ -880,14 +871,14 @@ TEST(RolloutActionsOfUsers, UndoChangesTheDeploymentThatARolloutRefersTo) {
     co_await w.start_reporters();
     EXPECT_TRUE(co_await is_in(space, "Healthy"));
     apply("example.test/shop:2");
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return revision() == "2"; }, "revision 2"));
+    EXPECT_TRUE(co_await eventually([&] { return revision() == "2"; }, "revision 2", kTimeLimit));
     EXPECT_TRUE(co_await is_in(space, "Healthy"));
     (void)co_await w.data(kAnn, "mutation{rolloutRollback(namespace:\"" + space.ns +
                                     "\",rolloutName:\"shop\"){newRevision}}");
     EXPECT_EQ(text_at(object("/apis/apps/v1/namespaces/" + space.ns + "/deployments/base"),
                       "/spec/template/spec/containers/0/image"),
               "example.test/shop:1");
-    EXPECT_TRUE(co_await ActionWorld::until([&] { return revision() == "3"; }, "revision 3"));
+    EXPECT_TRUE(co_await eventually([&] { return revision() == "3"; }, "revision 3", kTimeLimit));
     // The pod template is the Deployment's; of the Rollout its revision tells the change.
     constexpr const char* kRevision = "/metadata/annotations/rollout.argoproj.io~1revision";
     co_await w.shown("Rollout", "shop", kRevision, "3");
@@ -973,13 +964,15 @@ TEST(RolloutActionsOfUsers, AnExperimentIsTerminated) {
     co_await w.start_reporters();
     (void)co_await w.data(kAnn, kSync, {{"applicationName", app.name}});
     const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + app.name + "/experiments/try";
-    EXPECT_TRUE(co_await ActionWorld::until(
-        [&] { return text_at(object(path), "/status/phase") == "Running"; }, "the experiment"));
+    EXPECT_TRUE(
+        co_await eventually([&] { return text_at(object(path), "/status/phase") == "Running"; },
+                            "the experiment", kTimeLimit));
     const auto done = co_await w.data(kAnn, "mutation{terminateExperiment(namespace:\"" + app.name +
                                                 "\",name:\"try\"){changed message}}");
     EXPECT_EQ(done["changed"], true) << done;
-    EXPECT_TRUE(co_await ActionWorld::until(
-        [&] { return text_at(object(path), "/status/phase") == "Successful"; }, "its end"));
+    EXPECT_TRUE(
+        co_await eventually([&] { return text_at(object(path), "/status/phase") == "Successful"; },
+                            "its end", kTimeLimit));
     co_await w.shown("Experiment", "try", "/spec/terminate", "true");
     co_await w.shown("Experiment", "try", "/status/phase", "Successful");
   });
@@ -1028,15 +1021,17 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
     co_await w.start();
     co_await w.start_reporters();
     const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/analysisruns/check";
-    EXPECT_TRUE(co_await ActionWorld::until(
-        [&] { return text_at(object(path), "/status/phase") == "Running"; }, "the run"));
+    EXPECT_TRUE(
+        co_await eventually([&] { return text_at(object(path), "/status/phase") == "Running"; },
+                            "the run", kTimeLimit));
     const auto end = [&] {
       return w.data(kAnn, "mutation{terminateAnalysisRun(namespace:\"" + space.ns +
                               "\",name:\"check\"){changed message}}");
     };
     EXPECT_EQ((co_await end())["changed"], true);
-    EXPECT_TRUE(co_await ActionWorld::until(
-        [&] { return text_at(object(path), "/status/phase") != "Running"; }, "its end"));
+    EXPECT_TRUE(
+        co_await eventually([&] { return text_at(object(path), "/status/phase") != "Running"; },
+                            "its end", kTimeLimit));
     EXPECT_EQ(text_at(object(path), "/spec/terminate"), "true");
     EXPECT_EQ((co_await end())["changed"], false);
     co_await w.shown("AnalysisRun", "check", "/spec/terminate", "true");
@@ -1104,9 +1099,9 @@ TEST(LogsOfUsers, ComeFromArgoCdArgoServerAndTheApiServer) {
     EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
     EXPECT_TRUE(co_await has_phase(space, "work", "Running"));
     // The pod of the first step is there once the second one waits.
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [&] { return workflow(space, "work").dump().contains("\"type\":\"Suspend\""); },
-        "the second step"));
+        "the second step", kTimeLimit));
     auto application = co_await Followed::log(w, kBob, "applicationName=" + app.name);
     auto of_workflow = co_await Followed::log(w, kAnn, "workflowName=work&namespace=" + space.ns);
     auto component = co_await Followed::log(w, kAnn, "componentName=one-component");
@@ -1238,12 +1233,12 @@ TEST(ImageReportsOfPipelines, RunAsTheAccountOfTheChartWithinItsLimit) {
     bed().cluster().apply(
         "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: none, namespace: image-reports}\n"
         "spec: {hard: {secrets: \"0\"}}\n");
-    EXPECT_TRUE(co_await ActionWorld::until(
+    EXPECT_TRUE(co_await eventually(
         [] {
           return text_at(object("/api/v1/namespaces/image-reports/resourcequotas/none"),
                          "/status/hard/secrets") == "0";
         },
-        "the quota"));
+        "the quota", kTimeLimit));
     const auto refused = co_await w.base.send(
         {.method = "GET", .target = target, .headers = {{"authorization", kBob}}});
     EXPECT_THAT(refused.body, HasSubstr("the report's Secret"));

@@ -16,6 +16,7 @@
 #include "peers/rendered_workload.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -12,6 +12,7 @@
 #include "e2e/git_world.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

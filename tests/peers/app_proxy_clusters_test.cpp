@@ -9,6 +9,7 @@
 #include "e2e/app_proxy_world.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/permission_audit.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -20,18 +21,6 @@ constexpr auto kAnn = AppProxyWorld::kAnn;
 constexpr auto kTimeLimit = std::chrono::seconds(90);
 // The context of the clusters' kubeconfigs.
 constexpr const char* kName = "test";
-
-Task<bool> until(std::function<bool()> condition, const char* what) {
-  const auto deadline = deadline_after(kTimeLimit);
-  while (!condition()) {
-    if (Clock::now() > deadline) {
-      ADD_FAILURE() << "waited in vain for " << what;
-      co_return false;
-    }
-    co_await sleep_for(std::chrono::milliseconds(200));
-  }
-  co_return true;
-}
 
 std::string config_map(const std::string& name) {
   return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name +
@@ -171,7 +160,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
                    {"syncPolicy", {{"automated", Json::object()}}}}}}
                 .dump());
         EXPECT_TRUE(created.ok()) << created.body;
-        const bool is_deployed = co_await until(
+        const bool is_deployed = co_await eventually(
             [&] {
               for (const char* name : {"prod", kName, "clusters-shop"}) {
                 (void)argocd("GET",
@@ -179,7 +168,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
               }
               return has_config_map(edge, "everywhere") && has_config_map(edge, "from-shop");
             },
-            "what is deployed to the cluster");
+            "what is deployed to the cluster", kTimeLimit);
         if (!is_deployed) {
           ADD_FAILURE() << argocd("GET", "/api/v1/applications/prod").body << "\n"
                         << argocd("GET", std::string("/api/v1/applications/") + kName).body << "\n"
@@ -211,19 +200,19 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
           }
           return found;
         };
-        EXPECT_TRUE(co_await until(
+        EXPECT_TRUE(co_await eventually(
             [&] {
               const auto info = last().value("info", Json::object());
               return info.value("/connectionState/status"_json_pointer, "") == "Successful" &&
                      info.value("applicationsCount", 0) == 2 &&
                      !info.value("serverVersion", "").empty();
             },
-            "the report of the cluster"))
+            "the report of the cluster", kTimeLimit))
             << last();
 
         (void)argocd("DELETE", "/api/v1/applications/clusters-shop");
-        EXPECT_TRUE(co_await until([&] { return !has_config_map(edge, "from-shop"); },
-                                   "the end of the Application"));
+        EXPECT_TRUE(co_await eventually([&] { return !has_config_map(edge, "from-shop"); },
+                                        "the end of the Application", kTimeLimit));
         EXPECT_NE(
             co_await world.platform.wait_for(told_from_edge(true), deadline_after(kTimeLimit)),
             nullptr)
@@ -240,11 +229,11 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         EXPECT_THAT(argocd("GET", "/api/v1/clusters").body, Not(HasSubstr(edge.server_url())));
         EXPECT_EQ(bed.git().file_at_head("clusters-config", "runtimes/prod/test.yaml"),
                   std::nullopt);
-        EXPECT_TRUE(co_await until(
+        EXPECT_TRUE(co_await eventually(
             [&] {
               return last().value("/info/connectionState/status"_json_pointer, "") == "Unknown";
             },
-            "the end of the cluster"));
+            "the end of the cluster", kTimeLimit));
         EXPECT_THAT(world.daemon->log(), Not(HasSubstr(edge.admin_token())));
       },
       4 * kTimeLimit);

@@ -8,6 +8,7 @@
 #include "e2e/app_proxy_world.hpp"
 #include "peers/gitea_account.hpp"
 #include "peers/peer_bed.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -20,18 +21,6 @@ constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 // The time that people are promised.
 constexpr auto kPromised = std::chrono::seconds(30);
-
-Task<bool> until(std::function<bool()> condition, const char* what) {
-  const auto deadline = deadline_after(kTimeLimit);
-  while (!condition()) {
-    if (Clock::now() > deadline) {
-      ADD_FAILURE() << "waited in vain for " << what;
-      co_return false;
-    }
-    co_await sleep_for(std::chrono::milliseconds(100));
-  }
-  co_return true;
-}
 
 std::string secret_value(const char* name, const char* key) {
   const auto reply = peer_bed().cluster().request(
@@ -100,12 +89,12 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                                       {"ARGO_CD_USERNAME", "bot"},
                                       {"ARGO_CD_PASSWORD", kPassword}});
         world.start(std::move(environment));
-        CO_ASSERT_TRUE(co_await until(
+        CO_ASSERT_TRUE(co_await eventually(
             [] {
               return secret_value("codefresh-token", "token") == "canary-runtime-token-1" &&
                      !secret_value("argocd-token", "token").empty();
             },
-            "the Secrets"));
+            "the Secrets", kTimeLimit));
         co_await world.account_known();
         const auto done = [&](std::string query, Json variables) -> Task<> {
           const auto answer =
@@ -128,10 +117,12 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                          {"appSpecifier", shop + "/one?ref=main"},
                          {"destServer", "https://kubernetes.default.svc"},
                          {"destNamespace", "life-shop"}}}});
-        EXPECT_TRUE(co_await until([&] { return trust("shop"); }, "credentials for Git sources"));
+        EXPECT_TRUE(co_await eventually([&] { return trust("shop"); },
+                                        "credentials for Git sources", kTimeLimit));
         // Argo CD refuses a repository without commits, so it learns of this one now.
-        EXPECT_TRUE(co_await until([&] { return trust("config"); }, "the first commit"));
-        EXPECT_TRUE(co_await until(
+        EXPECT_TRUE(
+            co_await eventually([&] { return trust("config"); }, "the first commit", kTimeLimit));
+        EXPECT_TRUE(co_await eventually(
             [&] {
               for (const char* name : {"fresh", "in-cluster", "life-shop"}) {
                 (void)argocd("GET",
@@ -141,7 +132,7 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                   .request("GET", "/api/v1/namespaces/life-shop/configmaps/from-git")
                   .ok();
             },
-            "the Git source"));
+            "the Git source", kTimeLimit));
         if (::testing::Test::HasFailure()) {
           for (const char* name : {"fresh", "in-cluster", "life-shop"}) {
             std::cerr << argocd("GET", "/api/v1/applications/" + std::string(name)).body << "\n";
@@ -160,12 +151,12 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
         const auto token = secret_value("argocd-token", "token");
         bed.cluster().request("DELETE", std::string("/api/v1/namespaces/") +
                                             PeerArgoCd::kNamespace + "/secrets/argocd-token");
-        EXPECT_TRUE(co_await until(
+        EXPECT_TRUE(co_await eventually(
             [&] {
               const auto now = secret_value("argocd-token", "token");
               return !now.empty() && now != token;
             },
-            "another argocd-token"));
+            "another argocd-token", kTimeLimit));
         EXPECT_THAT(world.daemon->log(), Not(HasSubstr(token)));
       },
       4 * kTimeLimit);

@@ -9,6 +9,7 @@
 #include "peers/peer_bed.hpp"
 #include "peers/peer_events.hpp"
 #include "peers/peer_workflows.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -77,18 +78,6 @@ struct Programs {
   }
 };
 
-Task<bool> until(std::function<bool()> condition, const char* what) {
-  const auto deadline = deadline_after(kTimeLimit);
-  while (!condition()) {
-    if (Clock::now() > deadline) {
-      ADD_FAILURE() << "waited in vain for " << what;
-      co_return false;
-    }
-    co_await sleep_for(std::chrono::milliseconds(200));
-  }
-  co_return true;
-}
-
 TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
   GITOPS_REQUIRE_PEER(Programs);
   auto& bed = peer_bed();
@@ -147,7 +136,7 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
                        {"destServer", "https://kubernetes.default.svc"},
                        {"destNamespace", kNamespace}});
         argocd_knows("config");
-        CO_ASSERT_TRUE(co_await until(
+        CO_ASSERT_TRUE(co_await eventually(
             [&] {
               for (const char* name : {"prod", "in-cluster", "pipelines"}) {
                 (void)bed.argocd().request(
@@ -157,11 +146,12 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
                      objects("eventsources/shop").contains("spec") &&
                      objects("workflowtemplates/build").contains("spec");
             },
-            "the three objects"));
+            "the three objects", kTimeLimit));
 
         // A sensor's subscription stays on the bus when it makes room for the event source.
         events.act(kNamespace, "build");
-        CO_ASSERT_TRUE(co_await until([&] { return events.consumers() > 0; }, "the sensor"));
+        CO_ASSERT_TRUE(
+            co_await eventually([&] { return events.consumers() > 0; }, "the sensor", kTimeLimit));
         events.watch(kNamespace, "shop", bed.cluster().kubeconfig());
         const auto push = [&](const char* ref, const char* commit) {
           return http_call({.method = "POST",
@@ -171,11 +161,11 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
                             .body = Json{{"ref", ref}, {"after", commit}}.dump()})
               .ok();
         };
-        CO_ASSERT_TRUE(
-            co_await until([&] { return push("refs/heads/other", "c0ffee"); }, "the webhook"));
+        CO_ASSERT_TRUE(co_await eventually([&] { return push("refs/heads/other", "c0ffee"); },
+                                           "the webhook", kTimeLimit));
         EXPECT_TRUE(push("refs/heads/main", "4f1d2c"));
-        CO_ASSERT_TRUE(
-            co_await until([&] { return events.stored_messages() >= 2; }, "the events on the bus"));
+        CO_ASSERT_TRUE(co_await eventually([&] { return events.stored_messages() >= 2; },
+                                           "the events on the bus", kTimeLimit));
         EXPECT_EQ(objects("workflows")["items"].size(), 0U);
         events.act(kNamespace, "build");
         const auto running = [&]() -> Json {
@@ -184,7 +174,8 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
           }
           return nullptr;
         };
-        CO_ASSERT_TRUE(co_await until([&] { return running().is_object(); }, "the Workflow"));
+        CO_ASSERT_TRUE(
+            co_await eventually([&] { return running().is_object(); }, "the Workflow", kTimeLimit));
         const Json workflow = running();
         EXPECT_EQ(workflow.value("/spec/workflowTemplateRef/name"_json_pointer, ""), "build");
         EXPECT_EQ(workflow.value("/spec/arguments/parameters/0/value"_json_pointer, ""), "4f1d2c");

@@ -15,6 +15,7 @@
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -9,6 +9,7 @@
 #include "contract/argocd_contract.hpp"
 #include "peers/peer_bed.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -13,6 +13,7 @@
 
 #include "peers/peer_bed.hpp"
 #include "support/process.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -9,6 +9,7 @@
 #include "peers/peer_world.hpp"
 #include "peers/reporter_scenes.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 // The event-reporter with Argo CD 3; event_reporter_argocd2_test.cpp has it with Argo CD 2.
 namespace gitops::test {
@@ -103,7 +104,7 @@ TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
           return report.name() == app.name &&
                  report.object.value("/metadata/labels/team"_json_pointer, "") == "after";
         },
-        soon(), seen);
+        soon(kEventLimit), seen);
     CO_ASSERT_TRUE(relabelled != nullptr);
     CO_ASSERT_TRUE(co_await world.quiet());
     EXPECT_THAT(world.platform.find("ConfigMap", "settings", seen), IsEmpty());
@@ -117,7 +118,7 @@ TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithThePermissionsOfTheChart) 
     co_await world.start();
     // Nobody runs the other pod's program, so this one stands in for it.
     const auto held = [&](std::string shard) -> Task<bool> {
-      const auto deadline = soon();
+      const auto deadline = soon(kEventLimit);
       while (Clock::now() < deadline) {
         const auto holder = co_await world.aside([&world, shard] {
           return world.bed.cluster()

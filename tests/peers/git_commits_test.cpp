@@ -6,6 +6,7 @@
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {

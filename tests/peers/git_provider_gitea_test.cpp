@@ -14,6 +14,7 @@
 #include "k8s-client/resource.hpp"
 #include "peers/go_sdk.hpp"
 #include "peers/peer_gitea.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

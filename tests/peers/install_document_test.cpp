@@ -13,6 +13,7 @@
 #include "chart/helm.hpp"
 #include "peers/peer_bed.hpp"
 #include "support/process.hpp"
+#include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
 
 namespace gitops::test {

@@ -22,6 +22,7 @@
 #include "peers/rendered_workload.hpp"
 #include "support/play.hpp"
 #include "support/run_on.hpp"
+#include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
 #include "test_http/raw_http.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "contract/kube_client_contract.hpp"
 #include "peers/peer_cluster.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

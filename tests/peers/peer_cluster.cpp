@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 

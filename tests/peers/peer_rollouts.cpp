@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 

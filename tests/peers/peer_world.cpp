@@ -7,6 +7,7 @@
 
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
 
 namespace gitops::test {
@@ -260,7 +261,7 @@ Task<ApplicationFacts> PeerWorld::facts(App app, const FakePlatform::Report& rep
 }
 
 Task<bool> PeerWorld::quiet() {
-  const auto limit = soon();
+  const auto limit = soon(kEventLimit);
   while (co_await platform.wait_until_quiet(kQuiet, limit)) {
     const auto metrics = co_await aside([this] { return reporter->get("/metrics").body; });
     if (metrics.contains("\ngitops_event_reporter_oldest_dirty_seconds 0\n")) co_return true;
@@ -282,7 +283,7 @@ Task<bool> PeerWorld::settled(App app, std::string revision, std::size_t first) 
                status("/status/operationState/phase") == "Succeeded" &&
                status("/status/operationState/syncResult/revision") == revision;
       },
-      soon(), first);
+      soon(kEventLimit), first);
   if (root == nullptr) co_return false;
   co_return co_await quiet();
 }
@@ -294,7 +295,7 @@ Task<const FakePlatform::Report*> PeerWorld::gone(std::string kind, std::string 
         return report.kind() == kind && report.name() == name &&
                report.source("actualManifest").empty();
       },
-      soon(), first);
+      soon(kEventLimit), first);
 }
 
 Task<const FakePlatform::Report*> PeerWorld::last(std::string kind, std::string name,
@@ -312,10 +313,6 @@ http::ServerOptions PeerWorld::tls() {
   options.tls->certificate_file = certificate.cert_file.string();
   options.tls->key_file = certificate.key_file.string();
   return options;
-}
-
-Deadline soon() {
-  return deadline_after(kTimeLimit);
 }
 
 void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body,

@@ -17,6 +17,9 @@
 
 namespace gitops::test {
 
+/// Limit of the wait for an event of the real programs.
+inline constexpr auto kEventLimit = std::chrono::seconds(60);
+
 /// The event-reporter as the chart installs it, with real Kubernetes, Argo CD and Git and a control
 /// plane that records events. Tests use different names of applications.
 class PeerWorld {
@@ -107,9 +110,6 @@ class PeerWorld {
   std::optional<RenderedWorkload> workload;
   std::optional<ReporterProcess> reporter;
 };
-
-/// The deadline for an expected event.
-Deadline soon();
 
 /// Runs the body in a new world on this process's bed, then removes the installation.
 /// Fails when the body takes longer than `limit`.

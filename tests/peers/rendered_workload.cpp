@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/core/encoding.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

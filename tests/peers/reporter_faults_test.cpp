@@ -10,6 +10,7 @@
 #include "peers/peer_cluster.hpp"
 #include "peers/peer_world.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 // The event-reporter while the programs around it fail, are slow, or are restored from a backup.
 namespace gitops::test {
@@ -109,7 +110,8 @@ TEST(ReporterFaultsPeers, NothingIsLostWhileEverythingIsRefused) {
         }
         co_await create(world, std::move(applications));
         for (const auto& name : names) {
-          CO_ASSERT_TRUE(co_await world.platform.wait_for(is_application(name), soon()) != nullptr);
+          CO_ASSERT_TRUE(
+              co_await world.platform.wait_for(is_application(name), soon(kEventLimit)) != nullptr);
         }
         CO_ASSERT_TRUE(co_await world.quiet());
         const auto first = world.platform.reports().size();
@@ -124,7 +126,7 @@ TEST(ReporterFaultsPeers, NothingIsLostWhileEverythingIsRefused) {
         }
         EXPECT_EQ(world.platform.reports().size(), first);
         world.platform.end_faults();
-        const auto deadline = soon();
+        const auto deadline = soon(kEventLimit);
         for (std::size_t i = 0; i < 5; ++i) {
           EXPECT_NE(co_await world.platform.wait_for(
                         has_change(names.at(i), std::to_string(45 + i)), deadline, first),
@@ -177,7 +179,7 @@ TEST(ReporterFaultsPeers, AComparisonThatFailedTellsNoDeletion) {
                            [](const FakePlatform::Report& report) {
                              return report.kind() == "Deployment" && !is_gone(report);
                            },
-                           soon()) != nullptr);
+                           soon(kEventLimit)) != nullptr);
         CO_ASSERT_TRUE(co_await world.quiet());
         const auto first = world.platform.reports().size();
 
@@ -200,8 +202,8 @@ TEST(ReporterFaultsPeers, AComparisonThatFailedTellsNoDeletion) {
         // A report of that very state: the label is written after it.
         co_await world.aside([&world] { change(world, "compared", "while-unknown"); });
         CO_ASSERT_TRUE(co_await world.platform.wait_for(has_change("compared", "while-unknown"),
-                                                        soon(), first) != nullptr);
-        CO_ASSERT_TRUE(co_await world.platform.wait_until_quiet(1s, soon()));
+                                                        soon(kEventLimit), first) != nullptr);
+        CO_ASSERT_TRUE(co_await world.platform.wait_until_quiet(1s, soon(kEventLimit)));
         for (const auto* kind : {"Deployment", "ConfigMap"}) {
           for (const auto* report : world.platform.find(kind, "", first)) {
             EXPECT_FALSE(is_gone(*report)) << kind;
@@ -229,7 +231,7 @@ TEST(ReporterFaultsPeers, AComparisonThatFailedTellsNoDeletion) {
                       [](const FakePlatform::Report& report) {
                         return report.kind() == "ConfigMap" && is_gone(report);
                       },
-                      soon(), second),
+                      soon(kEventLimit), second),
                   nullptr);
       },
       kLimit);
@@ -253,7 +255,7 @@ TEST(ReporterFaultsPeers, SlowApplicationsDoNotDelayAHealthyOne) {
                              return is_application("quick")(report) &&
                                     report.object.contains("/status/sync/revision"_json_pointer);
                            },
-                           soon()) != nullptr);
+                           soon(kEventLimit)) != nullptr);
 
         // Nothing is gathered while the control plane is away, so the commits stay unread.
         world.platform.fail_next(1'000'000, 503);
@@ -286,8 +288,8 @@ TEST(ReporterFaultsPeers, SlowApplicationsDoNotDelayAHealthyOne) {
           const auto value = std::to_string(i);
           const auto begin = Clock::now();
           co_await world.aside([&world, value] { change(world, "quick", value); });
-          CO_ASSERT_TRUE(co_await world.platform.wait_for(has_change("quick", value), soon(),
-                                                          first) != nullptr);
+          CO_ASSERT_TRUE(co_await world.platform.wait_for(has_change("quick", value),
+                                                          soon(kEventLimit), first) != nullptr);
           delays.push_back(Clock::now() - begin);
         }
         world.bed.argocd().process("argocd-repo-server").signal(SIGCONT);
@@ -295,7 +297,9 @@ TEST(ReporterFaultsPeers, SlowApplicationsDoNotDelayAHealthyOne) {
         EXPECT_THAT(delays.at(98), Lt(1s)) << "the 99th of 100 delays";
         for (int i = 0; i < kSlow; ++i) {
           const auto name = "slow-" + std::to_string(i);
-          EXPECT_NE(co_await world.platform.wait_for(is_application(name), soon(), first), nullptr)
+          EXPECT_NE(
+              co_await world.platform.wait_for(is_application(name), soon(kEventLimit), first),
+              nullptr)
               << name;
         }
       },
@@ -313,21 +317,22 @@ TEST(ReporterFaultsPeers, ChangesAfterARestoreOfEtcdAreReported) {
         const auto source =
             co_await make_source(world, "restored", {{"settings.yaml", settings_map("blue")}});
         co_await create(world, {application(source, "restored")});
-        CO_ASSERT_TRUE(co_await world.platform.wait_for(is_application("restored"), soon()) !=
-                       nullptr);
+        CO_ASSERT_TRUE(co_await world.platform.wait_for(is_application("restored"),
+                                                        soon(kEventLimit)) != nullptr);
         CO_ASSERT_TRUE(co_await world.quiet());
         world.bed.cluster().back_up_etcd();
         for (int i = 0; i < 20; ++i) {
           co_await world.aside([&world, i] { change(world, "restored", std::to_string(i)); });
         }
-        CO_ASSERT_TRUE(co_await world.platform.wait_for(has_change("restored", "19"), soon()) !=
-                       nullptr);
+        CO_ASSERT_TRUE(co_await world.platform.wait_for(has_change("restored", "19"),
+                                                        soon(kEventLimit)) != nullptr);
         const auto first = world.platform.reports().size();
         world.bed.cluster().restore_etcd();
         for (int i = 0; i < 3; ++i) {
           const auto value = "after-" + std::to_string(i);
           co_await world.aside([&world, value] { change(world, "restored", value); });
-          EXPECT_NE(co_await world.platform.wait_for(has_change("restored", value), soon(), first),
+          EXPECT_NE(co_await world.platform.wait_for(has_change("restored", value),
+                                                     soon(kEventLimit), first),
                     nullptr)
               << value;
         }

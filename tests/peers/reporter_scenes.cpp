@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -208,7 +209,7 @@ Task<> reads_argocd_twice_per_event(PeerWorld& world) {
       world.bed.cluster().kubectl_ok({"-n", kNamespace, "label", "applications.argoproj.io",
                                       app.name, "--overwrite", "team=other"});
     });
-    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(seen + 1, soon()));
+    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(seen + 1, soon(kEventLimit)));
     CO_ASSERT_TRUE(co_await world.quiet());
     EXPECT_EQ(world.platform.reports().size(), seen + 1);
     EXPECT_THAT(co_await world.calls_since(before),

@@ -18,6 +18,7 @@
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
+#include "support/wait.hpp"
 
 // What the event-reporter in mode `resource` tells of an object's phases, compared with what the
 // API server had: the same ones in the same order. With the real controllers of Rollouts and
@@ -59,10 +60,6 @@ metadata: {name: phase-reporter}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: phase-reporter}
 subjects: [{kind: ServiceAccount, name: phase-reporter, namespace: runtime}]
 )";
-
-Deadline soon() {
-  return deadline_after(kTimeLimit);
-}
 
 // The runtime's namespace and the reporter's kubeconfig, once per cluster.
 std::filesystem::path prepare(PeerCluster& cluster) {
@@ -167,7 +164,7 @@ class World {
           return seen.kind() == kind && seen.name() == name &&
                  seen.object.value("/status/phase"_json_pointer, "") == phase;
         },
-        soon());
+        soon(kTimeLimit));
     co_return report != nullptr;
   }
   // The report that says that an object is gone.
@@ -176,9 +173,9 @@ class World {
         [&](const Report& seen) {
           return seen.kind() == kind && seen.name() == name && seen.data.value("deleted", false);
         },
-        soon());
+        soon(kTimeLimit));
   }
-  Task<bool> quiet() { co_return co_await platform.wait_until_quiet(kQuiet, soon()); }
+  Task<bool> quiet() { co_return co_await platform.wait_until_quiet(kQuiet, soon(kTimeLimit)); }
 
   PeerCluster& cluster;
 

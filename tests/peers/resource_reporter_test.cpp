@@ -16,6 +16,7 @@
 #include "peers/peer_workflows.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 // The event-reporter in mode `resource` with real Kubernetes, Rollouts and Workflows around it and
 // a control plane that records. It has the permissions that it needs and no others.
@@ -67,10 +68,6 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reporter}
 subjects: [{kind: ServiceAccount, name: reporter, namespace: runtime}]
 )";
 
-Deadline soon() {
-  return deadline_after(kTimeLimit);
-}
-
 // The token of an account with the permissions that a reporter needs.
 std::string make_account(PeerCluster& cluster) {
   cluster.create_namespace(kNamespace);
@@ -114,7 +111,7 @@ class World {
           return report.kind() == kind && report.name() == name &&
                  report.object.value("/status/phase"_json_pointer, "") == phase;
         },
-        soon(), first);
+        soon(kTimeLimit), first);
   }
   Task<bool> gone(std::string kind, std::string name, std::size_t first) {
     co_return co_await platform.wait_for(
@@ -122,10 +119,10 @@ class World {
           return report.kind() == kind && report.name() == name &&
                  report.data.value("deleted", false);
         },
-        soon(), first) != nullptr;
+        soon(kTimeLimit), first) != nullptr;
   }
   Task<bool> is_quiet() {
-    co_return co_await platform.wait_until_quiet(std::chrono::seconds(2), soon());
+    co_return co_await platform.wait_until_quiet(std::chrono::seconds(2), soon(kTimeLimit));
   }
   // What was told last of the object is what the API server has.
   void expect_up_to_date(const std::string& resource, const std::string& name) const {
@@ -265,7 +262,7 @@ TEST_F(ResourceReporterPeers, AManagedClusterIsReportedWithWhatArgoCdsSecretSays
                {{"name", "far"}, {"server", managed.server_url()}, {"config", config.dump()}}}})
             .dump());
     const auto told = [](const FakePlatform::Report& report) { return report.name() == "far"; };
-    const auto* report = co_await world.platform.wait_for(told, soon());
+    const auto* report = co_await world.platform.wait_for(told, soon(kTimeLimit));
     CO_ASSERT_TRUE(report != nullptr);
     EXPECT_EQ(report->data["cluster"], managed.server_url());
     auto first = world.platform.reports().size();

@@ -15,6 +15,7 @@
 #include "daemons/router_bed.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
+#include "support/wait.hpp"
 
 // The request-router as the chart installs it: into a real API server by the real helm, read back
 // from there, and run as the node would run it.

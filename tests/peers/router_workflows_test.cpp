@@ -9,6 +9,7 @@
 #include "daemons/router_bed.hpp"
 #include "peers/shared_cluster.hpp"
 #include "support/browser.hpp"
+#include "support/wait.hpp"
 
 // The real API server of Argo Workflows below /workflows/ of the real router.
 namespace gitops::test {

@@ -9,6 +9,7 @@
 #include "peers/peer_cluster.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -90,10 +91,9 @@ class Pod {
   ShardLeases leases;
 };
 
-Task<Seconds> until(std::function<bool()> condition) {
+Task<Seconds> time_to(std::function<bool()> condition, std::string what) {
   const auto start = Clock::now();
-  while (!condition() && Clock::now() - start < 30s) co_await sleep_for(10ms);
-  EXPECT_TRUE(condition());
+  EXPECT_TRUE(co_await test::eventually(std::move(condition), std::move(what)));
   co_return Clock::now() - start;
 }
 
@@ -126,7 +126,7 @@ TEST(ShardLeasesOnTheRealServer, ADeadShardMovesWithinFifteenSecondsAndComesBack
     };
     for (const std::uint32_t ordinal : {0U, 1U, 2U}) start(ordinal);
     for (const std::uint32_t ordinal : {0U, 1U, 2U}) {
-      co_await until([&] { return holds_own(ordinal); });
+      co_await time_to([&] { return holds_own(ordinal); }, "the own shard at each pod");
     }
     const Term before = pods.at(1)->terms.at(1);
 
@@ -136,11 +136,12 @@ TEST(ShardLeasesOnTheRealServer, ADeadShardMovesWithinFifteenSecondsAndComesBack
     EXPECT_EQ(patch(R"({"holderIdentity":5})"), 422);
     EXPECT_EQ(patch(R"({"leaseDurationSeconds":0})"), 422);
     const auto moved =
-        co_await until([&] { return pods.at(0)->leases.holds(1) || pods.at(2)->leases.holds(1); });
+        co_await time_to([&] { return pods.at(0)->leases.holds(1) || pods.at(2)->leases.holds(1); },
+                         "shard 1 at another pod");
     EXPECT_LT(moved, 15s);
 
     start(1);
-    const auto back = co_await until([&] { return holds_own(1); });
+    const auto back = co_await time_to([&] { return holds_own(1); }, "shard 1 at its own pod");
     EXPECT_LT(back, 15s);
     EXPECT_TRUE(holds_own(0));
     EXPECT_TRUE(holds_own(2));
@@ -154,7 +155,7 @@ TEST(ShardLeasesOnTheRealServer, ADeadShardMovesWithinFifteenSecondsAndComesBack
     pods.erase(1);
     EXPECT_EQ(patch(R"({"leaseTransitions":2147483647})"), 200);
     start(1);
-    co_await until([&] { return holds_own(1); });
+    co_await time_to([&] { return holds_own(1); }, "shard 1 at its own pod");
     EXPECT_FALSE(nobody_between(first, pods.at(1)->terms.at(1))) << "somebody turned the counter";
     EXPECT_TRUE(holds_own(0));
     EXPECT_TRUE(holds_own(2));

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 

@@ -14,6 +14,7 @@
 #include "peers/peer_programs.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
+#include "support/wait.hpp"
 
 // The tunnel as the chart installs it: into a real API server by the real helm, read back from
 // there, and run as the nodes would run it, from the user's request to the upstream of the router.

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "peers/tunnel_bed.hpp"
+#include "support/wait.hpp"
 
 // The states of our tunnel-client with the real server of frp, each version, over wss that nginx ends.
 namespace gitops::test {

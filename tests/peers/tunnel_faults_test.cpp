@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "peers/tunnel_bed.hpp"
+#include "support/wait.hpp"
 
 // Faults between our tunnel-client and the real server of frp, each version, over wss that nginx
 // ends.

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "peers/tunnel_bed.hpp"
+#include "support/wait.hpp"
 
 // Links that come and go: our tunnel-client and the real server of frp, each version, over wss that
 // nginx ends.

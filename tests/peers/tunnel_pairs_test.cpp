@@ -17,6 +17,7 @@
 #include "daemons/tunnel_processes.hpp"
 #include "peers/peer_frpc.hpp"
 #include "peers/tunnel_bed.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -8,6 +8,7 @@
 #include "daemons/tunnel_processes.hpp"
 #include "peers/peer_frpc.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 #include "test_http/raw_http.hpp"
 
 // What is not the same for every pair (tunnel_pairs_test.cpp): our tunnel-server and the real client of

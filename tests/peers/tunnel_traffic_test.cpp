@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "peers/tunnel_bed.hpp"
+#include "support/wait.hpp"
 
 // What is not the same for every pair (tunnel_pairs_test.cpp): our tunnel-client and the real server of
 // frp, each version, over wss that nginx ends.

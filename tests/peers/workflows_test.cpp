@@ -5,6 +5,7 @@
 
 #include "peers/peer_workflows.hpp"
 #include "peers/shared_cluster.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "support/process.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::router {
 namespace {

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -14,7 +13,6 @@
 #include <random>
 #include <set>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -322,38 +320,6 @@ std::optional<fs::path> find_program(std::string_view name) {
     start = end + 1;
   }
   return std::nullopt;
-}
-
-namespace {
-std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);  // set by signal handlers
-}  // namespace
-
-void interrupt_waits() noexcept {
-  interrupted = true;
-}
-
-bool wait_until(const std::function<bool()>& predicate, milliseconds timeout, std::string_view what,
-                milliseconds interval) {
-  const auto deadline = Clock::now() + timeout;
-  while (!predicate()) {
-    if (interrupted) throw std::runtime_error("interrupted");
-    if (Clock::now() >= deadline) {
-      std::fprintf(stderr, "timed out after %lld ms waiting for %.*s\n",
-                   static_cast<long long>(timeout.count()), static_cast<int>(what.size()),
-                   what.data());
-      return false;
-    }
-    std::this_thread::sleep_for(interval);
-  }
-  return true;
-}
-
-void require_until(const std::function<bool()>& predicate, milliseconds timeout,
-                   std::string_view what, milliseconds interval) {
-  if (!wait_until(predicate, timeout, what, interval)) {
-    throw std::runtime_error("timed out waiting for " + std::string(what));
-  }
 }
 
 int free_port() {

@@ -90,21 +90,6 @@ std::string run_or_throw(const std::vector<std::string>& argv, const Environment
 /// The path of a program: searches PATH, then the sbin folders that a user's PATH may lack.
 std::optional<std::filesystem::path> find_program(std::string_view name);
 
-/// Polls until the predicate holds. After the timeout it prints "timed out … waiting for WHAT" to
-/// stderr and returns false.
-bool wait_until(const std::function<bool()>& predicate, std::chrono::milliseconds timeout,
-                std::string_view what,
-                std::chrono::milliseconds interval = std::chrono::milliseconds(25));
-
-/// Makes every wait_until() that would wait throw "interrupted". May be called from a signal
-/// handler.
-void interrupt_waits() noexcept;
-
-/// As wait_until(), but throws after the timeout.
-void require_until(const std::function<bool()>& predicate, std::chrono::milliseconds timeout,
-                   std::string_view what,
-                   std::chrono::milliseconds interval = std::chrono::milliseconds(25));
-
 /// A free TCP port on 127.0.0.1, for programs that cannot bind port 0 and report the result. Lies
 /// below the kernel's range of ephemeral ports, so no outgoing connection can take it. Returns each
 /// port only once in a process.

@@ -28,10 +28,16 @@ class TestTime {
   explicit TestTime(Loop& loop)
       : loop_(loop), timers_(asio::use_service<Timers>(loop)), wake_(loop.get_executor()) {
     Clock::stop_at(Clock::now());
+    runs_ = true;
   }
-  ~TestTime() { Clock::run(); }
+  ~TestTime() {
+    runs_ = false;
+    Clock::run();
+  }
   TestTime(const TestTime&) = delete;
   TestTime& operator=(const TestTime&) = delete;
+
+  static bool runs() { return runs_; }
 
   // Runs ready handlers, or else advances the clock. False when the loop has no work left.
   bool turn() {
@@ -61,6 +67,7 @@ class TestTime {
   }
 
  private:
+  inline static bool runs_ = false;
   Loop& loop_;
   Timers& timers_;
   Timer wake_;
@@ -126,6 +133,10 @@ void run_coro(const std::function<Task<>()>& body, Clock::duration limit) {
 
 void run_in_test_time(const std::function<Task<>()>& body, RealClock::duration limit) {
   run(body, limit, true);
+}
+
+bool test_time_runs() {
+  return TestTime::runs();
 }
 
 std::string describe(std::string_view expression, const Error& error) {

@@ -22,6 +22,9 @@ void run_coro(const std::function<Task<>()>& body, Clock::duration limit = std::
 void run_in_test_time(const std::function<Task<>()>& body,
                       std::chrono::steady_clock::duration limit = std::chrono::seconds(30));
 
+// Whether a run_in_test_time() is running.
+bool test_time_runs();
+
 }  // namespace gitops::test
 
 // As ASSERT_*, for coroutines: these co_return. They accept streamed text.

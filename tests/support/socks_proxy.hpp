@@ -7,6 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "support/process.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 

@@ -7,6 +7,7 @@
 
 #include "common/net/memory_channel.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "tunnel-client/scripted_server.hpp"
 
 namespace gitops::tunnel_client {
@@ -67,19 +68,18 @@ struct Bed {
     keeper->want(true);
   }
 
-  Task<> until(const std::function<bool()>& condition) {
-    while (!condition()) co_await changed.wait(deadline_after(milliseconds(10)));
-  }
   bool serves() { return keeper->session() && keeper->not_serving_because().empty(); }
   Task<> serve() {
-    co_await until([this] { return serves(); });
+    CO_ASSERT_TRUE(co_await test::eventually([this] { return serves(); }, "a link that serves"));
   }
   // The sessions of the first servers are over.
   Task<> until_ended(std::size_t count) {
-    co_await until([this, count] {
-      return std::ranges::all_of(servers.begin(), servers.begin() + static_cast<long>(count),
-                                 [](const auto& server) { return server->has_ended; });
-    });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [this, count] {
+          return std::ranges::all_of(servers.begin(), servers.begin() + static_cast<long>(count),
+                                     [](const auto& server) { return server->has_ended; });
+        },
+        "the end of the first sessions"));
   }
 
   Metrics metrics;
@@ -124,7 +124,8 @@ TEST(LinkKeeper, ConnectsAgainAndTakesOverItsSession) {
     const auto lost = Clock::now();
     bed.owners.clear();
     co_await bed.servers[0]->stop();
-    co_await bed.until([&] { return bed.servers.size() == 2 && bed.serves(); });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return bed.servers.size() == 2 && bed.serves(); }, "a second session that serves"));
     EXPECT_LE(Clock::now() - lost, seconds(1));
     EXPECT_EQ(bed.servers[1]->login->run_id, "run-1");
   });
@@ -139,7 +140,8 @@ TEST(LinkKeeper, AServerThatDropsItsClientsIsAskedLessAndLess) {
       const auto count = bed.servers.size();
       bed.owners.clear();
       co_await bed.servers.back()->stop();
-      co_await bed.until([&] { return bed.servers.size() > count; });
+      CO_ASSERT_TRUE(
+          co_await test::eventually([&] { return bed.servers.size() > count; }, "another session"));
     }
     EXPECT_LE(bed.dials.size(), 60u);
   });
@@ -163,7 +165,8 @@ TEST(LinkKeeper, AC22_AServerThatIsDownIsAskedLessAndLess) {
 TEST(LinkKeeper, ARefusedLoginIsToldAndTriedAgain) {
   run([](Bed& bed) -> Task<> {
     bed.login_error = "token in login doesn't match";
-    co_await bed.until([&] { return bed.servers.size() == 3; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return bed.servers.size() == 3; }, "the third session"));
     EXPECT_THAT(bed.keeper->not_serving_because(), HasSubstr("token in login doesn't match"));
     EXPECT_THAT(bed.keeper->status(), HasSubstr("token in login doesn't match"));
     bed.login_error.clear();
@@ -175,12 +178,15 @@ TEST(LinkKeeper, ReplacesASessionWithoutAGap) {
   run([](Bed& bed) -> Task<> {
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    co_await bed.until([&] { return bed.upstream.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == 1; },
+                                             "a connection to the upstream"));
     bed.keeper->replace();
-    co_await bed.until([&] {
-      return bed.servers.size() == 2 && bed.owners.size() == 1 &&
-             bed.owners.contains(bed.servers[1].get());
-    });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return bed.servers.size() == 2 && bed.owners.size() == 1 &&
+                 bed.owners.contains(bed.servers[1].get());
+        },
+        "the host at the second session"));
     EXPECT_EQ(bed.gaps, 0);
     EXPECT_EQ(bed.most_owners, 2u);
     EXPECT_TRUE(bed.serves());
@@ -201,10 +207,12 @@ TEST(LinkKeeper, ASessionWhoseStreamIdsRunOutIsReplacedWithoutAGap) {
     bed.first_stream = tunnel::yamux::Session::kWornOut - 5;  // control stream, pool, a user
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    co_await bed.until([&] {
-      return bed.servers.size() == 2 && bed.owners.size() == 1 &&
-             bed.owners.contains(bed.servers[1].get());
-    });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return bed.servers.size() == 2 && bed.owners.size() == 1 &&
+                 bed.owners.contains(bed.servers[1].get());
+        },
+        "the host at the second session"));
     EXPECT_EQ(bed.gaps, 0);
     CO_ASSERT_OK(co_await bed.upstream[0]->write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
     EXPECT_THAT(co_await read(*user), HasSubstr("ok"));
@@ -221,9 +229,12 @@ TEST(LinkKeeper, SwapsSessionsWhereOnlyOneMayServe) {
     bed.links = 1;
     co_await bed.serve();
     bed.keeper->replace();
-    co_await bed.until([&] { return bed.servers.size() == 2; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return bed.servers.size() == 2; }, "the second session"));
     const auto start = Clock::now();
-    co_await bed.until([&] { return bed.serves() && !bed.servers[1]->proxies.empty(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return bed.serves() && !bed.servers[1]->proxies.empty(); },
+                                  "the proxies of the second session"));
     EXPECT_LE(Clock::now() - start, milliseconds(100));
     EXPECT_EQ(bed.servers[1]->proxies.size(), 1u);
     EXPECT_EQ(bed.gaps, 1);
@@ -235,12 +246,15 @@ TEST(LinkKeeper, AServerThatLeavesIsLeft) {
   run([](Bed& bed) -> Task<> {
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    co_await bed.until([&] { return bed.upstream.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == 1; },
+                                             "a connection to the upstream"));
     bed.servers[0]->drain();
-    co_await bed.until([&] {
-      return bed.servers.size() == 2 && bed.owners.size() == 1 &&
-             bed.owners.contains(bed.servers[1].get());
-    });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return bed.servers.size() == 2 && bed.owners.size() == 1 &&
+                 bed.owners.contains(bed.servers[1].get());
+        },
+        "the host at the second session"));
     EXPECT_EQ(bed.gaps, 0);
     CO_ASSERT_OK(co_await bed.upstream[0]->write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
     EXPECT_THAT(co_await read(*user), HasSubstr("ok"));
@@ -274,10 +288,12 @@ TEST(LinkKeeper, AServerThatSendsAwayIsNotAskedTooOften) {
   run([](Bed& bed) -> Task<> {
     const auto start = Clock::now();
     for (std::size_t i = 1; i <= 20; ++i) {
-      co_await bed.until([&] {
-        return bed.servers.size() == i && bed.serves() &&
-               bed.owners.contains(bed.servers[i - 1].get());
-      });
+      CO_ASSERT_TRUE(co_await test::eventually(
+          [&] {
+            return bed.servers.size() == i && bed.serves() &&
+                   bed.owners.contains(bed.servers[i - 1].get());
+          },
+          "the host at the next session"));
       bed.servers[i - 1]->drain();
     }
     EXPECT_GE(Clock::now() - start, seconds(18));
@@ -290,7 +306,8 @@ TEST(LinkKeeper, ARefusedReplacementLeavesTheLinkAlone) {
     co_await bed.serve();
     bed.proxy_error = "invalid token";
     bed.keeper->replace();
-    co_await bed.until([&] { return bed.servers.size() == 3; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return bed.servers.size() == 3; }, "the third session"));
     EXPECT_TRUE(bed.serves());
     EXPECT_FALSE(bed.servers[0]->has_ended);
     EXPECT_EQ(bed.servers[0]->closed_proxies, 0);
@@ -306,7 +323,8 @@ TEST(LinkKeeper, AStopEndsTheSession) {
   run([](Bed& bed) -> Task<> {
     co_await bed.serve();
     bed.keeper->stop();
-    co_await bed.until([&] { return bed.keeper->is_done(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return bed.keeper->is_done(); }, "the end of the link"));
     EXPECT_EQ(bed.servers[0]->closed_proxies, 1);
     co_await sleep_for(minutes(5));
     EXPECT_EQ(bed.servers.size(), 1u);

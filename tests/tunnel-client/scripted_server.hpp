@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "common/net/relay.hpp"
 #include "common/tunnel/link.hpp"
 #include "common/tunnel/server_control.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::tunnel_client {
 
@@ -71,12 +73,11 @@ class ScriptedServer {
     });
   }
 
-  Task<> until(const std::function<bool()>& condition) {
-    while (!condition()) co_await changed_.wait(deadline_after(std::chrono::seconds(60)));
-  }
   // Sends a user's connection into the tunnel: the stream that carries it.
   Task<std::shared_ptr<net::Channel>> connect(std::string_view first_bytes) {
-    co_await until([this] { return !pool.empty() || has_ended; });
+    EXPECT_TRUE(co_await test::eventually([this] { return !pool.empty() || has_ended; },
+                                          "a work connection"));
+    if (pool.empty()) throw std::runtime_error("no work connection");
     auto stream = pool.front();
     pool.pop_front();
     std::string bytes;

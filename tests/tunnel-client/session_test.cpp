@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <prometheus/counter.h>
@@ -9,6 +10,7 @@
 
 #include "common/net/memory_channel.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "tunnel-client/scripted_server.hpp"
 
 namespace gitops::tunnel_client {
@@ -49,17 +51,15 @@ struct Bed {
     });
   }
 
-  Task<> until(const std::function<bool()>& condition) {
-    while (!condition()) {
-      co_await changed.wait(deadline_after(std::chrono::milliseconds(10)));
-    }
-  }
-  Task<> until(Session::State state) {
-    co_await until([this, state] { return session->state() == state; });
+  Task<> reach(Session::State state) {
+    CO_ASSERT_TRUE(co_await test::eventually([this, state] { return session->state() == state; },
+                                             "the state of the session"));
   }
   Task<Channel*> next_upstream() {
     const auto before = upstream.size();
-    co_await until([&] { return upstream.size() > before; });
+    EXPECT_TRUE(co_await test::eventually([&] { return upstream.size() > before; },
+                                          "a connection to the upstream"));
+    if (upstream.size() == before) throw std::runtime_error("no connection to the upstream");
     co_return upstream.back().get();
   }
 
@@ -96,7 +96,7 @@ Task<std::string> read(Channel& channel) {
 TEST(TunnelSession, RegistersItsProxyWithTheToken) {
   run([](Bed& bed) -> Task<> {
     EXPECT_EQ(bed.session->state(), Session::State::logging_in);
-    co_await bed.until(Session::State::serving);
+    co_await bed.reach(Session::State::serving);
     EXPECT_EQ(bed.session->run_id(), "run-1");
     EXPECT_EQ(bed.session->control().server_version(), "0.44.0");
     CO_ASSERT_EQ(bed.server->proxies.size(), 1u);
@@ -108,7 +108,8 @@ TEST(TunnelSession, RelaysARequestToTheUpstream) {
   run([](Bed& bed) -> Task<> {
     // The request comes in the same bytes as the message before it.
     auto user = co_await bed.server->connect("GET / HTTP/1.1\r\n\r\n");
-    co_await bed.until([&] { return !bed.upstream.empty(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !bed.upstream.empty(); },
+                                             "a connection to the upstream"));
     auto& upstream = *bed.upstream.front();
     EXPECT_EQ(co_await read(upstream), "GET / HTTP/1.1\r\n\r\n");
     EXPECT_EQ(bed.session->carrying(), 1u);
@@ -118,7 +119,8 @@ TEST(TunnelSession, RelaysARequestToTheUpstream) {
     EXPECT_EQ(co_await read(upstream), "(end)");
     upstream.shutdown_send();
     EXPECT_EQ(co_await read(*user), "(end)");
-    co_await bed.until([&] { return bed.session->carrying() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.session->carrying() == 0; },
+                                             "the end of the request"));
     EXPECT_EQ(bed.traffic.connections.Value(), 1);
     EXPECT_EQ(bed.traffic.open_connections.Value(), 0);
     EXPECT_EQ(bed.traffic.bytes_from_server.Value(), 18);
@@ -129,11 +131,13 @@ TEST(TunnelSession, RelaysARequestToTheUpstream) {
 // yamux has 256 streams without an ACK at a time.
 TEST(TunnelSession, ABurstOfRequestsForWorkIsServedToTheLast) {
   run([](Bed& bed) -> Task<> {
-    co_await bed.until(Session::State::serving);
-    co_await bed.until([&] { return bed.server->pool.size() == 1; });
+    co_await bed.reach(Session::State::serving);
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.server->pool.size() == 1; },
+                                             "a work connection"));
     for (int i = 0; i < 700; ++i) bed.server->control->want_work();
     co_await bed.server->flush();
-    co_await bed.until([&] { return bed.server->pool.size() == 701; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.server->pool.size() == 701; },
+                                             "701 work connections"));
   });
 }
 
@@ -142,7 +146,8 @@ TEST(TunnelSession, ABurstOfRequestsForWorkIsServedToTheLast) {
 TEST(TunnelSession, AUserWhoLeavesFreesTheUpstream) {
   run([](Bed& bed) -> Task<> {
     auto user = co_await bed.server->connect("GET /large HTTP/1.1\r\n\r\n");
-    co_await bed.until([&] { return !bed.upstream.empty(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !bed.upstream.empty(); },
+                                             "a connection to the upstream"));
     auto& upstream = *bed.upstream.front();
     EXPECT_EQ(co_await read(upstream), "GET /large HTTP/1.1\r\n\r\n");
     user->shutdown_send();
@@ -151,7 +156,8 @@ TEST(TunnelSession, AUserWhoLeavesFreesTheUpstream) {
     Result<void> written;
     while (written) written = co_await upstream.write(block);
     EXPECT_EQ(written.error().code, ErrorCode::unavailable);
-    co_await bed.until([&] { return bed.session->carrying() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.session->carrying() == 0; },
+                                             "the end of the request"));
   });
 }
 
@@ -160,7 +166,8 @@ TEST(TunnelSession, CarriesManyConnectionsAtATime) {
     std::vector<std::shared_ptr<Channel>> users;
     for (std::size_t i = 0; i < 50; ++i) {
       users.push_back(co_await bed.server->connect("request " + std::to_string(i)));
-      co_await bed.until([&] { return bed.upstream.size() == i + 1; });
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == i + 1; },
+                                               "another connection to the upstream"));
     }
     EXPECT_EQ(bed.session->carrying(), 50u);
     for (std::size_t i = 50; i-- > 0;) {
@@ -184,7 +191,8 @@ TEST(TunnelSession, ClosesTheConnectionWhenTheUpstreamIsDown) {
 TEST(TunnelSession, EndsWithTheServersReasonWhenItMayNotLogIn) {
   run([](Bed& bed) -> Task<> {
     bed.server->login_error = "token in login doesn't match";
-    co_await bed.until([&] { return bed.ending.has_value(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.ending.has_value(); },
+                                             "the end of the session"));
     EXPECT_EQ(bed.ending->code, ErrorCode::forbidden);
     EXPECT_THAT(bed.ending->message, HasSubstr("token in login doesn't match"));
   });
@@ -193,10 +201,10 @@ TEST(TunnelSession, EndsWithTheServersReasonWhenItMayNotLogIn) {
 TEST(TunnelSession, SaysWhyTheProxyIsRefusedAndAsksAgain) {
   run([](Bed& bed) -> Task<> {
     bed.server->proxy_error = "invalid token";
-    co_await bed.until(Session::State::refused);
+    co_await bed.reach(Session::State::refused);
     EXPECT_EQ(bed.session->refusal(), "invalid token");
     bed.server->proxy_error.clear();
-    co_await bed.until(Session::State::serving);
+    co_await bed.reach(Session::State::serving);
     EXPECT_EQ(bed.session->refusal(), "");
   });
 }
@@ -205,7 +213,8 @@ TEST(TunnelSession, AC20_EndsWhenTheServerDoesNotAnswerTheLogin) {
   run([](Bed& bed) -> Task<> {
     bed.server->is_silent = true;
     const auto start = Clock::now();
-    co_await bed.until([&] { return bed.ending.has_value(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.ending.has_value(); },
+                                             "the end of the session"));
     EXPECT_EQ(bed.ending->code, ErrorCode::timeout);
     EXPECT_LE(Clock::now() - start, seconds(11));
   });
@@ -213,10 +222,11 @@ TEST(TunnelSession, AC20_EndsWhenTheServerDoesNotAnswerTheLogin) {
 
 TEST(TunnelSession, EndsWithTheControlStream) {
   run([](Bed& bed) -> Task<> {
-    co_await bed.until(Session::State::serving);
+    co_await bed.reach(Session::State::serving);
     auto user = co_await bed.server->connect("x");
     bed.server->control_stream->shutdown_send();
-    co_await bed.until([&] { return bed.ending.has_value(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.ending.has_value(); },
+                                             "the end of the session"));
     EXPECT_EQ(bed.ending->message, "the server ended the session");
     EXPECT_EQ(bed.session->carrying(), 0u);
     EXPECT_EQ(bed.traffic.open_connections.Value(), 0);
@@ -226,13 +236,15 @@ TEST(TunnelSession, EndsWithTheControlStream) {
 // frp's server keeps an idle connection for a minute, for the next request.
 TEST(TunnelSession, AStopEndsConnectionsWithoutARequest) {
   run([](Bed& bed) -> Task<> {
-    co_await bed.until(Session::State::serving);
+    co_await bed.reach(Session::State::serving);
     auto idle = co_await bed.server->connect("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    co_await bed.until([&] { return bed.upstream.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == 1; },
+                                             "a connection to the upstream"));
     CO_ASSERT_OK(co_await bed.upstream[0]->write("HTTP/1.1 204 No Content\r\n\r\n"));
     EXPECT_EQ(co_await read(*idle), "HTTP/1.1 204 No Content\r\n\r\n");
     auto busy = co_await bed.server->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
-    co_await bed.until([&] { return bed.upstream.size() == 2; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == 2; },
+                                             "a second connection to the upstream"));
     EXPECT_EQ(bed.traffic.requests.Value(), 2);
 
     const auto start = Clock::now();
@@ -244,7 +256,8 @@ TEST(TunnelSession, AStopEndsConnectionsWithoutARequest) {
     co_await sleep_for(seconds(60));
     CO_ASSERT_OK(co_await bed.upstream[1]->write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
     EXPECT_THAT(co_await read(*busy), HasSubstr("ok"));
-    co_await bed.until([&] { return bed.ending.has_value(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.ending.has_value(); },
+                                             "the end of the session"));
     EXPECT_EQ(bed.ending->message, "everybody was served to the end");
   });
 }
@@ -253,11 +266,12 @@ TEST(TunnelSession, AStopEndsConnectionsWithoutARequest) {
 TEST(TunnelSession, AC20_NoticesAServerThatVanished) {
   for (const bool busy : {false, true}) {
     run([busy](Bed& bed) -> Task<> {
-      co_await bed.until(Session::State::serving);
+      co_await bed.reach(Session::State::serving);
       std::shared_ptr<Channel> user;
       if (busy) {
         user = co_await bed.server->connect("x");
-        co_await bed.until([&] { return bed.session->carrying() == 1; });
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.session->carrying() == 1; },
+                                                 "a request in flight"));
       }
       co_await sleep_for(seconds(100));
       EXPECT_FALSE(bed.ending) << "the server answers";
@@ -267,7 +281,8 @@ TEST(TunnelSession, AC20_NoticesAServerThatVanished) {
         const std::string block(60'000, 'x');
         (void)co_await bed.upstream.front()->write(block);
       }
-      co_await bed.until([&] { return bed.ending.has_value(); });
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.ending.has_value(); },
+                                               "the end of the session"));
       EXPECT_EQ(bed.ending->code, ErrorCode::timeout);
       EXPECT_LE(Clock::now() - start, seconds(15));
     });
@@ -276,13 +291,16 @@ TEST(TunnelSession, AC20_NoticesAServerThatVanished) {
 
 TEST(TunnelSession, StopsWithoutHarmToThoseWhoAreThere) {
   run([](Bed& bed) -> Task<> {
-    co_await bed.until(Session::State::serving);
+    co_await bed.reach(Session::State::serving);
     auto user = co_await bed.server->connect("x");
-    co_await bed.until([&] { return bed.session->carrying() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.session->carrying() == 1; },
+                                             "a request in flight"));
     bed.session->stop();
     EXPECT_EQ(bed.session->state(), Session::State::stopping);
-    co_await bed.server->until([&] { return bed.server->closed_proxies == 1; });
-    co_await bed.until([&] { return !bed.upstream.empty(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.server->closed_proxies == 1; },
+                                             "a closed proxy"));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !bed.upstream.empty(); },
+                                             "a connection to the upstream"));
     CO_ASSERT_OK(co_await bed.upstream.front()->write("answer"));
     EXPECT_EQ(co_await read(*user), "answer");
   });

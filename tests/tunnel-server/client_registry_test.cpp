@@ -15,6 +15,7 @@
 #include "common/tunnel/work_channel.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "tunnel-server/vhost_proxy.hpp"
 
 // The whole server but its ports: clients and users on connections in memory.
@@ -105,11 +106,9 @@ class Client {
   [[nodiscard]] std::string refusal() const {
     return control_.failure() ? control_.failure()->message : control_.proxies()[0].text;
   }
-  Task<> until(const std::function<bool()>& condition) {
-    while (!condition()) co_await changed_.wait(deadline_after(milliseconds(10)));
-  }
   Task<> serving() {
-    co_await until([this] { return is_serving(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([this] { return is_serving(); }, "proxies that serve"));
   }
   [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
   [[nodiscard]] const ClientControl& control() const { return control_; }
@@ -332,9 +331,6 @@ class Bed {
   }
   proxy::Server& users() { return users_; }
   void release_clients() { vhost_proxy_.release_clients(); }
-  Task<> until(const std::function<bool()>& condition) {
-    while (!condition()) co_await sleep_for(milliseconds(10));
-  }
   Task<> stop() {
     co_await users_.stop(Clock::now());
     for (const auto& client : all_) co_await client->stop();
@@ -417,9 +413,11 @@ TEST(TunnelServer, ThePoolIsFilledAgainAndBounded) {
     auto& client = bed.add("a", {.pool = 1'000});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
-    co_await bed.until([&] { return session->waiting() == 5; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return session->waiting() == 5; },
+                                             "5 work connections that wait"));
     EXPECT_EQ(co_await bed.get(), "a");
-    co_await bed.until([&] { return session->waiting() == 5; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return session->waiting() == 5; },
+                                             "5 work connections that wait"));
     EXPECT_EQ(client.asked, 6);
     EXPECT_EQ(session->carrying(), 1u);  // kept for the next request
     // Less than none is none.
@@ -505,10 +503,12 @@ TEST(TunnelServer, AHostMayAskForAPassword) {
 TEST(TunnelServer, AWrongTokenIsRefusedInTheWordsOfFrp) {
   run([](Bed& bed) -> Task<> {
     auto& client = bed.add("a", {.token = Secret("guess")});
-    co_await client.until([&] { return client.control().failure().has_value(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return client.control().failure().has_value(); },
+                                             "a refused login"));
     EXPECT_THAT(client.refusal(),
                 HasSubstr("token in login doesn't match token from configuration"));
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
   });
 }
 
@@ -517,10 +517,12 @@ TEST(TunnelServer, AC16_AHostIsNotTakenFromItsClient) {
     auto& client = bed.add("a");
     co_await client.serving();
     auto& thief = bed.add("thief");
-    co_await thief.until([&] { return !thief.refusal().empty(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return !thief.refusal().empty(); }, "a refusal"));
     EXPECT_EQ(thief.refusal(), "proxy name [acc-rt] is already in use");
     auto& variant = bed.add("variant", {.proxies = {proxy("ACC-RT")}});
-    co_await variant.until([&] { return !variant.refusal().empty(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return !variant.refusal().empty(); }, "a refusal"));
     EXPECT_EQ(variant.refusal(), "router config conflict");
     EXPECT_EQ(co_await bed.get(), "a");
   });
@@ -533,10 +535,12 @@ TEST(TunnelServer, AC16_ATokenOfOneRuntimeGetsNoHostOfAnother) {
     // With the run id of the one that is to be robbed.
     auto& thief =
         bed.add("thief", {.proxies = {proxy("acc-rt", "token-b")}, .run_id = client.run_id()});
-    co_await thief.until([&] { return !thief.refusal().empty(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return !thief.refusal().empty(); }, "a refusal"));
     EXPECT_EQ(thief.refusal(), "the token is not for this host");
     auto& stranger = bed.add("stranger", {.proxies = {proxy("acc-rt", "token-x")}});
-    co_await stranger.until([&] { return !stranger.refusal().empty(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return !stranger.refusal().empty(); }, "a refusal"));
     EXPECT_EQ(stranger.refusal(), "invalid token");
     EXPECT_EQ(co_await bed.get(), "a");
     EXPECT_FALSE(client.ending);
@@ -562,7 +566,8 @@ TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
         co_await sleep_for(seconds(2));
         bed.clients.check_again();
         EXPECT_EQ(co_await bed.get(), "404 Not Found");
-        co_await client.until([&] { return client.ending.has_value(); });
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return client.ending.has_value(); },
+                                                 "the end of the connection"));
         EXPECT_EQ(co_await bed.get("acc-b.example.test"), "b");
         EXPECT_FALSE(other.ending);
       });
@@ -591,10 +596,12 @@ TEST(TunnelServer, AC23_AProxyIsClosedByItsOwnClientOnly) {
     co_await other.serving();
     // A client that closes what it was refused.
     auto& thief = bed.add("thief");
-    co_await thief.until([&] { return !thief.refusal().empty(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return !thief.refusal().empty(); }, "a refusal"));
     co_await thief.close_proxies();
     co_await other.close_proxies();
-    co_await bed.until([&] { return bed.table.size() == 1; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return bed.table.size() == 1; }, "one host in the table"));
     EXPECT_EQ(co_await bed.get(), "a");
     EXPECT_EQ(co_await bed.get("acc-b.example.test"), "404 Not Found");
   });
@@ -620,17 +627,20 @@ TEST(TunnelServerWithoutMux, RequestsReachTheClient) {
     auto& client = bed.add("a", {.pool = 2, .mux = false, .sign_work = true});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
-    co_await bed.until([&] { return session->waiting() == 2; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return session->waiting() == 2; },
+                                             "2 work connections that wait"));
     EXPECT_EQ(co_await bed.get(), "a");
     EXPECT_EQ(session->carrying(), 1u);  // kept for the next request
-    co_await bed.until([&] { return session->waiting() == 2; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return session->waiting() == 2; },
+                                             "2 work connections that wait"));
     client.holds_answers = true;
     std::vector<std::unique_ptr<Channel>> users;
     for (int i = 0; i < 50; ++i) {
       CO_ASSERT_OK(co_await users.emplace_back(bed.user())
                        ->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
     }
-    co_await client.until([&] { return client.requests.size() == 51; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return client.requests.size() == 51; },
+                                             "51 requests at the client"));
     EXPECT_EQ(bed.clients.size(), 1u);
     client.holds_answers = false;
     for (auto& user : users) EXPECT_THAT(co_await read(*user), HasSubstr("200 OK"));
@@ -690,7 +700,8 @@ TEST(TunnelServerWithoutMux, AC16_ALoginWithTheRunIdOfAnotherOneGetsNoneOfItsCon
 TEST(TunnelServerWithoutMux, AClientThatSignsNothingHearsWhatItNeeds) {
   run([](Bed& bed) -> Task<> {
     auto& client = bed.add("a", {.mux = false});
-    co_await client.until([&] { return !client.work_error.empty(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !client.work_error.empty(); },
+                                             "a refused work connection"));
     EXPECT_THAT(client.work_error, HasSubstr("auth.additionalScopes"));
   });
 }
@@ -699,7 +710,8 @@ TEST(TunnelServerWithoutMux, IsRefusedWhereThereIsNoToken) {
   run_with([] { return Authorizer::Options{}; }, {},
            [](Bed& bed) -> Task<> {
              auto& client = bed.add("a", {.token = {}, .mux = false, .sign_work = true});
-             co_await client.until([&] { return client.control().failure().has_value(); });
+             CO_ASSERT_TRUE(co_await test::eventually(
+                 [&] { return client.control().failure().has_value(); }, "a refused login"));
              EXPECT_THAT(client.refusal(), HasSubstr("tcpMux = false needs a token"));
              auto& other = bed.add("b", {.token = {}});
              co_await other.serving();
@@ -715,13 +727,15 @@ TEST(TunnelServerWithoutMux, AClientThatComesBackReplacesItself) {
     auto under_way = bed.user();
     CO_ASSERT_OK(co_await under_way->write(
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
-    co_await before.until([&] { return before.requests.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return before.requests.size() == 1; },
+                                             "a request at the client"));
     auto again = options;
     again.run_id = before.run_id();
     auto& after = bed.add("after", again);
     co_await after.serving();
     EXPECT_EQ(co_await bed.get(), "after");
-    co_await bed.until([&] { return bed.clients.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 1; },
+                                             "the end of all clients but one"));
     before.holds_answers = false;
     EXPECT_EQ(co_await Bed::answer(*under_way), "before");
   });
@@ -733,7 +747,8 @@ TEST(TunnelServerWithoutMux, AC20_AClientThatFallsSilentIsGivenUp) {
         bed.add("a", {.mux = false, .sign_work = true, .ping_interval = std::chrono::hours(1)});
     co_await client.serving();
     const auto begin = Clock::now();
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
     EXPECT_LE(Clock::now() - begin, seconds(91));
     auto& alive = bed.add("b", {.mux = false, .sign_work = true});
     co_await alive.serving();
@@ -751,7 +766,8 @@ TEST(TunnelServerWithoutMux, AC15_AStrangerHasOneMessage) {
       auto connection = bed.connect();
       CO_ASSERT_OK(co_await connection->write(bytes));
       EXPECT_THAT(co_await read(*connection), HasSubstr("("));
-      co_await bed.until([&] { return bed.clients.size() == 0; });
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                               "the end of all clients"));
     }
   });
 }
@@ -777,7 +793,8 @@ TEST(TunnelServerWireV2, RequestsReachTheClientWithAndWithoutMux) {
 TEST(TunnelServerWireV2, AWrongTokenIsRefusedInTheWordsOfFrp) {
   run([](Bed& bed) -> Task<> {
     auto& client = bed.add("a", {.token = Secret("guess"), .wire = tunnel::Wire::v2});
-    co_await client.until([&] { return client.control().failure().has_value(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return client.control().failure().has_value(); },
+                                             "a refused login"));
     EXPECT_THAT(client.refusal(), HasSubstr("token in login doesn't match"));
   });
 }
@@ -819,10 +836,12 @@ TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
         EXPECT_EQ(co_await bed.get(), "a");
         auto& no_pings = bed.add(
             "b", {.proxies = {proxy("acc-b")}, .sign_work = true, .ping_interval = seconds(1)});
-        co_await no_pings.until([&] { return no_pings.control().failure().has_value(); });
+        CO_ASSERT_TRUE(co_await test::eventually(
+            [&] { return no_pings.control().failure().has_value(); }, "a refused login"));
         EXPECT_THAT(no_pings.refusal(), HasSubstr("token in heartbeat doesn't match"));
         auto& no_work = bed.add("c", {.proxies = {proxy("acc-c")}, .sign_pings = true});
-        co_await no_work.until([&] { return !no_work.work_error.empty(); });
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return !no_work.work_error.empty(); },
+                                                 "a refused work connection"));
         EXPECT_EQ(co_await bed.get("acc-c.example.test"), "504 Gateway Timeout");
       },
       options);
@@ -858,7 +877,8 @@ TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
     auto under_way = bed.user();
     CO_ASSERT_OK(co_await under_way->write(
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
-    co_await old.until([&] { return old.requests.size() == 2; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return old.requests.size() == 2; },
+                                             "2 requests at the client"));
     auto& young = bed.add("young", {.proxies = {proxy("acc-rt", "token-a2")}});
     co_await young.serving();
     EXPECT_EQ(co_await bed.get(), "young");
@@ -891,8 +911,9 @@ TEST(TunnelServerLinks, RequestsAreSpreadOverTheLinksOfTheNewestClient) {
     for (int i = 0; i < 40; ++i) {
       CO_ASSERT_OK(co_await users.emplace_back(bed.user())
                        ->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
-      co_await first.until(
-          [&] { return first.requests.size() + second.requests.size() > users.size() - 1; });
+      CO_ASSERT_TRUE(co_await test::eventually(
+          [&] { return first.requests.size() + second.requests.size() > users.size() - 1; },
+          "the users' requests"));
     }
     EXPECT_EQ(first.requests.size(), 20u);
     EXPECT_EQ(second.requests.size(), 20u);
@@ -942,7 +963,8 @@ TEST(TunnelServerLinks, AC20_ALinkThatIsHalfOpenCostsOneUserASecondAndAHalf) {
       }
       CO_ASSERT_EQ(slow.size(), 1u);
       EXPECT_LE(slow[0], milliseconds(1'600));
-      co_await bed.until([&] { return bed.clients.size() == 1; });
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 1; },
+                                               "the end of all clients but one"));
       EXPECT_LE(Clock::now() - cut, seconds(6));
       cable.tasks.cancel();
       co_await cable.tasks.join();
@@ -1003,7 +1025,8 @@ TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
             CO_ASSERT_OK(co_await users.back()->write(
                 "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
           }
-          co_await client.until([&] { return client.requests.size() == 8; });
+          CO_ASSERT_TRUE(co_await test::eventually([&] { return client.requests.size() == 8; },
+                                                   "8 requests at the client"));
           const auto begin = Clock::now();
           auto more = bed.user();
           CO_ASSERT_OK(co_await more->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
@@ -1036,7 +1059,8 @@ TEST(TunnelServerLinks, AFullLinkLeavesItsUsersToOthers) {
       CO_ASSERT_OK(co_await users.back()->write(
           "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
     }
-    co_await large.until([&] { return small.requests.size() + large.requests.size() == 20; });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return small.requests.size() + large.requests.size() == 20; }, "all 20 requests"));
     EXPECT_EQ(small.requests.size(), 2u);
     small.holds_answers = large.holds_answers = false;
     for (auto& user : users)
@@ -1068,7 +1092,8 @@ TEST(TunnelServer, AUserWhoLeavesFreesTheWorkConnection) {
       EXPECT_EQ(session->carrying(), 1u);
       user->abort();
       const auto begin = Clock::now();
-      co_await bed.until([&] { return session->carrying() == 0; });
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return session->carrying() == 0; },
+                                               "the end of all requests"));
       EXPECT_LE(Clock::now() - begin, seconds(1));
     }
     EXPECT_EQ(co_await bed.get(), "a");
@@ -1083,7 +1108,8 @@ TEST(TunnelServer, AClientThatComesBackReplacesItself) {
     auto under_way = bed.user();
     CO_ASSERT_OK(co_await under_way->write(
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
-    co_await before.until([&] { return before.requests.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return before.requests.size() == 1; },
+                                             "a request at the client"));
     auto& after = bed.add("after", {.run_id = before.run_id()});
     co_await after.serving();
     EXPECT_EQ(after.run_id(), before.run_id());
@@ -1091,7 +1117,8 @@ TEST(TunnelServer, AClientThatComesBackReplacesItself) {
     EXPECT_EQ(bed.clients.size(), 2u);  // somebody is there
     before.holds_answers = false;
     EXPECT_EQ(co_await Bed::answer(*under_way), "before");
-    co_await bed.until([&] { return bed.clients.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 1; },
+                                             "the end of all clients but one"));
     EXPECT_EQ(co_await bed.get(), "after");
   });
 }
@@ -1120,12 +1147,15 @@ TEST(TunnelServer, AC20_AHalfOpenClientIsFoundIn15Seconds) {
                           {.iv = std::string(16, 'i'), .seed = 1}, wall_now(), Clock::now());
     session.write(stream, control.output());
     CO_ASSERT_OK(co_await channel->write(session.output()));
-    co_await bed.until([&] {
-      const auto all = bed.clients.sessions();
-      return all.size() == 1 && all[0]->is_logged_in();
-    });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          const auto all = bed.clients.sessions();
+          return all.size() == 1 && all[0]->is_logged_in();
+        },
+        "a client that is logged in"));
     const auto begin = Clock::now();
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
     EXPECT_LE(Clock::now() - begin, seconds(15));
   });
 }
@@ -1164,7 +1194,8 @@ TEST(TunnelServer, AC21_AUserWhoDoesNotReadSlowsNoOther) {
       CO_ASSERT_OK(
           co_await user->write("GET /large HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
     }
-    co_await client.until([&] { return client.requests.size() == 20; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return client.requests.size() == 20; },
+                                             "20 requests at the client"));
     const auto begin = Clock::now();
     EXPECT_EQ(co_await bed.get(), "a");
     EXPECT_LE(Clock::now() - begin, seconds(1));
@@ -1184,7 +1215,8 @@ TEST(TunnelServer, AHostHasItsShareOfRequests) {
       auto& user = users.emplace_back(bed.user());
       CO_ASSERT_OK(co_await user->write("GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\n\r\n"));
     }
-    co_await client.until([&] { return client.requests.size() == 300; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return client.requests.size() == 300; },
+                                             "300 requests at the client"));
     EXPECT_EQ(co_await bed.get(), "503 Service Unavailable");
     EXPECT_EQ(co_await bed.get("acc-b.example.test"), "b");
     client.holds_answers = false;
@@ -1279,16 +1311,20 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
     auto under_way = bed.user();
     CO_ASSERT_OK(co_await under_way->write(
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
-    co_await busy.until([&] { return busy.requests.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return busy.requests.size() == 1; },
+                                             "a request at the client"));
     bed.release_clients();
     bed.clients.drain_sessions();
-    co_await idle.until([&] { return idle.ending.has_value(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return idle.ending.has_value(); },
+                                             "the end of the connection"));
     EXPECT_TRUE(busy.link().peer_is_draining());
     EXPECT_FALSE(busy.ending);
     busy.holds_answers = false;
     EXPECT_EQ(co_await Bed::answer(*under_way), "busy");
-    co_await busy.until([&] { return busy.ending.has_value(); });
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return busy.ending.has_value(); },
+                                             "the end of the connection"));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
   });
 }
 
@@ -1316,7 +1352,8 @@ TEST(TunnelServer, AC15_AStrangerHasOneStreamAndOneMessage) {
     EXPECT_EQ(written.error().code, ErrorCode::unavailable);
     link.close();
     co_await tasks.join();
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
   });
 }
 
@@ -1333,7 +1370,8 @@ TEST(TunnelServer, AC15_AHugeLengthEndsTheConnection) {
       session.write(stream, bytes);
       CO_ASSERT_OK(co_await channel->write(session.output()));
       const auto begin = Clock::now();
-      co_await bed.until([&] { return bed.clients.size() == 0; });
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                               "the end of all clients"));
       EXPECT_LE(Clock::now() - begin, seconds(3));
       EXPECT_EQ(bed.table.size(), 0u);
     }
@@ -1352,7 +1390,8 @@ TEST(TunnelServer, AC15_AStrangerMustLogInInTime) {
     answer += co_await read(*half);
     EXPECT_THAT(answer, HasSubstr("("));
     EXPECT_LE(Clock::now() - begin, seconds(11));
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
   });
 }
 
@@ -1388,7 +1427,8 @@ TEST(TunnelServer, AC17_NothingMayStandBehindALogin) {
     EXPECT_TRUE(append_message(bytes, proxy("acc-rt")));
     session.write(stream, bytes);
     CO_ASSERT_OK(co_await channel->write(session.output()));
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
     EXPECT_EQ(bed.table.size(), 0u);
   });
 }
@@ -1430,7 +1470,8 @@ TEST(TunnelServer, AWorkConnectionThatDiedWhileItWaitedHarmsNobody) {
     EXPECT_TRUE(append_message(offer, tunnel::NewWorkConn{.run_id = client.run_id()}));
     CO_ASSERT_OK(co_await stream->write(offer));
     const auto session = bed.clients.sessions()[0];
-    co_await bed.until([&] { return session->waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return session->waiting() == 1; },
+                                             "a work connection that waits"));
     stream->close();
     co_await sleep_for(milliseconds(1));
     EXPECT_EQ(co_await bed.get(), "a");
@@ -1444,9 +1485,11 @@ TEST(TunnelServer, ABannedHostServesNobodyUntilItsTime) {
     bed.clients.ban("acc-rt.example.test",
                     {.until = wall_now() + std::chrono::minutes(10), .reason = "abuse"});
     EXPECT_EQ(co_await bed.get(), "404 Not Found");
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
     auto& again = bed.add("again");
-    co_await again.until([&] { return !again.refusal().empty(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return !again.refusal().empty(); }, "a refusal"));
     EXPECT_EQ(again.refusal(), "this host is banned: abuse");
     EXPECT_EQ(bed.clients.bans().size(), 1u);
     co_await sleep_for(std::chrono::minutes(11));
@@ -1464,13 +1507,16 @@ TEST(TunnelServer, TheEndOfTheControlStreamEndsTheOffersOnly) {
     auto under_way = bed.user();
     CO_ASSERT_OK(co_await under_way->write(
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n\r\n"));
-    co_await client.until([&] { return client.requests.size() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return client.requests.size() == 1; },
+                                             "a request at the client"));
     client.control_stream().shutdown_send();
-    co_await bed.until([&] { return bed.table.size() == 0; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return bed.table.size() == 0; }, "an empty table"));
     EXPECT_EQ(co_await bed.get(), "404 Not Found");
     client.holds_answers = false;
     EXPECT_EQ(co_await Bed::answer(*under_way), "a");
-    co_await bed.until([&] { return bed.clients.size() == 0; });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
+                                             "the end of all clients"));
   });
 }
 

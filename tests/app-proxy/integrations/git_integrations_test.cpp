@@ -7,11 +7,13 @@
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "support/log_capture.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
 
 using test::FakeGitHost;
+using test::soon;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

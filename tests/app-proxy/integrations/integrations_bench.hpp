@@ -13,15 +13,12 @@
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 
 inline const Actor kAdmin{"admin-1", "acc", true};
 inline const Actor kUser{"user-1", "acc", false};
-
-inline Deadline soon() {
-  return deadline_after(std::chrono::seconds(20));
-}
 
 // The word of settings and of the API.
 inline std::string provider_name(ProviderKind kind) {
@@ -61,11 +58,11 @@ struct IntegrationsBench {
                              .provider = provider,
                              .api_url = host.api_root().text(),
                              .sharing = sharing},
-                            soon());
+                            test::soon());
   }
   Task<Result<Integration>> register_user(Actor actor, std::string token, std::string name = "") {
     return integrations.register_user(std::move(actor), std::move(name), {Secret(std::move(token))},
-                                      soon());
+                                      test::soon());
   }
 
   std::string provider;

@@ -8,12 +8,14 @@
 #include "app-proxy/integrations/integrations_bench.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/log_capture.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
 
 using namespace std::chrono_literals;
 using test::FakeGitHost;
+using test::soon;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

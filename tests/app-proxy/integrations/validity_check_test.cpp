@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/integrations/integrations_bench.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
 
 using namespace std::chrono_literals;
 using test::FakeGitHost;
+using test::soon;
 
 TEST(ValidityPauses, SpreadAPeriodOverItsTokens) {
   std::minstd_rand random(1);

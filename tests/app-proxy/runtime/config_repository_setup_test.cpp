@@ -10,6 +10,7 @@
 #include "k8s-client/resource.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -128,22 +129,18 @@ TEST(ConfigRepositorySetup, FollowsTheAccountToAnotherRepository) {
 // The next leader does not wait for the end of a period.
 TEST(ConfigRepositorySetup, OnlyTheLeaderPreparesItAndTheNextOneAtOnce) {
   play([](Scene& scene) -> Task<> {
-    const auto until = [](const std::function<bool()>& condition) -> Task<> {
-      const auto deadline = deadline_after(std::chrono::seconds(30));
-      while (!condition() && Clock::now() < deadline) {
-        co_await sleep_for(std::chrono::milliseconds(10));
-      }
-      EXPECT_TRUE(condition());
-    };
     scene.leadership.set(false);
     TaskGroup group(co_await asio::this_coro::executor);
     scene.setup->start(group);
-    co_await until([&] { return scene.setup->status() == "another replica prepares it"; });
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return scene.setup->status() == "another replica prepares it"; },
+        "the status of a replica that does not lead"));
     EXPECT_FALSE(scene.setup->last_error()) << "it is not known";
     EXPECT_EQ(scene.file(kInCluster), "");
     EXPECT_EQ(scene.cluster.requests().size(), 0U);
     scene.leadership.set(true);
-    co_await until([&] { return scene.setup->last_error() == ""; });
+    EXPECT_TRUE(co_await test::eventually([&] { return scene.setup->last_error() == ""; },
+                                          "a prepared repository"));
     EXPECT_NE(scene.file(kInCluster), "");
     EXPECT_TRUE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
     group.cancel();

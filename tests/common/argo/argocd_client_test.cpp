@@ -4,6 +4,7 @@
 
 #include "common/http/gzip.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "test_http/canned_server.hpp"
 
 namespace gitops::argo {
@@ -12,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::CannedServer;
 using test::run_in_test_time;
+using test::soon;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -50,10 +52,6 @@ void with_bench(std::vector<http::Response> answers, const std::function<Task<>(
 
 http::Response ok(std::string body) {
   return {.status = 200, .headers = {}, .body = std::move(body)};
-}
-
-Deadline soon() {
-  return deadline_after(3s);
 }
 
 const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};

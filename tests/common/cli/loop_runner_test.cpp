@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "support/process.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::cli {
 namespace {

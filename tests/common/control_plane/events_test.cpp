@@ -4,6 +4,7 @@
 
 #include "common/http/gzip.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "test_http/canned_server.hpp"
 #include "test_http/http_script.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::CannedServer;
 using test::run_in_test_time;
+using test::soon;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -44,10 +46,6 @@ void with_bench(std::vector<http::Response> answers, const std::function<Task<>(
     co_await body(bench);
     co_await bench.server.stop();
   });
-}
-
-Deadline soon() {
-  return deadline_after(3s);
 }
 
 const std::string kPayload = R"({"data":{"timestamp":"2030-01-02T03:04:05.000Z"}})";

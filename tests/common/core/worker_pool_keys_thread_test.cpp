@@ -12,6 +12,7 @@
 #include "common/core/task_group.hpp"
 #include "common/core/worker_pool.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops {
 namespace {
@@ -20,11 +21,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::run_coro;
 using testing::ElementsAre;
-
-template <class Condition>
-Task<> until(Condition condition) {
-  while (!condition()) co_await sleep_for(milliseconds(1));
-}
 
 // Jobs that record their start and end.
 class Journal {
@@ -104,7 +100,8 @@ TEST(WorkerPoolKeys, KeysTakeTurns) {
     TaskGroup tasks(co_await asio::this_coro::executor);
     Block block;
     tasks.spawn("blocks", [&]() -> Task<> { (void)co_await pool.run(kNever, block.job()); });
-    co_await until([&] { return block.begun.load(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return block.begun.load(); }, "the start of the job"));
     const auto ask = [&](std::string key, std::string line) {
       tasks.spawn("asks", [&, key, line]() -> Task<> {
         (void)co_await pool.run(key, kNever, journal.job(line));
@@ -114,7 +111,9 @@ TEST(WorkerPoolKeys, KeysTakeTurns) {
     ask("b", "b1");
     ask("", "c1");
     ask("b", "b2");
-    co_await until([&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 6)"); });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 6)"); },
+        "6 queued jobs"));
     block.open.count_down();
     co_await tasks.join();
   });
@@ -132,7 +131,9 @@ TEST(WorkerPoolKeys, AKeyHasABoundOfItsOwn) {
     tasks.spawn("waits", [&]() -> Task<> {
       CO_ASSERT_OK(co_await pool.run("a", kNever, journal.job("a2")));
     });
-    co_await until([&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); },
+        "one queued job"));
     const auto refused = co_await pool.run("a", kNever, journal.job("a3"));
     CO_ASSERT_TRUE(!refused);
     EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
@@ -153,14 +154,17 @@ TEST(WorkerPoolKeys, AnAbandonedJobKeepsItsKeyUntilItEnds) {
     Block block;
     TaskGroup leaves(executor);
     leaves.spawn("leaves", [&]() -> Task<> { (void)co_await pool.run("a", kNever, block.job()); });
-    co_await until([&] { return block.begun.load(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return block.begun.load(); }, "the start of the job"));
     leaves.cancel();
     co_await leaves.join();
     TaskGroup tasks(executor);
     tasks.spawn("waits", [&]() -> Task<> {
       CO_ASSERT_OK(co_await pool.run("a", kNever, journal.job("second")));
     });
-    co_await until([&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); },
+        "one queued job"));
     CO_ASSERT_OK(co_await pool.run("b", kNever, journal.job("other")));
     EXPECT_THAT(journal.lines(), ElementsAre("other"));
     block.open.count_down();
@@ -177,7 +181,8 @@ TEST(WorkerPoolKeys, AWaiterThatLeavesGivesUpItsPlace) {
     TaskGroup tasks(co_await asio::this_coro::executor);
     Block block;
     tasks.spawn("blocks", [&]() -> Task<> { (void)co_await pool.run("a", kNever, block.job()); });
-    co_await until([&] { return block.begun.load(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return block.begun.load(); }, "the start of the job"));
     for (const std::string key : {"a", "a", "b", "b"}) {
       const auto late =
           co_await pool.run(key, deadline_after(milliseconds(2)), journal.job("never"));
@@ -186,7 +191,9 @@ TEST(WorkerPoolKeys, AWaiterThatLeavesGivesUpItsPlace) {
     tasks.spawn("waits", [&]() -> Task<> {
       CO_ASSERT_OK(co_await pool.run("a", kNever, journal.job("a")));
     });
-    co_await until([&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); },
+        "one queued job"));
     block.open.count_down();
     co_await tasks.join();
   });

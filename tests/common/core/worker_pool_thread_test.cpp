@@ -13,6 +13,7 @@
 #include "common/core/task_group.hpp"
 #include "common/core/worker_pool.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops {
 namespace {
@@ -21,12 +22,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using test::run_coro;
-
-// Lets the loop run until `condition` holds.
-template <class Condition>
-Task<> until(Condition condition) {
-  while (!condition()) co_await sleep_for(milliseconds(1));
-}
 
 // A job that must not run.
 struct Forbidden {
@@ -130,7 +125,8 @@ TEST(WorkerPool, RefusesAtOnceWhenItIsFull) {
         ++ended;
       });
     }
-    co_await until([&] { return gate.inside() == 1; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return gate.inside() == 1; }, "a job inside the gate"));
     EXPECT_THAT(metrics.expose(),
                 testing::HasSubstr(R"(gitops_worker_pool_queued_jobs{pool="test"} 2)"));
     EXPECT_THAT(metrics.expose(),
@@ -143,7 +139,9 @@ TEST(WorkerPool, RefusesAtOnceWhenItIsFull) {
     gate.open();
     co_await tasks.join();
     EXPECT_EQ(ended, 3);
-    co_await until([&] { return metrics.expose().contains(R"(busy_threads{pool="test"} 0)"); });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return metrics.expose().contains(R"(busy_threads{pool="test"} 0)"); },
+        "no busy thread"));
   });
 }
 
@@ -160,7 +158,8 @@ TEST(WorkerPool, NeedsNoQueueWhileAThreadIsFree) {
         ++ended;
       });
     }
-    co_await until([&] { return gate.inside() == 2; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return gate.inside() == 2; }, "two jobs inside the gate"));
     const auto refused = co_await pool.run(kNever, Forbidden{});
     EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
     gate.open();
@@ -196,10 +195,11 @@ TEST(WorkerPool, ARunningJobSeesThatItsWaiterLeft) {
         *saw = true;
       });
     });
-    co_await until([&] { return begun->load(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return begun->load(); }, "the start of the job"));
     tasks.cancel();
     co_await tasks.join();
-    co_await until([&] { return saw->load(); });
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return saw->load(); }, "the request to stop"));
   });
 }
 
@@ -210,7 +210,8 @@ TEST(WorkerPool, AJobThatHasNotBegunNeverRunsAndLeavesTheQueue) {
     TaskGroup tasks(co_await asio::this_coro::executor);
     Gate gate;
     tasks.spawn("blocks", [&]() -> Task<> { (void)co_await pool.run(kNever, gate.job()); });
-    co_await until([&] { return gate.inside() == 1; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return gate.inside() == 1; }, "a job inside the gate"));
     for (int i = 0; i < 3; ++i) {
       const auto owned = std::make_shared<int>(1);
       const auto late =
@@ -254,7 +255,8 @@ TEST(WorkerPool, ACancelledWaiterLeaves) {
         }
       });
     }
-    co_await until([&] { return gate.inside() == 1; });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return gate.inside() == 1; }, "a job inside the gate"));
     tasks.cancel();
     co_await tasks.join();
     EXPECT_EQ(aborted, 2);
@@ -351,9 +353,12 @@ TEST(WorkerPool, StopAnswersThoseInTheQueueAndAsksTheRunningToStop) {
         return 5;
       });
     });
-    co_await until([&] { return begun->load(); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return begun->load(); }, "the start of the job"));
     tasks.spawn("waits", [&]() -> Task<> { queued = co_await pool.run(kNever, Forbidden{}); });
-    co_await until([&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); });
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return metrics.expose().contains(R"(queued_jobs{pool="test"} 1)"); },
+        "one queued job"));
     EXPECT_EQ(pool.stop(minutes(1)), 0U);
     co_await tasks.join();
     EXPECT_EQ(*running, 5);
@@ -374,8 +379,9 @@ TEST(WorkerPool, StopLeavesJobsBehindThatDoNotEnd) {
         auto& gate = *gates.emplace_back(std::make_unique<Gate>());
         tasks.spawn("blocks", [&]() -> Task<> { (void)co_await pool.run(kNever, gate.job()); });
       }
-      co_await until(
-          [&] { return std::ranges::all_of(gates, [](auto& g) { return g->inside() == 1; }); });
+      CO_ASSERT_TRUE(co_await test::eventually(
+          [&] { return std::ranges::all_of(gates, [](auto& g) { return g->inside() == 1; }); },
+          "a job inside each gate"));
       EXPECT_EQ(pool.stop(milliseconds(5)), 2U);
       EXPECT_EQ(WorkerPool::left_behind(), 2U);
       tasks.cancel();

@@ -15,6 +15,7 @@
 
 #include "support/log_reader.hpp"
 #include "support/process.hpp"
+#include "support/wait.hpp"
 
 namespace gitops {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "common/http/loopback.hpp"
 #include "common/http/websocket_handshake.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::http {
 namespace {
@@ -111,8 +112,8 @@ WebSocket::Body subscription(Witness& witness) {
 }
 
 Task<> wait_for(const std::size_t& count, std::size_t value) {
-  const Deadline deadline = deadline_after(seconds(15));
-  while (count < value && Clock::now() < deadline) co_await sleep_for(milliseconds(1));
+  EXPECT_TRUE(co_await test::eventually([&] { return count >= value; },
+                                        std::to_string(value) + " subscriptions"));
 }
 
 TEST(WebSocket, ASubscriptionEndsWhenItsClientLeaves) {

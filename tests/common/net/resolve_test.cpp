@@ -11,6 +11,7 @@
 
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::net {
 namespace {
@@ -80,16 +81,6 @@ struct Silence {
   Silence& operator=(const Silence&) = delete;
   NameServer& server;
 };
-
-// A lookup in flight stops the test clock, so this yields to the loop instead of sleeping.
-template <class Condition>
-Task<> until(Condition condition) {
-  const auto executor = co_await asio::this_coro::executor;
-  while (!condition()) {
-    std::this_thread::yield();
-    co_await asio::post(executor, use_task);
-  }
-}
 
 // The address that a host has, or the name of the error.
 Task<std::string> ask(Resolver& resolver, std::string host, Deadline deadline = kNever) {
@@ -180,7 +171,8 @@ TEST(Resolver, EqualLookupsAreOneAndAreRemembered) {
       tasks.spawn("resolve",
                   [&]() -> Task<> { found += co_await ask(resolver, "a") == "10.0.0.1" ? 1 : 0; });
     }
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     names.fall_silent(false);
     co_await tasks.join();
     EXPECT_EQ(found, 5);
@@ -260,7 +252,8 @@ TEST(Resolver, TheLastGoodAnswerOutlivesALookAgainWhileNameServersAreSilent) {
     names.fall_silent();
     TaskGroup tasks(co_await asio::this_coro::executor);
     tasks.spawn("occupies", [&]() -> Task<> { co_await ask(resolver, "other"); });
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     resolver.look_again("a");
     EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
     names.fall_silent(false);
@@ -296,7 +289,8 @@ TEST(Resolver, TheLastGoodAnswerServesOnWhenTooManyLookupsAreUnderWay) {
     names.fall_silent();
     TaskGroup tasks(co_await asio::this_coro::executor);
     tasks.spawn("occupies", [&]() -> Task<> { co_await ask(resolver, "other"); });
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     EXPECT_EQ(co_await ask(resolver, "b"), "too_many_requests");
     EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
     names.fall_silent(false);
@@ -314,7 +308,8 @@ TEST(Resolver, RefusesLookupsBeyondItsBound) {
     for (const std::string host : {"a", "b", "c"}) {
       tasks.spawn("asks", [&resolver, host]() -> Task<> { co_await ask(resolver, host); });
     }
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     const auto refused = co_await resolver.resolve("d", 80, kNever);
     CO_ASSERT_TRUE(!refused);
     EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
@@ -354,13 +349,15 @@ TEST(Resolver, OneClientDoesNotTakeThePlacesOfTheOthers) {
     const auto other = Greedy::client();
     TaskGroup tasks(co_await asio::this_coro::executor);
     for (const auto* host : {"a", "b", "c", "d"}) bed.ask_for(tasks, host, greedy);
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     const auto refused = co_await bed.resolver.resolve("e", 80, kNever, greedy);
     CO_ASSERT_TRUE(!refused);
     EXPECT_EQ(refused.error().code, ErrorCode::too_many_requests);
     // Another thread is left, although three names wait.
     bed.ask_for(tasks, "f", other);
-    co_await until([&] { return names.asked("f") == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.asked("f") == 1; }, "a query for f"));
     EXPECT_EQ(names.asked("b") + names.asked("c") + names.asked("d"), 0);
     names.fall_silent(false);
     co_await tasks.join();
@@ -379,10 +376,12 @@ TEST(Resolver, ALookupHasItsTurnWithEachClientThatWaitsForIt) {
     const auto other = Greedy::client();
     TaskGroup tasks(co_await asio::this_coro::executor);
     for (const auto* host : {"a", "b"}) bed.ask_for(tasks, host, greedy);
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     EXPECT_EQ(names.asked("b"), 0);
     bed.ask_for(tasks, "b", other);
-    co_await until([&] { return names.asked("b") == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.asked("b") == 1; }, "a query for b"));
     names.fall_silent(false);
     co_await tasks.join();
     EXPECT_EQ(names.asked("b"), 1) << "also not in the turn of the first client";
@@ -397,7 +396,8 @@ TEST(Resolver, LookupsThatAClientGivesUpTakeNoPlace) {
     const auto client = Greedy::client();
     TaskGroup tasks(co_await asio::this_coro::executor);
     for (const auto* host : {"a", "b", "c", "d"}) bed.ask_for(tasks, host, client);
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     EXPECT_FALSE(co_await bed.resolver.resolve("e", 80, kNever, client));
     tasks.cancel();
     co_await tasks.join();
@@ -418,7 +418,8 @@ TEST(Resolver, ALookupThatNobodyBeganIsBegunAgainForTheNext) {
     names.fall_silent();
     TaskGroup tasks(co_await asio::this_coro::executor);
     tasks.spawn("occupies", [&]() -> Task<> { co_await ask(resolver, "other"); });
-    co_await until([&] { return names.waiting() == 1; });
+    CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
+        [&] { return names.waiting() == 1; }, "a query that waits"));
     EXPECT_EQ(co_await ask(resolver, "a", deadline_after(milliseconds(5))), "timeout");
     names.fall_silent(false);
     EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");

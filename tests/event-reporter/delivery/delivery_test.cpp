@@ -18,6 +18,7 @@
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "test_http/http_script.hpp"
 
 namespace gitops::reporter {
@@ -188,15 +189,6 @@ struct Bench {
   int put_back = 0;
 };
 
-Task<bool> until(std::function<bool()> condition, Clock::duration time_limit = 5s) {
-  const auto deadline = deadline_after(time_limit);
-  while (!condition()) {
-    if (Clock::now() >= deadline) co_return false;
-    co_await sleep_for(2ms);
-  }
-  co_return true;
-}
-
 void with_bench(const std::function<Task<>(Bench&)>& body, const Bench::Setup& setup = {}) {
   const LogCapture log;
   run_in_test_time([&]() -> Task<> {
@@ -273,17 +265,21 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
         int recoveries = 0;
         bench.delivery.on_recovery([&] { ++recoveries; });
         bench.insist_on(30);
-        CO_ASSERT_TRUE(
-            co_await until([&] { return bench.delivery.breaker().state() != State::closed; }));
+        CO_ASSERT_TRUE(co_await test::eventually(
+            [&] { return bench.delivery.breaker().state() != State::closed; },
+            "a breaker that is not closed"));
         EXPECT_THAT(bench.delivery.last_error(), HasSubstr("refused"));
         EXPECT_THAT(bench.delivery.status(), StartsWith("control plane: takes no events since 20"));
         EXPECT_GE(bench.metric("gitops_event_reporter_breaker_state "), 1);
-        CO_ASSERT_TRUE(co_await until([&] {
-          return bench.metric("gitops_event_reporter_next_probe_timestamp_seconds ") > 1e9;
-        }));
+        CO_ASSERT_TRUE(co_await test::eventually(
+            [&] {
+              return bench.metric("gitops_event_reporter_next_probe_timestamp_seconds ") > 1e9;
+            },
+            "the time of the next probe"));
         co_await sleep_for(200ms);
         CO_ASSERT_OK(bench.platform.start());
-        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 30; }));
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 30; },
+                                                 "the end of 30 deliveries"));
         EXPECT_THAT(bench.acknowledgements(), SizeIs(30));
         for (const auto& [id, times] : bench.acknowledgements()) EXPECT_EQ(times, 1) << id;
         EXPECT_EQ(recoveries, 1);
@@ -299,9 +295,11 @@ TEST(Delivery, TellsWhenAnOutageBeginsAndEndsAndHowLongItWas) {
     Bench bench(co_await asio::this_coro::executor, {});
     co_await bench.platform.stop();
     bench.insist_on(20);
-    CO_ASSERT_TRUE(co_await until([&] { return log.count("still takes no events") > 0; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return log.count("still takes no events") > 0; },
+                                             "the log line about the outage"));
     CO_ASSERT_OK(bench.platform.start());
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 20; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 20; },
+                                             "the end of 20 deliveries"));
     EXPECT_EQ(log.count("the control plane takes no events"), 1U) << log.text();
     EXPECT_EQ(log.count("the control plane takes events again"), 1U);
     EXPECT_EQ(log.count("the control plane still takes no events"), 1U) << "repeats are held back";
@@ -325,7 +323,8 @@ TEST(Delivery, RetryAfterIsHonoured) {
       CO_ASSERT_TRUE(!other);
       EXPECT_EQ(bench.platform.requests().size(), 1U) << "nothing is sent in between";
       bench.insist(event("first"));
-      CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 1; },
+                                               "the end of the delivery"));
       const auto& requests = bench.platform.requests();
       CO_ASSERT_EQ(requests.size(), 2U);
       EXPECT_GE(requests[1].when - requests[0].when, 1s);
@@ -374,7 +373,8 @@ TEST(Delivery, ManyCallersMakeFewAttemptsInAnOutage) {
     bench.platform.fail_next(10'000, 503);
     bench.insist_on(100);
     CO_ASSERT_TRUE(
-        co_await until([&] { return bench.delivery.breaker().state() != State::closed; }));
+        co_await test::eventually([&] { return bench.delivery.breaker().state() != State::closed; },
+                                  "a breaker that is not closed"));
     co_await sleep_for(1s);
     // The first 16 and a few that were under way when it opened, then one at a time with pauses of
     // 40 ms on average.
@@ -397,7 +397,8 @@ TEST(Delivery, ANewerTokenIsTriedAtOnce) {
         bench.platform.set_token("new-token");
         test::write_file(file, "new-token\n");
         for (const char* id : {"2", "3", "4", "5"}) bench.insist(event(id));
-        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 4; }));
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 4; },
+                                                 "the end of 4 deliveries"));
         EXPECT_EQ(bench.delivery.breaker().state(), State::closed);
         EXPECT_EQ(bench.put_back, 0);
         EXPECT_THAT(bench.platform.refused(), SizeIs(4));
@@ -410,7 +411,8 @@ TEST(Delivery, ATokenThatStaysRefusedIsAnAlarmAndFewLogins) {
     bench.platform.set_token("another");
     bench.insist_on(50);
     CO_ASSERT_TRUE(
-        co_await until([&] { return bench.delivery.breaker().state() != State::closed; }));
+        co_await test::eventually([&] { return bench.delivery.breaker().state() != State::closed; },
+                                  "a breaker that is not closed"));
     co_await sleep_for(1050ms);
     const auto& requests = bench.platform.requests();
     // Those that were under way together, then at most one in 100 ms.
@@ -421,7 +423,8 @@ TEST(Delivery, ATokenThatStaysRefusedIsAnAlarmAndFewLogins) {
     }
     EXPECT_THAT(bench.delivery.last_error(), HasSubstr("401 Unauthorized, it refuses the token"));
     bench.platform.set_token("platform-token");
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 50; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 50; },
+                                             "the end of 50 deliveries"));
     EXPECT_THAT(bench.acknowledgements(), SizeIs(50));
     EXPECT_EQ(bench.delivery.last_error(), "");
   });
@@ -436,10 +439,11 @@ TEST(Delivery, ANewerTokenEndsTheLongPause) {
   with_bench(
       [&](Bench& bench) -> Task<> {
         bench.insist(event("1"));
-        CO_ASSERT_TRUE(
-            co_await until([&] { return bench.delivery.breaker().state() == State::open; }));
+        CO_ASSERT_TRUE(co_await test::eventually(
+            [&] { return bench.delivery.breaker().state() == State::open; }, "an open breaker"));
         test::write_file(file, "platform-token");
-        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 1; },
+                                                 "the end of the delivery"));
         EXPECT_EQ(bench.platform.requests().size(), 2U);
       },
       {.options = options, .token_file = file});
@@ -456,12 +460,14 @@ TEST(Delivery, NothingIsSentWithoutAUsableToken) {
         EXPECT_THAT(bench.delivery.last_error(), HasSubstr(file));
         bench.insist(event("2"));
         test::write_file(file, "two\nlines");
-        CO_ASSERT_TRUE(co_await until(
-            [&] { return bench.delivery.last_error().contains("must not be sent"); }));
+        CO_ASSERT_TRUE(co_await test::eventually(
+            [&] { return bench.delivery.last_error().contains("must not be sent"); },
+            "the error 'must not be sent'"));
         EXPECT_THAT(bench.delivery.last_error(), Not(HasSubstr("two")));
         EXPECT_THAT(bench.platform.requests(), IsEmpty());
         test::write_file(file, "platform-token");
-        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 1; },
+                                                 "the end of the delivery"));
       },
       {.token_file = file});
 }
@@ -568,7 +574,8 @@ TEST(Delivery, RefusalsInARowAreAnOutage) {
     bench.delivery.on_recovery([&] { ++outages; });
     bench.platform.fail_next(7, 400);
     bench.insist_on(10);
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 10; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 10; },
+                                             "the end of 10 deliveries"));
     for (const auto& [id, kind] : bench.ended) EXPECT_EQ(kind, Kind::acknowledged) << id;
     EXPECT_THAT(bench.acknowledgements(), SizeIs(10));
     EXPECT_EQ(outages, 1);
@@ -616,9 +623,11 @@ TEST(Delivery, A403OfEveryEventIsARefusalOfTheToken) {
     CO_ASSERT_OK(co_await bench.deliver(event("first")));
     bench.platform.fail_next(8, 403);
     bench.insist_on(10);
-    CO_ASSERT_TRUE(co_await until(
-        [&] { return bench.delivery.last_error().contains("it refuses the token"); }));
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 10; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return bench.delivery.last_error().contains("it refuses the token"); },
+        "the error 'it refuses the token'"));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 10; },
+                                             "the end of 10 deliveries"));
     for (const auto& [id, kind] : bench.ended) EXPECT_EQ(kind, Kind::acknowledged) << id;
   });
 }
@@ -653,9 +662,11 @@ TEST(Delivery, AWrongEndpointCostsNoEvent) {
     with_bench([&](Bench& bench) -> Task<> {
       bench.platform.fail_next(12, status);
       for (int i = 0; i < 3; ++i) bench.insist(event("e-" + std::to_string(i)));
-      CO_ASSERT_TRUE(co_await until(
-          [&] { return bench.delivery.last_error().contains("this is not the event endpoint"); }));
-      CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 3; }));
+      CO_ASSERT_TRUE(co_await test::eventually(
+          [&] { return bench.delivery.last_error().contains("this is not the event endpoint"); },
+          "the error 'this is not the event endpoint'"));
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 3; },
+                                               "the end of 3 deliveries"));
       EXPECT_THAT(bench.acknowledgements(), SizeIs(3));
     });
   }
@@ -673,7 +684,8 @@ TEST(Delivery, ASlowPeerIsAnOutage) {
         EXPECT_NE(bench.delivery.breaker().state(), State::closed);
         bench.insist(event("late"));
         bench.platform.delay_answers(0ms);
-        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 1; }));
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 1; },
+                                                 "the end of the delivery"));
         EXPECT_GE(bench.acknowledgements()["late"], 1);
       },
       {.options = options});
@@ -754,7 +766,8 @@ TEST(Delivery, ABodyIsMadeOnlyWhenItsEventMayBeSent) {
     EXPECT_EQ(made, 1);
     bench.platform.fail_next(2, 503);
     bench.insist(lazy("insisted on"));
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.contains("insisted on"); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.contains("insisted on"); },
+                                             "the end of delivery 'insisted on'"));
     EXPECT_EQ(bench.acknowledgements().at("insisted on"), 1);
   });
 }
@@ -841,13 +854,17 @@ TEST(Delivery, OnlyOneCallerAtATimeIsLetThroughInAnOutage) {
         ++through;
       });
     }
-    CO_ASSERT_TRUE(co_await until([&] { return through == 1; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return through == 1; }, "a caller that may send"));
     co_await sleep_for(200ms);
     EXPECT_EQ(through, 1) << "within the turn of the first";
-    CO_ASSERT_TRUE(co_await until([&] { return through == 2; })) << "the first had no event";
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return through == 2; }, "2 callers that may send"))
+        << "the first had no event";
     CO_ASSERT_OK(bench.platform.start());
     bench.insist(event("probe"));
-    CO_ASSERT_TRUE(co_await until([&] { return through == 10; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return through == 10; }, "10 callers that may send"));
   });
 }
 
@@ -858,7 +875,8 @@ TEST(Delivery, NoHerdAfterAnOutage) {
     co_await sleep_for(100ms);
     bench.platform.work = 20ms;
     CO_ASSERT_OK(bench.platform.start());
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 200; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 200; },
+                                             "the end of 200 deliveries"));
     const auto& arrivals = bench.platform.arrivals;
     EXPECT_EQ(arrivals.front().together, 1U);
     // Each answer permits one more: what is under way at most doubles in a round trip.
@@ -875,7 +893,8 @@ TEST(Delivery, NeverSendsMoreAtATimeThanPermitted) {
   with_bench([](Bench& bench) -> Task<> {
     bench.platform.work = 20ms;
     bench.insist_on(300);
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 300; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 300; },
+                                             "the end of 300 deliveries"));
     const auto peak =
         std::ranges::max(bench.platform.arrivals, {}, &Intake::Arrival::together).together;
     EXPECT_LE(peak, 16U);
@@ -889,7 +908,8 @@ TEST(Delivery, EventsLeaveInTheOrderTheyCame) {
   with_bench(
       [](Bench& bench) -> Task<> {
         bench.insist_on(50);
-        CO_ASSERT_TRUE(co_await until([&] { return bench.ended.size() == 50; }));
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 50; },
+                                                 "the end of 50 deliveries"));
         for (std::size_t i = 0; i < 50; ++i) {
           EXPECT_EQ(bench.platform.reports()[i].event_id, "e-" + std::to_string(i));
         }
@@ -911,7 +931,8 @@ TEST(Delivery, CancellationLeavesNothingBehind) {
     };
     bench.platform.delay_answers(1h);
     for (int i = 0; i < 40; ++i) call("under way or in line " + std::to_string(i));
-    CO_ASSERT_TRUE(co_await until([&] { return bench.platform.requests().size() == 16; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.platform.requests().size() == 16; },
+                                             "16 requests in flight"));
     callers.cancel();
     co_await callers.join();
     EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
@@ -937,7 +958,8 @@ TEST(Delivery, CancellationLeavesNothingBehind) {
 
     CO_ASSERT_OK(bench.platform.start());
     bench.insist(event("at last"));
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.contains("at last"); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.contains("at last"); },
+                                             "the end of delivery 'at last'"));
   });
 }
 
@@ -952,7 +974,8 @@ TEST(Delivery, ACancelledProbeMakesRoomForTheNext) {
       co_await bench.delivery.ready();
       std::ignore = co_await bench.delivery.deliver(event("cancelled"));
     });
-    CO_ASSERT_TRUE(co_await until([&] { return bench.platform.requests().size() == asked + 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return bench.platform.requests().size() == asked + 1; }, "the probe"));
     EXPECT_EQ(bench.delivery.breaker().state(), State::probing);
     bench.insist(event("next"));
     bench.platform.delay_answers(0ms);
@@ -960,7 +983,8 @@ TEST(Delivery, ACancelledProbeMakesRoomForTheNext) {
     EXPECT_FALSE(bench.ended.contains("next"));
     prober.cancel();
     co_await prober.join();
-    CO_ASSERT_TRUE(co_await until([&] { return bench.ended.contains("next"); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.contains("next"); },
+                                             "the end of delivery 'next'"));
   });
 }
 

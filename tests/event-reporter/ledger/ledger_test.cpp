@@ -22,12 +22,14 @@
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
 #include "support/tiny_disk.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
+using test::soon;
 using test::TempDir;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -95,20 +97,6 @@ void with_ledger(const Ledger::Options& options, const std::function<Task<>(Runn
   with_ledger(options, {}, body);
 }
 
-Deadline soon() {
-  return deadline_after(30s);
-}
-
-// Polls until it holds.
-Task<bool> eventually(std::function<bool()> condition) {
-  const auto deadline = soon();
-  while (!condition()) {
-    if (Clock::now() > deadline) co_return false;
-    co_await sleep_for(1ms);
-  }
-  co_return true;
-}
-
 TEST(Ledger, WhatIsStoredCountsAtOnceAndAfterARestart) {
   const TempDir folder;
   const Ledger::Options options{.path = folder / "ledger.db", .commit_interval = 1h};
@@ -163,7 +151,8 @@ TEST(Ledger, ManyChangesShareACommit) {
                 for (int i = 0; i < 100; ++i) {
                   running.ledger.store("ns/app" + std::to_string(i), entry_of(i));
                 }
-                CO_ASSERT_TRUE(co_await eventually([&] { return running.ledger.pending() == 0; }));
+                CO_ASSERT_TRUE(co_await test::eventually(
+                    [&] { return running.ledger.pending() == 0; }, "no pending rows"));
                 EXPECT_EQ(running.metric("gitops_event_reporter_ledger_commit_seconds_count"), 1);
               });
 }
@@ -177,7 +166,8 @@ TEST(Ledger, ManyChangesDoNotWaitForTheInterval) {
                   running.ledger.store("ns/app" + std::to_string(i), entry_of(i));
                   co_await asio::post(co_await asio::this_coro::executor, use_task);
                 }
-                EXPECT_TRUE(co_await eventually([&] { return running.ledger.pending() == 0; }));
+                EXPECT_TRUE(co_await test::eventually([&] { return running.ledger.pending() == 0; },
+                                                      "no pending rows"));
               });
 }
 
@@ -200,14 +190,15 @@ TEST(Ledger, AnEntryThatIsTooLargeIsNotKept) {
 
 TEST(Ledger, EndsWithACommitUnderWay) {
   const TempDir folder;
-  with_ledger(
-      {.path = folder / "ledger.db", .commit_interval = 0ms}, [](Running& running) -> Task<> {
-        for (int i = 0; i < 500; ++i) {
-          running.ledger.store("ns/app" + std::to_string(i), entry_of(i, 30));
-        }
-        EXPECT_TRUE(co_await eventually(
-            [&] { return running.metric("gitops_event_reporter_ledger_pending_rows") > 0; }));
-      });
+  with_ledger({.path = folder / "ledger.db", .commit_interval = 0ms},
+              [](Running& running) -> Task<> {
+                for (int i = 0; i < 500; ++i) {
+                  running.ledger.store("ns/app" + std::to_string(i), entry_of(i, 30));
+                }
+                EXPECT_TRUE(co_await test::eventually(
+                    [&] { return running.metric("gitops_event_reporter_ledger_pending_rows") > 0; },
+                    "pending rows"));
+              });
 }
 
 TEST(Ledger, AStartIsRefusedWhenTheFileIsInUse) {
@@ -315,8 +306,9 @@ TEST(Ledger, AC31_AFileThatIsDamagedWhileRunningIsRecreated) {
     }
     EXPECT_TRUE(failed);
     // That alone sets it right; nothing has to be stored for it.
-    CO_ASSERT_TRUE(co_await eventually(
-        [&] { return running.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return running.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; },
+        "a rebuilt ledger"));
     ledger.store("ns/new", entry_of(3));
     EXPECT_TRUE(co_await ledger.flush(soon()));
     EXPECT_EQ(rebuilt, 1);
@@ -376,7 +368,8 @@ TEST_P(LedgerOnABrokenDisk, AC31_KeepsTheNewestAndWritesItLater) {
     {
       const test::BrokenDisk broken(GetParam().error);
       ledger.store("ns/a", entry_of(2));
-      CO_ASSERT_TRUE(co_await eventually([&] { return !ledger.last_error().empty(); }));
+      CO_ASSERT_TRUE(co_await test::eventually([&] { return !ledger.last_error().empty(); },
+                                               "an error of the ledger"));
       ledger.store("ns/a", entry_of(3));
       ledger.store("ns/b", entry_of(1));
       ledger.erase("ns/gone");
@@ -451,9 +444,12 @@ TEST(Ledger, AfterAKillOnAFullDiskEverythingIsDueAboveAllSequences) {
     }
     CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(3, floor, true)));
     // Now the file lacks nothing.
-    CO_ASSERT_TRUE(co_await eventually([&] {
-      return test::read_file(running.path + ".lock").find_first_not_of(' ') == std::string::npos;
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return test::read_file(running.path + ".lock").find_first_not_of(' ') ==
+                 std::string::npos;
+        },
+        "a lock file without an owner"));
   });
   with_ledger(options, [](Running& running) -> Task<> {
     EXPECT_TRUE(running.ledger.known().at("ns/a").change) << "trusted again";
@@ -471,9 +467,12 @@ TEST(Ledger, AfterTheDiskWasMendedTheFileIsTrusted) {
       CO_ASSERT_OK(co_await ledger.write_ahead("ns/a", announced(1, 1'000, true)));
       EXPECT_THAT(test::read_file(running.path + ".lock"), HasSubstr("1001000"));
     }
-    CO_ASSERT_TRUE(co_await eventually([&] {
-      return test::read_file(running.path + ".lock").find_first_not_of(' ') == std::string::npos;
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return test::read_file(running.path + ".lock").find_first_not_of(' ') ==
+                 std::string::npos;
+        },
+        "a lock file without an owner"));
     EXPECT_EQ(ledger.pending(), 0U);
   });
   with_ledger(options, [](Running& running) -> Task<> {

@@ -9,6 +9,7 @@
 #include "scene.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -103,7 +104,8 @@ TEST(FullReconcile, WhatTheLedgerDoesNotKnowHeals) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     scene.platform.forget_every(1);
     scene.put({.revision = "r2", .sync_status = "OutOfSync", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.platform.forgotten().size() == 2; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.platform.forgotten().size() == 2; },
+                                             "two forgotten objects"));
     scene.platform.forget_every(0);
     CO_ASSERT_TRUE(
         co_await scene.platform.wait_for_count(4, deadline_after(kInterval + kInterval / 12)));
@@ -118,7 +120,8 @@ TEST(FullReconcile, ItWaitsWhileTheControlPlaneTakesNoEventsAndMakesUpForItAfter
     CO_ASSERT_TRUE(co_await put_apps(scene, kApps));
     co_await scene.platform.stop();
     scene.put({.name = "waits", .resources = 0});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("platform").empty(); },
+                                             "platform to be not ready"));
     co_await sleep_for(kInterval);
     EXPECT_EQ(scene.metric("gitops_event_reporter_reconciled_total"), 0);
     const auto before = scene.platform.reports().size();

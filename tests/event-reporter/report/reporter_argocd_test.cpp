@@ -13,6 +13,7 @@
 #include "reporter_scene.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -32,8 +33,9 @@ TEST(Reporter, ASlowApplicationHoldsUpNoOther) {
     co_await scene.start();
     scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow/");
     scene.put({.name = "slow", .resources = 1});
-    CO_ASSERT_TRUE(co_await Scene::until(
-        [&] { return scene.argocd.count("GET", "/applications/slow/") > 0; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.argocd.count("GET", "/applications/slow/") > 0; },
+        "a read of the slow application"));
     for (int i = 0; i < 20; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(40));
     EXPECT_THAT(scene.events("Application"), SizeIs(20));
@@ -83,7 +85,8 @@ TEST(Reporter, AnswersThatAreAheadOfTheApplicationDeleteNothing) {
     const auto reads = scene.argocd.reads().managed;
     scene.argocd.set_managed_resources(app.name, json::array());
     scene.argocd.set_tree(app.name, {{"nodes", json::array()}});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.argocd.reads().managed > reads; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.argocd.reads().managed > reads; },
+                                             "another read of managed resources"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.reports().size(), 3U);
     // Then the Application says that they are gone.
@@ -112,7 +115,8 @@ TEST(Reporter, WhatAFailedComparisonHidesIsDueAgainAfterARestart) {
     co_await scene.stop_reporter();
     const auto reads = scene.argocd.reads().tree;
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.argocd.reads().tree > reads; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.argocd.reads().tree > reads; },
+                                             "another read of the tree"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.reports().size(), 3U);
   });
@@ -140,7 +144,8 @@ TEST(Reporter, WithoutArgoCdsSettingsNothingIsKnown) {
     scene.put({.resources = 2});
     co_await scene.start_reporter();
     CO_ASSERT_TRUE(
-        co_await Scene::until([&] { return scene.argocd.count("GET", "/api/version") > 5; }));
+        co_await test::eventually([&] { return scene.argocd.count("GET", "/api/version") > 5; },
+                                  "more than five reads of the version"));
     EXPECT_THAT(scene.not_ready("argocd"), HasSubstr("404"));
     EXPECT_THAT(scene.events(), IsEmpty());
     scene.argocd.end_faults();
@@ -160,7 +165,8 @@ TEST(Reporter, APageInPlaceOfArgoCdIsAnOutage) {
     EXPECT_TRUE(co_await scene.is_quiet());
     scene.argocd.fail_next(1'000'000, 200);
     scene.put({.revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("argocd").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("argocd").empty(); },
+                                             "argocd to be not ready"));
     EXPECT_THAT(scene.not_ready("argocd"), HasSubstr("200 with text/html instead of JSON"));
     co_await sleep_for(std::chrono::seconds(20));
     EXPECT_THAT(scene.events("ConfigMap"), ElementsAre("c-0"));
@@ -172,8 +178,8 @@ TEST(Reporter, APageInPlaceOfArgoCdIsAnOutage) {
         },
         deadline_after(std::chrono::minutes(10)));
     EXPECT_NE(complete, nullptr);
-    CO_ASSERT_TRUE(
-        co_await Scene::until([&] { return scene.platform.find("ConfigMap", "c-0").size() == 2; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.platform.find("ConfigMap", "c-0").size() == 2; }, "two events of c-0"));
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(45));
     EXPECT_EQ(scene.not_ready("argocd"), "");
     for (const auto& report : scene.platform.reports()) {
@@ -391,16 +397,18 @@ TEST(Reporter, ManySlowApplicationsHoldUpNoOther) {
           {.name = "slow-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
     }
     // Each has been tried once; from now on they have their place.
-    CO_ASSERT_TRUE(co_await Scene::until(
-        [&] { return scene.metric("gitops_event_reporter_slow_objects") == 40; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.metric("gitops_event_reporter_slow_objects") == 40; },
+        "40 slow objects"));
     for (int i = 0; i < 30; ++i) {
       const auto before = Clock::now();
       const auto seen = scene.platform.find("ConfigMap", "c-0").size();
       scene.put({.resources = 1,
                  .content = i,
                  .metadata = {{"labels", {{"content", std::to_string(i)}}}}});
-      CO_ASSERT_TRUE(co_await Scene::until(
-          [&] { return scene.platform.find("ConfigMap", "c-0").size() > seen; }));
+      CO_ASSERT_TRUE(co_await test::eventually(
+          [&] { return scene.platform.find("ConfigMap", "c-0").size() > seen; },
+          "another event of c-0"));
       EXPECT_LT(Clock::now() - before, std::chrono::seconds(1)) << i;
     }
     EXPECT_THAT(scene.status(), HasSubstr("8 of 8 workers for them in use"));
@@ -434,7 +442,8 @@ TEST(Reporter, ASupersededStateNeedsNoManagedResources) {
     // So long that the second state comes before the next attempt with the first one.
     scene.platform.fail_next(1, 503, std::chrono::seconds(2));
     scene.put({.revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("platform").empty(); },
+                                             "platform to be not ready"));
     scene.put({.revision = "r3", .resources = 1, .content = 3});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_EQ(scene.argocd.reads().managed, reads + 2) << "of the first attempt and of r3";
@@ -448,7 +457,8 @@ TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     co_await scene.argocd.stop();
     scene.put({.revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("argocd").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("argocd").empty(); },
+                                             "argocd to be not ready"));
     CO_ASSERT_OK(scene.argocd.start());
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_THAT(scene.events("", 2), ElementsAre("web", "c-0"));
@@ -520,9 +530,10 @@ TEST(Reporter, TheSweepMakesUpForWhatWasNotToldOfAnApplicationInDeletion) {
       scene.put({.resources = 1,
                  .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
                               {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
-      EXPECT_TRUE(co_await Scene::until([&] {
-        return std::ranges::count(scene.events("ConfigMap", 3), "c-1 gone") == 1;
-      })) << path;
+      EXPECT_TRUE(co_await test::eventually(
+          [&] { return std::ranges::count(scene.events("ConfigMap", 3), "c-1 gone") == 1; },
+          "the deletion of c-1"))
+          << path;
       const auto reads = scene.argocd.count("GET", "/managed-resources");
       EXPECT_TRUE(co_await scene.is_quiet());
       EXPECT_EQ(scene.argocd.count("GET", "/managed-resources"), reads);
@@ -630,7 +641,8 @@ TEST(Reporter, WhatFitsIsReportedOfAnApplicationWithAResourceThatDoesNot) {
     LargeApp app;
     app.too_large = "team/a";
     app.put(scene);
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return told(scene, 0).size() == 6; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return told(scene, 0).size() == 6; }, "six events"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(told(scene, 0), (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/b 1",
                                                      "team/c 1", "shop/web 1"}));

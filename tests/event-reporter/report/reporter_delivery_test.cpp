@@ -6,6 +6,7 @@
 #include "reporter_scene.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -80,7 +81,8 @@ TEST(Reporter, WhatWaitedForThePlatformGoesOutWhenItTakesEventsAgain) {
     co_await scene.start();
     scene.platform.fail_next(2, 503);
     scene.put({.name = "waits", .resources = 0});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.platform.requests().size() == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.platform.requests().size() == 1; },
+                                             "the first request"));
     scene.put({.name = "works", .resources = 0});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     EXPECT_THAT(scene.events(), ElementsAre("works", "waits"));
@@ -117,9 +119,11 @@ TEST(Reporter, ATimeOfRefusalsLosesNeitherChangesNorDeletions) {
     scene.platform.fail_next(1'000'000, 400);
     for (int i = 0; i < 3; ++i) scene.put(app(i, "r2"));
     for (int i = 3; i < 5; ++i) scene.remove(app(i, "r1"));
-    CO_ASSERT_TRUE(co_await Scene::until([&] {
-      return !scene.not_ready("platform").empty() && scene.platform.requests().size() > 12;
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return !scene.not_ready("platform").empty() && scene.platform.requests().size() > 12;
+        },
+        "a platform that is not ready after more than 12 requests"));
     scene.platform.end_faults();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(17));
     EXPECT_TRUE(co_await scene.is_quiet());
@@ -146,7 +150,7 @@ TEST(Reporter, ARefusedEventIsMarkedAndTriedOncePerStartAndOnCommand) {
     scene.put({.resources = 3});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
     const auto marks = [&] { return scene.metric("gitops_event_reporter_refused_events"); };
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return marks() == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return marks() == 1; }, "one refused event"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_THAT(scene.events(), UnorderedElementsAre("web", "c-0", "c-2"));
     EXPECT_EQ(scene.not_ready("platform"), "");
@@ -160,13 +164,15 @@ TEST(Reporter, ARefusedEventIsMarkedAndTriedOncePerStartAndOnCommand) {
 
     before = posts();
     EXPECT_EQ(scene.reporter().changes().retry_refused(), 1U);
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return posts() == before + 1; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return posts() == before + 1; }, "one more request"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(posts(), before + 1) << "once";
 
     co_await scene.stop_reporter();
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return posts() == before + 2; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return posts() == before + 2; }, "two more requests"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(posts(), before + 2) << "once per start";
     EXPECT_EQ(marks(), 1);
@@ -175,7 +181,7 @@ TEST(Reporter, ARefusedEventIsMarkedAndTriedOncePerStartAndOnCommand) {
     EXPECT_EQ(scene.reporter().changes().retry_refused(), 1U);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_EQ(scene.events().back(), "c-1");
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return marks() == 0; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return marks() == 0; }, "no refused event"));
   });
 }
 
@@ -190,8 +196,9 @@ TEST(Reporter, ARefusedDeletionStaysInTheLedger) {
     scene.remove({});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_EQ(scene.events().back(), "c-0 gone");
-    CO_ASSERT_TRUE(co_await Scene::until(
-        [&] { return scene.metric("gitops_event_reporter_refused_events") == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.metric("gitops_event_reporter_refused_events") == 1; },
+        "one refused event in the metrics"));
     EXPECT_TRUE(scene.ledger().known().contains("argocd/web"));
     co_await scene.stop_reporter();
     scene.platform.refuse_events(nullptr);
@@ -199,7 +206,8 @@ TEST(Reporter, ARefusedDeletionStaysInTheLedger) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_EQ(scene.events().back(), "web gone");
     CO_ASSERT_TRUE(
-        co_await Scene::until([&] { return !scene.ledger().known().contains("argocd/web"); }));
+        co_await test::eventually([&] { return !scene.ledger().known().contains("argocd/web"); },
+                                  "a ledger without argocd/web"));
     EXPECT_EQ(scene.metric("gitops_event_reporter_refused_events"), 0);
   });
 }
@@ -213,8 +221,9 @@ TEST(Reporter, ARefusedDeletionIsKeptWhenTheApplicationIsRecreated) {
     co_await refuse(scene, "uid-1/application/", "/gone");
     scene.remove({});
     scene.put({.name = "other", .uid = "uid-o", .revision = "r2", .resources = 0});
-    CO_ASSERT_TRUE(co_await Scene::until(
-        [&] { return scene.metric("gitops_event_reporter_refused_events") == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.metric("gitops_event_reporter_refused_events") == 1; },
+        "one refused event in the metrics"));
     scene.put({.uid = "uid-2", .resources = 0});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
     EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("other", "web"));

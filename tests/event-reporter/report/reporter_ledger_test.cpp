@@ -14,6 +14,7 @@
 #include "reporter_scene.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -30,8 +31,10 @@ TEST(Reporter, AnUnchangedRestartReadsAndReportsNothing) {
     co_await scene.stop_reporter();
     const auto reads = scene.argocd.reads().total();
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("argocd").empty(); }));
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.not_ready("argocd").empty(); },
+                                             "argocd to be ready"));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.not_ready("applications").empty(); }, "applications to be ready"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.reports().size(), 60U);
     EXPECT_EQ(scene.argocd.reads().total(), reads);
@@ -97,14 +100,17 @@ TEST(Reporter, WhatMayHaveBeenReportedIsReportedGone) {
     scene.platform.forget_requests();
     scene.platform.fail_next(1'000'000, 503);
     scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.platform.requests().empty(); },
+                                             "a request to the platform"));
     scene.remove({});
-    CO_ASSERT_TRUE(co_await Scene::until([&] {
-      return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
-        const auto id = request.headers.find("X-Event-Id").value_or("");
-        return id.contains("/application/") && id.ends_with("/gone");
-      });
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
+            const auto id = request.headers.find("X-Event-Id").value_or("");
+            return id.contains("/application/") && id.ends_with("/gone");
+          });
+        },
+        "a request about the deleted application"));
     scene.platform.end_faults();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
     EXPECT_THAT(scene.events("", 1), ElementsAre("web gone", "c-0 gone"));
@@ -149,8 +155,8 @@ TEST(Reporter, AResourceThatCameBackIsReportedWhenItsDeletionMayHaveArrived) {
     scene.put(app);
     scene.platform.lose_answers(nullptr);
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(
-        co_await Scene::until([&] { return scene.events("ConfigMap").back() == "c-1"; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.events("ConfigMap").back() == "c-1"; }, "the event of c-1"));
   });
 }
 
@@ -167,9 +173,11 @@ TEST(Reporter, AReturnToAnEarlierStateIsAnEventOfItsOwn) {
       auto tree = app.tree();
       tree["nodes"][0]["health"] = {{"status", health}};
       scene.argocd.set_tree(app.name, tree);
-      CO_ASSERT_TRUE(co_await Scene::until([&] {
-        return scene.platform.find("ConfigMap", "c-0").back()->source("healthStatus") == health;
-      }));
+      CO_ASSERT_TRUE(co_await test::eventually(
+          [&] {
+            return scene.platform.find("ConfigMap", "c-0").back()->source("healthStatus") == health;
+          },
+          "the new health of c-0"));
     }
     std::set<std::string> ids;
     std::uint64_t before = 0;
@@ -215,7 +223,8 @@ TEST(Reporter, NothingIsSentThatTheLedgerCannotRemember) {
     co_await scene.start();
     limit(0);
     scene.put({.resources = 2});
-    const bool held = co_await Scene::until([&] { return !scene.ledger().holds_events().empty(); });
+    const bool held = co_await test::eventually(
+        [&] { return !scene.ledger().holds_events().empty(); }, "a ledger entry that holds events");
     const bool quiet = co_await scene.is_quiet();
     const auto sent = scene.platform.requests().size();
     limit(RLIM_INFINITY);
@@ -238,15 +247,16 @@ TEST(Reporter, ADeletionIsNeverOlderThanWhatWasReported) {
     // The watch is silent; a look at the resource tree finds the change.
     scene.kube.stall_watches(true);
     scene.put({.revision = "r2", .resources = 2});
-    CO_ASSERT_TRUE(co_await Scene::until(
-        [&] { return std::ranges::count(scene.events("ConfigMap"), "c-1") == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return std::ranges::count(scene.events("ConfigMap"), "c-1") == 1; },
+        "the event of c-1"));
     const auto sequence = scene.platform.find("Application", "web").back()->sequence;
     scene.remove({});
     scene.kube.compact();
     scene.kube.cut_watches();
     scene.kube.stall_watches(false);
-    CO_ASSERT_TRUE(
-        co_await Scene::until([&] { return scene.events("Application").back() == "web gone"; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.events("Application").back() == "web gone"; }, "the deletion of web"));
     EXPECT_GT(scene.platform.find("Application", "web").back()->sequence, sequence);
   });
 }
@@ -265,14 +275,17 @@ TEST(Reporter, APredecessorIsReportedGoneAlsoWhenItsSuccessorNeverWasReported) {
     scene.platform.forget_requests();
     scene.platform.fail_next(1'000'000, 503);
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.platform.requests().empty(); },
+                                             "a request to the platform"));
     scene.remove(app);
-    CO_ASSERT_TRUE(co_await Scene::until([&] {
-      return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
-        const auto id = request.headers.find("X-Event-Id").value_or("");
-        return id.starts_with("uid-2/application/") && id.ends_with("/gone");
-      });
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return std::ranges::any_of(scene.platform.requests(), [](const auto& request) {
+            const auto id = request.headers.find("X-Event-Id").value_or("");
+            return id.starts_with("uid-2/application/") && id.ends_with("/gone");
+          });
+        },
+        "a request about the deleted application"));
     scene.platform.end_faults();
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_THAT(scene.events("", 2), ElementsAre("web gone", "web gone", "c-0 gone"));
@@ -314,8 +327,9 @@ TEST(Reporter, AfterTheLossOfTheLedgerEverythingIsReportedAgain) {
                  .uid = "uid-" + std::to_string(i),
                  .revision = i == 7 ? "r2" : "r1"});
     }
-    CO_ASSERT_TRUE(co_await Scene::until(
-        [&] { return scene.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.metric("gitops_event_reporter_ledger_rebuilt_total") == 1; },
+        "a rebuilt ledger"));
     CO_ASSERT_TRUE(co_await scene.wait_for_events(360 + 360));
     for (std::size_t i = 360; i < scene.platform.reports().size(); ++i) {
       EXPECT_GT(scene.platform.reports()[i].sequence, highest);
@@ -328,7 +342,8 @@ TEST(Reporter, AKillAfterTheFirstReportForgetsNothing) {
     co_await scene.start();
     scene.platform.fail_next(1'000'000, 503);
     scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.platform.requests().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.platform.requests().empty(); },
+                                             "a request to the platform"));
     EXPECT_EQ(scene.metric("gitops_event_reporter_ledger_rows"), 1);
     EXPECT_EQ(scene.metric("gitops_event_reporter_ledger_pending_rows"), 0);
     scene.platform.end_faults();

@@ -9,6 +9,7 @@
 #include "reporter_scene.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -31,7 +32,8 @@ TEST(Reporter, AShardThatIsTakenOverIsReportedAndOneThatIsReleasedIsNot) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     EXPECT_THAT(scene.events("", 1), ElementsAre("app-0"));
     scene.reporter().changes().released(2);
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.reporter().changes().busy(2); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.reporter().changes().busy(2); },
+                                             "the end of the work"));
     scene.put({.name = "app-0", .uid = "uid-0", .revision = "r2", .resources = 0});
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.reports().size(), 2U);
@@ -46,7 +48,8 @@ TEST(Reporter, WhatTheWatchStillDeliversFromBeforeATakeOverIsNotTold) {
     scene.put({.name = "app-0", .uid = "uid-0", .resources = 0});
     auto state = *scene.kube.find(k8s::resources::kApplications, {"argocd", "app-0"});
     CO_ASSERT_TRUE(
-        co_await Scene::until([&] { return scene.reporter().applications().size() == 1; }));
+        co_await test::eventually([&] { return scene.reporter().applications().size() == 1; },
+                                  "the expected number of applications"));
     // It is deleted, and the watch does not deliver that yet.
     scene.kube.store().restore(without);
     for (int i = 0; i < 5; ++i) scene.put({.name = "app-1", .uid = "uid-1", .resources = 0});
@@ -57,8 +60,9 @@ TEST(Reporter, WhatTheWatchStillDeliversFromBeforeATakeOverIsNotTold) {
       });
     };
     const auto until_read = [&](std::ptrdiff_t count) {
-      return Scene::until(
-          [&, count] { return reads() == count || scene.platform.reports().size() > 1; });
+      return test::eventually(
+          [&, count] { return reads() == count || scene.platform.reports().size() > 1; },
+          "the expected number of reads");
     };
     scene.reporter().changes().claimed(2, 1);
     CO_ASSERT_TRUE(co_await until_read(1));
@@ -123,8 +127,8 @@ TEST(Reporter, TheDeletionOfASuccessorThatItNeverReportedIsNotReported) {
     const auto requests = scene.platform.requests().size();
     app.uid = "uid-2";
     scene.put(app);
-    CO_ASSERT_TRUE(
-        co_await Scene::until([&] { return scene.platform.requests().size() > requests; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.platform.requests().size() > requests; }, "another request"));
     scene.remove(app);
     scene.platform.delay_answers(std::chrono::milliseconds(0));
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
@@ -189,11 +193,13 @@ TEST(Reporter, WhatOthersAddedToWhatItReportedIsReportedGoneToo) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     scene.reporter().changes().released(2);
     scene.put(with_another);
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.ledger().inventory().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.ledger().inventory().empty(); },
+                                             "an inventory in the ledger"));
     scene.remove(with_another);
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_THAT(scene.events("", 2), UnorderedElementsAre("app-0 gone", "c-0 gone", "c-1 gone"));
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.ledger().known().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.ledger().known().empty(); },
+                                             "a ledger without applications"));
     EXPECT_FALSE(scene.ledger().inventory().empty()) << "told once more in its next term";
   });
 }
@@ -240,9 +246,11 @@ TEST(Reporter, AReleaseEndsTheReportsOfItsShard) {
     co_await scene.start();
     scene.platform.delay_answers(std::chrono::hours(1));
     scene.put({.name = "app-0", .resources = 40});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.platform.requests().size() == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.platform.requests().size() == 1; },
+                                             "the first request"));
     scene.reporter().changes().released(2);
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.reporter().changes().busy(2); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.reporter().changes().busy(2); },
+                                             "the end of the work"));
     scene.platform.delay_answers(std::chrono::milliseconds(0));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.requests().size(), 1U) << "nothing after the release";
@@ -277,14 +285,17 @@ TEST(Reporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
     CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
     scene.platform.delay_answers(std::chrono::milliseconds(50));
     scene.put({.name = "app-0", .revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.platform.requests().size() == 3; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.platform.requests().size() == 3; },
+                                             "three requests"));
     scene.reporter().changes().released(2);
     scene.reporter().changes().claimed(2, 9);
     scene.platform.delay_answers(std::chrono::milliseconds(0));
-    CO_ASSERT_TRUE(co_await Scene::until([&] {
-      const auto known = scene.ledger().known().find("argocd/app-0");
-      return known != scene.ledger().known().end() && known->second.change;
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          const auto known = scene.ledger().known().find("argocd/app-0");
+          return known != scene.ledger().known().end() && known->second.change;
+        },
+        "the change of app-0 in the ledger"));
     EXPECT_TRUE(co_await scene.is_quiet());
     // The new term reports all of it, whatever the old one wrote, and also what the old one was just told.
     EXPECT_GE(scene.platform.requests().size(), 5U);
@@ -344,11 +355,13 @@ TEST(Reporter, AfterARestoreOfTheClusterEverythingIsComparedAgain) {
     const auto backup = scene.kube.store().back_up();
     for (const auto* revision : {"r2", "r3", "r1", "r2", "r3"}) {
       scene.put({.name = "web", .revision = revision, .resources = 1});
-      CO_ASSERT_TRUE(co_await Scene::until([&] {
-        return scene.platform.find("Application", "web")
-                   .back()
-                   ->object["status"]["sync"]["revision"] == revision;
-      }));
+      CO_ASSERT_TRUE(co_await test::eventually(
+          [&] {
+            return scene.platform.find("Application", "web")
+                       .back()
+                       ->object["status"]["sync"]["revision"] == revision;
+          },
+          "the new revision"));
     }
     EXPECT_TRUE(co_await scene.is_quiet());
     const auto before = scene.platform.reports().size();
@@ -368,8 +381,9 @@ TEST(Reporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReported) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();
     const auto sees = [&scene](std::size_t count) {
-      return Scene::until(
-          [&scene, count] { return scene.reporter().applications().size() == count; });
+      return test::eventually(
+          [&scene, count] { return scene.reporter().applications().size() == count; },
+          "the expected number of applications");
     };
     const SampleApp app{.name = "web", .resources = 1};
     scene.put(app);
@@ -429,10 +443,12 @@ TEST(Reporter, AStateThatLooksOlderThanOneThatWasReadIsNotLost) {
       return *scene.kube.find(k8s::resources::kApplications, {"argocd", "web"});
     };
     const auto told = [&scene](const std::string& uid) {
-      return Scene::until([&scene, uid] {
-        return !scene.platform.reports().empty() &&
-               scene.platform.reports().back().event_id.starts_with(uid + "/");
-      });
+      return test::eventually(
+          [&scene, uid] {
+            return !scene.platform.reports().empty() &&
+                   scene.platform.reports().back().event_id.starts_with(uid + "/");
+          },
+          "an event of the application");
     };
     co_await scene.start();
     const auto old = put("uid-old");

@@ -6,6 +6,7 @@
 #include "reporter_scene.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -66,8 +67,9 @@ TEST(Reporter, ARefreshIsNeitherReadNorReported) {
       refreshed["status"]["reconciledAt"] = time;
       scene.kube.put(k8s::resources::kApplications, refreshed);
     }
-    CO_ASSERT_TRUE(co_await Scene::until(
-        [&] { return scene.metric("gitops_event_reporter_unchanged_total") == 2; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.metric("gitops_event_reporter_unchanged_total") == 2; },
+        "two unchanged applications"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.platform.reports().size(), 6U);
     EXPECT_EQ(scene.argocd.reads().total(), reads);
@@ -195,7 +197,8 @@ TEST(Reporter, ResourcesGoWithTheNewestStateAlone) {
     // So long that the second state comes before the next attempt with the first one.
     scene.platform.fail_next(1, 503, std::chrono::seconds(2));
     scene.put({.revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return !scene.not_ready("platform").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("platform").empty(); },
+                                             "platform to be not ready"));
     scene.put({.revision = "r3", .resources = 1, .content = 3});
     CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
     EXPECT_TRUE(co_await scene.is_quiet());
@@ -336,14 +339,17 @@ TEST(Reporter, AChildIsReportedAsTheResourceOfAParentThatIsMadeLater) {
     again.uid = "uid-again";
     scene.put(again);
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await Scene::until([&] {
-      return scene.platform.find("Application", "web").back()->source("appUID") == "uid-again";
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return scene.platform.find("Application", "web").back()->source("appUID") == "uid-again";
+        },
+        "the event of the new application"));
     EXPECT_TRUE(co_await scene.is_quiet());
     const auto reads = scene.argocd.reads().total();
     co_await scene.stop_reporter();
     co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.not_ready("applications").empty(); }, "applications to be ready"));
     EXPECT_TRUE(co_await scene.is_quiet());
     EXPECT_EQ(scene.argocd.reads().total(), reads) << "a restart reads none of them";
   });
@@ -396,7 +402,8 @@ TEST(Reporter, AResourceThatChangesWithoutAWriteToItsApplicationIsFound) {
 TEST(Reporter, EveryStateOfAnotherMilestoneIsReportedWhileAllIsWell) {
   play([](Scene& scene) -> Task<> {
     co_await scene.start();
-    CO_ASSERT_TRUE(co_await Scene::until([&] { return scene.not_ready("applications").empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return scene.not_ready("applications").empty(); }, "applications to be ready"));
     for (int i = 0; i < 8; ++i) {
       scene.put({.revision = i % 2 == 0 ? "r1" : "r2",
                  .sync_status = i % 2 == 0 ? "OutOfSync" : "Synced",

@@ -14,6 +14,7 @@
 #include "doubles/fake_platform.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -60,7 +61,8 @@ struct Parts {
     reporter->start(*tasks);
     reporter->changes().claimed(0, 0);
     // Until the watch has caught up, the objects that it delivers are read.
-    CO_ASSERT_TRUE(co_await until([this] { return !reporter->status().contains("taken over"); }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [this] { return !reporter->status().contains("taken over"); }, "the end of the take-over"));
   }
   Task<> stop() {
     reporter->stop();
@@ -85,14 +87,6 @@ struct Parts {
     std::size_t marks = 0;
     for (const auto& [key, head] : ledger->known()) marks += head.refused.size();
     return marks;
-  }
-  static Task<bool> until(std::function<bool()> condition) {
-    const auto deadline = deadline_after(seconds(20));
-    while (!condition()) {
-      if (Clock::now() >= deadline) co_return false;
-      co_await sleep_for(milliseconds(5));
-    }
-    co_return true;
   }
   Task<bool> is_quiet() {
     co_return co_await platform_double.wait_until_quiet(milliseconds(300),
@@ -194,7 +188,8 @@ TEST(ResourceReporter, WhatCameAndWentBehindADeletionThatNobodySawIsReportedAsGo
       co_await sleep_for(milliseconds(5));
     }
     CO_ASSERT_OK(parts.platform_double.start());
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.ledger->known().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return parts.ledger->known().empty(); },
+                                             "a ledger without objects"));
     EXPECT_TRUE(co_await parts.is_quiet());
     EXPECT_THAT(parts.events(), AnyOf(UnorderedElementsAre("oldest gone", "u gone"),
                                       ElementsAre("oldest gone", "u one", "u gone")));
@@ -218,7 +213,8 @@ TEST(ResourceReporter, WhatAnotherReplicaReportedIsReportedGone) {
   };
   const auto prepare = [row](Parts& parts) { parts.ledger->store(row("other"), {.uid = "other"}); };
   const auto is_told = [](const Parts& parts) {
-    return Parts::until([&parts] { return parts.ledger->inventory().empty(); });
+    return test::eventually([&parts] { return parts.ledger->inventory().empty(); },
+                            "an empty inventory");
   };
   const auto alone = [is_told](Parts& parts) -> Task<> {
     EXPECT_TRUE(co_await is_told(parts));
@@ -291,9 +287,12 @@ TEST(ResourceReporter, ATimeOfRefusalsLosesNeitherChangesNorDeletions) {
     parts.put("a", "two", "a");
     parts.put("b", "two", "b");
     EXPECT_TRUE(parts.remove("c"));
-    CO_ASSERT_TRUE(co_await Parts::until([&] {
-      return !parts.delivery->last_error().empty() && parts.platform_double.requests().size() > 15;
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return !parts.delivery->last_error().empty() &&
+                 parts.platform_double.requests().size() > 15;
+        },
+        "an error after more than 15 requests"));
     parts.platform_double.end_faults();
     CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(6, deadline_after(seconds(20))));
     EXPECT_TRUE(co_await parts.is_quiet());
@@ -308,18 +307,21 @@ TEST(ResourceReporter, ARefusedEventIsMarkedAndTriedOnceOnCommand) {
   play({}, [](Parts& parts) -> Task<> {
     parts.refuse("u");
     parts.put("u", "one");
-    CO_ASSERT_TRUE(
-        co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return !parts.platform_double.requests().empty(); }, "a request to the platform"));
     parts.put("o", "one", "other");
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.refused() == 1; }, "one refused event"));
     EXPECT_TRUE(co_await parts.is_quiet());
     EXPECT_THAT(parts.events(), ElementsAre("o one"));
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.delivery->last_error().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return parts.delivery->last_error().empty(); },
+                                             "a delivery without an error"));
 
     const auto posts = [&] { return parts.platform_double.count("POST"); };
     const auto before = posts();
     EXPECT_EQ(parts.reporter->changes().retry_refused(), 1U);
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return posts() == before + 1; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return posts() == before + 1; }, "one more request"));
     EXPECT_TRUE(co_await parts.is_quiet());
     EXPECT_EQ(posts(), before + 1) << "once";
     EXPECT_EQ(parts.refused(), 1U);
@@ -327,7 +329,8 @@ TEST(ResourceReporter, ARefusedEventIsMarkedAndTriedOnceOnCommand) {
     parts.platform_double.refuse_events(nullptr);
     EXPECT_EQ(parts.reporter->changes().retry_refused(), 1U);
     EXPECT_TRUE(co_await parts.wait_for("u one"));
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 0; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.refused() == 0; }, "no refused event"));
   });
 }
 
@@ -337,13 +340,16 @@ TEST(ResourceReporter, ARefusedEventIsNoErrorWhenAnotherWasTakenSinceTheBreakerO
     parts.refuse("u");
     parts.platform_double.delay_answers(milliseconds(2000));
     parts.put("o", "one", "other");
-    CO_ASSERT_TRUE(
-        co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return !parts.platform_double.requests().empty(); }, "a request to the platform"));
     parts.platform_double.delay_answers(milliseconds(0));
     parts.put("u", "one");
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.delivery->last_error().empty(); }));
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.delivery->last_error().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !parts.delivery->last_error().empty(); },
+                                             "an error of the delivery"));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.refused() == 1; }, "one refused event"));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return parts.delivery->last_error().empty(); },
+                                             "a delivery without an error"));
     EXPECT_THAT(parts.events(), ElementsAre("o one"));
   });
 }
@@ -352,14 +358,16 @@ TEST(ResourceReporter, ANewStateOfARefusedObjectIsAnEventOfItsOwn) {
   play({}, [](Parts& parts) -> Task<> {
     parts.refuse("u");
     parts.put("u", "one");
-    CO_ASSERT_TRUE(
-        co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return !parts.platform_double.requests().empty(); }, "a request to the platform"));
     parts.put("o", "one", "other");
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.refused() == 1; }, "one refused event"));
     parts.platform_double.refuse_events(nullptr);
     parts.put("u", "two");
     EXPECT_TRUE(co_await parts.wait_for("u two"));
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 0; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.refused() == 0; }, "no refused event"));
     EXPECT_TRUE(co_await parts.is_quiet());
     EXPECT_THAT(parts.events(), ElementsAre("o one", "u two"));
   });
@@ -372,7 +380,8 @@ TEST(ResourceReporter, ARefusedDeletionStaysInTheLedger) {
     parts.refuse("u");
     EXPECT_TRUE(parts.remove());
     parts.put("o", "one", "other");
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return parts.refused() == 1; }));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.refused() == 1; }, "one refused event"));
     EXPECT_TRUE(parts.ledger->known().contains("in-cluster/rollouts/shop/web"));
     // Also when the object is recreated.
     parts.put("v", "one");
@@ -393,10 +402,11 @@ TEST(ResourceReporter, AReleaseEndsTheReportsOfItsShard) {
   play({}, [](Parts& parts) -> Task<> {
     parts.platform_double.delay_answers(std::chrono::hours(1));
     for (const auto* name : {"a", "b", "c"}) parts.put(name, "one", name);
-    CO_ASSERT_TRUE(
-        co_await Parts::until([&] { return !parts.platform_double.requests().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return !parts.platform_double.requests().empty(); }, "a request to the platform"));
     parts.reporter->changes().released(0);
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.reporter->changes().busy(0); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !parts.reporter->changes().busy(0); },
+                                             "the end of the work"));
     const auto requests = parts.platform_double.requests().size();
     parts.put("d", "one", "d");
     parts.platform_double.delay_answers(milliseconds(0));
@@ -481,7 +491,8 @@ TEST(ResourceReporter, TheDeletionOfAnObjectThatIsBackUnderItsUidIsToldAlsoAfter
     parts.reporter->changes().claimed(0, 9);
     CO_ASSERT_TRUE(co_await parts.wait_for("u two"));
     parts.kube.stall_watches(false);
-    EXPECT_TRUE(co_await Parts::until([&] { return parts.events().size() == 4; }));
+    EXPECT_TRUE(
+        co_await test::eventually([&] { return parts.events().size() == 4; }, "four events"));
     EXPECT_TRUE(co_await parts.is_quiet());
     EXPECT_THAT(parts.events(), ElementsAre("u one", "u two", "u gone", "u two"));
     const auto& reports = parts.platform_double.reports();
@@ -499,15 +510,17 @@ TEST(ResourceReporter, ALateReportDoesNotTouchTheLedgerOfTheNextTerm) {
     EXPECT_TRUE(co_await parts.is_quiet());
     parts.platform_double.delay_answers(milliseconds(50));
     parts.put("u", "two");
-    CO_ASSERT_TRUE(
-        co_await Parts::until([&] { return parts.platform_double.requests().size() == 2; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return parts.platform_double.requests().size() == 2; }, "two requests"));
     parts.reporter->changes().released(0);
     parts.reporter->changes().claimed(0, 9);
     parts.platform_double.delay_answers(milliseconds(0));
-    CO_ASSERT_TRUE(co_await Parts::until([&] {
-      const auto known = parts.ledger->known().find("in-cluster/rollouts/shop/web");
-      return known != parts.ledger->known().end() && known->second.change;
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          const auto known = parts.ledger->known().find("in-cluster/rollouts/shop/web");
+          return known != parts.ledger->known().end() && known->second.change;
+        },
+        "the change in the ledger"));
     EXPECT_TRUE(co_await parts.is_quiet());
     // The new term reports all of it, above the event of the old one, which may arrive last.
     const auto& reports = parts.platform_double.reports();
@@ -556,9 +569,11 @@ TEST(ResourceReporter, AfterARestoreOfTheClusterEverythingIsComparedAgain) {
 TEST(ResourceReporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReported) {
   play({}, [](Parts& parts) -> Task<> {
     const auto sees = [&parts](const char* count) {
-      return Parts::until([&parts, text = std::string("rollouts: ") + count + " objects"] {
-        return parts.reporter->status().contains(text);
-      });
+      return test::eventually(
+          [&parts, text = std::string("rollouts: ") + count + " objects"] {
+            return parts.reporter->status().contains(text);
+          },
+          "the number of rollouts in the status");
     };
     parts.put("u", "one");
     CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
@@ -603,17 +618,22 @@ TEST(ResourceReporter, ARestoreEndsTheReportsUnderWay) {
     const auto backup = parts.kube.store().back_up();
     co_await parts.platform_double.stop();
     parts.put("u", "two");
-    CO_ASSERT_TRUE(co_await Parts::until([&] { return !parts.delivery->last_error().empty(); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !parts.delivery->last_error().empty(); },
+                                             "an error of the delivery"));
     parts.kube.restore(backup);
-    CO_ASSERT_TRUE(co_await Parts::until([&] {
-      return parts.kube.open_watches() > 0 &&
-             parts.reporter->status().contains("rollouts: 1 object");
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return parts.kube.open_watches() > 0 &&
+                 parts.reporter->status().contains("rollouts: 1 object");
+        },
+        "a watch and the rollout in the status"));
     CO_ASSERT_OK(parts.platform_double.start());
     // It may have arrived, so the state from before is told once more.
-    CO_ASSERT_TRUE(co_await Parts::until([&] {
-      return parts.platform_double.reports().size() > 1 && parts.events().back() == "u one";
-    }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          return parts.platform_double.reports().size() > 1 && parts.events().back() == "u one";
+        },
+        "the event of the new phase"));
     EXPECT_TRUE(co_await parts.is_quiet());
     EXPECT_EQ(parts.events().back(), "u one");
   });
@@ -656,8 +676,8 @@ TEST(ResourceReporter, WhatTheLedgerDoesNotKnowHealsWithTheFullReconcile) {
     CO_ASSERT_TRUE(co_await parts.wait_for("u one"));
     parts.platform_double.forget_every(1);
     parts.put("u", "two");
-    CO_ASSERT_TRUE(
-        co_await Parts::until([&] { return parts.platform_double.forgotten().size() == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return parts.platform_double.forgotten().size() == 1; }, "a forgotten object"));
     parts.platform_double.forget_every(0);
     CO_ASSERT_TRUE(
         co_await parts.platform_double.wait_for_count(2, deadline_after(std::chrono::minutes(11))));

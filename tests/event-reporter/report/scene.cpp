@@ -5,6 +5,7 @@
 #include "common/core/encoding.hpp"
 #include "event-reporter/argo/argocd_token.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 
@@ -177,7 +178,8 @@ Task<> Scene::start() {
 Task<> Scene::stop_reporter() {
   if (!parts) co_return;
   parts->reporter.stop();
-  EXPECT_TRUE(co_await until([this] { return parts->delivery.breaker().in_flight() == 0; }));
+  EXPECT_TRUE(co_await test::eventually(
+      [this] { return parts->delivery.breaker().in_flight() == 0; }, "no event in flight"));
   EXPECT_TRUE(co_await parts->ledger.flush(deadline_after(std::chrono::seconds(5))));
   parts->tasks.cancel();
   co_await parts->tasks.join();
@@ -211,15 +213,6 @@ std::vector<std::string> Scene::events(const std::string& kind, std::size_t firs
 
 Task<bool> Scene::wait_for_events(std::size_t count) {
   co_return co_await platform.wait_for_count(count, deadline_after(std::chrono::seconds(8)));
-}
-
-Task<bool> Scene::until(std::function<bool()> condition) {
-  const auto deadline = deadline_after(std::chrono::seconds(5));
-  while (!condition()) {
-    if (Clock::now() >= deadline) co_return false;
-    co_await sleep_for(std::chrono::milliseconds(5));
-  }
-  co_return true;
 }
 
 Task<bool> Scene::is_quiet() {

@@ -71,7 +71,6 @@ class Scene {
                                                 std::size_t first = 0) const;
   Task<bool> wait_for_events(std::size_t count);
   // Looks until the condition holds; false after a few seconds.
-  static Task<bool> until(std::function<bool()> condition);
   // No event for a while.
   Task<bool> is_quiet();
   [[nodiscard]] std::string not_ready(const std::string& check);

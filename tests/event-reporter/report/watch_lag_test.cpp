@@ -7,6 +7,7 @@
 
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -45,13 +46,6 @@ void play(const std::function<Task<>(WatchLag&, Answers&)>& body) {
   });
 }
 
-Task<bool> until(const std::function<bool()>& condition) {
-  for (int i = 0; i < 100'000 && !condition(); ++i) {
-    co_await sleep_for(std::chrono::milliseconds(1));
-  }
-  co_return condition();
-}
-
 TEST(WatchLag, WhatIsNotNewerThanATakeOverMayBeOutdated) {
   play([](WatchLag& lag, Answers& answers) -> Task<> {
     EXPECT_FALSE(lag.may_be_outdated(1, "7")) << "nothing was taken over";
@@ -59,7 +53,8 @@ TEST(WatchLag, WhatIsNotNewerThanATakeOverMayBeOutdated) {
     EXPECT_TRUE(lag.may_be_outdated(1, "7")) << "no version is known yet";
     EXPECT_FALSE(lag.may_be_outdated(2, "7"));
     answers.give("90");
-    CO_ASSERT_TRUE(co_await until([&] { return !lag.may_be_outdated(1, "100"); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !lag.may_be_outdated(1, "100"); },
+                                             "version 100 to be current"));
     EXPECT_TRUE(lag.may_be_outdated(1, "90"));
     EXPECT_TRUE(lag.may_be_outdated(1, "9")) << "as numbers";
     EXPECT_FALSE(lag.may_be_outdated(1, "91"));
@@ -69,15 +64,18 @@ TEST(WatchLag, WhatIsNotNewerThanATakeOverMayBeOutdated) {
 TEST(WatchLag, ARequestThatWasMadeBeforeATakeOverDoesNotCountForIt) {
   play([](WatchLag& lag, Answers& answers) -> Task<> {
     lag.taken_over(1);
-    CO_ASSERT_TRUE(co_await until([&] { return answers.requests == 1; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return answers.requests == 1; },
+                                             "a request for the version"));
     lag.taken_over(2);
     lag.taken_over(1);
     answers.give("10");
-    CO_ASSERT_TRUE(co_await until([&] { return answers.requests == 2; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return answers.requests == 2; },
+                                             "2 requests for the version"));
     EXPECT_TRUE(lag.may_be_outdated(1, "15"));
     EXPECT_TRUE(lag.may_be_outdated(2, "15"));
     answers.give("20");
-    CO_ASSERT_TRUE(co_await until([&] { return !lag.may_be_outdated(1, "21"); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !lag.may_be_outdated(1, "21"); },
+                                             "version 21 to be current"));
     EXPECT_TRUE(lag.may_be_outdated(1, "15"));
     EXPECT_TRUE(lag.may_be_outdated(2, "15"));
     EXPECT_FALSE(lag.may_be_outdated(2, "21"));
@@ -88,10 +86,12 @@ TEST(WatchLag, AFailedRequestIsMadeAgain) {
   play([](WatchLag& lag, Answers& answers) -> Task<> {
     lag.taken_over(1);
     answers.give(fail(ErrorCode::unavailable, "away"));
-    CO_ASSERT_TRUE(co_await until([&] { return answers.requests == 2; }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return answers.requests == 2; },
+                                             "2 requests for the version"));
     EXPECT_TRUE(lag.may_be_outdated(1, "15"));
     answers.give("10");
-    EXPECT_TRUE(co_await until([&] { return !lag.may_be_outdated(1, "15"); }));
+    EXPECT_TRUE(co_await test::eventually([&] { return !lag.may_be_outdated(1, "15"); },
+                                          "version 15 to be current"));
   });
 }
 
@@ -99,11 +99,13 @@ TEST(WatchLag, AfterARestoreTheVersionIsRequestedAgain) {
   play([](WatchLag& lag, Answers& answers) -> Task<> {
     lag.taken_over(1);
     answers.give("1000");
-    CO_ASSERT_TRUE(co_await until([&] { return !lag.may_be_outdated(1, "1001"); }));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !lag.may_be_outdated(1, "1001"); },
+                                             "version 1001 to be current"));
     lag.restored();
     EXPECT_TRUE(lag.may_be_outdated(1, "1001"));
     answers.give("10");
-    EXPECT_TRUE(co_await until([&] { return !lag.may_be_outdated(1, "11"); }));
+    EXPECT_TRUE(co_await test::eventually([&] { return !lag.may_be_outdated(1, "11"); },
+                                          "version 11 to be current"));
     EXPECT_TRUE(lag.may_be_outdated(1, "10"));
   });
 }

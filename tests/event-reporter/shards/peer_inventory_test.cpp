@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -45,9 +46,10 @@ struct World {
     co_return loaded.value();
   }
   Task<> wait_for_parts(std::size_t count) {
-    while ((co_await row("u")).resources.size() != count) {
-      co_await sleep_for(std::chrono::milliseconds(1));
-    }
+    const auto has_parts = [&]() -> Task<bool> {
+      co_return (co_await row("u")).resources.size() == count;
+    };
+    EXPECT_TRUE(co_await test::eventually(has_parts, std::to_string(count) + " parts in the row"));
   }
 };
 

@@ -10,6 +10,7 @@
 #include "doubles/fake_kube_api.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::reporter {
 namespace {
@@ -114,7 +115,8 @@ class Scene {
     if (!api.start()) throw std::runtime_error("no API server");
     api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
     for (std::uint32_t i = 0; i < replicas_; ++i) co_await start(i);
-    EXPECT_TRUE(co_await until([this] { return all_home(); }));
+    EXPECT_TRUE(
+        co_await eventually([this] { return all_home(); }, "each pod with its own shard alone"));
   }
   Task<> start(std::uint32_t ordinal) {
     pods[ordinal] = std::make_unique<Pod>(co_await asio::this_coro::executor, api,
@@ -134,17 +136,18 @@ class Scene {
     co_await api.stop();
   }
 
-  // Waits, and checks all the time that nobody claims what another has.
-  Task<bool> until(std::function<bool()> condition, Clock::duration limit = 12s) {
-    const Deadline deadline = deadline_after(limit);
-    while (!condition() && Clock::now() < deadline) {
+  // As test::eventually(), and checks at each poll that no shard is held by two pods.
+  Task<testing::AssertionResult> eventually(std::function<bool()> condition, std::string what,
+                                            Clock::duration limit = 12s) {
+    const auto checked = [this, condition = std::move(condition)] {
+      if (condition()) return true;
       std::set<std::uint32_t> seen;
       for (const auto& [ordinal, pod] : pods) {
         for (const auto shard : pod->leases.held()) EXPECT_TRUE(seen.insert(shard).second) << shard;
       }
-      co_await sleep_for(10ms);
-    }
-    co_return condition();
+      return false;
+    };
+    co_return co_await test::eventually(checked, std::move(what), limit);
   }
   bool has(std::uint32_t ordinal, const Shards& shards) const {
     return pods.at(ordinal)->leases.held() == shards;
@@ -216,13 +219,15 @@ TEST(ShardLeases, ASmallerNumberOfReplicasInBetweenIsSeen) {
         Pod other(co_await asio::this_coro::executor, scene.api,
                   {.replicas = fewer, .ordinal = fewer - 1});
         co_await scene.stop(fewer - 1);
-        EXPECT_TRUE(co_await scene.until([&] { return other.leases.holds(fewer - 1); }));
+        EXPECT_TRUE(co_await scene.eventually([&] { return other.leases.holds(fewer - 1); },
+                                              "the last shard at the other pod"));
         EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 1);
         co_await other.stop();
       }
       co_await scene.start(fewer - 1);
       co_await scene.start(2);
-      EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+      EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                            "each pod with its own shard alone"));
       EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 2);
       EXPECT_FALSE(nobody_between(before, scene.pods.at(2)->terms[2].at(0)));
     });
@@ -234,7 +239,8 @@ TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
     const auto executor = co_await asio::this_coro::executor;
     const auto alone = [&]() -> Task<Term> {
       Pod pod(executor, scene.api, {.replicas = 1, .ordinal = 0});
-      EXPECT_TRUE(co_await scene.until([&] { return pod.leases.holds(0); }));
+      EXPECT_TRUE(
+          co_await scene.eventually([&] { return pod.leases.holds(0); }, "shard 0 at the pod"));
       const Term term = pod.terms[0].at(0);
       co_await pod.stop();
       co_return term;
@@ -244,7 +250,8 @@ TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
     const Term first = co_await alone();
     EXPECT_TRUE(nobody_between(first, co_await alone()));
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     EXPECT_FALSE(nobody_between(first, co_await alone()));
   });
 }
@@ -255,7 +262,8 @@ TEST(ShardLeases, TheOnlyReplicaKeepsTheLayoutCurrent) {
     co_await scene.stop(0);
     co_await scene.stop(1);
     Pod alone(co_await asio::this_coro::executor, scene.api, {.replicas = 1, .ordinal = 0});
-    EXPECT_TRUE(co_await scene.until([&] { return alone.leases.holds(0); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return alone.leases.holds(0); }, "shard 0 at the pod"));
     co_await sleep_for(2min);
     const auto latest = alone.leases.latest(0);
     CO_ASSERT_TRUE(latest.has_value());
@@ -263,7 +271,8 @@ TEST(ShardLeases, TheOnlyReplicaKeepsTheLayoutCurrent) {
     EXPECT_LT(*latest, wall_now() + 20s);
     EXPECT_THAT(alone.terms[0], testing::SizeIs(1));
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.pods.at(1)->leases.holds(1); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.pods.at(1)->leases.holds(1); },
+                                          "shard 1 at pod 1"));
     EXPECT_GT(scene.pods.at(1)->floors[1].at(0), sequence_of(*latest));
     co_await alone.stop();
   });
@@ -276,18 +285,19 @@ TEST(ShardLeases, TheTimeOfALayoutGoesOnWhateverTheClocksSay) {
     Json layout = scene.layout();
     layout["spec"]["renewTime"] = format_rfc3339_micros(ahead);
     scene.api.put(kLeases, layout);
-    EXPECT_TRUE(co_await scene.until(
+    EXPECT_TRUE(co_await scene.eventually(
         [&] {
           return parse_rfc3339(scene.layout()["spec"]["renewTime"].get<std::string>()).value() >
                  ahead + 15s;
         },
-        1min));
+        "a later renewal of the layout", 1min));
     // The Lease of a shard follows the clock of its holder.
     EXPECT_LT(*scene.pods.at(0)->leases.latest(0), wall_now() + 1min);
     co_await scene.stop(1);
     co_await scene.stop(0);
     Pod alone(co_await asio::this_coro::executor, scene.api, {.replicas = 1, .ordinal = 0});
-    EXPECT_TRUE(co_await scene.until([&] { return alone.leases.holds(0); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return alone.leases.holds(0); }, "shard 0 at the pod"));
     EXPECT_GT(alone.floors[0].at(0), sequence_of(ahead + 15s));
     co_await alone.stop();
   });
@@ -303,15 +313,18 @@ TEST(ShardLeases, EachHolderBeginsAboveTheOneBeforeAlsoWhenTheClocksAreBehindThe
     scene.api.put(kLeases, layout);
     co_await scene.start(0);
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     const auto first = scene.pods.at(1)->floors[1].at(0);
     EXPECT_GT(first, sequence_of(wall_now() + 1h));
     co_await scene.kill(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
     const auto second = scene.pods.at(0)->floors[1].at(0);
     EXPECT_GE(second, first + 100'000);
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     EXPECT_GE(scene.pods.at(1)->floors[1].at(0), second + 100'000);
   });
 }
@@ -326,16 +339,19 @@ TEST(ShardLeases, AReplicaBeginsAboveTheTimesItSawAlsoAfterARestoreOfTheCluster)
       lease["spec"]["renewTime"] = format_rfc3339_micros(ahead);
       scene.api.put(kLeases, lease);
     }
-    EXPECT_TRUE(co_await scene.until([&] { return *scene.renewed("reporter-1") > ahead; }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return *scene.renewed("reporter-1") > ahead; },
+                                          "a later renewal of shard 1"));
     co_await sleep_for(1s);  // so that the other replica has seen it
     co_await scene.kill(1);
     Pod& other = *scene.pods.at(0);
     other.relay.close();
-    EXPECT_TRUE(co_await scene.until([&] { return other.leases.held().empty(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return other.leases.held().empty(); },
+                                          "no shard at the other pod"));
     scene.api.restore(backup);
     EXPECT_LT(*scene.renewed("reporter-1"), ahead);
     other.relay.open();
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
     EXPECT_GT(other.floors[1].back(), sequence_of(ahead + 2s));
     EXPECT_GE(*scene.renewed("reporter-layout"), ahead) << "for a change of the layout";
     EXPECT_LT(other.floors[0].back(), sequence_of(ahead)) << "whose Lease was not ahead";
@@ -354,10 +370,12 @@ TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
     Pod other(executor, scene.api, {.replicas = 2, .ordinal = 1});
     bool both = false;
     const auto never_both = [&](const std::function<bool()>& condition) {
-      return scene.until([&] {
-        both = both || (holds_any(0) && !other.leases.held().empty());
-        return condition();
-      });
+      return scene.eventually(
+          [&] {
+            both = both || (holds_any(0) && !other.leases.held().empty());
+            return condition();
+          },
+          "the condition");
     };
     EXPECT_TRUE(co_await never_both([&] { return other.leases.holds(0); })) << "stands in";
     EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "2 replicas");
@@ -374,8 +392,9 @@ TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
 
     co_await scene.stop(0);
     Pod last(executor, scene.api, {.replicas = 2, .ordinal = 0});
-    EXPECT_TRUE(co_await scene.until(
-        [&] { return last.leases.holds(0) && other.leases.held() == Shards{1}; }));
+    EXPECT_TRUE(co_await scene.eventually(
+        [&] { return last.leases.holds(0) && other.leases.held() == Shards{1}; },
+        "each shard at the pod of the new number"));
     EXPECT_FALSE(nobody_between(other.terms[1].at(0), other.terms[1].back()));
     EXPECT_GT(other.floors[1].back(), other.floors[1].at(0));
     EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 3);
@@ -391,8 +410,10 @@ TEST(ShardLeases, TheOnlyReplicaStopsWhenThereAreSeveral) {
     Pod& old = *scene.pods.at(0);
     Pod second(co_await asio::this_coro::executor, scene.api, {.replicas = 2, .ordinal = 1});
     EXPECT_TRUE(
-        co_await scene.until([&] { return second.leases.holds(1) && !old.leases.holds(0); }));
-    EXPECT_FALSE(co_await scene.until([&] { return old.leases.holds(0); }, 5s));
+        co_await scene.eventually([&] { return second.leases.holds(1) && !old.leases.holds(0); },
+                                  "shard 1 at the second pod and none at the old one"));
+    EXPECT_FALSE(co_await scene.eventually([&] { return old.leases.holds(0); },
+                                           "shard 0 at the old pod", 5s));
     EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "2 replicas");
     co_await second.stop();
   });
@@ -405,15 +426,18 @@ TEST(ShardLeases, AReplicaThatCannotSeeTheLayoutStopsInTime) {
     co_await scene.stop(1);
     co_await scene.stop(0);
     Pod old(executor, scene.api, {.replicas = 1, .ordinal = 0});
-    EXPECT_TRUE(co_await scene.until([&] { return old.leases.holds(0); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return old.leases.holds(0); }, "shard 0 at the old pod"));
     old.relay.close();
     co_await scene.start(1);
     bool both = false;
-    EXPECT_TRUE(co_await scene.until([&] {
-      const bool begun = !scene.pods.at(1)->leases.held().empty();
-      both = both || (begun && old.leases.holds(0));
-      return begun;
-    }));
+    EXPECT_TRUE(co_await scene.eventually(
+        [&] {
+          const bool begun = !scene.pods.at(1)->leases.held().empty();
+          both = both || (begun && old.leases.holds(0));
+          return begun;
+        },
+        "a shard at pod 1"));
     EXPECT_FALSE(both);
     EXPECT_THAT(old.claimed, IsEmpty());
     co_await old.stop();
@@ -430,7 +454,8 @@ TEST(ShardLeases, NoLeaseOfAShardThatIsGoneIsNeeded) {
                (fewer > 1 && (access.name == "reporter-0" || access.name == "reporter-1"));
       });
       Pod pod(co_await asio::this_coro::executor, scene.api, {.replicas = fewer, .ordinal = 0});
-      EXPECT_TRUE(co_await scene.until([&] { return pod.leases.holds(0); }));
+      EXPECT_TRUE(
+          co_await scene.eventually([&] { return pod.leases.holds(0); }, "shard 0 at the pod"));
       EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 1);
       co_await pod.stop();
     });
@@ -447,11 +472,12 @@ TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
     co_await scene.start(0);
     co_await scene.start(1);
     const auto refused = [&] { return scene.api.count("POST", "/leases") >= 4; };
-    EXPECT_TRUE(co_await scene.until(refused));
+    EXPECT_TRUE(co_await scene.eventually(refused, "the refusal"));
     EXPECT_EQ(scene.api.count("PUT", "leases/reporter-"), 0U);
     for (const auto& [ordinal, pod] : scene.pods) EXPECT_THAT(pod->claimed, IsEmpty()) << ordinal;
     scene.api.set_access({});
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
     co_await scene.end();
   });
@@ -463,18 +489,20 @@ TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.kill(1);
     EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "reporter-1") << "it could not say goodbye";
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
     EXPECT_THAT(first.claimed, ElementsAre(0, 1));
     EXPECT_THAT(first.leases.status(), HasSubstr("shard 1: held by reporter-0 since"));
     EXPECT_THAT(first.leases.status(), HasSubstr("this process as a stand-in"));
 
     first.busy = true;
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0}); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return scene.has(0, {0}); }, "shard 0 alone at pod 0"));
     EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "reporter-0") << "reports are under way";
     EXPECT_TRUE(scene.has(1, {}));
     first.busy = false;
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(1, {1}); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.has(1, {1}); }, "shard 1 at pod 1"));
     EXPECT_EQ(scene.lease(1)["metadata"].value("annotations", Json::object()), Json::object());
 
     Pod& second = *scene.pods.at(1);
@@ -495,7 +523,8 @@ TEST(ShardLeases, AnOrderlyRestartMovesNothing) {
     EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "");
     EXPECT_THAT(scene.pods.at(0)->leases.held(), ElementsAre(0));
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     EXPECT_THAT(scene.pods.at(0)->claimed, ElementsAre(0));
     EXPECT_EQ(scene.pods.at(0)->terms.size(), 1U) << "was never told of another";
     EXPECT_TRUE(nobody_between(before, scene.pods.at(1)->terms[1].at(0)));
@@ -507,7 +536,9 @@ TEST(ShardLeases, ACrashOfTheOwnerAloneCountsAsNobodyBetween) {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.kill(1);
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }, 1500ms)) << "need not wait";
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone", 1500ms))
+        << "need not wait";
     EXPECT_TRUE(nobody_between(before, scene.pods.at(1)->terms[1].at(0)));
   });
 }
@@ -516,18 +547,22 @@ TEST(ShardLeases, TakesOneMoreAndNotTwo) {
   play(3, [](Scene& scene) -> Task<> {
     co_await scene.kill(1);
     co_await scene.kill(2);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.pods.at(0)->claimed.size() > 1; }));
-    EXPECT_FALSE(co_await scene.until([&] { return scene.pods.at(0)->claimed.size() > 2; }, 3s));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.pods.at(0)->claimed.size() > 1; },
+                                          "a claim of another shard"));
+    EXPECT_FALSE(co_await scene.eventually([&] { return scene.pods.at(0)->claimed.size() > 2; },
+                                           "a second claim of another shard", 3s));
     co_await scene.start(1);
     co_await scene.start(2);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
   });
 }
 
 TEST(ShardLeases, AHolderThatStopsGivesBoth) {
   play(2, [](Scene& scene) -> Task<> {
     co_await scene.kill(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
     co_await scene.stop(0);
     EXPECT_EQ(scene.lease(0)["spec"]["holderIdentity"], "");
     EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "");
@@ -543,26 +578,30 @@ TEST(ShardLeases, AnotherTakesOverFromADeadHolder) {
       }
       return std::nullopt;
     };
-    EXPECT_TRUE(co_await scene.until([&] { return taken_over().has_value(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return taken_over().has_value(); },
+                                          "a pod that stands in"));
     const auto first = taken_over();
     CO_ASSERT_TRUE(first);
     co_await scene.kill(*first);
-    EXPECT_TRUE(
-        co_await scene.until([&] { return scene.pods.begin()->second->claimed.size() == 2; }));
+    EXPECT_TRUE(co_await scene.eventually(
+        [&] { return scene.pods.begin()->second->claimed.size() == 2; }, "a claim of both shards"));
     co_await scene.start(*first);
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
   });
 }
 
 TEST(ShardLeases, ACutOffOwnerStopsBeforeAnotherStarts) {
   play(2, [](Scene& scene) -> Task<> {
     scene.pods.at(1)->relay.close();
-    // until() checks that nobody claims what another has.
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    // eventually() checks that nobody claims what another has.
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
     EXPECT_THAT(scene.pods.at(1)->claimed, IsEmpty());
     scene.pods.at(1)->relay.open();
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     EXPECT_FALSE(
         nobody_between(scene.pods.at(1)->terms[1].at(0), scene.pods.at(1)->terms[1].at(1)));
   });
@@ -571,11 +610,13 @@ TEST(ShardLeases, ACutOffOwnerStopsBeforeAnotherStarts) {
 TEST(ShardLeases, AnApiServerThatWasAwayMovesNothing) {
   play(2, [](Scene& scene) -> Task<> {
     co_await scene.api.stop();
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {}) && scene.has(1, {}); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.has(0, {}) && scene.has(1, {}); },
+                                          "no shard at either pod"));
     EXPECT_THAT(scene.pods.at(0)->leases.status(), HasSubstr("held by reporter-0"));
     EXPECT_THAT(scene.pods.at(0)->leases.status(), HasSubstr("not renewed"));
     CO_ASSERT_OK(scene.api.start());
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     for (const auto& [ordinal, pod] : scene.pods) {
       EXPECT_EQ(pod->terms.size(), 1U) << "had but its own";
       const auto& terms = pod->terms[ordinal];
@@ -591,8 +632,8 @@ TEST(ShardLeases, KeepsItsLeaseWhenOthersWriteOnIt) {
       lease["metadata"]["labels"] = {{"count", std::to_string(i)}};
       scene.api.put(kLeases, lease);
       const auto written = lease["spec"]["renewTime"];
-      EXPECT_TRUE(
-          co_await scene.until([&] { return scene.lease(1)["spec"]["renewTime"] != written; }));
+      EXPECT_TRUE(co_await scene.eventually(
+          [&] { return scene.lease(1)["spec"]["renewTime"] != written; }, "a new renewTime"));
     }
     EXPECT_EQ(scene.lease(1)["metadata"]["labels"]["count"], "3");
     EXPECT_EQ(scene.pods.at(1)->terms[1].size(), 1U) << "held it all the time";
@@ -624,8 +665,9 @@ TEST(ShardLeases, LabelsTheLeasesOfAnEarlierVersion) {
     CO_ASSERT_OK(scene.api.start());
     co_await scene.start(0);
     const auto labelled = [&] { return scene.lease(1)["metadata"].contains("labels"); };
-    EXPECT_TRUE(co_await scene.until(labelled));
-    EXPECT_TRUE(co_await scene.until([&] { return scene.has(0, {0, 1}); }));
+    EXPECT_TRUE(co_await scene.eventually(labelled, "the label"));
+    EXPECT_TRUE(
+        co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
     EXPECT_EQ(scene.lease(1)["spec"]["leaseTransitions"], 8);
     co_await scene.end();
   });
@@ -640,7 +682,8 @@ TEST(ShardLeases, LeavesShardsAloneThatDoNotExist) {
     scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
     const Json before = scene.api.put(kLeases, foreign);
     co_await scene.begin();
-    EXPECT_FALSE(co_await scene.until([&] { return !scene.all_home(); }, 3500ms));
+    EXPECT_FALSE(co_await scene.eventually([&] { return !scene.all_home(); },
+                                           "a pod without its own shard", 3500ms));
     EXPECT_EQ(scene.lease(2), before);
     EXPECT_EQ(scene.api.count("", "reporter-2"), 0U);
     co_await scene.end();
@@ -659,13 +702,15 @@ TEST(ShardLeases, AC24_ADamagedLeaseIsMended) {
       lease["spec"] = spec;
       scene.api.put(kLeases, lease);
       std::size_t longest = 0;
-      EXPECT_TRUE(co_await scene.until([&] {
-        const auto status = scene.pods.at(0)->leases.status();
-        longest = std::max(longest, status.size());
-        EXPECT_EQ(std::ranges::count(status, '\n'), 2) << status;
-        const Json now = scene.lease(1)["spec"];
-        return now != spec && now["holderIdentity"] == "reporter-1" && scene.all_home();
-      }));
+      EXPECT_TRUE(co_await scene.eventually(
+          [&] {
+            const auto status = scene.pods.at(0)->leases.status();
+            longest = std::max(longest, status.size());
+            EXPECT_EQ(std::ranges::count(status, '\n'), 2) << status;
+            const Json now = scene.lease(1)["spec"];
+            return now != spec && now["holderIdentity"] == "reporter-1" && scene.all_home();
+          },
+          "a renewal by the owner"));
       EXPECT_LT(longest, 1000U);
     }
   });
@@ -693,12 +738,14 @@ TEST(ShardLeases, TermsOfOtherLeasesAndReplicasAreNotComparable) {
     co_await scene.stop(1);
     EXPECT_TRUE(scene.api.remove(kLeases, scene.key(1)));
     co_await scene.start(1);
-    EXPECT_TRUE(co_await scene.until([&] { return scene.all_home(); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
+                                          "each pod with its own shard alone"));
     EXPECT_FALSE(nobody_between(before, scene.pods.at(1)->terms[1].at(0)));
     const Term second = scene.pods.at(1)->terms[1].at(0);
     co_await scene.stop(1);
     Pod other(co_await asio::this_coro::executor, scene.api, {.replicas = 3, .ordinal = 1});
-    EXPECT_TRUE(co_await scene.until([&] { return other.leases.holds(1); }));
+    EXPECT_TRUE(co_await scene.eventually([&] { return other.leases.holds(1); },
+                                          "shard 1 at the other pod"));
     EXPECT_FALSE(nobody_between(second, other.terms[1].at(0)));
     co_await other.stop();
   });
