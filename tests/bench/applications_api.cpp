@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "test_http/responses.hpp"
+
 namespace gitops::bench {
 namespace {
 
@@ -40,14 +42,10 @@ std::string bookmark(std::uint64_t version) {
          std::to_string(version) + R"("}})";
 }
 
-http::Response json(int status, std::string body) {
-  return {
-      .status = status, .headers = {{"Content-Type", "application/json"}}, .body = std::move(body)};
-}
-
 http::Response failure(int status, std::string_view reason) {
-  return json(status, R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":")" +
-                          std::string(reason) + R"(","code":)" + std::to_string(status) + "}");
+  return test::json_response(
+      status, R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":")" +
+                  std::string(reason) + R"(","code":)" + std::to_string(status) + "}");
 }
 
 }  // namespace
@@ -102,11 +100,12 @@ Task<> ApplicationsApi::handle(http::Exchange& exchange) {
     } else if (query.contains("watch=1")) {
       co_return co_await watch(exchange, number_of(query, "resourceVersion"));
     } else {
-      response = json(200, list(value_of(query, "continue"), number_of(query, "limit")));
+      response =
+          test::json_response(200, list(value_of(query, "continue"), number_of(query, "limit")));
     }
   } else if (at != std::string_view::npos) {
     const auto found = objects_.find(path.substr(at + kCollection.size() + 1));
-    if (found != objects_.end()) response = json(200, found->second.text);
+    if (found != objects_.end()) response = test::json_response(200, found->second.text);
   }
   std::ignore = co_await exchange.reply(std::move(response));
 }
@@ -126,7 +125,7 @@ std::string ApplicationsApi::list(std::string_view after, std::size_t limit) con
 }
 
 Task<> ApplicationsApi::watch(http::Exchange& exchange, std::uint64_t from) {
-  if (auto started = co_await exchange.start(json(200, {})); !started) co_return;
+  if (auto started = co_await exchange.start(test::json_response(200, {})); !started) co_return;
   Watch watch(executor_);
   for (const auto& [name, object] : objects_) {
     if (object.version > from) append_event(watch.pending, "MODIFIED", object.text);

@@ -160,12 +160,4 @@ http::Response page_of_a_proxy(int status) {
           .body = "<!DOCTYPE html>\n<html><body>one moment, please</body></html>\n"};
 }
 
-http::Response json_response(int status, std::string body) {
-  http::Response response;
-  response.status = status;
-  response.headers.set("Content-Type", "application/json");
-  response.body = std::move(body);
-  return response;
-}
-
 }  // namespace gitops::test

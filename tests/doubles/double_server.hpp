@@ -13,6 +13,7 @@
 #include "common/core/async.hpp"
 #include "common/http/server.hpp"
 #include "common/http/url.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::test {
 
@@ -104,8 +105,6 @@ class Query {
 
 // The non-empty segments of a path, percent-decoded.
 std::vector<std::string> path_segments(std::string_view path);
-
-http::Response json_response(int status, std::string body);
 
 // HTML, as something that stands in for a peer answers.
 http::Response page_of_a_proxy(int status);

@@ -8,6 +8,7 @@
 #include "doubles/double_server.hpp"
 #include "e2e/git_world.hpp"
 #include "support/git_server.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::test {
 namespace {
@@ -63,10 +64,6 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
     text.replace(at, what.size(), by);
   }
   return text;
-}
-
-http::Response json(const Json& body) {
-  return {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = body.dump()};
 }
 
 // argocd-server with the Application "shop" and argo-server with some Workflows, in the forms of their
@@ -148,7 +145,7 @@ struct ArgoServers {
     (void)co_await exchange.read_body(1024 * 1024);
     const std::string path(exchange.path());
     if (!path.ends_with("/logs") && !path.ends_with("/log")) {
-      (void)co_await exchange.reply(json(answer(exchange.request().method, path)));
+      (void)co_await exchange.reply(json_ok(answer(exchange.request().method, path).dump()));
       co_return;
     }
     const Json line{{"content", "listening on port 8080"},

@@ -23,6 +23,7 @@
 #include "common/http/sse.hpp"
 #include "common/http/websocket.hpp"
 #include "e2e/git_world.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::test {
 namespace {
@@ -33,10 +34,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Json = nlohmann::json;
 using World = AppProxyWorld;
-
-http::Response json(const Json& body) {
-  return {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = body.dump()};
-}
 
 // argocd-server and argo-server, as far as logs are concerned.
 struct ArgoDouble {
@@ -57,9 +54,10 @@ struct ArgoDouble {
       co_return;
     }
     if (path.ends_with("/resource-tree")) {
-      (void)co_await exchange.reply(
-          json({{"nodes",
-                 {{{"kind", "Pod"}, {"namespace", "web"}, {"name", "ui-1"}, {"version", "v1"}}}}}));
+      const Json tree{
+          {"nodes",
+           {{{"kind", "Pod"}, {"namespace", "web"}, {"name", "ui-1"}, {"version", "v1"}}}}};
+      (void)co_await exchange.reply(json_ok(tree.dump()));
       co_return;
     }
     Json object{
@@ -67,7 +65,7 @@ struct ArgoDouble {
         {"spec",
          {{"destination", {{"server", "https://kubernetes.default.svc"}, {"namespace", "web"}}}}}};
     if (path.contains("/workflows/")) object["metadata"] = {{"name", "w"}, {"namespace", "web"}};
-    (void)co_await exchange.reply(json(object));
+    (void)co_await exchange.reply(json_ok(object.dump()));
   }
 
   static std::string line(const std::string& content) {

@@ -11,12 +11,14 @@
 #include "support/test_certs.hpp"
 #include "support/wait.hpp"
 #include "test_http/canned_server.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::k8s {
 namespace {
 
 using namespace std::chrono_literals;
 using test::CannedServer;
+using test::json_ok;
 using test::run_coro;
 using test::soon;
 using ::testing::AllOf;
@@ -57,11 +59,6 @@ class Bench {
 
 using Answers = std::vector<http::Response>;
 
-http::Response ok(std::string body) {
-  return {
-      .status = 200, .headers = {{"Content-Type", "application/json"}}, .body = std::move(body)};
-}
-
 http::Response refusal(int status, const std::string& reason, const std::string& message,
                        const std::string& details = "{}") {
   const nlohmann::json json{{"kind", "Status"},
@@ -85,7 +82,7 @@ void with_bench(Answers answers, const std::function<Task<>(Bench&)>& body,
 }
 
 TEST(Client, GetsTheTextAsReceived) {
-  with_bench({ok("{ \"a\" : 1 }")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{ \"a\" : 1 }")}, [](Bench& bench) -> Task<> {
     const auto text = co_await bench.client.get(resources::kDeployments, {"shop", "web"}, soon());
     CO_ASSERT_OK(text);
     EXPECT_EQ(*text, "{ \"a\" : 1 }");
@@ -102,7 +99,7 @@ TEST(Client, KeepsThePathOfTheServerUrl) {
   ClusterConfig config;
   config.server.path = "/k8s/clusters/c-1/";
   with_bench(
-      {ok("{}")},
+      {json_ok("{}")},
       [](Bench& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.raw({.target = "/version"}, soon()));
         EXPECT_EQ(bench.request().target, "/k8s/clusters/c-1/version");
@@ -111,7 +108,7 @@ TEST(Client, KeepsThePathOfTheServerUrl) {
 }
 
 TEST(Client, ListsWithEncodedParameters) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.list(resources::kPods, "shop",
                                             {.label_selector = "app in (a,b),x=y&z",
                                              .field_selector = "spec.nodeName=n 1",
@@ -126,8 +123,8 @@ TEST(Client, ListsWithEncodedParameters) {
 }
 
 TEST(Client, ReadsEachPageOfAList) {
-  with_bench({ok(R"({"metadata":{"continue":"a+/="},"items":[1]})"),
-              ok(R"({"items":[2],"metadata":{"resourceVersion":"7"}})")},
+  with_bench({json_ok(R"({"metadata":{"continue":"a+/="},"items":[1]})"),
+              json_ok(R"({"items":[2],"metadata":{"resourceVersion":"7"}})")},
              [](Bench& bench) -> Task<> {
                std::vector<std::string> pages;
                CO_ASSERT_OK(co_await bench.client.list_pages(resources::kPods, "shop",
@@ -146,7 +143,7 @@ TEST(Client, ReadsEachPageOfAList) {
 TEST(Client, TakesNoUnreadablePageForTheEndOfAList) {
   for (const std::string page :
        {"{}", R"({"items":[1]})", R"({"metadata":{"continue":)", "[]", ""}) {
-    with_bench({ok(page)}, [&](Bench& bench) -> Task<> {
+    with_bench({json_ok(page)}, [&](Bench& bench) -> Task<> {
       const auto listed = co_await bench.client.list_pages(
           resources::kPods, "shop", {}, soon(), [](std::string_view) { return Result<void>(); });
       CO_ASSERT_TRUE(!listed.has_value());
@@ -156,7 +153,7 @@ TEST(Client, TakesNoUnreadablePageForTheEndOfAList) {
 }
 
 TEST(Client, ReadsNoFurtherPageAfterAnErrorInOne) {
-  with_bench({ok(R"({"metadata":{"continue":"a"}})")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok(R"({"metadata":{"continue":"a"}})")}, [](Bench& bench) -> Task<> {
     const auto listed = co_await bench.client.list_pages(
         resources::kPods, "shop", {}, soon(),
         [](std::string_view) { return fail(ErrorCode::internal, "full"); });
@@ -167,7 +164,7 @@ TEST(Client, ReadsNoFurtherPageAfterAnErrorInOne) {
 }
 
 TEST(Client, SendsNoVersionWithAContinueToken) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     ListOptions options;
     options.resource_version = "0";
     options.continue_token = "a+/=";
@@ -181,7 +178,7 @@ TEST(Client, SendsNoVersionWithAContinueToken) {
 }
 
 TEST(Client, CreatesAndReplaces) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.create(resources::kConfigMaps, "shop", "{\"a\":1}", soon()));
     EXPECT_EQ(bench.request().method, "POST");
     EXPECT_EQ(bench.request().target, "/api/v1/namespaces/shop/configmaps");
@@ -196,7 +193,7 @@ TEST(Client, CreatesAndReplaces) {
 }
 
 TEST(Client, PatchesWithTheTypesOfKubernetes) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     const ObjectKey key{"shop", "web"};
     const Resource& type = resources::kDeployments;
     CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::merge, "{}", soon()));
@@ -215,7 +212,7 @@ TEST(Client, PatchesWithTheTypesOfKubernetes) {
 }
 
 TEST(Client, DeletesWithOptions) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.remove(resources::kPods, {"shop", "p"}, soon(),
                                               {.grace_period = 0s}));
     EXPECT_EQ(bench.request().method, "DELETE");
@@ -224,7 +221,7 @@ TEST(Client, DeletesWithOptions) {
 }
 
 TEST(Client, SaysHowAChangeIsToBeMade) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     const Resource& type = resources::kConfigMaps;
     const ObjectKey key{"shop", "a"};
     CO_ASSERT_OK(co_await bench.client.create(type, "shop", "{}", soon(),
@@ -248,7 +245,7 @@ TEST(Client, SaysHowAChangeIsToBeMade) {
 }
 
 TEST(Client, DeletesCollectionsOfOneNamespace) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     const Selectors selectors{.labels = "a=b", .fields = "metadata.name!=c"};
     CO_ASSERT_OK(co_await bench.client.remove_all(resources::kPods, "shop", selectors, soon(),
                                                   {.propagation = Propagation::orphan}));
@@ -338,7 +335,7 @@ TEST(Client, ReadsLogs) {
 }
 
 TEST(Client, NeverSendsARequestThatWouldNameAnotherThing) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
     for (const ObjectKey& key : {ObjectKey{"shop", ""}, ObjectKey{"", "x"}, ObjectKey{"shop", ".."},
                                  ObjectKey{".", "x"}}) {
       const auto removed = co_await bench.client.remove(resources::kPods, key, soon());
@@ -373,7 +370,7 @@ TEST(Client, NamesTheHostItCouldNotReach) {
     net::Resolver resolver(metrics);
     ClusterConfig config;
     {
-      CannedServer gone(executor, {ok("")});
+      CannedServer gone(executor, {json_ok("")});
       config.server = gone.url();
       co_await gone.stop();
     }
@@ -441,7 +438,7 @@ class ClientCredentials : public testing::Test {
 
 TEST_F(ClientCredentials, TriesOnceMoreWithARotatedToken) {
   with_bench(
-      {ok("{}"), unauthorized, ok("{}")},
+      {json_ok("{}"), unauthorized, json_ok("{}")},
       [this](Bench& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
@@ -482,7 +479,7 @@ TEST_F(ClientCredentials, GivesUpAfterTheSecond401) {
 
 TEST_F(ClientCredentials, RotatesForWatchesToo) {
   with_bench(
-      {ok("{}"), unauthorized, ok("{}\n")},
+      {json_ok("{}"), unauthorized, json_ok("{}\n")},
       [this](Bench& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
@@ -495,7 +492,7 @@ TEST_F(ClientCredentials, RotatesForWatchesToo) {
 TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
   std::filesystem::remove(config.token_file);
   with_bench(
-      {ok("{}")},
+      {json_ok("{}")},
       [this](Bench& bench) -> Task<> {
         const auto answer = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
         CO_ASSERT_TRUE(!answer);
@@ -508,7 +505,7 @@ TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
 }
 
 TEST(Client, OpensWatches) {
-  with_bench({ok("{\"type\":\"ADDED\"}\n")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("{\"type\":\"ADDED\"}\n")}, [](Bench& bench) -> Task<> {
     auto stream = co_await bench.client.watch(
         resources::kApplications, "argocd",
         {.label_selector = "a=b", .field_selector = "", .resource_version = "5", .timeout = 301s},
@@ -525,7 +522,7 @@ TEST(Client, OpensWatches) {
 }
 
 TEST(Client, AsksForAStreamingList) {
-  with_bench({ok("")}, [](Bench& bench) -> Task<> {
+  with_bench({json_ok("")}, [](Bench& bench) -> Task<> {
     WatchOptions options;
     options.send_initial_events = true;
     CO_ASSERT_OK(co_await bench.client.watch(resources::kPods, "", options, soon()));
@@ -545,8 +542,8 @@ TEST(Client, ReportsARefusedWatch) {
 }
 
 TEST(Client, ReviewsAccess) {
-  with_bench({ok(R"({"status":{"allowed":true}})"), ok(R"({"status":{"allowed":false}})"), ok("{}"),
-              ok("nonsense")},
+  with_bench({json_ok(R"({"status":{"allowed":true}})"), json_ok(R"({"status":{"allowed":false}})"),
+              json_ok("{}"), json_ok("nonsense")},
              [](Bench& bench) -> Task<> {
                const auto may = [&]() {
                  return bench.client.can_i({.verb = "patch",
@@ -577,7 +574,8 @@ TEST(Client, ReviewsAccess) {
 
 TEST(Client, TellsWhoAsks) {
   with_bench(
-      {ok(R"({"status":{"userInfo":{"username":"jane"}}})"), ok("{}"), ok("nonsense")},
+      {json_ok(R"({"status":{"userInfo":{"username":"jane"}}})"), json_ok("{}"),
+       json_ok("nonsense")},
       [](Bench& bench) -> Task<> {
         const auto user = co_await bench.client.who_am_i(soon());
         CO_ASSERT_OK(user);
@@ -591,8 +589,8 @@ TEST(Client, TellsWhoAsks) {
 
 TEST(Client, RequestsTokens) {
   with_bench(
-      {ok(R"({"status":{"token":"abc","expirationTimestamp":"2030-01-02T03:04:05Z"}})"),
-       ok(R"({"status":{}})")},
+      {json_ok(R"({"status":{"token":"abc","expirationTimestamp":"2030-01-02T03:04:05Z"}})"),
+       json_ok(R"({"status":{}})")},
       [](Bench& bench) -> Task<> {
         const auto token =
             co_await bench.client.request_token({"shop", "robot"}, {"x"}, 600s, soon());
@@ -607,8 +605,8 @@ TEST(Client, RequestsTokens) {
 }
 
 TEST(Client, DiscoversTypes) {
-  with_bench({ok(R"({"resources":[{"name":"applications"},{"name":"applications/status"}]})"),
-              ok(R"({"resources":[{"name":"rollouts"}]})"), ok(R"({"resources":"none"})"),
+  with_bench({json_ok(R"({"resources":[{"name":"applications"},{"name":"applications/status"}]})"),
+              json_ok(R"({"resources":[{"name":"rollouts"}]})"), json_ok(R"({"resources":"none"})"),
               refusal(404, "NotFound", "no such group"), refusal(503, "x", "y")},
              [](Bench& bench) -> Task<> {
                const auto known = [&]() -> Task<std::string> {
@@ -628,7 +626,7 @@ const RetryPolicy kQuick{.attempts = 3, .backoff = {.initial = 1ms, .max = 1ms}}
 
 TEST(ClientRetries, SendsAReadAgainUntilItIsAnswered) {
   with_bench(
-      {refusal(503, "ServiceUnavailable", "x"), refusal(500, "InternalError", "y"), ok("{}")},
+      {refusal(503, "ServiceUnavailable", "x"), refusal(500, "InternalError", "y"), json_ok("{}")},
       [](Bench& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.get(resources::kPods, {"a", "b"}, soon()));
         EXPECT_EQ(bench.server.seen().size(), 3U);
@@ -662,7 +660,7 @@ TEST(ClientRetries, NeverSendsAChangeAgainThatMayHaveBeenMade) {
 
 TEST(ClientRetries, SendsAChangeAgainThatWasTurnedAway) {
   with_bench(
-      {refusal(429, "TooManyRequests", "x"), ok("{}")},
+      {refusal(429, "TooManyRequests", "x"), json_ok("{}")},
       [](Bench& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.create(resources::kPods, "a", "body", soon()));
         CO_ASSERT_EQ(bench.server.seen().size(), 2U);
@@ -678,7 +676,7 @@ TEST(ClientRetries, SendsAChangeAgainWhenNobodyListened) {
     net::Resolver resolver(metrics);
     ClusterConfig config;
     {
-      CannedServer before(executor, {ok("")});
+      CannedServer before(executor, {json_ok("")});
       config.server = before.url();
       co_await before.stop();
     }
@@ -692,7 +690,7 @@ TEST(ClientRetries, SendsAChangeAgainWhenNobodyListened) {
     });
     co_await sleep_for(5ms);
     EXPECT_FALSE(created);
-    CannedServer server(executor, {ok("{}")}, {.port = config.server.port});
+    CannedServer server(executor, {json_ok("{}")}, {.port = config.server.port});
     co_await group.join();
     EXPECT_TRUE(created);
     EXPECT_EQ(server.seen().size(), 1U);
@@ -717,11 +715,12 @@ TEST(ClientRetries, LeavesTheErrorWhileItIsOfUse) {
 
 TEST(ClientDiscovery, AsksEachGroupOfAServerWithoutAggregatedDiscovery) {
   with_bench(
-      {ok(R"({"kind":"APIVersions","versions":["v1"]})"), ok(R"({"kind":"APIGroupList","groups":[
+      {json_ok(R"({"kind":"APIVersions","versions":["v1"]})"),
+       json_ok(R"({"kind":"APIGroupList","groups":[
               {"name":"apps","versions":[{"version":"v1"}]},
               {"name":"metrics.k8s.io","versions":[{"version":"v1beta1"}]}]})"),
-       ok(R"({"resources":[{"name":"pods","kind":"Pod","namespaced":true}]})"),
-       ok(R"({"resources":[{"name":"deployments","kind":"Deployment","namespaced":true}]})"),
+       json_ok(R"({"resources":[{"name":"pods","kind":"Pod","namespaced":true}]})"),
+       json_ok(R"({"resources":[{"name":"deployments","kind":"Deployment","namespaced":true}]})"),
        refusal(503, "ServiceUnavailable", "the server is currently unable")},
       [](Bench& bench) -> Task<> {
         const auto found = co_await bench.client.discover(soon());
@@ -736,13 +735,13 @@ TEST(ClientDiscovery, AsksEachGroupOfAServerWithoutAggregatedDiscovery) {
 }
 
 TEST(ClientDiscovery, FailsWhenItCannotAskAtAll) {
-  with_bench({ok(R"({"kind":"APIVersions","versions":["v1"]})"), refusal(503, "x", "y")},
+  with_bench({json_ok(R"({"kind":"APIVersions","versions":["v1"]})"), refusal(503, "x", "y")},
              [](Bench& bench) -> Task<> { EXPECT_FALSE(co_await bench.client.discover(soon())); });
 }
 
 TEST(Client, ReadsTheVersionOfTheServer) {
-  with_bench({ok(R"({"major":"1","minor":"27+","gitVersion":"v1.27.3-eks-1"})"), ok("[]"), ok("{}"),
-              ok(R"({"gitVersion":1})"), ok("<html>"), ok("")},
+  with_bench({json_ok(R"({"major":"1","minor":"27+","gitVersion":"v1.27.3-eks-1"})"), json_ok("[]"),
+              json_ok("{}"), json_ok(R"({"gitVersion":1})"), json_ok("<html>"), json_ok("")},
              [](Bench& bench) -> Task<> {
                const auto version = co_await bench.client.server_version(soon());
                CO_ASSERT_OK(version);
@@ -779,7 +778,7 @@ TEST(Client, PresentsTheClientCertificateOfAPlugin) {
     Metrics metrics;
     net::Resolver resolver(metrics);
     // With a certificate authority, the server requires client certificates.
-    CannedServer api(executor, {ok("{}")},
+    CannedServer api(executor, {json_ok("{}")},
                      {.tls = net::TlsOptions{.ca_file = authority.ca_file().string(),
                                              .certificate_file = server.cert_file.string(),
                                              .key_file = server.key_file.string()}});

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include "test_http/responses.hpp"
+
 namespace gitops::k8s {
 namespace {
 
 using namespace std::chrono_literals;
+using test::make_response;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -16,10 +19,6 @@ constexpr std::string_view kTooLarge =
         "details":{"causes":[{"reason":"ResourceVersionTooLarge",
                               "message":"Too large resource version"}],
                    "retryAfterSeconds":1},"code":504})";
-
-http::Response answer(int status, std::string_view body) {
-  return {.status = status, .headers = {}, .body = std::string(body)};
-}
 
 TEST(Status, IsReadWhole) {
   const Status status = parse_status(
@@ -68,9 +67,10 @@ TEST(Status, BoundsWhatAServerMaySay) {
 
 TEST(ErrorOf, TellsReasonsOfOneCodeApart) {
   const Error exists = error_of(
-      answer(409, R"({"kind":"Status","reason":"AlreadyExists","message":"x","code":409})"), "a");
+      make_response(409, R"({"kind":"Status","reason":"AlreadyExists","message":"x","code":409})"),
+      "a");
   const Error stale = error_of(
-      answer(409, R"({"kind":"Status","reason":"Conflict","message":"x","code":409})"), "a");
+      make_response(409, R"({"kind":"Status","reason":"Conflict","message":"x","code":409})"), "a");
   EXPECT_EQ(exists.code, ErrorCode::conflict);
   EXPECT_EQ(stale.code, ErrorCode::conflict);
   EXPECT_EQ(exists.reason, reasons::kAlreadyExists);
@@ -78,8 +78,8 @@ TEST(ErrorOf, TellsReasonsOfOneCodeApart) {
 }
 
 TEST(ErrorOf, GivesTheSameForAnAnswerAndForAnErrorEvent) {
-  for (const Error& error :
-       {error_of(answer(504, kTooLarge), "watch x"), error_of(parse_status(kTooLarge))}) {
+  for (const Error& error : {error_of(make_response(504, std::string(kTooLarge)), "watch x"),
+                             error_of(parse_status(kTooLarge))}) {
     EXPECT_EQ(error.code, ErrorCode::unavailable);
     EXPECT_EQ(error.http_status, 504);
     EXPECT_EQ(error.reason, "Timeout");
@@ -93,25 +93,26 @@ TEST(ErrorOf, CopesWithBodiesThatAreNoStatus) {
        {std::string(), std::string("<html>"), std::string("[1]"), std::string(R"({"kind":5})"),
         std::string(R"({"kind":"Status","message":{},"reason":[],"details":7})"),
         std::string(100'000, '[')}) {
-    const Error error = error_of(answer(502, body), "get x");
+    const Error error = error_of(make_response(502, body), "get x");
     EXPECT_EQ(error.message, "get x: 502 Bad Gateway") << body.substr(0, 50);
     EXPECT_EQ(error.code, ErrorCode::unavailable);
   }
   const Error error =
-      error_of(answer(500, R"({"kind":"Status","reason":"InternalError","message":")" +
-                               std::string(9000, 'x') + "\"}"),
+      error_of(make_response(500, R"({"kind":"Status","reason":"InternalError","message":")" +
+                                      std::string(9000, 'x') + "\"}"),
                "x");
   EXPECT_LT(error.message.size(), 600U);
 }
 
 TEST(ErrorOf, BelievesTheStatusLineMoreThanTheBody) {
-  const Error error = error_of(answer(404, R"({"kind":"Status","code":500})"), "get x");
+  const Error error = error_of(make_response(404, R"({"kind":"Status","code":500})"), "get x");
   EXPECT_EQ(error.code, ErrorCode::not_found);
   EXPECT_EQ(error.http_status, 404);
 }
 
 TEST(ErrorOf, TakesTheWaitOfTheStatusOrElseOfTheHeader) {
-  http::Response response = answer(429, R"({"kind":"Status","details":{"retryAfterSeconds":3}})");
+  http::Response response =
+      make_response(429, R"({"kind":"Status","details":{"retryAfterSeconds":3}})");
   response.headers.set("Retry-After", "7");
   EXPECT_EQ(error_of(response, "x").retry_after, 3s);
   response.body.clear();
@@ -120,7 +121,7 @@ TEST(ErrorOf, TakesTheWaitOfTheStatusOrElseOfTheHeader) {
 
 TEST(ErrorOf, AC28_RepeatsNothingThatMayBeOfASecret) {
   const Error error = error_of(
-      answer(422, R"({"kind":"Status","reason":"Invalid","message":"data[token]: CANARY"})"),
+      make_response(422, R"({"kind":"Status","reason":"Invalid","message":"data[token]: CANARY"})"),
       "update secrets a/b", Words::hide);
   EXPECT_EQ(error.message, "update secrets a/b: 422 Invalid");
   EXPECT_THAT(error.message, Not(HasSubstr("CANARY")));

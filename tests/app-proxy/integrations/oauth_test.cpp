@@ -9,12 +9,15 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::app_proxy::oauth {
 namespace {
 
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
+using test::json_response;
+using test::make_response;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -37,11 +40,6 @@ OauthApp plain_app(const char* url) {
   return {.url = http::parse_url(url).value(),
           .client_id = "id-1",
           .client_secret = Secret("canary secret")};
-}
-
-http::Response answer(int status, std::string body, std::string type = "application/json") {
-  return {
-      .status = status, .headers = {{"Content-Type", std::move(type)}}, .body = std::move(body)};
 }
 
 TEST(OauthApp, IsReadFromItsSecret) {
@@ -164,31 +162,31 @@ TEST(Oauth, VerifiersAreLongAndNeverTheSame) {
 }
 
 TEST(Oauth, TokensAreReadFromAnAnswer) {
-  const auto github =
-      read_grant(ProviderKind::github,
-                 answer(200, R"({"access_token":"gho_1","token_type":"bearer","scope":"repo"})",
-                        "application/json; charset=utf-8"));
+  const auto github = read_grant(
+      ProviderKind::github,
+      make_response(200, R"({"access_token":"gho_1","token_type":"bearer","scope":"repo"})",
+                    {{"Content-Type", "application/json; charset=utf-8"}}));
   ASSERT_TRUE(github);
   EXPECT_EQ(github->access_token.reveal(), "gho_1");
   EXPECT_TRUE(github->refresh_token.empty());
   EXPECT_EQ(github->lifetime, 0s);
   const auto gitlab = read_grant(
       ProviderKind::github,
-      answer(
+      json_response(
           200,
           R"({"access_token":"a","token_type":"Bearer","expires_in":7200,"refresh_token":"r"})"));
   ASSERT_TRUE(gitlab);
   EXPECT_EQ(gitlab->refresh_token.reveal(), "r");
   EXPECT_EQ(gitlab->lifetime, 7200s);
-  EXPECT_EQ(
-      read_grant(ProviderKind::github, answer(200, R"({"access_token":"a","expires_in":"3600"})"))
-          ->lifetime,
-      3600s);
+  EXPECT_EQ(read_grant(ProviderKind::github,
+                       json_response(200, R"({"access_token":"a","expires_in":"3600"})"))
+                ->lifetime,
+            3600s);
   for (const char* odd : {"-1", "0", "1e99", "99999999999999", "\"abc\"", "null", "[]"}) {
     const auto grant =
         read_grant(ProviderKind::github,
-                   answer(200, R"({"access_token":"a","refresh_token":"r","expires_in":)" +
-                                   std::string(odd) + "}"));
+                   json_response(200, R"({"access_token":"a","refresh_token":"r","expires_in":)" +
+                                          std::string(odd) + "}"));
     ASSERT_TRUE(grant) << odd;
     EXPECT_EQ(grant->lifetime, 0s) << odd;
   }
@@ -197,24 +195,26 @@ TEST(Oauth, TokensAreReadFromAnAnswer) {
 TEST(Oauth, AnswersWithoutATokenAreErrorsThatQuoteNothing) {
   const std::string huge = R"({"access_token":")" + std::string(5'000, 'a') + "\"}";
   const http::Response cases[] = {
-      answer(200, "<html>canary</html>", "text/html"),
-      answer(200, R"({"access_token":"canary"})", "text/plain"),
-      answer(200, "access_token=canary&scope=repo", "application/x-www-form-urlencoded"),
-      answer(200, "{}"),
-      answer(200, "[]"),
-      answer(200, "canary"),
-      answer(200, R"({"access_token":""})"),
-      answer(200, R"({"access_token":["canary"]})"),
-      answer(200, "{\"access_token\":\"canary\\r\\nX: y\"}"),
-      answer(200, R"({"access_token":"canary","token_type":"mac"})"),
-      answer(200, "{\"access_token\":\"canary\",\"refresh_token\":\"a\\nb\"}"),
-      answer(200, huge),
-      answer(302, ""),
-      answer(404, "canary", "text/plain"),
-      answer(200, R"({"error":"incorrect_client_credentials","error_description":"canary"})"),
-      answer(401, R"({"error":"invalid_client","error_description":"canary"})"),
-      answer(400, R"({"error":"<canary>"})"),
-      answer(200, R"({"error":{"canary":1},"access_token":"canary"})"),
+      make_response(200, "<html>canary</html>", {{"Content-Type", "text/html"}}),
+      make_response(200, R"({"access_token":"canary"})", {{"Content-Type", "text/plain"}}),
+      make_response(200, "access_token=canary&scope=repo",
+                    {{"Content-Type", "application/x-www-form-urlencoded"}}),
+      json_response(200, "{}"),
+      json_response(200, "[]"),
+      json_response(200, "canary"),
+      json_response(200, R"({"access_token":""})"),
+      json_response(200, R"({"access_token":["canary"]})"),
+      json_response(200, "{\"access_token\":\"canary\\r\\nX: y\"}"),
+      json_response(200, R"({"access_token":"canary","token_type":"mac"})"),
+      json_response(200, "{\"access_token\":\"canary\",\"refresh_token\":\"a\\nb\"}"),
+      json_response(200, huge),
+      json_response(302, ""),
+      make_response(404, "canary", {{"Content-Type", "text/plain"}}),
+      json_response(200,
+                    R"({"error":"incorrect_client_credentials","error_description":"canary"})"),
+      json_response(401, R"({"error":"invalid_client","error_description":"canary"})"),
+      json_response(400, R"({"error":"<canary>"})"),
+      json_response(200, R"({"error":{"canary":1},"access_token":"canary"})"),
   };
   for (const auto& response : cases) {
     const auto grant = read_grant(ProviderKind::github, response);
@@ -224,29 +224,30 @@ TEST(Oauth, AnswersWithoutATokenAreErrorsThatQuoteNothing) {
     EXPECT_THAT(grant.error().message, Not(HasSubstr("canary")));
   }
   for (const int status : {429, 500, 503}) {
-    EXPECT_EQ(read_grant(ProviderKind::github, answer(status, "{}")).error().code,
+    EXPECT_EQ(read_grant(ProviderKind::github, json_response(status, "{}")).error().code,
               ErrorCode::unavailable)
         << status;
   }
 }
 
 TEST(Oauth, ARefusalOfTheGrantIsToldApart) {
-  for (const auto& response :
-       {answer(400, R"({"error":"invalid_grant"})"), answer(401, R"({"error":"invalid_grant"})"),
-        answer(200, R"({"error":"bad_verification_code"})"),
-        answer(200, R"({"error":"bad_refresh_token"})")}) {
+  for (const auto& response : {json_response(400, R"({"error":"invalid_grant"})"),
+                               json_response(401, R"({"error":"invalid_grant"})"),
+                               json_response(200, R"({"error":"bad_verification_code"})"),
+                               json_response(200, R"({"error":"bad_refresh_token"})")}) {
     EXPECT_EQ(read_grant(ProviderKind::github, response).error().subcode,
               integration_errors::kNotGranted)
         << response.body;
   }
-  const auto of_gitea = answer(400, R"({"error":"unauthorized_client"})");
+  const auto of_gitea = json_response(400, R"({"error":"unauthorized_client"})");
   EXPECT_EQ(read_grant(ProviderKind::gitea, of_gitea).error().subcode,
             integration_errors::kNotGranted);
   EXPECT_EQ(read_grant(ProviderKind::gitlab, of_gitea).error().subcode, "");
   // A host that fails has not refused.
-  EXPECT_EQ(
-      read_grant(ProviderKind::github, answer(503, R"({"error":"invalid_grant"})")).error().subcode,
-      "");
+  EXPECT_EQ(read_grant(ProviderKind::github, json_response(503, R"({"error":"invalid_grant"})"))
+                .error()
+                .subcode,
+            "");
 }
 
 // A seal with a key, and a login.

@@ -7,12 +7,14 @@
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "test_http/canned_server.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::app_proxy {
 namespace {
 
 using namespace std::chrono_literals;
 using test::CannedServer;
+using test::ok;
 using test::run_in_test_time;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -78,10 +80,6 @@ void with_bench(std::vector<http::Response> answers, const std::function<Task<>(
     bench.http.close_idle();
     co_await bench.server.stop();
   });
-}
-
-http::Response ok(std::string body, http::Headers headers = {}) {
-  return {.status = 200, .headers = std::move(headers), .body = std::move(body)};
 }
 
 TEST(GitHostClient, AnUnchangedAnswerComesFromTheCache) {

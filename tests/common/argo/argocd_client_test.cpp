@@ -6,12 +6,14 @@
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
 #include "test_http/canned_server.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::argo {
 namespace {
 
 using namespace std::chrono_literals;
 using test::CannedServer;
+using test::ok;
 using test::run_in_test_time;
 using test::soon;
 using ::testing::AllOf;
@@ -48,10 +50,6 @@ void with_bench(std::vector<http::Response> answers, const std::function<Task<>(
     co_await body(bench);
     co_await bench.server.stop();
   });
-}
-
-http::Response ok(std::string body) {
-  return {.status = 200, .headers = {}, .body = std::move(body)};
 }
 
 const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};

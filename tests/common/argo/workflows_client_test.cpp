@@ -4,18 +4,15 @@
 
 #include "support/run_coro.hpp"
 #include "test_http/canned_server.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::argo {
 namespace {
 
 using namespace std::chrono_literals;
 using test::CannedServer;
+using test::json_response;
 using testing::HasSubstr;
-
-http::Response json_response(int status, std::string body) {
-  return {
-      .status = status, .headers = {{"Content-Type", "application/json"}}, .body = std::move(body)};
-}
 
 void with_server(std::vector<http::Response> answers,
                  const std::function<Task<>(CannedServer&, WorkflowsClient&)>& body) {

@@ -4,12 +4,14 @@
 
 #include "support/run_coro.hpp"
 #include "test_http/canned_server.hpp"
+#include "test_http/responses.hpp"
 
 namespace gitops::control_plane {
 namespace {
 
 using namespace std::chrono_literals;
 using test::CannedServer;
+using test::make_response;
 using test::run_in_test_time;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -41,13 +43,9 @@ void with_bench(std::vector<http::Response> answers, const std::function<Task<>(
   });
 }
 
-http::Response answer(int status, std::string body) {
-  return {.status = status, .headers = {}, .body = std::move(body)};
-}
-
 TEST(GraphqlClient, TellsTheAccountOfTheToken) {
-  with_bench({answer(200, R"({"data":{"me":{"activeAccount":{"name":"acme"}}}})"),
-              answer(200, R"({"data":{"me":{"activeAccount":null}}})")},
+  with_bench({make_response(200, R"({"data":{"me":{"activeAccount":{"name":"acme"}}}})"),
+              make_response(200, R"({"data":{"me":{"activeAccount":null}}})")},
              [](Bench& bench) -> Task<> {
                const auto account = co_await bench.account();
                CO_ASSERT_OK(account);
@@ -63,7 +61,7 @@ TEST(GraphqlClient, TellsTheAccountOfTheToken) {
 }
 
 TEST(GraphqlClient, WithoutATokenItSendsNone) {
-  with_bench({answer(401, "{}")}, [](Bench& bench) -> Task<> {
+  with_bench({make_response(401, "{}")}, [](Bench& bench) -> Task<> {
     bench.token = Secret();
     EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::unauthenticated);
     EXPECT_FALSE(bench.server.seen().back().headers.find("Authorization"));
@@ -71,7 +69,7 @@ TEST(GraphqlClient, WithoutATokenItSendsNone) {
 }
 
 TEST(GraphqlClient, RefusalsAreErrorsAndDoNotShowTheToken) {
-  with_bench({answer(401, R"({"message":"raw-token is wrong"})"), answer(503, "")},
+  with_bench({make_response(401, R"({"message":"raw-token is wrong"})"), make_response(503, "")},
              [](Bench& bench) -> Task<> {
                const auto refused = co_await bench.account();
                CO_ASSERT_TRUE(!refused);
@@ -85,8 +83,9 @@ TEST(GraphqlClient, RefusalsAreErrorsAndDoNotShowTheToken) {
 
 TEST(GraphqlClient, AnswersThatNameNobodyAreErrors) {
   with_bench(
-      {answer(200, R"({"errors":[{"message":"no such field"}]})"), answer(200, R"({"errors":[1]})"),
-       answer(200, R"({"data":{"me":null}})"), answer(200, "[]"), answer(200, "<html>")},
+      {make_response(200, R"({"errors":[{"message":"no such field"}]})"),
+       make_response(200, R"({"errors":[1]})"), make_response(200, R"({"data":{"me":null}})"),
+       make_response(200, "[]"), make_response(200, "<html>")},
       [](Bench& bench) -> Task<> {
         const auto refused = co_await bench.account();
         CO_ASSERT_TRUE(!refused);
@@ -101,11 +100,12 @@ TEST(GraphqlClient, AnswersThatNameNobodyAreErrors) {
 
 TEST(GraphqlClient, TellsWhoSentACredential) {
   with_bench(
-      {answer(200, R"({"data":{"me":{"id":"u1","name":"Ann","email":null,"activeAccount":
+      {make_response(200, R"({"data":{"me":{"id":"u1","name":"Ann","email":null,"activeAccount":
                        {"id":"a1","name":"acme","admins":["u0","u1"],"gitProvider":"GITHUB"}}}})"),
-       answer(200, R"({"data":{"me":{"runtimeName":"prod","activeAccount":
+       make_response(200, R"({"data":{"me":{"runtimeName":"prod","activeAccount":
                        {"id":"a1","admins":[""]}}}})"),
-       answer(200, R"({"data":{"me":{"id":"u1","activeAccount":{"id":"a1","admins":"u1"}}}})")},
+       make_response(200,
+                     R"({"data":{"me":{"id":"u1","activeAccount":{"id":"a1","admins":"u1"}}}})")},
       [](Bench& bench) -> Task<> {
         const auto ann = co_await bench.client.me(
             {.header = "x-access-token", .value = Secret("hers")}, deadline_after(3s));
@@ -130,11 +130,13 @@ TEST(GraphqlClient, TellsWhoSentACredential) {
 
 TEST(GraphqlClient, RefusedCredentialsAreToldFromFailures) {
   with_bench(
-      {answer(401, "{}"), answer(200, R"({"errors":[{"message":"Unauthorized: x"}]})"),
-       answer(200, R"({"errors":[{"message":"no","extensions":{"code":"UNAUTHENTICATED"}}]})"),
-       answer(200, R"({"errors":[{"message":"no","extensions":{"statusCode":401}}]})"),
-       answer(500, "{}"), answer(200, R"({"data":{"me":{"id":"u1"}}})"),
-       answer(200, R"({"data":{"me":{"activeAccount":{"id":"a1"}}}})")},
+      {make_response(401, "{}"),
+       make_response(200, R"({"errors":[{"message":"Unauthorized: x"}]})"),
+       make_response(200,
+                     R"({"errors":[{"message":"no","extensions":{"code":"UNAUTHENTICATED"}}]})"),
+       make_response(200, R"({"errors":[{"message":"no","extensions":{"statusCode":401}}]})"),
+       make_response(500, "{}"), make_response(200, R"({"data":{"me":{"id":"u1"}}})"),
+       make_response(200, R"({"data":{"me":{"activeAccount":{"id":"a1"}}}})")},
       [](Bench& bench) -> Task<> {
         using enum ErrorCode;
         for (const ErrorCode code : {unauthenticated, unauthenticated, unauthenticated,
@@ -148,7 +150,7 @@ TEST(GraphqlClient, RefusedCredentialsAreToldFromFailures) {
 
 TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
   const auto page = [](const char* name, const char* info) {
-    return answer(
+    return make_response(
         200, std::string(R"({"data":{"response":{"edges":[{"node":{"metadata":{"name":")") + name +
                  R"(","account":"a","namespace":"ns"},"self":{"repoURL":"https://h/o/r"},)"
                  R"("permissions":[{"userId":"u","read":true,"write":null},7]}}],)"
@@ -158,9 +160,9 @@ TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
   with_bench(
       {page("one", R"({"hasNextPage":true,"endCursor":"c1"})"),
        page("two", R"({"hasNextPage":true,"endCursor":""})"),
-       answer(200, R"({"data":{"updateGitSourcePermissions":null}})"),
-       answer(200, R"({"data":{"response":null}})"),
-       answer(200, R"({"errors":[{"message":"Cannot query field \"gitSources\""}]})")},
+       make_response(200, R"({"data":{"updateGitSourcePermissions":null}})"),
+       make_response(200, R"({"data":{"response":null}})"),
+       make_response(200, R"({"errors":[{"message":"Cannot query field \"gitSources\""}]})")},
       [](Bench& bench) -> Task<> {
         const auto sources = co_await bench.client.git_sources("prod", deadline_after(3s));
         CO_ASSERT_OK(sources);
@@ -184,14 +186,15 @@ TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
 
 TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
   with_bench(
-      {answer(200,
-              R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],"attributes":
+      {make_response(
+           200,
+           R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],"attributes":
                        [{"name":"LABEL","key":"team","value":"a"},{"name":"CLUSTER","value":"c"}]}]}})"),
-       answer(200, R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],
+       make_response(200, R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],
                        "attributes":[{"value":"c"}]}]}})"),
-       answer(200, R"({"data":{"abacRules":[{"id":"r1","attributes":"CLUSTER"}]}})"),
-       answer(200, R"({"data":{"abacRules":null}})"),
-       answer(200, R"([{"_id":"t1","users":[{"_id":"u1"},{"_id":"u2"}]},{"_id":"t2","users":
+       make_response(200, R"({"data":{"abacRules":[{"id":"r1","attributes":"CLUSTER"}]}})"),
+       make_response(200, R"({"data":{"abacRules":null}})"),
+       make_response(200, R"([{"_id":"t1","users":[{"_id":"u1"},{"_id":"u2"}]},{"_id":"t2","users":
                        [{"_id":"u1"},{}]},{"users":[{"_id":"u3"}]},{"_id":"t4"}])")},
       [](Bench& bench) -> Task<> {
         const std::string account = "a1";
