@@ -17,5 +17,5 @@ gitops_compile_alone(apps/event-reporter
 gitops_compile_alone(apps/request-router webhook_journal.cpp)
 gitops_compile_alone(apps/tunnel-client config.cpp session.cpp)
 gitops_compile_alone(apps/tunnel-server api.cpp authorizer.cpp host_table.cpp session.cpp)
-gitops_compile_alone(tests/daemons router_bed.cpp)
+gitops_compile_alone(tests/daemons router_harness.cpp)
 gitops_compile_alone(tests/peers peer_cluster.cpp peer_events.cpp peer_programs.cpp)

@@ -26,7 +26,7 @@ Task<test::RawResponse> Scene::send_webhook(std::string secret) {
   const auto body = json{{"ref", "refs/heads/main"}, {"after", last_revision_}}.dump();
   const auto signature =
       co_await test::run_on(pool_, [&] { return test::hmac_sha256(secret, body); });
-  const auto bytes = test::RouterBed::request(
+  const auto bytes = test::RouterHarness::request(
       "POST", kWebhook,
       "Content-Type: application/json\r\nX-GitHub-Event: push\r\nX-Hub-Signature-256: sha256=" +
           signature + "\r\n",
@@ -37,7 +37,7 @@ Task<test::RawResponse> Scene::send_webhook(std::string secret) {
 Task<> Scene::send_inbound() {
   co_await start_app_proxy();
   test::write_file(folder_ / "webhook-secret", kSecret);
-  router_ = std::make_unique<test::RouterBed>(test::RouterBed::Options{
+  router_ = std::make_unique<test::RouterHarness>(test::RouterHarness::Options{
       .environment = {
           {"WEBHOOK_PORT", std::to_string(world_.event_source_port)},
           {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder_ / "webhook-secret").string()},
@@ -67,7 +67,7 @@ Task<> Scene::send_inbound() {
   const auto answer = co_await test::run_on(pool_, [this] {
     return test::raw_call(
         router_->port(),
-        test::RouterBed::request(
+        test::RouterHarness::request(
             "POST", "/app-proxy/api/graphql",
             "Content-Type: application/json\r\nAuthorization: " + user_token() + "\r\n",
             json{{"query", "{ versionInfo { version } }"}}.dump()));

@@ -13,7 +13,7 @@
 #include "common/core/async.hpp"
 #include "common/http/client.hpp"
 #include "daemons/app_proxy_process.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "daemons/tunnel_processes.hpp"
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_platform.hpp"
@@ -116,7 +116,7 @@ class Scene {
   std::optional<test::Process> daemon_;
   std::unique_ptr<test::FakeGitHost> git_host_;  // the REST interface beside git_
   std::unique_ptr<test::AppProxyProcess> app_proxy_;
-  std::unique_ptr<test::RouterBed> router_;
+  std::unique_ptr<test::RouterHarness> router_;
   std::unique_ptr<test::CertificateAuthority> authority_;  // of the tunnel-server
   std::unique_ptr<test::OwnTunnelServer> tunnel_server_;
   std::unique_ptr<test::TcpRelay> network_;  // between the ends of the tunnel

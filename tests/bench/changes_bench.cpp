@@ -168,9 +168,9 @@ class Answers {
   Template managed_;
 };
 
-class World {
+class Harness {
  public:
-  World(const Executor& executor, int applications, int resources)
+  Harness(const Executor& executor, int applications, int resources)
       : cluster_(executor),
         answers_(resources),
         argocd_(executor, {}, [this](http::Exchange& exchange) { return tell(exchange); }),
@@ -361,7 +361,7 @@ void run_on(std::size_t cpu) {
 }
 
 // With the chart's settings.
-ReporterDaemon start_daemon(const World& world,
+ReporterDaemon start_daemon(const Harness& world,
                             const std::string& program = ReporterDaemon::kOfThisBuild) {
   run_on(kDaemonCpu);
   ReporterDaemon daemon(world.addresses(),
@@ -377,7 +377,7 @@ struct Side {
       : world(executor, applications, kResources), daemon(start_daemon(world, program)) {}
 
   Task<> report_all() {
-    co_await World::require_eventually(
+    co_await Harness::require_eventually(
         [&] { return world.counts().posts >= world.applications() * (kResources + 1); },
         "the first reports");
   }
@@ -389,7 +389,7 @@ struct Side {
     co_return used / static_cast<double>(world.latencies().size());
   }
 
-  World world;
+  Harness world;
   ReporterDaemon daemon;
 };
 
@@ -448,7 +448,7 @@ Task<> find_highest_rate(Side& many) {
 }
 
 // All applications are deleted while the control plane takes no events.
-Task<> measure_deletions(World& world, ReporterDaemon& daemon, http::Client& http) {
+Task<> measure_deletions(Harness& world, ReporterDaemon& daemon, http::Client& http) {
   std::fprintf(stderr, "changes: deletions in an outage\n");
   const std::string deletions =
       R"(gitops_event_reporter_watch_events_total{resource="applications",type="deleted"})";
@@ -459,7 +459,7 @@ Task<> measure_deletions(World& world, ReporterDaemon& daemon, http::Client& htt
   print_row("event-reporter, memory with 10,000 deletions in an outage", "MB",
             bench::memory_of(daemon.pid(), "VmRSS:"), 64, "resident");
   world.set_outage(false);
-  co_await World::require_eventually(
+  co_await Harness::require_eventually(
       [&] { return world.counts().deletions >= world.applications() * (kResources + 1); },
       "the deletions");
   co_await daemon.until_settled(http);
@@ -547,9 +547,9 @@ Task<> measure_many(const Executor& executor, http::Client& http) {
 // One commit that changes one of N resources.
 Task<> measure_fan_out(const Executor& executor) {
   for (const int resources : {5, 30, 100, 1000}) {
-    World world(executor, 1, resources);
+    Harness world(executor, 1, resources);
     auto daemon = start_daemon(world);
-    co_await World::require_eventually(
+    co_await Harness::require_eventually(
         [&] { return world.counts().posts >= static_cast<std::size_t>(resources) + 1; },
         "the first report");
     const auto before = world.counts();

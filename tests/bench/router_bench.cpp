@@ -38,7 +38,7 @@
 #include "bench/median.hpp"
 #include "bench/proc.hpp"
 #include "bench/websocket_load.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/process.hpp"
 #include "support/test_certs.hpp"
 #include "support/wait.hpp"

@@ -15,12 +15,12 @@
 
 #include "chart/helm.hpp"
 #include "daemons/reporter_process.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "daemons/tunnel_processes.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
@@ -50,9 +50,9 @@ json application(const std::string& name, int content) {
 }
 
 // The program among doubles that make every event with a metric happen.
-class World {
+class Harness {
  public:
-  explicit World(const Executor& executor)
+  explicit Harness(const Executor& executor)
       : kube(executor), argocd(executor, kube), platform(executor) {}
 
   // With REPORTER_MODE=`mode`.
@@ -126,14 +126,14 @@ class World {
 };
 
 // The text of /metrics after the script has ended.
-std::string metrics_after(const std::function<Task<>(World&)>& script) {
+std::string metrics_after(const std::function<Task<>(Harness&)>& script) {
   std::string text;
   // The program inherits the ignored signal, so that its writes fail with an error.
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   run_coro(
       [&]() -> Task<> {
-        World world(co_await asio::this_coro::executor);
-        co_await play_in(world, [&](World&) -> Task<> {
+        Harness world(co_await asio::this_coro::executor);
+        co_await play_in(world, [&](Harness&) -> Task<> {
           co_await script(world);
           text = world.daemon->get("/metrics").body;
         });
@@ -145,7 +145,7 @@ std::string metrics_after(const std::function<Task<>(World&)>& script) {
 
 // Events, a dead letter, failures of each peer and of the disk.
 std::string metrics_of_mode_app() {
-  return metrics_after([](World& world) -> Task<> {
+  return metrics_after([](Harness& world) -> Task<> {
     co_await world.start("app");
     const std::string prefix = kPrefix;
     world.put("good");
@@ -171,7 +171,7 @@ std::string metrics_of_mode_app() {
 }
 
 std::string metrics_of_mode_resource() {
-  return metrics_after([](World& world) -> Task<> {
+  return metrics_after([](Harness& world) -> Task<> {
     co_await world.start("resource");
     const std::string prefix = kPrefix;
     world.put_rollout("good");
@@ -306,7 +306,7 @@ TEST_F(MonitoringTest, EveryMetricIsExplained) {
 
 TEST(RouterMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
   if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
-  RouterBed bed;
+  RouterHarness bed;
   EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
   EXPECT_NE(bed.get("/webhooks/argo/nobody").status, 200);
   const auto url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics";
@@ -396,7 +396,7 @@ TEST(TunnelMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
 TEST(AppProxyMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
   if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
   std::string metrics;
-  in_git_world([&](GitWorld& world) -> Task<> {
+  in_git_harness([&](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     metrics = world.base.daemon->admin("/metrics").body;

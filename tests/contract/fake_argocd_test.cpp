@@ -25,8 +25,8 @@ const std::string kDeployment =
     "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: 2\n";
 
 // An application of its own repository, synced.
-struct Bench {
-  Bench(const Executor& executor, std::string name)
+struct Fixture {
+  Fixture(const Executor& executor, std::string name)
       : repository(std::move(name)), cluster(executor), argocd(executor, cluster) {}
 
   [[nodiscard]] Json app() const {
@@ -48,10 +48,10 @@ struct Bench {
 };
 
 void on_synced_app(const std::string& repository, const FileChanges& files,
-                   const std::function<Task<>(Bench&)>& body) {
+                   const std::function<Task<>(Fixture&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        Bench bench(co_await asio::this_coro::executor, repository);
+        Fixture bench(co_await asio::this_coro::executor, repository);
         FakeArgoCd::App app{.name = "shop", .repo_url = git_server().create_repository(repository)};
         app.git_username = git_server().username();
         app.git_password = git_server().password();
@@ -66,7 +66,7 @@ void on_synced_app(const std::string& repository, const FileChanges& files,
 TEST(FakeArgoCd, SyncAppliesAndPrunes) {
   on_synced_app(
       "sync", {{"a.yaml", config_map("a", "1")}, {"b.yaml", config_map("b", "1")}},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto value = [&](const char* name) {
           const auto found = bench.cluster.find(k8s::resources::kConfigMaps, {"default", name});
           return found ? (*found)["data"]["value"].get<std::string>() : "gone";
@@ -92,7 +92,7 @@ TEST(FakeArgoCd, SyncAppliesAndPrunes) {
 TEST(FakeArgoCd, HealthOfAResourceIsWrittenOnlyWhereItChangesTheApplication) {
   on_synced_app(
       "health", {{"web.yaml", kDeployment}, {"a.yaml", config_map("a", "1")}},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto before = bench.writes();
         CO_ASSERT_OK(bench.argocd.set_health("shop", "Deployment", "web", "Degraded", "no image"));
         EXPECT_EQ(bench.writes(), before + 1);
@@ -106,7 +106,7 @@ TEST(FakeArgoCd, HealthOfAResourceIsWrittenOnlyWhereItChangesTheApplication) {
 }
 
 TEST(FakeArgoCd, DeletionGoesThroughTheFinalizer) {
-  on_synced_app("deletion", {{"a.yaml", config_map("a", "1")}}, [](Bench& bench) -> Task<> {
+  on_synced_app("deletion", {{"a.yaml", config_map("a", "1")}}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(bench.argocd.delete_app("shop"));
     EXPECT_TRUE(bench.app().is_null());
     EXPECT_FALSE(bench.cluster.find(k8s::resources::kConfigMaps, {"default", "a"}).has_value());
@@ -120,7 +120,7 @@ TEST(FakeArgoCd, DeletionGoesThroughTheFinalizer) {
 }
 
 TEST(FakeArgoCd, RefusesManifestsItCannotHandle) {
-  on_synced_app("unknown", {{"a.yaml", config_map("a", "1")}}, [](Bench& bench) -> Task<> {
+  on_synced_app("unknown", {{"a.yaml", config_map("a", "1")}}, [](Fixture& bench) -> Task<> {
     git_server().commit("unknown", {{"x.yaml", "apiVersion: example.test/v1\nkind: Widget\n"}},
                         "x");
     const auto refused = co_await bench.argocd.refresh("shop");

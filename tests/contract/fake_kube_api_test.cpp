@@ -17,8 +17,8 @@ namespace r = k8s::resources;
 const std::string kMaps = "/api/v1/namespaces/default/configmaps";
 
 // The double, and a plain HTTP client.
-struct Bench {
-  explicit Bench(const Executor& executor, FakeKubeApi::Options options = {})
+struct Fixture {
+  explicit Fixture(const Executor& executor, FakeKubeApi::Options options = {})
       : api(executor, std::move(options)), client(executor, resolver, {}) {}
 
   Task<http::Response> send(std::string method, std::string target, std::string body = {},
@@ -52,9 +52,9 @@ struct Bench {
   http::Client client;
 };
 
-void on_bench(const std::function<Task<>(Bench&)>& body, FakeKubeApi::Options options = {}) {
+void on_fixture(const std::function<Task<>(Fixture&)>& body, FakeKubeApi::Options options = {}) {
   run_coro([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, options);
+    Fixture bench(co_await asio::this_coro::executor, options);
     CO_ASSERT_OK(bench.api.start());
     std::exception_ptr failure;
     try {
@@ -69,7 +69,7 @@ void on_bench(const std::function<Task<>(Bench&)>& body, FakeKubeApi::Options op
 }
 
 TEST(FakeKubeApi, FailsTheNextRequestsAsTold) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     bench.api.fail_next(2, 429, std::chrono::seconds(3), "configmaps");
     EXPECT_EQ((co_await bench.send("GET", "/api/v1/namespaces/default/secrets")).status, 200);
     for (int i = 0; i < 2; ++i) {
@@ -84,7 +84,7 @@ TEST(FakeKubeApi, FailsTheNextRequestsAsTold) {
 }
 
 TEST(FakeKubeApi, AbortsTheNextRequestWithoutAnAnswer) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     bench.api.abort_next(1);
     const auto answer = co_await bench.client.send(
         bench.api.url(), {.method = "POST", .target = kMaps, .headers = {}, .body = "{}"}, soon());
@@ -94,7 +94,7 @@ TEST(FakeKubeApi, AbortsTheNextRequestWithoutAnAnswer) {
 }
 
 TEST(FakeKubeApi, CompactionMakesOldWatchesAndOpenListsGone) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     for (const auto* name : {"a", "b", "c"}) bench.put(name, "1");
     const auto first = Json::parse((co_await bench.send("GET", kMaps + "?limit=2")).body);
     const auto& metadata = first["metadata"];
@@ -131,7 +131,7 @@ TEST(FakeKubeApi, CompactionMakesOldWatchesAndOpenListsGone) {
 }
 
 TEST(FakeKubeApi, OpenPagesShowOneMoment) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     for (const auto* name : {"a", "b", "c"}) bench.put(name, "1");
     const auto first = Json::parse((co_await bench.send("GET", kMaps + "?limit=2")).body);
     bench.put("bb", "1");
@@ -148,7 +148,7 @@ TEST(FakeKubeApi, OpenPagesShowOneMoment) {
 }
 
 TEST(FakeKubeApi, StalledWatchSaysNothingUntilReleased) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     auto watch =
         co_await bench.watch("resourceVersion=" + std::to_string(bench.api.store().version()));
     CO_ASSERT_OK(watch);
@@ -169,7 +169,7 @@ TEST(FakeKubeApi, StalledWatchSaysNothingUntilReleased) {
 }
 
 TEST(FakeKubeApi, WatchesEndInOrderOrAreCut) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     const auto version = "resourceVersion=" + std::to_string(bench.api.store().version());
     auto ended = co_await bench.watch(version);
     CO_ASSERT_OK(ended);
@@ -190,7 +190,7 @@ TEST(FakeKubeApi, WatchesEndInOrderOrAreCut) {
 }
 
 TEST(FakeKubeApi, SendsWhatItIsToldOnOpenWatchesAndInLists) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     auto watch =
         co_await bench.watch("resourceVersion=" + std::to_string(bench.api.store().version()));
     CO_ASSERT_OK(watch);
@@ -215,7 +215,7 @@ TEST(FakeKubeApi, SendsWhatItIsToldOnOpenWatchesAndInLists) {
 }
 
 TEST(FakeKubeApi, RefusesStreamingListsWhenTold) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     const auto target =
         kMaps +
         "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1";
@@ -227,7 +227,7 @@ TEST(FakeKubeApi, RefusesStreamingListsWhenTold) {
 }
 
 TEST(FakeKubeApi, RestartKeepsPortAndContent) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     bench.put("a", "1");
     const auto port = bench.api.url().port;
     co_await bench.api.stop();
@@ -243,8 +243,8 @@ TEST(FakeKubeApi, RestartKeepsPortAndContent) {
 TEST(FakeKubeApi, AsksForItsTokenAndObeysItsRules) {
   FakeKubeApi::Options options;
   options.token = "first";
-  on_bench(
-      [](Bench& bench) -> Task<> {
+  on_fixture(
+      [](Fixture& bench) -> Task<> {
         EXPECT_EQ((co_await bench.send("GET", kMaps)).status, 401);
         const http::Headers first{{"Authorization", "Bearer first"}};
         EXPECT_EQ((co_await bench.send("GET", kMaps, {}, first)).status, 200);
@@ -267,7 +267,7 @@ TEST(FakeKubeApi, AsksForItsTokenAndObeysItsRules) {
 }
 
 TEST(FakeKubeApi, FinalizersHoldADeletedObject) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     bench.api.put(r::kConfigMaps,
                   {{"metadata", {{"name", "held"}, {"finalizers", {"test/hold"}}}}});
     const auto removed = co_await bench.send("DELETE", kMaps + "/held");
@@ -283,7 +283,7 @@ TEST(FakeKubeApi, FinalizersHoldADeletedObject) {
 }
 
 TEST(FakeKubeApi, ServesATypeWhenItsDefinitionAppears) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     const std::string path = "/apis/example.test/v1/namespaces/default/widgets";
     EXPECT_EQ((co_await bench.send("GET", path)).status, 404);
     EXPECT_EQ((co_await bench.send("GET", "/apis/example.test/v1")).status, 404);

@@ -22,8 +22,8 @@ std::string event(const std::string& kind, const std::string& name, bool as_text
       .dump();
 }
 
-struct Bench {
-  explicit Bench(const Executor& executor) : platform(executor), client(executor, resolver, {}) {}
+struct Fixture {
+  explicit Fixture(const Executor& executor) : platform(executor), client(executor, resolver, {}) {}
 
   Task<int> post(std::string body, http::Headers headers) {
     const auto response = co_await client.send(
@@ -43,9 +43,9 @@ struct Bench {
   http::Client client;
 };
 
-void on_bench(const std::function<Task<>(Bench&)>& body) {
+void on_fixture(const std::function<Task<>(Fixture&)>& body) {
   run_coro([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor);
+    Fixture bench(co_await asio::this_coro::executor);
     CO_ASSERT_OK(bench.platform.start());
     co_await body(bench);
     bench.client.close_idle();
@@ -54,7 +54,7 @@ void on_bench(const std::function<Task<>(Bench&)>& body) {
 }
 
 TEST(FakePlatform, KeepsWhatItAcknowledgedInOrder) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     EXPECT_EQ(co_await bench.post(event("Application", "shop")), 200);
     EXPECT_EQ(co_await bench.post(event("Rollout", "checkout", true)), 200);
     const auto& reports = bench.platform.reports();
@@ -74,7 +74,7 @@ TEST(FakePlatform, KeepsWhatItAcknowledgedInOrder) {
 }
 
 TEST(FakePlatform, WaitsForAReport) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     const auto is_shop = [](const FakePlatform::Report& report) { return report.name() == "shop"; };
     EXPECT_EQ(
         co_await bench.platform.wait_for(is_shop, deadline_after(std::chrono::milliseconds(50))),
@@ -95,7 +95,7 @@ TEST(FakePlatform, WaitsForAReport) {
 }
 
 TEST(FakePlatform, RefusesWhatAReporterMustNotSend) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     const http::Headers plain{{"Content-Type", "application/json"},
                               {"Authorization", "platform-token"}};
     const auto good = event("Application", "shop");
@@ -115,7 +115,7 @@ TEST(FakePlatform, RefusesWhatAReporterMustNotSend) {
 }
 
 TEST(FakePlatform, FailsAsToldWithoutKeepingAnything) {
-  on_bench([](Bench& bench) -> Task<> {
+  on_fixture([](Fixture& bench) -> Task<> {
     bench.platform.fail_next(1, 503, std::chrono::seconds(7));
     EXPECT_EQ(co_await bench.post(event("Application", "shop")), 503);
     EXPECT_TRUE(bench.platform.reports().empty());

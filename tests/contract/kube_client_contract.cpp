@@ -36,9 +36,9 @@ struct Caller {
 };
 
 // A case: its own client, with results as JSON.
-class Scene {
+class Fixture {
  public:
-  Scene(const Executor& executor, const KubeClientPeer& peer)
+  Fixture(const Executor& executor, const KubeClientPeer& peer)
       : peer(peer), caller_(executor, peer.config), client(caller_.client) {}
 
   const KubeClientPeer& peer;
@@ -84,7 +84,7 @@ void expect_refusal(const Result<T>& result, ErrorCode code, int status) {
   EXPECT_EQ(result.error().http_status, status) << result.error().message;
 }
 
-Task<> creates_and_gets(Scene& scene) {
+Task<> creates_and_gets(Fixture& scene) {
   const Json created = co_await scene.create(scene.config_map("one", {{"k", "v"}}));
   EXPECT_EQ(created["metadata"]["namespace"], scene.peer.ns);
   EXPECT_FALSE(created["metadata"]["uid"].get<std::string>().empty());
@@ -92,7 +92,7 @@ Task<> creates_and_gets(Scene& scene) {
   EXPECT_EQ(co_await scene.get("one"), created);
 }
 
-Task<> tells_what_is_missing(Scene& scene) {
+Task<> tells_what_is_missing(Fixture& scene) {
   const auto missing = co_await scene.client.get(kConfigMaps, scene.key("nobody"), soon());
   expect_refusal(missing, ErrorCode::not_found, 404);
   EXPECT_THAT(missing.error().message, HasSubstr("404 NotFound: configmaps \"nobody\" not found"));
@@ -104,7 +104,7 @@ Task<> tells_what_is_missing(Scene& scene) {
                  ErrorCode::not_found, 404);
 }
 
-Task<> refuses_a_second_of_the_same_name(Scene& scene) {
+Task<> refuses_a_second_of_the_same_name(Fixture& scene) {
   co_await scene.create(scene.config_map("twin"));
   const auto again = co_await scene.client.create(kConfigMaps, scene.peer.ns,
                                                   scene.config_map("twin").dump(), soon());
@@ -112,7 +112,7 @@ Task<> refuses_a_second_of_the_same_name(Scene& scene) {
   EXPECT_THAT(again.error().message, HasSubstr("409 AlreadyExists"));
 }
 
-Task<> lists_in_pages(Scene& scene) {
+Task<> lists_in_pages(Fixture& scene) {
   for (int i = 0; i < 5; ++i) co_await scene.create(scene.config_map("page-" + std::to_string(i)));
   Json other = scene.config_map("other");
   other["metadata"]["labels"] = {{"contract", "no"}};
@@ -139,7 +139,7 @@ Task<> lists_in_pages(Scene& scene) {
   EXPECT_EQ(versions.size(), 1U) << "all pages are of one moment";
 }
 
-Task<> selects_by_field(Scene& scene) {
+Task<> selects_by_field(Fixture& scene) {
   co_await scene.create(scene.config_map("wanted"));
   co_await scene.create(scene.config_map("unwanted"));
   k8s::ListOptions options;
@@ -154,14 +154,14 @@ Task<> selects_by_field(Scene& scene) {
                  ErrorCode::invalid_argument, 400);
 }
 
-Task<> refuses_a_garbled_continue_token(Scene& scene) {
+Task<> refuses_a_garbled_continue_token(Fixture& scene) {
   k8s::ListOptions options;
   options.continue_token = "garbage";
   expect_refusal(co_await scene.client.list(kConfigMaps, scene.peer.ns, options, soon()),
                  ErrorCode::invalid_argument, 400);
 }
 
-Task<> replaces_only_the_version_it_was_shown(Scene& scene) {
+Task<> replaces_only_the_version_it_was_shown(Fixture& scene) {
   const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
   Json second = first;
   second["data"]["n"] = "2";
@@ -181,7 +181,7 @@ Task<> replaces_only_the_version_it_was_shown(Scene& scene) {
                  ErrorCode::not_found, 404);
 }
 
-Task<> merges_patches(Scene& scene) {
+Task<> merges_patches(Fixture& scene) {
   co_await scene.create(scene.config_map("doc", {{"a", "1"}, {"b", "2"}}));
   const auto patched = co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
                                                    R"({"data":{"a":null,"c":"3"}})", soon());
@@ -198,7 +198,7 @@ Task<> merges_patches(Scene& scene) {
       ErrorCode::not_found, 404);
 }
 
-Task<> applies_json_patches(Scene& scene) {
+Task<> applies_json_patches(Fixture& scene) {
   co_await scene.create(scene.config_map("doc", {{"a", "1"}}));
   const auto patched = co_await scene.client.patch(
       kConfigMaps, scene.key("doc"), PatchType::json,
@@ -216,7 +216,7 @@ Task<> applies_json_patches(Scene& scene) {
       ErrorCode::invalid_argument, 422);
 }
 
-Task<> applies_on_the_server_side(Scene& scene) {
+Task<> applies_on_the_server_side(Fixture& scene) {
   const auto apply = [&](Json data) -> Task<Result<std::string>> {
     Json object = scene.config_map("applied", std::move(data));
     co_return co_await scene.client.patch(kConfigMaps, scene.key("applied"), PatchType::apply,
@@ -232,7 +232,7 @@ Task<> applies_on_the_server_side(Scene& scene) {
   EXPECT_EQ(object["metadata"]["uid"], Json::parse(*created)["metadata"]["uid"]);
 }
 
-Task<> deletes(Scene& scene) {
+Task<> deletes(Fixture& scene) {
   const Json created = co_await scene.create(scene.config_map("doomed"));
   expect_refusal(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon(),
                                               {.uid = "00000000-0000-0000-0000-000000000000"}),
@@ -245,7 +245,7 @@ Task<> deletes(Scene& scene) {
                  ErrorCode::not_found, 404);
 }
 
-Task<> tells_reasons_of_a_conflict_apart(Scene& scene) {
+Task<> tells_reasons_of_a_conflict_apart(Fixture& scene) {
   const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
   const auto again = co_await scene.client.create(kConfigMaps, scene.peer.ns,
                                                   scene.config_map("doc").dump(), soon());
@@ -263,7 +263,7 @@ Task<> tells_reasons_of_a_conflict_apart(Scene& scene) {
   EXPECT_EQ(absent.error().reason, "NotFound");
 }
 
-Task<> answers_dry_runs_without_a_change(Scene& scene) {
+Task<> answers_dry_runs_without_a_change(Fixture& scene) {
   const auto made = co_await scene.client.create(
       kConfigMaps, scene.peer.ns, scene.config_map("doc").dump(), soon(), {.dry_run = true});
   CO_ASSERT_OK(made);
@@ -297,7 +297,7 @@ std::set<std::string> managers_of(const Json& object) {
   return out;
 }
 
-Task<> remembers_the_field_manager(Scene& scene) {
+Task<> remembers_the_field_manager(Fixture& scene) {
   const auto created =
       co_await scene.client.create(kConfigMaps, scene.peer.ns, scene.config_map("made").dump(),
                                    soon(), {.field_manager = "contract-maker"});
@@ -310,7 +310,7 @@ Task<> remembers_the_field_manager(Scene& scene) {
   EXPECT_TRUE(managers_of(Json::parse(*applied)).contains("Apply by contract-applier"));
 }
 
-Task<> deletes_under_preconditions(Scene& scene) {
+Task<> deletes_under_preconditions(Fixture& scene) {
   const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
   Json second = first;
   second["data"]["n"] = "2";
@@ -328,7 +328,7 @@ Task<> deletes_under_preconditions(Scene& scene) {
                  ErrorCode::not_found, 404);
 }
 
-Task<> deletes_collections(Scene& scene) {
+Task<> deletes_collections(Fixture& scene) {
   for (const char* name : {"one", "two", "three"}) co_await scene.create(scene.config_map(name));
   Json other = scene.config_map("other");
   other["metadata"]["labels"] = {{"contract", "no"}};
@@ -352,7 +352,7 @@ Task<> deletes_collections(Scene& scene) {
   EXPECT_THAT(co_await names(), testing::ElementsAre("other", "two"));
 }
 
-Task<> streams_pod_logs(Scene& scene) {
+Task<> streams_pod_logs(Fixture& scene) {
   const Json pod{{"apiVersion", "v1"},
                  {"kind", "Pod"},
                  {"metadata", {{"name", "talker"}}},
@@ -400,7 +400,7 @@ Task<> streams_pod_logs(Scene& scene) {
                  404);
 }
 
-Task<> describes_its_types(Scene& scene) {
+Task<> describes_its_types(Fixture& scene) {
   const auto discovery = co_await scene.client.discover(soon());
   CO_ASSERT_OK(discovery);
   using Answer = k8s::Discovery::Answer;
@@ -421,7 +421,7 @@ Task<> describes_its_types(Scene& scene) {
   EXPECT_EQ(discovery->find({"apps", "v1", "things", "Thing", true}), Answer::absent);
 }
 
-Task<> keeps_status_apart_and_learns_of_new_types(Scene& scene) {
+Task<> keeps_status_apart_and_learns_of_new_types(Fixture& scene) {
   const k8s::Resource widgets{scene.peer.ns + ".contract.example", "v1", "widgets", "Widget", true};
   const auto before = co_await scene.client.exists(widgets, soon());
   CO_ASSERT_OK(before);
@@ -502,7 +502,7 @@ Task<> keeps_status_apart_and_learns_of_new_types(Scene& scene) {
       co_await scene.client.remove(kDefinitions, {"", "widgets." + widgets.group}, soon()));
 }
 
-Task<> lists_applications(Scene& scene) {
+Task<> lists_applications(Fixture& scene) {
   const auto served = co_await scene.client.exists(k8s::resources::kApplications, soon());
   CO_ASSERT_OK(served);
   EXPECT_TRUE(*served);
@@ -525,7 +525,7 @@ Task<> lists_applications(Scene& scene) {
   EXPECT_EQ(list["items"][0]["spec"], application["spec"]);
 }
 
-Task<> watches(Scene& scene) {
+Task<> watches(Fixture& scene) {
   const auto list = co_await scene.client.list(kConfigMaps, scene.peer.ns, {}, soon());
   CO_ASSERT_OK(list);
   k8s::WatchOptions options;
@@ -548,7 +548,7 @@ Task<> watches(Scene& scene) {
   EXPECT_EQ(event["object"], created);
 }
 
-Task<> reviews_access(Scene& scene) {
+Task<> reviews_access(Fixture& scene) {
   const k8s::Client::Access delete_maps{
       .verb = "delete", .group = "", .resource = "configmaps", .ns = scene.peer.ns};
   const auto mine = co_await scene.client.can_i(delete_maps, soon());
@@ -578,7 +578,7 @@ Task<> reviews_access(Scene& scene) {
                  ErrorCode::forbidden, 403);
 }
 
-Task<> refuses_unknown_tokens(Scene& scene) {
+Task<> refuses_unknown_tokens(Fixture& scene) {
   Caller stranger(co_await asio::this_coro::executor, scene.peer.unknown);
   const auto refused = co_await stranger.client.list(kConfigMaps, scene.peer.ns, {}, soon());
   expect_refusal(refused, ErrorCode::unauthenticated, 401);
@@ -594,7 +594,7 @@ Task<> refuses_unknown_tokens(Scene& scene) {
   expect_refusal(co_await stranger.client.who_am_i(soon()), ErrorCode::unauthenticated, 401);
 }
 
-Task<> issues_tokens(Scene& scene) {
+Task<> issues_tokens(Fixture& scene) {
   const Json account{
       {"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", {{"name", "robot"}}}};
   CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kServiceAccounts, scene.peer.ns,
@@ -618,7 +618,7 @@ Task<> issues_tokens(Scene& scene) {
                  ErrorCode::not_found, 404);
 }
 
-Task<> tells_its_version(Scene& scene) {
+Task<> tells_its_version(Fixture& scene) {
   const auto text = co_await scene.client.raw({.target = "/version"}, soon());
   CO_ASSERT_OK(text);
   EXPECT_THAT(Json::parse(*text).value("gitVersion", ""), StartsWith("v1."));
@@ -663,7 +663,7 @@ struct Candidate {
   k8s::LeaseElection election;
 };
 
-Task<> elects_one_leader(Scene& scene) {
+Task<> elects_one_leader(Fixture& scene) {
   const auto executor = co_await asio::this_coro::executor;
   Candidate first(executor, scene.peer, "first");
   const bool first_led = co_await first.leads();
@@ -682,7 +682,7 @@ Task<> elects_one_leader(Scene& scene) {
   EXPECT_EQ(spec["leaseTransitions"], 1);
 }
 
-Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
+Task<> hands_a_lease_back_to_its_owner(Fixture& scene) {
   const auto executor = co_await asio::this_coro::executor;
   struct Work final : reporter::Failover::Observer {
     void on_change(std::size_t lease, bool held) override {
@@ -745,9 +745,9 @@ Task<> hands_a_lease_back_to_its_owner(Scene& scene) {
   EXPECT_EQ(Json::parse(*text)["spec"].value("holderIdentity", ""), "");
 }
 
-KubeClientCase make_case(const char* name, Task<> (*run)(Scene&)) {
+KubeClientCase make_case(const char* name, Task<> (*run)(Fixture&)) {
   return {name, [run](const KubeClientPeer& peer) -> Task<> {
-            Scene scene(co_await asio::this_coro::executor, peer);
+            Fixture scene(co_await asio::this_coro::executor, peer);
             co_await run(scene);
           }};
 }

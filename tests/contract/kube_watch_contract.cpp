@@ -27,7 +27,7 @@ k8s::ClusterConfig through(const TcpRelay& relay, k8s::ClusterConfig config) {
 }
 
 k8s::InformerOptions informer_options(const std::string& ns, k8s::Reflector::Options reflector,
-                                      const KubeWatchBench::Tune& tune) {
+                                      const KubeWatchFixture::Tune& tune) {
   // Short, so that cases do not wait for long.
   reflector.backoff = {.initial = 20ms, .max = 500ms};
   k8s::InformerOptions options{.resource = k8s::resources::kConfigMaps,
@@ -44,8 +44,8 @@ const k8s::Reflector::Options kPaged{.streaming_list = false, .page_limit = 4};
 
 }  // namespace
 
-KubeWatchBench::KubeWatchBench(const Executor& executor, const KubeWatchPeer& peer,
-                               k8s::Reflector::Options options, const Tune& tune)
+KubeWatchFixture::KubeWatchFixture(const Executor& executor, const KubeWatchPeer& peer,
+                                   k8s::Reflector::Options options, const Tune& tune)
     : peer_(peer),
       client_(executor, resolver_, peer.config, {}, "contract"),
       relay_(executor, peer.config.server.host, peer.config.server.port),
@@ -57,13 +57,13 @@ KubeWatchBench::KubeWatchBench(const Executor& executor, const KubeWatchPeer& pe
       subscription_(informer_.subscribe([this](const k8s::Change& change) { on_change(change); })) {
 }
 
-Task<> KubeWatchBench::stop() {
+Task<> KubeWatchFixture::stop() {
   tasks_.cancel();
   co_await tasks_.join();
   co_await relay_.stop();
 }
 
-Task<bool> KubeWatchBench::create(std::string name, std::string value) {
+Task<bool> KubeWatchFixture::create(std::string name, std::string value) {
   const Json object{{"apiVersion", "v1"},
                     {"kind", "ConfigMap"},
                     {"metadata", {{"name", name}, {"labels", {{"contract", "yes"}}}}},
@@ -73,32 +73,32 @@ Task<bool> KubeWatchBench::create(std::string name, std::string value) {
   co_return made.has_value();
 }
 
-Task<bool> KubeWatchBench::update(std::string name, std::string value) {
+Task<bool> KubeWatchFixture::update(std::string name, std::string value) {
   co_return co_await patch(std::move(name), Json{{"data", {{"value", value}}}}.dump());
 }
 
-Task<bool> KubeWatchBench::unlabel(std::string name) {
+Task<bool> KubeWatchFixture::unlabel(std::string name) {
   co_return co_await patch(std::move(name), R"({"metadata":{"labels":{"contract":"no"}}})");
 }
 
-Task<bool> KubeWatchBench::patch(std::string name, std::string body) {
+Task<bool> KubeWatchFixture::patch(std::string name, std::string body) {
   const auto patched =
       co_await client_.patch(k8s::resources::kConfigMaps, {peer_.ns, std::move(name)},
                              k8s::PatchType::merge, std::move(body), deadline());
   co_return patched.has_value();
 }
 
-Task<bool> KubeWatchBench::remove(std::string name) {
+Task<bool> KubeWatchFixture::remove(std::string name) {
   const auto removed =
       co_await client_.remove(k8s::resources::kConfigMaps, {peer_.ns, std::move(name)}, deadline());
   co_return removed.has_value();
 }
 
-Task<bool> KubeWatchBench::synced() {
+Task<bool> KubeWatchFixture::synced() {
   return informer_.wait_synced(deadline());
 }
 
-Task<bool> KubeWatchBench::converges() {
+Task<bool> KubeWatchFixture::converges() {
   const auto limit = deadline();
   for (;;) {
     const auto server = co_await server_content();
@@ -113,12 +113,12 @@ Task<bool> KubeWatchBench::converges() {
   }
 }
 
-Task<bool> KubeWatchBench::disconnect() {
+Task<bool> KubeWatchFixture::disconnect() {
   relay_.close();
   co_return co_await wait_until([this] { return !informer_.last_error().empty(); });
 }
 
-Task<bool> KubeWatchBench::wait_until(std::function<bool()> condition) {
+Task<bool> KubeWatchFixture::wait_until(std::function<bool()> condition) {
   const auto limit = deadline();
   while (!condition()) {
     if (Clock::now() > limit) co_return false;
@@ -127,7 +127,7 @@ Task<bool> KubeWatchBench::wait_until(std::function<bool()> condition) {
   co_return true;
 }
 
-void KubeWatchBench::on_change(const k8s::Change& change) {
+void KubeWatchFixture::on_change(const k8s::Change& change) {
   const auto break_rule = [&](const std::string& what) {
     broken_rule_ += std::string(change.now->name()) + ": " + what + "; ";
   };
@@ -171,7 +171,7 @@ void KubeWatchBench::on_change(const k8s::Change& change) {
   changed_.notify_all();
 }
 
-Task<std::optional<KubeWatchBench::Content>> KubeWatchBench::server_content() {
+Task<std::optional<KubeWatchFixture::Content>> KubeWatchFixture::server_content() {
   k8s::ListOptions options;
   options.label_selector = kLabel;
   options.limit = 0;
@@ -189,7 +189,7 @@ Task<std::optional<KubeWatchBench::Content>> KubeWatchBench::server_content() {
   co_return content;
 }
 
-KubeWatchBench::Content KubeWatchBench::store_content() const {
+KubeWatchFixture::Content KubeWatchFixture::store_content() const {
   Content content;
   informer_.for_each([&](const k8s::Record& record) {
     content[std::string(record.name())] = {std::string(record.uid()),
@@ -199,11 +199,11 @@ KubeWatchBench::Content KubeWatchBench::store_content() const {
   return content;
 }
 
-Task<> with_kube_watch_bench(const KubeWatchPeer& peer, k8s::Reflector::Options options,
-                             std::function<Task<>(KubeWatchBench&)> body,
-                             KubeWatchBench::Tune tune) {
+Task<> with_kube_watch_fixture(const KubeWatchPeer& peer, k8s::Reflector::Options options,
+                               std::function<Task<>(KubeWatchFixture&)> body,
+                               KubeWatchFixture::Tune tune) {
   const Executor executor = co_await asio::this_coro::executor;
-  KubeWatchBench bench(executor, peer, options, tune);
+  KubeWatchFixture bench(executor, peer, options, tune);
   std::exception_ptr failure;
   try {
     co_await body(bench);
@@ -217,7 +217,7 @@ Task<> with_kube_watch_bench(const KubeWatchPeer& peer, k8s::Reflector::Options 
 
 namespace {
 
-Task<bool> create_some(KubeWatchBench& bench, int count) {
+Task<bool> create_some(KubeWatchFixture& bench, int count) {
   for (int i = 0; i < count; ++i) {
     if (!co_await bench.create("cm-" + std::to_string(i), "first")) co_return false;
   }
@@ -225,7 +225,7 @@ Task<bool> create_some(KubeWatchBench& bench, int count) {
 }
 
 Task<> initial_list(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
-  return with_kube_watch_bench(peer, options, [](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, options, [](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 10));
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -236,7 +236,7 @@ Task<> initial_list(const KubeWatchPeer& peer, k8s::Reflector::Options options) 
 }
 
 Task<> events_in_order(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kStreaming, [](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& bench) -> Task<> {
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
     CO_ASSERT_TRUE(co_await bench.create("a", "1"));
@@ -252,7 +252,7 @@ Task<> events_in_order(const KubeWatchPeer& peer) {
 }
 
 Task<> leaving_the_selection(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kStreaming, [](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 2));
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -265,7 +265,7 @@ Task<> leaving_the_selection(const KubeWatchPeer& peer) {
 }
 
 Task<> resumes_where_it_was(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kPaged, [](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kPaged, [](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 5));
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -284,7 +284,7 @@ Task<> resumes_where_it_was(const KubeWatchPeer& peer) {
 }
 
 Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
-  return with_kube_watch_bench(peer, options, [&peer](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, options, [&peer](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 6));
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -310,9 +310,9 @@ Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options
 // After each first page the other pages are gone: a list slower than the server's compaction.
 Task<> lists_whole_when_pages_are_gone(const KubeWatchPeer& peer) {
   const auto lists = std::make_shared<int>(0);
-  return with_kube_watch_bench(
+  return with_kube_watch_fixture(
       peer, kPaged,
-      [lists](KubeWatchBench& bench) -> Task<> {
+      [lists](KubeWatchFixture& bench) -> Task<> {
         CO_ASSERT_TRUE(co_await create_some(bench, 10));
         bench.start();
         CO_ASSERT_TRUE(co_await bench.synced());
@@ -329,7 +329,7 @@ Task<> lists_whole_when_pages_are_gone(const KubeWatchPeer& peer) {
 }
 
 Task<> lists_again_after_a_restore(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
-  return with_kube_watch_bench(peer, options, [&peer](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, options, [&peer](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 5));
     co_await peer.back_up();
     bench.start();
@@ -356,7 +356,7 @@ Task<> lists_again_after_a_restore(const KubeWatchPeer& peer, k8s::Reflector::Op
 }
 
 Task<> survives_a_restart(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 5));
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -369,7 +369,7 @@ Task<> survives_a_restart(const KubeWatchPeer& peer) {
 }
 
 Task<> survives_cuts(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kStreaming, [](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& bench) -> Task<> {
     bench.start();
     for (int i = 0; i < 40; ++i) {
       const auto name = "cm-" + std::to_string(i % 7);
@@ -387,7 +387,7 @@ Task<> survives_cuts(const KubeWatchPeer& peer) {
 
 Task<> pages_when_streaming_lists_are_refused(const KubeWatchPeer& peer) {
   co_await peer.allow_streaming_lists(false);
-  co_await with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+  co_await with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
     const std::string once = "reason=\"streaming_refused\",resource=\"configmaps\"} 1";
     CO_ASSERT_TRUE(co_await create_some(bench, 5));
     bench.start();
@@ -410,9 +410,9 @@ Task<> pages_when_streaming_lists_are_refused(const KubeWatchPeer& peer) {
 Task<> reopens_a_watch_that_falls_silent(const KubeWatchPeer& peer) {
   k8s::Reflector::Options options = kStreaming;
   options.watch_timeout_min = options.watch_timeout_max = 6s;
-  return with_kube_watch_bench(
+  return with_kube_watch_fixture(
       peer, options,
-      [](KubeWatchBench& bench) -> Task<> {
+      [](KubeWatchFixture& bench) -> Task<> {
         bench.start();
         CO_ASSERT_TRUE(co_await bench.synced());
         CO_ASSERT_TRUE(co_await bench.wait_until(
@@ -432,9 +432,9 @@ Task<> reopens_a_watch_that_falls_silent(const KubeWatchPeer& peer) {
 }
 
 // Reads a watch until `enough` events have arrived, the watch ends, or the deadline passes.
-Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchBench& bench, k8s::WatchStream stream,
-                                                     std::size_t enough, Error& error,
-                                                     std::string& version) {
+Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchFixture& bench,
+                                                     k8s::WatchStream stream, std::size_t enough,
+                                                     Error& error, std::string& version) {
   k8s::ObjectDecoder objects{k8s::FieldSet({})};
   k8s::WatchDecoder events(objects);
   std::vector<k8s::WatchEvent::Type> types;
@@ -452,7 +452,7 @@ Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchBench& bench, k8s:
 }
 
 Task<> streaming_list_ends_with_a_bookmark(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 3));
     k8s::WatchOptions options;
     options.label_selector = kLabel;
@@ -470,7 +470,7 @@ Task<> streaming_list_ends_with_a_bookmark(const KubeWatchPeer& peer) {
 }
 
 // One page of the list.
-Task<Result<Json>> list_page(KubeWatchBench& bench, const KubeWatchPeer& peer,
+Task<Result<Json>> list_page(KubeWatchFixture& bench, const KubeWatchPeer& peer,
                              std::string continue_token) {
   k8s::ListOptions options;
   options.label_selector = kLabel;
@@ -483,7 +483,7 @@ Task<Result<Json>> list_page(KubeWatchBench& bench, const KubeWatchPeer& peer,
 }
 
 Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 5));
     const auto page = co_await list_page(bench, peer, {});
     CO_ASSERT_OK(page);
@@ -517,7 +517,7 @@ Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
 // Why a check comes before a watch resumes: the server does not refuse a watch of a future version.
 // A list shows the server's version, and a list of a future version is refused.
 Task<> future_versions_are_silent(const KubeWatchPeer& peer) {
-  return with_kube_watch_bench(peer, kStreaming, [&peer](KubeWatchBench& bench) -> Task<> {
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await create_some(bench, 3));
     k8s::ListOptions one;
     one.limit = 1;

@@ -36,11 +36,11 @@ struct KubeWatchPeer {
 
 // A client of that server, and an informer behind a relay that watches the ConfigMaps with the label
 // contract=yes.
-class KubeWatchBench {
+class KubeWatchFixture {
  public:
   using Tune = std::function<void(k8s::InformerOptions&)>;
-  KubeWatchBench(const Executor& executor, const KubeWatchPeer& peer,
-                 k8s::Reflector::Options options, const Tune& tune = {});
+  KubeWatchFixture(const Executor& executor, const KubeWatchPeer& peer,
+                   k8s::Reflector::Options options, const Tune& tune = {});
 
   void start() { informer_.start(tasks_); }
   Task<> stop();
@@ -102,10 +102,10 @@ class KubeWatchBench {
   k8s::Informer::Subscription subscription_;
 };
 
-// Runs `body` on a bench and stops it afterwards, also when the body throws.
-Task<> with_kube_watch_bench(const KubeWatchPeer& peer, k8s::Reflector::Options options,
-                             std::function<Task<>(KubeWatchBench&)> body,
-                             KubeWatchBench::Tune tune = {});
+// Runs `body` on a fixture and stops it afterwards, also when the body throws.
+Task<> with_kube_watch_fixture(const KubeWatchPeer& peer, k8s::Reflector::Options options,
+                               std::function<Task<>(KubeWatchFixture&)> body,
+                               KubeWatchFixture::Tune tune = {});
 
 // One rule of list and watch.
 struct KubeWatchCase {

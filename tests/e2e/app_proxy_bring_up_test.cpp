@@ -15,7 +15,7 @@
 #include "common/core/task_group.hpp"
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 #include "support/test_certs.hpp"
@@ -34,7 +34,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
 using Json = nlohmann::json;
-constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kAnn = AppProxyHarness::kAnn;
 constexpr auto kTimeLimit = 60s;
 
 constexpr const char* kIntegration = "git-default-acc-1";
@@ -138,8 +138,8 @@ class HeldPush {
 };
 
 // The runtime "new", of which nothing exists yet but the account's empty repository "config".
-struct BringUpWorld {
-  BringUpWorld(const Executor& executor, std::string given)
+struct BringUpHarness {
+  BringUpHarness(const Executor& executor, std::string given)
       : name(std::move(given)),
         base(executor),
         cluster(executor),
@@ -228,7 +228,7 @@ struct BringUpWorld {
     const auto answer = co_await base.ask(
         "mutation RegisterToGitIntegration($args: RegisterToGitIntegrationArgs!){"
         "registerToGitIntegration(args: $args){name}}",
-        AppProxyWorld::as(kAnn), Json{{"args", {{"token", FakeGitHost::kToken}}}});
+        AppProxyHarness::as(kAnn), Json{{"args", {{"token", FakeGitHost::kToken}}}});
     EXPECT_EQ(answer.code(), "") << name << answer.body;
   }
   static Json create_request() {
@@ -245,7 +245,7 @@ struct BringUpWorld {
   Task<> create_git_source() {
     const Json wanted = create_request();
     const auto answer =
-        co_await base.ask(wanted["query"], AppProxyWorld::as(kAnn), wanted["variables"]);
+        co_await base.ask(wanted["query"], AppProxyHarness::as(kAnn), wanted["variables"]);
     EXPECT_EQ(answer.json, (Json{{"data", {{"createGitSource", nullptr}}}})) << name << answer.body;
   }
   // The same from a user who may get no answer.
@@ -320,7 +320,7 @@ struct BringUpWorld {
   }
 
   std::string name;
-  AppProxyWorld base;
+  AppProxyHarness base;
   FakeKubeApi cluster;
   FakeGitHost host;
   ArgoServer argocd;
@@ -329,7 +329,7 @@ struct BringUpWorld {
   TempDir folder;
 };
 
-// Plays each story in a world of its own, a few at the same time: they wait most of the time.
+// Plays each story on a harness of its own, a few at the same time: they wait most of the time.
 template <class Story, class Play>
 void play_all(const std::vector<Story>& stories, const Play& play) {
   constexpr std::size_t kAtOnce = 4;
@@ -345,8 +345,8 @@ void play_all(const std::vector<Story>& stories, const Play& play) {
           players.spawn("player " + std::to_string(i), [&]() -> Task<> {
             while (next < stories.size()) {
               const Story& story = stories[next++];
-              BringUpWorld world(executor, story.name);
-              co_await play_in(world, [&](BringUpWorld& w) { return play(w, story); });
+              BringUpHarness world(executor, story.name);
+              co_await play_in(world, [&](BringUpHarness& w) { return play(w, story); });
             }
           });
         }
@@ -356,7 +356,8 @@ void play_all(const std::vector<Story>& stories, const Play& play) {
 }
 
 // Exactly these commits, and one of everything else.
-void expect_each_once(BringUpWorld& w, const testing::Matcher<std::vector<std::string>>& commits) {
+void expect_each_once(BringUpHarness& w,
+                      const testing::Matcher<std::vector<std::string>>& commits) {
   SCOPED_TRACE(w.name);
   EXPECT_THAT(w.commits(), commits);
   EXPECT_EQ(w.accounts().life().registered.size(), 1U);
@@ -384,7 +385,7 @@ struct Story {
 };
 
 TEST(AppProxyBringUp, AnEmptyNamespaceAndAnEmptyRepositoryBecomeARuntimeThatWorks) {
-  play_all(std::vector<Story>{{"all at once"}}, [](BringUpWorld& w, const Story&) -> Task<> {
+  play_all(std::vector<Story>{{"all at once"}}, [](BringUpHarness& w, const Story&) -> Task<> {
     (void)w.put_key();
     w.start({{"SHARE_SEALING_KEY", "true"}});
     CO_ASSERT_TRUE(co_await w.until_complete());
@@ -409,13 +410,13 @@ TEST(AppProxyBringUp, AnEmptyNamespaceAndAnEmptyRepositoryBecomeARuntimeThatWork
 
 // True once the program was killed at a step.
 using Reached = std::function<bool()>;
-using Arrange = std::function<Reached(BringUpWorld&)>;
+using Arrange = std::function<Reached(BringUpHarness&)>;
 
 // At the first such request. `is_done`: it is carried out, and its answer lost; otherwise it arrives too late.
 Arrange at_request(
     const char* verb, const char* resource, bool is_done,
-    std::function<bool(BringUpWorld&)> counts = [](BringUpWorld&) { return true; }) {
-  return [=](BringUpWorld& w) -> Reached {
+    std::function<bool(BringUpHarness&)> counts = [](BringUpHarness&) { return true; }) {
+  return [=](BringUpHarness& w) -> Reached {
     const auto is_killed = std::make_shared<bool>(false);
     w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
       if (*is_killed || access.is_review || access.verb != verb || access.resource != resource ||
@@ -432,7 +433,7 @@ Arrange at_request(
 
 // At the next push to the shared configuration repository, which is refused at its arrival.
 Arrange at_push(HeldPush::At at) {
-  return [at](BringUpWorld& w) -> Reached {
+  return [at](BringUpHarness& w) -> Reached {
     w.push.hold(at);
     return [&w] {
       if (!w.push.is_held()) return false;
@@ -445,11 +446,11 @@ Arrange at_push(HeldPush::At at) {
 
 // At the creation of the default integration's Secret: no other one can be made then.
 Arrange at_integration(bool is_done) {
-  return [is_done](BringUpWorld& w) -> Reached {
+  return [is_done](BringUpHarness& w) -> Reached {
     w.argocd.refuses_logins = true;
     w.cluster.put_secret({"default", "runtime-repo-creds-secret"}, {});
     return at_request("create", "secrets", is_done,
-                      [](BringUpWorld& world) { return !world.token().empty(); })(w);
+                      [](BringUpHarness& world) { return !world.token().empty(); })(w);
   };
 }
 
@@ -478,7 +479,7 @@ TEST(AppProxyBringUp, KilledAtEachStepTheNextStartCompletesItAndNothingIsThereTw
       {"the user's commit has arrived at the Git server", at_push(arrival), true},
       {"the user's commit is in the branch", at_push(answer), true},
   };
-  play_all(steps, [](BringUpWorld& w, const Step& step) -> Task<> {
+  play_all(steps, [](BringUpHarness& w, const Step& step) -> Task<> {
     Reached reached;
     if (!step.is_users) reached = step.arrange(w);
     w.start();
@@ -517,14 +518,14 @@ struct SharingStep {
 // that the control plane has kept without the runtime knowing its id stays there, and nothing is sealed with it.
 TEST(AppProxyBringUp, KilledWhileItSharesItsSealingKeyTheNextStartUsesOneKey) {
   using enum HeldPush::At;
-  const auto is_saved = [](BringUpWorld& w) { return !w.accounts().sealing_keys().empty(); };
+  const auto is_saved = [](BringUpHarness& w) { return !w.accounts().sealing_keys().empty(); };
   const std::vector<SharingStep> steps{
       {"the control plane has the key", at_request("create", "secrets", false, is_saved), 2},
       {"the Secret is stored", at_request("create", "secrets", true, is_saved)},
       {"the commit has arrived at the Git server", at_push(arrival)},
       {"the commit is in the branch", at_push(answer)},
   };
-  play_all(steps, [](BringUpWorld& w, const SharingStep& step) -> Task<> {
+  play_all(steps, [](BringUpHarness& w, const SharingStep& step) -> Task<> {
     const auto key = w.put_key();
     w.start();
     CO_ASSERT_TRUE(co_await w.until_complete());
@@ -553,10 +554,10 @@ TEST(AppProxyBringUp, KilledWhileItSharesItsSealingKeyTheNextStartUsesOneKey) {
   });
 }
 
-// The process of a world, frozen. It goes on at the latest when this object ends.
+// The process of a harness, frozen. It goes on at the latest when this object ends.
 class Frozen {
  public:
-  explicit Frozen(BringUpWorld& w) : process_(w.base.daemon->process()) {
+  explicit Frozen(BringUpHarness& w) : process_(w.base.daemon->process()) {
     process_.signal(SIGSTOP);
   }
   Frozen(const Frozen&) = delete;
@@ -579,7 +580,7 @@ TEST(AppProxyBringUp, ALeaderThatIsFrozenInItsPushLeavesOneCommit) {
   using enum HeldPush::At;
   play_all(std::vector<FrozenPush>{{"frozen before the branch has the commit", arrival},
                                    {"frozen before the answer", answer}},
-           [](BringUpWorld& w, const FrozenPush& frozen) -> Task<> {
+           [](BringUpHarness& w, const FrozenPush& frozen) -> Task<> {
              w.push.hold(frozen.at);
              w.start();
              CO_ASSERT_TRUE(
@@ -637,7 +638,7 @@ TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
        .meanwhile = [](ArgoServer& argocd) { argocd.failed = "a"; },
        .reported = {"c Unknown", "a Failed", "c Unknown", "a Successful", "c Successful"}},
   };
-  play_all(windows, [](BringUpWorld& w, const Window& window) -> Task<> {
+  play_all(windows, [](BringUpHarness& w, const Window& window) -> Task<> {
     const Environment chunks{{"CLUSTER_CHUNK_SIZE", "1"}};
     const k8s::ObjectKey record{"default", kClusterRecord};
     w.argocd.clusters = {"a", "b", "c"};

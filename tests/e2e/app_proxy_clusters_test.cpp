@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 
 #include "common/core/task_group.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "doubles/fake_kube_api.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "support/git_server.hpp"
 #include "support/wait.hpp"
 
@@ -20,9 +20,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using Answer = AppProxyWorld::Answer;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+using Answer = AppProxyHarness::Answer;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 constexpr auto kTimeLimit = 60s;
 
 std::vector<Json> secrets_in(const FakeKubeApi& cluster) {
@@ -75,8 +75,8 @@ struct ClusterServer {
   http::Server server;
 };
 
-struct ClustersWorld {
-  explicit ClustersWorld(const Executor& executor)
+struct ClustersHarness {
+  explicit ClustersHarness(const Executor& executor)
       : base(executor), cluster(executor), argocd(executor, cluster) {
     git.create_repository("config");
     git.add_user("robot", "canary-git");
@@ -138,7 +138,7 @@ struct ClustersWorld {
     return base.ask(
         "mutation RemoveCluster($server: String!, $runtime: String!) {\n\tremoveCluster(server: "
         "$server, runtime: $runtime)\n}\n",
-        AppProxyWorld::as(key), {{"server", server}, {"runtime", runtime}});
+        AppProxyHarness::as(key), {{"server", server}, {"runtime", runtime}});
   }
 
   // Secrets of clusters.
@@ -179,25 +179,25 @@ struct ClustersWorld {
   }
 
   static constexpr const char* kEdge = "https://edge.example.test:6443";
-  mutable AppProxyWorld base;
+  mutable AppProxyHarness base;
   FakeKubeApi cluster;
   ClusterServer argocd;
   GitServer git;
   TempDir folder;
 };
 
-void in_clusters_world(const std::function<Task<>(ClustersWorld&)>& body) {
+void in_clusters_harness(const std::function<Task<>(ClustersHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
   run_coro(
       [&]() -> Task<> {
-        ClustersWorld world(co_await asio::this_coro::executor);
+        ClustersHarness world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       std::chrono::seconds(150));
 }
 
 TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
-  in_clusters_world([](ClustersWorld& w) -> Task<> {
+  in_clusters_harness([](ClustersHarness& w) -> Task<> {
     w.argocd.names = {"here"};
     co_await w.start();
     CO_ASSERT_TRUE(
@@ -239,7 +239,8 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
                      {"metadata", {{"name", name}, {"namespace", "default"}}}});
     }
     EXPECT_EQ((co_await w.remove(kAnn, "https://none.example.test")).code(), "NOT_FOUND");
-    EXPECT_EQ((co_await w.remove(kAnn, ClustersWorld::kEdge, "other")).code(), "INVALID_ARGUMENT");
+    EXPECT_EQ((co_await w.remove(kAnn, ClustersHarness::kEdge, "other")).code(),
+              "INVALID_ARGUMENT");
     TaskGroup group(co_await asio::this_coro::executor);
     group.spawn("argo cd", [&w]() -> Task<> {
       EXPECT_TRUE(co_await eventually(
@@ -252,7 +253,7 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
       EXPECT_EQ(w.secrets().size(), 1U) << "Argo CD can still clean up";
       w.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
     });
-    const auto removed = co_await w.remove(kAnn, std::string(ClustersWorld::kEdge) + "/");
+    const auto removed = co_await w.remove(kAnn, std::string(ClustersHarness::kEdge) + "/");
     co_await group.join();
     EXPECT_EQ(removed.json, (Json{{"data", {{"removeCluster", nullptr}}}})) << removed.body;
     EXPECT_TRUE(w.secrets().empty());
@@ -270,7 +271,7 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
 }
 
 TEST(AppProxyClusters, AClusterWithTheNameOfAGitSourceIsRefusedAndLeavesNothingBehind) {
-  in_clusters_world([](ClustersWorld& w) -> Task<> {
+  in_clusters_harness([](ClustersHarness& w) -> Task<> {
     co_await w.start();
     CO_ASSERT_TRUE(
         co_await eventually([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
@@ -289,7 +290,7 @@ TEST(AppProxyClusters, AClusterWithTheNameOfAGitSourceIsRefusedAndLeavesNothingB
 
 // Argo CD needs the Secret to remove what it has applied to the cluster.
 TEST(AppProxyClusters, TheSecretStaysWhileTheApplicationCannotBeRead) {
-  in_clusters_world([](ClustersWorld& w) -> Task<> {
+  in_clusters_harness([](ClustersHarness& w) -> Task<> {
     co_await w.start();
     EXPECT_EQ((co_await w.add()).status, 201);
     w.cluster.put(k8s::resources::kApplications,
@@ -300,7 +301,7 @@ TEST(AppProxyClusters, TheSecretStaysWhileTheApplicationCannotBeRead) {
     TaskGroup group(co_await asio::this_coro::executor);
     bool is_answered = false;
     group.spawn("remove", [&]() -> Task<> {
-      const auto removed = co_await w.remove(kAnn, ClustersWorld::kEdge);
+      const auto removed = co_await w.remove(kAnn, ClustersHarness::kEdge);
       EXPECT_EQ(removed.json, (Json{{"data", {{"removeCluster", nullptr}}}})) << removed.body;
       is_answered = true;
     });
@@ -318,7 +319,7 @@ TEST(AppProxyClusters, TheSecretStaysWhileTheApplicationCannotBeRead) {
 
 // AC-02, AC-28, AC-30, AC-36: nothing of it is stored, committed or shown.
 TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
-  in_clusters_world([](ClustersWorld& w) -> Task<> {
+  in_clusters_harness([](ClustersHarness& w) -> Task<> {
     write_file(w.folder / "hosts",
                "127.0.0.1 loop.example.test\n169.254.169.254 metadata.example.test\n"
                "10.9.8.7 edge.example.test\n");
@@ -331,7 +332,7 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
     const auto head = w.git.git("config", {"rev-parse", "main"}).out;
     EXPECT_EQ((co_await w.add("")).status, 401);
     EXPECT_EQ((co_await w.add("canary-wrong")).status, 401);
-    EXPECT_EQ((co_await w.add(AppProxyWorld::kEve)).status, 401);
+    EXPECT_EQ((co_await w.add(AppProxyHarness::kEve)).status, 401);
     EXPECT_EQ((co_await w.add(kBob)).status, 403);
     const Json token{{"token", "canary-cluster-token"}};
     for (const char* server :
@@ -349,7 +350,7 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
     for (const Json& user : {Json{{"exec", exec}}, Json{{"tokenFile", "/etc/hostname"}},
                              Json{{"client-certificate", "/etc/hostname"}},
                              Json{{"auth-provider", {{"name", "gcp"}}}}, Json::object()}) {
-      EXPECT_EQ((co_await w.add(kAnn, ClustersWorld::kEdge, user)).status, 400) << user;
+      EXPECT_EQ((co_await w.add(kAnn, ClustersHarness::kEdge, user)).status, 400) << user;
     }
     EXPECT_FALSE(std::filesystem::exists(marker));
     for (const std::string& body :
@@ -373,7 +374,7 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
 }
 
 TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
-  in_clusters_world([](ClustersWorld& w) -> Task<> {
+  in_clusters_harness([](ClustersHarness& w) -> Task<> {
     w.argocd.names = {"a", "b", "c", "d", "e"};
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
     CO_ASSERT_TRUE(
@@ -398,7 +399,7 @@ TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
 // The leader is frozen after its first report. Another replica takes over and tells the rest; the first one, when it
 // comes back, tells nothing a second time.
 TEST(AppProxyClusters, ALeaderThatComesBackTellsNothingTwice) {
-  in_clusters_world([](ClustersWorld& w) -> Task<> {
+  in_clusters_harness([](ClustersHarness& w) -> Task<> {
     w.argocd.names = {"a", "b", "c"};
     const auto is_frozen = std::make_shared<bool>(false);
     w.cluster.set_access([is_frozen, &w](const FakeKubeApi::Access& access) {

@@ -10,7 +10,7 @@
 #include "app-proxy/git/packs.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/task_group.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "support/git_server.hpp"
 #include "test_http/canned_server.hpp"
 
@@ -20,15 +20,15 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using Answer = GitWorld::Answer;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+using Answer = GitHarness::Answer;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 constexpr auto kBobsGitToken = "canary-git-bob";
 
 // The repository acme/shop of the double is one of a real Git server. Ann is the host's Dana, Bob its
 // Bo without a mail address.
-struct CommitWorld {
-  explicit CommitWorld(GitWorld& w) : world(w) {
+struct CommitHarness {
+  explicit CommitHarness(GitHarness& w) : world(w) {
     git.create_repository("shop");
     git.commit("shop", {{"deploy/app.yaml", "replicas: 1\n"}}, "begin");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
@@ -90,18 +90,18 @@ struct CommitWorld {
     return found;
   }
 
-  GitWorld& world;
+  GitHarness& world;
   GitServer git;
   TempDir folder;
   Environment more;  // of the program
   std::vector<std::string> flags;
 };
 
-void in_commit_world(const std::function<Task<>(CommitWorld&)>& body,
-                     const std::function<void(CommitWorld&)>& prepare = {}) {
+void in_commit_harness(const std::function<Task<>(CommitHarness&)>& body,
+                       const std::function<void(CommitHarness&)>& prepare = {}) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_world([&](GitWorld& world) -> Task<> {
-    CommitWorld commits(world);
+  in_git_harness([&](GitHarness& world) -> Task<> {
+    CommitHarness commits(world);
     if (prepare) prepare(commits);
     co_await commits.start_registered();
     co_await body(commits);
@@ -109,11 +109,11 @@ void in_commit_world(const std::function<Task<>(CommitWorld&)>& body,
 }
 
 TEST(AppProxyCommit, ACommitArrivesAsTheUsersOwn) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto answer = co_await w.commit(
         kAnn, {{"branchName", "HEAD"},
-               {"files", Json::array({CommitWorld::file("deploy/app.yaml", "replicas: 2\n"),
-                                      CommitWorld::file("new/a.yaml", "a: 1\n")})},
+               {"files", Json::array({CommitHarness::file("deploy/app.yaml", "replicas: 2\n"),
+                                      CommitHarness::file("new/a.yaml", "a: 1\n")})},
                {"msg", "Scale the shop"},
                {"description", "For the holidays."},
                {"force", true}});
@@ -136,7 +136,7 @@ TEST(AppProxyCommit, ACommitArrivesAsTheUsersOwn) {
         w.git_line({"log", "-1", "--format=%ct", "main"}));
 
     // Nothing differs: an error, unless it is wanted so.
-    Json same{{"files", Json::array({CommitWorld::file("new/a.yaml", "a: 1\n")})}};
+    Json same{{"files", Json::array({CommitHarness::file("new/a.yaml", "a: 1\n")})}};
     EXPECT_EQ((co_await w.commit(kAnn, same)).code(), "GIT_NOTHING_TO_COMMIT");
     EXPECT_EQ(w.git.head("shop"), made["sha"].get<std::string>());
     same["allowEmpty"] = true;
@@ -145,7 +145,8 @@ TEST(AppProxyCommit, ACommitArrivesAsTheUsersOwn) {
 
     // A host that tells no mail address.
     const auto by_bob = co_await w.commit(
-        kBob, {{"files", Json::array({CommitWorld::file("b.yaml", "b: 1\n")})}, {"msg", "By Bob"}});
+        kBob,
+        {{"files", Json::array({CommitHarness::file("b.yaml", "b: 1\n")})}, {"msg", "By Bob"}});
     EXPECT_EQ(by_bob.code(), "") << by_bob.body;
     const auto author = w.git_line({"log", "-1", "--format=%an|%ae", "main"});
     EXPECT_THAT(author, testing::StartsWith("Bo Example|"));
@@ -156,12 +157,13 @@ TEST(AppProxyCommit, ACommitArrivesAsTheUsersOwn) {
 }
 
 TEST(AppProxyCommit, AChangedFileIsNotOverwritten) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto seen = w.git_line({"rev-parse", "main:deploy/app.yaml"});
     w.git.commit("shop", {{"deploy/app.yaml", "replicas: 7\n"}}, "somebody else");
     const auto tip = w.git.head("shop");
-    Json args{{"files", Json::array({CommitWorld::file("deploy/app.yaml", "replicas: 3\n", seen)})},
-              {"msg", "three"}};
+    Json args{
+        {"files", Json::array({CommitHarness::file("deploy/app.yaml", "replicas: 3\n", seen)})},
+        {"msg", "three"}};
     const auto refused = co_await w.commit(kAnn, args);
     EXPECT_EQ(refused.status, 200);
     EXPECT_EQ(refused.code(), "GIT_CONFLICT") << refused.body;
@@ -169,7 +171,7 @@ TEST(AppProxyCommit, AChangedFileIsNotOverwritten) {
     args["files"][0]["revision"] = w.git_line({"rev-parse", "main:deploy/app.yaml"});
     EXPECT_EQ((co_await w.commit(kAnn, args)).code(), "");
     EXPECT_EQ(w.git.file_at_head("shop", "deploy/app.yaml"), "replicas: 3\n");
-    args["files"][0] = CommitWorld::file("deploy/app.yaml", "replicas: 4\n", seen);
+    args["files"][0] = CommitHarness::file("deploy/app.yaml", "replicas: 4\n", seen);
     args["force"] = true;
     EXPECT_EQ((co_await w.commit(kAnn, args)).code(), "");
     EXPECT_EQ(w.git.file_at_head("shop", "deploy/app.yaml"), "replicas: 4\n");
@@ -177,7 +179,7 @@ TEST(AppProxyCommit, AChangedFileIsNotOverwritten) {
 }
 
 TEST(AppProxyCommit, FilesAreDeleted) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     w.git.commit("shop", {{"a.yaml", "a\n"}, {"b.yaml", "b\n"}}, "two");
     const auto answer = co_await w.remove(kBob, {{"paths", {"a.yaml", "b.yaml"}}});
     EXPECT_EQ(answer.json["data"]["deleteFiles"],
@@ -196,13 +198,13 @@ TEST(AppProxyCommit, FilesAreDeleted) {
 
 // [AC-39]
 TEST(AppProxyCommit, AC39_PathsOutsideOfTheRepositoryAreRefused) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto tip = w.git.head("shop");
     const auto asked = w.world.host.requests().size();
     for (const char* path : {"../x", "a/../../x", "/etc/passwd", ".git/config", "a/.GIT/config",
                              "git~1/x", "a\\b", "", ".gitmodules"}) {
       const auto written = co_await w.commit(
-          kAnn, {{"files", Json::array({CommitWorld::file(path, "x")})}, {"force", true}});
+          kAnn, {{"files", Json::array({CommitHarness::file(path, "x")})}, {"force", true}});
       EXPECT_EQ(written.code(), "INVALID_ARGUMENT") << path;
       EXPECT_EQ((co_await w.remove(kAnn, {{"paths", {path}}})).code(), "INVALID_ARGUMENT") << path;
     }
@@ -210,7 +212,7 @@ TEST(AppProxyCommit, AC39_PathsOutsideOfTheRepositoryAreRefused) {
     for (const char* branch : {"--force", "refs/tags/v1", "a..b", "a b"}) {
       EXPECT_EQ(
           (co_await w.commit(kAnn, {{"branchName", branch},
-                                    {"files", Json::array({CommitWorld::file("x.yaml", "x")})}}))
+                                    {"files", Json::array({CommitHarness::file("x.yaml", "x")})}}))
               .code(),
           "INVALID_ARGUMENT")
           << branch;
@@ -219,20 +221,20 @@ TEST(AppProxyCommit, AC39_PathsOutsideOfTheRepositoryAreRefused) {
     // A repository that the host says is elsewhere: the token does not go there.
     w.world.host.find("acme", "shop")->clone_url = "http://localhost:1/acme/shop.git";
     EXPECT_EQ(
-        (co_await w.commit(kAnn, {{"files", Json::array({CommitWorld::file("x.yaml", "x")})}}))
+        (co_await w.commit(kAnn, {{"files", Json::array({CommitHarness::file("x.yaml", "x")})}}))
             .code(),
         "GIT_REDIRECTED");
   });
 }
 
 TEST(AppProxyCommit, ManyAtOnceAllArrive) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     TaskGroup users(co_await asio::this_coro::executor);
     for (int i = 0; i < 20; ++i) {
       users.spawn("commit", [&w, i]() -> Task<> {
         const auto path = "many/" + std::to_string(i) + ".yaml";
         const auto answer = co_await w.commit(
-            i % 2 == 0 ? kAnn : kBob, {{"files", Json::array({CommitWorld::file(path, "x\n")})}});
+            i % 2 == 0 ? kAnn : kBob, {{"files", Json::array({CommitHarness::file(path, "x\n")})}});
         EXPECT_EQ(answer.code(), "") << answer.body;
       });
     }
@@ -247,10 +249,10 @@ TEST(AppProxyCommit, ManyAtOnceAllArrive) {
 }
 
 TEST(AppProxyCommit, ATokenThatTheGitServerRefusesIsTold) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     write_file(w.git.folder() / "htpasswd", "");
     const auto answer =
-        co_await w.commit(kBob, {{"files", Json::array({CommitWorld::file("x.yaml", "x")})}});
+        co_await w.commit(kBob, {{"files", Json::array({CommitHarness::file("x.yaml", "x")})}});
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(answer.code(), "GIT_TOKEN_REJECTED") << answer.body;
     EXPECT_THAT(answer.body, HasSubstr("register a new token"));
@@ -259,12 +261,12 @@ TEST(AppProxyCommit, ATokenThatTheGitServerRefusesIsTold) {
 
 // [AC-31]
 TEST(AppProxyCommit, AC31_AfterAKillNothingIsCommittedTwice) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     constexpr int kCommits = 20;
     const auto args = [](int i) {
       const auto path = "k/" + std::to_string(i) + ".yaml";
-      return Json{{"files", Json::array({CommitWorld::file(path, "x\n")})}};
+      return Json{{"files", Json::array({CommitHarness::file(path, "x\n")})}};
     };
     // One after another, so that the kill meets one in any of its phases.
     std::vector<bool> acknowledged(kCommits);
@@ -278,7 +280,7 @@ TEST(AppProxyCommit, AC31_AfterAKillNothingIsCommittedTwice) {
             {.method = "POST",
              .target = "/api/graphql",
              .headers = {{"Authorization", kAnn}, {"Content-Type", "application/json"}},
-             .body = CommitWorld::document(args(i)).dump()},
+             .body = CommitHarness::document(args(i)).dump()},
             deadline_after(std::chrono::seconds(20)));
         if (!answer) co_return;
         acknowledged[static_cast<std::size_t>(i)] = !answer->body.contains("errors");
@@ -323,8 +325,8 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
     std::string login;
   };
   std::vector<Person> people;
-  in_commit_world(
-      [&](CommitWorld& w) -> Task<> {
+  in_commit_harness(
+      [&](CommitHarness& w) -> Task<> {
         const auto executor = co_await asio::this_coro::executor;
         for (const auto& person : people) {
           const auto answer =
@@ -333,7 +335,8 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
         }
         constexpr std::size_t kCommits = 100;
         const auto args = [](std::size_t i) {
-          return Json{{"files", Json::array({CommitWorld::file("f/" + std::to_string(i), "x\n")})}};
+          return Json{
+              {"files", Json::array({CommitHarness::file("f/" + std::to_string(i), "x\n")})}};
         };
         std::atomic<bool> stop = false;
         std::atomic<int> others = 0;
@@ -368,7 +371,7 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
                  .target = "/api/graphql",
                  .headers = {{"Authorization", people[i % people.size()].key},
                              {"Content-Type", "application/json"}},
-                 .body = CommitWorld::document(args(i)).dump()},
+                 .body = CommitHarness::document(args(i)).dump()},
                 deadline_after(std::chrono::seconds(30)));
             if (answer) acknowledged[i] = !answer->body.contains("errors");
           });
@@ -414,7 +417,7 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
                     "20");
         }
       },
-      [&](CommitWorld& w) {
+      [&](CommitHarness& w) {
         for (int i = 0; i < 5; ++i) {
           const auto id = std::to_string(i);
           people.push_back({"canary-person" + id + ".7777", "canary-git-person" + id, "p" + id});
@@ -430,10 +433,10 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
 }
 
 TEST(AppProxyCommit, CommitsAreSignedWhenThereIsAKey) {
-  in_commit_world(
-      [](CommitWorld& w) -> Task<> {
+  in_commit_harness(
+      [](CommitHarness& w) -> Task<> {
         const auto change = [](const char* path) {
-          return Json{{"files", Json::array({CommitWorld::file(path, "x\n")})}};
+          return Json{{"files", Json::array({CommitHarness::file(path, "x\n")})}};
         };
         EXPECT_EQ((co_await w.commit(kAnn, change("a.yaml"))).code(), "");
         EXPECT_EQ((co_await w.commit(kBob, change("b.yaml"))).code(), "");
@@ -460,7 +463,7 @@ TEST(AppProxyCommit, CommitsAreSignedWhenThereIsAKey) {
         EXPECT_THAT(refused.body, HasSubstr("key to sign"));
         EXPECT_EQ(w.git.head("shop"), tip);
       },
-      [](CommitWorld& w) {
+      [](CommitHarness& w) {
         std::filesystem::create_directories(w.folder / "keys");
         const auto key = w.folder / "keys/ssh-privatekey";
         run_or_throw({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key.string()});
@@ -473,8 +476,8 @@ TEST(AppProxyCommit, CommitsAreSignedWhenThereIsAKey) {
 // the log, a page of the admin port, a clone or an argument, also when things fail and at a crash.
 TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
   std::vector<std::string> secrets{"canary", base64_encode("canary").substr(0, 8)};
-  in_commit_world(
-      [&](CommitWorld& w) -> Task<> {
+  in_commit_harness(
+      [&](CommitHarness& w) -> Task<> {
         constexpr auto kRefused = "canary-git-refused";
         secrets.push_back(base64_encode("dana:" + std::string(FakeGitHost::kToken)));
         secrets.push_back(base64_encode("bo:" + std::string(kBobsGitToken)));
@@ -486,7 +489,7 @@ TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
           for (const auto& [name, value] : answer.headers) shown += name + value;
         };
         const auto change = [](const std::string& path) {
-          return Json{{"files", Json::array({CommitWorld::file(path, "x\n")})}};
+          return Json{{"files", Json::array({CommitHarness::file(path, "x\n")})}};
         };
         const auto as = [&](http::Headers headers) {
           return w.world.base.ask("{gitIntegrations{name}}", std::move(headers));
@@ -496,7 +499,7 @@ TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
           const int status = token == kAnn ? 200 : 401;
           note(co_await as({{"Authorization", token}}), status);
           note(co_await as({{"x-access-token", token}}), status);
-          note(co_await as({{"Cookie", "session=" + token}, {"Origin", AppProxyWorld::kPage}}),
+          note(co_await as({{"Cookie", "session=" + token}, {"Origin", AppProxyHarness::kPage}}),
                status);
         }
         // A token that the host knows and the Git server refuses; hosts that fail; a hook's refusal.
@@ -537,7 +540,7 @@ TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
         w.start();
         co_await w.world.base.account_known();
       },
-      [&](CommitWorld& w) {
+      [&](CommitHarness& w) {
         const auto key = w.folder / "ssh-privatekey";
         run_or_throw({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key.string()});
         w.more["COMMIT_SIGNING_KEY_FILE"] = key.string();
@@ -559,7 +562,7 @@ TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
 // [AC-40] A Git server that answers with what libgit2 would never return from, or would need gigabytes
 // for, beside one that means well.
 TEST(AppProxyCommit, AC40_AHostileServerCostsLittle) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     const std::string id(40, '1');
     const std::string list = packet("# service=git-upload-pack\n") + "0000" +
@@ -580,7 +583,7 @@ TEST(AppProxyCommit, AC40_AHostileServerCostsLittle) {
                             .body = std::move(body)};
     };
     const auto real = w.world.host.find("acme", "shop")->clone_url;
-    const Json args{{"files", Json::array({CommitWorld::file("x.yaml", "x")})}};
+    const Json args{{"files", Json::array({CommitHarness::file("x.yaml", "x")})}};
     const auto before = w.world.base.daemon->memory();
     for (const auto& pack :
          {pack_of({blob, twice, twice}), pack_of({blob, bomb}), pack_of({}, ~0U)}) {
@@ -604,14 +607,14 @@ TEST(AppProxyCommit, AC40_AHostileServerCostsLittle) {
 // [AC-41] There is no SSH, so no host key that could be left unchecked: a host that names such a clone
 // URL, or a local one, is asked for nothing.
 TEST(AppProxyCommit, AC41_CloneUrlsForSshAreRefused) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto tip = w.git.head("shop");
     for (const char* url :
          {"ssh://git@127.0.0.1/acme/shop.git", "git@127.0.0.1:acme/shop.git", "file:///etc",
           "/etc/passwd", "--upload-pack=touch /tmp/x", "ext::sh -c id"}) {
       w.world.host.find("acme", "shop")->clone_url = url;
       const auto refused =
-          co_await w.commit(kAnn, {{"files", Json::array({CommitWorld::file("x.yaml", "x")})}});
+          co_await w.commit(kAnn, {{"files", Json::array({CommitHarness::file("x.yaml", "x")})}});
       EXPECT_EQ(refused.code(), "GIT_BAD_ANSWER") << url << refused.body;
     }
     EXPECT_EQ(w.git.head("shop"), tip);
@@ -622,17 +625,17 @@ TEST(AppProxyCommit, AC41_CloneUrlsForSshAreRefused) {
 
 // The gate takes bodies up to 1 MiB, and so commits; the answer to a larger one says so.
 TEST(AppProxyCommit, ALargerCommitIsRefusedWithItsLimit) {
-  in_commit_world([](CommitWorld& w) -> Task<> {
+  in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto tip = w.git.head("shop");
     const auto fits = co_await w.commit(
         kAnn,
-        {{"files", Json::array({CommitWorld::file("a.txt", std::string(900UL * 1024, 'a'))})}});
+        {{"files", Json::array({CommitHarness::file("a.txt", std::string(900UL * 1024, 'a'))})}});
     EXPECT_EQ(fits.code(), "") << fits.body;
     const auto after = w.git.head("shop");
     EXPECT_NE(after, tip);
     const auto refused = co_await w.commit(
         kAnn,
-        {{"files", Json::array({CommitWorld::file("a.txt", std::string(1100UL * 1024, 'b'))})}});
+        {{"files", Json::array({CommitHarness::file("a.txt", std::string(1100UL * 1024, 'b'))})}});
     EXPECT_EQ(refused.status, 413);
     EXPECT_THAT(refused.body, HasSubstr("1 MiB"));
     EXPECT_EQ(w.git.head("shop"), after);

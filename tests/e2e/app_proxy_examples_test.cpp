@@ -6,7 +6,7 @@
 
 #include "app-proxy/resolvers/table.hpp"
 #include "doubles/double_server.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "support/git_server.hpp"
 #include "test_http/responses.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 using namespace nlohmann::literals;
-constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kAnn = AppProxyHarness::kAnn;
 
 struct Example {
   std::string document;
@@ -161,8 +161,8 @@ struct ArgoServers {
   http::Server server;
 };
 
-struct ExampleWorld {
-  ExampleWorld(GitWorld& w, const Executor& executor) : base(w), argo(executor) {
+struct ExampleHarness {
+  ExampleHarness(GitHarness& w, const Executor& executor) : base(w), argo(executor) {
     git.create_repository("config");
     git.create_repository("shop");
     git.commit("shop", {{"deploy/app.yaml", "replicas: 1\n"}}, "begin");
@@ -250,19 +250,19 @@ struct ExampleWorld {
     co_await argo.server.stop(Clock::now());
   }
 
-  // Names of the page and those of this world.
+  // Names of the page and those of this harness.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> names() const {
     std::string root = base.host.api_root().text();
     return {{"https://github.example.com/api/v3", root}, {"YOUR-GIT-TOKEN", FakeGitHost::kToken}};
   }
 
-  Task<AppProxyWorld::Answer> ask(const std::string& document) {
+  Task<AppProxyHarness::Answer> ask(const std::string& document) {
     auto& proxy = base.base;
     if (document.starts_with("subscription")) return proxy.subscribe(document, proxy.as(kAnn));
     return proxy.ask(document, proxy.as(kAnn));
   }
 
-  GitWorld& base;
+  GitHarness& base;
   GitServer git;
   TempDir folder;
   ArgoServers argo;
@@ -272,9 +272,9 @@ TEST(AppProxyExamples, AreAnsweredAsThePageSays) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
   const auto page = examples(
       read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "app-proxy-examples.md"));
-  in_git_world([&](GitWorld& world) -> Task<> {
-    ExampleWorld examples(world, co_await asio::this_coro::executor);
-    co_await play_in(examples, [&](ExampleWorld& w) -> Task<> {
+  in_git_harness([&](GitHarness& world) -> Task<> {
+    ExampleHarness examples(world, co_await asio::this_coro::executor);
+    co_await play_in(examples, [&](ExampleHarness& w) -> Task<> {
       co_await w.start();
       for (const auto& [document, answer] : page) {
         SCOPED_TRACE(document);

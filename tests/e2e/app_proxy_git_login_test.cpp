@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "e2e/login_browser.hpp"
 
 namespace gitops::test {
@@ -16,13 +16,13 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 using Json = nlohmann::json;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
-constexpr auto kEve = AppProxyWorld::kEve;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
+constexpr auto kEve = AppProxyHarness::kEve;
 constexpr const char* kPath = "/app-proxy/api/git-auth/github";
 constexpr const char* kForBob = "/app-proxy/api/git-auth/github?userId=u-bob&accountId=acc-1";
 
-void add_application(GitWorld& world) {
+void add_application(GitHarness& world) {
   world.host.set_oauth({});
   world.cluster.put_secret({"default", "github-login"},
                            {{"appId", "1"},
@@ -33,8 +33,8 @@ void add_application(GitWorld& world) {
 }
 
 // With the integration "default", and an OAuth application for its host.
-void in_login_world(const std::function<Task<>(GitWorld&)>& body) {
-  in_git_world([&](GitWorld& world) -> Task<> {
+void in_login_harness(const std::function<Task<>(GitHarness&)>& body) {
+  in_git_harness([&](GitHarness& world) -> Task<> {
     world.start({{"INGRESS_HOST", LoginBrowser::kAddress}});
     co_await world.base.account_known();
     add_application(world);
@@ -44,13 +44,13 @@ void in_login_world(const std::function<Task<>(GitWorld&)>& body) {
 }
 
 // Who is registered with the integration.
-Task<Json> registered(GitWorld& world) {
+Task<Json> registered(GitHarness& world) {
   const auto answer = co_await world.get(kAnn);
   co_return answer.json["data"]["gitIntegration"]["registeredUsers"];
 }
 
 // The last line of the audit stream, once it is about a login with that result.
-Task<Json> audited(GitWorld& world, std::string result) {
+Task<Json> audited(GitHarness& world, std::string result) {
   const auto deadline = deadline_after(10s);
   while (true) {
     const auto lines = world.base.audit();
@@ -71,7 +71,7 @@ Task<std::string> begin(LoginBrowser& browser, const char* key, const char* user
 }
 
 TEST(GitLogin, LeadsFromTheLinkOfTheCommandLineToARegisteredToken) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     LoginBrowser browser(world.base);
     const auto page = co_await browser.open(kForBob);
     EXPECT_EQ(page.status, 200);
@@ -113,9 +113,9 @@ TEST(GitLogin, LeadsFromTheLinkOfTheCommandLineToARegisteredToken) {
 }
 
 TEST(GitLogin, ACredentialOfTheRequestNeedsNoForm) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     LoginBrowser browser(world.base);
-    const auto sent_on = co_await browser.open(kForBob, AppProxyWorld::as(kBob));
+    const auto sent_on = co_await browser.open(kForBob, AppProxyHarness::as(kBob));
     EXPECT_EQ(sent_on.status, 303);
     const auto address = std::string(sent_on.headers.find("Location").value_or(""));
     EXPECT_THAT(address, StartsWith(world.host.url().to_string() + "/login/oauth/authorize?"));
@@ -123,18 +123,19 @@ TEST(GitLogin, ACredentialOfTheRequestNeedsNoForm) {
     EXPECT_EQ(done.status, 200) << done.body;
     EXPECT_EQ(co_await registered(world), Json{"u-bob"});
     // A credential that is wrong is refused as on every other route.
-    const auto wrong = co_await browser.open(kForBob, AppProxyWorld::as(kEve));
+    const auto wrong = co_await browser.open(kForBob, AppProxyHarness::as(kEve));
     EXPECT_EQ(wrong.status, 401);
-    const auto others = co_await browser.open(kForBob, AppProxyWorld::as(kAnn));
+    const auto others = co_await browser.open(kForBob, AppProxyHarness::as(kAnn));
     EXPECT_EQ(others.status, 403);
-    const auto runtime = co_await browser.open(kPath, AppProxyWorld::as(AppProxyWorld::kRuntime));
+    const auto runtime =
+        co_await browser.open(kPath, AppProxyHarness::as(AppProxyHarness::kRuntime));
     EXPECT_EQ(runtime.status, 403);
   });
 }
 
 // The link names a user and proves nothing.
 TEST(GitLoginAttacks, ALinkIsForItsUserOnly) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     LoginBrowser browser(world.base);
     const LoginBrowser::Fields for_bob = {{"userId", "u-bob"}, {"accountId", "acc-1"}};
     const auto with_key = [&](std::string_view key) {
@@ -163,12 +164,12 @@ TEST(GitLoginAttacks, ALinkIsForItsUserOnly) {
 // Another site's page sends the form with a key of its author: the Git account of who looks at the
 // page would become the author's.
 TEST(GitLoginAttacks, AFormOfAnotherSiteIsRefused) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     const std::vector<http::Headers> senders = {
         {},
         {{"Origin", "null"}},
         {{"Origin", "https://evil.example.test"}},
-        {{"Origin", AppProxyWorld::kPage}},
+        {{"Origin", AppProxyHarness::kPage}},
         {{"Origin", "http://runtime.example.test"}},
         {{"Origin", LoginBrowser::kAddress}, {"Sec-Fetch-Site", "cross-site"}},
         {{"Origin", LoginBrowser::kAddress}, {"Sec-Fetch-Site", "same-site"}},
@@ -193,7 +194,7 @@ TEST(GitLoginAttacks, AFormOfAnotherSiteIsRefused) {
 }
 
 TEST(GitLoginAttacks, ALoginBelongsToTheBrowserThatBeganIt) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     LoginBrowser attacker(world.base);
     const auto address = co_await begin(attacker, kBob, "u-bob");
     const auto sent_back = world.host.authorize(address);
@@ -211,7 +212,7 @@ TEST(GitLoginAttacks, ALoginBelongsToTheBrowserThatBeganIt) {
 }
 
 TEST(GitLoginAttacks, AStateCountsOnceAndAsItIs) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     LoginBrowser browser(world.base);
     const auto sent_back = world.host.authorize(co_await begin(browser, kBob, "u-bob"));
     const std::string cookie = browser.cookie;
@@ -243,7 +244,7 @@ TEST(GitLoginAttacks, AStateCountsOnceAndAsItIs) {
 }
 
 TEST(GitLogin, WhatTheHostSaysIsShownAsText) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     LoginBrowser browser(world.base);
     const auto address = co_await begin(browser, kBob, "u-bob");
     const auto refused = co_await browser.open(world.host.authorize(address, "access_denied"));
@@ -255,7 +256,7 @@ TEST(GitLogin, WhatTheHostSaysIsShownAsText) {
 }
 
 TEST(GitLogin, AHostThatFailsRegistersNothing) {
-  in_login_world([](GitWorld& world) -> Task<> {
+  in_login_harness([](GitHarness& world) -> Task<> {
     const auto end_of_login = [&]() -> Task<int> {
       LoginBrowser browser(world.base);
       const auto address = co_await begin(browser, kBob, "u-bob");
@@ -282,7 +283,7 @@ TEST(GitLogin, AHostThatFailsRegistersNothing) {
 }
 
 TEST(GitLogin, SaysWhatIsMissing) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start({{"INGRESS_HOST", LoginBrowser::kAddress}});
     co_await world.base.account_known();
     LoginBrowser browser(world.base);
@@ -313,13 +314,13 @@ TEST(GitLogin, SaysWhatIsMissing) {
 }
 
 TEST(GitLogin, NeedsThePublicAddress) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     add_application(world);
     EXPECT_EQ((co_await world.add()).code(), "");
     LoginBrowser browser(world.base);
-    const auto answer = co_await browser.open(kForBob, AppProxyWorld::as(kBob));
+    const auto answer = co_await browser.open(kForBob, AppProxyHarness::as(kBob));
     EXPECT_EQ(answer.status, 503);
     EXPECT_THAT(answer.body, HasSubstr("INGRESS_HOST"));
     EXPECT_EQ((co_await browser.open(kForBob)).status, 200);

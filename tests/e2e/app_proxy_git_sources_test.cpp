@@ -6,7 +6,7 @@
 
 #include "common/core/task_group.hpp"
 #include "doubles/fake_argocd.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 
@@ -17,14 +17,14 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using Answer = GitWorld::Answer;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+using Answer = GitHarness::Answer;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 
 // The repository "config" of a real Git server is the account's. Ann, who is an administrator, and Bob
 // have registered tokens.
-struct SourceWorld {
-  explicit SourceWorld(GitWorld& w) : world(w) {
+struct SourceHarness {
+  explicit SourceHarness(GitHarness& w) : world(w) {
     git.create_repository("config");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
     git.add_user("bo", kBobsGitToken);
@@ -83,15 +83,15 @@ struct SourceWorld {
   }
 
   static constexpr auto kBobsGitToken = "canary-git-bob";
-  GitWorld& world;
+  GitHarness& world;
   GitServer git;
   TempDir folder;
 };
 
-void in_source_world(const std::function<Task<>(SourceWorld&)>& body) {
+void in_source_harness(const std::function<Task<>(SourceHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_world([&](GitWorld& world) -> Task<> {
-    SourceWorld sources(world);
+  in_git_harness([&](GitHarness& world) -> Task<> {
+    SourceHarness sources(world);
     co_await sources.start();
     co_await body(sources);
   });
@@ -102,7 +102,7 @@ const Json kShop{{"appName", "shop"},
 
 // The repository begins without any commit.
 TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     const auto created = co_await w.create(kBob, kShop);
     EXPECT_EQ(created.json, (Json{{"data", {{"createGitSource", nullptr}}}})) << created.body;
     EXPECT_THAT(w.file("resources/prod/shop.yaml"),
@@ -158,8 +158,8 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
 // With the runtime's own token; a process that ends and starts again finds its work done.
 TEST(AppProxyGitSources, AnEmptyRepositoryIsBroughtUpOnce) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_world([](GitWorld& world) -> Task<> {
-    SourceWorld w(world);
+  in_git_harness([](GitHarness& world) -> Task<> {
+    SourceHarness w(world);
     for (int starts = 0; starts < 2; ++starts) {
       world.start({{"REPOS_DIR", (w.folder / "clones").string()},
                    {"GIT_USERNAME", FakeGitHost::kLogin},
@@ -185,7 +185,7 @@ TEST(AppProxyGitSources, AnEmptyRepositoryIsBroughtUpOnce) {
 
 // The globs of all of them are in one file.
 TEST(AppProxyGitSources, ThatAreCreatedAtOnceAreAllThere) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     TaskGroup users(co_await asio::this_coro::executor);
     for (int i = 0; i < 10; ++i) {
       users.spawn("user", [&w, i]() -> Task<> {
@@ -208,7 +208,7 @@ TEST(AppProxyGitSources, ThatAreCreatedAtOnceAreAllThere) {
 }
 
 TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     for (const auto& [wrong, message] : std::vector<std::pair<Json, std::string>>{
              {{{"appName", "../../x"}}, "appName: the name must be a DNS label"},
              {{{"appName", "in-cluster"}}, "appName: the runtime itself has an Application"},
@@ -239,7 +239,7 @@ TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
 // A registered token has the shared configuration repository cloned, a new Git source its own: their
 // first commits find a clone.
 TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     const auto made = [&](int count) {
       return w.world.base.daemon->admin("/metrics")
           .body.contains("gitops_app_proxy_git_clones_made_total{result=\"ok\"} " +
@@ -260,7 +260,7 @@ TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
 }
 
 TEST(AppProxyGitSources, RestrictedOnesNeedAnAdministratorAndTheirKind) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     const Json args{
         {"appName", "team"},
         {"appSpecifier", "https://git.example.test/acme/team.git/apps"},
@@ -311,7 +311,7 @@ TEST(AppProxyGitSources, RestrictedOnesNeedAnAdministratorAndTheirKind) {
 // Products, promotion entities and delivery pipelines are files, each kind in its folder; clients change
 // them by commitFiles and deleteFiles.
 TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     w.git.create_repository("builds");
     for (const char* name : {"config", "builds"}) {
       w.world.host.add_repository("acme", name).clone_url = w.git.url(name);
@@ -385,8 +385,8 @@ TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
 // The double prunes when the test says so.
 TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_world([](GitWorld& world) -> Task<> {
-    SourceWorld sources(world);
+  in_git_harness([](GitHarness& world) -> Task<> {
+    SourceHarness sources(world);
     const auto executor = co_await asio::this_coro::executor;
     FakeArgoCd argocd(executor, world.cluster, {.ns = "default"});
     EXPECT_TRUE(argocd.start());
@@ -442,7 +442,7 @@ TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
 
 // The files of clusters behind one host, and what people make of them.
 TEST(AppProxyGitSources, ArgoRolloutsHaveAFileForEachCluster) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     const std::string folder = "resources/runtimes/prod/";
     const std::string host = "https://rancher.example.test";
     const auto install = [&w, host](const std::string& path,
@@ -490,8 +490,8 @@ TEST(AppProxyGitSources, ArgoRolloutsHaveAFileForEachCluster) {
 // The runtime's own token is refused, so that the program tries soon again.
 TEST(AppProxyGitSources, ARemovedRuntimeIsNotPreparedUntilItHasANewGitSource) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_world([](GitWorld& world) -> Task<> {
-    SourceWorld w(world);
+  in_git_harness([](GitHarness& world) -> Task<> {
+    SourceHarness w(world);
     co_await w.start({{"GIT_USERNAME", "robot"}, {"GIT_PASSWORD", "canary-wrong"}});
     EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
     EXPECT_EQ((co_await world.ask(kAnn, "mutation { removeRuntimeFromIscRepo }")).json,
@@ -513,7 +513,7 @@ TEST(AppProxyGitSources, ARemovedRuntimeIsNotPreparedUntilItHasANewGitSource) {
 
 // What the runtime made in the folder of its default Git source goes, what people put there stays.
 TEST(AppProxyGitSources, TheFolderOfTheDefaultGitSourceGoesUnlessItHasMore) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     const std::string document = "mutation RemoveRuntimeFromIscRepo { removeRuntimeFromIscRepo }";
     const std::string folder = "git-sources/prod/default/";
     w.git.commit("config", {{"resources/README.md", "x\n"}, {folder + "README.md", "ours\n"}},
@@ -536,7 +536,7 @@ TEST(AppProxyGitSources, TheFolderOfTheDefaultGitSourceGoesUnlessItHasMore) {
 }
 
 TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
-  in_source_world([](SourceWorld& w) -> Task<> {
+  in_source_harness([](SourceHarness& w) -> Task<> {
     w.git.commit("config", {{"resources/staging/x.yaml", "another runtime's\n"}}, "begin");
     const auto rollouts = co_await w.world.ask(
         kAnn,

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "test_http/canned_server.hpp"
 
 namespace gitops::test {
@@ -13,10 +13,10 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 
-Json sample_args(GitWorld& world, std::string name, std::string sharing) {
+Json sample_args(GitHarness& world, std::string name, std::string sharing) {
   return {{"name", std::move(name)},
           {"provider", "GITHUB"},
           {"apiUrl", world.host.api_root().text()},
@@ -24,7 +24,7 @@ Json sample_args(GitWorld& world, std::string name, std::string sharing) {
 }
 
 TEST(AppProxyGit, AnIntegrationLivesAsTheCommandLineSeesIt) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     EXPECT_EQ((co_await world.list(kBob)).json,
@@ -75,7 +75,7 @@ TEST(AppProxyGit, AnIntegrationLivesAsTheCommandLineSeesIt) {
 }
 
 TEST(AppProxyGit, RepositoriesAreReadWithTheTokenOfTheCaller) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     co_await world.add();
@@ -146,7 +146,7 @@ TEST(AppProxyGit, RepositoriesAreReadWithTheTokenOfTheCaller) {
 }
 
 TEST(AppProxyGit, ErrorsSayWhatToDo) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     co_await world.add();
@@ -186,7 +186,7 @@ TEST(AppProxyGit, ErrorsSayWhatToDo) {
 }
 
 // The key that a user's stored token was sealed with.
-std::string stored_key(const GitWorld& world) {
+std::string stored_key(const GitHarness& world) {
   const auto secret =
       world.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
   if (!secret) return {};
@@ -199,9 +199,9 @@ std::string stored_key(const GitWorld& world) {
 }
 
 TEST(AppProxyGit, TheKeyOfStoredTokensFollowsBothOfItsParts) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     const TempDir folder;
-    write_file(folder / "token", std::string(AppProxyWorld::kRuntime));
+    write_file(folder / "token", std::string(AppProxyHarness::kRuntime));
     write_file(folder / "iv", "canary-iv-1");
     world.start({{"RUNTIME_TOKEN", std::nullopt}, {"RUNTIME_STORE_IV", std::nullopt}},
                 {"--runtime-token-file=" + (folder / "token").string(),
@@ -226,12 +226,12 @@ TEST(AppProxyGit, TheKeyOfStoredTokensFollowsBothOfItsParts) {
 
 // [AC-28]
 TEST(AppProxyGit, AC28_CanaryTokensAppearNowhere) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     co_await world.add();
     std::string shown;
-    const auto note = [&](const GitWorld::Answer& answer) { shown += answer.body; };
+    const auto note = [&](const GitHarness::Answer& answer) { shown += answer.body; };
     note(co_await world.register_user(kBob, {{"token", FakeGitHost::kToken}}));
     note(co_await world.register_user(kAnn, {{"token", "canary-unknown"}, {"username", "ann"}}));
     note(co_await world.register_user(kAnn, {{"token", "canary\nX-Evil: 1"}}));
@@ -261,13 +261,13 @@ TEST(AppProxyGit, AC28_CanaryTokensAppearNowhere) {
     for (const auto& [key, value] : (*secret)["data"].items()) {
       EXPECT_THAT(base64_decode(value.get<std::string>()).value(), Not(HasSubstr("canary")));
     }
-    // GitWorld::stop() looks at the log, the audit stream, the metrics and the status page.
+    // GitHarness::stop() looks at the log, the audit stream, the metrics and the status page.
   });
 }
 
 // [AC-30]
 TEST(AppProxyGit, AC30_AKubeconfigRunsNoProgram) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     const TempDir folder;
     const auto mark = folder / "ran";
     write_file(folder / "program", "#!/bin/sh\ntouch " + mark.string() + "\n");
@@ -289,7 +289,7 @@ TEST(AppProxyGit, AC30_AKubeconfigRunsNoProgram) {
 
 // [AC-34]
 TEST(AppProxyGit, AC34_AHiddenIntegrationLooksLikeNone) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     co_await world.add(kAnn, sample_args(world, "hidden", "ACCOUNT_ADMINS"));
@@ -299,7 +299,7 @@ TEST(AppProxyGit, AC34_AHiddenIntegrationLooksLikeNone) {
       }
       return body;
     };
-    using Ask = std::function<Task<GitWorld::Answer>(std::string)>;
+    using Ask = std::function<Task<GitHarness::Answer>(std::string)>;
     const std::vector<Ask> asks = {
         [&](std::string name) { return world.get(kBob, std::move(name)); },
         [&](std::string name) {
@@ -331,7 +331,7 @@ TEST(AppProxyGit, AC34_AHiddenIntegrationLooksLikeNone) {
 
 // [AC-38]
 TEST(AppProxyGit, AC38_LinksOfAHostAreOnlyWebLinks) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     CannedServer evil(
         co_await asio::this_coro::executor,
         {json_response(200, R"({"id":1,"login":"<img src=x>","email":null})"),
@@ -360,7 +360,7 @@ TEST(AppProxyGit, AC38_LinksOfAHostAreOnlyWebLinks) {
 
 // [AC-39]
 TEST(AppProxyGit, AC39_ATokenDoesNotFollowARedirectToAnotherHost) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     CannedServer thief(executor, {json_response(200, "{}")});
     http::Response moved{.status = 307,
@@ -398,7 +398,7 @@ TEST(AppProxyGit, AC39_ATokenDoesNotFollowARedirectToAnotherHost) {
 }
 
 TEST(AppProxyGit, ATokenThatExpiresIsToldOnce) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start({{"GIT_CHECK_PERIOD", "1s"}});
     co_await world.base.account_known();
     co_await world.add();
@@ -427,7 +427,7 @@ TEST(AppProxyGit, ATokenThatExpiresIsToldOnce) {
 }
 
 TEST(AppProxyGit, TheAccountsOwnHostIsTheDefault) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.base.platform.accounts().add({.id = "acc-1",
                                         .name = "acme",
                                         .admins = {"u-ann"},
@@ -456,11 +456,11 @@ TEST(AppProxyGit, TheAccountsOwnHostIsTheDefault) {
 }
 
 TEST(AppProxyGit, WithoutAClusterTheRestServes) {
-  in_app_proxy_world([](AppProxyWorld& world) -> Task<> {
+  in_app_proxy_harness([](AppProxyHarness& world) -> Task<> {
     world.start({{"KUBECONFIG", "/no/such/file"}});
     co_await world.account_known();
     const auto answer =
-        co_await world.ask("{gitIntegrations{name}}", AppProxyWorld::as(AppProxyWorld::kBob));
+        co_await world.ask("{gitIntegrations{name}}", AppProxyHarness::as(AppProxyHarness::kBob));
     EXPECT_EQ(answer.code(), "UNAVAILABLE");
     EXPECT_EQ((co_await world.ask("{versionInfo{version}}")).status, 200);
     EXPECT_THAT(world.daemon->admin("/statusz").body, HasSubstr("Git integrations: "));
@@ -469,7 +469,7 @@ TEST(AppProxyGit, WithoutAClusterTheRestServes) {
 
 // [AC-41]
 TEST(AppProxyGit, AC41_NothingIsClonedOverSsh) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     co_await world.add();

@@ -6,7 +6,7 @@
 #include "common/core/task_group.hpp"
 #include "common/http/sse.hpp"
 #include "doubles/fake_kube_api.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "k8s-client/resource.hpp"
 
 namespace gitops::test {
@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using Answer = AppProxyWorld::Answer;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+using Answer = AppProxyHarness::Answer;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 const std::string kQuery =
     "CF_IMAGE=registry.example.test%2Fshop%3A1.0&CF_GIT_PROVIDER=github&CF_GIT_REPO=acme%2Fshop&"
     "CF_GITHUB_TOKEN=canary-git&CF_INSECURE=true";
@@ -61,8 +61,8 @@ struct ArgoServer {
   http::Server server;
 };
 
-struct ImagesWorld {
-  explicit ImagesWorld(const Executor& executor)
+struct ImagesHarness {
+  explicit ImagesHarness(const Executor& executor)
       : base(executor), cluster(executor), argo(executor) {
     base.platform.accounts().add(
         {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = "GITHUB"});
@@ -144,23 +144,23 @@ struct ImagesWorld {
     co_await cluster.stop();
   }
 
-  AppProxyWorld base;
+  AppProxyHarness base;
   FakeKubeApi cluster;
   ArgoServer argo;
   TempDir folder;
 };
 
-void in_images_world(const std::function<Task<>(ImagesWorld&)>& body) {
+void in_images_harness(const std::function<Task<>(ImagesHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        ImagesWorld world(co_await asio::this_coro::executor);
+        ImagesHarness world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       std::chrono::seconds(60));
 }
 
 TEST(AppProxyImages, AReportIsAWorkflowWhoseEndIsTold) {
-  in_images_world([](ImagesWorld& w) -> Task<> {
+  in_images_harness([](ImagesHarness& w) -> Task<> {
     co_await w.start();
     EXPECT_EQ((co_await w.report(kQuery, {})).status, 401);
     const auto catalogue = co_await w.report("");
@@ -181,7 +181,7 @@ TEST(AppProxyImages, AReportIsAWorkflowWhoseEndIsTold) {
     co_await group.join();
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(answer.headers.find("Content-Type").value_or(""), "text/event-stream");
-    const auto events = ImagesWorld::events_of(answer);
+    const auto events = ImagesHarness::events_of(answer);
     CO_ASSERT_TRUE(events.size() >= 4) << answer.body;
     EXPECT_EQ(events.front().event, "info");
     EXPECT_EQ(events.back().event, "end");
@@ -207,7 +207,7 @@ TEST(AppProxyImages, AReportIsAWorkflowWhoseEndIsTold) {
 
 // AC-28: what is named instead of given reaches the tasks, beside nothing that the client chose, and nobody else.
 TEST(AppProxyImages, AC28_CredentialsOfTheRuntimeReachTheTasksAlone) {
-  in_images_world([](ImagesWorld& w) -> Task<> {
+  in_images_harness([](ImagesHarness& w) -> Task<> {
     w.put_integration("hub", "registry.docker-hub", {{"username", "acme"}},
                       {{"password", "canary-hub"}});
     w.put_integration("my-jira", "issue.jira",
@@ -223,7 +223,7 @@ TEST(AppProxyImages, AC28_CredentialsOfTheRuntimeReachTheTasksAlone) {
         "CF_GITHUB_API_HOST_URL=https://evil.test",
         {{"authorization", kAnn}});
     co_await group.join();
-    EXPECT_EQ(ImagesWorld::events_of(answer).back().event, "end") << answer.body;
+    EXPECT_EQ(ImagesHarness::events_of(answer).back().event, "end") << answer.body;
     EXPECT_EQ(w.task_environment(),
               (std::map<std::string, std::string>{{"CF_API_KEY", kAnn},
                                                   {"IMAGE_NAME", "acme/shop:1"},
@@ -243,13 +243,13 @@ TEST(AppProxyImages, AC28_CredentialsOfTheRuntimeReachTheTasksAlone) {
 }
 
 TEST(AppProxyImages, AMissingIntegrationIsToldAndNothingIsMade) {
-  in_images_world([](ImagesWorld& w) -> Task<> {
+  in_images_harness([](ImagesHarness& w) -> Task<> {
     co_await w.start();
     for (const char* query :
          {"CF_CONTAINER_REGISTRY_INTEGRATION=none", "CF_CONTAINER_REGISTRY_INTEGRATION=..%2Fx",
           "CF_GIT_REPO=a/b&CF_GIT_INTEGRATION=none"}) {
       const auto answer = co_await w.report(std::string("CF_IMAGE=a&") + query);
-      const auto events = ImagesWorld::events_of(answer);
+      const auto events = ImagesHarness::events_of(answer);
       CO_ASSERT_EQ(events.size(), 1U) << answer.body;
       EXPECT_EQ(events[0].event, "error");
     }
@@ -269,7 +269,7 @@ TEST(AppProxyImages, AMissingIntegrationIsToldAndNothingIsMade) {
     const auto answer =
         co_await w.report("CF_IMAGE=a&CF_JIRA_INTEGRATION=my-jira&CF_GIT_REPO=acme/shop");
     co_await group.join();
-    EXPECT_EQ(ImagesWorld::events_of(answer).back().event, "end") << answer.body;
+    EXPECT_EQ(ImagesHarness::events_of(answer).back().event, "end") << answer.body;
     EXPECT_THAT(answer.body, HasSubstr("event: warn\ndata: no commits are added"));
     EXPECT_EQ(w.task_environment()["JIRA_CONTEXT"], "my-jira");
     std::vector<std::string> templates;
@@ -281,7 +281,7 @@ TEST(AppProxyImages, AMissingIntegrationIsToldAndNothingIsMade) {
 }
 
 TEST(AppProxyImages, TheLogsOfTheTasksAreShown) {
-  in_images_world([](ImagesWorld& w) -> Task<> {
+  in_images_harness([](ImagesHarness& w) -> Task<> {
     co_await w.start(
         {{"ARGO_WORKFLOWS_URL", "http://127.0.0.1:" + std::to_string(w.argo.server.port())}});
     TaskGroup group(co_await asio::this_coro::executor);
@@ -293,7 +293,7 @@ TEST(AppProxyImages, TheLogsOfTheTasksAreShown) {
     });
     const auto answer = co_await w.report("CF_IMAGE=a");
     co_await group.join();
-    const auto events = ImagesWorld::events_of(answer);
+    const auto events = ImagesHarness::events_of(answer);
     std::vector<std::string> lines;
     for (const auto& event : events) {
       if (event.event == "workflow-log") lines.push_back(event.data);
@@ -308,11 +308,11 @@ TEST(AppProxyImages, TheLogsOfTheTasksAreShown) {
 
 // AC-07, AC-32: each problem is an event, and nothing was made.
 TEST(AppProxyImages, AC07_WhatCannotBeReportedSaysWhy) {
-  in_images_world([](ImagesWorld& w) -> Task<> {
+  in_images_harness([](ImagesHarness& w) -> Task<> {
     co_await w.start();
     const auto last = [&](const Answer& answer) {
       EXPECT_EQ(answer.status, 200) << answer.body;
-      const auto events = ImagesWorld::events_of(answer);
+      const auto events = ImagesHarness::events_of(answer);
       EXPECT_FALSE(events.empty());
       return events.empty() ? Json()
                             : Json::parse(events.back().data, nullptr, false)
@@ -325,7 +325,7 @@ TEST(AppProxyImages, AC07_WhatCannotBeReportedSaysWhy) {
     // What a browser adds by itself, to another site's request and to one of our pages.
     http::Headers cookie{{"Cookie", std::string("session=") + kBob}};
     EXPECT_EQ((co_await w.report(kQuery, cookie)).status, 403);
-    cookie.add("Origin", AppProxyWorld::kPage);
+    cookie.add("Origin", AppProxyHarness::kPage);
     EXPECT_EQ(last(co_await w.report(kQuery, cookie)), "forbidden");
     EXPECT_TRUE(w.objects(k8s::resources::kWorkflows).empty());
     EXPECT_TRUE(w.objects(k8s::resources::kSecrets).empty());

@@ -5,7 +5,7 @@
 #include "app-proxy/sealing/unseal.hpp"
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 #include "support/test_certs.hpp"
@@ -20,9 +20,9 @@ using namespace nlohmann::literals;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using Answer = GitWorld::Answer;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+using Answer = GitHarness::Answer;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 constexpr const char* kStaging = "canary-staging.9999";
 // Of the id "key-1", by a part of its SHA-256.
 const std::string kSharedSecret =
@@ -30,8 +30,8 @@ const std::string kSharedSecret =
 constexpr const char* kControllersLabel = "sealedsecrets.bitnami.com/sealed-secrets-key";
 
 // The repository "config" of a real Git server is the account's, which has the runtimes "prod" and "staging".
-struct ToolWorld {
-  explicit ToolWorld(GitWorld& w, const Executor& executor) : world(w), other(executor) {
+struct ToolHarness {
+  explicit ToolHarness(GitHarness& w, const Executor& executor) : world(w), other(executor) {
     git.create_repository("config");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
     auto& accounts = world.base.platform.accounts();
@@ -141,16 +141,16 @@ struct ToolWorld {
                   : "no base64";
   }
 
-  GitWorld& world;
+  GitHarness& world;
   FakeKubeApi other;  // of the runtime "staging"
   GitServer git;
   TempDir folder;
 };
 
-void in_tool_world(const std::function<Task<>(ToolWorld&)>& body) {
+void in_tool_harness(const std::function<Task<>(ToolHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_world([&](GitWorld& world) -> Task<> {
-    ToolWorld tools(world, co_await asio::this_coro::executor);
+  in_git_harness([&](GitHarness& world) -> Task<> {
+    ToolHarness tools(world, co_await asio::this_coro::executor);
     co_await body(tools);
     co_await tools.other.stop();
   });
@@ -159,16 +159,16 @@ void in_tool_world(const std::function<Task<>(ToolWorld&)>& body) {
 constexpr const char* kFolder = "resources/runtimes/prod/integrations/my-jira";
 
 TEST(AppProxyIntegrations, OfThisRuntimeAreSealedWithTheKeyOfItsController) {
-  in_tool_world([](ToolWorld& w) -> Task<> {
+  in_tool_harness([](ToolHarness& w) -> Task<> {
     w.start_prod({});
     co_await w.register_ann();
-    const auto create = ToolWorld::input("CREATE", {"prod"});
+    const auto create = ToolHarness::input("CREATE", {"prod"});
     const auto without_key = co_await w.apply(kAnn, create);
     EXPECT_EQ(without_key.code(), "SEALING_KEY_MISSING") << without_key.body;
     const auto key = w.put_key(w.world.cluster, "sealed-secrets-keyx7k2p");
 
     const auto created = co_await w.apply(kAnn, create);
-    EXPECT_EQ(created.json, ToolWorld::answer(true)) << created.body;
+    EXPECT_EQ(created.json, ToolHarness::answer(true)) << created.body;
     EXPECT_EQ(w.git_line({"log", "-1", "--format=%an|%B", "main"}),
               "Dana Example|Create integration my-jira\n\nRequested by Ann through runtime prod.");
     EXPECT_THAT(w.file(std::string(kFolder) + "/config.yaml"),
@@ -179,24 +179,24 @@ TEST(AppProxyIntegrations, OfThisRuntimeAreSealedWithTheKeyOfItsController) {
     EXPECT_THAT(w.git_line({"log", "-p", "main"}), Not(HasSubstr("canary-jira")));
 
     // Again, as after an answer that was lost; with another credential it is another one.
-    EXPECT_EQ((co_await w.apply(kAnn, create)).json, ToolWorld::answer(false));
-    EXPECT_EQ((co_await w.apply(kAnn, ToolWorld::input("CREATE", {"prod"}, "canary-new"))).code(),
+    EXPECT_EQ((co_await w.apply(kAnn, create)).json, ToolHarness::answer(false));
+    EXPECT_EQ((co_await w.apply(kAnn, ToolHarness::input("CREATE", {"prod"}, "canary-new"))).code(),
               "INTEGRATION_EXISTS");
     EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "1");
-    EXPECT_EQ((co_await w.apply(kAnn, ToolWorld::input("UPDATE", {"prod"}, "canary-new"))).json,
-              ToolWorld::answer(true));
+    EXPECT_EQ((co_await w.apply(kAnn, ToolHarness::input("UPDATE", {"prod"}, "canary-new"))).json,
+              ToolHarness::answer(true));
     EXPECT_EQ(w.unsealed(sealed, key, label), "canary-new");
 
     // Others have no key, and nothing is shared here.
-    EXPECT_EQ((co_await w.apply(kAnn, ToolWorld::input("UPDATE", Json::array()))).code(),
+    EXPECT_EQ((co_await w.apply(kAnn, ToolHarness::input("UPDATE", Json::array()))).code(),
               "SEALING_KEY_MISSING");
-    EXPECT_EQ((co_await w.apply(kAnn, ToolWorld::input("UPDATE", {"nobodys"}))).code(),
+    EXPECT_EQ((co_await w.apply(kAnn, ToolHarness::input("UPDATE", {"nobodys"}))).code(),
               "NOT_FOUND");
     EXPECT_EQ((co_await w.apply(kBob, create)).code(), "FORBIDDEN");
 
-    const auto remove = ToolWorld::input("DELETE", {"prod"});
-    EXPECT_EQ((co_await w.apply(kAnn, remove)).json, ToolWorld::answer(true));
-    EXPECT_EQ((co_await w.apply(kAnn, remove)).json, ToolWorld::answer(false));
+    const auto remove = ToolHarness::input("DELETE", {"prod"});
+    EXPECT_EQ((co_await w.apply(kAnn, remove)).json, ToolHarness::answer(true));
+    EXPECT_EQ((co_await w.apply(kAnn, remove)).json, ToolHarness::answer(false));
     EXPECT_THAT(w.git_line({"ls-tree", "-r", "--name-only", "main"}), Not(HasSubstr("my-jira")));
     EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "3");
 
@@ -210,7 +210,7 @@ TEST(AppProxyIntegrations, OfThisRuntimeAreSealedWithTheKeyOfItsController) {
 }
 
 TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
-  in_tool_world([](ToolWorld& w) -> Task<> {
+  in_tool_harness([](ToolHarness& w) -> Task<> {
     const auto key = w.put_key(w.world.cluster, "sealed-secrets-keyx7k2p");
     const auto others_own = w.put_key(w.other, "sealed-secrets-key9d4fs");
     auto& saved = w.world.base.platform.accounts().sealing_keys();
@@ -228,13 +228,13 @@ TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
     EXPECT_THAT(shared, Not(HasSubstr("PRIVATE")));
 
     co_await w.register_ann();
-    EXPECT_EQ((co_await w.apply(kAnn, ToolWorld::input("CREATE", {"staging"}))).json,
-              ToolWorld::answer(true));
+    EXPECT_EQ((co_await w.apply(kAnn, ToolHarness::input("CREATE", {"staging"}))).json,
+              ToolHarness::answer(true));
     EXPECT_EQ(w.unsealed("resources/runtimes/staging/integrations/my-jira/sealed-secret.yaml", key,
                          "gitops/codefresh-integration-my-jira"),
               "canary-jira");
-    EXPECT_EQ((co_await w.apply(kAnn, ToolWorld::input("UPDATE", Json::array()))).json,
-              ToolWorld::answer(true));
+    EXPECT_EQ((co_await w.apply(kAnn, ToolHarness::input("UPDATE", Json::array()))).json,
+              ToolHarness::answer(true));
     const std::string everywhere =
         "resources/all-runtimes-all-clusters/integrations/my-jira/sealed-secret.yaml";
     EXPECT_EQ(w.unsealed(everywhere, key, ""), "canary-jira");
@@ -254,7 +254,7 @@ TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
 
 // Who may write to the repository cannot make runtimes seal with a key of their own.
 TEST(AppProxyIntegrations, ACertificateOfAnotherKeyIsRefused) {
-  in_tool_world([](ToolWorld& w) -> Task<> {
+  in_tool_harness([](ToolHarness& w) -> Task<> {
     (void)w.put_key(w.other, "sealed-secrets-key9d4fs");
     w.world.base.platform.accounts().sealing_keys() = {
         base64_encode(make_rsa_certificate().private_key)};
@@ -268,7 +268,7 @@ TEST(AppProxyIntegrations, ACertificateOfAnotherKeyIsRefused) {
     EXPECT_TRUE(co_await w.status_shows(
         "the certificate in the shared configuration repository is not that of"));
     co_await w.register_ann();
-    auto input = ToolWorld::input("CREATE", Json::array());
+    auto input = ToolHarness::input("CREATE", Json::array());
     EXPECT_EQ((co_await w.apply(kAnn, input)).code(), "SEALING_KEY_MISSING");
     EXPECT_FALSE(w.other.find(k8s::resources::kSecrets, {"default", kSharedSecret}));
   });

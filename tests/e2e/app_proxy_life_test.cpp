@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "doubles/fake_kube_api.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::test {
@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using World = AppProxyWorld;
+using Harness = AppProxyHarness;
 
 // The login and the tokens of argocd-server.
 struct TokenServer {
@@ -66,8 +66,8 @@ struct TokenServer {
   http::Server server;
 };
 
-struct LifeWorld {
-  explicit LifeWorld(const Executor& executor)
+struct LifeHarness {
+  explicit LifeHarness(const Executor& executor)
       : base(executor), cluster(executor), argocd(executor) {
     // No Git integration is made by itself.
     base.platform.accounts().add(
@@ -80,7 +80,7 @@ struct LifeWorld {
             {"NAMESPACE", "default"},
             {"RUNTIME_NAME", "new"},
             {"RUNTIME_TOKEN", ""},
-            {"USER_TOKEN", World::kAnn},
+            {"USER_TOKEN", Harness::kAnn},
             {"CHART_VERSION", "0.30.1"},
             {"RUNTIME_VERSION", "0.1.72"},
             {"INGRESS_HOST", "https://runtime.example.test"},
@@ -141,23 +141,23 @@ struct LifeWorld {
     co_await cluster.stop();
   }
 
-  AppProxyWorld base;
+  AppProxyHarness base;
   FakeKubeApi cluster;
   TokenServer argocd;
   TempDir folder;
 };
 
-void in_life_world(const std::function<Task<>(LifeWorld&)>& body) {
+void in_life_harness(const std::function<Task<>(LifeHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        LifeWorld world(co_await asio::this_coro::executor);
+        LifeHarness world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       std::chrono::seconds(180));
 }
 
 TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     auto& life = w.base.platform.accounts().life();
     w.start();
     CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets"));
@@ -213,7 +213,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
 
 // An error is told to the control plane, and its end.
 TEST(AppProxyLife, AnErrorIsReportedOnceAndItsEnd) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     auto& life = w.base.platform.accounts().life();
     w.argocd.refuses = true;
     w.start();
@@ -228,7 +228,7 @@ TEST(AppProxyLife, AnErrorIsReportedOnceAndItsEnd) {
 
 // A token that cannot be stored is kept; it is not made again every few seconds.
 TEST(AppProxyLife, TokensThatCannotBeStoredAreNotMadeAgain) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     const auto& registered = w.base.platform.accounts().life().registered;
     const auto attempts = [&](std::size_t more) {
       return [&w, most = w.cluster.count("POST", "/secrets") + more] {
@@ -256,7 +256,7 @@ TEST(AppProxyLife, TokensThatCannotBeStoredAreNotMadeAgain) {
 }
 
 TEST(AppProxyLife, ErrorsOfBeforeARestartAreCleared) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     w.argocd.refuses = true;
     w.start();
     CO_ASSERT_TRUE(co_await eventually(
@@ -269,7 +269,7 @@ TEST(AppProxyLife, ErrorsOfBeforeARestartAreCleared) {
 }
 
 TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     constexpr const char* kName = "runtime-repo-creds-secret";
     const auto file = w.folder / "git-token";
     write_file(file, "canary-git-1");
@@ -298,7 +298,7 @@ TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
 }
 
 TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     w.argocd.unreachable = "edge";
     w.cluster.put(
         k8s::resources::kApplications,
@@ -334,7 +334,7 @@ TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
 }
 
 TEST(AppProxyLife, AMissingRightIsTold) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     w.cluster.set_access(
         [](const FakeKubeApi::Access& access) { return access.resource != "pods"; });
     w.start();
@@ -351,7 +351,7 @@ TEST(AppProxyLife, AMissingRightIsTold) {
 
 // Two replicas would spend the budget of each Git token twice.
 TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     w.start(w.git_settings());
     CO_ASSERT_TRUE(
         co_await eventually([&] { return w.line("leader") == "leader: this one"; }, "a leader"));
@@ -360,20 +360,20 @@ TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
     environment.merge(w.base.environment());
     AppProxyProcess second(std::move(environment));
     const auto others = [&] {
-      return LifeWorld::line(second, "Git permissions of users")
+      return LifeHarness::line(second, "Git permissions of users")
                  .contains("another replica checks them") &&
-             LifeWorld::line(second, "shared configuration repository")
+             LifeHarness::line(second, "shared configuration repository")
                  .contains("another replica prepares it");
     };
     CO_ASSERT_TRUE(co_await eventually(others, "the second replica"));
-    EXPECT_THAT(LifeWorld::line(second, "applications"), HasSubstr("another replica leads"));
+    EXPECT_THAT(LifeHarness::line(second, "applications"), HasSubstr("another replica leads"));
     EXPECT_THAT(w.line("shared configuration repository"), Not(HasSubstr("another replica")));
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.base.daemon.reset();
     CO_ASSERT_TRUE(co_await eventually(
         [&] { return !second.admin("/statusz").body.contains("another replica"); },
         "the next leader"));
-    EXPECT_EQ(LifeWorld::line(second, "leader"), "leader: this one");
+    EXPECT_EQ(LifeHarness::line(second, "leader"), "leader: this one");
     EXPECT_EQ(second.process().stop(), 0) << second.log();
     EXPECT_THAT(second.log(), Not(HasSubstr("canary")));
   });
@@ -383,13 +383,13 @@ TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
 TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
   struct Step {
     const char* name;
-    std::function<void(LifeWorld&, const std::function<void()>& kill)> arrange;
+    std::function<void(LifeHarness&, const std::function<void()>& kill)> arrange;
     std::size_t registrations = 1;
   };
   // On the first request of that kind; `is_done`: it is carried out, and its answer lost. A review of the right to
   // make one is no such request.
   const auto on_create = [](const char* resource, std::size_t which, bool is_done) {
-    return [=](LifeWorld& w, const std::function<void()>& kill) {
+    return [=](LifeHarness& w, const std::function<void()>& kill) {
       w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
         if (access.is_review || access.verb != "create" || access.resource != resource ||
             w.cluster.count("POST", std::string("/") + resource) != which + 1) {
@@ -404,20 +404,20 @@ TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
       {"the Lease is asked for", on_create("leases", 0, false)},
       {"the Lease is taken", on_create("leases", 0, true)},
       {"the control plane has registered it",
-       [](LifeWorld& w, const std::function<void()>& kill) {
+       [](LifeHarness& w, const std::function<void()>& kill) {
          w.base.platform.accounts().life().on_registration = kill;
        },
        2},
       {"codefresh-token is about to be stored", on_create("secrets", 0, false), 2},
       {"codefresh-token is stored", on_create("secrets", 0, true)},
       {"Argo CD has made a token",
-       [](LifeWorld& w, const std::function<void()>& kill) { w.argocd.on_token = kill; }},
+       [](LifeHarness& w, const std::function<void()>& kill) { w.argocd.on_token = kill; }},
       {"argocd-token is about to be stored", on_create("secrets", 1, false)},
       {"argocd-token is stored", on_create("secrets", 1, true)},
   };
   for (const Step& step : steps) {
     SCOPED_TRACE(step.name);
-    in_life_world([&](LifeWorld& w) -> Task<> {
+    in_life_harness([&](LifeHarness& w) -> Task<> {
       const auto is_killed = std::make_shared<bool>(false);
       step.arrange(w, [is_killed, &w] {
         if (std::exchange(*is_killed, true)) return;
@@ -443,7 +443,7 @@ TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
 // The leader is frozen in the middle of the registration. Another replica takes over; when the first one
 // comes back, it takes what that one has stored.
 TEST(AppProxyLife, ALeaderThatComesBackReplacesNothing) {
-  in_life_world([](LifeWorld& w) -> Task<> {
+  in_life_harness([](LifeHarness& w) -> Task<> {
     auto& life = w.base.platform.accounts().life();
     const auto is_frozen = std::make_shared<bool>(false);
     life.on_registration = [is_frozen, &w] {

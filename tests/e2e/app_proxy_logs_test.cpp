@@ -22,7 +22,7 @@
 #include "common/http/gzip.hpp"
 #include "common/http/sse.hpp"
 #include "common/http/websocket.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "test_http/responses.hpp"
 
 namespace gitops::test {
@@ -33,7 +33,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Json = nlohmann::json;
-using World = AppProxyWorld;
+using Harness = AppProxyHarness;
 
 // argocd-server and argo-server, as far as logs are concerned.
 struct ArgoDouble {
@@ -103,8 +103,8 @@ struct ArgoDouble {
   http::Server server;
 };
 
-struct LogWorld {
-  LogWorld(GitWorld& w, const Executor& executor) : base(w), argo(executor) {
+struct LogHarness {
+  LogHarness(GitHarness& w, const Executor& executor) : base(w), argo(executor) {
     base.cluster.add_type({"", "v1", "events", "Event"});
     const auto pod = [&](const std::string& ns, const std::string& name, Json metadata) {
       metadata["name"] = name;
@@ -211,17 +211,17 @@ struct LogWorld {
     co_await argo.server.stop(Clock::now());
   }
 
-  GitWorld& base;
+  GitHarness& base;
   ArgoDouble argo;
 };
 
-void in_log_world(const std::function<Task<>(LogWorld&)>& body) {
+void in_log_harness(const std::function<Task<>(LogHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
         const auto executor = co_await asio::this_coro::executor;
-        GitWorld world(executor);
-        co_await play_in(world, [&](GitWorld& base) -> Task<> {
-          LogWorld logs(base, executor);
+        GitHarness world(executor);
+        co_await play_in(world, [&](GitHarness& base) -> Task<> {
+          LogHarness logs(base, executor);
           co_await play_in(logs, body);
         });
       },
@@ -251,31 +251,31 @@ constexpr const char* kApplicationLogs =
     R"(options:{follow:true,filter:"!noise",sinceSeconds:60}){data{podName timestamp content} error done}})";
 
 TEST(AppProxyLogs, OfApplicationsAndWorkflowsAsTheRulesAllow) {
-  in_log_world([](LogWorld& w) -> Task<> {
+  in_log_harness([](LogHarness& w) -> Task<> {
     w.allow({"VIEW_POD_LOGS", "ACCESS_LOGS"});
     co_await w.start();
     // The lines are older than sinceSeconds.
-    EXPECT_THAT(told(co_await w.subscribe(World::kBob, kApplicationLogs)), ElementsAre("done"));
+    EXPECT_THAT(told(co_await w.subscribe(Harness::kBob, kApplicationLogs)), ElementsAre("done"));
     const auto& asked = w.argo.asked;
     CO_ASSERT_EQ(asked.size(), 1U);
     for (const char* parameter : {"podName=ui-1", "container=main", "tailLines=50", "follow=true",
                                   "filter=%21noise", "sinceSeconds=60", "namespace=web"}) {
       EXPECT_THAT(asked[0], HasSubstr(parameter));
     }
-    EXPECT_THAT(told(co_await w.subscribe(World::kBob,
+    EXPECT_THAT(told(co_await w.subscribe(Harness::kBob,
                                           R"(subscription{applicationLogs(applicationName:"shop"))"
                                           R"({data{podName content} error done}})")),
                 ElementsAre("ui-1: one", "ui-1: two", "ui-1: three", "done"));
     EXPECT_THAT(told(co_await w.subscribe(
-                    World::kBob, R"(subscription{workflowLogs(namespace:"web",workflowName:"w",)"
-                                 R"(options:{filter:"t"}){data{podName content} error done}})")),
+                    Harness::kBob, R"(subscription{workflowLogs(namespace:"web",workflowName:"w",)"
+                                   R"(options:{filter:"t"}){data{podName content} error done}})")),
                 ElementsAre("ui-1: one", "ui-1: two", "ui-1: three", "done"));
     EXPECT_THAT(w.argo.asked.back(), HasSubstr("grep=t"));
   });
 }
 
 TEST(AppProxyLogs, NobodyReadsWhatTheRulesDoNotAllow) {
-  in_log_world([](LogWorld& w) -> Task<> {
+  in_log_harness([](LogHarness& w) -> Task<> {
     w.allow({"VIEW"});
     co_await w.start();
     const char* const queries[] = {
@@ -285,19 +285,19 @@ TEST(AppProxyLogs, NobodyReadsWhatTheRulesDoNotAllow) {
         R"(subscription{podEvents(namespace:"web",podName:"other",workflowName:"w"){done}})",
     };
     for (const char* query : queries) {
-      EXPECT_THAT(told(co_await w.subscribe(World::kBob, query)), ElementsAre("Forbidden"))
+      EXPECT_THAT(told(co_await w.subscribe(Harness::kBob, query)), ElementsAre("Forbidden"))
           << query;
     }
     EXPECT_THAT(
         told(co_await w.subscribe(
-            World::kBob, R"(subscription{componentLogs(componentName:"cap-app-proxy"){done}})")),
+            Harness::kBob, R"(subscription{componentLogs(componentName:"cap-app-proxy"){done}})")),
         ElementsAre("only an administrator of the account may do this"));
     for (const char* query :
          {"applicationName=shop", "workflowName=w&namespace=web", "componentName=cap-app-proxy"}) {
       const auto answer = co_await w.base.base.send(
           {.method = "GET",
            .target = std::string("/api/applications/logs?") + query,
-           .headers = {{"Authorization", World::kBob}, {"Accept", "text/event-stream"}}});
+           .headers = {{"Authorization", Harness::kBob}, {"Accept", "text/event-stream"}}});
       EXPECT_EQ(answer.status, 403) << query << answer.body;
     }
     EXPECT_THAT(w.argo.asked, IsEmpty());
@@ -309,24 +309,24 @@ TEST(AppProxyLogs, NobodyReadsWhatTheRulesDoNotAllow) {
           .status;
     };
     EXPECT_EQ(co_await archive({}), 401);
-    EXPECT_EQ(co_await archive(World::as(World::kEve)), 401);
-    EXPECT_EQ(co_await archive(World::as(World::kBob)), 403);
+    EXPECT_EQ(co_await archive(Harness::as(Harness::kEve)), 401);
+    EXPECT_EQ(co_await archive(Harness::as(Harness::kBob)), 403);
   });
 }
 
 TEST(AppProxyLogs, OfComponentsAsASubscriptionAsEventsAndAsAnArchive) {
-  in_log_world([](LogWorld& w) -> Task<> {
+  in_log_harness([](LogHarness& w) -> Task<> {
     co_await w.start({{"LOGS_WITHOUT_LOGIN", "true"}});
-    EXPECT_THAT(
-        told(co_await w.subscribe(
-            World::kAnn, R"(subscription{componentLogs(componentName:"cap-app-proxy",tailLines:1))"
-                         R"({data{podName componentName containerName timestamp content} done}})")),
-        ElementsAre("cap-app-proxy-6d4-x2x7k: a line of a pod", "done"));
     EXPECT_THAT(told(co_await w.subscribe(
-                    World::kAnn, R"(subscription{componentLogs(componentName:"none"){done}})")),
+                    Harness::kAnn,
+                    R"(subscription{componentLogs(componentName:"cap-app-proxy",tailLines:1))"
+                    R"({data{podName componentName containerName timestamp content} done}})")),
+                ElementsAre("cap-app-proxy-6d4-x2x7k: a line of a pod", "done"));
+    EXPECT_THAT(told(co_await w.subscribe(
+                    Harness::kAnn, R"(subscription{componentLogs(componentName:"none"){done}})")),
                 ElementsAre(HasSubstr("no such component")));
 
-    auto events = co_await w.open_events(World::kAnn, "componentName=event-reporter&follow=true");
+    auto events = co_await w.open_events(Harness::kAnn, "componentName=event-reporter&follow=true");
     CO_ASSERT_TRUE(events.has_value());
     http::ServerSentEventParser parser(64 * 1024);
     std::vector<http::ServerSentEvent> heard;
@@ -364,7 +364,7 @@ TEST(AppProxyLogs, OfComponentsAsASubscriptionAsEventsAndAsAnArchive) {
 }
 
 TEST(AppProxyLogs, EventsOfAPod) {
-  in_log_world([](LogWorld& w) -> Task<> {
+  in_log_harness([](LogHarness& w) -> Task<> {
     w.allow({"VIEW"});
     co_await w.start();
     const auto put = [&](const std::string& name, const std::string& message) {
@@ -380,7 +380,7 @@ TEST(AppProxyLogs, EventsOfAPod) {
     };
     put("a", "first");
     const auto all = co_await w.subscribe(
-        World::kBob,
+        Harness::kBob,
         R"(subscription{podEvents(namespace:"web",podName:"w-1",workflowName:"w"))"
         R"({data{podName timestamp message reason type} error done}})",
         [&](const std::vector<Json>& answers) {
@@ -411,7 +411,7 @@ struct SlowReader {
     const std::string request = "GET /app-proxy/api/applications/logs?" + query +
                                 " HTTP/1.1\r\nHost: test\r\nAccept: text/event-stream\r\n"
                                 "Authorization: " +
-                                World::kAnn + "\r\n\r\n";
+                                Harness::kAnn + "\r\n\r\n";
     if (!failed) {
       co_await asio::async_write(socket, asio::buffer(request),
                                  asio::redirect_error(use_task, failed));
@@ -464,7 +464,7 @@ void keep_send_buffers_small(std::uint16_t port) {
 // more, memory stays flat, and others are served. GITOPS_LONG: 1,000 readers, for much longer than the 60 s after which who
 // reads nothing is cut off.
 TEST(AppProxyLogs, SlowReadersHoldUpTheirServersAndNobodyElse) {
-  in_log_world([](LogWorld& w) -> Task<> {
+  in_log_harness([](LogHarness& w) -> Task<> {
     // Freed memory must not count.
     co_await w.start({{"ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}});
     auto& daemon = *w.base.base.daemon;
@@ -533,7 +533,7 @@ TEST(AppProxyLogs, SlowReadersHoldUpTheirServersAndNobodyElse) {
     // One that reads: 20 MB pass, and the others cost nothing more.
     const std::size_t before = written();
     auto fast =
-        co_await w.open_events(World::kAnn, "applicationName=shop&tailLines=0&podName=fast");
+        co_await w.open_events(Harness::kAnn, "applicationName=shop&tailLines=0&podName=fast");
     CO_ASSERT_TRUE(fast.has_value());
     std::size_t read = 0;
     while (read < 20'000'000) {

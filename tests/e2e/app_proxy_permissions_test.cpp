@@ -12,7 +12,7 @@
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/users/permissions.hpp"
 #include "doubles/fake_argocd.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 
 namespace gitops::test {
 namespace {
@@ -21,7 +21,7 @@ using app_proxy::FieldRow;
 using app_proxy::Permission;
 using app_proxy::RootType;
 using Json = nlohmann::json;
-using Answer = AppProxyWorld::Answer;
+using Answer = AppProxyHarness::Answer;
 using namespace nlohmann::literals;
 constexpr const char* kViewer = "canary-vic.6666";
 constexpr const char* kElsewhere = "canary-els.7777";
@@ -185,8 +185,8 @@ bool is_for_administrators(const Answer& answer) {
 }
 
 // The doubles behind the daemon: what they are asked for is let through.
-struct PermissionWorld {
-  PermissionWorld(GitWorld& w, const Executor& executor)
+struct PermissionHarness {
+  PermissionHarness(GitHarness& w, const Executor& executor)
       : base(w),
         argocd(executor, w.cluster),
         workflows(executor, {.address = "127.0.0.1"},
@@ -266,7 +266,7 @@ struct PermissionWorld {
     co_await argocd.stop();
   }
 
-  GitWorld& base;
+  GitHarness& base;
   TempDir folder;
   FakeArgoCd argocd;
   http::Server workflows;
@@ -329,9 +329,9 @@ TEST(AppProxyPermissions, AC37_EachRouteAsksEachCallerForItsRight) {
                                     }))
         << "no case for " << route.method << " " << route.path;
   }
-  in_git_world([](GitWorld& world) -> Task<> {
-    PermissionWorld permission_world(world, co_await asio::this_coro::executor);
-    co_await play_in(permission_world, [](PermissionWorld& w) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
+    PermissionHarness permission_world(world, co_await asio::this_coro::executor);
+    co_await play_in(permission_world, [](PermissionHarness& w) -> Task<> {
       co_await w.start();
       auto& proxy = w.base.base;
       int asked = 0;
@@ -354,11 +354,11 @@ TEST(AppProxyPermissions, AC37_EachRouteAsksEachCallerForItsRight) {
         const bool is_asked = wanted.who == RouteCase::Who::asked;
         EXPECT_EQ(unknown == 401, !is_open && !is_asked) << unknown;
         if (is_asked) EXPECT_EQ(unknown, 200);
-        auto stranger = AppProxyWorld::as(AppProxyWorld::kEve);
+        auto stranger = AppProxyHarness::as(AppProxyHarness::kEve);
         stranger.add("X-Forwarded-For", "203.0.113." + std::to_string(++asked));
         EXPECT_EQ(co_await status_for(std::move(stranger)), is_open ? unknown : 401);
         const auto expect = [&](const char* token, bool is_allowed) -> Task<> {
-          const int status = co_await status_for(AppProxyWorld::as(token));
+          const int status = co_await status_for(AppProxyHarness::as(token));
           EXPECT_NE(status, 401) << token;
           EXPECT_EQ(status == 403, !is_allowed && !is_open) << token << " got " << status;
         };
@@ -366,17 +366,17 @@ TEST(AppProxyPermissions, AC37_EachRouteAsksEachCallerForItsRight) {
         co_await expect(kViewer, is_for_users);
         co_await expect(kElsewhere, is_for_users);
         co_await expect(kHere, is_for_users || wanted.who == RouteCase::Who::ruled);
-        co_await expect(AppProxyWorld::kAnn, wanted.who != RouteCase::Who::runtime);
-        if (wanted.who == RouteCase::Who::runtime) co_await expect(AppProxyWorld::kRuntime, true);
+        co_await expect(AppProxyHarness::kAnn, wanted.who != RouteCase::Who::runtime);
+        if (wanted.who == RouteCase::Who::runtime) co_await expect(AppProxyHarness::kRuntime, true);
       }
     });
   });
 }
 
 TEST(AppProxyPermissions, AC37_EachFieldAsksEachCallerForItsRight) {
-  in_git_world([](GitWorld& world) -> Task<> {
-    PermissionWorld permission_world(world, co_await asio::this_coro::executor);
-    co_await play_in(permission_world, [](PermissionWorld& w) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
+    PermissionHarness permission_world(world, co_await asio::this_coro::executor);
+    co_await play_in(permission_world, [](PermissionHarness& w) -> Task<> {
       co_await w.start();
       auto& proxy = w.base.base;
       int asked = 0;
@@ -400,11 +400,11 @@ TEST(AppProxyPermissions, AC37_EachFieldAsksEachCallerForItsRight) {
         const bool is_admins = row.permission == Permission::admin;
         EXPECT_EQ((co_await ask()).status, is_open ? 200 : 401);
         // From an address of its own each time: wrong keys are limited by address.
-        auto stranger = AppProxyWorld::as(AppProxyWorld::kEve);
+        auto stranger = AppProxyHarness::as(AppProxyHarness::kEve);
         stranger.add("X-Forwarded-For", "203.0.113." + std::to_string(++asked));
         EXPECT_EQ((co_await ask(stranger)).status, is_open ? 200 : 401);
         const auto expect = [&](const char* token, bool is_allowed) -> Task<> {
-          const auto answer = co_await ask(AppProxyWorld::as(token));
+          const auto answer = co_await ask(AppProxyHarness::as(token));
           EXPECT_EQ(answer.status, 200) << token << answer.body;
           EXPECT_EQ(is_forbidden(answer), !is_allowed && !is_admins) << token << answer.body;
           EXPECT_EQ(is_for_administrators(answer), !is_allowed && is_admins)
@@ -415,7 +415,7 @@ TEST(AppProxyPermissions, AC37_EachFieldAsksEachCallerForItsRight) {
         co_await expect(kViewer, !is_admins && wanted.ruled != Ruled::yes);
         co_await expect(kElsewhere, !is_admins && wanted.ruled == Ruled::no);
         co_await expect(kHere, !is_admins);
-        co_await expect(AppProxyWorld::kAnn, true);
+        co_await expect(AppProxyHarness::kAnn, true);
       }
       // Nothing but what was allowed reached Argo CD: the deletion by the administrator.
       EXPECT_EQ(w.argocd.count("DELETE", "/applications/shop?"), 1U);
@@ -425,13 +425,13 @@ TEST(AppProxyPermissions, AC37_EachFieldAsksEachCallerForItsRight) {
 
 // With the settings that the program has by itself.
 TEST(AppProxyPermissions, AC33_ARuleThatIsTakenBackCountsWithinThirtySeconds) {
-  in_git_world([](GitWorld& world) -> Task<> {
-    PermissionWorld permission_world(world, co_await asio::this_coro::executor);
-    co_await play_in(permission_world, [](PermissionWorld& w) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
+    PermissionHarness permission_world(world, co_await asio::this_coro::executor);
+    co_await play_in(permission_world, [](PermissionHarness& w) -> Task<> {
       co_await w.start();
       const auto refresh = [&] {
         return w.base.base.ask("mutation{refresh" + std::string(kApp) + "{metadata{name}}}",
-                               AppProxyWorld::as(kHere));
+                               AppProxyHarness::as(kHere));
       };
       EXPECT_FALSE(is_forbidden(co_await refresh()));
       w.base.base.platform.accounts().set_rules(Json::array());

@@ -2,7 +2,7 @@
 // interface, and Git's own server with two branches of an application.
 #include <gmock/gmock.h>
 
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "support/git_server.hpp"
 
 namespace gitops::test {
@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 using Json = nlohmann::json;
-using Answer = AppProxyWorld::Answer;
+using Answer = AppProxyHarness::Answer;
 
 constexpr const char* kNothing =
     R"({"statusCode":400,"message":"no changes found between source and destination applications",)"
@@ -18,8 +18,8 @@ constexpr const char* kNothing =
 
 // The runtime's Git token is that of the host's user. "shop-dev" is the folder "dev" of the branch
 // "dev", "shop-prod" the folder "prod" of the default branch.
-struct PromotionWorld {
-  explicit PromotionWorld(GitWorld& w) : world(w) {
+struct PromotionHarness {
+  explicit PromotionHarness(GitHarness& w) : world(w) {
     git.create_repository("shop");
     git.create_repository("config");
     git.commit("shop",
@@ -78,7 +78,7 @@ struct PromotionWorld {
             {"message", "promoting argocd/shop-dev to argocd/shop-prod"}};
   }
   Task<Answer> promote(const char* token, Json with, const char* route = "commit") {
-    http::Headers headers = AppProxyWorld::as(token);
+    http::Headers headers = AppProxyHarness::as(token);
     headers.add("Content-Type", "application/json");
     headers.add("X-Forwarded-For", "203.0.113." + std::to_string(++asked));
     co_return co_await world.base.send({.method = "POST",
@@ -95,24 +95,24 @@ struct PromotionWorld {
 
   static constexpr auto kMay = "canary-may.6666";
   static constexpr auto kMayNot = "canary-not.7777";
-  GitWorld& world;
+  GitHarness& world;
   GitServer git;
   TempDir folder;
   int asked = 0;
 };
 
-void in_promotion_world(const std::function<Task<>(PromotionWorld&)>& body) {
+void in_promotion_harness(const std::function<Task<>(PromotionHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_world([&](GitWorld& world) -> Task<> {
-    PromotionWorld promotions(world);
+  in_git_harness([&](GitHarness& world) -> Task<> {
+    PromotionHarness promotions(world);
     co_await body(promotions);
   });
 }
 
 TEST(AppProxyPromotions, ACommitBringsTheNamedValues) {
-  in_promotion_world([](PromotionWorld& w) -> Task<> {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
     co_await w.start();
-    const auto done = co_await w.promote(AppProxyWorld::kRuntime, PromotionWorld::body());
+    const auto done = co_await w.promote(AppProxyHarness::kRuntime, PromotionHarness::body());
     EXPECT_EQ(done.status, 200) << done.body;
     EXPECT_EQ(done.json,
               (Json{{"COMMIT_SHA", w.git.head("shop")},
@@ -126,22 +126,22 @@ TEST(AppProxyPromotions, ACommitBringsTheNamedValues) {
     EXPECT_THAT(w.line({"log", "-1", "--format=%B", "main"}),
                 HasSubstr("Requested by prod through runtime prod."));
     // Nothing is left to do.
-    const auto again = co_await w.promote(AppProxyWorld::kRuntime, PromotionWorld::body());
+    const auto again = co_await w.promote(AppProxyHarness::kRuntime, PromotionHarness::body());
     EXPECT_EQ(again.status, 400);
     EXPECT_EQ(again.body, kNothing);
     EXPECT_EQ(w.line({"rev-list", "--count", "main"}), "2");
 
     // At a commit of the source: what it was then.
     const auto old = w.line({"rev-parse", "dev"});
-    Json back = PromotionWorld::body();
+    Json back = PromotionHarness::body();
     back["srcAppCommitSha"] = old;
-    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, back)).body, kNothing);
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kRuntime, back)).body, kNothing);
     back["srcAppCommitSha"] = std::string(40, '1');
-    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, back)).status, 404);
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kRuntime, back)).status, 404);
 
     // Without a template: all files.
     w.world.base.platform.accounts().set_promotion_rules(Json::array());
-    const auto all = co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body());
+    const auto all = co_await w.promote(AppProxyHarness::kAnn, PromotionHarness::body());
     EXPECT_EQ(all.status, 200) << all.body;
     EXPECT_EQ(w.git.file_at_head("shop", "prod/new.yaml"), "a: 1\n");
     EXPECT_THAT(w.line({"log", "-1", "--format=%B", "main"}),
@@ -156,15 +156,15 @@ TEST(AppProxyPromotions, ACommitBringsTheNamedValues) {
 }
 
 TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
-  in_promotion_world([](PromotionWorld& w) -> Task<> {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
     auto& repository = w.world.host.add_repository("git", "shop");
     repository.branches = {"main", "promote/2"};
     co_await w.start();
-    Json body = PromotionWorld::body();
+    Json body = PromotionHarness::body();
     body["head"] = "promote/2";
     body["title"] = "Shop 2";
     body["description"] = "to production";
-    const auto done = co_await w.promote(AppProxyWorld::kRuntime, body, "pullRequest");
+    const auto done = co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest");
     EXPECT_EQ(done.status, 200) << done.body;
     EXPECT_EQ(done.json.value("COMMIT_SHA", ""), w.line({"rev-parse", "promote/2"}));
     EXPECT_EQ(done.json.value("repo", ""), "git/shop");
@@ -178,11 +178,11 @@ TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
     EXPECT_EQ(repository.pull_requests[0].title, "Shop 2");
     EXPECT_EQ(repository.pull_requests[0].description, "to production");
     // Again: the commit is there, and so is the pull request.
-    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, body, "pullRequest")).status, 409);
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest")).status, 409);
     EXPECT_EQ(w.line({"rev-list", "--count", "promote/2"}), "2");
     // The pull request of a commit whose request was cut off.
     repository.pull_requests.clear();
-    EXPECT_EQ((co_await w.promote(AppProxyWorld::kRuntime, body, "pullRequest")).status, 200);
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest")).status, 200);
     EXPECT_EQ(w.line({"rev-list", "--count", "promote/2"}), "2");
 
     for (const auto& [key, value, message] :
@@ -192,7 +192,7 @@ TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
              {"title", "", "title should not be empty"}}) {
       Json wrong = body;
       wrong[key] = value;
-      const auto answer = co_await w.promote(AppProxyWorld::kRuntime, wrong, "pullRequest");
+      const auto answer = co_await w.promote(AppProxyHarness::kRuntime, wrong, "pullRequest");
       EXPECT_EQ(answer.status, 400) << answer.body;
       EXPECT_THAT(answer.body, HasSubstr(message));
     }
@@ -200,10 +200,10 @@ TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
 }
 
 TEST(AppProxyPromotions, AskEachCallerForTheRight) {
-  in_promotion_world([](PromotionWorld& w) -> Task<> {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
     co_await w.start();
     for (const char* route : {"commit", "pullRequest"}) {
-      Json body = PromotionWorld::body();
+      Json body = PromotionHarness::body();
       body["head"] = "x";
       body["title"] = "t";
       EXPECT_EQ((co_await w.world.base.send({.method = "POST",
@@ -212,25 +212,25 @@ TEST(AppProxyPromotions, AskEachCallerForTheRight) {
                                              .body = body.dump()}))
                     .status,
                 401);
-      EXPECT_EQ((co_await w.promote(AppProxyWorld::kEve, body, route)).status, 401);
-      EXPECT_EQ((co_await w.promote(AppProxyWorld::kBob, body, route)).status, 403);
-      const auto forbidden = co_await w.promote(PromotionWorld::kMayNot, body, route);
+      EXPECT_EQ((co_await w.promote(AppProxyHarness::kEve, body, route)).status, 401);
+      EXPECT_EQ((co_await w.promote(AppProxyHarness::kBob, body, route)).status, 403);
+      const auto forbidden = co_await w.promote(PromotionHarness::kMayNot, body, route);
       EXPECT_EQ(forbidden.status, 403);
       // What is not there looks the same.
       Json unknown = body;
       unknown["destAppId"]["name"] = "none";
-      const auto hidden = co_await w.promote(PromotionWorld::kMay, unknown, route);
+      const auto hidden = co_await w.promote(PromotionHarness::kMay, unknown, route);
       EXPECT_EQ(hidden.body, forbidden.body);
-      EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, unknown, route)).status, 404);
+      EXPECT_EQ((co_await w.promote(AppProxyHarness::kAnn, unknown, route)).status, 404);
     }
     EXPECT_EQ(w.line({"rev-list", "--count", "main"}), "1");
-    const auto allowed = co_await w.promote(PromotionWorld::kMay, PromotionWorld::body());
+    const auto allowed = co_await w.promote(PromotionHarness::kMay, PromotionHarness::body());
     EXPECT_EQ(allowed.status, 200) << allowed.body;
   });
 }
 
 TEST(AppProxyPromotions, MistakesAreToldAndChangeNothing) {
-  in_promotion_world([](PromotionWorld& w) -> Task<> {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
     co_await w.start();
     auto& accounts = w.world.base.platform.accounts();
     for (const auto& [wrong, message] : std::vector<std::pair<Json, std::string>>{
@@ -239,25 +239,25 @@ TEST(AppProxyPromotions, MistakesAreToldAndChangeNothing) {
               "destAppId.name should not be empty"},
              {{{"srcAppCommitSha", "HEAD"}}, "srcAppCommitSha should be the full id"},
          }) {
-      Json body = PromotionWorld::body();
+      Json body = PromotionHarness::body();
       body.update(wrong);
-      const auto answer = co_await w.promote(AppProxyWorld::kAnn, body);
+      const auto answer = co_await w.promote(AppProxyHarness::kAnn, body);
       EXPECT_EQ(answer.status, 400);
       EXPECT_THAT(answer.body, HasSubstr(message)) << wrong.dump();
       EXPECT_EQ(answer.json.value("error", ""), "Bad Request");
     }
-    EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, "text")).status, 400);
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kAnn, "text")).status, 400);
     // The runtime's token goes to its own host only.
     accounts.set_application("shop-prod", {"https://evil.example.test/a/b.git", "HEAD", "."});
-    const auto elsewhere = co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body());
+    const auto elsewhere = co_await w.promote(AppProxyHarness::kAnn, PromotionHarness::body());
     EXPECT_EQ(elsewhere.status, 400);
     EXPECT_THAT(elsewhere.body, HasSubstr("not the account's Git host"));
     accounts.set_application("shop-prod", {w.git.url("shop"), "HEAD", "../x"});
-    EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body())).status, 400);
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kAnn, PromotionHarness::body())).status, 400);
     accounts.set_application("shop-prod", {w.git.url("shop"), "none", "prod"});
-    EXPECT_EQ((co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body())).status, 404);
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kAnn, PromotionHarness::body())).status, 404);
     accounts.set_application("shop-prod", {w.git.url("shop"), "HEAD", "elsewhere"});
-    const auto no_file = co_await w.promote(AppProxyWorld::kAnn, PromotionWorld::body());
+    const auto no_file = co_await w.promote(AppProxyHarness::kAnn, PromotionHarness::body());
     EXPECT_EQ(no_file.status, 400);
     EXPECT_THAT(no_file.body, HasSubstr("no file elsewhere/values.yaml"));
     EXPECT_EQ(w.line({"rev-list", "--count", "main"}), "1");
@@ -265,9 +265,9 @@ TEST(AppProxyPromotions, MistakesAreToldAndChangeNothing) {
 }
 
 TEST(AppProxyPromotions, NeedTheRuntimesToken) {
-  in_promotion_world([](PromotionWorld& w) -> Task<> {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
     co_await w.start("");
-    const auto answer = co_await w.promote(AppProxyWorld::kRuntime, PromotionWorld::body());
+    const auto answer = co_await w.promote(AppProxyHarness::kRuntime, PromotionHarness::body());
     EXPECT_EQ(answer.status, 503);
     EXPECT_THAT(answer.body, HasSubstr("GIT_PASSWORD"));
   });

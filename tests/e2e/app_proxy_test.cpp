@@ -3,8 +3,8 @@
 
 #include "common/graphql/socket_session.hpp"
 #include "common/http/websocket.hpp"
-#include "e2e/app_proxy_world.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
+#include "e2e/git_harness.hpp"
 
 namespace gitops::test {
 namespace {
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 using Json = nlohmann::json;
-using World = AppProxyWorld;
+using Harness = AppProxyHarness;
 
 constexpr const char* kVersion =
     "\nquery VersionInfo {\n\tversionInfo "
@@ -25,7 +25,7 @@ constexpr const char* kRemove =
     "mutation RemoveGitIntegration($name: String!){removeGitIntegration(name: $name)}";
 
 TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     const auto url = world.platform.url().to_string();
     co_await world.platform.stop();
     const auto begun = std::chrono::steady_clock::now();
@@ -40,7 +40,7 @@ TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
                                      {"platformVersion", "2.0"}}}}}}));
     EXPECT_LT(took, 2s);  // a sanitizer's build; the release takes milliseconds
     // Everybody else is told to come back.
-    const auto other = co_await world.ask(kIntegrations, World::as(World::kAnn));
+    const auto other = co_await world.ask(kIntegrations, Harness::as(Harness::kAnn));
     EXPECT_EQ(other.status, 503);
     EXPECT_EQ(other.headers.find("Retry-After"), "5");
     EXPECT_EQ(other.json["error"], "Service Unavailable");
@@ -48,7 +48,7 @@ TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
 }
 
 TEST(AppProxy, ServesEveryFormOfItsPaths) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     const std::string body = Json{{"query", "{versionInfo{version}}"}}.dump();
     for (const char* path :
@@ -70,7 +70,7 @@ TEST(AppProxy, ServesEveryFormOfItsPaths) {
 }
 
 TEST(AppProxy, AnswersErrorsOfRestInTheFormThatClientsKnow) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     const auto missing = co_await world.send({.target = "/app-proxy/api/nothing"});
     EXPECT_EQ(missing.status, 404);
@@ -90,39 +90,39 @@ TEST(AppProxy, AnswersErrorsOfRestInTheFormThatClientsKnow) {
 }
 
 TEST(AppProxy, CorsOnlyLeavesFieldsOut) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     // What the Go SDK sends is no origin at all.
-    auto headers = World::as(World::kAnn);
+    auto headers = Harness::as(Harness::kAnn);
     headers.add("Origin", "127.0.0.1:3017");
     const auto sdk = co_await world.ask(kVersion, headers);
     EXPECT_EQ(sdk.status, 200);
     EXPECT_EQ(sdk.headers.find("Access-Control-Allow-Origin"), std::nullopt);
-    headers.set("Origin", World::kPage);
+    headers.set("Origin", Harness::kPage);
     for (const auto& answer :
          {co_await world.ask(kVersion, headers),
-          co_await world.ask("{", {{"Origin", World::kPage}}),
-          co_await world.send({.target = "/nowhere", .headers = {{"Origin", World::kPage}}})}) {
-      EXPECT_EQ(answer.headers.find("Access-Control-Allow-Origin"), World::kPage) << answer.body;
+          co_await world.ask("{", {{"Origin", Harness::kPage}}),
+          co_await world.send({.target = "/nowhere", .headers = {{"Origin", Harness::kPage}}})}) {
+      EXPECT_EQ(answer.headers.find("Access-Control-Allow-Origin"), Harness::kPage) << answer.body;
       EXPECT_EQ(answer.headers.find("Access-Control-Allow-Credentials"), "true");
       EXPECT_EQ(answer.headers.find("Vary"), "Origin");
     }
     const auto preflight = co_await world.send(
         {.method = "OPTIONS",
          .target = "/app-proxy/api/graphql",
-         .headers = {{"Origin", World::kPage},
+         .headers = {{"Origin", Harness::kPage},
                      {"Access-Control-Request-Method", "POST"},
                      {"Access-Control-Request-Headers", "content-type,x-access-token"}}});
     EXPECT_EQ(preflight.status, 204);
     EXPECT_EQ(preflight.headers.find("Access-Control-Allow-Headers"),
               "content-type,x-access-token,authorization");
-    EXPECT_EQ(preflight.headers.find("Access-Control-Allow-Origin"), World::kPage);
+    EXPECT_EQ(preflight.headers.find("Access-Control-Allow-Origin"), Harness::kPage);
   });
 }
 
 // An account that lacks nothing is asked for once a minute. So tests can count the questions for users.
-void complete_account(World& world) {
+void complete_account(Harness& world) {
   world.platform.accounts().add({.id = "acc-1",
                                  .name = "acme",
                                  .admins = {"u-ann"},
@@ -130,16 +130,16 @@ void complete_account(World& world) {
 }
 
 TEST(AppProxy, KnowsItsUsersByEachFormOfACredential) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     complete_account(world);
     world.start();
     co_await world.account_known();
-    const std::string bob = World::kBob;
+    const std::string bob = Harness::kBob;
     const std::vector<http::Headers> forms = {
         {{"Authorization", bob}},
         {{"authorization", "Bearer " + bob}},
         {{"X-Access-Token", bob}},
-        {{"Cookie", "theme=dark; session=" + bob}, {"Origin", World::kPage}},
+        {{"Cookie", "theme=dark; session=" + bob}, {"Origin", Harness::kPage}},
     };
     for (const auto& headers : forms) {
       const auto answer = co_await world.ask("{__typename gitIntegrations{name}}", headers);
@@ -150,17 +150,17 @@ TEST(AppProxy, KnowsItsUsersByEachFormOfACredential) {
     EXPECT_EQ(accounts.asked("me by Authorization"), 2U);  // the own account, and Bob once
     EXPECT_EQ(accounts.asked("me by x-access-token"), 1U);
     EXPECT_EQ(accounts.asked("me by Cookie"), 1U);
-    const auto again = co_await world.ask(kIntegrations, World::as(bob));
+    const auto again = co_await world.ask(kIntegrations, Harness::as(bob));
     EXPECT_EQ(again.status, 200);
     EXPECT_EQ(accounts.asked("me"), 4U);  // from memory
   });
 }
 
 TEST(AppProxy, WritesEachChangeToTheAuditStream) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
-    auto headers = World::as(World::kBob);
+    auto headers = Harness::as(Harness::kBob);
     headers.add("X-Request-Id", "req-77");
     const auto refused = co_await world.ask(kRemove, headers, {{"name", "main"}});
     EXPECT_EQ(refused.status, 200);
@@ -172,8 +172,8 @@ TEST(AppProxy, WritesEachChangeToTheAuditStream) {
     (void)co_await world.ask(
         "mutation($args: RegisterToGitIntegrationArgs){registerToGitIntegration(args: "
         "$args){name}}",
-        World::as(World::kBob), {{"args", {{"name", "main"}, {"token", "canary-git-token"}}}});
-    (void)co_await world.ask(kIntegrations, World::as(World::kBob));
+        Harness::as(Harness::kBob), {{"args", {{"name", "main"}, {"token", "canary-git-token"}}}});
+    (void)co_await world.ask(kIntegrations, Harness::as(Harness::kBob));
     const auto audit = world.audit();
     CO_ASSERT_EQ(audit.size(), 2U);
     EXPECT_EQ(audit[0]["action"], "removeGitIntegration");
@@ -190,7 +190,7 @@ TEST(AppProxy, WritesEachChangeToTheAuditStream) {
 
 // The order of a fresh installation: the account gets its Git host and its repository after the start.
 TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
     const Json source{{"appName", "shop"},
@@ -199,13 +199,13 @@ TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
                       {"destNamespace", "runtime"},
                       {"isInternal", false}};
     const auto create = [&] {
-      return world.ask(World::kAnn,
+      return world.ask(Harness::kAnn,
                        "mutation CreateGitSource($args: CreateGitSourceInput!) { "
                        "createGitSource(args: $args) }",
                        {{"args", source}});
     };
     EXPECT_THAT((co_await create()).body, HasSubstr("no shared configuration repository"));
-    EXPECT_EQ((co_await world.get(World::kAnn)).json["data"]["gitIntegration"], nullptr);
+    EXPECT_EQ((co_await world.get(Harness::kAnn)).json["data"]["gitIntegration"], nullptr);
 
     world.base.platform.accounts().add(
         {.id = "acc-1",
@@ -217,7 +217,7 @@ TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
     const auto deadline = deadline_after(20s);
     Json made;
     while (made.is_null() && Clock::now() < deadline) {
-      made = (co_await world.get(World::kAnn)).json["data"]["gitIntegration"];
+      made = (co_await world.get(Harness::kAnn)).json["data"]["gitIntegration"];
       if (made.is_null()) co_await sleep_for(50ms);
     }
     EXPECT_EQ(made["name"], "default") << made;
@@ -230,7 +230,7 @@ TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
 
 // AC-28: what is wrong is told without the values that were sent.
 TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start({}, {"--log-level=debug"});
     co_await world.account_known();
     const char* document =
@@ -240,10 +240,11 @@ TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
          {Json{{"token", "canary-git"}, {"nme", "x"}}, Json{{"token", {{"a", "canary-git"}}}},
           Json{{"token", {"canary-git"}}}, Json{{"token", nullptr}, {"refreshToken", "canary-git"}},
           Json{{"token", "canary-git"}, {"tokenType", "NONSENSE"}}}) {
-      const auto answer = co_await world.ask(document, World::as(World::kAnn), {{"args", args}});
+      const auto answer =
+          co_await world.ask(document, Harness::as(Harness::kAnn), {{"args", args}});
       EXPECT_TRUE(answer.json.contains("errors")) << answer.body;
     }
-    const auto first = co_await world.ask(document, World::as(World::kAnn),
+    const auto first = co_await world.ask(document, Harness::as(Harness::kAnn),
                                           {{"args", {{"token", "canary-git"}, {"nme", "x"}}}});
     EXPECT_EQ(first.json["errors"][0]["message"],
               "Variable $args got invalid value (hidden); Field nme is not defined by type "
@@ -251,7 +252,7 @@ TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
     // As the status document of the public step, which supplies another name than it declares.
     const auto missing = co_await world.ask(
         "query appProxyQuery($name: String!){applicationProxyQuery(name: $name){metadata{name}}}",
-        World::as(World::kAnn), {{"applicationName", "shop"}});
+        Harness::as(Harness::kAnn), {{"applicationName", "shop"}});
     EXPECT_EQ(missing.json["errors"][0]["message"],
               "Variable $name of required type String! was not provided.");
     (void)co_await world.send({.target = "/api/graphql?token=canary-query"});
@@ -259,32 +260,34 @@ TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
 }
 
 TEST(AppProxy, StaysUsefulWhileTheControlPlaneIsAway) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start({{"USER_CACHE_TTL", "0"}});
     co_await world.account_known();
-    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 200);
+    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200);
     for (const int status : {500, 502, 429}) {
       world.platform.fail_next(100, status, 0s, "graphql");
       // Known: the last good answer counts. Unknown: neither refused nor let in.
-      EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 200) << status;
-      EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 503) << status;
+      EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200)
+          << status;
+      EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503)
+          << status;
       world.platform.end_faults();
     }
     world.platform.accounts().answer_with("<html>not today</html>");
-    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 503);
+    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503);
     world.platform.accounts().answer_with(R"({"data":{"me":{"id":7}}})");
-    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 503);
+    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503);
     world.platform.accounts().answer_with(std::nullopt);
-    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kAnn))).status, 200);
+    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 200);
   });
 }
 
 // AC-32: what one request may cost, and requests of other sites.
 TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
-    const auto ann = World::as(World::kAnn);
+    const auto ann = Harness::as(Harness::kAnn);
     const auto memory = world.daemon->memory();
     std::string deep;
     for (int i = 0; i < 5000; ++i) deep += "{a";
@@ -336,7 +339,7 @@ TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
     // A cookie counts for pages of the list only.
     for (const char* origin :
          {"https://evil.example", "null", "", "https://ui.example.test.evil"}) {
-      http::Headers headers{{"Cookie", "session=" + std::string(World::kAnn)}};
+      http::Headers headers{{"Cookie", "session=" + std::string(Harness::kAnn)}};
       if (*origin != '\0') headers.add("Origin", origin);
       const auto answer = co_await world.ask("mutation{removeGitIntegration(name:\"x\")}", headers);
       EXPECT_EQ(answer.status, 403) << origin;
@@ -357,7 +360,7 @@ TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
 // AC-33: nobody is trusted by what a token says of itself, and a token that was taken back is refused,
 // also within a session.
 TEST(AppProxyAttacks, AC33_ForgedAndRevokedTokensAreRefused) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     complete_account(world);
     world.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
     co_await world.account_known();
@@ -367,27 +370,27 @@ TEST(AppProxyAttacks, AC33_ForgedAndRevokedTokensAreRefused) {
     for (const std::string& value :
          {unsigned_jwt, std::string("Bearer"), std::string("Bearer "), std::string("Basic dTpw"),
           std::string("undefined"), std::string("null"),
-          "Bearer Bearer " + std::string(World::kAnn), std::string(World::kAnn) + " " + World::kAnn,
-          std::string(20'000, 'a')}) {
-      const auto answer = co_await world.ask(kIntegrations, World::as(value));
+          "Bearer Bearer " + std::string(Harness::kAnn),
+          std::string(Harness::kAnn) + " " + Harness::kAnn, std::string(20'000, 'a')}) {
+      const auto answer = co_await world.ask(kIntegrations, Harness::as(value));
       EXPECT_EQ(answer.status, 401) << value.substr(0, 60);
       EXPECT_EQ(answer.body, R"({"error":"Unauthorized: Invalid token."})");
     }
     // Only those that could be a token were shown to the control plane.
     EXPECT_EQ(world.platform.accounts().asked("me") - before, 3U);
     const auto twice = co_await world.ask(
-        kIntegrations, {{"Authorization", World::kBob}, {"Authorization", World::kAnn}});
+        kIntegrations, {{"Authorization", Harness::kBob}, {"Authorization", Harness::kAnn}});
     EXPECT_EQ(twice.status, 401);
     EXPECT_EQ((co_await world.ask(kIntegrations)).status, 401);
 
-    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 200);
-    world.platform.accounts().revoke(World::kBob);
-    EXPECT_EQ((co_await world.ask(kIntegrations, World::as(World::kBob))).status, 401);
+    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200);
+    world.platform.accounts().revoke(Harness::kBob);
+    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 401);
     // An administrator who is none any more.
-    const auto first = co_await world.ask(kRemove, World::as(World::kAnn), {{"name", "x"}});
+    const auto first = co_await world.ask(kRemove, Harness::as(Harness::kAnn), {{"name", "x"}});
     EXPECT_EQ(first.code(), "UNAVAILABLE");
     world.platform.accounts().set_admins("acc-1", {});
-    const auto then = co_await world.ask(kRemove, World::as(World::kAnn), {{"name", "x"}});
+    const auto then = co_await world.ask(kRemove, Harness::as(Harness::kAnn), {{"name", "x"}});
     EXPECT_EQ(then.code(), "FORBIDDEN") << then.body;
   });
 }
@@ -410,7 +413,7 @@ struct Chat {
 };
 
 // Runs `body` on a WebSocket; the error when it could not be opened.
-Task<Result<http::websocket::Ending>> chat(World& world, http::Headers headers,
+Task<Result<http::websocket::Ending>> chat(Harness& world, http::Headers headers,
                                            std::function<Task<>(Chat&)> body) {
   const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = world.daemon->port()};
   co_return co_await http::connect_websocket(
@@ -423,15 +426,15 @@ Task<Result<http::websocket::Ending>> chat(World& world, http::Headers headers,
 
 // AC-33: revocation in the middle of a session.
 TEST(AppProxyAttacks, AC33_AnOpenSessionDoesNotOutliveItsToken) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
     co_await world.account_known();
     const auto ended = co_await chat(world, {}, [&](Chat& with) -> Task<> {
       co_await with.say(
-          {{"type", "connection_init"}, {"payload", {{"Authorization", World::kBob}}}});
+          {{"type", "connection_init"}, {"payload", {{"Authorization", Harness::kBob}}}});
       EXPECT_EQ((co_await with.hear())["type"], "connection_ack");
       EXPECT_EQ((co_await with.ask("1", "{__typename}"))["payload"]["data"]["__typename"], "Query");
-      world.platform.accounts().revoke(World::kBob);
+      world.platform.accounts().revoke(Harness::kBob);
       const auto refused = co_await with.ask("2", "{__typename}");
       EXPECT_EQ(refused["type"], "error") << refused;
       EXPECT_EQ(refused["payload"][0]["extensions"]["statusCode"], 401) << refused;
@@ -442,7 +445,7 @@ TEST(AppProxyAttacks, AC33_AnOpenSessionDoesNotOutliveItsToken) {
 
 // AC-37: a WebSocket is one more way in.
 TEST(AppProxyAttacks, AC37_WebSocketsAskWhoItIs) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     const auto close_code = [&](http::Headers headers, Json payload) -> Task<int> {
@@ -452,15 +455,15 @@ TEST(AppProxyAttacks, AC37_WebSocketsAskWhoItIs) {
       });
       co_return ended ? ended->code : ended.error().http_status;
     };
-    const http::Headers cookie{{"Cookie", "session=" + std::string(World::kBob)}};
+    const http::Headers cookie{{"Cookie", "session=" + std::string(Harness::kBob)}};
     auto cookie_of_page = cookie;
-    cookie_of_page.add("Origin", World::kPage);
+    cookie_of_page.add("Origin", Harness::kPage);
     EXPECT_EQ(co_await close_code({}, nullptr), 4403);
     EXPECT_EQ(co_await close_code({}, {{"Authorization", "nobody.0"}}), 4403);
-    EXPECT_EQ(co_await close_code({}, {{"Authorization", World::kEve}}), 4403);
+    EXPECT_EQ(co_await close_code({}, {{"Authorization", Harness::kEve}}), 4403);
     EXPECT_EQ(co_await close_code(cookie, nullptr), 4403);
     EXPECT_EQ(co_await close_code(cookie_of_page, nullptr), 1000);
-    EXPECT_EQ(co_await close_code(World::as(World::kBob), nullptr), 1000);
+    EXPECT_EQ(co_await close_code(Harness::as(Harness::kBob), nullptr), 1000);
     // A page of another site is not let in at all.
     for (const char* origin : {"https://evil.example", "null", "https://ui.example.test:444"}) {
       auto headers = cookie;
@@ -480,11 +483,12 @@ TEST(AppProxyAttacks, AC37_WebSocketsAskWhoItIs) {
 
 // Documents of public clients that are not what a strict server expects.
 TEST(AppProxy, AcceptsTheDocumentsOfOddClients) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     const auto accepted = [&](std::string query, Json variables) -> Task<> {
-      const auto answer = co_await world.ask(query, World::as(World::kAnn), std::move(variables));
+      const auto answer =
+          co_await world.ask(query, Harness::as(Harness::kAnn), std::move(variables));
       EXPECT_EQ(answer.status, 200) << query;
       EXPECT_NE(answer.code(), "GRAPHQL_VALIDATION_FAILED") << answer.body;
       EXPECT_NE(answer.code(), "GRAPHQL_PARSE_FAILED") << answer.body;
@@ -517,7 +521,7 @@ TEST(AppProxy, AcceptsTheDocumentsOfOddClients) {
         "defaultValue } isDeprecated deprecationReason } inputFields { name } enumValues { name } "
         "} "
         "directives { name locations } } }",
-        World::as(World::kAnn));
+        Harness::as(Harness::kAnn));
     EXPECT_FALSE(introspection.json.contains("errors"));
     EXPECT_EQ(introspection.json["data"]["__schema"]["queryType"]["name"], "Query");
   });
@@ -525,15 +529,15 @@ TEST(AppProxy, AcceptsTheDocumentsOfOddClients) {
 
 // AC-34: an unknown token, one of another account and one of another runtime get the same answer.
 TEST(AppProxyAttacks, AC34_RefusalsTellNothingApart) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.platform.accounts().add("canary-stage.5555",
                                   FakeAccounts::Runtime{.name = "stage", .account_id = "acc-1"});
     world.start();
     co_await world.account_known();
-    std::vector<World::Answer> answers;
-    for (const char* token : {"nobody.0000", World::kEve, "canary-stage.5555"}) {
-      answers.push_back(co_await world.ask(kIntegrations, World::as(token)));
-      answers.push_back(co_await world.ask(kRemove, World::as(token), {{"name", "x"}}));
+    std::vector<Harness::Answer> answers;
+    for (const char* token : {"nobody.0000", Harness::kEve, "canary-stage.5555"}) {
+      answers.push_back(co_await world.ask(kIntegrations, Harness::as(token)));
+      answers.push_back(co_await world.ask(kRemove, Harness::as(token), {{"name", "x"}}));
     }
     for (auto& answer : answers) {
       EXPECT_EQ(answer.status, 401);
@@ -546,17 +550,17 @@ TEST(AppProxyAttacks, AC34_RefusalsTellNothingApart) {
 
 // AC-35: guessing is slow, and harms neither known users nor other addresses.
 TEST(AppProxyAttacks, AC35_GuessingIsLimitedByAddress) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     complete_account(world);
     world.start({{"TRUSTED_PROXIES", "127.0.0.1"}});
     co_await world.account_known();
     const auto from = [](const std::string& token, const char* address) {
-      auto headers = World::as(token);
+      auto headers = Harness::as(token);
       // What the client itself wrote stands first.
       headers.add("X-Forwarded-For", std::string("198.51.100.7, ") + address);
       return headers;
     };
-    EXPECT_EQ((co_await world.ask(kIntegrations, from(World::kBob, "203.0.113.9"))).status, 200);
+    EXPECT_EQ((co_await world.ask(kIntegrations, from(Harness::kBob, "203.0.113.9"))).status, 200);
     const auto asked = world.platform.accounts().asked("me");
     int limited = 0;
     for (int i = 0; i < 60; ++i) {
@@ -571,14 +575,14 @@ TEST(AppProxyAttacks, AC35_GuessingIsLimitedByAddress) {
     }
     EXPECT_GE(limited, 30);
     EXPECT_LE(world.platform.accounts().asked("me") - asked, 30U);
-    EXPECT_EQ((co_await world.ask(kIntegrations, from(World::kBob, "203.0.113.9"))).status, 200);
-    EXPECT_EQ((co_await world.ask(kIntegrations, from(World::kAnn, "203.0.113.10"))).status, 200);
+    EXPECT_EQ((co_await world.ask(kIntegrations, from(Harness::kBob, "203.0.113.9"))).status, 200);
+    EXPECT_EQ((co_await world.ask(kIntegrations, from(Harness::kAnn, "203.0.113.10"))).status, 200);
   });
 }
 
 // AC-36: what needs no user tells nothing but the version.
 TEST(AppProxyAttacks, AC36_StrangersSeeTheVersionOnly) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     for (const char* query :
@@ -603,7 +607,7 @@ TEST(AppProxyAttacks, AC36_StrangersSeeTheVersionOnly) {
 
 // AC-37: each transport and each form of a path asks for the same.
 TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     const std::string body = Json{{"query", kIntegrations}}.dump();
@@ -622,7 +626,7 @@ TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
           "mutation{addGitIntegration(args:{provider:GITHUB,sharingPolicy:ALL_USERS_IN_ACCOUNT}){"
           "name}}",
           "mutation{editGitIntegration(args:{sharingPolicy:ALL_USERS_IN_ACCOUNT}){name}}"}) {
-      const auto answer = co_await world.ask(query, World::as(World::kBob));
+      const auto answer = co_await world.ask(query, Harness::as(Harness::kBob));
       EXPECT_EQ(answer.status, 200);
       EXPECT_EQ(answer.code(), "FORBIDDEN") << query;
     }
@@ -632,7 +636,7 @@ TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
 }
 
 TEST(AppProxy, ThePlaygroundIsThereOnRequest) {
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start({{"GRAPHQL_PLAYGROUND", "true"}});
     const auto page = co_await world.send(
         {.target = "/app-proxy/api/graphql", .headers = {{"Accept", "text/html,*/*"}}});

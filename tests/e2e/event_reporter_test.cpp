@@ -9,7 +9,7 @@
 #include "common/core/encoding.hpp"
 #include "doubles/event_checks.hpp"
 #include "doubles/fake_argocd.hpp"
-#include "e2e/doubles_world.hpp"
+#include "e2e/reporter_harness.hpp"
 #include "support/git_server.hpp"
 #include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
@@ -74,7 +74,7 @@ std::string config_map(const std::string& name) {
 }
 
 TEST(EventReporter, ACommitBecomesEvents) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     const auto started = utc_now();
     Repository repository;
     const auto first = repository.commit({{"web.yaml", deployment(2)},
@@ -164,7 +164,7 @@ TEST(EventReporter, ACommitBecomesEvents) {
 }
 
 TEST(EventReporter, AnApplicationDeletedWithoutFinalizerIsReported) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     world.put_app("plain", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("plain", 1));
@@ -175,7 +175,7 @@ TEST(EventReporter, AnApplicationDeletedWithoutFinalizerIsReported) {
 }
 
 TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     Repository small;
     Repository big;
     FileChanges five;
@@ -215,7 +215,7 @@ TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
 }
 
 TEST(EventReporter, ARestartReportsWhatIsThere) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
@@ -231,7 +231,7 @@ TEST(EventReporter, ARestartReportsWhatIsThere) {
 // -- bad input --
 
 TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     const auto& applications = k8s::resources::kApplications;
     world.kube.refuse_streaming_lists(true);  // they have no such item
@@ -301,7 +301,7 @@ TEST(EventReporter, AWrongConfigurationPrintsEveryMistake) {
 }
 
 TEST(EventReporter, AnUnreachableApiServerIsToldAndRecovers) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     co_await world.kube.stop();
     world.start_daemon();
@@ -315,7 +315,7 @@ TEST(EventReporter, AnUnreachableApiServerIsToldAndRecovers) {
 }
 
 TEST(EventReporter, AnUnreachableArgoCdIsToldAndRecovers) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     co_await world.argocd.stop();
     world.start_daemon();
@@ -329,7 +329,7 @@ TEST(EventReporter, AnUnreachableArgoCdIsToldAndRecovers) {
 }
 
 TEST(EventReporter, AnUnreachablePlatformIsToldAndRecovers) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     co_await world.platform.stop();
     world.put_app("web", 1);
@@ -343,7 +343,7 @@ TEST(EventReporter, AnUnreachablePlatformIsToldAndRecovers) {
 
 // The daemon rejects a peer's certificate until it trusts the issuing authority.
 void play_untrusted(Tls tls, const std::string& check) {
-  play(tls, [check](DoublesWorld& world) -> Task<> {
+  play(tls, [check](ReporterHarness& world) -> Task<> {
     write_file(world.folder / "ca.crt", read_file(world.stranger.ca_file()));
     co_await world.start_doubles();
     world.start_daemon();
@@ -369,7 +369,7 @@ TEST(EventReporter, AnUntrustedPlatformIsToldAndRecovers) {
 }
 
 TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
@@ -383,7 +383,7 @@ TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
 }
 
 TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     world.start_daemon(
         {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "argocd-password"}});
@@ -400,7 +400,7 @@ TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
 }
 
 TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     world.put_app("web", 1);
     world.start_daemon(
@@ -418,7 +418,7 @@ TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
 }
 
 TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
@@ -435,7 +435,7 @@ TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
 // An event that the control plane refuses while it takes others is shown, and is sent again on
 // command.
 TEST(EventReporter, ARefusedEventIsShownAndSentAgainOnCommand) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     world.platform.refuse_events(
         [](const FakePlatform::Report& report) { return report.name() == "poisoned" ? 422 : 0; });
@@ -473,7 +473,7 @@ TEST(EventReporter, ARefusedEventIsShownAndSentAgainOnCommand) {
 }
 
 TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     world.start_daemon({{"DRAIN_TIMEOUT", "10m"}});
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
@@ -489,7 +489,7 @@ TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
 }
 
 TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     // A Secret that Argo CD did not mask.
     world.put_app("web", 1);

@@ -40,9 +40,9 @@ FakeKubeApi::Options with_tls(const Certificate& certificate) {
 }
 
 // The doubles, and settings that point to them.
-class World {
+class Harness {
  public:
-  explicit World(const Executor& executor)
+  explicit Harness(const Executor& executor)
       : kube(executor, {.token = "canary-kube-token"}),
         argocd(executor, kube, {.token = "canary.argocd.token"}),
         platform(executor, {.token = "canary-platform-token"}) {}
@@ -102,11 +102,11 @@ class World {
   asio::thread_pool pool_{1};
 };
 
-void on_world(const std::function<Task<>(World&)>& body) {
+void on_harness(const std::function<Task<>(Harness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        World world(co_await asio::this_coro::executor);
-        co_await play_in(world, [&](World&) -> Task<> {
+        Harness world(co_await asio::this_coro::executor);
+        co_await play_in(world, [&](Harness&) -> Task<> {
           co_await world.start();
           co_await body(world);
         });
@@ -137,7 +137,7 @@ MATCHER_P(IsReason, reason, "") {
 }
 
 TEST(GitopsctlCheck, AllIsWell) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     const auto report = co_await world.call_json({"check"});
     EXPECT_EQ(world.exit_code, 0);
     EXPECT_EQ(report["status"], "ok");
@@ -159,7 +159,7 @@ TEST(GitopsctlCheck, AllIsWell) {
 }
 
 TEST(GitopsctlCheck, MissingPermissionsAreNamed) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     world.kube.set_access([](const FakeKubeApi::Access& access) {
       const bool watches_everywhere = access.verb == "watch" && access.ns.empty();
       return !watches_everywhere && access.name != "argocd-cm";
@@ -190,7 +190,7 @@ TEST(GitopsctlCheck, MissingPermissionsAreNamed) {
 }
 
 TEST(GitopsctlCheck, AFailedReadIsNotKnownAndNeverMissing) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     world.kube.fail_next(1000, 503, {}, "selfsubjectaccessreviews");
     const auto report = co_await world.call_json({"check"});
     EXPECT_EQ(world.exit_code, 3);
@@ -203,7 +203,7 @@ TEST(GitopsctlCheck, AFailedReadIsNotKnownAndNeverMissing) {
 }
 
 TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     world.kube.set_token("canary-new-kube-token");
     world.argocd.set_token("canary.new.token");
     world.platform.set_token("canary-new-platform-token");
@@ -238,7 +238,7 @@ TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
 }
 
 TEST(GitopsctlCheck, AWeakTokenOfArgoCdIsNamed) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     world.argocd.set_may_get_applications(false);
     const auto report = co_await world.call_json({"check"});
     EXPECT_EQ(world.exit_code, 1);
@@ -247,7 +247,7 @@ TEST(GitopsctlCheck, AWeakTokenOfArgoCdIsNamed) {
 }
 
 TEST(GitopsctlCheck, WhatIsNotConfiguredIsNotKnown) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     for (const char* name : {"ARGOCD_SERVER", "CODEFRESH_URL"}) {
       world.environment[name] = std::nullopt;
     }
@@ -270,7 +270,7 @@ TEST(GitopsctlCheck, WhatIsNotConfiguredIsNotKnown) {
 }
 
 TEST(GitopsctlCheck, AWrongKubeconfigIsNamedAndTheOtherPeersAreChecked) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     const auto report =
         co_await world.call_json({"check", "--kubeconfig", world.folder / "missing"});
     EXPECT_EQ(world.exit_code, 1);
@@ -283,7 +283,7 @@ TEST(GitopsctlCheck, AWrongKubeconfigIsNamedAndTheOtherPeersAreChecked) {
 }
 
 TEST(GitopsctlCheck, CredentialsThatCannotBeObtainedAreNoFaultOfTheServer) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     for (const std::string user :
          {"exec: {apiVersion: client.authentication.k8s.io/v1, command: /missing/program, "
           "interactiveMode: Never}",
@@ -306,7 +306,7 @@ TEST(GitopsctlCheck, CredentialsThatCannotBeObtainedAreNoFaultOfTheServer) {
 
 // As the plugins of cloud providers: the profile is in a variable of the person's own.
 TEST(GitopsctlCheck, ExecPluginsSeeTheWholeEnvironment) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     auto text = world.kube.kubeconfig();
     const std::string token = "token: \"canary-kube-token\"";
     text.replace(text.find(token), token.size(),
@@ -335,7 +335,7 @@ TEST(GitopsctlCheck, ExecPluginsSeeTheWholeEnvironment) {
 }
 
 TEST(GitopsctlCheck, ServersThatNobodyVouchesForAreNotTrusted) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     CertificateAuthority authority;
     const auto executor = co_await asio::this_coro::executor;
     FakeKubeApi secure(
@@ -353,7 +353,7 @@ TEST(GitopsctlCheck, ServersThatNobodyVouchesForAreNotTrusted) {
 }
 
 TEST(GitopsctlCheck, APeerThatDoesNotAnswerCostsTheTimeoutAndNoMore) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     world.argocd.delay_answers(std::chrono::hours(1));
     const auto report = co_await world.call_json({"check", "--timeout=3s"});
     EXPECT_EQ(world.exit_code, 1);
@@ -366,7 +366,7 @@ TEST(GitopsctlCheck, APeerThatDoesNotAnswerCostsTheTimeoutAndNoMore) {
 }
 
 TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     world.kube.delay_answers(std::chrono::hours(1));
     Process process({.argv = {std::string(GITOPS_BIN_DIR) + "/gitopsctl", "check"},
                      .env = world.environment,
@@ -385,14 +385,14 @@ TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
 }
 
 TEST(GitopsctlCheck, LogLinesAreWrittenOnRequestAndHoldNoSecret) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     EXPECT_EQ((co_await world.call({"check"})).err, "");
     co_await world.call({"check", "--verbose"});  // call() checks for the secrets
   });
 }
 
 TEST(GitopsctlVersion, TellsTheClustersToo) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     const auto report = co_await world.call_json({"version"});
     EXPECT_EQ(world.exit_code, 0);
     EXPECT_EQ(report["schema"], "gitopsctl/version/v1");
@@ -418,7 +418,7 @@ TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
                    "request_id":"id-7","reason":"expired"}]})");
   });
   const auto url = "--router-url=http://127.0.0.1:" + std::to_string(router.port());
-  on_world([&](World& world) -> Task<> {
+  on_harness([&](Harness& world) -> Task<> {
     const auto text = co_await world.call({"webhooks", url});
     EXPECT_EQ(text.exit_code, 0) << text.err;
     EXPECT_THAT(text.out, StartsWith("2 webhooks are kept, 900 bytes, the oldest for 41 s\n"));
@@ -434,7 +434,7 @@ TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
 }
 
 TEST(Gitopsctl, CompletionKnowsItsCommands) {
-  on_world([](World& world) -> Task<> {
+  on_harness([](Harness& world) -> Task<> {
     for (const char* shell : {"bash", "zsh"}) {
       const auto script = co_await world.call({"completion", shell});
       EXPECT_EQ(script.exit_code, 0);

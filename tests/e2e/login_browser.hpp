@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/http/url.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 
 namespace gitops::test {
 
@@ -14,11 +14,11 @@ namespace gitops::test {
 // it sends a form, keeps the cookie and goes where pages lead it.
 class LoginBrowser {
  public:
-  using Answer = AppProxyWorld::Answer;
+  using Answer = AppProxyHarness::Answer;
   using Fields = std::vector<std::pair<std::string_view, std::string_view>>;
   static constexpr const char* kAddress = "https://runtime.example.test";
 
-  explicit LoginBrowser(AppProxyWorld& world) : world_(world) {}
+  explicit LoginBrowser(AppProxyHarness& world) : world_(world) {}
 
   // A path, or an address of the runtime.
   Task<Answer> open(std::string address, http::Headers headers = {}) {
@@ -70,7 +70,7 @@ class LoginBrowser {
     cookie = set->substr(0, set->find(';'));
   }
 
-  AppProxyWorld& world_;
+  AppProxyHarness& world_;
 };
 
 }  // namespace gitops::test

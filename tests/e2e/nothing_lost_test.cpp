@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "e2e/doubles_world.hpp"
+#include "e2e/reporter_harness.hpp"
 #include "support/wait.hpp"
 
 // Many changes, a long outage, deletions while the daemon is down: all reach the control plane.
@@ -25,7 +25,7 @@ constexpr auto kLimit = std::chrono::seconds(180);
 
 TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
   play(
-      [](DoublesWorld& world) -> Task<> {
+      [](ReporterHarness& world) -> Task<> {
         constexpr int kCount = 1000;
         co_await world.start();
         for (const char* status : {"OutOfSync", "Synced"}) {
@@ -58,7 +58,7 @@ TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
 // The case of the product's documentation: an outage of 20 s during 50 changes.
 TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
   play(
-      [](DoublesWorld& world) -> Task<> {
+      [](ReporterHarness& world) -> Task<> {
         constexpr int kChanges = 50;
         constexpr int kApps = 10;
         co_await world.start();
@@ -89,7 +89,7 @@ TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
 }
 
 TEST(NothingLost, ApplicationsDeletedWhileTheReporterIsDown) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     const Environment ledger{{"LEDGER_FILE", (world.folder / "ledger.db").string()}};
     world.start_daemon(ledger);

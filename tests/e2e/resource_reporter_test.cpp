@@ -53,9 +53,9 @@ json replica_set(const std::string& name, const std::string& owner) {
 
 // The doubles and a daemon that is configured to use them. `managed` is a second cluster behind a
 // relay that can be cut.
-class World {
+class Harness {
  public:
-  explicit World(const Executor& executor)
+  explicit Harness(const Executor& executor)
       : kube(executor),
         managed(executor, {.token = kManagedToken}),
         platform(executor, {.token = "canary-platform-token"}),
@@ -146,10 +146,10 @@ class World {
   Executor executor_;
 };
 
-void play(const std::function<Task<>(World&)>& body) {
+void play(const std::function<Task<>(Harness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        World world(co_await asio::this_coro::executor);
+        Harness world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
         EXPECT_THAT(world.platform.refused(), IsEmpty());
       },
@@ -157,7 +157,7 @@ void play(const std::function<Task<>(World&)>& body) {
 }
 
 TEST(ResourceReporter, EachKindIsReportedFromItsBirthToItsEnd) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start();
     for (const auto* type : {&r::kRollouts, &r::kAnalysisRuns, &r::kReplicaSets, &r::kWorkflows}) {
       auto made = type == &r::kReplicaSets ? replica_set("web", "Rollout") : object(*type, "web");
@@ -203,7 +203,7 @@ TEST(ResourceReporter, EachKindIsReportedFromItsBirthToItsEnd) {
 }
 
 TEST(ResourceReporter, OfReplicaSetsOnlyThoseOfRolloutsAreReported) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start_doubles();
     world.kube.put(r::kReplicaSets, replica_set("listed", "Rollout"));
     world.kube.put(r::kReplicaSets, replica_set("of-deployment", "Deployment"));
@@ -231,7 +231,7 @@ TEST(ResourceReporter, OfReplicaSetsOnlyThoseOfRolloutsAreReported) {
 }
 
 TEST(ResourceReporter, OnlyConfiguredNamespacesHaveTheirWorkflowsReported) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start_doubles();
     for (const auto* ns : {"argocd", "shop", "other"}) {
       world.kube.put(r::kWorkflows, object(r::kWorkflows, std::string("in-") + ns,
@@ -253,7 +253,7 @@ TEST(ResourceReporter, OnlyConfiguredNamespacesHaveTheirWorkflowsReported) {
 }
 
 TEST(ResourceReporter, ARestartReportsWhatChangedMeanwhileAndNothingElse) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start();
     for (const auto* name : {"same", "changed", "deleted", "renewed"}) {
       world.kube.put(r::kRollouts, object(r::kRollouts, name));
@@ -284,7 +284,7 @@ TEST(ResourceReporter, ARestartReportsWhatChangedMeanwhileAndNothingElse) {
 }
 
 TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start_doubles();
     world.kube.remove_type(r::kRollouts);
     world.start_daemon();
@@ -316,7 +316,7 @@ TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
 }
 
 TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start({{"REPORT_MANAGED_CLUSTERS", "true"}});
     world.managed.put(r::kRollouts, object(r::kRollouts, "far"));
     world.managed.put(r::kWorkflows, object(r::kWorkflows, "not-ours"));
@@ -351,7 +351,7 @@ TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
 }
 
 TEST(ResourceReporter, OnlyTheNamedClusterSecretsAreRead) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start(
         {{"REPORT_MANAGED_CLUSTERS", "true"}, {"CLUSTER_SECRETS", "cluster-prod,cluster-later"}});
     world.managed.put(r::kRollouts, object(r::kRollouts, "far"));
@@ -367,7 +367,7 @@ TEST(ResourceReporter, OnlyTheNamedClusterSecretsAreRead) {
 }
 
 TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start_doubles();
     world.relay->hold();
     world.put_cluster("far", {{"bearerToken", kManagedToken}});
@@ -397,7 +397,7 @@ TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
 }
 
 TEST(ResourceReporter, AnOutageOfTheControlPlaneLosesNothing) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start();
     world.kube.put(r::kRollouts, object(r::kRollouts, "deleted"));
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout deleted"));
@@ -417,7 +417,7 @@ TEST(ResourceReporter, AnOutageOfTheControlPlaneLosesNothing) {
 }
 
 TEST(ResourceReporter, ReplicasShareTheObjectsOutByLeasesOfTheirOwn) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start({{"EVENT_REPORTER_REPLICAS", "2"}, {"EVENT_REPORTER_SHARD", "0"}});
     std::vector<std::string> ours;
     for (int i = 0; i < 20; ++i) {
@@ -443,7 +443,7 @@ TEST(ResourceReporter, ReplicasShareTheObjectsOutByLeasesOfTheirOwn) {
 }
 
 TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start();
     CO_ASSERT_TRUE(co_await world.daemon->wait_until_caught_up());
     for (const std::string& line : std::initializer_list<std::string>{
@@ -462,7 +462,7 @@ TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
 }
 
 TEST(ResourceReporter, ALedgerOfAnotherModeIsNotTouched) {
-  play([](World& world) -> Task<> {
+  play([](Harness& world) -> Task<> {
     co_await world.start();
     world.kube.put(r::kRollouts, object(r::kRollouts, "web"));
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout web"));

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/wait.hpp"
 
 // Hostile input against the real daemon. The names carry the ids of the attack cases.
@@ -20,7 +20,7 @@ using testing::Not;
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& more = {}, const std::string& body = {}) {
-  return RouterBed::request(method, target, more, body);
+  return RouterHarness::request(method, target, more, body);
 }
 
 int count_of(const std::string& text, std::string_view part) {
@@ -32,7 +32,7 @@ int count_of(const std::string& text, std::string_view part) {
 constexpr const char* kGithub = "github-eventsource-svc.argo.svc.cluster.local";
 
 TEST(RouterAttacks, AC02_AddressesOfTheMachineAndOfMetadataAreRefused) {
-  RouterBed bed(
+  RouterHarness bed(
       {.environment = {{"UPSTREAM_ALLOWED_ADDRESSES", ""}, {"CONNECT_TIMEOUT", "500ms"}}});
   int number = 0;
   for (const auto* address :
@@ -55,7 +55,7 @@ TEST(RouterAttacks, AC02_AddressesOfTheMachineAndOfMetadataAreRefused) {
 TEST(RouterAttacks, AC02_AC10_ANameIsOnlyAskedOncePerConnection) {
   // The router connects to the checked addresses; a later answer for the name
   // counts for the next lookup.
-  RouterBed bed;
+  RouterHarness bed;
   EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 200);
   bed.set_hosts(std::string("169.254.169.254 ") + kGithub + "\n");
   EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 200);  // the pooled connection
@@ -73,7 +73,7 @@ TEST(RouterAttacks, AC02_AC10_ANameIsOnlyAskedOncePerConnection) {
 }
 
 TEST(RouterAttacks, AC10_ManyAddressesFailOver) {
-  RouterBed bed;
+  RouterHarness bed;
   std::string hosts;
   for (int i = 2; i < 60; ++i) {
     hosts += "127.0.0." + std::to_string(i) + " many-eventsource-svc.argo.svc.cluster.local\n";
@@ -84,7 +84,7 @@ TEST(RouterAttacks, AC10_ManyAddressesFailOver) {
 }
 
 TEST(RouterAttacks, AC05_ConnectionHasNoPowerOverWhoTheClientIs) {
-  RouterBed bed;
+  RouterHarness bed;
   raw_call(bed.port(),
            request("GET", "/app-proxy/x",
                    "Connection: X-Forwarded-For, X-Forwarded-Proto, Authorization, Cookie, Host, "
@@ -131,7 +131,7 @@ TEST(RouterAttacks, AC06_AnswersNeverReachAnotherClient) {
     }
     return RecordingUpstream::reply(socket, "good");
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   for (mode = 0; mode < 7; ++mode) {
     SCOPED_TRACE(mode);
     const auto bad = bed.get("/app-proxy/bad");
@@ -163,7 +163,7 @@ TEST(RouterAttacks, AC07_HeadsAndTrailersAreBounded) {
     }
     return RecordingUpstream::reply(socket, "ok");
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   EXPECT_EQ(bed.get("/app-proxy/head").status, 502);
   EXPECT_EQ(bed.get("/app-proxy/interim").status, 502);
   // A client's trailers.
@@ -176,7 +176,7 @@ TEST(RouterAttacks, AC07_HeadsAndTrailersAreBounded) {
 }
 
 TEST(RouterAttacks, AC07_SlowClientsCostBoundedMemory) {
-  RouterBed bed({.environment = {{"HEAD_TIMEOUT", "700ms"}, {"IDLE_TIMEOUT", "700ms"}}});
+  RouterHarness bed({.environment = {{"HEAD_TIMEOUT", "700ms"}, {"IDLE_TIMEOUT", "700ms"}}});
   bed.get("/app-proxy/x");
   const auto memory = bed.memory();
   std::vector<RawSocket> slow;
@@ -203,7 +203,7 @@ TEST(RouterAttacks, AC07_SlowReadersAreCutOff) {
     }
     return false;
   };
-  RouterBed bed({.environment = {{"BODY_TIMEOUT", "500ms"}}, .app_proxy = answer});
+  RouterHarness bed({.environment = {{"BODY_TIMEOUT", "500ms"}}, .app_proxy = answer});
   RawSocket socket(bed.port());
   socket.send(request("GET", "/app-proxy/x"));
   // Reads nothing: the router applies back-pressure to the upstream and gives up at the time limit.
@@ -216,10 +216,10 @@ TEST(RouterAttacks, AC13_OnlySignedWebhooksReachTheirEventSource) {
   const TempDir folder;
   const auto secret = (folder / "secret").string();
   write_file(secret, "s3cret\n");
-  RouterBed bed({.environment = {{"WEBHOOK_SIGNATURES", "argo/github=github:" + secret +
-                                                            ",argo/gitlab=gitlab:" + secret +
-                                                            ",argo/bitbucket=bitbucket:" + secret +
-                                                            ",argo/none=github:/nonexistent"}}});
+  RouterHarness bed({.environment = {{"WEBHOOK_SIGNATURES",
+                                      "argo/github=github:" + secret + ",argo/gitlab=gitlab:" +
+                                          secret + ",argo/bitbucket=bitbucket:" + secret +
+                                          ",argo/none=github:/nonexistent"}}});
   bed.set_hosts(
       "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
       "127.0.0.1 gitlab-eventsource-svc.argo.svc.cluster.local\n"
@@ -274,7 +274,7 @@ TEST(RouterAttacks, AC13_OnlySignedWebhooksReachTheirEventSource) {
 }
 
 TEST(RouterAttacks, AC12_PayloadsAreNotRead) {
-  RouterBed bed;
+  RouterHarness bed;
   for (const std::string& body : {std::string("{"), std::string("\0\xff\xfe", 3),
                                   std::string(R"({"repository":{"url":"(a+)+$"}})"),
                                   std::string(100'000, '['), std::string("--boundary\r\n")}) {
@@ -288,7 +288,7 @@ TEST(RouterAttacks, AC12_PayloadsAreNotRead) {
 }
 
 TEST(RouterAttacks, AC14_FloodsOfOneEventSourceAreBounded) {
-  RouterBed bed({.environment = {{"WEBHOOK_RATE", "1"}}});
+  RouterHarness bed({.environment = {{"WEBHOOK_RATE", "1"}}});
   bed.set_hosts(
       "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n"
       "127.0.0.1 other-eventsource-svc.argo.svc.cluster.local\n");
@@ -319,7 +319,7 @@ TEST(RouterAttacks, AC14_AC11_OnlySoManyWebhooksAreUnderWay) {
     changed.wait_for(lock, std::chrono::seconds(10), [&] { return go; });
     return RecordingUpstream::reply(socket, "done");
   };
-  RouterBed bed({.environment = {{"WEBHOOK_CONCURRENCY", "2"}}, .events = answer});
+  RouterHarness bed({.environment = {{"WEBHOOK_CONCURRENCY", "2"}}, .events = answer});
   RawSocket first(bed.port());
   RawSocket second(bed.port());
   first.send(request("POST", "/webhooks/argo/github", "", "{}"));
@@ -341,7 +341,7 @@ TEST(RouterAttacks, AC14_AC11_OnlySoManyWebhooksAreUnderWay) {
 }
 
 TEST(RouterAttacks, AC13_AC14_QueriesAndCredentialsAreNotLogged) {
-  RouterBed bed;
+  RouterHarness bed;
   bed.get("/app-proxy/x?access_token=canary-token", "Authorization: canary-auth\r\n");
   bed.get("/webhooks/argo/github?secret=canary-token");
   bed.get("/nope?secret=canary-token");
@@ -351,7 +351,7 @@ TEST(RouterAttacks, AC13_AC14_QueriesAndCredentialsAreNotLogged) {
 }
 
 TEST(RouterAttacks, AC09_EveryByteOfATargetIsSurvived) {
-  RouterBed bed;
+  RouterHarness bed;
   for (int byte = 0; byte < 256; ++byte) {
     for (const std::string prefix : {"/app-proxy/", "/workflows/", "/webhooks/argo/", "/"}) {
       RawSocket socket(bed.port());

@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 
 namespace gitops::test {
 namespace {
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& more = {}, const std::string& body = {}) {
-  return RouterBed::request(method, target, more, body);
+  return RouterHarness::request(method, target, more, body);
 }
 
 RouterCase passes(int number, const std::string& method, const std::string& target,

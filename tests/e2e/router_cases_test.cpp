@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/wait.hpp"
 
 // The numbered router cases, each over a raw socket against the real daemon between recording
@@ -22,10 +22,10 @@ using testing::Not;
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& more = {}, const std::string& body = {}) {
-  return RouterBed::request(method, target, more, body);
+  return RouterHarness::request(method, target, more, body);
 }
 
-const RecordingUpstream& upstream(RouterBed& bed, const std::string& name) {
+const RecordingUpstream& upstream(RouterHarness& bed, const std::string& name) {
   return name == "app-proxy"   ? bed.app_proxy()
          : name == "workflows" ? bed.workflows()
                                : bed.events();
@@ -42,7 +42,7 @@ TEST(RouterCases, EveryNumberIsCovered) {
 }
 
 TEST(RouterCases, AC01_AC03_OneRequestOneOutcome) {
-  RouterBed bed;
+  RouterHarness bed;
   for (const auto& each : router_cases()) {
     SCOPED_TRACE("case " + std::to_string(each.number) + ": " +
                  each.bytes.substr(0, each.bytes.find("\r\n")));
@@ -63,7 +63,7 @@ TEST(RouterCases, Case11_ForwardingFieldsComeFromTrustedPeersOnly) {
   const std::string claims =
       "X-Forwarded-For: 10.9.8.7\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: public\r\n"
       "Forwarded: for=10.9.8.7\r\nX-Real-IP: 10.9.8.7\r\n";
-  RouterBed bed;
+  RouterHarness bed;
   raw_call(bed.port(), request("POST", "/app-proxy/api/graphql", claims, "{}"));
   const auto seen = bed.app_proxy().requests().at(0);
   EXPECT_EQ(seen.header("X-Forwarded-For"), "127.0.0.1");
@@ -74,7 +74,7 @@ TEST(RouterCases, Case11_ForwardingFieldsComeFromTrustedPeersOnly) {
   EXPECT_EQ(seen.header("Host"), "127.0.0.1:" + std::to_string(bed.app_proxy().port()));
   EXPECT_EQ(seen.body, "{}");
 
-  RouterBed trusting({.environment = {{"TRUSTED_PROXIES", "127.0.0.1"}}});
+  RouterHarness trusting({.environment = {{"TRUSTED_PROXIES", "127.0.0.1"}}});
   raw_call(trusting.port(), request("POST", "/app-proxy/api/graphql", claims, "{}"));
   const auto told = trusting.app_proxy().requests().at(0);
   EXPECT_EQ(told.header("X-Forwarded-For"), "10.9.8.7, 127.0.0.1");
@@ -84,7 +84,8 @@ TEST(RouterCases, Case11_ForwardingFieldsComeFromTrustedPeersOnly) {
 
 // Their addresses follow the name; the answers of the name servers are read every two seconds.
 TEST(RouterCases, TrustedPeersMayBeKnownByTheirName) {
-  RouterBed bed({.environment = {{"TRUSTED_PROXY_NAMES", "tunnel-pods.argo.svc.cluster.local"}}});
+  RouterHarness bed(
+      {.environment = {{"TRUSTED_PROXY_NAMES", "tunnel-pods.argo.svc.cluster.local"}}});
   const auto user_seen = [&] {
     bed.forget();
     bed.get("/app-proxy/x", "X-Forwarded-For: 10.9.8.7\r\n");
@@ -104,7 +105,7 @@ TEST(RouterCases, Case28_LocationsKeepTheClientsScheme) {
     const auto where = "http://" + seen.header("Host").value_or("") + "/landed?x=1";
     return RecordingUpstream::reply(socket, "", "Location: " + where + "\r\n", "302 Found");
   };
-  RouterBed bed({.app_proxy = answer, .workflows = answer});
+  RouterHarness bed({.app_proxy = answer, .workflows = answer});
   EXPECT_EQ(bed.get("/app-proxy/redir").header("Location"), "/landed?x=1");
   EXPECT_EQ(bed.get("/workflows/redir").header("Location"), "/workflows/landed?x=1");
 }
@@ -114,7 +115,7 @@ TEST(RouterCases, Case29_AnswersOfTheUpstreamPassAsTheyAre) {
     const bool bad = seen.target() == "/app-proxy/502";
     return RecordingUpstream::reply(socket, "own words", "", bad ? "502 Bad" : "404 Not Here");
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   for (const auto& [target, status] : {std::pair{"/app-proxy/502", 502}, {"/app-proxy/404", 404}}) {
     const auto response = bed.get(target, "Origin: https://g.codefresh.io\r\n");
     EXPECT_EQ(response.status, status);
@@ -124,7 +125,7 @@ TEST(RouterCases, Case29_AnswersOfTheUpstreamPassAsTheyAre) {
 }
 
 TEST(RouterCases, Case30_Case31_FailuresCanBeReadByTheUi) {
-  RouterBed bed(
+  RouterHarness bed(
       {.environment = {{"CORS", "https://a.example, https://b.example/"}}, .app_proxy_down = true});
   for (const auto* method : {"GET", "POST", "HEAD"}) {
     SCOPED_TRACE(method);
@@ -160,14 +161,14 @@ bool never(const RecordedRequest&, RawSocket& socket) {
 }
 
 TEST(RouterCases, Case32_SlowAnswersEndWith504AndCors) {
-  RouterBed bed({.environment = {{"ANSWER_TIMEOUT", "300ms"}}, .app_proxy = never});
+  RouterHarness bed({.environment = {{"ANSWER_TIMEOUT", "300ms"}}, .app_proxy = never});
   const auto response = bed.get("/app-proxy/x", "Origin: https://g.codefresh.io\r\n");
   EXPECT_EQ(response.status, 504);
   EXPECT_EQ(response.header("Access-Control-Allow-Origin"), "https://g.codefresh.io");
 }
 
 TEST(RouterCases, Case33_StalledBodiesEndWith408) {
-  RouterBed bed({.environment = {{"BODY_TIMEOUT", "300ms"}}});
+  RouterHarness bed({.environment = {{"BODY_TIMEOUT", "300ms"}}});
   RawSocket socket(bed.port());
   socket.send("POST /app-proxy/x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345");
   EXPECT_EQ(socket.read_response().status, 408);
@@ -175,7 +176,7 @@ TEST(RouterCases, Case33_StalledBodiesEndWith408) {
 }
 
 TEST(RouterCases, Case34_AC11_BodiesAreLimited) {
-  RouterBed bed({.environment = {{"WEBHOOK_MAX_BODY", "1Mi"}, {"APP_PROXY_MAX_BODY", "2Mi"}}});
+  RouterHarness bed({.environment = {{"WEBHOOK_MAX_BODY", "1Mi"}, {"APP_PROXY_MAX_BODY", "2Mi"}}});
   const std::string most(1024 * 1024, 'x');
   EXPECT_EQ(raw_call(bed.port(), request("POST", "/webhooks/argo/github/x", "", most)).status, 200);
   EXPECT_EQ(bed.events().requests().at(0).body, most);
@@ -196,7 +197,7 @@ TEST(RouterCases, Case34_AC11_BodiesAreLimited) {
 }
 
 TEST(RouterCases, Case35_HeadsAreLimited) {
-  RouterBed bed;
+  RouterHarness bed;
   const auto with = [&bed](const std::string& more) {
     return bed.get("/app-proxy/x", more).status;
   };
@@ -211,13 +212,13 @@ TEST(RouterCases, Case35_HeadsAreLimited) {
 }
 
 TEST(RouterCases, Case36_UnderscoresPass) {
-  RouterBed bed;
+  RouterHarness bed;
   bed.get("/app-proxy/x", "x_token: t\r\n");
   EXPECT_EQ(bed.app_proxy().requests().at(0).header("x_token"), "t");
 }
 
 TEST(RouterCases, Case39_ExpectIsAnsweredAndTheBodyForwarded) {
-  RouterBed bed;
+  RouterHarness bed;
   RawSocket socket(bed.port());
   socket.send(
       "POST /app-proxy/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
@@ -230,7 +231,7 @@ TEST(RouterCases, Case39_ExpectIsAnsweredAndTheBodyForwarded) {
 }
 
 TEST(RouterCases, Case40_ChunkedBodiesAreStreamed) {
-  RouterBed bed;
+  RouterHarness bed;
   const auto response =
       raw_call(bed.port(),
                "POST /app-proxy/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -262,7 +263,7 @@ bool echo(const RecordedRequest& seen, RawSocket& socket) {
 }
 
 TEST(RouterCases, Case41_WebSocketsAreRelayedBothWays) {
-  RouterBed bed({.app_proxy = echo});
+  RouterHarness bed({.app_proxy = echo});
   RawSocket socket(bed.port());
   socket.send(request("GET", "/app-proxy/graphql", kUpgrade) + "early");
   const auto response = socket.read_response();
@@ -277,10 +278,10 @@ TEST(RouterCases, Case41_WebSocketsAreRelayedBothWays) {
 }
 
 TEST(RouterCases, Case41_SilentWebSocketsEndAndLivelyOnesDoNot) {
-  RouterBed bed({.environment = {{"WEBSOCKET_TIMEOUT", "2s"},
-                                 {"ANSWER_TIMEOUT", "200ms"},
-                                 {"BODY_TIMEOUT", "200ms"}},
-                 .app_proxy = echo});
+  RouterHarness bed({.environment = {{"WEBSOCKET_TIMEOUT", "2s"},
+                                     {"ANSWER_TIMEOUT", "200ms"},
+                                     {"BODY_TIMEOUT", "200ms"}},
+                     .app_proxy = echo});
   RawSocket socket(bed.port());
   socket.send(request("GET", "/app-proxy/graphql", kUpgrade));
   socket.read_response();
@@ -294,7 +295,7 @@ TEST(RouterCases, Case41_SilentWebSocketsEndAndLivelyOnesDoNot) {
 }
 
 TEST(RouterCases, Case42_Case43_OnlyAppProxyAndOnlyWebSocketsAreUpgraded) {
-  RouterBed bed({.app_proxy = echo, .workflows = echo, .events = echo});
+  RouterHarness bed({.app_proxy = echo, .workflows = echo, .events = echo});
   EXPECT_EQ(bed.get("/workflows/x", kUpgrade).status, 200);
   EXPECT_EQ(bed.get("/webhooks/argo/github", kUpgrade).status, 200);
   EXPECT_EQ(
@@ -338,7 +339,7 @@ TEST(RouterCases, Case44_Case45_EventsComeAtOnce) {
     if (chunked) socket.send("0\r\n\r\n");
     return chunked;
   };
-  RouterBed bed({.app_proxy = answer, .workflows = answer});
+  RouterHarness bed({.app_proxy = answer, .workflows = answer});
   for (const auto* target : {"/app-proxy/chunked", "/workflows/chunked", "/app-proxy/close"}) {
     SCOPED_TRACE(target);
     events.confirmed = 0;
@@ -367,7 +368,7 @@ TEST(RouterCases, Case46_Case47_JsonIsCompressed) {
     if (target.contains("encoded")) fields += "Content-Encoding: br\r\n";
     return RecordingUpstream::reply(socket, target.contains("small") ? "[1]" : big, fields);
   };
-  RouterBed bed({.app_proxy = answer, .events = answer});
+  RouterHarness bed({.app_proxy = answer, .events = answer});
   const std::string accepts = "Accept-Encoding: gzip, deflate\r\n";
   for (const auto* target : {"/app-proxy/x", "/webhooks/argo/github/x"}) {
     for (const std::string via : {"", "Via: 1.1 other\r\n"}) {
@@ -392,14 +393,14 @@ TEST(RouterCases, Case46_Case47_JsonIsCompressed) {
 }
 
 TEST(RouterCases, Case48_TheRedirectIsRelative) {
-  RouterBed bed;
+  RouterHarness bed;
   const auto response = bed.get("/workflows");
   EXPECT_EQ(response.status, 301);
   EXPECT_EQ(response.header("Location"), "/workflows/");
 }
 
 TEST(RouterCases, Case55_WorkflowsDownIs502) {
-  RouterBed bed({.workflows_down = true});
+  RouterHarness bed({.workflows_down = true});
   for (const auto* method : {"GET", "OPTIONS"}) {
     const auto response =
         raw_call(bed.port(), request(method, "/workflows/x", "Origin: https://g.codefresh.io\r\n"));
@@ -409,7 +410,7 @@ TEST(RouterCases, Case55_WorkflowsDownIs502) {
 }
 
 TEST(RouterCases, Case63_SilentNameServersAreNotWaitedForLong) {
-  RouterBed bed({.environment = {{"CONNECT_TIMEOUT", "500ms"}}});
+  RouterHarness bed({.environment = {{"CONNECT_TIMEOUT", "500ms"}}});
   // The hosts file becomes a FIFO: a lookup waits until a writer opens it.
   const auto hosts = bed.folder() / "hosts";
   std::filesystem::remove(hosts);

@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/browser.hpp"
 #include "support/wait.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string url(const std::string& scheme, const RouterBed& bed, const std::string& target) {
+std::string url(const std::string& scheme, const RouterHarness& bed, const std::string& target) {
   return scheme + "://127.0.0.1:" + std::to_string(bed.port()) + target;
 }
 
@@ -46,7 +46,7 @@ class EchoServer {
 
 TEST(RouterClients, WebSocketsOfAnotherMakeTalkThroughTheRouter) {
   EchoServer server;
-  RouterBed bed({.environment = {{"APP_PROXY_URL", server.url()}}});
+  RouterHarness bed({.environment = {{"APP_PROXY_URL", server.url()}}});
   const auto client = run_command(websockets({"talk", url("ws", bed, "/app-proxy/graphql")}));
   EXPECT_TRUE(client.ok()) << client.err << server.log();
 }
@@ -54,12 +54,12 @@ TEST(RouterClients, WebSocketsOfAnotherMakeTalkThroughTheRouter) {
 // WebSockets may be silent for longer than other requests: here for 4 s against 0.5 s.
 TEST(RouterClients, WebSocketsMayBeSilentForAsLongAsTheLimitSays) {
   EchoServer server;
-  RouterBed bed({.environment = {{"APP_PROXY_URL", server.url()},
-                                 {"WEBSOCKET_TIMEOUT", "4s"},
-                                 {"HEAD_TIMEOUT", "500ms"},
-                                 {"IDLE_TIMEOUT", "500ms"},
-                                 {"ANSWER_TIMEOUT", "500ms"},
-                                 {"BODY_TIMEOUT", "500ms"}}});
+  RouterHarness bed({.environment = {{"APP_PROXY_URL", server.url()},
+                                     {"WEBSOCKET_TIMEOUT", "4s"},
+                                     {"HEAD_TIMEOUT", "500ms"},
+                                     {"IDLE_TIMEOUT", "500ms"},
+                                     {"ANSWER_TIMEOUT", "500ms"},
+                                     {"BODY_TIMEOUT", "500ms"}}});
   const auto client = run_command(websockets({"idle", url("ws", bed, "/app-proxy/graphql"), "4"}));
   EXPECT_TRUE(client.ok()) << client.err << server.log();
 }
@@ -95,7 +95,7 @@ TEST(RouterClients, CurlGetsEachEventAtOnce) {
     }
     return false;
   };
-  RouterBed bed({.workflows = answer});
+  RouterHarness bed({.workflows = answer});
   const auto received = bed.folder() / "received";
   Process curl(
       {.argv = {"curl", "--disable", "--silent", "--no-buffer", "--compressed", "--noproxy", "*",
@@ -146,7 +146,7 @@ TEST(RouterClients, ABrowsersEventSourceGetsEachEventAtOnceAndComesBack) {
     confirmations.wait_for(2);
     return false;
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   EXPECT_THAT(browse(url("http", bed, "/app-proxy/page")),
               HasSubstr("1 first, 2 second, 3 last, "));
 }

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "common/http/hostile_heads.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "e2e/router_cases.hpp"
 #include "support/wait.hpp"
 
@@ -144,7 +144,7 @@ std::string fields_of(const RecordedRequest& request) {
   return all;
 }
 
-RecordingUpstream& bed_part(RouterBed& bed, int which) {
+RecordingUpstream& bed_part(RouterHarness& bed, int which) {
   return which == 0 ? bed.app_proxy() : which == 1 ? bed.workflows() : bed.events();
 }
 RecordingUpstream& bed_part(OtherProxy& bed, int which) {
@@ -155,8 +155,9 @@ RecordingUpstream& bed_part(OtherProxy& bed, int which) {
 constexpr std::string_view kLast =
     "GET /app-proxy/last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-template <class Bed>
-Outcome outcome_of(Bed& bed, std::uint16_t port, const std::string& bytes, bool pipelined = false) {
+template <class Harness>
+Outcome outcome_of(Harness& bed, std::uint16_t port, const std::string& bytes,
+                   bool pipelined = false) {
   for (auto* upstream : {&bed_part(bed, 0), &bed_part(bed, 1), &bed_part(bed, 2)})
     upstream->forget();
   Outcome outcome;
@@ -183,7 +184,7 @@ TEST(RouterDifferential, CasesDifferFromNginxWhereTheyShould) {
   // 70 to 76 are hostile segments, which the other proxies do not check.
   const std::set<int> meant{2,  3,  8,  14, 15, 17, 20, 21, 22, 24, 27, 51,
                             52, 59, 62, 64, 65, 66, 67, 68, 69, 77, 78};
-  RouterBed ours;
+  RouterHarness ours;
   OtherProxy nginx("nginx");
   std::set<int> different;
   for (const auto& each : router_cases()) {
@@ -220,12 +221,12 @@ std::vector<std::string> generated_targets(const std::vector<std::string>& piece
 }
 
 TEST(RouterDifferential, PlainTargetsAreAsWithNginx) {
-  RouterBed ours;
+  RouterHarness ours;
   OtherProxy nginx("nginx");
   for (const auto& target : generated_targets(
            {"a", "b-c", "api", "v1", "a;b=c", "a%20b", "%C3%A4", "a:b@c", "~x", "..."}, 150)) {
     if (target.starts_with("/app-proxyx") || target.starts_with("/healthz/")) continue;  // 2 and 8
-    const auto bytes = RouterBed::request("GET", target);
+    const auto bytes = RouterHarness::request("GET", target);
     const auto outcome = outcome_of(ours, ours.port(), bytes);
     EXPECT_NE(outcome.status, 0) << target;
     EXPECT_EQ(outcome, outcome_of(nginx, nginx.port(), bytes)) << target;
@@ -233,12 +234,12 @@ TEST(RouterDifferential, PlainTargetsAreAsWithNginx) {
 }
 
 TEST(RouterDifferential, AC03_OddTargetsAreRefusedOrGoWhereTheySay) {
-  RouterBed ours;
+  RouterHarness ours;
   for (const auto& target :
        generated_targets({"a", "..", ".", "%2e%2e", "%2F", "..%2f", "..;", "", "%5c..", "%00", "\\",
                           "webhooks", "%252e%252e", "app-proxy"},
                          300)) {
-    const auto outcome = outcome_of(ours, ours.port(), RouterBed::request("GET", target));
+    const auto outcome = outcome_of(ours, ours.port(), RouterHarness::request("GET", target));
     if (outcome.status != 200 || target.starts_with("/healthz")) {
       EXPECT_EQ(outcome.requests.size(), 0U) << target;
       continue;
@@ -351,7 +352,7 @@ TEST(RouterDifferential, AC04_SmugglingIsRefusedAtLeastWhereOthersDo) {
   const std::set<std::string> more_patient{
       "TE with tab",  // RFC 9110: white space around a value is not part of it
   };
-  RouterBed ours;
+  RouterHarness ours;
   OtherProxy nginx("nginx");
   OtherProxy haproxy("haproxy");
   std::set<std::string> patient;
@@ -421,11 +422,11 @@ TEST(RouterDifferential, AC06_HostileAnswersAreRefusedOrReadAsOthersDo) {
     socket.send(now);
     return false;
   };
-  RouterBed ours({.app_proxy = answer});
+  RouterHarness ours({.app_proxy = answer});
   OtherProxy nginx("nginx", answer);
   OtherProxy haproxy("haproxy", answer);
   const auto call = [](std::uint16_t port) {
-    return raw_call(port, RouterBed::request("GET", "/app-proxy/x", "Connection: close\r\n"));
+    return raw_call(port, RouterHarness::request("GET", "/app-proxy/x", "Connection: close\r\n"));
   };
   for (const auto& each : hostile_answers()) {
     SCOPED_TRACE(each.bytes);

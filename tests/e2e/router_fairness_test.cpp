@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/wait.hpp"
 
 // One client, or one event source, that takes as much as it can get: what it leaves for others.
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& more = {}, const std::string& body = {}) {
-  return RouterBed::request(method, target, more, body);
+  return RouterHarness::request(method, target, more, body);
 }
 
 std::string head_of(const std::string& target, std::size_t length, const std::string& more = {}) {
@@ -32,7 +32,7 @@ std::string head_of(const std::string& target, std::size_t length, const std::st
 TEST(RouterFairness, AC14_StalledWebhooksKeepNoGenuineOneOut) {
   for (const std::size_t length : {1'000UL, 100'000UL}) {
     SCOPED_TRACE(length);
-    RouterBed bed;
+    RouterHarness bed;
     std::vector<RawSocket> stalled;
     for (int i = 0; i < 64; ++i) {
       stalled.emplace_back(bed.port());
@@ -48,7 +48,7 @@ TEST(RouterFairness, AC14_StalledWebhooksKeepNoGenuineOneOut) {
 }
 
 TEST(RouterFairness, AC14_AClientThatDripsIsEnded) {
-  RouterBed bed({.environment = {{"REQUEST_BODY_DEADLINE", "2s"}}});
+  RouterHarness bed({.environment = {{"REQUEST_BODY_DEADLINE", "2s"}}});
   RawSocket slow(bed.port());
   slow.send(head_of("/app-proxy/x", 100'000) + std::string(50'000, 'x'));
   std::jthread drip([&slow](const std::stop_token& stop) {
@@ -61,8 +61,8 @@ TEST(RouterFairness, AC13_ForgedWebhooksDoNotUseUpTheRate) {
   const TempDir folder;
   const auto secret = (folder / "secret").string();
   write_file(secret, "s3cret");
-  RouterBed bed({.environment = {{"WEBHOOK_RATE", "1"},
-                                 {"WEBHOOK_SIGNATURES", "argo/github=github:" + secret}}});
+  RouterHarness bed({.environment = {{"WEBHOOK_RATE", "1"},
+                                     {"WEBHOOK_SIGNATURES", "argo/github=github:" + secret}}});
   const auto call = [&bed](const std::string& key) {
     return raw_call(bed.port(),
                     request("POST", "/webhooks/argo/github",
@@ -77,7 +77,7 @@ TEST(RouterFairness, AC14_LargeSignedBodiesThatDripKeepNoGenuineOneOut) {
   const TempDir folder;
   const auto secret = (folder / "secret").string();
   write_file(secret, "s3cret");
-  RouterBed bed({.environment = {{"WEBHOOK_SIGNATURES", "argo/github=github:" + secret}}});
+  RouterHarness bed({.environment = {{"WEBHOOK_SIGNATURES", "argo/github=github:" + secret}}});
   constexpr std::size_t kLarge = 22'000'000;
   const std::string part(kLarge, 'x');
   const std::string forged = "X-Hub-Signature-256: sha256=" + std::string(64, '0') + "\r\n";
@@ -102,11 +102,11 @@ TEST(RouterFairness, AC14_LargeSignedBodiesThatDripKeepNoGenuineOneOut) {
 
 TEST(RouterFairness, LookupsThatHangKeepNobodyElseWaiting) {
   RecordingUpstream app_proxy("app-proxy");
-  RouterBed bed({.environment = {
-                     {"LD_PRELOAD", hosts_and_silent_names()},
-                     {"APP_PROXY_URL", "http://app-proxy.test:" + std::to_string(app_proxy.port())},
-                     {"TRUSTED_PROXIES", "127.0.0.1"},
-                     {"CONNECT_TIMEOUT", "1m"}}});
+  RouterHarness bed({.environment = {{"LD_PRELOAD", hosts_and_silent_names()},
+                                     {"APP_PROXY_URL",
+                                      "http://app-proxy.test:" + std::to_string(app_proxy.port())},
+                                     {"TRUSTED_PROXIES", "127.0.0.1"},
+                                     {"CONNECT_TIMEOUT", "1m"}}});
   bed.set_hosts(
       "127.0.0.1 app-proxy.test\n"
       "127.0.0.1 github-eventsource-svc.argo.svc.cluster.local\n");
@@ -137,7 +137,7 @@ TEST(RouterFairness, LookupsThatHangKeepNobodyElseWaiting) {
 }
 
 TEST(RouterFairness, AClientThatPipelinesWithoutEndDelaysNobody) {
-  RouterBed bed;
+  RouterHarness bed;
   RawSocket flood(bed.port());
   std::atomic<bool> over = false;
   std::jthread writer([&] {
@@ -179,7 +179,7 @@ TEST(RouterFairness, AnUploadPassesOnAConnectionThatCarriedALongAnswer) {
     }
     return socket.send("0\r\n\r\n");
   };
-  RouterBed bed(
+  RouterHarness bed(
       {.environment = {{"BODY_TIMEOUT", "1s"}, {"ANSWER_TIMEOUT", "3s"}}, .app_proxy = answer});
   EXPECT_EQ(bed.get("/app-proxy/long").body, "xxxxxxxx");
   const std::string upload(12'000'000, 'u');
@@ -199,8 +199,9 @@ TEST(RouterFairness, AReloadResetsNeitherGatesNorConnections) {
     if (seen.target().ends_with("waits")) EXPECT_TRUE(go.try_acquire_for(20s));
     return RecordingUpstream::reply(socket, "done");
   };
-  RouterBed bed({.environment = {{"ROUTES_FILE", file.string()}, {"UPSTREAM_IDLE_TIMEOUT", "1m"}},
-                 .events = answer});
+  RouterHarness bed(
+      {.environment = {{"ROUTES_FILE", file.string()}, {"UPSTREAM_IDLE_TIMEOUT", "1m"}},
+       .events = answer});
   EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
   RawSocket inside(bed.port());
   inside.send(request("GET", "/webhooks/argo/github/waits"));
@@ -220,9 +221,9 @@ TEST(RouterFairness, AReloadResetsNeitherGatesNorConnections) {
 }
 
 TEST(RouterFairness, TheLimitOfOpenFilesIsRaisedOrToldAbout) {
-  RouterBed plenty({.environment = {{"MAX_CONNECTIONS", "100"}}});
+  RouterHarness plenty({.environment = {{"MAX_CONNECTIONS", "100"}}});
   EXPECT_FALSE(plenty.log().contains("RLIMIT_NOFILE"));
-  RouterBed few({.environment = {{"MAX_CONNECTIONS", "1000000"}}});
+  RouterHarness few({.environment = {{"MAX_CONNECTIONS", "1000000"}}});
   const auto limits = read_file("/proc/" + std::to_string(few.process().pid()) + "/limits");
   const auto line = limits.substr(limits.find("Max open files"));
   std::size_t soft = 0;
@@ -233,7 +234,7 @@ TEST(RouterFairness, TheLimitOfOpenFilesIsRaisedOrToldAbout) {
 }
 
 TEST(RouterFairness, ReadinessTellsStrangersNoNames) {
-  RouterBed bed({.environment = {{"APP_PROXY_URL", "http://internal-name.invalid:1"}}});
+  RouterHarness bed({.environment = {{"APP_PROXY_URL", "http://internal-name.invalid:1"}}});
   const auto answer = bed.get("/readyz");
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body, "app-proxy cannot be reached\n");

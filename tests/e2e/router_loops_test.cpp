@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/wait.hpp"
 
 // Several loops in one router, and their shared state.
@@ -26,7 +26,7 @@ constexpr std::size_t kConnections = 48;
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& body = {}) {
-  return RouterBed::request(method, target, {}, body);
+  return RouterHarness::request(method, target, {}, body);
 }
 
 // Request ids begin with a part that identifies the loop.
@@ -35,7 +35,7 @@ std::string loop_of(const RawResponse& response) {
 }
 
 // Enough connections to reach every loop.
-std::list<RawSocket> connect_often(const RouterBed& bed) {
+std::list<RawSocket> connect_often(const RouterHarness& bed) {
   std::list<RawSocket> sockets;
   while (sockets.size() < kConnections) sockets.emplace_back(bed.port());
   return sockets;
@@ -64,7 +64,7 @@ TEST(RouterLoops, ConnectionsAreSpreadAndAllSeeTheNewRoutes) {
   RecordingUpstream other("other");
   const TempDir folder;
   write_file(folder / "routes.yaml", "webhook-namespaces: [argo]\n");
-  RouterBed bed({.environment = {{"LOOPS", "3"}, {"ROUTES_FILE", folder / "routes.yaml"}}});
+  RouterHarness bed({.environment = {{"LOOPS", "3"}, {"ROUTES_FILE", folder / "routes.yaml"}}});
   auto sockets = connect_often(bed);
   std::set<std::string> loops;
   for (auto& socket : sockets) {
@@ -92,10 +92,10 @@ TEST(RouterLoops, AC14_LimitsOfAnEventSourceHoldForAllLoopsTogether) {
     barrier.wait();
     return RecordingUpstream::reply(socket, "done");
   };
-  RouterBed bed({.environment = {{"LOOPS", "3"},
-                                 {"WEBHOOK_CONCURRENCY", std::to_string(kLimit)},
-                                 {"WEBHOOK_RATE", "0"}},
-                 .events = answer});
+  RouterHarness bed({.environment = {{"LOOPS", "3"},
+                                     {"WEBHOOK_CONCURRENCY", std::to_string(kLimit)},
+                                     {"WEBHOOK_RATE", "0"}},
+                     .events = answer});
   const auto webhook = request("POST", "/webhooks/argo/github", "{}");
   const auto under_way = [&bed](std::size_t count) {
     return [&bed, count] { return bed.events().requests().size() == count; };
@@ -135,7 +135,7 @@ TEST(RouterLoops, SigtermLetsRequestsOfEveryLoopEnd) {
     barrier.wait();
     return RecordingUpstream::reply(socket, "late");
   };
-  RouterBed bed({.environment = {{"LOOPS", "3"}}, .app_proxy = answer});
+  RouterHarness bed({.environment = {{"LOOPS", "3"}}, .app_proxy = answer});
   auto idle = connect_often(bed);
   auto busy = connect_often(bed);
   for (auto& socket : busy) socket.send(request("GET", "/app-proxy/x"));
@@ -159,7 +159,7 @@ TEST(RouterLoops, AStandardOutputThatNobodyReadsStopsNoRequest) {
   const auto pipe = folder / "stdout";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const int reader = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-  RouterBed bed({.standard_output = pipe});
+  RouterHarness bed({.standard_output = pipe});
   RawSocket socket(bed.port());
   const auto target = "/nope/" + std::string(1'000, 'x');
   for (int i = 0; i < kRequests; ++i) {
@@ -198,7 +198,7 @@ TEST(RouterLoops, AStandardErrorThatNobodyReadsStopsNoRequest) {
   const auto file = folder / "routes.yaml";
   write_file(file, "webhook-concurrency: 2\n");
   LogReader reader;
-  RouterBed bed({.environment = {{"ROUTES_FILE", file.string()}}, .log_reader = &reader});
+  RouterHarness bed({.environment = {{"ROUTES_FILE", file.string()}}, .log_reader = &reader});
   reader.stop();
   RawSocket socket(bed.port());
   for (int i = 0; i < kRequests; ++i) {

@@ -10,7 +10,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/test_certs.hpp"
 #include "support/wait.hpp"
 
@@ -24,7 +24,7 @@ constexpr std::size_t kHundredMegabytes = 100 * 1000 * 1000;
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& more = {}, const std::string& body = {}) {
-  return RouterBed::request(method, target, more, body);
+  return RouterHarness::request(method, target, more, body);
 }
 
 TEST(RouterStreams, HundredMegabytesUpAndDownWithFlatMemory) {
@@ -43,7 +43,7 @@ TEST(RouterStreams, HundredMegabytesUpAndDownWithFlatMemory) {
     }
     return !chunked || socket.send("0\r\n\r\n");
   };
-  RouterBed bed({.app_proxy = download});
+  RouterHarness bed({.app_proxy = download});
   bed.get("/app-proxy/x");
   const auto before = bed.peak_memory();
   for (const auto* target : {"/app-proxy/down", "/app-proxy/down-chunked"}) {
@@ -74,7 +74,7 @@ TEST(RouterStreams, HundredMegabytesUpAndDownWithFlatMemory) {
 }
 
 TEST(RouterStreams, ConnectionsAreReusedAndReplacedWhenTheyAreDead) {
-  RouterBed bed;
+  RouterHarness bed;
   for (int i = 0; i < 5; ++i) EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
   const auto first = bed.app_proxy().requests();
   EXPECT_TRUE(std::all_of(first.begin(), first.end(), [&](const auto& each) {
@@ -96,7 +96,7 @@ TEST(RouterStreams, OnlyIdempotentRequestsAreSentTwice) {
     if (++seen_on[seen.connection] == 2) return false;
     return RecordingUpstream::reply(socket, "ok");
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   // On one client connection, so that the pooled connection was used recently.
   RawSocket socket(bed.port());
   for (const auto& [method, status] :
@@ -113,7 +113,7 @@ TEST(RouterStreams, AClientThatLeavesEndsItsRequest) {
     ended = socket.closed();
     return false;
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   {
     RawSocket socket(bed.port());
     socket.send(request("GET", "/app-proxy/events"));
@@ -128,7 +128,7 @@ TEST(RouterStreams, EarlyAnswersEndTheUpload) {
     RecordingUpstream::reply(socket, "no", "Connection: close\r\n", "403 Forbidden");
     return !seen.target().contains("early");
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   bed.app_proxy().answer_early("/early");
   RawSocket socket(bed.port());
   socket.send("POST /app-proxy/early HTTP/1.1\r\nHost: a\r\nContent-Length: 50000000\r\n\r\n");
@@ -145,7 +145,7 @@ TEST(RouterStreams, RoutesChangeWithoutDroppingAConnection) {
   const TempDir folder;
   const auto file = folder / "routes.yaml";
   write_file(file, "webhook-namespaces: [argo]\n");
-  RouterBed bed({.environment = {{"ROUTES_FILE", file.string()}}});
+  RouterHarness bed({.environment = {{"ROUTES_FILE", file.string()}}});
   RawSocket kept(bed.port());
   kept.send(request("GET", "/app-proxy/x"));
   EXPECT_EQ(kept.read_response().body, "app-proxy");
@@ -173,7 +173,7 @@ TEST(RouterStreams, SigtermLetsRequestsEnd) {
     changed.wait_for(lock, std::chrono::seconds(10), [&] { return go; });
     return RecordingUpstream::reply(socket, "late");
   };
-  RouterBed bed({.app_proxy = answer});
+  RouterHarness bed({.app_proxy = answer});
   RawSocket idle(bed.port());
   RawSocket busy(bed.port());
   busy.send(request("GET", "/app-proxy/x"));
@@ -198,7 +198,7 @@ TEST(RouterStreams, AnOpenWebSocketDoesNotKeepTheDaemonForEver) {
     socket.closed();
     return false;
   };
-  RouterBed bed({.environment = {{"DRAIN_TIMEOUT", "300ms"}}, .app_proxy = answer});
+  RouterHarness bed({.environment = {{"DRAIN_TIMEOUT", "300ms"}}, .app_proxy = answer});
   RawSocket socket(bed.port());
   socket.send(request("GET", "/app-proxy/x", "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
   EXPECT_EQ(socket.read_response().status, 101);
@@ -218,14 +218,15 @@ TEST(RouterStreams, AC08_SpeaksTlsToClientsAndUpstreams) {
                 "127.0.0.1:" + std::to_string(tls_port), "-cert", certificate.cert_file.string(),
                 "-key", certificate.key_file.string()}});
   const std::string big(300'000, 'b');
-  RouterBed bed({.environment = {{"TLS_CERTIFICATE_FILE", certificate.cert_file.string()},
-                                 {"TLS_KEY_FILE", certificate.key_file.string()},
-                                 {"HEAD_TIMEOUT", "4s"},
-                                 {"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)},
-                                 {"WORKFLOWS_CA_FILE", authority.ca_file().string()}},
-                 .app_proxy = [&big](const RecordedRequest& seen, RawSocket& socket) {
-                   return RecordingUpstream::reply(socket, seen.body.empty() ? big : seen.body);
-                 }});
+  RouterHarness bed(
+      {.environment = {{"TLS_CERTIFICATE_FILE", certificate.cert_file.string()},
+                       {"TLS_KEY_FILE", certificate.key_file.string()},
+                       {"HEAD_TIMEOUT", "4s"},
+                       {"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)},
+                       {"WORKFLOWS_CA_FILE", authority.ca_file().string()}},
+       .app_proxy = [&big](const RecordedRequest& seen, RawSocket& socket) {
+         return RecordingUpstream::reply(socket, seen.body.empty() ? big : seen.body);
+       }});
   const auto call = [&](const std::string& target, const std::string& body = {}) {
     return http_call({.method = body.empty() ? "GET" : "POST",
                       .url = "https://127.0.0.1:" + std::to_string(bed.port()) + target,
@@ -250,17 +251,17 @@ TEST(RouterStreams, AC08_SpeaksTlsToClientsAndUpstreams) {
   EXPECT_TRUE(silent.closed());
 
   // The router sends nothing to an upstream with an untrusted certificate.
-  RouterBed strict(
+  RouterHarness strict(
       {.environment = {{"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)}}});
   EXPECT_EQ(strict.get("/workflows/x").status, 502);
-  RouterBed careless(
+  RouterHarness careless(
       {.environment = {{"WORKFLOWS_URL", "https://127.0.0.1:" + std::to_string(tls_port)},
                        {"WORKFLOWS_INSECURE", "true"}}});
   EXPECT_EQ(careless.get("/workflows/x").status, 200);
 }
 
 TEST(RouterStreams, RequestsLeaveNoDescriptorsBehind) {
-  RouterBed bed;
+  RouterHarness bed;
   bed.get("/app-proxy/x");
   const auto before = bed.descriptors();
   for (int i = 0; i < 300; ++i)

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/wait.hpp"
 
 // Git hosts send a webhook once: whatever an event source does, it gets each of them in the end.
@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 std::string webhook(int number, std::size_t size = 2) {
-  return RouterBed::request("POST", "/webhooks/argo/github?n=" + std::to_string(number), {},
-                            std::string(size, 'x'));
+  return RouterHarness::request("POST", "/webhooks/argo/github?n=" + std::to_string(number), {},
+                                std::string(size, 'x'));
 }
 
 // Counts which webhooks came.
@@ -51,14 +51,14 @@ class Source {
   std::set<std::string> seen_;
 };
 
-json page(const RouterBed& bed) {
-  return json::parse(
-      raw_call(bed.admin_port(), RouterBed::request("GET", "/webhooks", "Connection: close\r\n"))
-          .body);
+json page(const RouterHarness& bed) {
+  return json::parse(raw_call(bed.admin_port(),
+                              RouterHarness::request("GET", "/webhooks", "Connection: close\r\n"))
+                         .body);
 }
 
 // Sends so many at once, and returns how many were answered with 200 or 202.
-std::size_t send_at_once(const RouterBed& bed, int count, std::size_t size) {
+std::size_t send_at_once(const RouterHarness& bed, int count, std::size_t size) {
   std::atomic<std::size_t> taken = 0;
   std::vector<std::jthread> senders;
   for (int i = 0; i < count; ++i) {
@@ -76,7 +76,7 @@ std::size_t send_at_once(const RouterBed& bed, int count, std::size_t size) {
 
 TEST(RouterWebhooks, MoreThanASourceTakesAtOnceAreAllDelivered) {
   Source source(1s);
-  RouterBed bed({.events = source.answer()});
+  RouterHarness bed({.events = source.answer()});
   EXPECT_EQ(send_at_once(bed, 150, 2), 150U);
   require_until([&] { return source.seen() == 150; }, 30s, "all webhooks to be delivered");
   EXPECT_EQ(page(bed)["lost"], json::array());
@@ -89,7 +89,7 @@ TEST(RouterWebhooks, MoreThanMemoryHoldsAtOnceAreAllDelivered) {
   const bool is_long = wanted != nullptr && std::string_view(wanted) == "1";
   const std::size_t count = is_long ? 500 : 140;
   Source source(is_long ? 1000ms : 300ms);
-  RouterBed bed(
+  RouterHarness bed(
       {.environment = {{"WEBHOOK_CONCURRENCY", is_long ? "32" : "16"}}, .events = source.answer()});
   EXPECT_EQ(send_at_once(bed, static_cast<int>(count), 1024 * 1024), count);
   require_until([&] { return source.seen() == count; }, 60s, "all webhooks to be delivered");
@@ -97,7 +97,7 @@ TEST(RouterWebhooks, MoreThanMemoryHoldsAtOnceAreAllDelivered) {
 }
 
 TEST(RouterWebhooks, WhatComesWhileTheSourceIsDownIsDeliveredWhenItIsBack) {
-  RouterBed bed;
+  RouterHarness bed;
   const auto port = bed.events().port();
   EXPECT_EQ(raw_call(bed.port(), webhook(0)).status, 200);
   bed.stop_events();
@@ -114,7 +114,7 @@ TEST(RouterWebhooks, WhatComesWhileTheSourceIsDownIsDeliveredWhenItIsBack) {
   const RecordingUpstream back("events", source.answer(), port);
   require_until([&] { return source.seen() == 20; }, 30s, "all webhooks to be delivered");
   require_until([&] { return page(bed)["kept"] == 0; }, 5s, "the store to be empty");
-  const auto metrics = raw_call(bed.admin_port(), RouterBed::request("GET", "/metrics")).body;
+  const auto metrics = raw_call(bed.admin_port(), RouterHarness::request("GET", "/metrics")).body;
   EXPECT_THAT(metrics, testing::HasSubstr("gitops_router_delivered_kept_webhooks_total 20"));
   // What is delivered later is what was sent.
   EXPECT_EQ(back.requests().at(0).body, "xx");
@@ -128,7 +128,7 @@ TEST(RouterWebhooks, OneThatTheSourceIsTooBusyForIsDeliveredLater) {
     if (asked++ < 2) return RecordingUpstream::reply(socket, "", "", "503 Service Unavailable");
     return RecordingUpstream::reply(socket, "success");
   };
-  RouterBed bed({.events = answer});
+  RouterHarness bed({.events = answer});
   RawSocket socket(bed.port());
   socket.send(webhook(1));
   const auto first = socket.read_response();
@@ -141,7 +141,7 @@ TEST(RouterWebhooks, AnswersOfTheSourceArePassedOn) {
   const auto answer = [](const RecordedRequest&, RawSocket& socket) {
     return RecordingUpstream::reply(socket, "no such endpoint", "", "404 Not Found");
   };
-  RouterBed bed({.events = answer});
+  RouterHarness bed({.events = answer});
   const auto refused = raw_call(bed.port(), webhook(1));
   EXPECT_EQ(refused.status, 404);
   EXPECT_EQ(refused.body, "no such endpoint");
@@ -149,9 +149,9 @@ TEST(RouterWebhooks, AnswersOfTheSourceArePassedOn) {
 }
 
 TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
-  RouterBed bed;
+  RouterHarness bed;
   const auto answer =
-      raw_call(bed.port(), RouterBed::request("POST", "/webhooks/argo/nobody", {}, "{}"));
+      raw_call(bed.port(), RouterHarness::request("POST", "/webhooks/argo/nobody", {}, "{}"));
   EXPECT_EQ(answer.status, 404);
   EXPECT_EQ(page(bed)["kept"], 0);
 }
@@ -159,12 +159,12 @@ TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
 TEST(RouterWebhooks, NothingIsKeptBeforeItsSignatureIsChecked) {
   const TempDir folder;
   write_file(folder / "secret", "s3cret");
-  RouterBed bed({.environment = {{"WEBHOOK_SIGNATURES",
-                                  "argo/github=github:" + (folder / "secret").string()}}});
+  RouterHarness bed({.environment = {{"WEBHOOK_SIGNATURES",
+                                      "argo/github=github:" + (folder / "secret").string()}}});
   bed.stop_events();
   const auto send = [&bed](const std::string& key) {
     return raw_call(bed.port(),
-                    RouterBed::request(
+                    RouterHarness::request(
                         "POST", "/webhooks/argo/github",
                         "X-Hub-Signature-256: sha256=" + hmac_sha256(key, "{}") + "\r\n", "{}"))
         .status;
@@ -179,7 +179,7 @@ TEST(RouterWebhooks, ThoseInTheJournalSurviveTheProcess) {
   const Environment environment{{"WEBHOOK_JOURNAL", (folder / "journal").string()}};
   std::uint16_t port = 0;
   {
-    RouterBed bed({.environment = environment});
+    RouterHarness bed({.environment = environment});
     port = bed.events().port();
     bed.stop_events();
     for (int i = 0; i < 10; ++i) EXPECT_EQ(raw_call(bed.port(), webhook(i)).status, 202);
@@ -189,7 +189,7 @@ TEST(RouterWebhooks, ThoseInTheJournalSurviveTheProcess) {
   const RecordingUpstream back("events", source.answer(), port);
   auto next = environment;
   next["WEBHOOK_PORT"] = std::to_string(port);
-  RouterBed bed({.environment = next});
+  RouterHarness bed({.environment = next});
   require_until([&] { return source.seen() == 10; }, 30s, "all webhooks to be delivered");
   require_until([&] { return page(bed)["kept"] == 0; }, 5s, "the store to be empty");
 }

@@ -4,7 +4,7 @@
 
 #include "daemons/reporter_process.hpp"
 #include "doubles/fake_argocd.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "support/git_server.hpp"
 #include "support/wait.hpp"
 
@@ -23,8 +23,9 @@ constexpr const char* kWeb =
 constexpr const char* kSettings =
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {color: red}\n";
 
-struct FilesWorld {
-  explicit FilesWorld(const Executor& executor) : world(executor), argocd(executor, world.cluster) {
+struct FilesHarness {
+  explicit FilesHarness(const Executor& executor)
+      : world(executor), argocd(executor, world.cluster) {
     git.create_repository("shop");
     git.create_repository("config");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
@@ -34,9 +35,9 @@ struct FilesWorld {
                          {"apps/README.md", "no manifest\n"}},
                         "begin");
     auto& platform = world.base.platform;
-    platform.set_token(AppProxyWorld::kRuntime);
+    platform.set_token(AppProxyHarness::kRuntime);
     auto& accounts = platform.accounts();
-    accounts.add(AppProxyWorld::kRuntime,
+    accounts.add(AppProxyHarness::kRuntime,
                  FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
     accounts.add({.id = "acc-1",
                   .name = "acme",
@@ -57,7 +58,7 @@ struct FilesWorld {
   }
   Task<> start_reporter(const std::string& app_proxy) {
     write_file(folder / "kubeconfig", world.cluster.kubeconfig());
-    write_file(folder / "token", AppProxyWorld::kRuntime);
+    write_file(folder / "token", AppProxyHarness::kRuntime);
     Environment environment{{"POD_NAMESPACE", "argocd"},
                             {"KUBECONFIG", (folder / "kubeconfig").string()},
                             {"ARGOCD_SERVER", argocd.url().to_string()},
@@ -102,7 +103,7 @@ struct FilesWorld {
     co_await world.stop();
   }
 
-  GitWorld world;
+  GitHarness world;
   GitServer git;
   FakeArgoCd argocd;
   TempDir folder;
@@ -110,18 +111,18 @@ struct FilesWorld {
   std::optional<ReporterProcess> reporter;
 };
 
-void play(const std::function<Task<>(FilesWorld&)>& body) {
+void play(const std::function<Task<>(FilesHarness&)>& body) {
   if (const auto missing = GitServer::missing()) GTEST_SKIP() << *missing;
   run_coro(
       [&]() -> Task<> {
-        FilesWorld world(co_await asio::this_coro::executor);
+        FilesHarness world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       std::chrono::seconds(60));
 }
 
 TEST(SourceFiles, EventsTellTheFileInGitAndItsText) {
-  play([](FilesWorld& files) -> Task<> {
+  play([](FilesHarness& files) -> Task<> {
     co_await files.start_app_proxy();
     co_await files.start_reporter(files.app_proxy_url());
     co_await files.deploy();
@@ -147,7 +148,7 @@ TEST(SourceFiles, EventsTellTheFileInGitAndItsText) {
 }
 
 TEST(SourceFiles, WithoutTheSettingEventsAreAsBefore) {
-  play([](FilesWorld& files) -> Task<> {
+  play([](FilesHarness& files) -> Task<> {
     co_await files.start_app_proxy();
     co_await files.start_reporter("");
     co_await files.deploy();
@@ -163,7 +164,7 @@ TEST(SourceFiles, WithoutTheSettingEventsAreAsBefore) {
 }
 
 TEST(SourceFiles, AnAppProxyThatIsAwayHoldsUpNoReport) {
-  play([](FilesWorld& files) -> Task<> {
+  play([](FilesHarness& files) -> Task<> {
     co_await files.start_app_proxy();
     co_await files.start_reporter("http://127.0.0.1:9");
     co_await files.deploy();
@@ -174,45 +175,45 @@ TEST(SourceFiles, AnAppProxyThatIsAwayHoldsUpNoReport) {
 }
 
 TEST(SourceFiles, TheRouteIsForTheRuntimeAloneAndNotFromOutside) {
-  play([](FilesWorld& files) -> Task<> {
+  play([](FilesHarness& files) -> Task<> {
     co_await files.start_app_proxy();
     auto& base = files.world.base;
     const Json body{
         {"repoURL", files.git.url("shop")}, {"revision", files.commit}, {"path", "apps"}};
     const auto ask = [&](std::string token, std::string target,
-                         Json wanted) -> Task<AppProxyWorld::Answer> {
+                         Json wanted) -> Task<AppProxyHarness::Answer> {
       http::Headers headers{{"Content-Type", "application/json"}};
       if (!token.empty()) headers.add("Authorization", token);
       co_return co_await base.send(
           {.method = "POST", .target = target, .headers = headers, .body = wanted.dump()});
     };
-    const auto found = co_await ask(AppProxyWorld::kRuntime, "/api/source-files", body);
+    const auto found = co_await ask(AppProxyHarness::kRuntime, "/api/source-files", body);
     EXPECT_EQ(found.status, 200) << found.body;
     EXPECT_EQ(found.json["files"].size(), 2U);
     EXPECT_EQ(found.json["files"][1]["text"], kWeb);
     EXPECT_EQ((co_await ask("", "/api/source-files", body)).status, 401);
     EXPECT_EQ((co_await ask("nobody", "/api/source-files", body)).status, 401);
-    EXPECT_EQ((co_await ask(AppProxyWorld::kEve, "/api/source-files", body)).status, 401);
-    EXPECT_EQ((co_await ask(AppProxyWorld::kAnn, "/api/source-files", body)).status, 403)
+    EXPECT_EQ((co_await ask(AppProxyHarness::kEve, "/api/source-files", body)).status, 401);
+    EXPECT_EQ((co_await ask(AppProxyHarness::kAnn, "/api/source-files", body)).status, 403)
         << "an administrator, too";
     for (const char* outside : {"/app-proxy/api/source-files", "//app-proxy//api/source-files"}) {
-      EXPECT_EQ((co_await ask(AppProxyWorld::kRuntime, outside, body)).status, 404) << outside;
+      EXPECT_EQ((co_await ask(AppProxyHarness::kRuntime, outside, body)).status, 404) << outside;
     }
     auto other = body;
     other["repoURL"] = "http://127.0.0.2:1/git/shop.git";
-    EXPECT_EQ((co_await ask(AppProxyWorld::kRuntime, "/api/source-files", other)).status, 400)
+    EXPECT_EQ((co_await ask(AppProxyHarness::kRuntime, "/api/source-files", other)).status, 400)
         << "the runtime's token goes nowhere else";
     other = body;
     other["revision"] = std::string(40, 'a');
-    EXPECT_EQ((co_await ask(AppProxyWorld::kRuntime, "/api/source-files", other)).status, 404);
+    EXPECT_EQ((co_await ask(AppProxyHarness::kRuntime, "/api/source-files", other)).status, 404);
     other = body;
     other["path"] = "../apps";
-    EXPECT_EQ((co_await ask(AppProxyWorld::kRuntime, "/api/source-files", other)).status, 400);
+    EXPECT_EQ((co_await ask(AppProxyHarness::kRuntime, "/api/source-files", other)).status, 400);
   });
 }
 
 TEST(SourceFiles, AKustomizationHasNone) {
-  play([](FilesWorld& files) -> Task<> {
+  play([](FilesHarness& files) -> Task<> {
     const auto commit =
         files.git.commit("shop", {{"apps/kustomization.yaml", "resources: [web.yaml]\n"}}, "other");
     co_await files.start_app_proxy();
@@ -220,7 +221,7 @@ TEST(SourceFiles, AKustomizationHasNone) {
         {.method = "POST",
          .target = "/api/source-files",
          .headers = {{"Content-Type", "application/json"},
-                     {"Authorization", AppProxyWorld::kRuntime}},
+                     {"Authorization", AppProxyHarness::kRuntime}},
          .body = Json{{"repoURL", files.git.url("shop")}, {"revision", commit}, {"path", "apps"}}
                      .dump()});
     EXPECT_EQ(answer.body, R"({"files":[]})");

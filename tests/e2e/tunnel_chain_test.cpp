@@ -15,7 +15,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "daemons/tunnel_processes.hpp"
 #include "support/wait.hpp"
 
@@ -108,7 +108,7 @@ struct TunnelChain : testing::Test {
   }
 
   std::atomic<int> answered = 0;
-  RouterBed bed{
+  RouterHarness bed{
       {.environment = {{"TRUSTED_PROXIES", "127.0.0.1"}},
        .app_proxy = [this](const RecordedRequest& request, RawSocket& socket) {
          ++answered;

@@ -11,7 +11,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "support/wait.hpp"
 
 // The router at full rate with good and bad behaviour of clients and upstreams. Its memory and its
@@ -33,7 +33,7 @@ constexpr std::size_t kMayOpen = 24;        // kept connections to three upstrea
 
 std::string request(const std::string& method, const std::string& target,
                     const std::string& more = {}, const std::string& body = {}) {
-  return RouterBed::request(method, target, more, body);
+  return RouterHarness::request(method, target, more, body);
 }
 
 bool answer(const RecordedRequest& seen, RawSocket& socket) {
@@ -121,7 +121,7 @@ struct Sample {
 };
 
 // Lets all clients do rounds until `ended`, then waits until the router is idle.
-Sample run_part(RouterBed& bed, const std::function<bool(std::size_t rounds)>& ended,
+Sample run_part(RouterHarness& bed, const std::function<bool(std::size_t rounds)>& ended,
                 std::atomic<std::size_t>& requests) {
   std::mutex mutex;
   std::condition_variable changed;
@@ -164,13 +164,13 @@ TEST(RouterSoak, MemoryAndDescriptorsStayAsTheyAre) {
   };
   write_routes(0);
   // No quarantine: the sanitizer's own memory would hide the router's.
-  RouterBed bed({.environment = {{"ROUTES_FILE", folder / "routes.yaml"},
-                                 {"LOOPS", "2"},
-                                 {"ASAN_OPTIONS", "quarantine_size_mb=1"}},
-                 .app_proxy = answer,
-                 .workflows = answer,
-                 .events = answer,
-                 .standard_output = "/dev/null"});
+  RouterHarness bed({.environment = {{"ROUTES_FILE", folder / "routes.yaml"},
+                                     {"LOOPS", "2"},
+                                     {"ASAN_OPTIONS", "quarantine_size_mb=1"}},
+                     .app_proxy = answer,
+                     .workflows = answer,
+                     .events = answer,
+                     .standard_output = "/dev/null"});
   std::atomic<std::size_t> requests = 0;
   const auto begin = Clock::now();
   std::vector<Sample> samples;

@@ -25,9 +25,9 @@ constexpr std::size_t kMaxStreams = 8;
 
 // A session whose users answer each event in a way that depends on the stream alone: they echo,
 // end, close or abort it.
-class Bed {
+class Fixture {
  public:
-  explicit Bed(Role role)
+  explicit Fixture(Role role)
       : options_{.role = role, .max_streams = kMaxStreams},
         session_(options_, now_),
         referee_(options_) {
@@ -112,8 +112,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Role role = (static_cast<unsigned char>(all[0]) & 1U) != 0 ? Role::client : Role::server;
   const auto sizes = all.substr(1, 3);
   auto bytes = all.substr(4);
-  Bed whole(role);
-  Bed split(role);
+  Fixture whole(role);
+  Fixture split(role);
   whole.receive(bytes);
   for (std::size_t turn = 0; !bytes.empty(); ++turn) {
     const auto piece = 1U + static_cast<unsigned char>(sizes[turn % sizes.size()]) % 32U;

@@ -26,10 +26,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // A server with these answers, and a client.
-class Bench {
+class Fixture {
  public:
-  Bench(const Executor& executor, std::vector<http::Response> answers, ClusterConfig config = {},
-        RetryPolicy retry = {})
+  Fixture(const Executor& executor, std::vector<http::Response> answers, ClusterConfig config = {},
+          RetryPolicy retry = {})
       : server(executor, std::move(answers)),
         client(executor, resolver_, with_url(std::move(config)), {}, "gitops-test/1", retry) {}
 
@@ -71,18 +71,18 @@ http::Response refusal(int status, const std::string& reason, const std::string&
   return {.status = status, .headers = {}, .body = json.dump()};
 }
 
-// Runs `body` on a bench and stops it.
-void with_bench(Answers answers, const std::function<Task<>(Bench&)>& body,
-                ClusterConfig config = {}, RetryPolicy retry = {}) {
+// Runs `body` on a fixture and stops it.
+void with_fixture(Answers answers, const std::function<Task<>(Fixture&)>& body,
+                  ClusterConfig config = {}, RetryPolicy retry = {}) {
   run_coro([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, std::move(answers), std::move(config), retry);
+    Fixture bench(co_await asio::this_coro::executor, std::move(answers), std::move(config), retry);
     co_await body(bench);
     co_await bench.server.stop();
   });
 }
 
 TEST(Client, GetsTheTextAsReceived) {
-  with_bench({json_ok("{ \"a\" : 1 }")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{ \"a\" : 1 }")}, [](Fixture& bench) -> Task<> {
     const auto text = co_await bench.client.get(resources::kDeployments, {"shop", "web"}, soon());
     CO_ASSERT_OK(text);
     EXPECT_EQ(*text, "{ \"a\" : 1 }");
@@ -98,9 +98,9 @@ TEST(Client, GetsTheTextAsReceived) {
 TEST(Client, KeepsThePathOfTheServerUrl) {
   ClusterConfig config;
   config.server.path = "/k8s/clusters/c-1/";
-  with_bench(
+  with_fixture(
       {json_ok("{}")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.raw({.target = "/version"}, soon()));
         EXPECT_EQ(bench.request().target, "/k8s/clusters/c-1/version");
       },
@@ -108,7 +108,7 @@ TEST(Client, KeepsThePathOfTheServerUrl) {
 }
 
 TEST(Client, ListsWithEncodedParameters) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.list(resources::kPods, "shop",
                                             {.label_selector = "app in (a,b),x=y&z",
                                              .field_selector = "spec.nodeName=n 1",
@@ -123,27 +123,27 @@ TEST(Client, ListsWithEncodedParameters) {
 }
 
 TEST(Client, ReadsEachPageOfAList) {
-  with_bench({json_ok(R"({"metadata":{"continue":"a+/="},"items":[1]})"),
-              json_ok(R"({"items":[2],"metadata":{"resourceVersion":"7"}})")},
-             [](Bench& bench) -> Task<> {
-               std::vector<std::string> pages;
-               CO_ASSERT_OK(co_await bench.client.list_pages(resources::kPods, "shop",
-                                                             {.label_selector = "a=b", .limit = 1},
-                                                             soon(), [&](std::string_view page) {
-                                                               pages.emplace_back(page);
-                                                               return Result<void>();
-                                                             }));
-               EXPECT_THAT(pages, testing::ElementsAre(HasSubstr("[1]"), HasSubstr("[2]")));
-               EXPECT_EQ(
-                   bench.request(1).target,
-                   "/api/v1/namespaces/shop/pods?labelSelector=a%3Db&limit=1&continue=a%2B%2F%3D");
-             });
+  with_fixture(
+      {json_ok(R"({"metadata":{"continue":"a+/="},"items":[1]})"),
+       json_ok(R"({"items":[2],"metadata":{"resourceVersion":"7"}})")},
+      [](Fixture& bench) -> Task<> {
+        std::vector<std::string> pages;
+        CO_ASSERT_OK(co_await bench.client.list_pages(resources::kPods, "shop",
+                                                      {.label_selector = "a=b", .limit = 1}, soon(),
+                                                      [&](std::string_view page) {
+                                                        pages.emplace_back(page);
+                                                        return Result<void>();
+                                                      }));
+        EXPECT_THAT(pages, testing::ElementsAre(HasSubstr("[1]"), HasSubstr("[2]")));
+        EXPECT_EQ(bench.request(1).target,
+                  "/api/v1/namespaces/shop/pods?labelSelector=a%3Db&limit=1&continue=a%2B%2F%3D");
+      });
 }
 
 TEST(Client, TakesNoUnreadablePageForTheEndOfAList) {
   for (const std::string page :
        {"{}", R"({"items":[1]})", R"({"metadata":{"continue":)", "[]", ""}) {
-    with_bench({json_ok(page)}, [&](Bench& bench) -> Task<> {
+    with_fixture({json_ok(page)}, [&](Fixture& bench) -> Task<> {
       const auto listed = co_await bench.client.list_pages(
           resources::kPods, "shop", {}, soon(), [](std::string_view) { return Result<void>(); });
       CO_ASSERT_TRUE(!listed.has_value());
@@ -153,7 +153,7 @@ TEST(Client, TakesNoUnreadablePageForTheEndOfAList) {
 }
 
 TEST(Client, ReadsNoFurtherPageAfterAnErrorInOne) {
-  with_bench({json_ok(R"({"metadata":{"continue":"a"}})")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok(R"({"metadata":{"continue":"a"}})")}, [](Fixture& bench) -> Task<> {
     const auto listed = co_await bench.client.list_pages(
         resources::kPods, "shop", {}, soon(),
         [](std::string_view) { return fail(ErrorCode::internal, "full"); });
@@ -164,7 +164,7 @@ TEST(Client, ReadsNoFurtherPageAfterAnErrorInOne) {
 }
 
 TEST(Client, SendsNoVersionWithAContinueToken) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     ListOptions options;
     options.resource_version = "0";
     options.continue_token = "a+/=";
@@ -178,7 +178,7 @@ TEST(Client, SendsNoVersionWithAContinueToken) {
 }
 
 TEST(Client, CreatesAndReplaces) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.create(resources::kConfigMaps, "shop", "{\"a\":1}", soon()));
     EXPECT_EQ(bench.request().method, "POST");
     EXPECT_EQ(bench.request().target, "/api/v1/namespaces/shop/configmaps");
@@ -193,7 +193,7 @@ TEST(Client, CreatesAndReplaces) {
 }
 
 TEST(Client, PatchesWithTheTypesOfKubernetes) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     const ObjectKey key{"shop", "web"};
     const Resource& type = resources::kDeployments;
     CO_ASSERT_OK(co_await bench.client.patch(type, key, PatchType::merge, "{}", soon()));
@@ -212,7 +212,7 @@ TEST(Client, PatchesWithTheTypesOfKubernetes) {
 }
 
 TEST(Client, DeletesWithOptions) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.remove(resources::kPods, {"shop", "p"}, soon(),
                                               {.grace_period = 0s}));
     EXPECT_EQ(bench.request().method, "DELETE");
@@ -221,7 +221,7 @@ TEST(Client, DeletesWithOptions) {
 }
 
 TEST(Client, SaysHowAChangeIsToBeMade) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     const Resource& type = resources::kConfigMaps;
     const ObjectKey key{"shop", "a"};
     CO_ASSERT_OK(co_await bench.client.create(type, "shop", "{}", soon(),
@@ -245,7 +245,7 @@ TEST(Client, SaysHowAChangeIsToBeMade) {
 }
 
 TEST(Client, DeletesCollectionsOfOneNamespace) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     const Selectors selectors{.labels = "a=b", .fields = "metadata.name!=c"};
     CO_ASSERT_OK(co_await bench.client.remove_all(resources::kPods, "shop", selectors, soon(),
                                                   {.propagation = Propagation::orphan}));
@@ -264,32 +264,33 @@ TEST(Client, DeletesCollectionsOfOneNamespace) {
 TEST(Client, APageIsNoAnswerOfAnApiServer) {
   const http::Headers html{{"Content-Type", "text/html"}};
   for (const int status : {200, 400, 403, 404, 410}) {
-    with_bench({{.status = status, .headers = html, .body = "<html>log in</html>"}},
-               [status](Bench& bench) -> Task<> {
-                 const auto object =
-                     co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
-                 CO_ASSERT_TRUE(!object);
-                 EXPECT_EQ(object.error().code, ErrorCode::protocol) << status;
-                 EXPECT_THAT(object.error().message, HasSubstr("text/html instead of JSON"));
-                 EXPECT_FALSE(co_await bench.client.watch(resources::kPods, "shop", {}, soon()));
-                 EXPECT_FALSE(co_await bench.client.log({"shop", "web"}, {}, soon()));
-               });
+    with_fixture({{.status = status, .headers = html, .body = "<html>log in</html>"}},
+                 [status](Fixture& bench) -> Task<> {
+                   const auto object =
+                       co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
+                   CO_ASSERT_TRUE(!object);
+                   EXPECT_EQ(object.error().code, ErrorCode::protocol) << status;
+                   EXPECT_THAT(object.error().message, HasSubstr("text/html instead of JSON"));
+                   EXPECT_FALSE(co_await bench.client.watch(resources::kPods, "shop", {}, soon()));
+                   EXPECT_FALSE(co_await bench.client.log({"shop", "web"}, {}, soon()));
+                 });
   }
   // Those ask for something, and mean it.
   for (const int status : {401, 429, 503}) {
-    with_bench(
-        {{.status = status, .headers = html, .body = "<html>"}}, [status](Bench& bench) -> Task<> {
-          const auto object = co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
-          EXPECT_EQ(object.error().code, error_code_of_status(status));
-        });
+    with_fixture({{.status = status, .headers = html, .body = "<html>"}},
+                 [status](Fixture& bench) -> Task<> {
+                   const auto object =
+                       co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
+                   EXPECT_EQ(object.error().code, error_code_of_status(status));
+                 });
   }
 }
 
 TEST(Client, OnlyTheApiServerSaysThatAnObjectDoesNotExist) {
-  with_bench(
+  with_fixture(
       {refusal(404, "NotFound", "pods \"web\" not found"),
        {.status = 404, .headers = {{"Content-Type", "text/plain"}}, .body = "404 page not found"}},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         for (const bool says : {true, false}) {
           const auto object = co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
           CO_ASSERT_TRUE(!object);
@@ -300,42 +301,42 @@ TEST(Client, OnlyTheApiServerSaysThatAnObjectDoesNotExist) {
 }
 
 TEST(Client, ReadsLogs) {
-  with_bench({{.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "one\ntwo\n"},
-              refusal(400, "BadRequest", "a container name must be specified for pod web")},
-             [](Bench& bench) -> Task<> {
-               auto log = co_await bench.client.log({"shop", "web"},
-                                                    {.container = "main",
-                                                     .follow = true,
-                                                     .previous = true,
-                                                     .timestamps = true,
-                                                     .since = 60s,
-                                                     .tail_lines = 10,
-                                                     .limit_bytes = 1000},
-                                                    soon());
-               CO_ASSERT_OK(log);
-               EXPECT_EQ(bench.request().target,
-                         "/api/v1/namespaces/shop/pods/web/log?container=main&follow=true"
-                         "&previous=true&timestamps=true&sinceSeconds=60&tailLines=10"
-                         "&limitBytes=1000");
-               log->set_deadline(soon());
-               const auto text = co_await log->read_some();
-               CO_ASSERT_OK(text);
-               EXPECT_EQ(*text, "one\ntwo\n");
-               const auto end = co_await log->read_some();
-               CO_ASSERT_OK(end);
-               EXPECT_EQ(*end, "");
+  with_fixture({{.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "one\ntwo\n"},
+                refusal(400, "BadRequest", "a container name must be specified for pod web")},
+               [](Fixture& bench) -> Task<> {
+                 auto log = co_await bench.client.log({"shop", "web"},
+                                                      {.container = "main",
+                                                       .follow = true,
+                                                       .previous = true,
+                                                       .timestamps = true,
+                                                       .since = 60s,
+                                                       .tail_lines = 10,
+                                                       .limit_bytes = 1000},
+                                                      soon());
+                 CO_ASSERT_OK(log);
+                 EXPECT_EQ(bench.request().target,
+                           "/api/v1/namespaces/shop/pods/web/log?container=main&follow=true"
+                           "&previous=true&timestamps=true&sinceSeconds=60&tailLines=10"
+                           "&limitBytes=1000");
+                 log->set_deadline(soon());
+                 const auto text = co_await log->read_some();
+                 CO_ASSERT_OK(text);
+                 EXPECT_EQ(*text, "one\ntwo\n");
+                 const auto end = co_await log->read_some();
+                 CO_ASSERT_OK(end);
+                 EXPECT_EQ(*end, "");
 
-               const auto refused = co_await bench.client.log({"shop", "web"}, {}, soon());
-               CO_ASSERT_TRUE(!refused);
-               EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
-               EXPECT_THAT(refused.error().message, HasSubstr("a container name must be"));
-               EXPECT_FALSE(co_await bench.client.log({"shop", ""}, {}, soon()));
-               EXPECT_FALSE(co_await bench.client.log({"shop", "web"}, {.since = 0s}, soon()));
-             });
+                 const auto refused = co_await bench.client.log({"shop", "web"}, {}, soon());
+                 CO_ASSERT_TRUE(!refused);
+                 EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
+                 EXPECT_THAT(refused.error().message, HasSubstr("a container name must be"));
+                 EXPECT_FALSE(co_await bench.client.log({"shop", ""}, {}, soon()));
+                 EXPECT_FALSE(co_await bench.client.log({"shop", "web"}, {.since = 0s}, soon()));
+               });
 }
 
 TEST(Client, NeverSendsARequestThatWouldNameAnotherThing) {
-  with_bench({json_ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{}")}, [](Fixture& bench) -> Task<> {
     for (const ObjectKey& key : {ObjectKey{"shop", ""}, ObjectKey{"", "x"}, ObjectKey{"shop", ".."},
                                  ObjectKey{".", "x"}}) {
       const auto removed = co_await bench.client.remove(resources::kPods, key, soon());
@@ -352,7 +353,7 @@ TEST(Client, NeverSendsARequestThatWouldNameAnotherThing) {
 }
 
 TEST(Client, MakesOneClearLineOfAStatus) {
-  with_bench({refusal(404, "NotFound", "pods \"web\" not found")}, [](Bench& bench) -> Task<> {
+  with_fixture({refusal(404, "NotFound", "pods \"web\" not found")}, [](Fixture& bench) -> Task<> {
     const auto pod = co_await bench.client.get(resources::kPods, {"shop", "web"}, soon());
     CO_ASSERT_TRUE(!pod);
     EXPECT_EQ(pod.error().code, ErrorCode::not_found);
@@ -385,42 +386,43 @@ TEST(Client, NamesTheHostItCouldNotReach) {
 }
 
 TEST(Client, RefusesRedirects) {
-  with_bench({{.status = 301, .headers = {{"Location", "http://169.254.169.254/"}}, .body = ""}},
-             [](Bench& bench) -> Task<> {
-               const auto pod = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
-               CO_ASSERT_TRUE(!pod);
-               EXPECT_EQ(pod.error().code, ErrorCode::protocol);
-               EXPECT_EQ(bench.server.seen().size(), 1U);
-             });
+  with_fixture({{.status = 301, .headers = {{"Location", "http://169.254.169.254/"}}, .body = ""}},
+               [](Fixture& bench) -> Task<> {
+                 const auto pod = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+                 CO_ASSERT_TRUE(!pod);
+                 EXPECT_EQ(pod.error().code, ErrorCode::protocol);
+                 EXPECT_EQ(bench.server.seen().size(), 1U);
+               });
 }
 
 TEST(Client, AC28_LeavesOutWhatTheServerSaysOfSecrets) {
-  with_bench({refusal(422, "Invalid", "data[token]: Invalid value: \"CANARY\"")},
-             [](Bench& bench) -> Task<> {
-               const auto patched = co_await bench.client.patch(resources::kSecrets, {"shop", "s"},
-                                                                PatchType::merge, "{}", soon());
-               CO_ASSERT_TRUE(!patched);
-               EXPECT_THAT(patched.error().message,
-                           AllOf(HasSubstr("422 Invalid"), Not(HasSubstr("CANARY"))));
-             });
+  with_fixture({refusal(422, "Invalid", "data[token]: Invalid value: \"CANARY\"")},
+               [](Fixture& bench) -> Task<> {
+                 const auto patched = co_await bench.client.patch(
+                     resources::kSecrets, {"shop", "s"}, PatchType::merge, "{}", soon());
+                 CO_ASSERT_TRUE(!patched);
+                 EXPECT_THAT(patched.error().message,
+                             AllOf(HasSubstr("422 Invalid"), Not(HasSubstr("CANARY"))));
+               });
 }
 
 TEST(Client, TellsWhenToComeBack) {
   http::Response by_header = refusal(429, "TooManyRequests", "slow down");
   by_header.headers.set("Retry-After", "7");
-  with_bench({by_header, refusal(504, "ServerTimeout", "later", R"({"retryAfterSeconds":3})"),
-              refusal(503, "x", "y", R"({"retryAfterSeconds":99999999999})")},
-             [](Bench& bench) -> Task<> {
-               const auto first = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
-               CO_ASSERT_TRUE(!first);
-               EXPECT_EQ(first.error().code, ErrorCode::too_many_requests);
-               EXPECT_EQ(first.error().retry_after, 7s);
-               const auto second = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
-               EXPECT_EQ(second.error().retry_after, 3s);
-               EXPECT_TRUE(second.error().is_transient());
-               const auto third = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
-               EXPECT_EQ(third.error().retry_after, 300s);
-             });
+  with_fixture({by_header, refusal(504, "ServerTimeout", "later", R"({"retryAfterSeconds":3})"),
+                refusal(503, "x", "y", R"({"retryAfterSeconds":99999999999})")},
+               [](Fixture& bench) -> Task<> {
+                 const auto first = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+                 CO_ASSERT_TRUE(!first);
+                 EXPECT_EQ(first.error().code, ErrorCode::too_many_requests);
+                 EXPECT_EQ(first.error().retry_after, 7s);
+                 const auto second =
+                     co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+                 EXPECT_EQ(second.error().retry_after, 3s);
+                 EXPECT_TRUE(second.error().is_transient());
+                 const auto third = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
+                 EXPECT_EQ(third.error().retry_after, 300s);
+               });
 }
 
 class ClientCredentials : public testing::Test {
@@ -437,9 +439,9 @@ class ClientCredentials : public testing::Test {
 };
 
 TEST_F(ClientCredentials, TriesOnceMoreWithARotatedToken) {
-  with_bench(
+  with_fixture(
       {json_ok("{}"), unauthorized, json_ok("{}")},
-      [this](Bench& bench) -> Task<> {
+      [this](Fixture& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
         CO_ASSERT_OK(co_await bench.client.raw(
@@ -454,9 +456,9 @@ TEST_F(ClientCredentials, TriesOnceMoreWithARotatedToken) {
 }
 
 TEST_F(ClientCredentials, DoesNotRepeatARefusedToken) {
-  with_bench(
+  with_fixture(
       {unauthorized},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto answer = co_await bench.client.raw({.target = "/a"}, soon());
         CO_ASSERT_TRUE(!answer);
         EXPECT_EQ(answer.error().code, ErrorCode::unauthenticated);
@@ -466,9 +468,9 @@ TEST_F(ClientCredentials, DoesNotRepeatARefusedToken) {
 }
 
 TEST_F(ClientCredentials, GivesUpAfterTheSecond401) {
-  with_bench(
+  with_fixture(
       {unauthorized},
-      [this](Bench& bench) -> Task<> {
+      [this](Fixture& bench) -> Task<> {
         EXPECT_FALSE(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
         EXPECT_FALSE(co_await bench.client.raw({.target = "/a"}, soon()));
@@ -478,9 +480,9 @@ TEST_F(ClientCredentials, GivesUpAfterTheSecond401) {
 }
 
 TEST_F(ClientCredentials, RotatesForWatchesToo) {
-  with_bench(
+  with_fixture(
       {json_ok("{}"), unauthorized, json_ok("{}\n")},
-      [this](Bench& bench) -> Task<> {
+      [this](Fixture& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.raw({.target = "/a"}, soon()));
         set("two");
         CO_ASSERT_OK(co_await bench.client.watch(resources::kPods, "", {}, soon()));
@@ -491,9 +493,9 @@ TEST_F(ClientCredentials, RotatesForWatchesToo) {
 
 TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
   std::filesystem::remove(config.token_file);
-  with_bench(
+  with_fixture(
       {json_ok("{}")},
-      [this](Bench& bench) -> Task<> {
+      [this](Fixture& bench) -> Task<> {
         const auto answer = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
         CO_ASSERT_TRUE(!answer);
         EXPECT_EQ(answer.error().message, "get pods a/b: token file " + config.token_file +
@@ -505,7 +507,7 @@ TEST_F(ClientCredentials, AC28_FailWithoutShowingThem) {
 }
 
 TEST(Client, OpensWatches) {
-  with_bench({json_ok("{\"type\":\"ADDED\"}\n")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("{\"type\":\"ADDED\"}\n")}, [](Fixture& bench) -> Task<> {
     auto stream = co_await bench.client.watch(
         resources::kApplications, "argocd",
         {.label_selector = "a=b", .field_selector = "", .resource_version = "5", .timeout = 301s},
@@ -522,7 +524,7 @@ TEST(Client, OpensWatches) {
 }
 
 TEST(Client, AsksForAStreamingList) {
-  with_bench({json_ok("")}, [](Bench& bench) -> Task<> {
+  with_fixture({json_ok("")}, [](Fixture& bench) -> Task<> {
     WatchOptions options;
     options.send_initial_events = true;
     CO_ASSERT_OK(co_await bench.client.watch(resources::kPods, "", options, soon()));
@@ -532,7 +534,7 @@ TEST(Client, AsksForAStreamingList) {
 }
 
 TEST(Client, ReportsARefusedWatch) {
-  with_bench({refusal(410, "Expired", "too old resource version")}, [](Bench& bench) -> Task<> {
+  with_fixture({refusal(410, "Expired", "too old resource version")}, [](Fixture& bench) -> Task<> {
     const auto stream = co_await bench.client.watch(resources::kPods, "shop", {}, soon());
     CO_ASSERT_TRUE(!stream);
     EXPECT_EQ(stream.error().code, ErrorCode::gone);
@@ -542,41 +544,41 @@ TEST(Client, ReportsARefusedWatch) {
 }
 
 TEST(Client, ReviewsAccess) {
-  with_bench({json_ok(R"({"status":{"allowed":true}})"), json_ok(R"({"status":{"allowed":false}})"),
-              json_ok("{}"), json_ok("nonsense")},
-             [](Bench& bench) -> Task<> {
-               const auto may = [&]() {
-                 return bench.client.can_i({.verb = "patch",
-                                            .group = "apps",
-                                            .resource = "deployments",
-                                            .subresource = "scale",
-                                            .ns = "shop",
-                                            .name = "web"},
-                                           soon());
-               };
-               const auto yes = co_await may();
-               CO_ASSERT_OK(yes);
-               EXPECT_TRUE(*yes);
-               const auto json = nlohmann::json::parse(bench.request().body);
-               EXPECT_EQ(json["kind"], "SelfSubjectAccessReview");
-               EXPECT_EQ(json["spec"]["resourceAttributes"],
-                         nlohmann::json::parse(R"({"group":"apps","resource":"deployments",
+  with_fixture({json_ok(R"({"status":{"allowed":true}})"),
+                json_ok(R"({"status":{"allowed":false}})"), json_ok("{}"), json_ok("nonsense")},
+               [](Fixture& bench) -> Task<> {
+                 const auto may = [&]() {
+                   return bench.client.can_i({.verb = "patch",
+                                              .group = "apps",
+                                              .resource = "deployments",
+                                              .subresource = "scale",
+                                              .ns = "shop",
+                                              .name = "web"},
+                                             soon());
+                 };
+                 const auto yes = co_await may();
+                 CO_ASSERT_OK(yes);
+                 EXPECT_TRUE(*yes);
+                 const auto json = nlohmann::json::parse(bench.request().body);
+                 EXPECT_EQ(json["kind"], "SelfSubjectAccessReview");
+                 EXPECT_EQ(json["spec"]["resourceAttributes"],
+                           nlohmann::json::parse(R"({"group":"apps","resource":"deployments",
                            "subresource":"scale","verb":"patch","namespace":"shop","name":"web"})"));
-               EXPECT_EQ(bench.request().target,
-                         "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
-               const auto no = co_await may();
-               CO_ASSERT_OK(no);
-               EXPECT_FALSE(*no);
-               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
-               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
-             });
+                 EXPECT_EQ(bench.request().target,
+                           "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+                 const auto no = co_await may();
+                 CO_ASSERT_OK(no);
+                 EXPECT_FALSE(*no);
+                 EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+                 EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+               });
 }
 
 TEST(Client, TellsWhoAsks) {
-  with_bench(
+  with_fixture(
       {json_ok(R"({"status":{"userInfo":{"username":"jane"}}})"), json_ok("{}"),
        json_ok("nonsense")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto user = co_await bench.client.who_am_i(soon());
         CO_ASSERT_OK(user);
         EXPECT_EQ(*user, "jane");
@@ -588,10 +590,10 @@ TEST(Client, TellsWhoAsks) {
 }
 
 TEST(Client, RequestsTokens) {
-  with_bench(
+  with_fixture(
       {json_ok(R"({"status":{"token":"abc","expirationTimestamp":"2030-01-02T03:04:05Z"}})"),
        json_ok(R"({"status":{}})")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto token =
             co_await bench.client.request_token({"shop", "robot"}, {"x"}, 600s, soon());
         CO_ASSERT_OK(token);
@@ -605,29 +607,30 @@ TEST(Client, RequestsTokens) {
 }
 
 TEST(Client, DiscoversTypes) {
-  with_bench({json_ok(R"({"resources":[{"name":"applications"},{"name":"applications/status"}]})"),
-              json_ok(R"({"resources":[{"name":"rollouts"}]})"), json_ok(R"({"resources":"none"})"),
-              refusal(404, "NotFound", "no such group"), refusal(503, "x", "y")},
-             [](Bench& bench) -> Task<> {
-               const auto known = [&]() -> Task<std::string> {
-                 const auto found = co_await bench.client.exists(resources::kApplications, soon());
-                 co_return found ? (*found ? "yes" : "no") : "error";
-               };
-               EXPECT_EQ(co_await known(), "yes");
-               EXPECT_EQ(bench.request().target, "/apis/argoproj.io/v1alpha1");
-               EXPECT_EQ(co_await known(), "no");
-               EXPECT_EQ(co_await known(), "no");
-               EXPECT_EQ(co_await known(), "no");
-               EXPECT_EQ(co_await known(), "error");
-             });
+  with_fixture(
+      {json_ok(R"({"resources":[{"name":"applications"},{"name":"applications/status"}]})"),
+       json_ok(R"({"resources":[{"name":"rollouts"}]})"), json_ok(R"({"resources":"none"})"),
+       refusal(404, "NotFound", "no such group"), refusal(503, "x", "y")},
+      [](Fixture& bench) -> Task<> {
+        const auto known = [&]() -> Task<std::string> {
+          const auto found = co_await bench.client.exists(resources::kApplications, soon());
+          co_return found ? (*found ? "yes" : "no") : "error";
+        };
+        EXPECT_EQ(co_await known(), "yes");
+        EXPECT_EQ(bench.request().target, "/apis/argoproj.io/v1alpha1");
+        EXPECT_EQ(co_await known(), "no");
+        EXPECT_EQ(co_await known(), "no");
+        EXPECT_EQ(co_await known(), "no");
+        EXPECT_EQ(co_await known(), "error");
+      });
 }
 
 const RetryPolicy kQuick{.attempts = 3, .backoff = {.initial = 1ms, .max = 1ms}};
 
 TEST(ClientRetries, SendsAReadAgainUntilItIsAnswered) {
-  with_bench(
+  with_fixture(
       {refusal(503, "ServiceUnavailable", "x"), refusal(500, "InternalError", "y"), json_ok("{}")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.get(resources::kPods, {"a", "b"}, soon()));
         EXPECT_EQ(bench.server.seen().size(), 3U);
       },
@@ -635,9 +638,9 @@ TEST(ClientRetries, SendsAReadAgainUntilItIsAnswered) {
 }
 
 TEST(ClientRetries, GivesTheLastErrorWhenAllAttemptsFail) {
-  with_bench(
+  with_fixture(
       {refusal(503, "x", "first"), refusal(503, "x", "second"), refusal(503, "x", "last")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto pod = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
         CO_ASSERT_TRUE(!pod);
         EXPECT_THAT(pod.error().message, HasSubstr("last"));
@@ -647,9 +650,9 @@ TEST(ClientRetries, GivesTheLastErrorWhenAllAttemptsFail) {
 }
 
 TEST(ClientRetries, NeverSendsAChangeAgainThatMayHaveBeenMade) {
-  with_bench(
+  with_fixture(
       {refusal(500, "InternalError", "x")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         EXPECT_FALSE(co_await bench.client.create(resources::kPods, "a", "{}", soon()));
         EXPECT_FALSE(co_await bench.client.patch(resources::kPods, {"a", "b"}, PatchType::json,
                                                  "[]", soon()));
@@ -659,9 +662,9 @@ TEST(ClientRetries, NeverSendsAChangeAgainThatMayHaveBeenMade) {
 }
 
 TEST(ClientRetries, SendsAChangeAgainThatWasTurnedAway) {
-  with_bench(
+  with_fixture(
       {refusal(429, "TooManyRequests", "x"), json_ok("{}")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         CO_ASSERT_OK(co_await bench.client.create(resources::kPods, "a", "body", soon()));
         CO_ASSERT_EQ(bench.server.seen().size(), 2U);
         EXPECT_EQ(bench.request(1).body, "body");
@@ -701,9 +704,9 @@ TEST(ClientRetries, SendsAChangeAgainWhenNobodyListened) {
 TEST(ClientRetries, LeavesTheErrorWhileItIsOfUse) {
   http::Response later = refusal(429, "TooManyRequests", "x");
   later.headers.set("Retry-After", "60");
-  with_bench(
+  with_fixture(
       {later},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto pod = co_await bench.client.get(resources::kPods, {"a", "b"}, soon());
         CO_ASSERT_TRUE(!pod);
         EXPECT_EQ(pod.error().code, ErrorCode::too_many_requests);
@@ -714,7 +717,7 @@ TEST(ClientRetries, LeavesTheErrorWhileItIsOfUse) {
 }
 
 TEST(ClientDiscovery, AsksEachGroupOfAServerWithoutAggregatedDiscovery) {
-  with_bench(
+  with_fixture(
       {json_ok(R"({"kind":"APIVersions","versions":["v1"]})"),
        json_ok(R"({"kind":"APIGroupList","groups":[
               {"name":"apps","versions":[{"version":"v1"}]},
@@ -722,7 +725,7 @@ TEST(ClientDiscovery, AsksEachGroupOfAServerWithoutAggregatedDiscovery) {
        json_ok(R"({"resources":[{"name":"pods","kind":"Pod","namespaced":true}]})"),
        json_ok(R"({"resources":[{"name":"deployments","kind":"Deployment","namespaced":true}]})"),
        refusal(503, "ServiceUnavailable", "the server is currently unable")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto found = co_await bench.client.discover(soon());
         CO_ASSERT_OK(found);
         EXPECT_THAT(bench.header("Accept"), testing::StartsWith("application/json;g=apidiscovery"));
@@ -735,25 +738,27 @@ TEST(ClientDiscovery, AsksEachGroupOfAServerWithoutAggregatedDiscovery) {
 }
 
 TEST(ClientDiscovery, FailsWhenItCannotAskAtAll) {
-  with_bench({json_ok(R"({"kind":"APIVersions","versions":["v1"]})"), refusal(503, "x", "y")},
-             [](Bench& bench) -> Task<> { EXPECT_FALSE(co_await bench.client.discover(soon())); });
+  with_fixture(
+      {json_ok(R"({"kind":"APIVersions","versions":["v1"]})"), refusal(503, "x", "y")},
+      [](Fixture& bench) -> Task<> { EXPECT_FALSE(co_await bench.client.discover(soon())); });
 }
 
 TEST(Client, ReadsTheVersionOfTheServer) {
-  with_bench({json_ok(R"({"major":"1","minor":"27+","gitVersion":"v1.27.3-eks-1"})"), json_ok("[]"),
-              json_ok("{}"), json_ok(R"({"gitVersion":1})"), json_ok("<html>"), json_ok("")},
-             [](Bench& bench) -> Task<> {
-               const auto version = co_await bench.client.server_version(soon());
-               CO_ASSERT_OK(version);
-               EXPECT_EQ(version->major, 1U);
-               EXPECT_EQ(version->minor, 27U);
-               EXPECT_EQ(version->git_version, "v1.27.3-eks-1");
-               for (int other = 0; other < 5; ++other) {
-                 const auto refused = co_await bench.client.server_version(soon());
-                 CO_ASSERT_TRUE(!refused);
-                 EXPECT_EQ(refused.error().code, ErrorCode::protocol);
-               }
-             });
+  with_fixture(
+      {json_ok(R"({"major":"1","minor":"27+","gitVersion":"v1.27.3-eks-1"})"), json_ok("[]"),
+       json_ok("{}"), json_ok(R"({"gitVersion":1})"), json_ok("<html>"), json_ok("")},
+      [](Fixture& bench) -> Task<> {
+        const auto version = co_await bench.client.server_version(soon());
+        CO_ASSERT_OK(version);
+        EXPECT_EQ(version->major, 1U);
+        EXPECT_EQ(version->minor, 27U);
+        EXPECT_EQ(version->git_version, "v1.27.3-eks-1");
+        for (int other = 0; other < 5; ++other) {
+          const auto refused = co_await bench.client.server_version(soon());
+          CO_ASSERT_TRUE(!refused);
+          EXPECT_EQ(refused.error().code, ErrorCode::protocol);
+        }
+      });
 }
 
 TEST(Client, PresentsTheClientCertificateOfAPlugin) {

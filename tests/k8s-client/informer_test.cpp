@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::FakeKubeApi;
-using test::KubeWatchBench;
+using test::KubeWatchFixture;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -28,19 +28,19 @@ using testing::UnorderedElementsAre;
 const Reflector::Options kStreaming{};
 const Reflector::Options kPaged{.streaming_list = false, .page_limit = 2};
 
-using Body = std::function<Task<>(FakeKubeApi&, KubeWatchBench&)>;
+using Body = std::function<Task<>(FakeKubeApi&, KubeWatchFixture&)>;
 
 // Runs `body` on a fresh double with the ConfigMaps a=1, b=1, c=1.
-void with_double(Reflector::Options options, Body body, KubeWatchBench::Tune tune = {}) {
+void with_double(Reflector::Options options, Body body, KubeWatchFixture::Tune tune = {}) {
   test::run_in_test_time([&]() -> Task<> {
     FakeKubeApi api(co_await asio::this_coro::executor);
     CO_ASSERT_OK(api.start());
     const test::KubeWatchPeer peer{.config = api.cluster_config(), .ns = "default"};
     std::exception_ptr failure;
     try {
-      co_await test::with_kube_watch_bench(
+      co_await test::with_kube_watch_fixture(
           peer, options,
-          [&](KubeWatchBench& bench) -> Task<> {
+          [&](KubeWatchFixture& bench) -> Task<> {
             for (const auto* name : {"a", "b", "c"}) {
               CO_ASSERT_TRUE(co_await bench.create(name, "1"));
             }
@@ -56,10 +56,10 @@ void with_double(Reflector::Options options, Body body, KubeWatchBench::Tune tun
   });
 }
 // The same with an informer that has synced.
-void with_synced(Reflector::Options options, Body body, KubeWatchBench::Tune tune = {}) {
+void with_synced(Reflector::Options options, Body body, KubeWatchFixture::Tune tune = {}) {
   with_double(
       options,
-      [&](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+      [&](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
         bench.start();
         CO_ASSERT_TRUE(co_await bench.converges());
         CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.open_watches() == 1; }));
@@ -82,7 +82,7 @@ std::string version_of(FakeKubeApi& api, const std::string& name) {
 }
 
 // The value of a metric, or "".
-std::string metric(KubeWatchBench& bench, const std::string& name) {
+std::string metric(KubeWatchFixture& bench, const std::string& name) {
   const auto all = bench.metrics();
   const auto at = all.find("\n" + name + " ");
   if (at == std::string::npos) return {};
@@ -94,7 +94,7 @@ std::string metric(KubeWatchBench& bench, const std::string& name) {
 
 TEST(Informer, AC24_MalformedListItemsAreQuarantinedAndTheOthersServed) {
   for (const auto& options : {kStreaming, kPaged}) {
-    with_double(options, [&](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    with_double(options, [&](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
       api.refuse_streaming_lists(true);
       api.add_list_item(resources::kConfigMaps,
                         R"({"metadata":{"name":"poison","namespace":"default","uid":17}})");
@@ -110,7 +110,7 @@ TEST(Informer, AC24_MalformedListItemsAreQuarantinedAndTheOthersServed) {
 }
 
 TEST(Informer, AC24_AnObjectThatTurnsMalformedKeepsItsLastGoodRecord) {
-  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await bench.disconnect());
     api.remove(resources::kConfigMaps, {"default", "b"});
     api.remove(resources::kConfigMaps, {"default", "c"});
@@ -135,7 +135,7 @@ TEST(Informer, AC24_AnObjectThatTurnsMalformedKeepsItsLastGoodRecord) {
 
 TEST(Informer, AC24_MalformedEventsAreQuarantinedAndTheWatchGoesOn) {
   test::LogCapture log;
-  with_synced(kStreaming, [&log](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [&log](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     const auto requests = api.requests().size();
     api.send_on_watches(
         resources::kConfigMaps,
@@ -163,7 +163,7 @@ TEST(Informer, AC24_MalformedEventsAreQuarantinedAndTheWatchGoesOn) {
 TEST(Informer, AC25_ObjectsOverTheLimitsAreQuarantined) {
   with_synced(
       kStreaming,
-      [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
         const auto nested = ",\"x\":" + std::string(40, '[') + std::string(40, ']');
         api.send_on_watches(
             resources::kConfigMaps,
@@ -186,7 +186,7 @@ TEST(Informer, AC27_AWatchThatSendsNothingIsCut) {
   options.watch_timeout_min = options.watch_timeout_max = 0s;
   with_double(
       options,
-      [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
         api.stall_watches(true);
         bench.start();
         CO_ASSERT_TRUE(
@@ -203,7 +203,7 @@ TEST(Informer, AC27_AWatchThatSendsNothingIsCut) {
 TEST(Informer, AWatchThatFallsSilentAfterABookmarkIsReopened) {
   Reflector::Options options = kStreaming;
   options.watch_timeout_min = options.watch_timeout_max = 3600s;
-  with_synced(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     co_await sleep_for(4min);
     EXPECT_EQ(api.open_watches(), 1U);
     EXPECT_EQ(api.count("GET", "watch=1"), 1U) << "bookmarks come, so it is not silent";
@@ -219,7 +219,7 @@ TEST(Informer, AWatchThatFallsSilentAfterABookmarkIsReopened) {
 TEST(Informer, AWatchWithoutBookmarksMayBeSilentUntilItsTimeout) {
   Reflector::Options options = kPaged;
   options.watch_timeout_min = options.watch_timeout_max = 3600s;
-  with_double(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_double(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.stall_watches(true);
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -230,7 +230,7 @@ TEST(Informer, AWatchWithoutBookmarksMayBeSilentUntilItsTimeout) {
 }
 
 TEST(Informer, AStreamingListThatSendsNothingIsTriedAgainForTheNextList) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.stall_watches(true);
     bench.start();
     co_await sleep_for(70s);
@@ -253,7 +253,7 @@ TEST(Informer, AStreamingListThatSendsNothingIsTriedAgainForTheNextList) {
 TEST(Informer, AC27_AStreamingListThatSendsNothingIsReplacedByPages) {
   with_double(
       kStreaming,
-      [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
         api.stall_watches(true);
         bench.start();
         CO_ASSERT_TRUE(co_await bench.synced());
@@ -317,7 +317,7 @@ TEST(Informer, AC27_AStreamingListWithoutAnEndIsReplacedByPages) {
 }
 
 TEST(Informer, AServerWithoutStreamingListsIsAskedForThemOnce) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.refuse_streaming_lists(true);
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -390,7 +390,7 @@ TEST(Informer, AC27_AWatchThatEndsInTheMiddleOfAnEventHasFailed) {
 }
 
 TEST(Informer, AC27_AWatchThatIsCutIsResumed) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.cut_watches();
     CO_ASSERT_TRUE(co_await bench.update("b", "2"));
     EXPECT_TRUE(co_await bench.converges());
@@ -400,7 +400,7 @@ TEST(Informer, AC27_AWatchThatIsCutIsResumed) {
 }
 
 TEST(Informer, AC27_CleanEndsAreNoFailures) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     for (const auto* value : {"2", "3", "4"}) {
       api.end_watches();
       CO_ASSERT_TRUE(co_await bench.update("b", value));
@@ -412,7 +412,7 @@ TEST(Informer, AC27_CleanEndsAreNoFailures) {
 }
 
 TEST(Informer, AC27_GoneAsAnEventListsAgain) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.send_on_watches(
         resources::kConfigMaps,
         R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})"
@@ -427,7 +427,7 @@ TEST(Informer, AC27_GoneAsAnEventListsAgain) {
 }
 
 TEST(Informer, AC27_VersionsThatGoBackAreIgnored) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     const auto uid = std::string(bench.informer().find({"default", "a"})->uid());
     for (const auto* type : {"MODIFIED", "ADDED", "DELETED"}) {
       for (const auto& owner_uid : {uid, std::string("another")}) {
@@ -448,7 +448,7 @@ TEST(Informer, AC27_VersionsThatGoBackAreIgnored) {
 }
 
 TEST(Informer, AnotherObjectOfTheSameNameIsADeletionAndAnAddition) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.send_on_watches(
         resources::kConfigMaps,
         event_line("MODIFIED",
@@ -459,7 +459,7 @@ TEST(Informer, AnotherObjectOfTheSameNameIsADeletionAndAnAddition) {
 }
 
 TEST(Informer, AC27_StormsOfErrorsAreSurvived) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.fail_next(5, 500);
     bench.start();
     CO_ASSERT_TRUE(co_await bench.synced());
@@ -485,7 +485,7 @@ TEST(Informer, AC27_StormsOfErrorsAreSurvived) {
 }
 
 TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
-  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     CO_ASSERT_TRUE(co_await bench.disconnect());
     CO_ASSERT_TRUE(co_await bench.remove("a"));
     CO_ASSERT_TRUE(co_await bench.create("d", "1"));
@@ -509,7 +509,7 @@ TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
 // In the new history, the same version means another state.
 TEST(Informer, AStateWithAVersionKnownFromBeforeARestoreIsTold) {
   for (const auto& options : {kStreaming, kPaged}) {
-    with_synced(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
       const auto backup = api.store().back_up();
       CO_ASSERT_TRUE(co_await bench.update("a", "2"));
       CO_ASSERT_TRUE(co_await bench.create("d", "1"));
@@ -532,7 +532,7 @@ TEST(Informer, AStateWithAVersionKnownFromBeforeARestoreIsTold) {
 // versions in between are compacted.
 TEST(Informer, AnOlderObjectInAListShowsARestoreToo) {
   for (const auto& options : {kStreaming, kPaged}) {
-    with_synced(options, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
       const auto backup = api.store().back_up();
       CO_ASSERT_TRUE(co_await bench.update("a", "2"));
       CO_ASSERT_TRUE(co_await bench.converges());
@@ -552,7 +552,7 @@ TEST(Informer, AnOlderObjectInAListShowsARestoreToo) {
 }
 
 TEST(Informer, AQuarantinedObjectOfTheOldEpochIsTakenWhenItIsWellAgain) {
-  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     const auto backup = api.store().back_up();
     for (const auto* value : {"2", "3", "4", "5"})
       CO_ASSERT_TRUE(co_await bench.update("a", value));
@@ -573,7 +573,7 @@ TEST(Informer, AQuarantinedObjectOfTheOldEpochIsTakenWhenItIsWellAgain) {
 }
 
 TEST(Informer, AFailedCheckIsRepeatedAndBeginsNoEpoch) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.forget_requests();
     api.fail_next(3, 500, {}, "limit=1");
     api.cut_watches();
@@ -589,7 +589,7 @@ TEST(Informer, AFailedCheckIsRepeatedAndBeginsNoEpoch) {
 // ---- subscribers ----
 
 TEST(Informer, SeveralSubscribersShareOneWatch) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     std::vector<std::string> first;
     std::vector<std::string> late;
     const auto tell = [](std::vector<std::string>& told) {
@@ -623,7 +623,7 @@ TEST(Informer, SeveralSubscribersShareOneWatch) {
 }
 
 TEST(Informer, SubscriptionsBeginAndEndWithinACallback) {
-  with_synced(kStreaming, [](FakeKubeApi&, KubeWatchBench& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi&, KubeWatchFixture& bench) -> Task<> {
     std::size_t by_first = 0;
     std::vector<std::string> by_second;
     Informer::Subscription first;
@@ -652,7 +652,7 @@ TEST(Informer, SubscriptionsBeginAndEndWithinACallback) {
 TEST(Informer, KeepsWholeObjectsForThoseWhoAsk) {
   with_double(
       kStreaming,
-      [](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
         bench.start();
         CO_ASSERT_TRUE(co_await bench.converges());
         const auto* record = bench.informer().find({"default", "b"});
@@ -667,7 +667,7 @@ TEST(Informer, WatchesWhatAFieldSelectorChooses) {
   for (const auto& options : {kStreaming, kPaged}) {
     with_double(
         options,
-        [](FakeKubeApi&, KubeWatchBench& bench) -> Task<> {
+        [](FakeKubeApi&, KubeWatchFixture& bench) -> Task<> {
           bench.start();
           CO_ASSERT_TRUE(co_await bench.synced());
           CO_ASSERT_TRUE(co_await bench.update("a", "2"));
@@ -685,7 +685,7 @@ TEST(Informer, WatchesWhatAFieldSelectorChooses) {
 TEST(Informer, DropsWhatKeepRefuses) {
   with_double(
       kStreaming,
-      [](FakeKubeApi&, KubeWatchBench& bench) -> Task<> {
+      [](FakeKubeApi&, KubeWatchFixture& bench) -> Task<> {
         bench.start();
         CO_ASSERT_TRUE(co_await bench.synced());
         CO_ASSERT_TRUE(co_await bench.update("b", "2"));
@@ -707,7 +707,7 @@ TEST(Informer, DropsWhatKeepRefuses) {
 
 TEST(Informer, TellsWhatIsWrongAndRecovers) {
   test::LogCapture log;
-  with_double(kStreaming, [&log](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+  with_double(kStreaming, [&log](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
     api.set_access([](const FakeKubeApi::Access& access) { return access.verb != "watch"; });
     bench.start();
     CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.count("GET", "watch=1") >= 4; }));
@@ -724,7 +724,7 @@ TEST(Informer, TellsWhatIsWrongAndRecovers) {
 
 TEST(Informer, EndsAtOnceWhenItsGroupIsCancelled) {
   for (const bool stalled : {true, false}) {
-    with_double(kStreaming, [&](FakeKubeApi& api, KubeWatchBench& bench) -> Task<> {
+    with_double(kStreaming, [&](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
       api.stall_watches(stalled);
       bench.start();
       CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.open_watches() == 1; }));

@@ -11,7 +11,7 @@
 #include "common/graphql/socket_session.hpp"
 #include "common/http/websocket.hpp"
 #include "daemons/reporter_process.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
@@ -25,10 +25,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using Answer = AppProxyWorld::Answer;
+using Answer = AppProxyHarness::Answer;
 using Pointer = Json::json_pointer;
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 constexpr auto kTimeLimit = std::chrono::seconds(40);
 
 #ifdef GITOPS_ARGOCD_2
@@ -97,8 +97,8 @@ const Account& account() {
 }
 
 // A daemon for all of them, and rules by which Bob may do everything with objects of one namespace.
-struct ActionWorld {
-  explicit ActionWorld(AppProxyWorld& world) : base(world) {}
+struct ActionsBed {
+  explicit ActionsBed(AppProxyHarness& world) : base(world) {}
 
   void allow(const std::string& ns, std::vector<std::string> actions) {
     Json rules = Json::array();
@@ -172,7 +172,7 @@ struct ActionWorld {
   }
 
   Task<Answer> ask(const char* user, std::string query, Json variables = {}) {
-    return base.ask(std::move(query), AppProxyWorld::as(user), std::move(variables));
+    return base.ask(std::move(query), AppProxyHarness::as(user), std::move(variables));
   }
   // The data of the only field of an operation that must succeed.
   Task<Json> data(const char* user, std::string query, Json variables = {}) {
@@ -188,20 +188,20 @@ struct ActionWorld {
            answer.json.value(Pointer("/errors/0/extensions"), Json()) == 403;
   }
 
-  AppProxyWorld& base;
+  AppProxyHarness& base;
   TempDir folder;
   std::list<ReporterProcess> reporters;
 };
 
-void in_action_world(const std::function<Task<>(ActionWorld&)>& body) {
+void in_actions_bed(const std::function<Task<>(ActionsBed&)>& body) {
   // Started on the main thread, outside of the loop.
   (void)bed();
   (void)account();
   run_coro(
       [&]() -> Task<> {
-        AppProxyWorld world(co_await asio::this_coro::executor);
-        ActionWorld actions(world);
-        co_await play_in(world, [&](AppProxyWorld&) -> Task<> {
+        AppProxyHarness world(co_await asio::this_coro::executor);
+        ActionsBed actions(world);
+        co_await play_in(world, [&](AppProxyHarness&) -> Task<> {
           co_await body(actions);
           co_await actions.stop_reporters();
         });
@@ -266,7 +266,7 @@ constexpr const char* kRollback =
     "Boolean, $prune: Boolean) { appRollback(appName: $appName, appNamespace: $appNamespace, "
     "historyId: $historyId, dryRun: $dryRun, prune: $prune) }";
 
-Task<bool> healthy_and_synced(ActionWorld& w, std::string name) {
+Task<bool> healthy_and_synced(ActionsBed& w, std::string name) {
   const auto deadline = deadline_after(kTimeLimit);
   while (Clock::now() < deadline) {
     Json status = (co_await w.data(kBob, kStatus, {{"name", name}}))["status"];
@@ -281,7 +281,7 @@ Task<bool> healthy_and_synced(ActionWorld& w, std::string name) {
 TEST(ArgoCdActions, SyncRefreshAndRollback) {
   GITOPS_REQUIRE_PEER(Programs);
   const App app("actions-sync");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "APP_ROLLBACK", "TERMINATE_SYNC"});
     co_await w.start();
     co_await w.start_reporters();
@@ -337,7 +337,7 @@ TEST(ArgoCdActions, AnOperationThatNeverEndsIsTerminated) {
                   "      restartPolicy: Never\n      nodeSelector: {no: where}\n"
                   "      containers: [{name: main, image: \"example.test/x:1\"}]\n"},
                  {"ui.yaml", deployment("example.test/ui:1")}});
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "TERMINATE_SYNC"});
     co_await w.start();
     co_await w.start_reporters();
@@ -365,7 +365,7 @@ TEST(ArgoCdActions, AnOperationThatNeverEndsIsTerminated) {
 TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
   GITOPS_REQUIRE_PEER(Programs);
   const App app("actions-objects");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "RESTART", "DELETE_RESOURCE"});
     co_await w.start();
     co_await w.start_reporters();
@@ -404,7 +404,7 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
     co_await w.shown(
         "Deployment", "ui", kRestarted,
         text_at(object("/apis/apps/v1/namespaces/" + app.name + "/deployments/ui"), kRestarted));
-    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kBob, act + "\"pause\") }", names)));
+    EXPECT_TRUE(ActionsBed::is_forbidden(co_await w.ask(kBob, act + "\"pause\") }", names)));
     // No rule is about patches.
     const std::string patch = "mutation" + given + "{ patchResource(" + passed +
                               ", patch: \"{\\\"spec\\\":{\\\"replicas\\\":2}}\") { manifest } }";
@@ -434,7 +434,7 @@ TEST(ArgoCdActions, ObjectsAreReadPatchedActedOnAndDeleted) {
 TEST(ArgoCdActions, AC34_RefusalsAreClearAndTellStrangersNothing) {
   GITOPS_REQUIRE_PEER(Programs);
   const App app("actions-automated", {{"ui.yaml", deployment("example.test/ui:1")}}, true);
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow("argocd", {"VIEW", "APP_ROLLBACK"});
     co_await w.start();
     EXPECT_TRUE(co_await healthy_and_synced(w, app.name));
@@ -444,9 +444,9 @@ TEST(ArgoCdActions, AC34_RefusalsAreClearAndTellStrangersNothing) {
     // Without the right, and without the application: the same.
     const auto denied = co_await w.ask(kBob, kSync, {{"applicationName", app.name}});
     const auto absent = co_await w.ask(kBob, kSync, {{"applicationName", "absent"}});
-    EXPECT_TRUE(ActionWorld::is_forbidden(denied)) << denied.body;
+    EXPECT_TRUE(ActionsBed::is_forbidden(denied)) << denied.body;
     EXPECT_EQ(denied.body, absent.body);
-    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(kAnn, kStatus, {{"name", "absent"}})));
+    EXPECT_TRUE(ActionsBed::is_forbidden(co_await w.ask(kAnn, kStatus, {{"name", "absent"}})));
     const auto missing = co_await w.ask(kAnn, kSync, {{"applicationName", "absent"}});
     EXPECT_THAT(missing.body, HasSubstr("NOT_FOUND_ERROR"));
     for (const char* name : {"../x", "a/b", "", "%2e%2e", "A"}) {
@@ -458,25 +458,25 @@ TEST(ArgoCdActions, AC34_RefusalsAreClearAndTellStrangersNothing) {
     EXPECT_TRUE(co_await eventually(
         [&, begun = Clock::now()] { return Clock::now() - begun > std::chrono::seconds(2); },
         "two refreshes of the rules", kTimeLimit));
-    EXPECT_TRUE(ActionWorld::is_forbidden(co_await w.ask(
+    EXPECT_TRUE(ActionsBed::is_forbidden(co_await w.ask(
         kBob, kRollback, {{"appName", app.name}, {"appNamespace", "argocd"}, {"historyId", 0}})));
   });
 }
 
 TEST(ArgoCdActions, AC28_WithoutAnArgoCdTheAnswerSaysSoAndQuotesNoToken) {
   GITOPS_REQUIRE_PEER(Programs);
-  in_action_world([](ActionWorld& w) -> Task<> {
+  in_actions_bed([](ActionsBed& w) -> Task<> {
     co_await w.start({{"ARGO_CD_URL", ""}, {"ARGO_CD_TOKEN", ""}});
     const auto answer = co_await w.ask(kAnn, kSync, {{"applicationName", "x"}});
     EXPECT_EQ(answer.code(), "ARGO_NOT_AVAILABLE");
     EXPECT_THAT(answer.body, HasSubstr("ARGO_CD_URL"));
   });
-  in_action_world([](ActionWorld& w) -> Task<> {
+  in_actions_bed([](ActionsBed& w) -> Task<> {
     co_await w.start({{"ARGO_CD_URL", "http://127.0.0.1:1"}});
     EXPECT_EQ((co_await w.ask(kAnn, kSync, {{"applicationName", "x"}})).code(),
               "ARGO_NOT_AVAILABLE");
   });
-  in_action_world([](ActionWorld& w) -> Task<> {
+  in_actions_bed([](ActionsBed& w) -> Task<> {
     co_await w.start({{"ARGO_CD_TOKEN", "canary.no-such.token"}});
     const auto answer = co_await w.ask(kAnn, kSync, {{"applicationName", "x"}});
     EXPECT_EQ(answer.status, 200) << "the caller's own session is fine";
@@ -490,7 +490,7 @@ TEST(ArgoCdActions, AC28_WithoutAnArgoCdTheAnswerSaysSoAndQuotesNoToken) {
 TEST(ArgoCdActions, AnAccountsPasswordServesInPlaceOfAToken) {
   GITOPS_REQUIRE_PEER(Programs);
   const App app("actions-password");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     co_await w.start({{"ARGO_CD_TOKEN", ""},
                       {"ARGO_CD_USERNAME", "admin"},
                       {"ARGO_CD_PASSWORD", bed().argocd().admin_password()}});
@@ -573,7 +573,7 @@ TEST(WorkflowActionsOfUsers, TheServiceNowPluginResumesAndTerminates) {
   const Space space("wf");
   workflows().submit(space.ns, "one", PeerWorkflows::one_wait());
   workflows().submit(space.ns, "two", PeerWorkflows::one_wait());
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow(space.ns, {"TERMINATE", "RESTART"});
     co_await w.start(with_workflows());
     co_await w.start_reporters();
@@ -611,7 +611,7 @@ TEST(WorkflowActionsOfUsers, EveryOtherActionChangesTheObjectAsArgoDoes) {
     workflows().submit(space.ns, name, kTwoWaits);
   }
   workflows().submit(space.ns, "retried", kNoRoom);
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow(space.ns, {"TERMINATE", "STOP", "RESTART", "RESUBMIT", "CREATE"});
     co_await w.start(with_workflows());
     co_await w.start_reporters();
@@ -711,7 +711,7 @@ TEST(WorkflowActionsOfUsers, NeedARuleForTheNamespace) {
   (void)workflows();
   const Space space("wf");
   workflows().submit(space.ns, "one", PeerWorkflows::one_wait());
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow("elsewhere", {"TERMINATE"});
     co_await w.start(with_workflows());
     EXPECT_TRUE(co_await has_phase(space, "one", "Running"));
@@ -720,7 +720,7 @@ TEST(WorkflowActionsOfUsers, NeedARuleForTheNamespace) {
                              "\",workflowName:\"" + name + "\")}");
     };
     const auto denied = co_await terminate(kBob, "one");
-    EXPECT_TRUE(ActionWorld::is_forbidden(denied)) << denied.body;
+    EXPECT_TRUE(ActionsBed::is_forbidden(denied)) << denied.body;
     EXPECT_EQ(denied.body, (co_await terminate(kBob, "absent")).body);
     EXPECT_EQ((co_await terminate(kAnn, "absent")).code(), "NOT_FOUND_ERROR");
     EXPECT_EQ(text_at(workflow(space, "one"), "/status/phase"), "Running");
@@ -753,7 +753,7 @@ TEST(RolloutActionsOfUsers, EveryActionChangesTheRolloutAsTheCommandLineDoes) {
   (void)rollouts();
   const Space space("ro");
   apply_rollout(space, "example.test/shop:1");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     co_await w.start();
     co_await w.start_reporters();
     const auto act = [&](const std::string& action) {
@@ -866,7 +866,7 @@ TEST(RolloutActionsOfUsers, UndoChangesTheDeploymentThatARolloutRefersTo) {
     return text_at(rollout(space), "/metadata/annotations/rollout.argoproj.io~1revision");
   };
   apply("example.test/shop:1");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     co_await w.start();
     co_await w.start_reporters();
     EXPECT_TRUE(co_await is_in(space, "Healthy"));
@@ -932,7 +932,7 @@ TEST(RolloutActionsOfUsers, TheImageIsSetInWhateverARolloutRefersTo) {
             {"workloadRef", {{"apiVersion", one.version}, {"kind", one.kind}, {"name", one.name}}},
             {"strategy", {{"canary", Json::object()}}}}}});
   }
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     co_await w.start();
     for (const auto& one : references) {
       const auto done = co_await w.data(
@@ -959,7 +959,7 @@ TEST(RolloutActionsOfUsers, AnExperimentIsTerminated) {
                              {"selector", {{"matchLabels", {{"app", "try"}}}}},
                              {"template", pod}}}}}}};
   const App app("actions-experiment", {{"try.json", experiment.dump()}});
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     co_await w.start();
     co_await w.start_reporters();
     (void)co_await w.data(kAnn, kSync, {{"applicationName", app.name}});
@@ -984,7 +984,7 @@ TEST(RolloutActionsOfUsers, AUsersRightIsThatForTheApplicationWhichHasDeployedIt
   const App app("actions-rollout",
                 {{"shop.json", PeerRollouts::canary("shop", "example.test/shop:1")}});
   const App other("actions-other");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "ROLLOUT_PAUSE"});
     co_await w.start();
     (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
@@ -994,8 +994,8 @@ TEST(RolloutActionsOfUsers, AUsersRightIsThatForTheApplicationWhichHasDeployedIt
                              "\",rolloutName:\"shop\",action:" + action + "){changed}}");
     };
     const std::string own = "application:\"" + app.name + "\",";
-    EXPECT_TRUE(ActionWorld::is_forbidden(co_await act("", "PAUSE")));
-    EXPECT_TRUE(ActionWorld::is_forbidden(co_await act(own, "ABORT")));
+    EXPECT_TRUE(ActionsBed::is_forbidden(co_await act("", "PAUSE")));
+    EXPECT_TRUE(ActionsBed::is_forbidden(co_await act(own, "ABORT")));
     const auto paused = co_await act(own, "PAUSE");
     EXPECT_EQ(paused.json.value(Pointer("/data/rolloutAction/changed"), false), true)
         << paused.body;
@@ -1005,7 +1005,7 @@ TEST(RolloutActionsOfUsers, AUsersRightIsThatForTheApplicationWhichHasDeployedIt
         "true");
     // An object that another application has deployed.
     EXPECT_TRUE(
-        ActionWorld::is_forbidden(co_await act("application:\"" + other.name + "\",", "PAUSE")));
+        ActionsBed::is_forbidden(co_await act("application:\"" + other.name + "\",", "PAUSE")));
   });
 }
 
@@ -1017,7 +1017,7 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
   run["spec"]["metrics"][0]["interval"] = "1h";
   run["spec"]["metrics"][0]["count"] = 5;
   bed().cluster().kubectl_ok({"--namespace", space.ns, "create", "--filename", "-"}, run.dump());
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     co_await w.start();
     co_await w.start_reporters();
     const auto path = "/apis/argoproj.io/v1alpha1/namespaces/" + space.ns + "/analysisruns/check";
@@ -1047,11 +1047,10 @@ TEST(RolloutActionsOfUsers, AnAnalysisRunIsTerminated) {
 
 // A route that answers with server-sent events, while they are read.
 struct Followed {
-  static Task<std::unique_ptr<Followed>> log(ActionWorld& w, const char* user, std::string query) {
+  static Task<std::unique_ptr<Followed>> log(ActionsBed& w, const char* user, std::string query) {
     return open(w, user, "/app-proxy/api/applications/logs?follow=true&" + query);
   }
-  static Task<std::unique_ptr<Followed>> open(ActionWorld& w, const char* user,
-                                              std::string target) {
+  static Task<std::unique_ptr<Followed>> open(ActionsBed& w, const char* user, std::string target) {
     const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = w.base.daemon->port()};
     auto exchange = co_await w.base.client.open(
         url,
@@ -1092,7 +1091,7 @@ TEST(LogsOfUsers, ComeFromArgoCdArgoServerAndTheApiServer) {
   bed().cluster().apply(
       "apiVersion: v1\nkind: Pod\nmetadata: {name: one-component, namespace: app-proxy}\n"
       "spec: {containers: [{name: main, image: \"example.test/x:1\"}]}\n");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     w.allow("argocd", {"VIEW", "SYNC", "VIEW_POD_LOGS"});
     co_await w.start(with_workflows());
     (void)co_await w.data(kBob, kSync, {{"applicationName", app.name}});
@@ -1125,7 +1124,7 @@ TEST(LogsOfUsers, ComeFromArgoCdArgoServerAndTheApiServer) {
       const auto events = co_await w.base.subscribe(
           "subscription{podEvents(namespace:\"" + ns + "\",podName:\"" + pod + "\"," + owner +
               "){data{reason message type timestamp podName} error done}}",
-          AppProxyWorld::as(token));
+          AppProxyHarness::as(token));
       EXPECT_THAT(events.body, HasSubstr("Scheduled")) << owner;
     }
   });
@@ -1205,7 +1204,7 @@ TEST(ImageReportsOfPipelines, RunAsTheAccountOfTheChartWithinItsLimit) {
   bed().cluster().apply(
       "apiVersion: v1\nkind: Secret\nmetadata: {name: codefresh-integration-hub, namespace: "
       "image-reports}\nstringData: {password: canary-hub}\n");
-  in_action_world([&](ActionWorld& w) -> Task<> {
+  in_actions_bed([&](ActionsBed& w) -> Task<> {
     co_await w.start(settings);
     const std::string target =
         "/app-proxy/api/image-report?CF_IMAGE=acme/shop:1&CF_CONTAINER_REGISTRY_INTEGRATION=hub";

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "chart/helm.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/rendered_workload.hpp"
 #include "support/play.hpp"
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-constexpr auto kBob = AppProxyWorld::kBob;
+constexpr auto kBob = AppProxyHarness::kBob;
 constexpr auto kTimeLimit = std::chrono::seconds(40);
 
 struct Programs {
@@ -149,14 +149,14 @@ class AppProxyAtArgoCd : public testing::TestWithParam<Address> {
                                               RenderedWorkload::Deployment{"cap-app-proxy"});
   }
 
-  static Task<> serves_a_sync(AppProxyWorld& world, std::string name) {
+  static Task<> serves_a_sync(AppProxyHarness& world, std::string name) {
     constexpr const char* kSync =
         "query sync($n: String!) { sync(applicationName: $n, options: {}, appNamespace: "
         "\"argocd\") { metadata { name } } }";
     const auto deadline = deadline_after(kTimeLimit);
-    AppProxyWorld::Answer answer;
+    AppProxyHarness::Answer answer;
     do {  // the rules come after the account
-      answer = co_await world.ask(kSync, AppProxyWorld::as(kBob), {{"n", name}});
+      answer = co_await world.ask(kSync, AppProxyHarness::as(kBob), {{"n", name}});
       if (!answer.json.contains("errors")) break;
       co_await sleep_for(std::chrono::milliseconds(200));
     } while (Clock::now() < deadline);
@@ -182,7 +182,7 @@ TEST_P(AppProxyAtArgoCd, ServesASync) {
                                       {"pod-security.kubernetes.io/warn", "restricted"}});
   make_secret(ns, "argocd-token", {{"token", bed.argocd().token()}});
   make_secret(ns, "codefresh-token",
-              {{"token", AppProxyWorld::kRuntime}, {"encryptionIV", "canary-iv"}});
+              {{"token", AppProxyHarness::kRuntime}, {"encryptionIV", "canary-iv"}});
   if (*address.authority != '\0') {
     make_secret(ns, address.authority, {{"tls.crt", front.authority()}});
   }
@@ -190,8 +190,8 @@ TEST_P(AppProxyAtArgoCd, ServesASync) {
   const int port = address.tls ? front.port : port_of(bed.argocd().url());
   run_coro(
       [&]() -> Task<> {
-        AppProxyWorld world(co_await asio::this_coro::executor);
-        co_await play_in(world, [&](AppProxyWorld& w) -> Task<> {
+        AppProxyHarness world(co_await asio::this_coro::executor);
+        co_await play_in(world, [&](AppProxyHarness& w) -> Task<> {
           auto& accounts = w.platform.accounts();
           accounts.set_team("t1", {"u-bob"});
           accounts.set_rules(

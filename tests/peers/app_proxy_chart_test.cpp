@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "chart/helm.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
 #include "support/wait.hpp"
@@ -25,8 +25,8 @@ using testing::Not;
 using Json = nlohmann::json;
 using namespace nlohmann::literals;
 
-constexpr auto kAnn = AppProxyWorld::kAnn;
-constexpr auto kBob = AppProxyWorld::kBob;
+constexpr auto kAnn = AppProxyHarness::kAnn;
+constexpr auto kBob = AppProxyHarness::kBob;
 constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kSelector = "io.codefresh.integration-type=git";
 
@@ -66,10 +66,10 @@ class AppProxyChart : public testing::Test {
         {"apiVersion", "v1"},
         {"kind", "Secret"},
         {"metadata", {{"name", "codefresh-token"}, {"namespace", ns_}}},
-        {"stringData", {{"token", AppProxyWorld::kRuntime}, {"encryptionIV", "canary-iv"}}}};
+        {"stringData", {{"token", AppProxyHarness::kRuntime}, {"encryptionIV", "canary-iv"}}}};
     cluster().apply(secret.dump());
   }
-  void helm(GitWorld& world) {
+  void helm(GitHarness& world) {
     const Json values{{"global",
                        {{"codefresh", {{"url", world.base.platform.url().to_string()}}},
                         {"runtime", {{"name", "prod"}}}}},
@@ -87,7 +87,7 @@ class AppProxyChart : public testing::Test {
     EXPECT_THAT(done.err, Not(HasSubstr("arning")));
   }
   // Runs the program of the pod that the Deployment's controller made.
-  void start(GitWorld& world) {
+  void start(GitHarness& world) {
     pod_ = std::make_unique<RenderedWorkload>(cluster(), ns_,
                                               RenderedWorkload::Deployment{"cap-app-proxy"});
     ASSERT_EQ(pod_->argv().at(0), "app-proxy");
@@ -114,7 +114,7 @@ class AppProxyChart : public testing::Test {
 
 TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
   cluster();
-  in_git_world([this](GitWorld& world) -> Task<> {
+  in_git_harness([this](GitHarness& world) -> Task<> {
     world.base.platform.accounts().add(
         {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = "GITHUB"});
     put_runtime_token();
@@ -172,7 +172,7 @@ TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
 
 TEST_F(AppProxyChart, MayDoNothingElse) {
   cluster();
-  in_git_world([this](GitWorld& world) -> Task<> {
+  in_git_harness([this](GitHarness& world) -> Task<> {
     put_runtime_token();
     helm(world);
     start(world);
@@ -202,7 +202,7 @@ TEST_F(AppProxyChart, MayDoNothingElse) {
 
 TEST_F(AppProxyChart, IsWhereTheRouterLooksForIt) {
   cluster();
-  in_git_world([this](GitWorld& world) -> Task<> {
+  in_git_harness([this](GitHarness& world) -> Task<> {
     put_runtime_token();
     helm(world);
     start(world);

@@ -13,13 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using Json = nlohmann::json;
-using World = AppProxyWorld;
+using Harness = AppProxyHarness;
 
 TEST(GoSdk, AsksForTheVersion) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
-    const auto answer = co_await GoSdk::run(world, World::kAnn, "version-info");
+    const auto answer = co_await GoSdk::run(world, Harness::kAnn, "version-info");
     EXPECT_EQ(answer.exit_code, 0) << answer.err;
     const auto info = Json::parse(answer.out);
     EXPECT_EQ(info["version"], std::string(gitops::version()));
@@ -29,13 +29,13 @@ TEST(GoSdk, AsksForTheVersion) {
 
 TEST(GoSdk, ShowsWhyATokenIsRefused) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     // The control plane knows her, as a user of another account.
     world.platform.accounts().add("canary-other-prod",
                                   FakeAccounts::Runtime{.name = "prod", .account_id = "acc-2"});
-    const auto answer = co_await GoSdk::run(world, World::kEve, "git-integrations");
+    const auto answer = co_await GoSdk::run(world, Harness::kEve, "git-integrations");
     EXPECT_EQ(answer.exit_code, 1);
     EXPECT_THAT(
         answer.err,
@@ -45,10 +45,10 @@ TEST(GoSdk, ShowsWhyATokenIsRefused) {
 
 TEST(GoSdk, DecodesRefusals) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
-    const auto answer = co_await GoSdk::run(world, World::kBob, "remove-git-integration", "main");
+    const auto answer = co_await GoSdk::run(world, Harness::kBob, "remove-git-integration", "main");
     EXPECT_EQ(answer.exit_code, 1);
     EXPECT_THAT(answer.err, HasSubstr("only an administrator of the account may do this"));
     EXPECT_THAT(answer.err, testing::Not(HasSubstr("unmarshal")));
@@ -59,24 +59,24 @@ TEST(GoSdk, DecodesRefusals) {
 // for one enum or null that its types do not have.
 TEST(GoSdk, DecodesEveryAnswerOfTheControlPlane) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     world.platform.accounts().add(FakeAccounts::GitSource{
         .name = "apps", .runtime = "prod", .repository_url = "https://git.example.test/apps.git"});
-    const auto me = co_await GoSdk::ok(world, World::kAnn, "me");
+    const auto me = co_await GoSdk::ok(world, Harness::kAnn, "me");
     EXPECT_EQ(me["activeAccount"]["gitProvider"], "GITHUB");
-    const auto runtimes = co_await GoSdk::ok(world, World::kAnn, "runtimes");
+    const auto runtimes = co_await GoSdk::ok(world, Harness::kAnn, "runtimes");
     CO_ASSERT_EQ(runtimes.size(), 1U);
     EXPECT_EQ(runtimes[0]["metadata"]["name"], "prod");
     EXPECT_EQ(runtimes[0]["installationType"], "HELM");
-    const auto runtime = co_await GoSdk::ok(world, World::kAnn, "runtime");
+    const auto runtime = co_await GoSdk::ok(world, Harness::kAnn, "runtime");
     EXPECT_EQ(runtime["accessMode"], "INGRESS");
-    const auto sources = co_await GoSdk::ok(world, World::kAnn, "git-sources");
+    const auto sources = co_await GoSdk::ok(world, Harness::kAnn, "git-sources");
     CO_ASSERT_EQ(sources.size(), 1U);
     EXPECT_EQ(sources[0]["self"]["status"]["syncStatus"], "SYNCED");
     const auto created = co_await GoSdk::ok(
-        world, World::kAnn, "create-runtime",
+        world, Harness::kAnn, "create-runtime",
         R"({"runtimeName":"second","runtimeNamespace":"second","cluster":"https://api.example.test",)"
         R"("runtimeVersion":"0.1.72","installationType":"HELM_HOSTED","accessMode":"TUNNEL"})");
     EXPECT_EQ(created["name"], "second");
@@ -96,7 +96,7 @@ struct SocketClients {
     if (!find_program("node")) return "node is not installed";
     return std::nullopt;
   }
-  static Task<Json> run(World& world, const std::string& client, const std::string& token,
+  static Task<Json> run(Harness& world, const std::string& client, const std::string& token,
                         const Json& operations, const std::string& origin = {}) {
     const std::string url =
         "ws://127.0.0.1:" + std::to_string(world.daemon->port()) + "/app-proxy/api/graphql";
@@ -122,7 +122,7 @@ struct PythonClient {
     if (!find_program("python3")) return "python3 is not installed";
     return std::nullopt;
   }
-  static Task<Json> run(World& world, const std::string& token, const Json& operations) {
+  static Task<Json> run(Harness& world, const std::string& token, const Json& operations) {
     const auto answer =
         co_await run_beside({"python3", GITOPS_SOURCE_DIR "/tests/peers/python-gql/client.py",
                              world.daemon->url() + "/app-proxy/api/graphql", operations.dump()},
@@ -136,7 +136,7 @@ struct PythonClient {
 
 TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
   GITOPS_REQUIRE_PEER(PythonClient);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     const Json operations = Json::parse(R"json([
@@ -176,9 +176,9 @@ TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
         return operation.value("query", "").contains("{ " + std::string(field) + "(");
       })) << field;
     }
-    // He is no administrator, and the world has neither a cluster nor Argo CD: what
+    // He is no administrator, and the harness has neither a cluster nor Argo CD: what
     // counts is that each document is right by the schema, and how Python shows the answers.
-    const auto results = co_await PythonClient::run(world, World::kBob, operations);
+    const auto results = co_await PythonClient::run(world, Harness::kBob, operations);
     CO_ASSERT_EQ(results.size(), operations.size());
     EXPECT_EQ(results[0]["data"]["versionInfo"]["__typename"], "AppProxyVersionInfo");
     for (std::size_t i = 1; i < results.size(); ++i) {
@@ -201,7 +201,7 @@ class WebSocketClient : public testing::TestWithParam<const char*> {};
 
 TEST_P(WebSocketClient, RunsOperationsSideBySide) {
   GITOPS_REQUIRE_PEER(SocketClients);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     const Json operations = Json::parse(R"([
@@ -210,7 +210,7 @@ TEST_P(WebSocketClient, RunsOperationsSideBySide) {
       {"query": "{nothing}"},
       {"query": "{__typename}"}])");
     const auto results =
-        co_await SocketClients::run(world, GetParam(), World::kBob, operations, World::kPage);
+        co_await SocketClients::run(world, GetParam(), Harness::kBob, operations, Harness::kPage);
     CO_ASSERT_EQ(results.size(), 4U);
     EXPECT_EQ(results[0]["answers"][0]["data"]["versionInfo"]["__typename"], "AppProxyVersionInfo");
     EXPECT_FALSE(results[0].contains("error"));
@@ -223,11 +223,11 @@ TEST_P(WebSocketClient, RunsOperationsSideBySide) {
 
 TEST_P(WebSocketClient, IsToldThatItsTokenIsRefused) {
   GITOPS_REQUIRE_PEER(SocketClients);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
     for (const std::string& token :
-         {std::string("nobody.0"), std::string(World::kEve), std::string()}) {
+         {std::string("nobody.0"), std::string(Harness::kEve), std::string()}) {
       const auto results = co_await SocketClients::run(
           world, GetParam(), token, Json::parse(R"([{"query":"{__typename}"}])"));
       CO_ASSERT_EQ(results.size(), 1U);
@@ -240,10 +240,10 @@ TEST_P(WebSocketClient, IsToldThatItsTokenIsRefused) {
 
 TEST_P(WebSocketClient, IsRefusedOnPagesOfOtherSites) {
   GITOPS_REQUIRE_PEER(SocketClients);
-  in_app_proxy_world([](World& world) -> Task<> {
+  in_app_proxy_harness([](Harness& world) -> Task<> {
     world.start();
     co_await world.account_known();
-    const auto results = co_await SocketClients::run(world, GetParam(), World::kAnn,
+    const auto results = co_await SocketClients::run(world, GetParam(), Harness::kAnn,
                                                      Json::parse(R"([{"query":"{__typename}"}])"),
                                                      "https://evil.example");
     CO_ASSERT_EQ(results.size(), 1U);

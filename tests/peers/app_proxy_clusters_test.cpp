@@ -6,7 +6,7 @@
 
 #include "chart/helm.hpp"
 #include "daemons/reporter_process.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/permission_audit.hpp"
 #include "support/wait.hpp"
@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kAnn = AppProxyHarness::kAnn;
 constexpr auto kTimeLimit = std::chrono::seconds(90);
 // The context of the clusters' kubeconfigs.
 constexpr const char* kName = "test";
@@ -92,8 +92,8 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
             .dump());
     ASSERT_TRUE(added.ok()) << added.body;
   }
-  in_app_proxy_world(
-      [&](AppProxyWorld& world) -> Task<> {
+  in_app_proxy_harness(
+      [&](AppProxyHarness& world) -> Task<> {
         auto& accounts = world.platform.accounts();
         accounts.add({.id = "acc-1",
                       .name = "acme",
@@ -222,7 +222,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
             "mutation RemoveCluster($server: String!, $runtime: String!) "
             "{\n\tremoveCluster(server: "
             "$server, runtime: $runtime)\n}\n",
-            AppProxyWorld::as(kAnn), {{"server", edge.server_url()}, {"runtime", "prod"}});
+            AppProxyHarness::as(kAnn), {{"server", edge.server_url()}, {"runtime", "prod"}});
         EXPECT_FALSE(removed.json.contains("errors")) << removed.body;
         // Argo CD had removed what it had applied, before its credentials went.
         EXPECT_FALSE(has_config_map(edge, "everywhere"));

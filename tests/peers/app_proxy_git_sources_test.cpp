@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 using Json = nlohmann::json;
-constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kAnn = AppProxyHarness::kAnn;
 constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 std::string config_map(const std::string& name) {
@@ -182,8 +182,8 @@ TEST(GoSdk, EveryOperationReachesTheRealPrograms) {
       "\n  labels: {argocd.argoproj.io/secret-type: cluster}\n"
       "stringData: {name: east, server: \"" +
       std::string(kCluster) + "\", config: \"{}\"}\n");
-  in_app_proxy_world(
-      [&](AppProxyWorld& world) -> Task<> {
+  in_app_proxy_harness(
+      [&](AppProxyHarness& world) -> Task<> {
         git.tell(world.platform);
         TempDir folder;
         auto environment = git.environment(folder);
@@ -223,8 +223,8 @@ TEST(Promotions, ByCommitAndByPullRequest) {
   };
   put("dev/values.yaml", "image:\n  tag: v2\n");
   put("prod/values.yaml", "# live\nimage:\n  tag: v1\nreplicas: 3\n");
-  in_app_proxy_world(
-      [&](AppProxyWorld& world) -> Task<> {
+  in_app_proxy_harness(
+      [&](AppProxyHarness& world) -> Task<> {
         auto& accounts = world.platform.accounts();
         accounts.add({.id = "acc-1",
                       .name = "acme",
@@ -250,7 +250,7 @@ TEST(Promotions, ByCommitAndByPullRequest) {
         const auto promote = [&](const char* route, Json more) {
           Json body{{"srcAppId", id("shop-dev")}, {"destAppId", id("shop-prod")}};
           body.update(more);
-          auto headers = AppProxyWorld::as(AppProxyWorld::kRuntime);
+          auto headers = AppProxyHarness::as(AppProxyHarness::kRuntime);
           headers.add("Content-Type", "application/json");
           return world.send({.method = "POST",
                              .target = std::string("/app-proxy/api/promotions/") + route,
@@ -296,11 +296,11 @@ TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
       Json{{"repo", shop}, {"username", ann.name}, {"password", ann.token}, {"insecure", true}}
           .dump());
   bed.cluster().create_namespace("files");
-  in_app_proxy_world(
-      [&](AppProxyWorld& world) -> Task<> {
-        world.platform.set_token(AppProxyWorld::kRuntime);
+  in_app_proxy_harness(
+      [&](AppProxyHarness& world) -> Task<> {
+        world.platform.set_token(AppProxyHarness::kRuntime);
         auto& accounts = world.platform.accounts();
-        accounts.add(AppProxyWorld::kRuntime,
+        accounts.add(AppProxyHarness::kRuntime,
                      FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
         accounts.add({.id = "acc-1",
                       .name = "acme",
@@ -320,11 +320,11 @@ TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
             {.method = "POST",
              .target = "/api/source-files",
              .headers = {{"Content-Type", "application/json"},
-                         {"Authorization", AppProxyWorld::kRuntime}},
+                         {"Authorization", AppProxyHarness::kRuntime}},
              .body = Json{{"repoURL", shop}, {"revision", commit}, {"path", "apps"}}.dump()});
         EXPECT_EQ(files.status, 200) << files.body;
 
-        write_file(folder / "token", AppProxyWorld::kRuntime);
+        write_file(folder / "token", AppProxyHarness::kRuntime);
         ReporterProcess reporter(
             ReporterProcess::command({"--codefresh-token-file", (folder / "token").string()}),
             {{"POD_NAMESPACE", PeerArgoCd::kNamespace},

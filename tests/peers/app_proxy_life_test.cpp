@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "peers/gitea_account.hpp"
 #include "peers/peer_bed.hpp"
 #include "support/wait.hpp"
@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kAnn = AppProxyHarness::kAnn;
 constexpr auto kTimeLimit = std::chrono::seconds(60);
 
 // The time that people are promised.
@@ -73,8 +73,8 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                                    {"newPassword", kPassword}}
                                   .dump());
   ASSERT_TRUE(changed.ok()) << changed.body;
-  in_app_proxy_world(
-      [&](AppProxyWorld& world) -> Task<> {
+  in_app_proxy_harness(
+      [&](AppProxyHarness& world) -> Task<> {
         auto& accounts = world.platform.accounts();
         git.tell(world.platform);
         TempDir folder;
@@ -98,7 +98,7 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
         co_await world.account_known();
         const auto done = [&](std::string query, Json variables) -> Task<> {
           const auto answer =
-              co_await world.ask(std::move(query), AppProxyWorld::as(kAnn), std::move(variables));
+              co_await world.ask(std::move(query), AppProxyHarness::as(kAnn), std::move(variables));
           EXPECT_FALSE(answer.json.contains("errors")) << answer.body;
         };
         co_await done(

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 using namespace nlohmann::literals;
-constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kAnn = AppProxyHarness::kAnn;
 constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kNamespace = "pipelines";
 constexpr const char* kObjects = "/apis/argoproj.io/v1alpha1/namespaces/pipelines/";
@@ -94,8 +94,8 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
   const auto objects = [&](const std::string& path) {
     return Json::parse(bed.cluster().request("GET", kObjects + path).body, nullptr, false);
   };
-  in_app_proxy_world(
-      [&](AppProxyWorld& world) -> Task<> {
+  in_app_proxy_harness(
+      [&](AppProxyHarness& world) -> Task<> {
         git.tell(world.platform);
         TempDir folder;
         auto environment = git.environment(folder);
@@ -108,7 +108,7 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
                               const char* selection = "") -> Task<> {
           const auto answer = co_await world.ask(
               "mutation($args: " + type + "!){" + field + "(args: $args)" + selection + "}",
-              AppProxyWorld::as(kAnn), {{"args", std::move(args)}});
+              AppProxyHarness::as(kAnn), {{"args", std::move(args)}});
           EXPECT_FALSE(answer.json.contains("errors")) << answer.body;
         };
         co_await done("AddGitIntegrationArgs", "addGitIntegration",

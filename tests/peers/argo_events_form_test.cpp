@@ -39,9 +39,9 @@ struct Programs {
   }
 };
 
-class World {
+class Bed {
  public:
-  explicit World(const Executor& executor)
+  explicit Bed(const Executor& executor)
       : platform(executor, {.server = {}, .token = "runtime-token"}) {}
 
   static PeerCluster& cluster() { return shared_cluster(); }
@@ -112,27 +112,27 @@ TEST(ArgoEventsForm, ReportsRolloutsAndTheirReplicaSets) {
   GITOPS_REQUIRE_PEER(Programs);
   run_coro(
       [&]() -> Task<> {
-        World world(co_await asio::this_coro::executor);
-        co_await play_in(world, [](World& w) -> Task<> {
+        Bed world(co_await asio::this_coro::executor);
+        co_await play_in(world, [](Bed& w) -> Task<> {
           CO_ASSERT_OK(w.platform.start());
           w.install();
           // Never both.
-          const auto sets = World::cluster().kubectl_ok(
+          const auto sets = Bed::cluster().kubectl_ok(
               {"-n", kNamespace, "get", "statefulsets,serviceaccounts", "-o", "name"});
           EXPECT_THAT(sets, Not(HasSubstr("cluster-event-reporter")));
           EXPECT_THAT(sets, HasSubstr("statefulset.apps/runtime-event-reporter"));
 
           // The authorizer follows bindings by a watch.
           CO_ASSERT_TRUE(
-              wait_until([] { return World::may("list", "rollouts.argoproj.io") == "yes"; },
+              wait_until([] { return Bed::may("list", "rollouts.argoproj.io") == "yes"; },
                          std::chrono::seconds(30), "the rights of the EventSource"));
           for (const auto* verb : {"list", "watch"}) {
-            EXPECT_EQ(World::may(verb, "rollouts.argoproj.io"), "yes");
-            EXPECT_EQ(World::may(verb, "replicasets.apps"), "yes");
-            EXPECT_EQ(World::may(verb, "secrets"), "no");
+            EXPECT_EQ(Bed::may(verb, "rollouts.argoproj.io"), "yes");
+            EXPECT_EQ(Bed::may(verb, "replicasets.apps"), "yes");
+            EXPECT_EQ(Bed::may(verb, "secrets"), "no");
           }
           for (const auto* verb : {"get", "create", "update", "patch", "delete"}) {
-            EXPECT_EQ(World::may(verb, "rollouts.argoproj.io"), "no") << verb;
+            EXPECT_EQ(Bed::may(verb, "rollouts.argoproj.io"), "no") << verb;
           }
 
           // Both need one port of the machine, so they run in turn. The Sensor subscribes first: it
@@ -143,12 +143,12 @@ TEST(ArgoEventsForm, ReportsRolloutsAndTheirReplicaSets) {
 
           w.events.rest();  // it writes to the bus, too
           const auto stored = w.events.stored_messages();
-          const auto token = World::cluster().service_account_token(kNamespace, kSource);
-          w.events.watch(kNamespace, kSource, World::cluster().write_kubeconfig(kSource, token));
-          World::put("Rollout", "argoproj.io/v1alpha1", "web",
-                     Json::parse(PeerRollouts::canary("web", "example.test/shop:1")));
-          World::put_replica_set("of-rollout", {{"rollouts-pod-template-hash", "5d4f"}});
-          World::put_replica_set("of-deployment", {{"pod-template-hash", "77aa"}});
+          const auto token = Bed::cluster().service_account_token(kNamespace, kSource);
+          w.events.watch(kNamespace, kSource, Bed::cluster().write_kubeconfig(kSource, token));
+          Bed::put("Rollout", "argoproj.io/v1alpha1", "web",
+                   Json::parse(PeerRollouts::canary("web", "example.test/shop:1")));
+          Bed::put_replica_set("of-rollout", {{"rollouts-pod-template-hash", "5d4f"}});
+          Bed::put_replica_set("of-deployment", {{"pod-template-hash", "77aa"}});
           require_until([&] { return w.events.stored_messages() >= stored + 2; }, kTimeLimit,
                         "the messages on the bus", std::chrono::milliseconds(50));
 

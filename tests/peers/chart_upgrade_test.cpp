@@ -13,7 +13,7 @@
 #include "chart/helm.hpp"
 #include "common/core/task_group.hpp"
 #include "daemons/reporter_process.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "doubles/fake_platform.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
@@ -155,9 +155,9 @@ class Changes {
   std::vector<Kind> kinds_;
 };
 
-class World {
+class Bed {
  public:
-  World(PeerBed& bed, const Executor& executor)
+  Bed(PeerBed& bed, const Executor& executor)
       : changes(bed),
         platform(executor, {.server = {}, .token = kPlatformToken}),
         bed_(bed),
@@ -373,11 +373,11 @@ class World {
   TaskGroup stream_;
 };
 
-void play(const std::function<Task<>(World&)>& body) {
+void play(const std::function<Task<>(Bed&)>& body) {
   auto& bed = peer_bed();
   run_coro(
       [&]() -> Task<> {
-        World world(bed, co_await asio::this_coro::executor);
+        Bed world(bed, co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       kLimit);
@@ -389,7 +389,7 @@ TEST(ChartUpgrade, LosesNothingWhileThePodsOfBothReportersAreReplaced) {
   for (const auto& lacking : {PeerRollouts::missing(), PeerWorkflows::missing()}) {
     if (lacking) GTEST_SKIP() << "peers: " << *lacking;
   }
-  play([](World& world) -> Task<> {
+  play([](Bed& world) -> Task<> {
     CO_ASSERT_OK(world.platform.start());
     co_await world.aside([&] {
       world.provide_volumes(5);

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peers/peer_world.hpp"
+#include "peers/reporter_bed.hpp"
 #include "peers/reporter_scenes.hpp"
 #include "support/run_coro.hpp"
 
@@ -16,14 +16,14 @@ constexpr auto kRelease = ArgoCdRelease::v2_13;
 
 struct EventReporterArgoCd2 : testing::Test {
   void SetUp() override {
-    if (const auto lacking = PeerWorld::missing(kRelease)) {
+    if (const auto lacking = ReporterBed::missing(kRelease)) {
       GTEST_SKIP() << "peers: " << *lacking;
     }
   }
 };
 
 TEST_F(EventReporterArgoCd2, TheApplicationHasTheHealthOfItsResources) {
-  play(kRelease, [](PeerWorld& world) -> Task<> {
+  play(kRelease, [](ReporterBed& world) -> Task<> {
     co_await world.start();
     const auto app = world.make_repository("healthy");
     const auto commit = co_await world.commit(app, {{"web.yaml", deployment(2)}}, "web");

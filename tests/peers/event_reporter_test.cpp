@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "peers/peer_world.hpp"
+#include "peers/reporter_bed.hpp"
 #include "peers/reporter_scenes.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
@@ -24,12 +24,12 @@ using ::testing::Not;
 using ::testing::Pair;
 using namespace nlohmann::literals;
 
-constexpr const char* kNamespace = PeerWorld::kNamespace;
-constexpr const char* kPlatformToken = PeerWorld::kPlatformToken;
+constexpr const char* kNamespace = ReporterBed::kNamespace;
+constexpr const char* kPlatformToken = ReporterBed::kPlatformToken;
 
 TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
-  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(ReporterBed);
+  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
     co_await world.start();
     const auto& environment = world.workload->environment();
     const auto token = world.workload->local("/app/config/codefresh-token/token");
@@ -81,8 +81,8 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
 }
 
 TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
-  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(ReporterBed);
+  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
     co_await world.start();
     const auto app = world.make_repository("remembered");
     const auto commit =
@@ -112,8 +112,8 @@ TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
 }
 
 TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithThePermissionsOfTheChart) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
-  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(ReporterBed);
+  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
     world.replicas = 2;
     co_await world.start();
     // Nobody runs the other pod's program, so this one stands in for it.
@@ -146,8 +146,8 @@ TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithThePermissionsOfTheChart) 
 }
 
 TEST(EventReporterPeers, SaysWhichRightItLacksAndRecovers) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
-  play(ArgoCdRelease::v3_2, [](PeerWorld& world) -> Task<> {
+  GITOPS_REQUIRE_PEER(ReporterBed);
+  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
     CO_ASSERT_OK(world.platform.start());
     world.install();
     world.bed.cluster().kubectl_ok(
@@ -163,27 +163,27 @@ TEST(EventReporterPeers, SaysWhichRightItLacksAndRecovers) {
 }
 
 TEST(EventReporterPeers, AnApplicationAndItsResourcesAreReported) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(ArgoCdRelease::v3_2, reports_an_application_and_its_resources);
 }
 
 TEST(EventReporterPeers, ACommitIsReported) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(ArgoCdRelease::v3_2, reports_a_commit);
 }
 
 TEST(EventReporterPeers, WhatIsRemovedIsReportedAsGone) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(ArgoCdRelease::v3_2, reports_what_is_removed);
 }
 
 TEST(EventReporterPeers, AnApplicationRemovedAloneIsReported) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(ArgoCdRelease::v3_2, reports_an_application_removed_alone);
 }
 
 TEST(EventReporterPeers, ArgoCdIsReadTwicePerEvent) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(ArgoCdRelease::v3_2, reads_argocd_twice_per_event);
 }
 

@@ -8,8 +8,8 @@
 
 #include "app-proxy/providers/providers.hpp"
 #include "contract/git_provider_contract.hpp"
-#include "daemons/router_bed.hpp"
-#include "e2e/git_world.hpp"
+#include "daemons/router_harness.hpp"
+#include "e2e/git_harness.hpp"
 #include "e2e/login_browser.hpp"
 #include "k8s-client/resource.hpp"
 #include "peers/go_sdk.hpp"
@@ -129,11 +129,11 @@ INSTANTIATE_TEST_SUITE_P(Gitea, GiteaContract, testing::ValuesIn(git_provider_ca
 
 TEST(GoSdk, RunsEveryOperationOnGitIntegrations) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_git_world([](GitWorld& world) -> Task<> {
+  in_git_harness([](GitHarness& world) -> Task<> {
     world.start();
     co_await world.base.account_known();
-    constexpr auto kAnn = AppProxyWorld::kAnn;
-    constexpr auto kBob = AppProxyWorld::kBob;
+    constexpr auto kAnn = AppProxyHarness::kAnn;
+    constexpr auto kBob = AppProxyHarness::kBob;
     EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integrations"), Json::array());
     EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integration"), Json());
     const std::string root = world.host.api_root().text();
@@ -177,21 +177,21 @@ TEST(GoSdk, RegistersWithARealGitea) {
   GITOPS_REQUIRE_PEER(GoSdk);
   GITOPS_REQUIRE_PEER(GiteaHost);
   auto& host = gitea();
-  in_git_world([&](GitWorld& world) -> Task<> {
+  in_git_harness([&](GitHarness& world) -> Task<> {
     world.start({{"GIT_INSECURE_HTTP", "false"}, {"NODE_EXTRA_CA_CERTS", host.ca_file().string()}});
     co_await world.base.account_known();
     const Json args{{"provider", "GITHUB"},
                     {"apiUrl", host.url() + "/api/v1"},
                     {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}};
-    co_await GoSdk::ok(world.base, AppProxyWorld::kAnn, "add-git-integration", args.dump());
+    co_await GoSdk::ok(world.base, AppProxyHarness::kAnn, "add-git-integration", args.dump());
     const auto registered =
-        co_await GoSdk::ok(world.base, AppProxyWorld::kBob, "register-to-git-integration",
+        co_await GoSdk::ok(world.base, AppProxyHarness::kBob, "register-to-git-integration",
                            Json{{"token", host.token()}}.dump());
     EXPECT_EQ(registered["registeredUsers"], Json{"u-bob"});
     std::size_t count = 0;
     bool has_next = true;
     for (int page = 1; has_next && page < 20; ++page) {
-      const auto answer = co_await world.ask(AppProxyWorld::kBob,
+      const auto answer = co_await world.ask(AppProxyHarness::kBob,
                                              "{gitRepositories(args:{page:" + std::to_string(page) +
                                                  ",limit:3}){hasNext data{fullName cloneUrl}}}");
       const Json repositories = answer.json["data"]["gitRepositories"];
@@ -201,7 +201,7 @@ TEST(GoSdk, RegistersWithARealGitea) {
     }
     EXPECT_GE(count, 8U);
     const auto file = co_await world.ask(
-        AppProxyWorld::kBob,
+        AppProxyHarness::kBob,
         "{readFile(args:{ref:\"HEAD\",repo:\"acme/shop\",path:\"deploy/app one.yaml\"}){data}}");
     EXPECT_EQ(file.json["data"]["readFile"]["data"], kContractFileContent) << file.body;
     EXPECT_FALSE(world.logs().contains(host.token()));
@@ -215,7 +215,7 @@ TEST(Gitea, PermissionsOfUsersAreReported) {
   auto& host = gitea();
   host.must("POST", "/orgs/acme/repos",
             {{"name", "source"}, {"private", true}, {"auto_init", true}});
-  in_git_world([&](GitWorld& world) -> Task<> {
+  in_git_harness([&](GitHarness& world) -> Task<> {
     auto& accounts = world.base.platform.accounts();
     accounts.add(FakeAccounts::GitSource{
         .name = "source", .runtime = "prod", .repository_url = host.url() + "/acme/source.git"});
@@ -224,11 +224,12 @@ TEST(Gitea, PermissionsOfUsersAreReported) {
                  {"SKIP_PERMISSIONS_VALIDATION", "true"},  // rita's token may only read
                  {"GIT_CHECK_PERIOD", "1s"}});
     co_await world.base.account_known();
-    EXPECT_EQ((co_await world.add(AppProxyWorld::kAnn, {{"provider", "GITHUB"},
-                                                        {"apiUrl", host.url() + "/api/v1"},
-                                                        {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
-                  .code(),
-              "");
+    EXPECT_EQ(
+        (co_await world.add(AppProxyHarness::kAnn, {{"provider", "GITHUB"},
+                                                    {"apiUrl", host.url() + "/api/v1"},
+                                                    {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
+            .code(),
+        "");
     const auto reported = [&](bool rita_reads, bool rita_writes) -> Task<> {
       const Json wanted =
           Json::array({{{"userId", "u-ann"}, {"read", rita_reads}, {"write", rita_writes}},
@@ -240,9 +241,11 @@ TEST(Gitea, PermissionsOfUsersAreReported) {
       EXPECT_EQ(accounts.git_sources()[0].permissions, wanted);
     };
     EXPECT_EQ(
-        (co_await world.register_user(AppProxyWorld::kAnn, {{"token", host.reader()}})).code(), "");
-    EXPECT_EQ((co_await world.register_user(AppProxyWorld::kBob, {{"token", host.token()}})).code(),
-              "");
+        (co_await world.register_user(AppProxyHarness::kAnn, {{"token", host.reader()}})).code(),
+        "");
+    EXPECT_EQ(
+        (co_await world.register_user(AppProxyHarness::kBob, {{"token", host.token()}})).code(),
+        "");
     co_await reported(false, false);
     host.must("PUT", "/repos/acme/source/collaborators/rita", {{"permission", "read"}});
     co_await reported(true, false);
@@ -341,7 +344,7 @@ class GiteaBrowser {
 };
 
 // The user's entry in the Secret of an integration, of which there is one.
-Json stored_user(GitWorld& world) {
+Json stored_user(GitHarness& world) {
   const auto secret =
       world.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
   if (!secret) return {};
@@ -366,7 +369,7 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
                  {"confidential_client", true},
                  {"redirect_uris", {address + "/app-proxy/api/git-auth/gitea/callback"}}});
   const std::string client_secret = application["client_secret"];
-  in_git_world([&](GitWorld& world) -> Task<> {
+  in_git_harness([&](GitHarness& world) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     world.start({{"GIT_INSECURE_HTTP", "false"},
                  {"NODE_EXTRA_CA_CERTS", host.ca_file().string()},
@@ -377,11 +380,12 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
                               {"clientId", application["client_id"].get<std::string>()},
                               {"clientSecret", client_secret}},
                              {{"codefresh_io_entity", "git-pat-obtainer-sec"}});
-    EXPECT_EQ((co_await world.add(AppProxyWorld::kAnn, {{"provider", "GITEA"},
-                                                        {"apiUrl", host.url() + "/api/v1"},
-                                                        {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
-                  .code(),
-              "");
+    EXPECT_EQ(
+        (co_await world.add(AppProxyHarness::kAnn, {{"provider", "GITEA"},
+                                                    {"apiUrl", host.url() + "/api/v1"},
+                                                    {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
+            .code(),
+        "");
     Metrics metrics;
     net::Resolver resolver(metrics);
     http::ClientOptions options;
@@ -395,7 +399,7 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
     EXPECT_EQ((co_await browser.open(std::string(kPath) + "?userId=u-bob&accountId=acc-1")).status,
               200);
     const auto onward = LoginBrowser::onward(co_await browser.submit(
-        kPath, {{"userId", "u-bob"}, {"accountId", "acc-1"}, {"apiKey", AppProxyWorld::kBob}}));
+        kPath, {{"userId", "u-bob"}, {"accountId", "acc-1"}, {"apiKey", AppProxyHarness::kBob}}));
     const auto sent_back = co_await at_gitea.agree(onward);
     EXPECT_THAT(sent_back, testing::StartsWith(address + kPath + "/callback?"));
     const auto done = co_await browser.open(sent_back);
@@ -408,7 +412,7 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
 
     // It has less than five minutes left, so it is renewed before it is used.
     const auto commit = co_await world.ask(
-        AppProxyWorld::kBob, "mutation($args: CommitFilesArgs!){commitFiles(args:$args){sha}}",
+        AppProxyHarness::kBob, "mutation($args: CommitFilesArgs!){commitFiles(args:$args){sha}}",
         {{"args",
           {{"repo", "acme/login"},
            {"branchName", "main"},
@@ -435,7 +439,7 @@ struct Delivery {
   std::string event;
   Json body;
 };
-std::vector<Delivery> deliveries(RouterBed& router) {
+std::vector<Delivery> deliveries(RouterHarness& router) {
   std::vector<Delivery> all;
   for (const auto& request : router.events().requests()) {
     all.push_back(
@@ -456,16 +460,16 @@ TEST(GiteaThroughTheRuntime, FromTheIntegrationToTheWebhookOfAMerge) {
             {{"content", base64_encode(kContractFileContent)}, {"message", "add"}});
   host.must("POST", "/repos/acme/day/branches",
             {{"new_branch_name", branch}, {"old_branch_name", "main"}});
-  in_git_world([&](GitWorld& world) -> Task<> {
+  in_git_harness([&](GitHarness& world) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     world.start({{"GIT_INSECURE_HTTP", "false"}, {"NODE_EXTRA_CA_CERTS", host.ca_file().string()}});
     co_await world.base.account_known();
     const TempDir folder;
     const std::string secret = "webhook-" + random_hex(8);
     write_file(folder / "secret", secret);
-    RouterBed router({.environment = {{"APP_PROXY_URL", world.base.daemon->url()},
-                                      {"WEBHOOK_SIGNATURES",
-                                       "argo/github=github:" + (folder / "secret").string()}}});
+    RouterHarness router({.environment = {{"APP_PROXY_URL", world.base.daemon->url()},
+                                          {"WEBHOOK_SIGNATURES",
+                                           "argo/github=github:" + (folder / "secret").string()}}});
     const http::Url entrance{.scheme = "http", .host = "127.0.0.1", .port = router.port()};
     const auto ask = [&](const char* user, std::string query, Json variables) -> Task<Json> {
       const auto answer = co_await world.base.client.send(
@@ -486,8 +490,8 @@ TEST(GiteaThroughTheRuntime, FromTheIntegrationToTheWebhookOfAMerge) {
       co_return json.is_object() && json["data"].is_object() ? json["data"].begin().value()
                                                              : Json();
     };
-    constexpr auto kAnn = AppProxyWorld::kAnn;
-    constexpr auto kBob = AppProxyWorld::kBob;
+    constexpr auto kAnn = AppProxyHarness::kAnn;
+    constexpr auto kBob = AppProxyHarness::kBob;
 
     (void)co_await ask(
         kAnn, "mutation($args: AddGitIntegrationArgs!){addGitIntegration(args:$args){name}}",

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 #include "peers/peer_programs.hpp"
 
 namespace gitops::test {
@@ -22,7 +22,7 @@ inline Task<CommandResult> run_beside(std::vector<std::string> argv, Environment
   co_return running.get();
 }
 
-/// The public Go SDK, as a program that runs one operation of the world's app-proxy.
+/// The public Go SDK, as a program that runs one operation of the harness's app-proxy.
 struct GoSdk {
   static std::optional<std::string> missing() {
     if (std::filesystem::exists(peer_program("go-sdk-client"))) return std::nullopt;
@@ -35,7 +35,7 @@ struct GoSdk {
     const auto names = nlohmann::json::parse(result.out, nullptr, false);
     return names.is_array() ? names.get<std::vector<std::string>>() : std::vector<std::string>();
   }
-  static Task<CommandResult> run(AppProxyWorld& world, std::string token, std::string operation,
+  static Task<CommandResult> run(AppProxyHarness& world, std::string token, std::string operation,
                                  std::string arguments = {}) {
     world.platform.accounts().set_ingress_host("prod", world.daemon->url());
     std::vector<std::string> argv{peer_program("go-sdk-client"), world.platform.url().to_string(),
@@ -44,7 +44,7 @@ struct GoSdk {
     co_return co_await run_beside(std::move(argv), {{"CF_API_KEY", std::move(token)}});
   }
   /// Its result; a failure of the test when it reports an error.
-  static Task<nlohmann::json> ok(AppProxyWorld& world, std::string token, std::string operation,
+  static Task<nlohmann::json> ok(AppProxyHarness& world, std::string token, std::string operation,
                                  std::string arguments = {}) {
     const auto result = co_await run(world, std::move(token), operation, std::move(arguments));
     EXPECT_EQ(result.exit_code, 0) << operation << ": " << result.err;

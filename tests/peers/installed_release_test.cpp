@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chart/helm.hpp"
-#include "e2e/git_world.hpp"
+#include "e2e/git_harness.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
@@ -42,7 +42,7 @@ constexpr const char* kApps = "runtime-event-reporter";
 constexpr const char* kResources = "cluster-event-reporter";
 constexpr const char* kRouter = "internal-router";
 constexpr const char* kProxy = "cap-app-proxy";
-constexpr auto kAnn = AppProxyWorld::kAnn;
+constexpr auto kAnn = AppProxyHarness::kAnn;
 constexpr auto kTimeLimit = std::chrono::seconds(90);
 constexpr auto kLimit = std::chrono::seconds(380);
 
@@ -151,12 +151,12 @@ class Container {
   Process process_;
 };
 
-class World {
+class Bed {
  public:
-  World(AuditedCluster& the_bed, const Images& images, const Executor& executor)
+  Bed(AuditedCluster& the_bed, const Images& images, const Executor& executor)
       : bed(the_bed), base(executor), images_(images) {
-    base.base.platform.set_token(AppProxyWorld::kRuntime);
-    base.base.platform.accounts().add(AppProxyWorld::kRuntime,
+    base.base.platform.set_token(AppProxyHarness::kRuntime);
+    base.base.platform.accounts().add(AppProxyHarness::kRuntime,
                                       FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
     base.base.platform.accounts().add(
         {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = "GITHUB"});
@@ -332,7 +332,7 @@ class World {
   const std::string& threadiness(const std::string& name) const { return revision_.at(name); }
 
   AuditedCluster& bed;
-  GitWorld base;
+  GitHarness base;
   RecordingUpstream events{"events"};
 
  private:
@@ -413,7 +413,7 @@ void make_objects(AuditedCluster& bed) {
                       R"({"data":{"accounts.gitops-runtime":"apiKey"}})"});
   cluster.kubectl_ok({"-n", kNamespace, "patch", "configmap", "argocd-rbac-cm", "-p",
                       R"({"data":{"policy.gitops-runtime.csv":""}})"});
-  for (const auto& [name, token] : {std::pair("codefresh-token", AppProxyWorld::kRuntime),
+  for (const auto& [name, token] : {std::pair("codefresh-token", AppProxyHarness::kRuntime),
                                     std::pair("argocd-token", bed.argocd().token().c_str())}) {
     cluster.kubectl_ok({"-n", kNamespace, "create", "secret", "generic", name,
                         "--from-literal=token=" + std::string(token),
@@ -429,8 +429,8 @@ TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
   const auto before = objects(bed.cluster());
   run_coro(
       [&]() -> Task<> {
-        World world(bed, images, co_await asio::this_coro::executor);
-        co_await play_in(world, [&](World&) -> Task<> {
+        Bed world(bed, images, co_await asio::this_coro::executor);
+        co_await play_in(world, [&](Bed&) -> Task<> {
           const auto works = [&](std::string turn) -> Task<> {
             co_await world.start_pods();
             co_await world.an_event_arrives(turn);

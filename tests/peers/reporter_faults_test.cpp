@@ -8,7 +8,7 @@
 
 #include "common/core/encoding.hpp"
 #include "peers/peer_cluster.hpp"
-#include "peers/peer_world.hpp"
+#include "peers/reporter_bed.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
 
@@ -22,12 +22,12 @@ using namespace std::chrono_literals;
 using ::testing::IsEmpty;
 using ::testing::Lt;
 
-constexpr const char* kNamespace = PeerWorld::kNamespace;
+constexpr const char* kNamespace = ReporterBed::kNamespace;
 constexpr auto kLimit = 300s;
 constexpr const char* kOwnCluster = "https://kubernetes.default.svc";
 
 // An Application that nobody syncs until a test asks for it.
-json application(const PeerWorld::App& repository, const std::string& name,
+json application(const ReporterBed::App& repository, const std::string& name,
                  const std::string& revision = "main", const std::string& server = kOwnCluster) {
   return {{"metadata", {{"name", name}, {"namespace", kNamespace}}},
           {"spec",
@@ -43,19 +43,19 @@ std::string application_path(const std::string& name) {
 }
 
 // Writes a value into the label `change`, which is one more state to report.
-void change(const PeerWorld& world, const std::string& name, const std::string& value) {
+void change(const ReporterBed& world, const std::string& name, const std::string& value) {
   const json patch = {{"metadata", {{"labels", {{"change", value}}}}}};
   const auto reply = world.bed.cluster().request("PATCH", application_path(name), patch.dump(),
                                                  "application/merge-patch+json");
   if (!reply.ok()) throw std::runtime_error("patch " + name + ": " + reply.body);
 }
 
-void remove(const PeerWorld& world, const std::string& name) {
+void remove(const ReporterBed& world, const std::string& name) {
   const auto reply = world.bed.cluster().request("DELETE", application_path(name));
   if (!reply.ok()) throw std::runtime_error("delete " + name + ": " + reply.body);
 }
 
-json read(const PeerWorld& world, const std::string& name) {
+json read(const ReporterBed& world, const std::string& name) {
   return json::parse(world.bed.cluster().request("GET", application_path(name)).body);
 }
 
@@ -77,7 +77,7 @@ bool is_gone(const FakePlatform::Report& report) {
 }
 
 // A repository with this commit, and its namespace.
-Task<PeerWorld::App> make_source(PeerWorld& world, std::string name, FileChanges files) {
+Task<ReporterBed::App> make_source(ReporterBed& world, std::string name, FileChanges files) {
   const auto app = world.make_repository(name);
   co_await world.commit(app, std::move(files), "one");
   co_await world.aside([&world, app] {
@@ -87,7 +87,7 @@ Task<PeerWorld::App> make_source(PeerWorld& world, std::string name, FileChanges
   co_return app;
 }
 
-Task<> create(PeerWorld& world, std::vector<json> applications) {
+Task<> create(ReporterBed& world, std::vector<json> applications) {
   co_await world.aside([&world, applications = std::move(applications)] {
     for (const auto& one : applications) world.bed.argocd().create_application(one.dump());
   });
@@ -95,10 +95,10 @@ Task<> create(PeerWorld& world, std::vector<json> applications) {
 
 // A proxy in the way may answer 400 to everything. No such answer acknowledges an event.
 TEST(ReporterFaultsPeers, NothingIsLostWhileEverythingIsRefused) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(
       ArgoCdRelease::v3_2,
-      [](PeerWorld& world) -> Task<> {
+      [](ReporterBed& world) -> Task<> {
         co_await world.start();
         const auto source =
             co_await make_source(world, "refused", {{"settings.yaml", settings_map("blue")}});
@@ -147,10 +147,10 @@ TEST(ReporterFaultsPeers, NothingIsLostWhileEverythingIsRefused) {
 // Without the manifests of Git and without the cluster, Argo CD lists no resources. That does not
 // mean that they were deleted.
 TEST(ReporterFaultsPeers, AComparisonThatFailedTellsNoDeletion) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(
       ArgoCdRelease::v3_2,
-      [](PeerWorld& world) -> Task<> {
+      [](ReporterBed& world) -> Task<> {
         PeerCluster managed;
         managed.create_namespace("compared");
         co_await world.start();
@@ -240,10 +240,10 @@ TEST(ReporterFaultsPeers, AComparisonThatFailedTellsNoDeletion) {
 // Forty applications whose commits cannot be read, and one that needs no commit: it is reported as
 // if it were alone.
 TEST(ReporterFaultsPeers, SlowApplicationsDoNotDelayAHealthyOne) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(
       ArgoCdRelease::v3_2,
-      [](PeerWorld& world) -> Task<> {
+      [](ReporterBed& world) -> Task<> {
         constexpr int kSlow = 40;
         world.settings["threadiness"] = "16";
         co_await world.start();
@@ -309,10 +309,10 @@ TEST(ReporterFaultsPeers, SlowApplicationsDoNotDelayAHealthyOne) {
 // After the restore the cluster gives out revisions that were seen before, for other states. The
 // last test, since Argo CD keeps what it knew of the lost states.
 TEST(ReporterFaultsPeers, ChangesAfterARestoreOfEtcdAreReported) {
-  GITOPS_REQUIRE_PEER(PeerWorld);
+  GITOPS_REQUIRE_PEER(ReporterBed);
   play(
       ArgoCdRelease::v3_2,
-      [](PeerWorld& world) -> Task<> {
+      [](ReporterBed& world) -> Task<> {
         co_await world.start();
         const auto source =
             co_await make_source(world, "restored", {{"settings.yaml", settings_map("blue")}});

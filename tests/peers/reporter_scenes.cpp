@@ -25,11 +25,12 @@ using ::testing::Le;
 using ::testing::Not;
 using ::testing::Pair;
 
-constexpr const char* kNamespace = PeerWorld::kNamespace;
+constexpr const char* kNamespace = ReporterBed::kNamespace;
 
 // Of an application of the five resources without the ConfigMap, whose events after number `first`
 // must end with its end.
-Task<> expect_all_gone(PeerWorld& world, PeerWorld::App app, std::string uid, std::size_t first) {
+Task<> expect_all_gone(ReporterBed& world, ReporterBed::App app, std::string uid,
+                       std::size_t first) {
   for (const auto& [kind, name] :
        {std::pair("Application", app.name.c_str()), std::pair("Deployment", "web"),
         std::pair("Service", "web"), std::pair("Secret", "credentials"),
@@ -53,7 +54,7 @@ Task<> expect_all_gone(PeerWorld& world, PeerWorld::App app, std::string uid, st
 
 }  // namespace
 
-Task<> reports_an_application_and_its_resources(PeerWorld& world) {
+Task<> reports_an_application_and_its_resources(ReporterBed& world) {
   co_await world.start();
   const auto app = world.make_repository("reported");
   const auto files = five_resources();
@@ -84,13 +85,13 @@ Task<> reports_an_application_and_its_resources(PeerWorld& world) {
   for (const auto& report : world.platform.reports()) {
     EXPECT_TRUE(ids.insert(report.event_id).second) << report.event_id;
     EXPECT_EQ(report.headers.find("Content-Encoding"), "gzip");
-    EXPECT_EQ(report.headers.find("Authorization"), PeerWorld::kPlatformToken);
+    EXPECT_EQ(report.headers.find("Authorization"), ReporterBed::kPlatformToken);
     EXPECT_THAT(report.data.dump() + report.object.dump(), Not(HasSubstr("canary")));
   }
   EXPECT_THAT(world.platform.refused(), IsEmpty());
 }
 
-Task<> reports_a_commit(PeerWorld& world) {
+Task<> reports_a_commit(ReporterBed& world) {
   co_await world.start();
   const auto app = world.make_repository("scaled");
   const auto first = co_await world.commit(app, five_resources(), "two replicas");
@@ -135,7 +136,7 @@ Task<> reports_a_commit(PeerWorld& world) {
   }
 }
 
-Task<> reports_what_is_removed(PeerWorld& world) {
+Task<> reports_what_is_removed(ReporterBed& world) {
   co_await world.start();
   const auto app = world.make_repository("removed");
   const auto first = co_await world.commit(app, five_resources(), "all of it");
@@ -166,7 +167,7 @@ Task<> reports_what_is_removed(PeerWorld& world) {
   EXPECT_THAT(world.platform.refused(), IsEmpty());
 }
 
-Task<> reports_an_application_removed_alone(PeerWorld& world) {
+Task<> reports_an_application_removed_alone(ReporterBed& world) {
   co_await world.start();
   const auto app = world.make_repository("left");
   const auto commit = co_await world.commit(app, five_resources(), "all of it");
@@ -184,7 +185,7 @@ Task<> reports_an_application_removed_alone(PeerWorld& world) {
   EXPECT_THAT(world.platform.refused(), IsEmpty());
 }
 
-Task<> reads_argocd_twice_per_event(PeerWorld& world) {
+Task<> reads_argocd_twice_per_event(ReporterBed& world) {
   const auto config_map = [](int number, const std::string& content) {
     return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c-" + std::to_string(number) +
            "}\ndata: {content: " + content + "}\n";

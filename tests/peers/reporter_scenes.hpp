@@ -1,17 +1,17 @@
 #pragma once
 
-#include "peers/peer_world.hpp"
+#include "peers/reporter_bed.hpp"
 
 // Scenes that hold with every release of Argo CD, one per function, for play(). Each uses its own
 // application.
 namespace gitops::test {
 
-Task<> reports_an_application_and_its_resources(PeerWorld& world);
-Task<> reports_a_commit(PeerWorld& world);
+Task<> reports_an_application_and_its_resources(ReporterBed& world);
+Task<> reports_a_commit(ReporterBed& world);
 /// A resource that leaves Git, then an application that takes its resources along.
-Task<> reports_what_is_removed(PeerWorld& world);
+Task<> reports_what_is_removed(ReporterBed& world);
 /// An application without finalizer, whose resources stay in the cluster.
-Task<> reports_an_application_removed_alone(PeerWorld& world);
-Task<> reads_argocd_twice_per_event(PeerWorld& world);
+Task<> reports_an_application_removed_alone(ReporterBed& world);
+Task<> reads_argocd_twice_per_event(ReporterBed& world);
 
 }  // namespace gitops::test

@@ -111,9 +111,9 @@ class PhaseHistory {
   std::string version_;
 };
 
-class World {
+class Bed {
  public:
-  World(PeerCluster& the_cluster, const Executor& executor)
+  Bed(PeerCluster& the_cluster, const Executor& executor)
       : cluster(the_cluster), platform(executor, {.token = kToken}) {}
 
   Task<> start() {
@@ -188,10 +188,10 @@ class World {
   std::optional<ReporterProcess> reporter;
 };
 
-void play(PeerCluster& cluster, const std::function<Task<>(World&)>& body) {
+void play(PeerCluster& cluster, const std::function<Task<>(Bed&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        World world(cluster, co_await asio::this_coro::executor);
+        Bed world(cluster, co_await asio::this_coro::executor);
         co_await play_in(world, body);
         EXPECT_THAT(world.platform.refused(), IsEmpty());
       },
@@ -219,11 +219,11 @@ struct ResourcePhases : testing::Test {
     ns = "resources-" + id;
     shop = "shop-" + id;
   }
-  Task<> apply_canary(World& world, std::string image) const {
+  Task<> apply_canary(Bed& world, std::string image) const {
     co_await world.kubectl({"--namespace", ns, "apply", "--server-side", "--filename", "-"},
                            PeerRollouts::canary(shop, image));
   }
-  Task<bool> rollout_is(World& world, std::string phase) const {
+  Task<bool> rollout_is(Bed& world, std::string phase) const {
     co_return co_await world.aside(
         [this, phase] { return shared_rollouts().wait_for_phase(ns, shop, phase); });
   }
@@ -237,7 +237,7 @@ TEST_F(ResourcePhases, OfACanaryAreReportedInOrder) {
   shared_rollouts();
   shared_cluster().create_namespace(ns);
   const PhaseHistory history(shared_cluster(), ns, "rollouts", shop);
-  play(shared_cluster(), [&](World& world) -> Task<> {
+  play(shared_cluster(), [&](Bed& world) -> Task<> {
     co_await world.start();
     co_await apply_canary(world, "example.test/shop:1");
     CO_ASSERT_TRUE(co_await rollout_is(world, "Healthy"));
@@ -283,7 +283,7 @@ TEST_F(ResourcePhases, OfAnAnalysisRunAreReportedInOrder) {
   shared_rollouts();
   shared_cluster().create_namespace(ns);
   const PhaseHistory history(shared_cluster(), ns, "analysisruns", "check");
-  play(shared_cluster(), [&](World& world) -> Task<> {
+  play(shared_cluster(), [&](Bed& world) -> Task<> {
     co_await world.start();
     co_await world.kubectl({"--namespace", ns, "create", "--filename", "-"},
                            PeerRollouts::job_analysis("check"));
@@ -301,7 +301,7 @@ TEST_F(ResourcePhases, OfWorkflowsAreReportedInOrder) {
   shared_cluster().create_namespace(ns);
   const PhaseHistory good(shared_cluster(), kRuntime, "workflows", "good");
   const PhaseHistory bad(shared_cluster(), kRuntime, "workflows", "bad");
-  play(shared_cluster(), [&](World& world) -> Task<> {
+  play(shared_cluster(), [&](Bed& world) -> Task<> {
     co_await world.start();
     const auto submit = [&](std::string where, std::string name, std::string spec) -> Task<> {
       co_await world.aside([=] { shared_workflows().submit(where, name, spec); });

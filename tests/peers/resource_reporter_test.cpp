@@ -75,9 +75,9 @@ std::string make_account(PeerCluster& cluster) {
   return cluster.service_account_token(kNamespace, "reporter");
 }
 
-class World {
+class Bed {
  public:
-  explicit World(const Executor& executor) : platform(executor, {.token = kToken}) {
+  explicit Bed(const Executor& executor) : platform(executor, {.token = kToken}) {
     write_file(folder / "platform-token", kToken);
     kubeconfig_ = cluster.write_kubeconfig("reporter", make_account(cluster));
     cluster.create_namespace("shop");
@@ -142,10 +142,10 @@ class World {
   std::filesystem::path kubeconfig_;
 };
 
-void play(const std::function<Task<>(World&)>& body) {
+void play(const std::function<Task<>(Bed&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        World world(co_await asio::this_coro::executor);
+        Bed world(co_await asio::this_coro::executor);
         CO_ASSERT_OK(world.platform.start());
         co_await play_in(world, body);
         EXPECT_THAT(world.platform.refused(), IsEmpty());
@@ -162,7 +162,7 @@ struct ResourceReporterPeers : testing::Test {
 };
 
 TEST_F(ResourceReporterPeers, ACanaryIsReportedFromItsDefinitionsArrivalToItsEnd) {
-  play([](World& world) -> Task<> {
+  play([](Bed& world) -> Task<> {
     world.start_daemon();
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
     EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("rollouts: not served"));
@@ -222,7 +222,7 @@ TEST_F(ResourceReporterPeers, ACanaryIsReportedFromItsDefinitionsArrivalToItsEnd
 }
 
 TEST_F(ResourceReporterPeers, AWorkflowIsReportedInItsOwnNamespaceAlone) {
-  play([](World& world) -> Task<> {
+  play([](Bed& world) -> Task<> {
     const PeerWorkflows workflows(world.cluster);
     world.start_daemon();
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
@@ -239,7 +239,7 @@ TEST_F(ResourceReporterPeers, AWorkflowIsReportedInItsOwnNamespaceAlone) {
 }
 
 TEST_F(ResourceReporterPeers, AManagedClusterIsReportedWithWhatArgoCdsSecretSays) {
-  play([](World& world) -> Task<> {
+  play([](Bed& world) -> Task<> {
     PeerCluster managed;
     managed.apply_crds("argo-rollouts");
     const auto token = make_account(managed);

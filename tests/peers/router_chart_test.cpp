@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chart/helm.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
 #include "support/wait.hpp"
@@ -135,7 +135,7 @@ class RouterChartTest : public ::testing::Test {
     router_ = std::make_unique<RouterProcess>(std::move(argv), pod_->process_environment(), hosts);
   }
   RawResponse post(const std::string& target, const std::string& more = {}) const {
-    return raw_call(router_->port(), RouterBed::request("POST", target, more, "{}"));
+    return raw_call(router_->port(), RouterHarness::request("POST", target, more, "{}"));
   }
   std::string metrics() const {
     return http_call(
@@ -161,10 +161,11 @@ TEST_F(RouterChartTest, RoutesToWhatTheValuesName) {
   helm(values());
   start();
 
-  const auto app = raw_call(router_->port(), RouterBed::request("GET", "/app-proxy/api/x?y=1"));
+  const auto app = raw_call(router_->port(), RouterHarness::request("GET", "/app-proxy/api/x?y=1"));
   EXPECT_EQ(app.body, "app-proxy");
   EXPECT_EQ(app_proxy_.requests().back().target(), "/app-proxy/api/x?y=1");
-  const auto ui = raw_call(router_->port(), RouterBed::request("GET", "/workflows/api/v1/info"));
+  const auto ui =
+      raw_call(router_->port(), RouterHarness::request("GET", "/workflows/api/v1/info"));
   EXPECT_EQ(ui.body, "workflows");
   EXPECT_EQ(workflows_.requests().back().target(), "/api/v1/info");
 
@@ -195,11 +196,11 @@ TEST_F(RouterChartTest, AnUpgradeReachesTheRunningRouterAndNoConnectionEnds) {
   ASSERT_THAT(pods_before, SizeIs(1));
 
   RawSocket idle(router_->port(), kTimeLimit);  // asks now and then
-  const auto late = RouterBed::request("POST", "/webhooks/late/github", {}, "{}");
+  const auto late = RouterHarness::request("POST", "/webhooks/late/github", {}, "{}");
   idle.send(late);
   EXPECT_EQ(idle.read_response().status, 403);
   RawSocket busy(router_->port(), kTimeLimit);  // in the middle of an answer
-  busy.send(RouterBed::request("GET", "/app-proxy/held"));
+  busy.send(RouterHarness::request("GET", "/app-proxy/held"));
   busy.read_until("first");
 
   auto more = values();
@@ -216,8 +217,8 @@ TEST_F(RouterChartTest, AnUpgradeReachesTheRunningRouterAndNoConnectionEnds) {
       },
       kTimeLimit, "the new namespace, on the old connection"));
   EXPECT_EQ(post("/webhooks/late/signed").status, 401);
-  EXPECT_EQ(raw_call(router_->port(),
-                     RouterBed::request("POST", "/webhooks/late/github", {}, std::string(17, 'x')))
+  EXPECT_EQ(raw_call(router_->port(), RouterHarness::request("POST", "/webhooks/late/github", {},
+                                                             std::string(17, 'x')))
                 .status,
             413);
   held_.go_on();

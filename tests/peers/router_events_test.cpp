@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "peers/bus_subscription.hpp"
 #include "peers/peer_events.hpp"
 #include "peers/shared_cluster.hpp"
@@ -34,24 +34,24 @@ struct PeerRouterEvents : testing::Test {
 
   // A router that knows the Service of the event source by its full name, as cluster DNS has it,
   // and may find it at one loopback address alone.
-  std::unique_ptr<RouterBed> router(const std::string& allowed_address,
-                                    const std::string& signatures = {}) const {
-    auto bed = std::make_unique<RouterBed>(
-        RouterBed::Options{.environment = {{"WEBHOOK_ALLOWED_NAMESPACES", ns},
-                                           {"WEBHOOK_PORT", std::to_string(port)},
-                                           {"WEBHOOK_SIGNATURES", signatures},
-                                           {"CLUSTER_DOMAIN", "shop.internal"},
-                                           {"UPSTREAM_ALLOWED_ADDRESSES", allowed_address}}});
+  std::unique_ptr<RouterHarness> router(const std::string& allowed_address,
+                                        const std::string& signatures = {}) const {
+    auto bed = std::make_unique<RouterHarness>(
+        RouterHarness::Options{.environment = {{"WEBHOOK_ALLOWED_NAMESPACES", ns},
+                                               {"WEBHOOK_PORT", std::to_string(port)},
+                                               {"WEBHOOK_SIGNATURES", signatures},
+                                               {"CLUSTER_DOMAIN", "shop.internal"},
+                                               {"UPSTREAM_ALLOWED_ADDRESSES", allowed_address}}});
     bed->set_hosts("127.0.0.1 github-eventsource-svc." + ns + ".svc.shop.internal\n");
     return bed;
   }
 
-  int deliver(const RouterBed& bed, const std::string& delivery,
+  int deliver(const RouterHarness& bed, const std::string& delivery,
               const std::string& signature) const {
     std::string fields = "Content-Type: application/json\r\nX-GitHub-Event: push\r\n";
     fields += "X-GitHub-Delivery: " + delivery + "\r\n";
     if (!signature.empty()) fields += "X-Hub-Signature-256: sha256=" + signature + "\r\n";
-    return raw_call(bed.port(), RouterBed::request("POST", target(), fields, kBody)).status;
+    return raw_call(bed.port(), RouterHarness::request("POST", target(), fields, kBody)).status;
   }
 
   // What the event source says that it was sent.

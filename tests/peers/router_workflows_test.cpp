@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "peers/shared_cluster.hpp"
 #include "support/browser.hpp"
 #include "support/wait.hpp"
@@ -27,8 +27,8 @@ struct PeerRouterWorkflows : testing::Test {
     bed = router(Auth::server);
   }
 
-  static std::unique_ptr<RouterBed> router(Auth auth) {
-    return std::make_unique<RouterBed>(RouterBed::Options{
+  static std::unique_ptr<RouterHarness> router(Auth auth) {
+    return std::make_unique<RouterHarness>(RouterHarness::Options{
         .environment = {{"WORKFLOWS_URL", shared_workflows().url(auth)},
                         {"WORKFLOWS_CA_FILE", shared_cluster().ca_file().string()}}});
   }
@@ -56,7 +56,7 @@ struct PeerRouterWorkflows : testing::Test {
   }
 
   std::string ns = "router-workflows-" + random_hex(6);
-  std::unique_ptr<RouterBed> bed;
+  std::unique_ptr<RouterHarness> bed;
   TempDir folder;
 };
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chart/helm.hpp"
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 #include "peers/peer_programs.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"

@@ -41,9 +41,9 @@ class Names {
   net::Resolver resolver;
 };
 
-class Bed {
+class Fixture {
  public:
-  Bed(const Executor& executor, const RouteSettings& settings)
+  Fixture(const Executor& executor, const RouteSettings& settings)
       : webhooks(executor, metrics, {}),
         routing(names.resolver, event_source_names.resolver, settings,
                 std::make_shared<Gates>(GateLimits{}), webhooks, std::make_shared<proxy::Totals>(),
@@ -76,7 +76,7 @@ RouteSettings settings() {
 // Whose names whoever sends a webhook chooses.
 TEST(Routing, NamesOfEventSourcesEvictNoConfiguredName) {
   test::run_in_test_time([]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor, settings());
+    Fixture bed(co_await asio::this_coro::executor, settings());
     // The connections fail, because the filter allows no loopback address.
     EXPECT_FALSE(co_await bed.routing.app_proxy().connect());
     for (int i = 0; i < 10; ++i) {
@@ -94,7 +94,7 @@ TEST(Routing, ARedirectionIsOfAsciiOnly) {
   auto with_workflows = settings();
   with_workflows.workflows_url = "https://argo-server:2746";
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor, with_workflows);
+    Fixture bed(co_await asio::this_coro::executor, with_workflows);
     const std::string text = "GET /workflows?q=\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n";
     proxy::RequestHeadParser parser({});
     CO_ASSERT_OK(parser.next(text));
@@ -112,7 +112,7 @@ TEST(Routing, IdleConnectionsToUpstreamsAreKeptAsLongAsTheSettingSays) {
       const auto executor = co_await asio::this_coro::executor;
       auto with_timeout = settings();
       with_timeout.upstream_idle_timeout = 20s;
-      Bed bed(executor, with_timeout);
+      Fixture bed(executor, with_timeout);
       const auto event_source = bed.event_source("github");
       CO_ASSERT_TRUE(event_source != nullptr);
       for (auto* upstream : {&bed.routing.app_proxy(), event_source.get()}) {

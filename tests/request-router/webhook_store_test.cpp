@@ -20,9 +20,9 @@ bool anyone(const SourceName&) {
   return true;
 }
 
-class Bed {
+class Fixture {
  public:
-  explicit Bed(WebhookStore::Limits limits = {}) : store(limits) {}
+  explicit Fixture(WebhookStore::Limits limits = {}) : store(limits) {}
 
   bool add(const SourceName& source, std::size_t size = 100, Clock::time_point since = kStart) {
     auto webhook = std::make_shared<KeptWebhook>();
@@ -43,7 +43,7 @@ class Bed {
 };
 
 TEST(WebhookStore, EventSourcesTakeTurnsAndEachKeepsItsOrder) {
-  Bed bed;
+  Fixture bed;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(bed.add(kGithub));  // 1, 2, 3
   EXPECT_TRUE(bed.add(kGitlab));                              // 4
   EXPECT_EQ(bed.next(kStart), 1U);
@@ -59,7 +59,7 @@ TEST(WebhookStore, EventSourcesTakeTurnsAndEachKeepsItsOrder) {
 }
 
 TEST(WebhookStore, OneWithoutAPlaceAtItsSourceHoldsUpNoOther) {
-  Bed bed;
+  Fixture bed;
   EXPECT_TRUE(bed.add(kGithub));
   EXPECT_TRUE(bed.add(kGitlab));
   const auto not_github = [](const SourceName& source) { return source != kGithub; };
@@ -70,7 +70,7 @@ TEST(WebhookStore, OneWithoutAPlaceAtItsSourceHoldsUpNoOther) {
 }
 
 TEST(WebhookStore, IsBoundedAndLeavesRoomForOtherSources) {
-  Bed bed({.bytes = 1'000'000});
+  Fixture bed({.bytes = 1'000'000});
   std::size_t of_one = 0;
   while (bed.add(kGithub, 1'000)) ++of_one;
   EXPECT_GT(of_one, 600U);
@@ -87,7 +87,7 @@ TEST(WebhookStore, IsBoundedAndLeavesRoomForOtherSources) {
 }
 
 TEST(WebhookStore, RoomThatIsGivenBackCanBeUsed) {
-  Bed bed({.bytes = 100'000});
+  Fixture bed({.bytes = 100'000});
   while (bed.add(kGithub, 1'000)) {
   }
   const auto id = bed.next(kStart);
@@ -97,7 +97,7 @@ TEST(WebhookStore, RoomThatIsGivenBackCanBeUsed) {
 }
 
 TEST(WebhookStore, ASourceThatCannotBeReachedIsTriedByOneAtATime) {
-  Bed bed;
+  Fixture bed;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(bed.add(kGithub));
   EXPECT_EQ(bed.next(kStart), 1U);
   EXPECT_EQ(bed.next(kStart), 2U);
@@ -120,7 +120,7 @@ TEST(WebhookStore, ASourceThatCannotBeReachedIsTriedByOneAtATime) {
 }
 
 TEST(WebhookStore, ASourceIsTriedEveryTenSecondsAtLeast) {
-  Bed bed;
+  Fixture bed;
   EXPECT_TRUE(bed.add(kGithub));
   auto now = kStart;
   for (int i = 0; i < 30; ++i) {
@@ -133,7 +133,7 @@ TEST(WebhookStore, ASourceIsTriedEveryTenSecondsAtLeast) {
 }
 
 TEST(WebhookStore, OneThatItsSourceRefusesHoldsUpNoOther) {
-  Bed bed;
+  Fixture bed;
   EXPECT_TRUE(bed.add(kGithub));
   EXPECT_TRUE(bed.add(kGithub));
   EXPECT_EQ(bed.next(kStart), 1U);
@@ -150,7 +150,7 @@ TEST(WebhookStore, OneThatItsSourceRefusesHoldsUpNoOther) {
 }
 
 TEST(WebhookStore, ForgetsWhatIsTooOldButNotWhatIsUnderWay) {
-  Bed bed({.age = 1h});
+  Fixture bed({.age = 1h});
   EXPECT_TRUE(bed.add(kGithub, 100, kStart));
   EXPECT_TRUE(bed.add(kGithub, 100, kStart + 1min));
   EXPECT_TRUE(bed.add(kGitlab, 100, kStart - 1min));  // was taken over

@@ -10,26 +10,26 @@
 
 namespace gitops::test {
 
-// Runs `body(world)`, then always `world.stop()`. Prints world.logs(), if it exists, to stderr when
+// Runs `body(harness)`, then always `harness.stop()`. Prints harness.logs(), if it exists, to stderr when
 // the body throws or the test has failed, including a failure in stop(). Rethrows an exception
 // of the body.
-template <class World, class Body>
-Task<> play_in(World& world, const Body& body) {
+template <class Harness, class Body>
+Task<> play_in(Harness& harness, const Body& body) {
   std::exception_ptr thrown;
   try {
-    co_await body(world);
+    co_await body(harness);
   } catch (...) {
     thrown = std::current_exception();
   }
   bool printed = false;
   const auto print_logs = [&] {
-    if constexpr (requires { world.logs(); }) {
+    if constexpr (requires { harness.logs(); }) {
       if (std::exchange(printed, true)) return;
-      std::cerr << world.logs();
+      std::cerr << harness.logs();
     }
   };
   if (thrown || ::testing::Test::HasFailure()) print_logs();
-  co_await world.stop();
+  co_await harness.stop();
   if (::testing::Test::HasFailure()) print_logs();
   if (thrown) std::rethrow_exception(thrown);
 }

@@ -20,8 +20,8 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 
 // One link, and a server for each of its sessions.
-struct Bed {
-  explicit Bed(const Executor& executor, std::uint64_t seed = 1)
+struct Fixture {
+  explicit Fixture(const Executor& executor, std::uint64_t seed = 1)
       : changed(executor), traffic(metrics, {{"link", "1"}}) {
     settings.server = "wss://server:443";
     settings.dial = [this, executor](Deadline) -> Task<Result<std::unique_ptr<Channel>>> {
@@ -100,9 +100,9 @@ struct Bed {
   std::optional<LinkKeeper> keeper;
 };
 
-void run(const std::function<Task<>(Bed&)>& body, std::uint64_t seed = 1) {
+void run(const std::function<Task<>(Fixture&)>& body, std::uint64_t seed = 1) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor, seed);
+    Fixture bed(co_await asio::this_coro::executor, seed);
     co_await body(bed);
     co_await bed.keeper->end();
     for (const auto& server : bed.servers) co_await server->stop();
@@ -117,7 +117,7 @@ Task<std::string> read(Channel& channel) {
 }
 
 TEST(LinkKeeper, ConnectsAgainAndTakesOverItsSession) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.serve();
     EXPECT_EQ(bed.servers[0]->login->run_id, "");
     co_await sleep_for(seconds(40));
@@ -133,7 +133,7 @@ TEST(LinkKeeper, ConnectsAgainAndTakesOverItsSession) {
 
 // It serves and is lost at once, again and again.
 TEST(LinkKeeper, AServerThatDropsItsClientsIsAskedLessAndLess) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto end = deadline_after(minutes(5));
     while (Clock::now() < end) {
       co_await bed.serve();
@@ -148,7 +148,7 @@ TEST(LinkKeeper, AServerThatDropsItsClientsIsAskedLessAndLess) {
 }
 
 TEST(LinkKeeper, AC22_AServerThatIsDownIsAskedLessAndLess) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.is_down = true;
     co_await sleep_for(minutes(10));
     EXPECT_EQ(bed.keeper->not_serving_because(), "connection refused");
@@ -163,7 +163,7 @@ TEST(LinkKeeper, AC22_AServerThatIsDownIsAskedLessAndLess) {
 }
 
 TEST(LinkKeeper, ARefusedLoginIsToldAndTriedAgain) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.login_error = "token in login doesn't match";
     CO_ASSERT_TRUE(
         co_await test::eventually([&] { return bed.servers.size() == 3; }, "the third session"));
@@ -175,7 +175,7 @@ TEST(LinkKeeper, ARefusedLoginIsToldAndTriedAgain) {
 }
 
 TEST(LinkKeeper, ReplacesASessionWithoutAGap) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == 1; },
@@ -203,7 +203,7 @@ TEST(LinkKeeper, ReplacesASessionWithoutAGap) {
 
 // A server resets streams beyond the last id for ever, and pings go on.
 TEST(LinkKeeper, ASessionWhoseStreamIdsRunOutIsReplacedWithoutAGap) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.first_stream = tunnel::yamux::Session::kWornOut - 5;  // control stream, pool, a user
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -225,7 +225,7 @@ TEST(LinkKeeper, ASessionWhoseStreamIdsRunOutIsReplacedWithoutAGap) {
 // frp's server without a group: the proxy is closed and registered again behind a round trip, and
 // never refused, which would cost a second and more.
 TEST(LinkKeeper, SwapsSessionsWhereOnlyOneMayServe) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.links = 1;
     co_await bed.serve();
     bed.keeper->replace();
@@ -243,7 +243,7 @@ TEST(LinkKeeper, SwapsSessionsWhereOnlyOneMayServe) {
 }
 
 TEST(LinkKeeper, AServerThatLeavesIsLeft) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.serve();
     auto user = co_await bed.servers[0]->connect("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == 1; },
@@ -268,7 +268,7 @@ TEST(LinkKeeper, AServerThatLeavesIsLeft) {
 TEST(LinkKeeper, AC22_AServerThatWasAwayForAMomentHasEverybodyBackSoon) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     run(
-        [seed](Bed& bed) -> Task<> {
+        [seed](Fixture& bed) -> Task<> {
           co_await bed.serve();
           co_await sleep_for(seconds(2));
           bed.owners.clear();
@@ -285,7 +285,7 @@ TEST(LinkKeeper, AC22_AServerThatWasAwayForAMomentHasEverybodyBackSoon) {
 }
 
 TEST(LinkKeeper, AServerThatSendsAwayIsNotAskedTooOften) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto start = Clock::now();
     for (std::size_t i = 1; i <= 20; ++i) {
       CO_ASSERT_TRUE(co_await test::eventually(
@@ -302,7 +302,7 @@ TEST(LinkKeeper, AServerThatSendsAwayIsNotAskedTooOften) {
 }
 
 TEST(LinkKeeper, ARefusedReplacementLeavesTheLinkAlone) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.serve();
     bed.proxy_error = "invalid token";
     bed.keeper->replace();
@@ -320,7 +320,7 @@ TEST(LinkKeeper, ARefusedReplacementLeavesTheLinkAlone) {
 }
 
 TEST(LinkKeeper, AStopEndsTheSession) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.serve();
     bed.keeper->stop();
     CO_ASSERT_TRUE(

@@ -21,8 +21,8 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 
 // A session, its server, and the upstream that it connects to.
-struct Bed {
-  explicit Bed(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : changed(executor), tasks(executor), traffic(metrics, {{"link", "1"}}) {
     path.emplace(executor);
     server.emplace(executor, std::move(path->far));
@@ -75,9 +75,9 @@ struct Bed {
   std::optional<Error> ending;
 };
 
-void run(const std::function<Task<>(Bed&)>& body) {
+void run(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor);
+    Fixture bed(co_await asio::this_coro::executor);
     co_await body(bed);
     co_await bed.server->stop();
     co_await bed.tasks.join();
@@ -94,7 +94,7 @@ Task<std::string> read(Channel& channel) {
 }
 
 TEST(TunnelSession, RegistersItsProxyWithTheToken) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     EXPECT_EQ(bed.session->state(), Session::State::logging_in);
     co_await bed.reach(Session::State::serving);
     EXPECT_EQ(bed.session->run_id(), "run-1");
@@ -105,7 +105,7 @@ TEST(TunnelSession, RegistersItsProxyWithTheToken) {
 }
 
 TEST(TunnelSession, RelaysARequestToTheUpstream) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     // The request comes in the same bytes as the message before it.
     auto user = co_await bed.server->connect("GET / HTTP/1.1\r\n\r\n");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return !bed.upstream.empty(); },
@@ -130,7 +130,7 @@ TEST(TunnelSession, RelaysARequestToTheUpstream) {
 
 // yamux has 256 streams without an ACK at a time.
 TEST(TunnelSession, ABurstOfRequestsForWorkIsServedToTheLast) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.reach(Session::State::serving);
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.server->pool.size() == 1; },
                                              "a work connection"));
@@ -144,7 +144,7 @@ TEST(TunnelSession, ABurstOfRequestsForWorkIsServedToTheLast) {
 // frp knows no half-close. Without this an abandoned download would hold its connection to the
 // upstream until the idle timeout, for nobody reads what fills the window.
 TEST(TunnelSession, AUserWhoLeavesFreesTheUpstream) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto user = co_await bed.server->connect("GET /large HTTP/1.1\r\n\r\n");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return !bed.upstream.empty(); },
                                              "a connection to the upstream"));
@@ -162,7 +162,7 @@ TEST(TunnelSession, AUserWhoLeavesFreesTheUpstream) {
 }
 
 TEST(TunnelSession, CarriesManyConnectionsAtATime) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     std::vector<std::shared_ptr<Channel>> users;
     for (std::size_t i = 0; i < 50; ++i) {
       users.push_back(co_await bed.server->connect("request " + std::to_string(i)));
@@ -179,7 +179,7 @@ TEST(TunnelSession, CarriesManyConnectionsAtATime) {
 }
 
 TEST(TunnelSession, ClosesTheConnectionWhenTheUpstreamIsDown) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.upstream_is_down = true;
     auto user = co_await bed.server->connect("x");
     EXPECT_THAT(co_await read(*user), HasSubstr("("));
@@ -189,7 +189,7 @@ TEST(TunnelSession, ClosesTheConnectionWhenTheUpstreamIsDown) {
 }
 
 TEST(TunnelSession, EndsWithTheServersReasonWhenItMayNotLogIn) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.server->login_error = "token in login doesn't match";
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.ending.has_value(); },
                                              "the end of the session"));
@@ -199,7 +199,7 @@ TEST(TunnelSession, EndsWithTheServersReasonWhenItMayNotLogIn) {
 }
 
 TEST(TunnelSession, SaysWhyTheProxyIsRefusedAndAsksAgain) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.server->proxy_error = "invalid token";
     co_await bed.reach(Session::State::refused);
     EXPECT_EQ(bed.session->refusal(), "invalid token");
@@ -210,7 +210,7 @@ TEST(TunnelSession, SaysWhyTheProxyIsRefusedAndAsksAgain) {
 }
 
 TEST(TunnelSession, AC20_EndsWhenTheServerDoesNotAnswerTheLogin) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.server->is_silent = true;
     const auto start = Clock::now();
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.ending.has_value(); },
@@ -221,7 +221,7 @@ TEST(TunnelSession, AC20_EndsWhenTheServerDoesNotAnswerTheLogin) {
 }
 
 TEST(TunnelSession, EndsWithTheControlStream) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.reach(Session::State::serving);
     auto user = co_await bed.server->connect("x");
     bed.server->control_stream->shutdown_send();
@@ -235,7 +235,7 @@ TEST(TunnelSession, EndsWithTheControlStream) {
 
 // frp's server keeps an idle connection for a minute, for the next request.
 TEST(TunnelSession, AStopEndsConnectionsWithoutARequest) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.reach(Session::State::serving);
     auto idle = co_await bed.server->connect("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.upstream.size() == 1; },
@@ -265,7 +265,7 @@ TEST(TunnelSession, AStopEndsConnectionsWithoutARequest) {
 // 14 s for a path that swallows everything, with a user who waits or without.
 TEST(TunnelSession, AC20_NoticesAServerThatVanished) {
   for (const bool busy : {false, true}) {
-    run([busy](Bed& bed) -> Task<> {
+    run([busy](Fixture& bed) -> Task<> {
       co_await bed.reach(Session::State::serving);
       std::shared_ptr<Channel> user;
       if (busy) {
@@ -290,7 +290,7 @@ TEST(TunnelSession, AC20_NoticesAServerThatVanished) {
 }
 
 TEST(TunnelSession, StopsWithoutHarmToThoseWhoAreThere) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await bed.reach(Session::State::serving);
     auto user = co_await bed.server->connect("x");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.session->carrying() == 1; },

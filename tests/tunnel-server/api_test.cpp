@@ -17,8 +17,8 @@ namespace {
 using testing::HasSubstr;
 
 // The API of a server with one client, which offers acc-rt.example.test.
-struct Bed {
-  explicit Bed(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : names(metrics),
         authorizer(executor, names, {}),
         clients(executor, authorizer, table, metrics, {.subdomain_host = "example.test"}),
@@ -83,9 +83,9 @@ struct Bed {
   bool is_cut = false;
 };
 
-void run(const std::function<Task<>(Bed&)>& body) {
+void run(const std::function<Task<>(Fixture&)>& body) {
   test::run_coro([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor);
+    Fixture bed(co_await asio::this_coro::executor);
     co_await bed.start();
     co_await body(bed);
     co_await bed.stop();
@@ -93,7 +93,7 @@ void run(const std::function<Task<>(Bed&)>& body) {
 }
 
 TEST(Api, ListsClientsWithTheirState) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto response = co_await bed.call("GET", "/v1/clients");
     EXPECT_EQ(response.status, 200);
     const auto list = parse_json_object(response.body)["clients"];
@@ -109,7 +109,7 @@ TEST(Api, ListsClientsWithTheirState) {
 }
 
 TEST(Api, DisconnectsAClient) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto id = bed.clients.sessions()[0]->id();
     EXPECT_EQ((co_await bed.call("POST", "/v1/clients/99/disconnect")).status, 404);
     EXPECT_EQ((co_await bed.call("POST", "/v1/clients/x/disconnect")).status, 404);
@@ -122,7 +122,7 @@ TEST(Api, DisconnectsAClient) {
 }
 
 TEST(Api, BansAHostUntilATime) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto until = format_rfc3339(wall_now() + std::chrono::hours(1));
     EXPECT_EQ((co_await bed.call("PUT", "/v1/bans/ACC-RT.example.test",
                                  R"({"until":")" + until + R"(","reason":"abuse"})"))
@@ -139,7 +139,7 @@ TEST(Api, BansAHostUntilATime) {
 }
 
 TEST(Api, RefusesMalformedBans) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     for (const char* body : {"", "{}", "[]", R"({"until":"tomorrow"})"}) {
       EXPECT_EQ((co_await bed.call("PUT", "/v1/bans/acc-rt.example.test", body)).status, 400);
     }
@@ -152,7 +152,7 @@ TEST(Api, RefusesMalformedBans) {
 }
 
 TEST(Api, AC23_DoesNothingWithoutItsToken) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto id = std::to_string(bed.clients.sessions()[0]->id());
     for (const char* token : {"", "guess", "operator2", "operato"}) {
       EXPECT_EQ((co_await bed.call("GET", "/v1/clients", {}, token)).status, 401);

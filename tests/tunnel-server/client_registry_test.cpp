@@ -237,10 +237,10 @@ class Client {
   TaskGroup tasks_;
 };
 
-class Bed {
+class Fixture {
  public:
-  explicit Bed(const Executor& executor, Authorizer::Options authorizer_options,
-               ClientRegistry::Options client_options = {})
+  explicit Fixture(const Executor& executor, Authorizer::Options authorizer_options,
+                   ClientRegistry::Options client_options = {})
       : executor_(executor),
         names_(metrics),
         authorizer_(executor, names_, std::move(authorizer_options)),
@@ -356,9 +356,9 @@ class Bed {
 };
 
 void run_with(const std::function<Authorizer::Options()>& authorizer,
-              ClientRegistry::Options options, const std::function<Task<>(Bed&)>& body) {
+              ClientRegistry::Options options, const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor, authorizer(), options);
+    Fixture bed(co_await asio::this_coro::executor, authorizer(), options);
     co_await body(bed);
     co_await bed.stop();
     EXPECT_EQ(bed.clients.size(), 0u);
@@ -366,12 +366,12 @@ void run_with(const std::function<Authorizer::Options()>& authorizer,
   });
 }
 
-void run(const std::function<Task<>(Bed&)>& body, ClientRegistry::Options options = {}) {
+void run(const std::function<Task<>(Fixture&)>& body, ClientRegistry::Options options = {}) {
   run_with([] { return Authorizer::Options{.token = Secret("s3cret")}; }, std::move(options), body);
 }
 
 // Each runtime has a token: token-a for acc-rt, token-b for acc-b.
-void run_with_runtimes(const std::function<Task<>(Bed&)>& body) {
+void run_with_runtimes(const std::function<Task<>(Fixture&)>& body) {
   test::TempDir folder;
   test::write_file(folder / "runtimes", "acc-rt token-a\nacc-rt token-a2\nacc-b token-b\n");
   run_with(
@@ -383,7 +383,7 @@ void run_with_runtimes(const std::function<Task<>(Bed&)>& body) {
 }
 
 TEST(TunnelServer, ARequestReachesTheClientOfItsHost) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
     co_await client.serving();
@@ -399,7 +399,7 @@ TEST(TunnelServer, ARequestReachesTheClientOfItsHost) {
 }
 
 TEST(TunnelServer, RequestsWaitForWorkConnectionsWhereThereIsNoPool) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     co_await client.serving();
     EXPECT_EQ(client.asked, 0);
@@ -409,7 +409,7 @@ TEST(TunnelServer, RequestsWaitForWorkConnectionsWhereThereIsNoPool) {
 }
 
 TEST(TunnelServer, ThePoolIsFilledAgainAndBounded) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 1'000});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
@@ -429,7 +429,7 @@ TEST(TunnelServer, ThePoolIsFilledAgainAndBounded) {
 }
 
 TEST(TunnelServer, ForwardingFieldsAreOurs) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     EXPECT_EQ(co_await bed.get("acc-rt.example.test"), "a");
@@ -440,7 +440,7 @@ TEST(TunnelServer, ForwardingFieldsAreOurs) {
 }
 
 TEST(TunnelServer, AC19_AUserCannotSayWhoItIs) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     const std::string forged =
@@ -454,14 +454,14 @@ TEST(TunnelServer, AC19_AUserCannotSayWhoItIs) {
     CO_ASSERT_OK(co_await proxied->write(
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n"
         "X-Forwarded-For: 198.51.100.4\r\nX-Forwarded-Proto: https\r\n\r\n"));
-    EXPECT_EQ(co_await Bed::answer(*proxied), "a");
+    EXPECT_EQ(co_await Fixture::answer(*proxied), "a");
     EXPECT_THAT(client.requests[1], HasSubstr("\r\nX-Forwarded-For: 198.51.100.4, 10.9.1.1\r\n"));
     EXPECT_THAT(client.requests[1], HasSubstr("\r\nX-Forwarded-Proto: https\r\n"));
   });
 }
 
 TEST(TunnelServer, AHostIsOpenToItsAllowedAddressesOnly) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto allowed = proxy("acc-rt");
     allowed.ips_allow_list = {"198.51.100.0/24"};
     auto& client = bed.add("a", {.proxies = {allowed}});
@@ -477,13 +477,13 @@ TEST(TunnelServer, AHostIsOpenToItsAllowedAddressesOnly) {
           "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n"
           "X-Forwarded-For: " +
           hops + "\r\n\r\n"));
-      EXPECT_EQ(co_await Bed::answer(*proxied), expected);
+      EXPECT_EQ(co_await Fixture::answer(*proxied), expected);
     }
   });
 }
 
 TEST(TunnelServer, AHostMayAskForAPassword) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto guarded = proxy("acc-rt");
     guarded.http_user = "ann";
     guarded.http_pwd = Secret("pass:word");
@@ -501,7 +501,7 @@ TEST(TunnelServer, AHostMayAskForAPassword) {
 }
 
 TEST(TunnelServer, AWrongTokenIsRefusedInTheWordsOfFrp) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.token = Secret("guess")});
     CO_ASSERT_TRUE(co_await test::eventually([&] { return client.control().failure().has_value(); },
                                              "a refused login"));
@@ -513,7 +513,7 @@ TEST(TunnelServer, AWrongTokenIsRefusedInTheWordsOfFrp) {
 }
 
 TEST(TunnelServer, AC16_AHostIsNotTakenFromItsClient) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     auto& thief = bed.add("thief");
@@ -529,7 +529,7 @@ TEST(TunnelServer, AC16_AHostIsNotTakenFromItsClient) {
 }
 
 TEST(TunnelServer, AC16_ATokenOfOneRuntimeGetsNoHostOfAnother) {
-  run_with_runtimes([](Bed& bed) -> Task<> {
+  run_with_runtimes([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
     co_await client.serving();
     // With the run id of the one that is to be robbed.
@@ -556,7 +556,7 @@ TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
         return Authorizer::Options{.token = Secret("s3cret"), .runtimes_file = file.string()};
       },
       {},
-      [&](Bed& bed) -> Task<> {
+      [&](Fixture& bed) -> Task<> {
         auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
         auto& other = bed.add("b", {.proxies = {proxy("acc-b", "token-b")}});
         co_await client.serving();
@@ -574,7 +574,7 @@ TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
 }
 
 TEST(TunnelServer, AC16_ARunIdAloneBringsNoWorkConnection) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     auto& thief = bed.add("thief", {.proxies = {proxy("acc-b")}, .pool = 0});
     co_await client.serving();
@@ -589,7 +589,7 @@ TEST(TunnelServer, AC16_ARunIdAloneBringsNoWorkConnection) {
 }
 
 TEST(TunnelServer, AC23_AProxyIsClosedByItsOwnClientOnly) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
     co_await client.serving();
@@ -608,7 +608,7 @@ TEST(TunnelServer, AC23_AProxyIsClosedByItsOwnClientOnly) {
 }
 
 TEST(TunnelServer, AC23_UnknownHostsCostNothing) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     for (int i = 0; i < 50; ++i) {
       EXPECT_EQ(co_await bed.get("h" + std::to_string(i) + ".example.test"), "404 Not Found");
     }
@@ -623,7 +623,7 @@ TEST(TunnelServer, AC23_UnknownHostsCostNothing) {
 // -- clients whose work connections are connections of their own --
 
 TEST(TunnelServerWithoutMux, RequestsReachTheClient) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 2, .mux = false, .sign_work = true});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
@@ -648,7 +648,7 @@ TEST(TunnelServerWithoutMux, RequestsReachTheClient) {
 }
 
 TEST(TunnelServerWithoutMux, AC16_ARunIdAloneBringsNoWorkConnection) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0, .mux = false, .sign_work = true});
     co_await client.serving();
     EXPECT_EQ(client.run_id().size(), 32u);
@@ -678,7 +678,7 @@ TEST(TunnelServerWithoutMux, AC16_ARunIdAloneBringsNoWorkConnection) {
 
 // A client chooses what its Login says, and must not thereby get the connections of another one.
 TEST(TunnelServerWithoutMux, AC16_ALoginWithTheRunIdOfAnotherOneGetsNoneOfItsConnections) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.mux = false, .sign_work = true});
     co_await client.serving();
     auto& thief = bed.add("thief", {.proxies = {proxy("acc-b")},
@@ -698,7 +698,7 @@ TEST(TunnelServerWithoutMux, AC16_ALoginWithTheRunIdOfAnotherOneGetsNoneOfItsCon
 }
 
 TEST(TunnelServerWithoutMux, AClientThatSignsNothingHearsWhatItNeeds) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.mux = false});
     CO_ASSERT_TRUE(co_await test::eventually([&] { return !client.work_error.empty(); },
                                              "a refused work connection"));
@@ -708,7 +708,7 @@ TEST(TunnelServerWithoutMux, AClientThatSignsNothingHearsWhatItNeeds) {
 
 TEST(TunnelServerWithoutMux, IsRefusedWhereThereIsNoToken) {
   run_with([] { return Authorizer::Options{}; }, {},
-           [](Bed& bed) -> Task<> {
+           [](Fixture& bed) -> Task<> {
              auto& client = bed.add("a", {.token = {}, .mux = false, .sign_work = true});
              CO_ASSERT_TRUE(co_await test::eventually(
                  [&] { return client.control().failure().has_value(); }, "a refused login"));
@@ -719,7 +719,7 @@ TEST(TunnelServerWithoutMux, IsRefusedWhereThereIsNoToken) {
 }
 
 TEST(TunnelServerWithoutMux, AClientThatComesBackReplacesItself) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const ClientOptions options{.mux = false, .sign_work = true};
     auto& before = bed.add("before", options);
     co_await before.serving();
@@ -737,12 +737,12 @@ TEST(TunnelServerWithoutMux, AClientThatComesBackReplacesItself) {
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 1; },
                                              "the end of all clients but one"));
     before.holds_answers = false;
-    EXPECT_EQ(co_await Bed::answer(*under_way), "before");
+    EXPECT_EQ(co_await Fixture::answer(*under_way), "before");
   });
 }
 
 TEST(TunnelServerWithoutMux, AC20_AClientThatFallsSilentIsGivenUp) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client =
         bed.add("a", {.mux = false, .sign_work = true, .ping_interval = std::chrono::hours(1)});
     co_await client.serving();
@@ -758,7 +758,7 @@ TEST(TunnelServerWithoutMux, AC20_AClientThatFallsSilentIsGivenUp) {
 }
 
 TEST(TunnelServerWithoutMux, AC15_AStrangerHasOneMessage) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     for (const auto& bytes :
          {std::string("o\x7f\xff\xff\xff\xff\xff\xff\xff", 9),
           std::string("w\0\0\0\0\0\0\x28\x01", 9), std::string("w\0\0\0\0\0\0\0\2{}o", 12),
@@ -775,7 +775,7 @@ TEST(TunnelServerWithoutMux, AC15_AStrangerHasOneMessage) {
 // -- wire v2 --
 
 TEST(TunnelServerWireV2, RequestsReachTheClientWithAndWithoutMux) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 2, .wire = tunnel::Wire::v2});
     auto& other = bed.add(
         "b",
@@ -791,7 +791,7 @@ TEST(TunnelServerWireV2, RequestsReachTheClientWithAndWithoutMux) {
 }
 
 TEST(TunnelServerWireV2, AWrongTokenIsRefusedInTheWordsOfFrp) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.token = Secret("guess"), .wire = tunnel::Wire::v2});
     CO_ASSERT_TRUE(co_await test::eventually([&] { return client.control().failure().has_value(); },
                                              "a refused login"));
@@ -800,7 +800,7 @@ TEST(TunnelServerWireV2, AWrongTokenIsRefusedInTheWordsOfFrp) {
 }
 
 TEST(TunnelServerWireV2, AClientOfOtherCiphersHearsWhichThereIs) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto channel = bed.connect();
     tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
     const auto stream = *session.open(Clock::now());
@@ -827,7 +827,7 @@ TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
   ClientRegistry::Options options;
   options.session.signed_pings = options.session.signed_work = true;
   run(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         auto& client =
             bed.add("a", {.sign_pings = true, .sign_work = true, .ping_interval = seconds(1)});
         co_await client.serving();
@@ -848,7 +848,7 @@ TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
 }
 
 TEST(TunnelServer, ProxiesMayBeEncryptedAndCompressed) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     std::vector<NewProxy> proxies;
     for (const bool encryption : {false, true}) {
       for (const bool compression : {false, true}) {
@@ -869,7 +869,7 @@ TEST(TunnelServer, ProxiesMayBeEncryptedAndCompressed) {
 }
 
 TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
-  run_with_runtimes([](Bed& bed) -> Task<> {
+  run_with_runtimes([](Fixture& bed) -> Task<> {
     auto& old = bed.add("old", {.proxies = {proxy("acc-rt", "token-a")}});
     co_await old.serving();
     EXPECT_EQ(co_await bed.get(), "old");
@@ -883,7 +883,7 @@ TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
     co_await young.serving();
     EXPECT_EQ(co_await bed.get(), "young");
     old.holds_answers = false;
-    EXPECT_EQ(co_await Bed::answer(*under_way), "old");
+    EXPECT_EQ(co_await Fixture::answer(*under_way), "old");
     EXPECT_EQ(co_await bed.get(), "young");
     // When it goes, the old one is still there.
     co_await young.stop();
@@ -894,7 +894,7 @@ TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
 // -- several links of one client --
 
 TEST(TunnelServerLinks, RequestsAreSpreadOverTheLinksOfTheNewestClient) {
-  run_with_runtimes([](Bed& bed) -> Task<> {
+  run_with_runtimes([](Fixture& bed) -> Task<> {
     const auto link = [](std::string instance) {
       return ClientOptions{.proxies = {proxy("acc-rt", "token-a")},
                            .instance = std::move(instance)};
@@ -942,8 +942,8 @@ TEST(TunnelServerLinks, RequestsAreSpreadOverTheLinksOfTheNewestClient) {
 // Its packets are dropped from now on. It has work connections that wait, and one that was used.
 TEST(TunnelServerLinks, AC20_ALinkThatIsHalfOpenCostsOneUserASecondAndAHalf) {
   for (const bool has_pool : {true, false}) {
-    run_with_runtimes([has_pool](Bed& bed) -> Task<> {
-      Bed::Cable cable(co_await asio::this_coro::executor);
+    run_with_runtimes([has_pool](Fixture& bed) -> Task<> {
+      Fixture::Cable cable(co_await asio::this_coro::executor);
       const ClientOptions options{
           .proxies = {proxy("acc-rt", "token-a")}, .pool = has_pool ? 5 : 0, .instance = "one"};
       auto& good = bed.add("good", options);
@@ -973,8 +973,8 @@ TEST(TunnelServerLinks, AC20_ALinkThatIsHalfOpenCostsOneUserASecondAndAHalf) {
 }
 
 TEST(TunnelServerLinks, AC20_TheOnlyLinkIsFoundDeadSoonerWhenSomebodyNeedsIt) {
-  run([](Bed& bed) -> Task<> {
-    Bed::Cable cable(co_await asio::this_coro::executor);
+  run([](Fixture& bed) -> Task<> {
+    Fixture::Cable cable(co_await asio::this_coro::executor);
     auto& client = bed.add_by(cable, "a", {});
     co_await client.serving();
     EXPECT_EQ(co_await bed.get(), "a");
@@ -992,8 +992,8 @@ TEST(TunnelServerLinks, AC20_AClientThatStopsWhileAUserWaitsIsFoundWithin5Second
   ClientRegistry::Options options;
   options.session.link.ping_timeout = milliseconds(4'666);  // as the program has it
   for (const bool has_pool : {true, false}) {
-    const auto scene = [has_pool](Bed& bed) -> Task<> {
-      Bed::Cable cable(co_await asio::this_coro::executor);
+    const auto scene = [has_pool](Fixture& bed) -> Task<> {
+      Fixture::Cable cable(co_await asio::this_coro::executor);
       auto& client = bed.add_by(cable, "a", {.pool = has_pool ? 1 : 0});
       co_await client.serving();
       EXPECT_EQ(co_await bed.get(), "a");
@@ -1014,7 +1014,7 @@ TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
     ClientRegistry::Options options;
     if (!client_tells) options.session.max_streams = 20;
     run(
-        [client_tells](Bed& bed) -> Task<> {
+        [client_tells](Fixture& bed) -> Task<> {
           auto& client = bed.add("a", {.max_work = client_tells ? 19 : 0});
           co_await client.serving();
           EXPECT_EQ(client.control().max_work_conns(), 8);
@@ -1036,7 +1036,7 @@ TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
           EXPECT_THAT(refused, HasSubstr("carries as much as it can"));
           EXPECT_LE(Clock::now() - begin, milliseconds(100));
           client.holds_answers = false;
-          for (auto& user : users) EXPECT_EQ(co_await Bed::answer(*user), "a");
+          for (auto& user : users) EXPECT_EQ(co_await Fixture::answer(*user), "a");
           EXPECT_EQ(co_await bed.get(), "a");
         },
         options);
@@ -1044,7 +1044,7 @@ TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
 }
 
 TEST(TunnelServerLinks, AFullLinkLeavesItsUsersToOthers) {
-  run_with_runtimes([](Bed& bed) -> Task<> {
+  run_with_runtimes([](Fixture& bed) -> Task<> {
     ClientOptions options{
         .proxies = {proxy("acc-rt", "token-a")}, .instance = "one", .max_work = 13};
     auto& small = bed.add("small", options);
@@ -1064,13 +1064,13 @@ TEST(TunnelServerLinks, AFullLinkLeavesItsUsersToOthers) {
     EXPECT_EQ(small.requests.size(), 2u);
     small.holds_answers = large.holds_answers = false;
     for (auto& user : users)
-      EXPECT_THAT(co_await Bed::answer(*user), testing::AnyOf("small", "large"));
+      EXPECT_THAT(co_await Fixture::answer(*user), testing::AnyOf("small", "large"));
   });
 }
 
 // Any byte is a sign of life, and yamux has pings of its own: frpc since 0.58 sends no Ping.
 TEST(TunnelServer, AClientThatSendsNoPingStays) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.ping_interval = std::chrono::hours(24)});
     co_await client.serving();
     co_await sleep_for(seconds(85));  // its own time limit without a Pong is 90 s
@@ -1080,7 +1080,7 @@ TEST(TunnelServer, AClientThatSendsNoPingStays) {
 }
 
 TEST(TunnelServer, AUserWhoLeavesFreesTheWorkConnection) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
@@ -1101,7 +1101,7 @@ TEST(TunnelServer, AUserWhoLeavesFreesTheWorkConnection) {
 }
 
 TEST(TunnelServer, AClientThatComesBackReplacesItself) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& before = bed.add("before");
     co_await before.serving();
     before.holds_answers = true;
@@ -1116,7 +1116,7 @@ TEST(TunnelServer, AClientThatComesBackReplacesItself) {
     EXPECT_EQ(co_await bed.get(), "after");
     EXPECT_EQ(bed.clients.size(), 2u);  // somebody is there
     before.holds_answers = false;
-    EXPECT_EQ(co_await Bed::answer(*under_way), "before");
+    EXPECT_EQ(co_await Fixture::answer(*under_way), "before");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 1; },
                                              "the end of all clients but one"));
     EXPECT_EQ(co_await bed.get(), "after");
@@ -1124,7 +1124,7 @@ TEST(TunnelServer, AClientThatComesBackReplacesItself) {
 }
 
 TEST(TunnelServer, ADeadClientIsReplacedAtOnce) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& before = bed.add("before");
     co_await before.serving();
     const auto run_id = before.run_id();
@@ -1138,7 +1138,7 @@ TEST(TunnelServer, ADeadClientIsReplacedAtOnce) {
 }
 
 TEST(TunnelServer, AC20_AHalfOpenClientIsFoundIn15Seconds) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     // A client that logs in and is never heard of again.
     auto channel = bed.connect();
     tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
@@ -1161,7 +1161,7 @@ TEST(TunnelServer, AC20_AHalfOpenClientIsFoundIn15Seconds) {
 }
 
 TEST(TunnelServer, AC20_AClientThatBringsNoWorkOccupiesAUserForTenSeconds) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.brings_work = false});
     co_await client.serving();
     const auto begin = Clock::now();
@@ -1172,7 +1172,7 @@ TEST(TunnelServer, AC20_AClientThatBringsNoWorkOccupiesAUserForTenSeconds) {
 }
 
 TEST(TunnelServer, AnotherClientOfTheHostIsAskedWhenTheNewestBringsNoWork) {
-  run_with_runtimes([](Bed& bed) -> Task<> {
+  run_with_runtimes([](Fixture& bed) -> Task<> {
     auto& old = bed.add("old", {.proxies = {proxy("acc-rt", "token-a")}});
     co_await old.serving();
     auto& young = bed.add(
@@ -1185,7 +1185,7 @@ TEST(TunnelServer, AnotherClientOfTheHostIsAskedWhenTheNewestBringsNoWork) {
 }
 
 TEST(TunnelServer, AC21_AUserWhoDoesNotReadSlowsNoOther) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 5});
     co_await client.serving();
     std::vector<std::unique_ptr<Channel>> slow;
@@ -1204,7 +1204,7 @@ TEST(TunnelServer, AC21_AUserWhoDoesNotReadSlowsNoOther) {
 }
 
 TEST(TunnelServer, AHostHasItsShareOfRequests) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 5});
     auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
     co_await client.serving();
@@ -1229,7 +1229,7 @@ TEST(TunnelServer, AHostHasItsShareOfRequests) {
 }
 
 TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
-  const auto links = [](Bed& bed) -> Task<std::int64_t> {
+  const auto links = [](Fixture& bed) -> Task<std::int64_t> {
     auto channel = bed.connect();
     tunnel::Link link(std::move(channel), {.role = tunnel::yamux::Role::client}, {});
     TaskGroup tasks(co_await asio::this_coro::executor);
@@ -1252,7 +1252,7 @@ TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
   };
   ClientRegistry::Options options;
   options.links = 2;
-  run([&](Bed& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 0); }, options);
+  run([&](Fixture& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 0); }, options);
   test::TempDir folder;
   test::write_file(folder / "runtimes", "acc-rt token-a\n");
   run_with(
@@ -1260,11 +1260,11 @@ TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
         return Authorizer::Options{.token = Secret("s3cret"),
                                    .runtimes_file = (folder / "runtimes").string()};
       },
-      options, [&](Bed& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 2); });
+      options, [&](Fixture& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 2); });
 }
 
 TEST(TunnelServer, AUserOfAnOpenConnectionHearsThatItEnds) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     auto user = bed.user();
@@ -1282,7 +1282,7 @@ TEST(TunnelServer, AUserOfAnOpenConnectionHearsThatItEnds) {
 // The head of an answer that is under way cannot tell it any more, and the next request may be on its
 // way when the answer ends.
 TEST(TunnelServer, AUserWhoCouldNotBeToldHasAnotherRequest) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     auto user = bed.user();
@@ -1301,7 +1301,7 @@ TEST(TunnelServer, AUserWhoCouldNotBeToldHasAnotherRequest) {
 }
 
 TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& idle = bed.add("idle", {.proxies = {proxy("acc-b")}});
     auto& busy = bed.add("busy");
     co_await idle.serving();
@@ -1320,7 +1320,7 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
     EXPECT_TRUE(busy.link().peer_is_draining());
     EXPECT_FALSE(busy.ending);
     busy.holds_answers = false;
-    EXPECT_EQ(co_await Bed::answer(*under_way), "busy");
+    EXPECT_EQ(co_await Fixture::answer(*under_way), "busy");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return busy.ending.has_value(); },
                                              "the end of the connection"));
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
@@ -1331,7 +1331,7 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
 // -- before the login --
 
 TEST(TunnelServer, AC15_AStrangerHasOneStreamAndOneMessage) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto channel = bed.connect();
     tunnel::Link link(std::move(channel), {.role = tunnel::yamux::Role::client}, {});
     TaskGroup tasks(co_await asio::this_coro::executor);
@@ -1358,7 +1358,7 @@ TEST(TunnelServer, AC15_AStrangerHasOneStreamAndOneMessage) {
 }
 
 TEST(TunnelServer, AC15_AHugeLengthEndsTheConnection) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     for (const auto& bytes :
          {std::string("o\x7f\xff\xff\xff\xff\xff\xff\xff", 9),
           std::string("o\xff\xff\xff\xff\xff\xff\xff\xff", 9),
@@ -1379,7 +1379,7 @@ TEST(TunnelServer, AC15_AHugeLengthEndsTheConnection) {
 }
 
 TEST(TunnelServer, AC15_AStrangerMustLogInInTime) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto silent = bed.connect();
     auto half = bed.connect();
     CO_ASSERT_OK(co_await half->write(tunnel::yamux::Session({}, Clock::now()).output()));
@@ -1400,7 +1400,7 @@ TEST(TunnelServer, AC15_StrangersHaveALimit) {
   options.max_unauthenticated = 10;
   options.max_unauthenticated_per_address = 10;
   run(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         std::vector<std::unique_ptr<Channel>> strangers;
         for (int i = 0; i < 10; ++i) strangers.push_back(bed.connect());
         auto one_more = bed.connect();
@@ -1417,7 +1417,7 @@ TEST(TunnelServer, AC15_StrangersHaveALimit) {
 }
 
 TEST(TunnelServer, AC17_NothingMayStandBehindALogin) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto channel = bed.connect();
     tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
     const auto stream = *session.open(Clock::now());
@@ -1435,7 +1435,7 @@ TEST(TunnelServer, AC17_NothingMayStandBehindALogin) {
 
 // GITOPS_LONG: a thousand of them.
 TEST(TunnelServer, AC22_ManyClientsComeBackAtOnce) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const std::size_t count = std::getenv("GITOPS_LONG") != nullptr ? 1'000 : 150;
     std::vector<Client*> clients;
     for (std::size_t i = 0; i < count; ++i) {
@@ -1450,7 +1450,7 @@ TEST(TunnelServer, AC22_ManyClientsComeBackAtOnce) {
 }
 
 TEST(TunnelServer, AC22_AWrongClockOfAClientDoesNotMatter) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     co_await sleep_for(std::chrono::hours(24 * 365));
     auto& client = bed.add("a");
     co_await client.serving();
@@ -1461,7 +1461,7 @@ TEST(TunnelServer, AC22_AWrongClockOfAClientDoesNotMatter) {
 // -- the life of clients --
 
 TEST(TunnelServer, AWorkConnectionThatDiedWhileItWaitedHarmsNobody) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     co_await client.serving();
     // Brought without being asked for, and given up at once.
@@ -1479,7 +1479,7 @@ TEST(TunnelServer, AWorkConnectionThatDiedWhileItWaitedHarmsNobody) {
 }
 
 TEST(TunnelServer, ABannedHostServesNobodyUntilItsTime) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     bed.clients.ban("acc-rt.example.test",
@@ -1500,7 +1500,7 @@ TEST(TunnelServer, ABannedHostServesNobodyUntilItsTime) {
 }
 
 TEST(TunnelServer, TheEndOfTheControlStreamEndsTheOffersOnly) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     client.holds_answers = true;
@@ -1514,7 +1514,7 @@ TEST(TunnelServer, TheEndOfTheControlStreamEndsTheOffersOnly) {
         co_await test::eventually([&] { return bed.table.size() == 0; }, "an empty table"));
     EXPECT_EQ(co_await bed.get(), "404 Not Found");
     client.holds_answers = false;
-    EXPECT_EQ(co_await Bed::answer(*under_way), "a");
+    EXPECT_EQ(co_await Fixture::answer(*under_way), "a");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
                                              "the end of all clients"));
   });

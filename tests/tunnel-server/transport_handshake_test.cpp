@@ -37,8 +37,9 @@ TransportHandshake::Options with_certificate() {
 }
 
 // A connection through the handshake: the client's end, and what the server has of it in the end.
-struct Bed {
-  explicit Bed(const Executor& executor, TransportHandshake::Options options = with_certificate())
+struct Fixture {
+  explicit Fixture(const Executor& executor,
+                   TransportHandshake::Options options = with_certificate())
       : handshake(std::move(options)), tasks(executor) {
     auto [near, far] = net::MemoryChannel::pair(executor);
     client = std::move(near);
@@ -119,7 +120,7 @@ void run(const std::function<Task<>(const Executor&)>& body) {
 
 TEST(TransportHandshake, TakesClientsInClear) {
   run([](const Executor& executor) -> Task<> {
-    Bed bed(executor);
+    Fixture bed(executor);
     co_await bed.carries();
   });
 }
@@ -127,13 +128,13 @@ TEST(TransportHandshake, TakesClientsInClear) {
 TEST(TransportHandshake, TellsConnectionsWithoutMux) {
   run([](const Executor& executor) -> Task<> {
     for (const std::string first : {"o", "w", "F"}) {
-      Bed bed(executor);
+      Fixture bed(executor);
       co_await bed.add_tls();
       CO_ASSERT_OK(co_await bed.client->write(first));
       co_await bed.tasks.join();
       CO_ASSERT_OK(*bed.entered);
       EXPECT_FALSE((*bed.entered)->has_mux);
-      EXPECT_EQ(co_await Bed::read(*(*bed.entered)->channel), first);
+      EXPECT_EQ(co_await Fixture::read(*(*bed.entered)->channel), first);
     }
   });
 }
@@ -141,7 +142,7 @@ TEST(TransportHandshake, TellsConnectionsWithoutMux) {
 TEST(TransportHandshake, TakesTlsWithAndWithoutFrpsByte) {
   run([](const Executor& executor) -> Task<> {
     for (const bool is_marked : {false, true}) {
-      Bed bed(executor);
+      Fixture bed(executor);
       if (is_marked) CO_ASSERT_OK(co_await bed.client->write("\x17"));
       co_await bed.add_tls();
       co_await bed.carries();
@@ -151,7 +152,7 @@ TEST(TransportHandshake, TakesTlsWithAndWithoutFrpsByte) {
 
 TEST(TransportHandshake, TakesWebSocketWithTextFrames) {
   run([](const Executor& executor) -> Task<> {
-    Bed bed(executor);
+    Fixture bed(executor);
     co_await bed.add_websocket();
     co_await bed.carries();
   });
@@ -160,7 +161,7 @@ TEST(TransportHandshake, TakesWebSocketWithTextFrames) {
 // Text frames of bytes that are no text break gateways that look at them.
 TEST(TransportHandshake, AnswersInBinaryFrames) {
   run([](const Executor& executor) -> Task<> {
-    Bed bed(executor);
+    Fixture bed(executor);
     CO_ASSERT_OK(co_await bed.client->write(
         "GET /~!frp HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n" +
@@ -169,7 +170,7 @@ TEST(TransportHandshake, AnswersInBinaryFrames) {
     CO_ASSERT_OK(*bed.entered);
     CO_ASSERT_OK(co_await (*bed.entered)->channel->write("\xff\xfe"));
     std::string received;
-    while (!received.ends_with("\xff\xfe")) received += co_await Bed::read(*bed.client);
+    while (!received.ends_with("\xff\xfe")) received += co_await Fixture::read(*bed.client);
     EXPECT_EQ(received.substr(received.find("\r\n\r\n") + 4), "\x82\x02\xff\xfe");
   });
 }
@@ -177,13 +178,13 @@ TEST(TransportHandshake, AnswersInBinaryFrames) {
 TEST(TransportHandshake, TakesTlsInsideAndOutsideOfWebSocket) {
   run([](const Executor& executor) -> Task<> {
     {
-      Bed bed(executor);
+      Fixture bed(executor);
       co_await bed.add_websocket();
       CO_ASSERT_OK(co_await bed.client->write("\x17"));
       co_await bed.add_tls();
       co_await bed.carries();
     }
-    Bed bed(executor);
+    Fixture bed(executor);
     co_await bed.add_tls();
     co_await bed.add_websocket();
     co_await bed.carries();
@@ -192,7 +193,7 @@ TEST(TransportHandshake, TakesTlsInsideAndOutsideOfWebSocket) {
 
 TEST(TransportHandshake, AC17_BytesBehindTheUpgradeAreTheClients) {
   run([](const Executor& executor) -> Task<> {
-    Bed bed(executor);
+    Fixture bed(executor);
     // A frame in the same segment: it is read as a frame, not as the connection's bytes.
     const std::string frame{'\x82', '\x81', 0, 0, 0, 0, '\x17'};
     CO_ASSERT_OK(co_await bed.client->write(
@@ -208,7 +209,7 @@ TEST(TransportHandshake, AC17_BytesBehindTheUpgradeAreTheClients) {
 TEST(TransportHandshake, AnswersRequestsThatAreNotForTheTunnel) {
   run([](const Executor& executor) -> Task<> {
     const auto status_of = [&](std::string request) -> Task<std::string> {
-      Bed bed(executor);
+      Fixture bed(executor);
       const auto answer = co_await bed.answer_to(std::move(request));
       co_return answer.substr(0, 12);
     };
@@ -225,7 +226,7 @@ TEST(TransportHandshake, AnswersRequestsThatAreNotForTheTunnel) {
 
 TEST(TransportHandshake, AC15_ARequestWithoutEndIsRefused) {
   run([](const Executor& executor) -> Task<> {
-    Bed bed(executor);
+    Fixture bed(executor);
     const auto answer =
         co_await bed.answer_to("GET /~!frp HTTP/1.1\r\nX: " + std::string(10'000, 'x'));
     EXPECT_EQ(answer.substr(0, 12), "HTTP/1.1 431");
@@ -237,7 +238,7 @@ TEST(TransportHandshake, AC15_AClientThatSaysNothingIsClosedInTime) {
     for (const std::string first :
          {"", "\x17", "\x16", "\x16\x03\x01", "G", "GET /~!frp HTTP/1.1\r\n"}) {
       const auto begin = Clock::now();
-      Bed bed(executor);
+      Fixture bed(executor);
       if (!first.empty()) CO_ASSERT_OK(co_await bed.client->write(first));
       co_await bed.tasks.join();
       EXPECT_EQ(bed.entered->error().code, ErrorCode::timeout) << first;
@@ -249,7 +250,7 @@ TEST(TransportHandshake, AC15_AClientThatSaysNothingIsClosedInTime) {
 TEST(TransportHandshake, RefusesOtherProtocols) {
   run([](const Executor& executor) -> Task<> {
     for (const char* first : {"SSH-2.0-x\r\n", "POST / HTTP/1.1\r\n", "\x17G", "\x01"}) {
-      Bed bed(executor);
+      Fixture bed(executor);
       CO_ASSERT_OK(co_await bed.client->write(first));
       co_await bed.tasks.join();
       EXPECT_EQ(bed.entered->error().code, ErrorCode::protocol) << first;
@@ -262,12 +263,12 @@ TEST(TransportHandshake, CanRequireTls) {
     auto options = with_certificate();
     options.require_tls = true;
     {
-      Bed bed(executor, options);
+      Fixture bed(executor, options);
       CO_ASSERT_OK(co_await bed.client->write(std::string(1, '\0')));
       co_await bed.tasks.join();
       EXPECT_EQ(bed.entered->error().code, ErrorCode::forbidden);
     }
-    Bed bed(executor, options);
+    Fixture bed(executor, options);
     co_await bed.add_websocket();
     co_await bed.add_tls();
     co_await bed.carries();
@@ -290,12 +291,12 @@ TEST(TransportHandshake, AC18_CanAskClientsForACertificate) {
     options.tls.ca_file = clients.ca_file().string();
     options.require_tls = true;
     {
-      Bed bed(executor, options);
+      Fixture bed(executor, options);
       co_await bed.add_tls(right);
       co_await bed.carries();
     }
     for (const auto& own : {test::Certificate(), wrong, misused}) {
-      Bed bed(executor, options);
+      Fixture bed(executor, options);
       // In TLS 1.3 the client has finished its handshake before the server refuses it.
       co_await bed.add_tls(own);
       co_await bed.tasks.join();
@@ -306,7 +307,7 @@ TEST(TransportHandshake, AC18_CanAskClientsForACertificate) {
 
 TEST(TransportHandshake, SaysThatItHasNoCertificate) {
   run([](const Executor& executor) -> Task<> {
-    Bed bed(executor, {});
+    Fixture bed(executor, {});
     CO_ASSERT_OK(co_await bed.client->write("\x16"));
     co_await bed.tasks.join();
     EXPECT_THAT(bed.entered->error().message, HasSubstr("no certificate"));

@@ -23,8 +23,9 @@ constexpr auto kFile = "runtimes/prod/edge.yaml";
 constexpr auto kTakenBy = "resources/prod/edge.yaml";
 constexpr auto kRead = "/applications/edge";
 
-struct Scene {
-  Scene(const Executor& executor, Clock::duration settling) : git(executor, {}), cluster(executor) {
+struct Fixture {
+  Fixture(const Executor& executor, Clock::duration settling)
+      : git(executor, {}), cluster(executor) {
     server.create_repository("config");
     server.add_user("prod", "token");
     EXPECT_TRUE(cluster.start());
@@ -78,18 +79,18 @@ struct Scene {
   std::optional<ManagedClusters> clusters;
 };
 
-void play(Clock::duration settling, const std::function<Task<>(Scene&)>& body) {
+void play(Clock::duration settling, const std::function<Task<>(Fixture&)>& body) {
   if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
   test::run_coro(
       [&]() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor, settling);
+        Fixture scene(co_await asio::this_coro::executor, settling);
         co_await test::play_in(scene, body);
       },
       60s);
 }
 
 TEST(ClusterFiles, ANameThatGitRefusesLeavesNothingBehind) {
-  play(1s, [](Scene& scene) -> Task<> {
+  play(1s, [](Fixture& scene) -> Task<> {
     scene.server.commit("config", {{kTakenBy, "kind: Application\n"}}, "a Git source");
     const auto refused = co_await scene.add();
     CO_ASSERT_TRUE(!refused);
@@ -105,7 +106,7 @@ TEST(ClusterFiles, ANameThatGitRefusesLeavesNothingBehind) {
 
 // As after a kill between the two.
 TEST(ClusterFiles, ARequestThatEndsAfterTheCommitIsCompletedByTheNext) {
-  play(1s, [](Scene& scene) -> Task<> {
+  play(1s, [](Fixture& scene) -> Task<> {
     scene.cluster.set_access([](const test::FakeKubeApi::Access& access) {
       return access.resource != "secrets" || access.verb != "create";
     });
@@ -121,7 +122,7 @@ TEST(ClusterFiles, ARequestThatEndsAfterTheCommitIsCompletedByTheNext) {
 
 // Argo CD needs the Secret to remove what it has applied to the cluster.
 TEST(ClusterFiles, TheSecretStaysUntilTheApplicationIsGone) {
-  play(30s, [](Scene& scene) -> Task<> {
+  play(30s, [](Fixture& scene) -> Task<> {
     EXPECT_TRUE(co_await scene.add());
     scene.put_application();
     // A read that fails does not tell that it is gone.
@@ -153,7 +154,7 @@ TEST(ClusterFiles, TheSecretStaysUntilTheApplicationIsGone) {
 
 // A cluster that does not answer is removed, too.
 TEST(ClusterFiles, TheSecretGoesWhenTheTimeIsOver) {
-  play(200ms, [](Scene& scene) -> Task<> {
+  play(200ms, [](Fixture& scene) -> Task<> {
     EXPECT_TRUE(co_await scene.add());
     scene.put_application();
     scene.cluster.fail_next(1'000, 503, {}, kRead);

@@ -24,8 +24,8 @@ std::string server_of(const std::string& name) {
                               : "https://" + name + ".example.test";
 }
 
-struct Bench {
-  explicit Bench(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : platform(executor),
         cluster(executor),
         server(
@@ -104,9 +104,9 @@ struct Bench {
   std::optional<ClusterReporter> reporter;
 };
 
-void with_bench(const std::function<Task<>(Bench&)>& body) {
+void with_fixture(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor);
+    Fixture bench(co_await asio::this_coro::executor);
     co_await body(bench);
     co_await bench.stop();
   });
@@ -114,7 +114,7 @@ void with_bench(const std::function<Task<>(Bench&)>& body) {
 
 // The account of the runtime at Argo CD was narrowed.
 TEST(ClusterReporter, AClusterThatArgoCdOnlyHidesIsNotToldAsRemoved) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.visible = {"in-cluster", "edge", "old"};
     bench.put_secret("edge");
     bench.put_secret("old");
@@ -135,7 +135,7 @@ TEST(ClusterReporter, AClusterThatArgoCdOnlyHidesIsNotToldAsRemoved) {
 }
 
 TEST(ClusterReporter, NoClusterIsToldAsRemovedWhileTheSecretsCannotBeRead) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.visible = {"edge", "other"};
     bench.put_secret("edge");
     EXPECT_TRUE(co_await bench.reporter->round());
@@ -157,7 +157,7 @@ TEST(ClusterReporter, NoClusterIsToldAsRemovedWhileTheSecretsCannotBeRead) {
 
 // The control plane has been told, and the record of that is lost.
 TEST(ClusterReporter, AStateThatWasNotRecordedIsFollowedByTheNextOneWhateverItIs) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.visible = {"edge"};
     EXPECT_TRUE(co_await bench.reporter->round());
     EXPECT_THAT(bench.reported(), ElementsAre("edge Successful"));
@@ -180,7 +180,7 @@ TEST(ClusterReporter, AStateThatWasNotRecordedIsFollowedByTheNextOneWhateverItIs
 }
 
 TEST(ClusterReporter, NothingIsWrittenWhileTheControlPlaneCannotBeTold) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.visible = {"edge"};
     bench.control_plane.emplace(bench.http, http::parse_url("http://127.0.0.1:9").value(),
                                 [] { return Secret("runtime.1"); });

@@ -24,8 +24,8 @@ AddedCluster edge(std::string host) {
           .annotations = {}};
 }
 
-struct Bench {
-  explicit Bench(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : cluster(executor), names(metrics, {.look_up = look_up}), tasks(executor) {
     EXPECT_TRUE(cluster.start());
     client.emplace(executor, names, cluster.cluster_config(), http::ProxySettings{}, "test");
@@ -73,16 +73,16 @@ struct Bench {
   TaskGroup tasks;
 };
 
-void with_bench(const std::function<Task<>(Bench&)>& body) {
+void with_fixture(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor);
+    Fixture bench(co_await asio::this_coro::executor);
     co_await body(bench);
     co_await bench.stop();
   });
 }
 
 TEST(ManagedClusters, AHostThatLeadsToASpecialAddressIsRefused) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     for (const char* host : {"metadata.test", "loop.test", "six.test"}) {
       const auto refused = co_await bench.add(host);
       CO_ASSERT_TRUE(!refused) << host;

@@ -21,8 +21,8 @@ const k8s::ObjectKey kRuntime{"default", "prod"};
 constexpr auto kInCluster = "runtimes/prod/in-cluster.yaml";
 constexpr auto kDefaultSource = "resources/prod/default-git-source.yaml";
 
-struct Scene {
-  explicit Scene(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : git(executor, {}), cluster(executor), leadership(executor) {
     server.create_repository("config");
     server.add_user("prod", "token");
@@ -65,11 +65,11 @@ struct Scene {
   std::optional<ConfigRepositorySetup> setup;
 };
 
-void play(const std::function<Task<>(Scene&)>& body) {
+void play(const std::function<Task<>(Fixture&)>& body) {
   if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
   test::run_coro(
       [&]() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor);
+        Fixture scene(co_await asio::this_coro::executor);
         co_await test::play_in(scene, body);
       },
       std::chrono::seconds(60));
@@ -77,7 +77,7 @@ void play(const std::function<Task<>(Scene&)>& body) {
 
 // The Application that was made goes with the files; one of somebody else that has its name stays.
 TEST(RemovedRuntime, TakesItsApplicationAway) {
-  play([](Scene& scene) -> Task<> {
+  play([](Fixture& scene) -> Task<> {
     EXPECT_TRUE(co_await scene.setup->round());
     EXPECT_TRUE(scene.has_application());
     *scene.files.is_removed = true;
@@ -88,7 +88,7 @@ TEST(RemovedRuntime, TakesItsApplicationAway) {
       EXPECT_FALSE(scene.has_application());
     }
   });
-  play([](Scene& scene) -> Task<> {
+  play([](Fixture& scene) -> Task<> {
     const auto made = co_await scene.client->create(
         k8s::resources::kApplications, "default",
         R"({"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"prod",)"
@@ -104,7 +104,7 @@ TEST(RemovedRuntime, TakesItsApplicationAway) {
 }
 
 TEST(RemovedRuntime, IsPreparedAgainOnlyWithANewGitSource) {
-  play([](Scene& scene) -> Task<> {
+  play([](Fixture& scene) -> Task<> {
     EXPECT_TRUE(co_await scene.setup->round());
     EXPECT_TRUE(scene.has_application());
     scene.remove_runtime();

@@ -20,8 +20,8 @@ std::string line(const std::string& content) {
 }
 
 // The route, behind it an argocd-server whose log tells one line, and another one and its end when it is released.
-struct Bench {
-  explicit Bench(UsersBench& on)
+struct Fixture {
+  explicit Fixture(UsersBench& on)
       : released(on.executor),
         argocd_server(on.executor, {},
                       [this](http::Exchange& exchange) { return answer(exchange); }),
@@ -83,7 +83,7 @@ struct Bench {
 // Routers in front close a connection on which nothing comes for 60 s.
 TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
   with_users_bench([](UsersBench& on) -> Task<> {
-    Bench bench(on);
+    Fixture bench(on);
     bench.users.start();
     while (bench.users.own().account_id.empty()) co_await sleep_for(10ms);
     const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = bench.server.port()};
@@ -125,7 +125,7 @@ TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
 // whatever its status: it fails with a sentence, which is the name that it cannot open.
 TEST(LogRoutes, ADownloadWithoutACredentialIsAnsweredByASentence) {
   with_users_bench([](UsersBench& on) -> Task<> {
-    Bench bench(on);
+    Fixture bench(on);
     bench.users.start();
     const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = bench.server.port()};
     const auto answer = co_await on.http.send(

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/integrations/integrations_bench.hpp"
+#include "app-proxy/integrations/integrations_fixture.hpp"
 #include "common/core/task_group.hpp"
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(GitIntegrations, AnAdministratorAddsAndUsersRegister) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     const auto registered = co_await bench.register_user(kUser, FakeGitHost::kToken);
     CO_ASSERT_OK(registered);
@@ -44,7 +44,7 @@ TEST(GitIntegrations, AnAdministratorAddsAndUsersRegister) {
 }
 
 TEST(GitIntegrations, ATokenInUseIsReadOnceASecond) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
     const auto reads = [&] { return bench.cluster.count("GET"); };
@@ -61,7 +61,7 @@ TEST(GitIntegrations, ATokenInUseIsReadOnceASecond) {
 }
 
 TEST(GitIntegrations, ARefusalIsNotToldFromWhatAnotherReplicaMayHaveChanged) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     EXPECT_FALSE(co_await bench.integrations.open(kUser, "", soon()));
     IntegrationStore other_store(bench.kube, "default");
@@ -75,7 +75,7 @@ TEST(GitIntegrations, ARefusalIsNotToldFromWhatAnotherReplicaMayHaveChanged) {
 // [AC-28]
 TEST(GitIntegrations, AC28_TokensAreStoredSealedAndStandNowhereElse) {
   test::LogCapture log;
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
     const auto wrong = co_await bench.register_user(kAdmin, "canary-token-0123456789");
@@ -97,7 +97,7 @@ TEST(GitIntegrations, AC28_TokensAreStoredSealedAndStandNowhereElse) {
 
 // [AC-34]
 TEST(GitIntegrations, AC34_HiddenAndUnknownAreNotToldApart) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add("hidden", SharingPolicy::account_admins));
     const auto word = [](std::string message, const std::string& name) {
       for (std::size_t at = 0; (at = message.find(name)) != std::string::npos;) {
@@ -141,7 +141,7 @@ TEST(GitIntegrations, AC34_HiddenAndUnknownAreNotToldApart) {
 }
 
 TEST(GitIntegrations, ATokenWithoutThePermissionsIsNotStored) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     const auto refused = co_await bench.register_user(kUser, FakeGitHost::kReader);
     CO_ASSERT_TRUE(!refused);
@@ -158,7 +158,7 @@ TEST(GitIntegrations, ATokenWithoutThePermissionsIsNotStored) {
 }
 
 TEST(GitIntegrations, ATokenThatCannotBeDecryptedIsMarkedAndAskedForAgain) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
     CO_ASSERT_OK(co_await bench.register_user(kAdmin, FakeGitHost::kToken));
@@ -179,7 +179,7 @@ TEST(GitIntegrations, ATokenThatCannotBeDecryptedIsMarkedAndAskedForAgain) {
 }
 
 TEST(GitIntegrations, AnEditThatMovesTheHostAsksForNewTokens) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
     const auto same =
@@ -197,7 +197,7 @@ TEST(GitIntegrations, AnEditThatMovesTheHostAsksForNewTokens) {
 }
 
 TEST(GitIntegrations, OnlyAdministratorsNameOtherHosts) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     const auto root = bench.host.api_root().text();
     const auto validate = [&](Actor actor) {
       return bench.integrations.validate(std::move(actor), "GITHUB", root,
@@ -214,7 +214,7 @@ TEST(GitIntegrations, OnlyAdministratorsNameOtherHosts) {
 }
 
 TEST(GitIntegrations, NamesAreGivenOnceAndUnknownOnesAreErrors) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     const auto again = co_await bench.add();
     CO_ASSERT_TRUE(!again);
@@ -230,7 +230,7 @@ TEST(GitIntegrations, NamesAreGivenOnceAndUnknownOnesAreErrors) {
 }
 
 TEST(GitIntegrations, ASecretOfAnotherProgramIsTakenOver) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     bench.cluster.put_secret(
         {"default", "git-default-acc"}, {{"unknown-layout", "x"}},
         {{"io.codefresh.integration-type", "git"}, {"io.codefresh.integration-name", "default"}});
@@ -249,7 +249,7 @@ TEST(GitIntegrations, ASecretOfAnotherProgramIsTakenOver) {
 }
 
 TEST(GitIntegrations, ParallelRegistrationsAreAllKept) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     TaskGroup group(co_await asio::this_coro::executor);
     for (int i = 0; i < 8; ++i) {
@@ -267,7 +267,7 @@ TEST(GitIntegrations, ParallelRegistrationsAreAllKept) {
 }
 
 TEST(GitIntegrations, AnApiServerThatFailsIsAnError) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     bench.cluster.fail_next(1, 503);
     const auto got = co_await bench.integrations.get(kUser, "", soon());

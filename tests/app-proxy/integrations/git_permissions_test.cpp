@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/integrations/integrations_bench.hpp"
+#include "app-proxy/integrations/integrations_fixture.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::app_proxy {
@@ -34,9 +34,9 @@ TEST(RepositoryAt, ReadsTheRepositoryOfACloneUrl) {
             "key/shop");
 }
 
-// Git permissions on a bench whose control plane is a list.
-struct PermissionsBench {
-  explicit PermissionsBench(IntegrationsBench& b)
+// Git permissions on a fixture whose control plane is a list.
+struct PermissionsFixture {
+  explicit PermissionsFixture(IntegrationsFixture& b)
       : bench(b),
         permissions(
             b.integrations, b.leadership,
@@ -70,7 +70,7 @@ struct PermissionsBench {
   }
   std::size_t asked() const { return bench.host.requests().size(); }
 
-  IntegrationsBench& bench;
+  IntegrationsFixture& bench;
   GitIntegrations lenient{
       bench.store,
       bench.seal,
@@ -88,18 +88,18 @@ const UserPermission kReader{"user-2", true, false};
 const UserPermission kNobody{kUser.user_id, false, false};
 const Actor kOther{"user-2", "acc", false};
 
-void with_permissions(const std::function<Task<>(PermissionsBench&)>& body) {
-  with_integrations([&](IntegrationsBench& bench) -> Task<> {
+void with_permissions(const std::function<Task<>(PermissionsFixture&)>& body) {
+  with_integrations([&](IntegrationsFixture& bench) -> Task<> {
     bench.host.add_repository("acme", "shop");
     CO_ASSERT_OK(co_await bench.add());
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
-    PermissionsBench permissions(bench);
+    PermissionsFixture permissions(bench);
     co_await body(permissions);
   });
 }
 
 TEST(GitPermissions, AreReportedOnceForEachUserAndGitSource) {
-  with_permissions([](PermissionsBench& w) -> Task<> {
+  with_permissions([](PermissionsFixture& w) -> Task<> {
     CO_ASSERT_OK(co_await w.register_reader(kOther));
     w.add("shop", "acme/shop");
     w.add("shop-again", "acme/shop");  // one question for both
@@ -125,7 +125,7 @@ TEST(GitPermissions, AreReportedOnceForEachUserAndGitSource) {
 }
 
 TEST(GitPermissions, ANewTokenAndANewGitSourceAreAskedAboutAtOnce) {
-  with_permissions([](PermissionsBench& w) -> Task<> {
+  with_permissions([](PermissionsFixture& w) -> Task<> {
     w.add("shop", "acme/shop");
     co_await w.permissions.round();
     EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter));
@@ -150,11 +150,11 @@ TEST(GitPermissions, ANewTokenAndANewGitSourceAreAskedAboutAtOnce) {
 // A change at the host is found within a period and a half; a new process and another replica begin
 // with what was reported.
 TEST(GitPermissions, AreAskedAgainAfterAPeriod) {
-  with_permissions([](PermissionsBench& w) -> Task<> {
+  with_permissions([](PermissionsFixture& w) -> Task<> {
     w.add("shop", "acme/shop");
     co_await w.permissions.round();
     EXPECT_EQ(w.reports, 1U);
-    PermissionsBench other(w.bench);
+    PermissionsFixture other(w.bench);
     other.sources = w.sources;
     const auto before = w.asked();
     co_await other.permissions.round();
@@ -167,7 +167,7 @@ TEST(GitPermissions, AreAskedAgainAfterAPeriod) {
 }
 
 TEST(GitPermissions, WhatIsNotKnownStaysAsItWas) {
-  with_permissions([](PermissionsBench& w) -> Task<> {
+  with_permissions([](PermissionsFixture& w) -> Task<> {
     w.add("shop", "acme/shop");
     co_await w.permissions.round();
     co_await sleep_for(91min);
@@ -193,7 +193,7 @@ TEST(GitPermissions, WhatIsNotKnownStaysAsItWas) {
 
 // Many Git sources cost a tick no more than its share of questions.
 TEST(GitPermissions, ATickAsksLittle) {
-  with_permissions([](PermissionsBench& w) -> Task<> {
+  with_permissions([](PermissionsFixture& w) -> Task<> {
     for (int i = 0; i < 12; ++i) {
       const auto name = "extra-" + std::to_string(i);
       w.bench.host.add_repository("acme", name);
@@ -211,7 +211,7 @@ TEST(GitPermissions, ATickAsksLittle) {
 }
 
 TEST(GitPermissions, ManyQuestionsOfATokenAreAnsweredByItsList) {
-  with_permissions([](PermissionsBench& w) -> Task<> {
+  with_permissions([](PermissionsFixture& w) -> Task<> {
     CO_ASSERT_OK(co_await w.register_reader(kOther));
     for (int i = 0; i < 120; ++i) {
       w.bench.host.add_repository("acme", "extra-" + std::to_string(i));
@@ -237,7 +237,7 @@ TEST(GitPermissions, ManyQuestionsOfATokenAreAnsweredByItsList) {
 }
 
 TEST(GitPermissions, AnAccountThatDoesNotFilterByThemIsToldNone) {
-  with_permissions([](PermissionsBench& w) -> Task<> {
+  with_permissions([](PermissionsFixture& w) -> Task<> {
     w.add("shop", "acme/shop");
     w.filters = false;
     const auto before = w.asked();
@@ -262,12 +262,12 @@ class GitPermissionsOfHosts : public ::testing::TestWithParam<ProviderKind> {};
 
 TEST_P(GitPermissionsOfHosts, AreWhatTheHostSays) {
   with_integrations(
-      [](IntegrationsBench& bench) -> Task<> {
+      [](IntegrationsFixture& bench) -> Task<> {
         const auto owner = bench.host.organisation();
         bench.host.add_repository(owner, "shop");
         CO_ASSERT_OK(co_await bench.add());
         CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
-        PermissionsBench w(bench);
+        PermissionsFixture w(bench);
         CO_ASSERT_OK(co_await w.register_reader(kOther));
         w.add("shop", owner + "/shop");
         w.add("none", owner + "/none");

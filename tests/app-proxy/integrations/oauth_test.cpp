@@ -251,8 +251,8 @@ TEST(Oauth, ARefusalOfTheGrantIsToldApart) {
 }
 
 // A seal with a key, and a login.
-struct LoginBench {
-  LoginBench() { seal.use(Secret("runtime-token"), Secret("iv")); }
+struct LoginFixture {
+  LoginFixture() { seal.use(Secret("runtime-token"), Secret("iv")); }
   TokenSeal seal;
   const WallTime now{std::chrono::milliseconds(1'700'000'000'000)};
   const std::string browser = new_browser_value();
@@ -269,7 +269,7 @@ struct LoginBench {
 };
 
 TEST(Login, ComesBackAsItWasSealed) {
-  const LoginBench bench;
+  const LoginFixture bench;
   const auto state = seal_login(bench.seal, bench.login);
   ASSERT_TRUE(state);
   EXPECT_THAT(*state, Not(HasSubstr("canary")));
@@ -291,7 +291,7 @@ TEST(Login, ComesBackAsItWasSealed) {
 }
 
 TEST(Login, AnotherReplicaOpensIt) {
-  const LoginBench bench;
+  const LoginFixture bench;
   TokenSeal replica;
   replica.use(Secret("runtime-token"), Secret("iv"));
   EXPECT_TRUE(open_login(replica, seal_login(bench.seal, bench.login).value(), bench.now));
@@ -301,7 +301,7 @@ TEST(Login, AnotherReplicaOpensIt) {
 }
 
 TEST(Login, NothingElseIsOne) {
-  const LoginBench bench;
+  const LoginFixture bench;
   const auto state = seal_login(bench.seal, bench.login).value();
   for (std::size_t i = 0; i < state.size(); ++i) {
     auto changed = state;
@@ -320,7 +320,7 @@ TEST(Login, NothingElseIsOne) {
 
 // What was sealed as a token must not pass as a login, nor the other way round.
 TEST(Login, IsNoToken) {
-  const LoginBench bench;
+  const LoginFixture bench;
   const Secret text(R"({"user":"u-1","browser":"b","provider":"github","until":9e15})");
   const auto token = bench.seal.seal({}, text).value();
   EXPECT_FALSE(bench.seal.open_for("login at a Git host", token));
@@ -331,7 +331,7 @@ TEST(Login, IsNoToken) {
 }
 
 TEST(UsedLogins, EachComesBackOnce) {
-  const LoginBench bench;
+  const LoginFixture bench;
   const auto opened = [&] {
     return open_login(bench.seal, seal_login(bench.seal, bench.login).value(), bench.now).value();
   };

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/integrations/git_integrations.hpp"
-#include "app-proxy/integrations/integrations_bench.hpp"
+#include "app-proxy/integrations/integrations_fixture.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/log_capture.hpp"
 #include "support/wait.hpp"
@@ -22,7 +22,7 @@ using ::testing::Not;
 constexpr auto kLifetime = 1h;
 
 // Registers the token of a login of kUser, as the callback does.
-Task<Result<Integration>> log_in(IntegrationsBench& bench) {
+Task<Result<Integration>> log_in(IntegrationsFixture& bench) {
   const auto root = bench.host.api_root();
   const auto app = co_await bench.oauth.app_for(root, soon());
   if (!app) co_return std::unexpected(app.error());
@@ -41,10 +41,10 @@ Task<Result<Integration>> log_in(IntegrationsBench& bench) {
                                                        std::move(renewal), soon());
 }
 
-void with_login(const std::function<Task<>(IntegrationsBench&)>& body,
+void with_login(const std::function<Task<>(IntegrationsFixture&)>& body,
                 ProviderKind kind = ProviderKind::github) {
   with_integrations(
-      [&](IntegrationsBench& bench) -> Task<> {
+      [&](IntegrationsFixture& bench) -> Task<> {
         bench.host.set_oauth({.lifetime = kLifetime});
         // Bitbucket Server tells a token's permissions by a repository that it may write.
         bench.host.add_repository(bench.host.organisation(), "shop");
@@ -68,7 +68,7 @@ TEST(Renewal, EveryProviderGivesTheNextToken) {
   for (const auto kind : {ProviderKind::github, ProviderKind::gitlab,
                           ProviderKind::bitbucket_server, ProviderKind::gitea}) {
     with_login(
-        [&](IntegrationsBench& bench) -> Task<> {
+        [&](IntegrationsFixture& bench) -> Task<> {
           const auto first = token_of(co_await bench.integrations.open(kUser, "", soon()));
           co_await sleep_for(kLifetime - 6min);
           EXPECT_EQ(token_of(co_await bench.integrations.open(kUser, "", soon())), first);
@@ -89,7 +89,7 @@ TEST(Renewal, EveryProviderGivesTheNextToken) {
 }
 
 TEST(Renewal, HappensOnceForAllWhoWait) {
-  with_login([](IntegrationsBench& bench) -> Task<> {
+  with_login([](IntegrationsFixture& bench) -> Task<> {
     co_await sleep_for(kLifetime);
     bench.host.forget_requests();
     std::vector<std::string> tokens;
@@ -108,7 +108,7 @@ TEST(Renewal, HappensOnceForAllWhoWait) {
 
 void expect_refusal(ProviderKind kind) {
   with_login(
-      [](IntegrationsBench& bench) -> Task<> {
+      [](IntegrationsFixture& bench) -> Task<> {
         std::vector<TokenState> told;
         bench.integrations.on_transition([&](const GitIntegrations::Transition& transition) {
           told.push_back(transition.state);
@@ -138,7 +138,7 @@ TEST(Renewal, ARefusalMakesTheTokenInvalid) {
 }
 
 TEST(Renewal, AHostThatDoesNotAnswerChangesNothing) {
-  with_login([](IntegrationsBench& bench) -> Task<> {
+  with_login([](IntegrationsFixture& bench) -> Task<> {
     const auto first = token_of(co_await bench.integrations.open(kUser, "", soon()));
     co_await sleep_for(kLifetime - 4min);
     // It still counts.
@@ -162,7 +162,7 @@ TEST(Renewal, AHostThatDoesNotAnswerChangesNothing) {
 
 // Another replica was faster: the host refuses the refresh token, and the next token is stored already.
 TEST(Renewal, WhatAnotherReplicaRenewedIsUsed) {
-  with_login([](IntegrationsBench& bench) -> Task<> {
+  with_login([](IntegrationsFixture& bench) -> Task<> {
     IntegrationStore other_store(bench.kube, "default");
     GitIntegrations other(other_store, bench.seal, bench.hosts,
                           {.plain_http = PlainHttp::insecure_allowed});
@@ -183,7 +183,7 @@ TEST(Renewal, WhatAnotherReplicaRenewedIsUsed) {
 }
 
 TEST(Renewal, ATokenThatTheUserMakesEndsTheLogin) {
-  with_login([](IntegrationsBench& bench) -> Task<> {
+  with_login([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
     co_await sleep_for(2 * kLifetime);
     EXPECT_EQ(token_of(co_await bench.integrations.open(kUser, "", soon())), FakeGitHost::kToken);
@@ -192,7 +192,7 @@ TEST(Renewal, ATokenThatTheUserMakesEndsTheLogin) {
 
 TEST(Renewal, BackgroundWorkRenewsAndSealsAgain) {
   test::LogCapture log;
-  with_login([](IntegrationsBench& bench) -> Task<> {
+  with_login([](IntegrationsFixture& bench) -> Task<> {
     co_await sleep_for(kLifetime);
     const auto before = co_await bench.store.get("default", "acc", soon());
     CO_ASSERT_OK(before);
@@ -220,7 +220,7 @@ TEST(Renewal, BackgroundWorkRenewsAndSealsAgain) {
 }
 
 TEST(Oauth, AHostWithoutAnApplicationIsToldWithWhatToMake) {
-  with_integrations([](IntegrationsBench& bench) -> Task<> {
+  with_integrations([](IntegrationsFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.add());
     const auto none = co_await bench.oauth.app_for(bench.host.api_root(), soon());
     CO_ASSERT_TRUE(!none);
@@ -239,7 +239,7 @@ TEST(Oauth, AHostWithoutAnApplicationIsToldWithWhatToMake) {
 
 // The host of the Secret's URL gets the client's secret, and nobody to whom it leads on.
 TEST(Oauth, ARedirectOfTheHostIsNotFollowed) {
-  with_login([](IntegrationsBench& bench) -> Task<> {
+  with_login([](IntegrationsFixture& bench) -> Task<> {
     const auto app = co_await bench.oauth.app_for(bench.host.api_root(), soon());
     CO_ASSERT_OK(app);
     for (const int status : {302, 307, 200}) {

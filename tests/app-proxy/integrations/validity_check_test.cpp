@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/integrations/integrations_bench.hpp"
+#include "app-proxy/integrations/integrations_fixture.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::app_proxy {
@@ -25,10 +25,10 @@ TEST(ValidityPauses, SpreadAPeriodOverItsTokens) {
   EXPECT_GE(pause_between_checks(1h, 0, random), 30min);
 }
 
-// A bench whose transitions are recorded.
-void with_check(const std::function<Task<>(IntegrationsBench&,
+// A fixture whose transitions are recorded.
+void with_check(const std::function<Task<>(IntegrationsFixture&,
                                            std::vector<GitIntegrations::Transition>&)>& body) {
-  with_integrations([&](IntegrationsBench& bench) -> Task<> {
+  with_integrations([&](IntegrationsFixture& bench) -> Task<> {
     std::vector<GitIntegrations::Transition> told;
     bench.integrations.on_transition([&](const auto& transition) { told.push_back(transition); });
     CO_ASSERT_OK(co_await bench.add());
@@ -38,7 +38,7 @@ void with_check(const std::function<Task<>(IntegrationsBench&,
 }
 
 TEST(ValidityCheck, TellsATransitionOnce) {
-  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
     ValidityCheck check(bench.integrations, bench.leadership, {});
     co_await check.round();
     EXPECT_TRUE(told.empty()) << "still valid";
@@ -62,7 +62,7 @@ TEST(ValidityCheck, TellsATransitionOnce) {
 }
 
 TEST(ValidityCheck, WhatCannotBeFoundOutIsNotInvalid) {
-  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
     ValidityCheck check(bench.integrations, bench.leadership, {});
     bench.host.fail_next(1, 500);
     co_await check.round();
@@ -86,7 +86,7 @@ TEST(ValidityCheck, WhatCannotBeFoundOutIsNotInvalid) {
 }
 
 TEST(ValidityCheck, ANewTokenIsNotMarkedForTheOldOne) {
-  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
     const auto before = co_await bench.store.get("default", "acc", soon());
     CO_ASSERT_OK(before);
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
@@ -100,7 +100,7 @@ TEST(ValidityCheck, ANewTokenIsNotMarkedForTheOldOne) {
 }
 
 TEST(ValidityCheck, SealsAgainAfterTheRuntimeTokenRotated) {
-  with_check([](IntegrationsBench& bench, auto& told) -> Task<> {
+  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
     bench.seal.use(Secret("rotated"), Secret("iv"));
     ValidityCheck check(bench.integrations, bench.leadership, {});
     co_await check.round();

@@ -17,8 +17,8 @@ using testing::UnorderedElementsAre;
 using Kind = LogEvent::Kind;
 
 // A server that streams, and a feed that reads it.
-struct Bench {
-  explicit Bench(const Executor& executor, std::function<Task<>(http::Exchange&)> handler)
+struct Fixture {
+  explicit Fixture(const Executor& executor, std::function<Task<>(http::Exchange&)> handler)
       : executor_(executor),
         server(executor, {}, std::move(handler)),
         resolver(metrics),
@@ -45,16 +45,16 @@ struct Bench {
   TaskGroup ending;
 };
 
-void in_bench(std::function<Task<>(http::Exchange&)> handler,
-              const std::function<Task<>(Bench&)>& body) {
+void in_fixture(std::function<Task<>(http::Exchange&)> handler,
+                const std::function<Task<>(Fixture&)>& body) {
   test::run_coro([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, handler);
+    Fixture bench(co_await asio::this_coro::executor, handler);
     co_await body(bench);
     co_await bench.stop();
   });
 }
 
-std::unique_ptr<LogFeed> feed_of(Bench& bench, LogSource source, LogFeed::Options options = {}) {
+std::unique_ptr<LogFeed> feed_of(Fixture& bench, LogSource source, LogFeed::Options options = {}) {
   std::vector<LogSource> sources;
   sources.push_back(std::move(source));
   return std::make_unique<LogFeed>(bench.ending, bench.executor_, std::move(sources),
@@ -72,14 +72,14 @@ Task<std::vector<std::string>> rest(LogFeed& feed) {
 }
 
 TEST(LogFeed, GivesTheLinesAndSaysTheEnd) {
-  in_bench(
+  in_fixture(
       [](http::Exchange& exchange) -> Task<> {
         (void)co_await exchange.start({.status = 200});
         (void)co_await exchange.write("2026-03-04T09:15:27Z one\n2026-03-04T09:15:28Z tw");
         (void)co_await exchange.write("o\n2026-03-04T09:15:29Z drop this\nlast");
         (void)co_await exchange.finish();
       },
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto feed = feed_of(bench, co_await bench.open(LogFormat::kubernetes, "p"),
                                   {.filter = {.contains = "!drop"}});
         EXPECT_THAT(co_await rest(*feed), ElementsAre("p:one", "p:two", "p:last"));
@@ -88,7 +88,7 @@ TEST(LogFeed, GivesTheLinesAndSaysTheEnd) {
 }
 
 TEST(LogFeed, JoinsSeveralAndOneThatFailsStopsNoOther) {
-  in_bench(
+  in_fixture(
       [](http::Exchange& exchange) -> Task<> {
         if (exchange.path() == "/bad") {
           http::Response refusal{.status = 404, .body = R"({"error":{"message":"no such pod"}})"};
@@ -100,7 +100,7 @@ TEST(LogFeed, JoinsSeveralAndOneThatFailsStopsNoOther) {
         if (exchange.path() == "/cut") exchange.abort();
         (void)co_await exchange.finish();
       },
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         std::vector<LogSource> sources;
         for (const char* pod : {"a", "bad", "cut"}) {
           sources.push_back(co_await bench.open(LogFormat::kubernetes, pod));
@@ -115,13 +115,13 @@ TEST(LogFeed, JoinsSeveralAndOneThatFailsStopsNoOther) {
 
 // As all of several containers of a component.
 TEST(LogFeed, StreamsThatCouldNotBeOpenedAreErrorsFirst) {
-  in_bench(
+  in_fixture(
       [](http::Exchange& exchange) -> Task<> {
         (void)co_await exchange.start({.status = 200});
         (void)co_await exchange.write("one\n");
         (void)co_await exchange.finish();
       },
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         LogFeed none(bench.ending, bench.executor_, {}, {.errors = {"a: no", "b: no"}});
         EXPECT_TRUE(none.has_more());
         EXPECT_THAT(co_await rest(none), ElementsAre("error a: no", "error b: no"));
@@ -134,7 +134,7 @@ TEST(LogFeed, StreamsThatCouldNotBeOpenedAreErrorsFirst) {
 // What nobody reads stays with the server.
 TEST(LogFeed, ASlowReaderHoldsUpTheServer) {
   const auto written = std::make_shared<std::size_t>(0);
-  in_bench(
+  in_fixture(
       [written](http::Exchange& exchange) -> Task<> {
         (void)co_await exchange.start({.status = 200});
         const std::string line = "2026-03-04T09:15:27Z " + std::string(4'000, 'x') + "\n";
@@ -143,7 +143,7 @@ TEST(LogFeed, ASlowReaderHoldsUpTheServer) {
               while (co_await to.write(text)) count += text.size();
             }(exchange, line, *written));
       },
-      [written](Bench& bench) -> Task<> {
+      [written](Fixture& bench) -> Task<> {
         auto feed = feed_of(bench, co_await bench.open(LogFormat::kubernetes, "p"));
         EXPECT_EQ((co_await feed->next()).kind, Kind::line);
         // Until the buffers of the two sockets are full.
@@ -164,13 +164,13 @@ TEST(LogFeed, ASlowReaderHoldsUpTheServer) {
 }
 
 TEST(LogFeed, ATimeWithoutLinesIsToldAndALostRightIsTheEnd) {
-  in_bench(
+  in_fixture(
       [](http::Exchange& exchange) -> Task<> {
         (void)co_await exchange.start({.status = 200});
         (void)co_await exchange.write("a\n");
         co_await exchange.stream([]() -> Task<> { co_await sleep_until(kNever); }());
       },
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         bool is_allowed = true;
         auto feed = feed_of(bench, co_await bench.open(LogFormat::kubernetes),
                             {.is_allowed = [&]() -> Result<void> {

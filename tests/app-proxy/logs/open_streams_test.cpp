@@ -26,8 +26,8 @@ using Kind = LogEvent::Kind;
 const k8s::Resource kEvents{"", "v1", "events", "Event"};
 
 // Bob may VIEW what lies in "argocd" and "web". The Application "shop" and the Workflow "w" have the pod "ui-1".
-struct StreamsBench {
-  explicit StreamsBench(UsersBench& on, LogStreams::Options options)
+struct Fixture {
+  explicit Fixture(UsersBench& on, LogStreams::Options options)
       : users(on),
         cluster(on.executor),
         server(on.executor, {}, [this](http::Exchange& exchange) { return serve(exchange); }),
@@ -130,9 +130,9 @@ struct StreamsBench {
                        User{.id = "u-ann", .name = "Ann", .account_id = "a1", .is_admin = true})};
 };
 
-void with_streams(LogStreams::Options options, const std::function<Task<>(StreamsBench&)>& body) {
+void with_streams(LogStreams::Options options, const std::function<Task<>(Fixture&)>& body) {
   with_users_bench([&](UsersBench& on) -> Task<> {
-    StreamsBench bench(on, std::move(options));
+    Fixture bench(on, std::move(options));
     co_await body(bench);
     co_await bench.stop();
   });
@@ -150,7 +150,7 @@ Task<std::vector<std::string>> rest(LogFeed& feed) {
 
 // The watch itself lasts an hour.
 TEST(OpenStreams, ARuleThatIsWithdrawnEndsTheEventsOfAPod) {
-  with_streams({}, [](StreamsBench& bench) -> Task<> {
+  with_streams({}, [](Fixture& bench) -> Task<> {
     for (const auto& owner : {LogStreams::PodOwner{.app = {.name = "shop", .ns = "argocd"}},
                               LogStreams::PodOwner{.workflow = "w"}}) {
       co_await bench.allow({"VIEW"});
@@ -176,7 +176,7 @@ TEST(OpenStreams, ARuleThatIsWithdrawnEndsTheEventsOfAPod) {
 }
 
 TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
-  with_streams({.own_namespace = "runtime"}, [](StreamsBench& bench) -> Task<> {
+  with_streams({.own_namespace = "runtime"}, [](Fixture& bench) -> Task<> {
     bench.cluster.append_pod_log("2026-03-04T09:15:27Z a line\n");
     for (const char* pod : {"reporter-0", "reporter-1"}) bench.put_pod("runtime", pod);
     const auto refuse = [&](std::string pods) {
@@ -207,7 +207,7 @@ TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
 }
 
 TEST(OpenStreams, StreamsThatAreBeingOpenedCountAsOpen) {
-  with_streams({.max_streams = 1}, [](StreamsBench& bench) -> Task<> {
+  with_streams({.max_streams = 1}, [](Fixture& bench) -> Task<> {
     bench.is_released = false;
     const auto open = [&] {
       return bench.streams->application(bench.ann, {.name = "shop", .ns = "argocd"}, {}, {},

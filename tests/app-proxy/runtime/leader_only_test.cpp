@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/integrations/git_permissions.hpp"
-#include "app-proxy/integrations/integrations_bench.hpp"
+#include "app-proxy/integrations/integrations_fixture.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
 
 namespace gitops::app_proxy {

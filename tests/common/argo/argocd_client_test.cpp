@@ -23,8 +23,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 // An argocd-server with these answers and a client of it.
-struct Bench {
-  Bench(const Executor& executor, std::vector<http::Response> answers, std::string root_path)
+struct Fixture {
+  Fixture(const Executor& executor, std::vector<http::Response> answers, std::string root_path)
       : server(executor, std::move(answers)),
         http(executor, resolver, {}),
         client(http, {.server = server.url(), .root_path = std::move(root_path)},
@@ -43,10 +43,10 @@ struct Bench {
   ArgoCdClient client;
 };
 
-void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
-                std::string root_path = {}) {
+void with_fixture(std::vector<http::Response> answers, const std::function<Task<>(Fixture&)>& body,
+                  std::string root_path = {}) {
   run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, std::move(answers), std::move(root_path));
+    Fixture bench(co_await asio::this_coro::executor, std::move(answers), std::move(root_path));
     co_await body(bench);
     co_await bench.server.stop();
   });
@@ -55,28 +55,28 @@ void with_bench(std::vector<http::Response> answers, const std::function<Task<>(
 const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};
 
 TEST(ArgoCdClient, AsksForPermissions) {
-  with_bench({ok(R"({"value":"yes"})"), ok(R"({"value":"no"})"), ok("{}"), ok("nonsense")},
-             [](Bench& bench) -> Task<> {
-               const auto may = [&] {
-                 return bench.client.can_i("applications", "get", "*/*", soon());
-               };
-               const auto yes = co_await may();
-               CO_ASSERT_OK(yes);
-               EXPECT_TRUE(*yes);
-               EXPECT_EQ(bench.target(), "/api/v1/account/can-i/applications/get/*/*");
-               EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
-               const auto no = co_await may();
-               CO_ASSERT_OK(no);
-               EXPECT_FALSE(*no);
-               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
-               EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
-             });
+  with_fixture({ok(R"({"value":"yes"})"), ok(R"({"value":"no"})"), ok("{}"), ok("nonsense")},
+               [](Fixture& bench) -> Task<> {
+                 const auto may = [&] {
+                   return bench.client.can_i("applications", "get", "*/*", soon());
+                 };
+                 const auto yes = co_await may();
+                 CO_ASSERT_OK(yes);
+                 EXPECT_TRUE(*yes);
+                 EXPECT_EQ(bench.target(), "/api/v1/account/can-i/applications/get/*/*");
+                 EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
+                 const auto no = co_await may();
+                 CO_ASSERT_OK(no);
+                 EXPECT_FALSE(*no);
+                 EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+                 EXPECT_EQ((co_await may()).error().code, ErrorCode::protocol);
+               });
 }
 
 TEST(ArgoCdClient, LogsIn) {
-  with_bench(
+  with_fixture(
       {ok(R"({"token":"a.b.c"})"), ok("{}"), ok("nonsense")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto token = co_await bench.client.log_in("bot", Secret("pass\"word"), soon());
         CO_ASSERT_OK(token);
         EXPECT_EQ(token->reveal(), "a.b.c");
@@ -93,7 +93,7 @@ TEST(ArgoCdClient, LogsIn) {
 }
 
 TEST(ArgoCdClient, ReadsTreesAndManagedResources) {
-  with_bench({ok("{ \"nodes\": [] }")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok("{ \"nodes\": [] }")}, [](Fixture& bench) -> Task<> {
     const auto tree = co_await bench.client.resource_tree(kApp, soon());
     CO_ASSERT_OK(tree);
     EXPECT_EQ(*tree, "{ \"nodes\": [] }") << "as received";
@@ -108,7 +108,7 @@ TEST(ArgoCdClient, ReadsTreesAndManagedResources) {
 }
 
 TEST(ArgoCdClient, AsksForOneManagedResource) {
-  with_bench({ok(R"({"items":[]})")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok(R"({"items":[]})")}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.managed_resources(
         kApp, soon(),
         {.group = "argoproj.io", .kind = "Application", .ns = "team-a", .name = "web"}));
@@ -119,7 +119,7 @@ TEST(ArgoCdClient, AsksForOneManagedResource) {
 }
 
 TEST(ArgoCdClient, EncodesEveryPart) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
     const AppRef app{.name = "../a b", .ns = "n&s", .project = "p=q#r"};
     CO_ASSERT_OK(co_await bench.client.revision_metadata(app, "refs/heads/x?y+1", 2, soon()));
     EXPECT_EQ(bench.target(),
@@ -129,7 +129,7 @@ TEST(ArgoCdClient, EncodesEveryPart) {
 }
 
 TEST(ArgoCdClient, LeavesOutWhatItDoesNotKnow) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
     bench.token = Secret();
     CO_ASSERT_OK(
         co_await bench.client.resource_tree({.name = "a", .ns = "", .project = ""}, soon()));
@@ -143,9 +143,9 @@ TEST(ArgoCdClient, LeavesOutWhatItDoesNotKnow) {
 
 TEST(ArgoCdClient, PutsTheRootPathFirst) {
   for (const char* root : {"argo/cd", "/argo/cd/"}) {
-    with_bench(
+    with_fixture(
         {ok("{}")},
-        [](Bench& bench) -> Task<> {
+        [](Fixture& bench) -> Task<> {
           CO_ASSERT_OK(co_await bench.client.version(soon()));
           EXPECT_EQ(bench.target(), "/argo/cd/api/version");
           EXPECT_EQ(bench.header("Authorization"), "(none)") << "needs no token";
@@ -155,7 +155,7 @@ TEST(ArgoCdClient, PutsTheRootPathFirst) {
 }
 
 TEST(ArgoCdClient, UsesARotatedTokenAtOnce) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.resource_tree(kApp, soon()));
     bench.token = Secret("def");
     CO_ASSERT_OK(co_await bench.client.resource_tree(kApp, soon()));
@@ -166,7 +166,7 @@ TEST(ArgoCdClient, UsesARotatedTokenAtOnce) {
 TEST(ArgoCdClient, ReadsGzip) {
   http::Response answer = ok(http::gzip_compress("{\"nodes\":[]}"));
   answer.headers.set("Content-Encoding", "gzip");
-  with_bench({answer}, [](Bench& bench) -> Task<> {
+  with_fixture({answer}, [](Fixture& bench) -> Task<> {
     const auto tree = co_await bench.client.resource_tree(kApp, soon());
     CO_ASSERT_OK(tree);
     EXPECT_EQ(*tree, "{\"nodes\":[]}");
@@ -177,7 +177,7 @@ TEST(ArgoCdClient, ReadsGzip) {
 TEST(ArgoCdClient, AC07_RefusesABombOfAnAnswer) {
   http::Response answer = ok(http::gzip_compress(std::string(65 * 1024 * 1024, ' ')));
   answer.headers.set("Content-Encoding", "gzip");
-  with_bench({answer}, [](Bench& bench) -> Task<> {
+  with_fixture({answer}, [](Fixture& bench) -> Task<> {
     const auto tree = co_await bench.client.resource_tree(kApp, soon());
     CO_ASSERT_TRUE(!tree);
     EXPECT_EQ(tree.error().code, ErrorCode::too_large);
@@ -187,7 +187,7 @@ TEST(ArgoCdClient, AC07_RefusesABombOfAnAnswer) {
 TEST(ArgoCdClient, MakesOneLineOfAFailure) {
   const std::string body =
       R"({"error":"permission denied","code":7,"message":"permission denied"})";
-  with_bench({{.status = 403, .headers = {}, .body = body}}, [](Bench& bench) -> Task<> {
+  with_fixture({{.status = 403, .headers = {}, .body = body}}, [](Fixture& bench) -> Task<> {
     const auto tree = co_await bench.client.resource_tree(kApp, soon());
     CO_ASSERT_TRUE(!tree);
     EXPECT_EQ(tree.error().code, ErrorCode::forbidden);
@@ -199,75 +199,75 @@ TEST(ArgoCdClient, MakesOneLineOfAFailure) {
 }
 
 TEST(ArgoCdClient, AsksOnceWhenItsTokenIsRefused) {
-  with_bench({{.status = 401, .headers = {}, .body = R"({"message":"no session"})"}},
-             [](Bench& bench) -> Task<> {
-               const auto tree = co_await bench.client.managed_resources(kApp, soon());
-               CO_ASSERT_TRUE(!tree);
-               EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
-               EXPECT_THAT(tree.error().message,
-                           AllOf(EndsWith("no session"), Not(HasSubstr("abc"))));
-               EXPECT_EQ(bench.server.seen().size(), 1U);
-             });
+  with_fixture({{.status = 401, .headers = {}, .body = R"({"message":"no session"})"}},
+               [](Fixture& bench) -> Task<> {
+                 const auto tree = co_await bench.client.managed_resources(kApp, soon());
+                 CO_ASSERT_TRUE(!tree);
+                 EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
+                 EXPECT_THAT(tree.error().message,
+                             AllOf(EndsWith("no session"), Not(HasSubstr("abc"))));
+                 EXPECT_EQ(bench.server.seen().size(), 1U);
+               });
 }
 
 TEST(ArgoCdClient, CopesWithFailuresOfOthers) {
-  with_bench({{.status = 502, .headers = {{"Retry-After", "4"}}, .body = "<html>nginx</html>"},
-              {.status = 302, .headers = {{"Location", "/login"}}, .body = ""},
-              {.status = 500, .headers = {}, .body = R"({"message":7})"}},
-             [](Bench& bench) -> Task<> {
-               const auto first = co_await bench.client.resource_tree(kApp, soon());
-               CO_ASSERT_TRUE(!first);
-               EXPECT_EQ(first.error().code, ErrorCode::unavailable);
-               EXPECT_EQ(first.error().retry_after, 4s);
-               EXPECT_THAT(first.error().message, EndsWith("502 Bad Gateway"));
-               const auto second = co_await bench.client.resource_tree(kApp, soon());
-               EXPECT_EQ(second.error().code, ErrorCode::protocol);
-               const auto third = co_await bench.client.resource_tree(kApp, soon());
-               EXPECT_THAT(third.error().message, EndsWith("500 Internal Server Error"));
-             });
+  with_fixture({{.status = 502, .headers = {{"Retry-After", "4"}}, .body = "<html>nginx</html>"},
+                {.status = 302, .headers = {{"Location", "/login"}}, .body = ""},
+                {.status = 500, .headers = {}, .body = R"({"message":7})"}},
+               [](Fixture& bench) -> Task<> {
+                 const auto first = co_await bench.client.resource_tree(kApp, soon());
+                 CO_ASSERT_TRUE(!first);
+                 EXPECT_EQ(first.error().code, ErrorCode::unavailable);
+                 EXPECT_EQ(first.error().retry_after, 4s);
+                 EXPECT_THAT(first.error().message, EndsWith("502 Bad Gateway"));
+                 const auto second = co_await bench.client.resource_tree(kApp, soon());
+                 EXPECT_EQ(second.error().code, ErrorCode::protocol);
+                 const auto third = co_await bench.client.resource_tree(kApp, soon());
+                 EXPECT_THAT(third.error().message, EndsWith("500 Internal Server Error"));
+               });
 }
 
 // As a login in front of argocd-server, or the page of an ingress without a backend.
 TEST(ArgoCdClient, APageIsNoAnswerWhateverItsStatus) {
   const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
   for (const int status : {200, 400, 403, 404, 500, 503}) {
-    with_bench({{.status = status, .headers = html, .body = "<html>log in</html>"}},
-               [status](Bench& bench) -> Task<> {
-                 const auto tree = co_await bench.client.resource_tree(kApp, soon());
-                 CO_ASSERT_TRUE(!tree);
-                 EXPECT_EQ(tree.error().code, ErrorCode::unavailable) << status;
-                 EXPECT_EQ(tree.error().http_status, 0) << status;
-                 EXPECT_THAT(tree.error().message,
-                             HasSubstr(std::to_string(status) + " with text/html"));
-                 EXPECT_FALSE(co_await bench.client.remove(kApp, true, {}, soon()));
-                 EXPECT_FALSE(co_await bench.client.is_accepted(Secret("x"), soon()));
-                 const auto login = co_await bench.client.log_in("bot", Secret("x"), soon());
-                 EXPECT_TRUE(!login && login.error().is_transient());
-               });
+    with_fixture({{.status = status, .headers = html, .body = "<html>log in</html>"}},
+                 [status](Fixture& bench) -> Task<> {
+                   const auto tree = co_await bench.client.resource_tree(kApp, soon());
+                   CO_ASSERT_TRUE(!tree);
+                   EXPECT_EQ(tree.error().code, ErrorCode::unavailable) << status;
+                   EXPECT_EQ(tree.error().http_status, 0) << status;
+                   EXPECT_THAT(tree.error().message,
+                               HasSubstr(std::to_string(status) + " with text/html"));
+                   EXPECT_FALSE(co_await bench.client.remove(kApp, true, {}, soon()));
+                   EXPECT_FALSE(co_await bench.client.is_accepted(Secret("x"), soon()));
+                   const auto login = co_await bench.client.log_in("bot", Secret("x"), soon());
+                   EXPECT_TRUE(!login && login.error().is_transient());
+                 });
   }
   // Without a media type, and with a wrong one.
-  with_bench(
+  with_fixture(
       {ok("\n<html>"), {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "{}"}},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         for (int i = 0; i < 2; ++i) {
           EXPECT_FALSE(co_await bench.client.resource_tree(kApp, soon())) << i;
         }
       });
-  with_bench({{.status = 401, .headers = html, .body = "<html>"}}, [](Bench& bench) -> Task<> {
+  with_fixture({{.status = 401, .headers = html, .body = "<html>"}}, [](Fixture& bench) -> Task<> {
     const auto tree = co_await bench.client.resource_tree(kApp, soon());
     EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
   });
 }
 
 TEST(ArgoCdClient, AsksForARevisionOfAFormerSource) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.revision_metadata(kApp, "abc", 1, soon(), 0));
     EXPECT_THAT(bench.target(), EndsWith("&sourceIndex=1&versionId=0"));
   });
 }
 
 TEST(ArgoCdClient, NamesTheCallThatFoundNobody) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
     co_await bench.server.stop();
     const auto version = co_await bench.client.version(soon());
     CO_ASSERT_TRUE(!version);
@@ -291,7 +291,7 @@ TEST(ParseServer, TakesHostsAndUrls) {
 }
 
 TEST(ArgoCdClient, ChangesStateWithItsTokenAndJson) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.sync(kApp, R"({"prune":true,"name":"other"})", soon()));
     EXPECT_EQ(bench.target(), "/api/v1/applications/guestbook/sync");
     EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
@@ -317,20 +317,20 @@ TEST(ArgoCdClient, ChangesStateWithItsTokenAndJson) {
 TEST(ArgoCdClient, RunsActionsByThePathOfTheRelease) {
   const ResourceRef which{
       .group = "apps", .version = "v1", .kind = "Deployment", .ns = "web", .name = "ui"};
-  with_bench({ok(R"({"Version":"v2.13.9"})"), ok("{}")}, [&](Bench& bench) -> Task<> {
+  with_fixture({ok(R"({"Version":"v2.13.9"})"), ok("{}")}, [&](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(
         co_await bench.client.run_action({.name = "x", .ns = ""}, which, "restart", "", soon()));
     EXPECT_THAT(bench.target(), StartsWith("/api/v1/applications/x/resource/actions?"));
     EXPECT_EQ(bench.server.seen().back().body, R"("restart")");
   });
-  with_bench({ok(R"({"Version":"v3.2.11+1"})"), ok("{}")}, [&](Bench& bench) -> Task<> {
+  with_fixture({ok(R"({"Version":"v3.2.11+1"})"), ok("{}")}, [&](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.run_action({.name = "x", .ns = ""}, which, "scale",
                                                   R"([{"name":"n","value":"3"}])", soon()));
     EXPECT_EQ(bench.target(), "/api/v1/applications/x/resource/actions/v2");
     EXPECT_THAT(bench.server.seen().back().body,
                 HasSubstr(R"("resourceActionParameters":[{"name":"n","value":"3"}])"));
   });
-  with_bench({ok(R"({"Version":"v3.0.9"})")}, [&](Bench& bench) -> Task<> {
+  with_fixture({ok(R"({"Version":"v3.0.9"})")}, [&](Fixture& bench) -> Task<> {
     const auto refused = co_await bench.client.run_action({.name = "x", .ns = ""}, which, "scale",
                                                           R"([{"name":"n","value":"3"}])", soon());
     EXPECT_EQ(refused.error().code, ErrorCode::unsupported);

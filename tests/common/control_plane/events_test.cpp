@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // A control plane with these answers and a client of it.
-struct Bench {
-  Bench(const Executor& executor, std::vector<http::Response> answers, const std::string& path)
+struct Fixture {
+  Fixture(const Executor& executor, std::vector<http::Response> answers, const std::string& path)
       : server(executor, std::move(answers)),
         http(executor, resolver, {}),
         client(http, with_path(server.url(), path), [this] { return token; }) {}
@@ -39,10 +39,10 @@ struct Bench {
   Client client;
 };
 
-void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
-                const std::string& path = {}) {
+void with_fixture(std::vector<http::Response> answers, const std::function<Task<>(Fixture&)>& body,
+                  const std::string& path = {}) {
   run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, std::move(answers), path);
+    Fixture bench(co_await asio::this_coro::executor, std::move(answers), path);
     co_await body(bench);
     co_await bench.server.stop();
   });
@@ -52,9 +52,9 @@ const std::string kPayload = R"({"data":{"timestamp":"2030-01-02T03:04:05.000Z"}
 
 TEST(PlatformClient, PostsAnEventAsPeersDo) {
   for (const char* path : {"", "/", "/base/"}) {
-    with_bench(
+    with_fixture(
         {{.status = 201, .headers = {}, .body = "ignored"}},
-        [&](Bench& bench) -> Task<> {
+        [&](Fixture& bench) -> Task<> {
           CO_ASSERT_OK(co_await bench.client.post_event(
               kPayload, {.id = "uid-7-app", .sequence = 17}, soon()));
           const http::Request& request = bench.server.seen().at(0);
@@ -76,34 +76,34 @@ TEST(PlatformClient, PostsAnEventAsPeersDo) {
 
 TEST(PlatformClient, AC28_TellsAFailureWithoutTokenAndPayload) {
   for (const int status : {301, 400, 401, 413, 429, 500, 503}) {
-    with_bench({{.status = status, .headers = {{"Retry-After", "9"}}, .body = kPayload}},
-               [&](Bench& bench) -> Task<> {
-                 const auto posted =
-                     co_await bench.client.post_event(kPayload, {.id = "id"}, soon());
-                 CO_ASSERT_TRUE(!posted);
-                 EXPECT_EQ(posted.error().http_status, status);
-                 EXPECT_EQ(posted.error().code, error_code_of_status(status));
-                 EXPECT_EQ(posted.error().retry_after, 9s);
-                 EXPECT_THAT(posted.error().message,
-                             AllOf(HasSubstr(std::to_string(status)),
-                                   HasSubstr(bench.server.url().host_header()),
-                                   Not(HasSubstr("timestamp")), Not(HasSubstr("raw-token"))));
-                 EXPECT_EQ(bench.server.seen().size(), 1U) << "one attempt";
-               });
+    with_fixture({{.status = status, .headers = {{"Retry-After", "9"}}, .body = kPayload}},
+                 [&](Fixture& bench) -> Task<> {
+                   const auto posted =
+                       co_await bench.client.post_event(kPayload, {.id = "id"}, soon());
+                   CO_ASSERT_TRUE(!posted);
+                   EXPECT_EQ(posted.error().http_status, status);
+                   EXPECT_EQ(posted.error().code, error_code_of_status(status));
+                   EXPECT_EQ(posted.error().retry_after, 9s);
+                   EXPECT_THAT(posted.error().message,
+                               AllOf(HasSubstr(std::to_string(status)),
+                                     HasSubstr(bench.server.url().host_header()),
+                                     Not(HasSubstr("timestamp")), Not(HasSubstr("raw-token"))));
+                   EXPECT_EQ(bench.server.seen().size(), 1U) << "one attempt";
+                 });
   }
 }
 
 TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
   for (const int status : {200, 204, 301, 400, 401, 429, 503}) {
-    with_bench({{.status = status, .headers = {{"Retry-After", "9"}}, .body = ""}},
-               [&](Bench& bench) -> Task<> {
-                 const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
-                 CO_ASSERT_OK(answer);
-                 EXPECT_EQ(answer->status, status);
-                 EXPECT_EQ(answer->is_success(), status < 300);
-                 EXPECT_EQ(answer->retry_after, 9s);
-                 EXPECT_EQ(answer->quoting, "");
-               });
+    with_fixture({{.status = status, .headers = {{"Retry-After", "9"}}, .body = ""}},
+                 [&](Fixture& bench) -> Task<> {
+                   const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
+                   CO_ASSERT_OK(answer);
+                   EXPECT_EQ(answer->status, status);
+                   EXPECT_EQ(answer->is_success(), status < 300);
+                   EXPECT_EQ(answer->retry_after, 9s);
+                   EXPECT_EQ(answer->quoting, "");
+                 });
   }
 }
 
@@ -111,7 +111,7 @@ TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
 TEST(PlatformClient, APageIsNoAcknowledgement) {
   const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
   for (const std::string body : {"<!DOCTYPE html><html></html>", "\n <html>"}) {
-    with_bench({{.status = 200, .headers = html, .body = body}}, [&](Bench& bench) -> Task<> {
+    with_fixture({{.status = 200, .headers = html, .body = body}}, [&](Fixture& bench) -> Task<> {
       const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
       CO_ASSERT_OK(answer);
       EXPECT_TRUE(answer->is_page);
@@ -123,22 +123,22 @@ TEST(PlatformClient, APageIsNoAcknowledgement) {
   }
   // Servers that send their "ok" as HTML, or that do not say what it is.
   for (const std::string body : {"ok", ""}) {
-    with_bench({{.status = 200, .headers = html, .body = body},
-                {.status = 200, .headers = {}, .body = "<ok/>"}},
-               [&](Bench& bench) -> Task<> {
-                 for (int i = 0; i < 2; ++i) {
-                   const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
-                   CO_ASSERT_OK(answer);
-                   EXPECT_TRUE(answer->is_success()) << body << i;
-                 }
-               });
+    with_fixture({{.status = 200, .headers = html, .body = body},
+                  {.status = 200, .headers = {}, .body = "<ok/>"}},
+                 [&](Fixture& bench) -> Task<> {
+                   for (int i = 0; i < 2; ++i) {
+                     const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
+                     CO_ASSERT_OK(answer);
+                     EXPECT_TRUE(answer->is_success()) << body << i;
+                   }
+                 });
   }
 }
 
 // The excerpt of a refusal with this body.
 std::string excerpt(const std::string& body, const std::string& payload = kPayload) {
   std::string out;
-  with_bench({{.status = 422, .headers = {}, .body = body}}, [&](Bench& bench) -> Task<> {
+  with_fixture({{.status = 422, .headers = {}, .body = body}}, [&](Fixture& bench) -> Task<> {
     const auto answer = co_await bench.client.post(payload, {.id = "id"}, soon());
     CO_ASSERT_OK(answer);
     out = excerpt_of(answer->quoting, payload, Secret("raw-token"));
@@ -205,7 +205,7 @@ TEST(PlatformClient, TheHeadIsTheVerdict) {
 }
 
 TEST(PlatformClient, UsesARotatedTokenAtOnce) {
-  with_bench({{.status = 200, .headers = {}, .body = ""}}, [](Bench& bench) -> Task<> {
+  with_fixture({{.status = 200, .headers = {}, .body = ""}}, [](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.client.post_event(kPayload, {.id = "1"}, soon()));
     bench.token = Secret("next");
     CO_ASSERT_OK(co_await bench.client.post_event(kPayload, {.id = "2"}, soon()));
@@ -214,7 +214,7 @@ TEST(PlatformClient, UsesARotatedTokenAtOnce) {
 }
 
 TEST(PlatformClient, ReportsAnAbsentControlPlane) {
-  with_bench({{.status = 200, .headers = {}, .body = ""}}, [](Bench& bench) -> Task<> {
+  with_fixture({{.status = 200, .headers = {}, .body = ""}}, [](Fixture& bench) -> Task<> {
     co_await bench.server.stop();
     const auto posted = co_await bench.client.post_event(kPayload, {.id = "1"}, soon());
     CO_ASSERT_TRUE(!posted);

@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // A control plane with these answers and a client of it.
-struct Bench {
-  Bench(const Executor& executor, std::vector<http::Response> answers)
+struct Fixture {
+  Fixture(const Executor& executor, std::vector<http::Response> answers)
       : server(executor, std::move(answers)),
         resolver(metrics),
         http(executor, resolver, {}),
@@ -35,33 +35,34 @@ struct Bench {
   GraphqlClient client;
 };
 
-void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body) {
+void with_fixture(std::vector<http::Response> answers,
+                  const std::function<Task<>(Fixture&)>& body) {
   run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, std::move(answers));
+    Fixture bench(co_await asio::this_coro::executor, std::move(answers));
     co_await body(bench);
     co_await bench.server.stop();
   });
 }
 
 TEST(GraphqlClient, TellsTheAccountOfTheToken) {
-  with_bench({make_response(200, R"({"data":{"me":{"activeAccount":{"name":"acme"}}}})"),
-              make_response(200, R"({"data":{"me":{"activeAccount":null}}})")},
-             [](Bench& bench) -> Task<> {
-               const auto account = co_await bench.account();
-               CO_ASSERT_OK(account);
-               EXPECT_EQ(*account, "acme");
-               const auto& seen = bench.server.seen().back();
-               EXPECT_EQ(seen.target, "/2.0/api/graphql");
-               EXPECT_EQ(seen.headers.find("Authorization"), "raw-token");
-               EXPECT_THAT(seen.body, HasSubstr("query me{me{"));
-               const auto unnamed = co_await bench.account();
-               CO_ASSERT_OK(unnamed);
-               EXPECT_EQ(*unnamed, "");
-             });
+  with_fixture({make_response(200, R"({"data":{"me":{"activeAccount":{"name":"acme"}}}})"),
+                make_response(200, R"({"data":{"me":{"activeAccount":null}}})")},
+               [](Fixture& bench) -> Task<> {
+                 const auto account = co_await bench.account();
+                 CO_ASSERT_OK(account);
+                 EXPECT_EQ(*account, "acme");
+                 const auto& seen = bench.server.seen().back();
+                 EXPECT_EQ(seen.target, "/2.0/api/graphql");
+                 EXPECT_EQ(seen.headers.find("Authorization"), "raw-token");
+                 EXPECT_THAT(seen.body, HasSubstr("query me{me{"));
+                 const auto unnamed = co_await bench.account();
+                 CO_ASSERT_OK(unnamed);
+                 EXPECT_EQ(*unnamed, "");
+               });
 }
 
 TEST(GraphqlClient, WithoutATokenItSendsNone) {
-  with_bench({make_response(401, "{}")}, [](Bench& bench) -> Task<> {
+  with_fixture({make_response(401, "{}")}, [](Fixture& bench) -> Task<> {
     bench.token = Secret();
     EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::unauthenticated);
     EXPECT_FALSE(bench.server.seen().back().headers.find("Authorization"));
@@ -69,24 +70,24 @@ TEST(GraphqlClient, WithoutATokenItSendsNone) {
 }
 
 TEST(GraphqlClient, RefusalsAreErrorsAndDoNotShowTheToken) {
-  with_bench({make_response(401, R"({"message":"raw-token is wrong"})"), make_response(503, "")},
-             [](Bench& bench) -> Task<> {
-               const auto refused = co_await bench.account();
-               CO_ASSERT_TRUE(!refused);
-               EXPECT_EQ(refused.error().code, ErrorCode::unauthenticated);
-               EXPECT_EQ(refused.error().http_status, 401);
-               EXPECT_THAT(refused.error().message,
-                           AllOf(HasSubstr("401 Unauthorized"), Not(HasSubstr("raw-token"))));
-               EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::unavailable);
-             });
+  with_fixture({make_response(401, R"({"message":"raw-token is wrong"})"), make_response(503, "")},
+               [](Fixture& bench) -> Task<> {
+                 const auto refused = co_await bench.account();
+                 CO_ASSERT_TRUE(!refused);
+                 EXPECT_EQ(refused.error().code, ErrorCode::unauthenticated);
+                 EXPECT_EQ(refused.error().http_status, 401);
+                 EXPECT_THAT(refused.error().message,
+                             AllOf(HasSubstr("401 Unauthorized"), Not(HasSubstr("raw-token"))));
+                 EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::unavailable);
+               });
 }
 
 TEST(GraphqlClient, AnswersThatNameNobodyAreErrors) {
-  with_bench(
+  with_fixture(
       {make_response(200, R"({"errors":[{"message":"no such field"}]})"),
        make_response(200, R"({"errors":[1]})"), make_response(200, R"({"data":{"me":null}})"),
        make_response(200, "[]"), make_response(200, "<html>")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto refused = co_await bench.account();
         CO_ASSERT_TRUE(!refused);
         EXPECT_EQ(refused.error().code, ErrorCode::invalid_data);
@@ -99,14 +100,14 @@ TEST(GraphqlClient, AnswersThatNameNobodyAreErrors) {
 }
 
 TEST(GraphqlClient, TellsWhoSentACredential) {
-  with_bench(
+  with_fixture(
       {make_response(200, R"({"data":{"me":{"id":"u1","name":"Ann","email":null,"activeAccount":
                        {"id":"a1","name":"acme","admins":["u0","u1"],"gitProvider":"GITHUB"}}}})"),
        make_response(200, R"({"data":{"me":{"runtimeName":"prod","activeAccount":
                        {"id":"a1","admins":[""]}}}})"),
        make_response(200,
                      R"({"data":{"me":{"id":"u1","activeAccount":{"id":"a1","admins":"u1"}}}})")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto ann = co_await bench.client.me(
             {.header = "x-access-token", .value = Secret("hers")}, deadline_after(3s));
         CO_ASSERT_OK(ann);
@@ -129,7 +130,7 @@ TEST(GraphqlClient, TellsWhoSentACredential) {
 }
 
 TEST(GraphqlClient, RefusedCredentialsAreToldFromFailures) {
-  with_bench(
+  with_fixture(
       {make_response(401, "{}"),
        make_response(200, R"({"errors":[{"message":"Unauthorized: x"}]})"),
        make_response(200,
@@ -137,7 +138,7 @@ TEST(GraphqlClient, RefusedCredentialsAreToldFromFailures) {
        make_response(200, R"({"errors":[{"message":"no","extensions":{"statusCode":401}}]})"),
        make_response(500, "{}"), make_response(200, R"({"data":{"me":{"id":"u1"}}})"),
        make_response(200, R"({"data":{"me":{"activeAccount":{"id":"a1"}}}})")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         using enum ErrorCode;
         for (const ErrorCode code : {unauthenticated, unauthenticated, unauthenticated,
                                      unauthenticated, unavailable, protocol, protocol}) {
@@ -157,13 +158,13 @@ TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
                  R"("pageInfo":)" +
                  info + "}}}");
   };
-  with_bench(
+  with_fixture(
       {page("one", R"({"hasNextPage":true,"endCursor":"c1"})"),
        page("two", R"({"hasNextPage":true,"endCursor":""})"),
        make_response(200, R"({"data":{"updateGitSourcePermissions":null}})"),
        make_response(200, R"({"data":{"response":null}})"),
        make_response(200, R"({"errors":[{"message":"Cannot query field \"gitSources\""}]})")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const auto sources = co_await bench.client.git_sources("prod", deadline_after(3s));
         CO_ASSERT_OK(sources);
         CO_ASSERT_EQ(sources->size(), 2U);
@@ -185,7 +186,7 @@ TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
 }
 
 TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
-  with_bench(
+  with_fixture(
       {make_response(
            200,
            R"({"data":{"abacRules":[{"id":"r1","teams":["t1"],"actions":["SYNC"],"attributes":
@@ -196,7 +197,7 @@ TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
        make_response(200, R"({"data":{"abacRules":null}})"),
        make_response(200, R"([{"_id":"t1","users":[{"_id":"u1"},{"_id":"u2"}]},{"_id":"t2","users":
                        [{"_id":"u1"},{}]},{"users":[{"_id":"u3"}]},{"_id":"t4"}])")},
-      [](Bench& bench) -> Task<> {
+      [](Fixture& bench) -> Task<> {
         const std::string account = "a1";
         const auto rules = [&] {
           return bench.client.abac_rules(account, "gitopsApplications", deadline_after(3s));

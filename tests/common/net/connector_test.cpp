@@ -16,8 +16,8 @@ using std::chrono::seconds;
 const std::string kConnected = "\x05\x00\x00\x01\x7f\x00\x00\x01\x1f\x90"s;
 
 // A client that asks for api.example:6443, and a proxy whose replies the test writes.
-struct Bed {
-  explicit Bed(const Executor& executor) : ends(memory_pair(executor)), tasks(executor) {}
+struct Fixture {
+  explicit Fixture(const Executor& executor) : ends(memory_pair(executor)), tasks(executor) {}
 
   Channel& client() { return *ends.left; }
   Channel& proxy() { return *ends.right; }
@@ -40,9 +40,9 @@ struct Bed {
   bool ended = false;
 };
 
-void run(const std::function<Task<>(Bed&)>& body) {
+void run(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor);
+    Fixture bed(co_await asio::this_coro::executor);
     co_await body(bed);
     co_await bed.tasks.join();
     EXPECT_TRUE(bed.ended);
@@ -50,7 +50,7 @@ void run(const std::function<Task<>(Bed&)>& body) {
 }
 
 TEST(ConnectThroughSocks5, LeavesTheDestinationsBytesOnTheChannel) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     EXPECT_EQ(co_await read_exactly(bed.proxy(), 3), "\x05\x01\x00"s);
     CO_ASSERT_OK(co_await bed.proxy().write("\x05\x00"s));
@@ -66,7 +66,7 @@ TEST(ConnectThroughSocks5, LeavesTheDestinationsBytesOnTheChannel) {
 }
 
 TEST(ConnectThroughSocks5, AuthenticatesWhenTheProxyAsks) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start("me", "secret");
     EXPECT_EQ(co_await read_exactly(bed.proxy(), 4), "\x05\x02\x00\x02"s);
     CO_ASSERT_OK(co_await bed.proxy().write("\x05\x02"s));
@@ -80,7 +80,7 @@ TEST(ConnectThroughSocks5, AuthenticatesWhenTheProxyAsks) {
 }
 
 TEST(ConnectThroughSocks5, FailsWhenTheProxyRefuses) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     CO_ASSERT_OK(co_await bed.proxy().write("\x05\x00\x05\x02"s));
     co_await bed.tasks.join();
@@ -92,7 +92,7 @@ TEST(ConnectThroughSocks5, FailsWhenTheProxyRefuses) {
 TEST(ConnectThroughSocks5, FailsWhenTheProxyClosesInEachPhase) {
   for (const std::string& said :
        {""s, "\x05"s, "\x05\x00"s, "\x05\x00"s + kConnected.substr(0, 9)}) {
-    run([&](Bed& bed) -> Task<> {
+    run([&](Fixture& bed) -> Task<> {
       bed.start();
       CO_ASSERT_OK(co_await bed.proxy().write(said));
       bed.proxy().shutdown_send();
@@ -104,7 +104,7 @@ TEST(ConnectThroughSocks5, FailsWhenTheProxyClosesInEachPhase) {
 }
 
 TEST(ConnectThroughSocks5, FailsAtTheDeadlineOfTheChannel) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     CO_ASSERT_OK(co_await bed.proxy().write("\x05\x00"s));
     co_await bed.tasks.join();
@@ -114,7 +114,7 @@ TEST(ConnectThroughSocks5, FailsAtTheDeadlineOfTheChannel) {
 }
 
 TEST(ConnectThroughSocks5, SendsNothingForADestinationThatDoesNotFit) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.ended = true;
     const auto outcome = co_await connect_through_socks5(bed.client(), {.host = "", .port = 1});
     CO_ASSERT_TRUE(!outcome);

@@ -10,8 +10,8 @@ using std::chrono::milliseconds;
 constexpr auto kIdle = milliseconds(1000);
 
 // A client and a server with a relay between them.
-struct Bed {
-  Bed(const Executor& executor, std::size_t capacity)
+struct Fixture {
+  Fixture(const Executor& executor, std::size_t capacity)
       : to_client(memory_pair(executor, capacity)),
         to_server(memory_pair(executor, capacity)),
         from_client(Reactor::of(executor).blocks),
@@ -41,16 +41,16 @@ struct Bed {
   TaskGroup tasks;
 };
 
-void run(const std::function<Task<>(Bed&)>& body, std::size_t capacity = 64 * 1024) {
+void run(const std::function<Task<>(Fixture&)>& body, std::size_t capacity = 64 * 1024) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor, capacity);
+    Fixture bed(co_await asio::this_coro::executor, capacity);
     co_await body(bed);
     co_await bed.tasks.join();
   });
 }
 
 TEST(Relay, PassesBytesBothWaysUntilBothHaveEnded) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     CO_ASSERT_OK(co_await bed.client().write("ping"));
     EXPECT_EQ(co_await read_exactly(bed.server(), 4), "ping");
@@ -67,7 +67,7 @@ TEST(Relay, PassesBytesBothWaysUntilBothHaveEnded) {
 }
 
 TEST(Relay, PassesOnFirstWhatWasReceivedBefore) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const std::string_view early = "early ";
     std::copy(early.begin(), early.end(), bed.from_client.room().begin());
     bed.from_client.commit(early.size());
@@ -82,7 +82,7 @@ TEST(Relay, PassesOnFirstWhatWasReceivedBefore) {
 // Each byte once and in order, early ones included, whatever the other end accepts at a time.
 TEST(Relay, ShowsWhatItPassesOn) {
   run(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         const std::string_view early = "early ";
         std::copy(early.begin(), early.end(), bed.from_client.room().begin());
         bed.from_client.commit(early.size());
@@ -101,7 +101,7 @@ TEST(Relay, ShowsWhatItPassesOn) {
 }
 
 TEST(Relay, TheEndOfOneSideLetsTheOtherGoOn) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     CO_ASSERT_OK(co_await bed.client().write("question"));
     bed.client().shutdown_send();
@@ -117,7 +117,7 @@ TEST(Relay, TheEndOfOneSideLetsTheOtherGoOn) {
 
 // A download that its reader has left: without `end_closes` it would wait for the idle time.
 TEST(Relay, TheEndOfASideWithoutHalfCloseEndsBoth) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start(true);
     CO_ASSERT_OK(co_await bed.client().write("question"));
     EXPECT_EQ(co_await read_exactly(bed.server(), 8), "question");
@@ -135,7 +135,7 @@ TEST(Relay, TheEndOfASideWithoutHalfCloseEndsBoth) {
 
 TEST(Relay, MuchGoesBothWaysThroughLittleRoom) {
   run(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         bed.start();
         const std::string there = long_text(100'000);
         const std::string back(there.rbegin(), there.rend());
@@ -161,7 +161,7 @@ TEST(Relay, MuchGoesBothWaysThroughLittleRoom) {
 }
 
 TEST(Relay, IdleConnectionsAreAborted) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     const auto begin = Clock::now();
     EXPECT_THAT(co_await read(bed.client()), testing::StartsWith("(unavailable: "));
@@ -172,7 +172,7 @@ TEST(Relay, IdleConnectionsAreAborted) {
 }
 
 TEST(Relay, OneDirectionThatMovesKeepsBothAlive) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     for (int i = 0; i < 5; ++i) {
       co_await sleep_for(milliseconds(600));
@@ -188,7 +188,7 @@ TEST(Relay, OneDirectionThatMovesKeepsBothAlive) {
 // A stalled receiver counts as idle.
 TEST(Relay, AReceiverThatStallsIsAborted) {
   run(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         bed.start();
         const auto written = co_await bed.client().write(std::string(100'000, 'x'));
         CO_ASSERT_TRUE(!written);
@@ -199,7 +199,7 @@ TEST(Relay, AReceiverThatStallsIsAborted) {
 }
 
 TEST(Relay, ALostPeerIsPassedOnAsAReset) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     bed.start();
     CO_ASSERT_OK(co_await bed.client().write("half of i"));
     EXPECT_EQ(co_await read_exactly(bed.server(), 9), "half of i");

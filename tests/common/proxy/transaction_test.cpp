@@ -54,9 +54,9 @@ struct Recorded {
   bool operator==(const Recorded&) const = default;
 };
 
-class Bed {
+class Fixture {
  public:
-  explicit Bed(const Executor& executor, const SharedLimits& limits = {})
+  explicit Fixture(const Executor& executor, const SharedLimits& limits = {})
       : totals(std::make_shared<Totals>(limits)), executor_(executor), arrived_(executor) {
     auto made = std::make_shared<Route>();
     made->name = "r";
@@ -121,7 +121,7 @@ class Bed {
     }
     if (count_admissions) {
       ++admitted;
-      forward.admission = {this, [](Bed* bed) { --bed->admitted; }};
+      forward.admission = {this, [](Fixture* bed) { --bed->admitted; }};
     }
     return forward;
   }
@@ -185,7 +185,7 @@ struct Connections {
   MemoryChannel& client;
   MemoryChannel& upstream;
 };
-Task<Connections> ask(Bed& bed, std::string request = kGet, std::string until = "\r\n\r\n") {
+Task<Connections> ask(Fixture& bed, std::string request = kGet, std::string until = "\r\n\r\n") {
   auto& client = bed.connect();
   co_await send(client, std::move(request));
   auto& upstream = *co_await bed.upstream();
@@ -193,10 +193,10 @@ Task<Connections> ask(Bed& bed, std::string request = kGet, std::string until = 
   co_return Connections{client, upstream};
 }
 
-using Play = std::function<Task<>(Bed&)>;
+using Play = std::function<Task<>(Fixture&)>;
 void play(const Play& scene, const SharedLimits& limits = {}) {
   test::run_in_test_time([&]() -> Task<> {
-    Bed bed(co_await asio::this_coro::executor, limits);
+    Fixture bed(co_await asio::this_coro::executor, limits);
     co_await scene(bed);
     co_await bed.server->stop(Clock::now());
   });
@@ -205,7 +205,7 @@ void play(const Play& scene, const SharedLimits& limits = {}) {
 // -- requests without a fault --
 
 TEST(Transaction, RequestAndAnswerPassAndConnectionsAreKept) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     for (const bool reused : {false, true}) {
       co_await send(client, kGet);
@@ -224,7 +224,7 @@ TEST(Transaction, RequestAndAnswerPassAndConnectionsAreKept) {
 }
 
 TEST(Transaction, PipelinedRequestsAreAnsweredInOrder) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kGet + "GET /own HTTP/1.1\r\nHost: a\r\n\r\n" + kPost);
     co_await send(upstream, kOk);
@@ -237,7 +237,7 @@ TEST(Transaction, PipelinedRequestsAreAnsweredInOrder) {
 }
 
 TEST(Transaction, OneClientThatPipelinesDoesNotHoldUpOthers) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& many = bed.connect();
     auto& one = bed.connect();
     std::string requests;
@@ -250,7 +250,7 @@ TEST(Transaction, OneClientThatPipelinesDoesNotHoldUpOthers) {
 }
 
 TEST(Transaction, ARequestThatEndsWithItsBlockCountsLikeOthers) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& many = bed.connect(4 * 1024 * 1024);
     auto& one = bed.connect();
     std::string request = "GET /own HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
@@ -265,7 +265,7 @@ TEST(Transaction, ARequestThatEndsWithItsBlockCountsLikeOthers) {
 }
 
 TEST(Transaction, TheAnswerToHeadHasNoBody) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
     EXPECT_THAT(co_await read(client, "\r\n\r\n"), HasSubstr("Content-Length: 1000"));
@@ -275,7 +275,7 @@ TEST(Transaction, TheAnswerToHeadHasNoBody) {
 }
 
 TEST(Transaction, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\n\r\nall of it");
     upstream.shutdown_send();
@@ -285,7 +285,7 @@ TEST(Transaction, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
 }
 
 TEST(Transaction, TheAdmissionEndsWithTheRequest) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.count_admissions = true;
     auto& client = bed.connect();
     co_await send(client, kGet);
@@ -301,7 +301,7 @@ TEST(Transaction, TheAdmissionEndsWithTheRequest) {
 // -- the client before its request is complete --
 
 TEST(Transaction, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& silent = bed.connect();
     silent.shutdown_send();
     EXPECT_EQ(co_await read(silent), "<end>");
@@ -315,7 +315,7 @@ TEST(Transaction, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
 }
 
 TEST(Transaction, AnIdleClientIsClosedAfterItsTime) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     const auto begin = Clock::now();
     EXPECT_EQ(co_await read(client), "<end>");
@@ -325,7 +325,7 @@ TEST(Transaction, AnIdleClientIsClosedAfterItsTime) {
 }
 
 TEST(Transaction, AHeadThatComesTooSlowlyIsAnswered408) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\n");
     co_await sleep_for(8s);
@@ -338,7 +338,7 @@ TEST(Transaction, AHeadThatComesTooSlowlyIsAnswered408) {
 }
 
 TEST(Transaction, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\nHost : a\r\n\r\n");
     const auto answer = co_await read(client);
@@ -349,7 +349,7 @@ TEST(Transaction, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
 }
 
 TEST(Transaction, AHeadThatIsTooLargeIsAnswered431) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     std::string head = "GET /x HTTP/1.1\r\nHost: a\r\n";
     for (int i = 0; i < 10; ++i) head += "X-Field: " + std::string(4000, 'x') + "\r\n";
@@ -361,7 +361,7 @@ TEST(Transaction, AHeadThatIsTooLargeIsAnswered431) {
 // -- bodies of requests --
 
 TEST(Transaction, ABodyPassesAsItComes) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "ab");
     auto& upstream = *co_await bed.upstream();
@@ -379,7 +379,7 @@ TEST(Transaction, ABodyPassesAsItComes) {
 }
 
 TEST(Transaction, ChunksAreFramedAgain) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client,
                   "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -393,7 +393,7 @@ TEST(Transaction, ChunksAreFramedAgain) {
 }
 
 TEST(Transaction, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.dial_takes = 2s;
     auto& client = bed.connect();
     const auto begin = Clock::now();
@@ -410,7 +410,7 @@ TEST(Transaction, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
 }
 
 TEST(Transaction, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
     auto& client = bed.connect();
     co_await send(
@@ -420,7 +420,7 @@ TEST(Transaction, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
 }
 
 TEST(Transaction, ABodyThatIsTooLargeByItsLengthReachesNobody) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.limits().max_body = 3;
     auto& client = bed.connect();
     co_await send(client, kPost);
@@ -430,7 +430,7 @@ TEST(Transaction, ABodyThatIsTooLargeByItsLengthReachesNobody) {
 }
 
 TEST(Transaction, ABodyThatGrowsTooLargeIsCutOff) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.limits().max_body = 5;
     auto [client, upstream] = co_await ask(
         bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -442,7 +442,7 @@ TEST(Transaction, ABodyThatGrowsTooLargeIsCutOff) {
 }
 
 TEST(Transaction, AMalformedBodyIsCutOff) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(
         bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         "abc");
@@ -454,7 +454,7 @@ TEST(Transaction, AMalformedBodyIsCutOff) {
 
 TEST(Transaction, AClientLostWithinItsBodyIsRecordedAsSuch) {
   for (const bool half_close : {false, true}) {
-    play([half_close](Bed& bed) -> Task<> {
+    play([half_close](Fixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kLongPost + "bo", "bo");
       if (half_close) {
         client.shutdown_send();
@@ -469,7 +469,7 @@ TEST(Transaction, AClientLostWithinItsBodyIsRecordedAsSuch) {
 }
 
 TEST(Transaction, ABodyThatComesToAHaltIsAnswered408) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
@@ -480,7 +480,7 @@ TEST(Transaction, ABodyThatComesToAHaltIsAnswered408) {
 }
 
 TEST(Transaction, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.upstream_capacity = 8 * 1024;
     auto [client, upstream] =
         co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n");
@@ -496,7 +496,7 @@ TEST(Transaction, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
 }
 
 TEST(Transaction, AnEarlyAnswerEndsTheUpload) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost + "ab", "ab");
     co_await send(upstream, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     const auto answer = co_await read(client);
@@ -510,7 +510,7 @@ TEST(Transaction, AnEarlyAnswerEndsTheUpload) {
 }
 
 TEST(Transaction, AnAnswerMayPassWhileTheBodyStillComes) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kLongPost + std::string(kLong - 4, 'x') + "bo", "bo");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
@@ -524,7 +524,7 @@ TEST(Transaction, AnAnswerMayPassWhileTheBodyStillComes) {
 }
 
 TEST(Transaction, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
     co_await sleep_for(1s);
@@ -544,7 +544,7 @@ TEST(Transaction, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
 }
 
 TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, first] = co_await ask(bed);
     co_await send(first, kOk);
     (void)co_await read(client, "ok");
@@ -562,7 +562,7 @@ TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
 
 TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         auto& client = bed.connect();
         co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
         auto& upstream = *co_await bed.upstream();
@@ -575,7 +575,7 @@ TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
 
 TEST(Transaction, ABodyThatDripsIsAnswered408) {
   for (const auto& head : {kLongPost, kPost.substr(0, kPost.size() - 4)}) {
-    play([head](Bed& bed) -> Task<> {
+    play([head](Fixture& bed) -> Task<> {
       auto& client = bed.connect();
       co_await send(client, head);
       const auto begin = Clock::now();
@@ -591,7 +591,7 @@ TEST(Transaction, ABodyThatDripsIsAnswered408) {
 }
 
 TEST(Transaction, ASlowBodyPassesAtTheLeastRate) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost);
     std::size_t got = 0;
     for (std::size_t sent = 0; sent < kLong; sent += 4'000) {
@@ -605,7 +605,7 @@ TEST(Transaction, ASlowBodyPassesAtTheLeastRate) {
 }
 
 TEST(Transaction, ABodyHasOneDeadlineForAllOfIt) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.limits().body_deadline = 20s;
     auto [client, upstream] = co_await ask(bed, kLongPost);
     const auto begin = Clock::now();
@@ -620,7 +620,7 @@ TEST(Transaction, ABodyHasOneDeadlineForAllOfIt) {
 }
 
 TEST(Transaction, ASlowUpstreamIsNotHeldAgainstTheClient) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
     co_await send(client, kLongPost + std::string(kLong, 'x'));
@@ -636,7 +636,7 @@ TEST(Transaction, ASlowUpstreamIsNotHeldAgainstTheClient) {
 }
 
 TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
     const std::string body(20'000, 'x');
@@ -653,7 +653,7 @@ TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
 // -- bodies that are verified --
 
 TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     std::string seen;
     bed.verify = [&seen](const RequestHead&,
                          std::string_view body) -> std::optional<http::Response> {
@@ -677,7 +677,7 @@ TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
 }
 
 TEST(Transaction, BodiesThatAreVerifiedAreBoundedTogether) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.verify = [](const RequestHead&, std::string_view) { return std::nullopt; };
     auto totals = std::make_shared<Totals>(SharedLimits{.max_held = net::BlockPool::kLarge});
     Server small(
@@ -708,7 +708,7 @@ std::optional<http::Response> admit_all(const RequestHead&, std::string_view) {
 
 TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
   for (const bool chunked : {false, true}) {
-    play([chunked](Bed& bed) -> Task<> {
+    play([chunked](Fixture& bed) -> Task<> {
       bed.upstream_capacity = 10'000;
       std::string body;
       for (int i = 0; body.size() < 3'000'000; ++i) body += std::to_string(i) + ",";
@@ -753,7 +753,7 @@ TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
 }
 
 TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bool asked = false;
     bed.verify = [&](const RequestHead&, std::string_view) -> std::optional<http::Response> {
       asked = true;
@@ -773,7 +773,7 @@ TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
 
 TEST(Transaction, WhatOneAddressMayHoldLeavesRoomForOthers) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         bed.verify = admit_all;
         bed.limits().min_body_rate = 0;  // the first takes longer than the second waits for room
         auto& first = bed.connect();
@@ -793,7 +793,7 @@ TEST(Transaction, WhatOneAddressMayHoldLeavesRoomForOthers) {
 
 TEST(Transaction, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         bed.verify = admit_all;
         auto& first = bed.connect();
         co_await send(first, kLongPost + std::string(kLong, 'x'));
@@ -819,7 +819,7 @@ TEST(Transaction, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
 // Events, and logs that are followed: as long as a WebSocket, since the tunnel allows as much.
 TEST(Transaction, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
   for (const bool chunked : {true, false}) {
-    play([chunked](Bed& bed) -> Task<> {
+    play([chunked](Fixture& bed) -> Task<> {
       bed.limits().stream_timeout = 30min;
       auto [client, upstream] = co_await ask(bed);
       const std::string framing = chunked ? "Transfer-Encoding: chunked\r\n" : "";
@@ -838,7 +838,7 @@ TEST(Transaction, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
 }
 
 TEST(Transaction, AnAnswerOfKnownLengthMayPauseForAMinute) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
     const auto begin = Clock::now();
@@ -848,13 +848,13 @@ TEST(Transaction, AnAnswerOfKnownLengthMayPauseForAMinute) {
 }
 
 TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
-  const auto expect_kept = [](Bed& bed, Failure failure) {
+  const auto expect_kept = [](Fixture& bed, Failure failure) {
     ASSERT_EQ(bed.kept.size(), 1U);
     EXPECT_EQ(bed.kept[0].failure, failure);
     EXPECT_THAT(bed.kept[0].bytes, StartsWith("POST /x HTTP/1.1\r\nHost: up\r\n"));
     EXPECT_THAT(bed.kept[0].bytes, EndsWith("\r\n\r\nbody"));
   };
-  play([&](Bed& bed) -> Task<> {
+  play([&](Fixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
@@ -870,7 +870,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
         << "the connection is kept";
   });
   for (const auto* status : {"500 Internal Server Error", "503 Service Unavailable"}) {
-    play([&](Bed& bed) -> Task<> {
+    play([&](Fixture& bed) -> Task<> {
       bed.verify = admit_all;
       bed.keeps = true;
       auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -880,7 +880,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
       expect_kept(bed, Failure::upstream_unavailable);
     });
   }
-  play([&](Bed& bed) -> Task<> {
+  play([&](Fixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -891,7 +891,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
 }
 
 TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -902,7 +902,7 @@ TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
 }
 
 TEST(Transaction, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -917,7 +917,7 @@ TEST(Transaction, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
 }
 
 TEST(Transaction, ADripAfterManyBytesEndsToo) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.verify = admit_all;
     auto& client = bed.connect(4'000'000);
     const std::string head = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n";
@@ -942,7 +942,7 @@ TEST(Transaction, ADripAfterManyBytesEndsToo) {
 
 TEST(Transaction, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
   for (const bool half_close : {false, true}) {
-    play([half_close](Bed& bed) -> Task<> {
+    play([half_close](Fixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       const auto begin = Clock::now();
       if (half_close) {
@@ -959,7 +959,7 @@ TEST(Transaction, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
 }
 
 TEST(Transaction, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kGet);
     client.shutdown_send();
@@ -972,7 +972,7 @@ TEST(Transaction, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
 }
 
 TEST(Transaction, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.dial_takes = 3s;
     auto& client = bed.connect();
     co_await send(client, kGet);
@@ -985,7 +985,7 @@ TEST(Transaction, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
 }
 
 TEST(Transaction, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
     (void)co_await read(client, "on\r\n");
@@ -997,7 +997,7 @@ TEST(Transaction, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
 }
 
 TEST(Transaction, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
@@ -1010,7 +1010,7 @@ TEST(Transaction, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
 }
 
 TEST(Transaction, AClientThatDoesNotTakeItsAnswerIsCutOff) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& client = bed.connect(1024);
     co_await send(client, kGet);
     auto& upstream = *co_await bed.upstream();
@@ -1024,7 +1024,7 @@ TEST(Transaction, AClientThatDoesNotTakeItsAnswerIsCutOff) {
 }
 
 TEST(Transaction, ASlowClientHoldsTheUpstreamBack) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect(1024);
     co_await send(client, kGet);
@@ -1047,7 +1047,7 @@ TEST(Transaction, ASlowClientHoldsTheUpstreamBack) {
 TEST(Transaction, FailuresToConnectAreToldApart) {
   const auto status = [](ErrorCode code) {
     Recorded recorded;
-    play([&recorded, code](Bed& bed) -> Task<> {
+    play([&recorded, code](Fixture& bed) -> Task<> {
       bed.dial_error = Error{.code = code, .message = "why"};
       auto& client = bed.connect();
       co_await send(client, kGet);
@@ -1066,7 +1066,7 @@ TEST(Transaction, FailuresToConnectAreToldApart) {
 
 TEST(Transaction, AnUpstreamLostBeforeItsAnswerIs502) {
   for (const bool reset : {false, true}) {
-    play([reset](Bed& bed) -> Task<> {
+    play([reset](Fixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       if (reset) {
         upstream.abort();
@@ -1080,7 +1080,7 @@ TEST(Transaction, AnUpstreamLostBeforeItsAnswerIs502) {
 }
 
 // The same, and answers the request, so that the upstream's connection is kept.
-Task<Connections> ask_and_answer(Bed& bed) {
+Task<Connections> ask_and_answer(Fixture& bed) {
   const auto both = co_await ask(bed);
   co_await send(both.upstream, kOk);
   (void)co_await read(both.client, "ok");
@@ -1088,7 +1088,7 @@ Task<Connections> ask_and_answer(Bed& bed) {
 }
 
 TEST(Transaction, AKeptConnectionThatClosedIsNotUsed) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     first.close();
     co_await send(client, kPost);
@@ -1098,7 +1098,7 @@ TEST(Transaction, AKeptConnectionThatClosedIsNotUsed) {
 }
 
 TEST(Transaction, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -1113,7 +1113,7 @@ TEST(Transaction, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
 }
 
 TEST(Transaction, OtherRequestsAreNotSentTwice) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kPost);
     (void)co_await read(first, "body");
@@ -1124,7 +1124,7 @@ TEST(Transaction, OtherRequestsAreNotSentTwice) {
 }
 
 TEST(Transaction, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -1137,7 +1137,7 @@ TEST(Transaction, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
 }
 
 TEST(Transaction, ARequestIsSentAgainOnlyOnce) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -1151,7 +1151,7 @@ TEST(Transaction, ARequestIsSentAgainOnlyOnce) {
 }
 
 TEST(Transaction, AnAnswerThatBreaksOffDoesNotLookComplete) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     (void)co_await read(client, "half");
@@ -1163,7 +1163,7 @@ TEST(Transaction, AnAnswerThatBreaksOffDoesNotLookComplete) {
 }
 
 TEST(Transaction, AnAnswerHasOneDeadlineForItsWholeHead) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();
     for (const char c : std::string("HTTP/1.1 2")) {
@@ -1176,7 +1176,7 @@ TEST(Transaction, AnAnswerHasOneDeadlineForItsWholeHead) {
 }
 
 TEST(Transaction, AnAnswerThatComesToAHaltIsCutOff) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     EXPECT_THAT(co_await read(client), EndsWith("half<reset>"));
@@ -1187,7 +1187,7 @@ TEST(Transaction, AnAnswerThatComesToAHaltIsCutOff) {
 // How long a kept connection is used after an answer with these fields.
 bool is_kept(const std::string& fields, Clock::duration idle) {
   bool kept = false;
-  play([&](Bed& bed) -> Task<> {
+  play([&](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + fields + "\r\nok");
     (void)co_await read(client, "ok");
@@ -1212,7 +1212,7 @@ TEST(Transaction, AnUpstreamsConnectionIsUsedAsLongAsItSaysLessASecond) {
 }
 
 TEST(Transaction, ATimeoutDoesNotStickToAKeptConnection) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.limits().body_timeout = 1s;
     bed.upstream_capacity = 1024;
     auto [client, upstream] = co_await ask(bed);
@@ -1233,7 +1233,7 @@ TEST(Transaction, ATimeoutDoesNotStickToAKeptConnection) {
 }
 
 TEST(Transaction, InterimAnswersAreDropped) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + kOk);
     const auto answer = co_await read(client, "ok");
@@ -1243,7 +1243,7 @@ TEST(Transaction, InterimAnswersAreDropped) {
 }
 
 TEST(Transaction, InterimAnswersWithoutEndAreRefused) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     for (int i = 0; i < 17; ++i) co_await send(upstream, "HTTP/1.1 103 Early Hints\r\n\r\n");
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1253,7 +1253,7 @@ TEST(Transaction, InterimAnswersWithoutEndAreRefused) {
 TEST(Transaction, AMalformedAnswerIs502) {
   for (const std::string answer :
        {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
-    play([answer](Bed& bed) -> Task<> {
+    play([answer](Fixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       co_await send(upstream, answer);
       EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1262,7 +1262,7 @@ TEST(Transaction, AMalformedAnswerIs502) {
 }
 
 TEST(Transaction, WhatFollowsAnAnswerMakesItsConnectionUseless) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kOk + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
     (void)co_await read(client, "ok");
@@ -1276,7 +1276,7 @@ TEST(Transaction, WhatFollowsAnAnswerMakesItsConnectionUseless) {
 
 TEST(Transaction, GzipIsRefusedByItsOwnWeight) {
   for (const std::string accepted : {"gzip;q=0, *", "*;q=0", "identity"}) {
-    play([accepted](Bed& bed) -> Task<> {
+    play([accepted](Fixture& bed) -> Task<> {
       bed.limits().gzip = true;
       auto [client, upstream] = co_await ask(
           bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + accepted + "\r\n\r\n");
@@ -1289,7 +1289,7 @@ TEST(Transaction, GzipIsRefusedByItsOwnWeight) {
 }
 
 TEST(Transaction, AShortAnswerIsCompressedWhenItIsWhole) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.limits().gzip = true;
     auto [client, upstream] =
         co_await ask(bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
@@ -1311,7 +1311,7 @@ TEST(Transaction, AShortAnswerIsCompressedWhenItIsWhole) {
 
 TEST(Transaction, AnswersAreNotCompressedWhileTooManyAre) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         bed.limits().gzip = true;
         const std::string request = "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
         const std::string head =
@@ -1338,7 +1338,7 @@ TEST(Transaction, AnswersAreNotCompressedWhileTooManyAre) {
 // Of many requests at a time each has a transaction, and these are kept for later ones.
 TEST(Transaction, ACompressedAnswerLeavesNoBufferBehind) {
   if (__sanitizer_get_current_allocated_bytes == nullptr) GTEST_SKIP() << "counted by a sanitizer";
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     constexpr std::size_t kClients = 16;
     constexpr std::size_t kLeft = 2048;  // bytes for each
     // A body that does not get smaller.
@@ -1382,7 +1382,7 @@ TEST(Transaction, ACompressedAnswerLeavesNoBufferBehind) {
 // -- upgrades --
 
 TEST(Transaction, AnUpgradePassesEarlyBytesOfBothSides) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade + "early");
     co_await send(upstream, kSwitching + "hello");
     EXPECT_THAT(co_await read(client, "hello"), StartsWith("HTTP/1.1 101"));
@@ -1404,7 +1404,7 @@ TEST(Transaction, AnUpgradePassesEarlyBytesOfBothSides) {
 
 TEST(Transaction, AnUpgradeThatLosesOneEndLosesTheOther) {
   for (const bool of_client : {false, true}) {
-    play([of_client](Bed& bed) -> Task<> {
+    play([of_client](Fixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kUpgrade);
       co_await send(upstream, kSwitching);
       (void)co_await read(client, "\r\n\r\n");
@@ -1415,7 +1415,7 @@ TEST(Transaction, AnUpgradeThatLosesOneEndLosesTheOther) {
 }
 
 TEST(Transaction, AnUpgradeThatIsSilentInBothDirectionsEnds) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.limits().stream_timeout = 30s;
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, kSwitching);
@@ -1430,7 +1430,7 @@ TEST(Transaction, AnUpgradeThatIsSilentInBothDirectionsEnds) {
 }
 
 TEST(Transaction, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno");
     (void)co_await read(client, "no");
@@ -1440,7 +1440,7 @@ TEST(Transaction, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
 }
 
 TEST(Transaction, AnUpstreamMayNotSwitchUnasked) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kSwitching);
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1452,7 +1452,7 @@ TEST(Transaction, AnUpstreamMayNotSwitchUnasked) {
 
 TEST(Transaction, TheConnectionIdleLongestGivesWayToANewOne) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         auto& busy = bed.connect();
         co_await send(busy, kGet);
         auto& upstream = *co_await bed.upstream();
@@ -1474,7 +1474,7 @@ TEST(Transaction, TheConnectionIdleLongestGivesWayToANewOne) {
 // A head that never ends keeps its place no better than silence does.
 TEST(Transaction, AHeadThatIsNotCompleteGivesWayToo) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         auto& half = bed.connect(1024, "192.0.2.2");
         co_await send(half, "GET /own HT");
         co_await sleep_for(1s);
@@ -1492,7 +1492,7 @@ TEST(Transaction, AHeadThatIsNotCompleteGivesWayToo) {
 
 TEST(Transaction, AnAddressWithTooManyConnectionsLosesItsOwn) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         auto& other = bed.connect(1024, "192.0.2.2");  // idle for longer
         co_await sleep_for(1s);
         auto& first = bed.connect();
@@ -1510,7 +1510,7 @@ TEST(Transaction, AnAddressWithTooManyConnectionsLosesItsOwn) {
 
 TEST(Transaction, NoRequestUnderWayGivesWay) {
   play(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         auto [client, upstream] = co_await ask(bed);
         EXPECT_EQ(co_await read(bed.connect()), "<end>");
         co_await send(upstream, kOk);
@@ -1522,7 +1522,7 @@ TEST(Transaction, NoRequestUnderWayGivesWay) {
 // -- drain and stop --
 
 TEST(Transaction, ADrainClosesIdleClientsAndLetsRequestsEnd) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     auto& idle = bed.connect();
     auto& busy = bed.connect();
     co_await send(busy, kGet);
@@ -1538,7 +1538,7 @@ TEST(Transaction, ADrainClosesIdleClientsAndLetsRequestsEnd) {
 }
 
 TEST(Transaction, AStopCutsOffWhatIsLeftAtItsDeadline) {
-  play([](Bed& bed) -> Task<> {
+  play([](Fixture& bed) -> Task<> {
     bed.count_admissions = true;
     auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();

@@ -27,9 +27,9 @@ NewProxy proxy(std::string name) {
 }
 
 // A client and, once it has logged in, a server at a time that the test moves.
-class Bed {
+class Fixture {
  public:
-  explicit Bed(ClientControlOptions options = {.proxies = {proxy("a")}})
+  explicit Fixture(ClientControlOptions options = {.proxies = {proxy("a")}})
       : client(
             [&] {
               options.login.version = "1.0.0";
@@ -93,7 +93,7 @@ class Bed {
 };
 
 TEST(Control, LogsInAndRegistersItsProxies) {
-  Bed bed;
+  Fixture bed;
   bed.log_in();
   EXPECT_TRUE(bed.client.is_logged_in());
   EXPECT_EQ(bed.client.run_id(), "0123456789abcdef");
@@ -112,7 +112,7 @@ TEST(Control, LogsInAndRegistersItsProxies) {
 }
 
 TEST(Control, LoginCarriesTheKeyOfTheToken) {
-  Bed bed;
+  Fixture bed;
   const auto login = bed.login();
   EXPECT_EQ(login.timestamp, 1'700'000'000);
   EXPECT_EQ(login.privilege_key.reveal(), "5d75c9c422f888a6fc13fe10cfd4b30e");
@@ -122,7 +122,7 @@ TEST(Control, LoginCarriesTheKeyOfTheToken) {
 // The server's first encrypted bytes can come in the same read as LoginResp, or be split anywhere.
 TEST(Control, SwitchesToTheCipherAtTheRightByte) {
   for (std::size_t piece = 1; piece < 120; piece += 7) {
-    Bed bed;
+    Fixture bed;
     bed.server.emplace(ServerControlOptions{.token = kToken}, bed.login(), "run", kIv);
     bed.server->want_work();
     const auto bytes = std::exchange(bed.server->output(), {});
@@ -134,7 +134,7 @@ TEST(Control, SwitchesToTheCipherAtTheRightByte) {
 }
 
 TEST(Control, AWrongTokenEndsBothSides) {
-  Bed bed;
+  Fixture bed;
   bed.server.emplace(ServerControlOptions{.token = Secret("another")}, bed.login(), "run", kIv);
   bed.exchange();
   EXPECT_TRUE(bed.client.failure());
@@ -143,7 +143,7 @@ TEST(Control, AWrongTokenEndsBothSides) {
 }
 
 TEST(Control, ARefusedLoginIsToldWithItsReason) {
-  Bed bed;
+  Fixture bed;
   std::string bytes;
   refuse_login(bytes, "0.44.0", "token in login doesn't match");
   bed.to_client(bytes);
@@ -152,7 +152,7 @@ TEST(Control, ARefusedLoginIsToldWithItsReason) {
 }
 
 TEST(Control, ALoginWithoutAnAnswerFails) {
-  Bed bed;
+  Fixture bed;
   bed.login();
   EXPECT_EQ(bed.client.due(), bed.now + seconds(10));
   bed.advance(seconds(9));
@@ -162,7 +162,7 @@ TEST(Control, ALoginWithoutAnAnswerFails) {
 }
 
 TEST(Control, ARefusedProxyIsAskedForAgain) {
-  Bed bed;
+  Fixture bed;
   bed.log_in();
   bed.server->refuse_proxy("a", "proxy name is in use");
   bed.exchange();
@@ -179,7 +179,7 @@ TEST(Control, ARefusedProxyIsAskedForAgain) {
 }
 
 TEST(Control, ARefusedProxyIsAskedForLessAndLess) {
-  Bed bed;
+  Fixture bed;
   bed.log_in();
   for (int i = 0; i < 20; ++i) {
     bed.server->refuse_proxy("a", "no");
@@ -196,7 +196,7 @@ TEST(Control, ARefusedProxyIsAskedForLessAndLess) {
 }
 
 TEST(Control, AProxyWithoutAnAnswerIsAskedForAgain) {
-  Bed bed;
+  Fixture bed;
   bed.log_in();
   bed.advance(seconds(20));
   // The server knows that it still owes an answer.
@@ -208,7 +208,7 @@ TEST(Control, AProxyWithoutAnAnswerIsAskedForAgain) {
 
 // AC-16: names belong to a session; whoever asks twice does not get two.
 TEST(Control, AC16_AProxyThatIsRunningIsNotRegisteredTwice) {
-  Bed bed({.proxies = {proxy("a"), proxy("a")}});
+  Fixture bed({.proxies = {proxy("a"), proxy("a")}});
   bed.log_in();
   ASSERT_EQ(bed.server_events.size(), 1u);
   bed.server->accept_proxy("a", "");
@@ -244,7 +244,7 @@ TEST(Control, AnAnswerThatWasMissedIsGivenAgain) {
 }
 
 TEST(Control, AServerTakesOnlySoManyProxies) {
-  Bed bed({.proxies = {proxy("a"), proxy("b"), proxy("c")}});
+  Fixture bed({.proxies = {proxy("a"), proxy("b"), proxy("c")}});
   bed.log_in({.max_proxies = 2});
   EXPECT_EQ(bed.server_events.size(), 2u);
   EXPECT_EQ(bed.client.proxies()[2].text, "too many proxies");
@@ -253,7 +253,7 @@ TEST(Control, AServerTakesOnlySoManyProxies) {
 TEST(Control, AProxyThatNoServerCouldReadIsNotSent) {
   auto large = proxy("a");
   large.metas["Authorization"] = Secret(std::string(kMaxBody, 'x'));
-  Bed bed({.proxies = {large, proxy("b")}});
+  Fixture bed({.proxies = {large, proxy("b")}});
   bed.log_in();
   EXPECT_EQ(bed.server_events.size(), 1u);
   EXPECT_EQ(bed.client.proxies()[0].state, ClientControl::Proxy::State::unusable);
@@ -262,7 +262,7 @@ TEST(Control, AProxyThatNoServerCouldReadIsNotSent) {
 }
 
 TEST(Control, StopClosesTheProxies) {
-  Bed bed({.proxies = {proxy("a"), proxy("b")}});
+  Fixture bed({.proxies = {proxy("a"), proxy("b")}});
   bed.log_in();
   bed.server->accept_proxy("a", "");
   bed.server->refuse_proxy("b", "no");
@@ -282,7 +282,7 @@ TEST(Control, StopClosesTheProxies) {
 
 // Another session can have the names from then on, not before.
 TEST(Control, TellsWhenTheServerHasClosedTheProxies) {
-  Bed bed;
+  Fixture bed;
   bed.log_in();
   bed.advance(seconds(31));  // an earlier Pong proves nothing
   bed.client.tick(bed.now + seconds(31));
@@ -303,7 +303,7 @@ TEST(Control, TellsWhenTheServerHasClosedTheProxies) {
 }
 
 TEST(Control, HeldProxiesWaitForTheOffer) {
-  Bed bed({.proxies = {proxy("a")}, .hold_proxies = true});
+  Fixture bed({.proxies = {proxy("a")}, .hold_proxies = true});
   bed.log_in();
   bed.advance(seconds(60));
   EXPECT_THAT(bed.server_events, IsEmpty());
@@ -315,7 +315,7 @@ TEST(Control, HeldProxiesWaitForTheOffer) {
 }
 
 TEST(Control, SignsPingsAndWorkStreamsWhenBothSidesAskForIt) {
-  Bed bed({.sign_pings = true, .sign_work = true});
+  Fixture bed({.sign_pings = true, .sign_work = true});
   bed.log_in();
   const auto offer = work_of(bed.client.work_offer(bed.now + seconds(100)).value());
   EXPECT_EQ(offer.run_id, "0123456789abcdef");
@@ -336,28 +336,28 @@ TEST(Control, SignsPingsAndWorkStreamsWhenBothSidesAskForIt) {
 }
 
 TEST(Control, OurServerTellsOfLinksAndServers) {
-  Bed bed;
+  Fixture bed;
   bed.to_client_in_clear(LoginResp{.run_id = "r", .links = 2, .servers = {"b.example.test:443"}});
   EXPECT_EQ(bed.client.links(), 2);
   EXPECT_THAT(bed.client.servers(), ElementsAre("b.example.test:443"));
-  Bed other;
+  Fixture other;
   other.to_client_in_clear(LoginResp{.run_id = "r", .links = 1'000'000});
   EXPECT_EQ(other.client.links(), 8);
   EXPECT_THAT(other.client.servers(), IsEmpty());
-  Bed frp;
+  Fixture frp;
   frp.to_client_in_clear(LoginResp{.run_id = "r"});
   EXPECT_EQ(frp.client.links(), 1);
 }
 
 TEST(Control, StopBeforeTheLoginEndsTheSession) {
-  Bed bed;
+  Fixture bed;
   bed.client.stop(bed.now);
   EXPECT_EQ(bed.failure(), "unavailable: stopped before the login");
   EXPECT_EQ(bed.client.output(), "");
 }
 
 TEST(Control, PingsTheServer) {
-  Bed bed;
+  Fixture bed;
   bed.log_in();
   bed.server->accept_proxy("a", "");
   bed.exchange();
@@ -371,7 +371,7 @@ TEST(Control, PingsTheServer) {
 }
 
 TEST(Control, APongWithAnErrorEndsTheSession) {
-  Bed bed;
+  Fixture bed;
   bed.log_in();
   ControlEncryptor encryptor(control_key(kToken), kIv);
   // The server's direction began with two requests for work.
@@ -390,7 +390,7 @@ TEST(Control, APongWithAnErrorEndsTheSession) {
 TEST(Control, AMessageThatIsNotTheServersEndsTheSession) {
   for (const Message& message :
        {Message(Login{}), Message(Pong{}), Message(ReqWorkConn{}), Message(NewProxyResp{})}) {
-    Bed bed;
+    Fixture bed;
     bed.to_client_in_clear(message);
     EXPECT_THAT(bed.failure(), HasSubstr("protocol: "));
   }
@@ -410,7 +410,7 @@ TEST(Control, AMessageThatIsNotTheClientsEndsTheServersSide) {
 }
 
 TEST(Control, TheServersTextsAreCut) {
-  Bed bed;
+  Fixture bed;
   bed.to_client_in_clear(LoginResp{.error = std::string(5000, 'x')});
   EXPECT_LT(bed.failure().size(), 600u);
 }

@@ -37,8 +37,8 @@ net::ChannelPair over_websocket(net::ChannelPair below) {
 }
 
 // Two links on one connection. The server's side keeps the streams that the client opens.
-struct Bed {
-  Bed(const Executor& executor, net::ChannelPair below, const yamux::SessionOptions& options)
+struct Fixture {
+  Fixture(const Executor& executor, net::ChannelPair below, const yamux::SessionOptions& options)
       : client(std::move(below.left), with_role(options, yamux::Role::client), {}),
         server(std::move(below.right), with_role(options, yamux::Role::server),
                [this](std::unique_ptr<Channel> stream) {
@@ -79,11 +79,11 @@ struct Bed {
   std::string server_end;
 };
 
-void run(const std::function<Task<>(Bed&)>& body, const Below& below = memory,
+void run(const std::function<Task<>(Fixture&)>& body, const Below& below = memory,
          const yamux::SessionOptions& options = {}) {
   test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    Bed bed(executor, co_await below(executor), options);
+    Fixture bed(executor, co_await below(executor), options);
     bed.start();
     co_await body(bed);
     bed.client.close();
@@ -93,7 +93,7 @@ void run(const std::function<Task<>(Bed&)>& body, const Below& below = memory,
 }
 
 TEST(Link, StreamsCarryBytesBothWays) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto left = bed.open();
     CO_ASSERT_OK(co_await left->write("ping"));
     auto right = co_await bed.accept();
@@ -104,7 +104,7 @@ TEST(Link, StreamsCarryBytesBothWays) {
 }
 
 TEST(Link, AHalfCloseEndsOneDirection) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto left = bed.open();
     CO_ASSERT_OK(co_await left->write("last"));
     left->shutdown_send();
@@ -120,7 +120,7 @@ TEST(Link, AHalfCloseEndsOneDirection) {
 }
 
 TEST(Link, WhatWasWrittenArrivesBeforeTheEnd) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto text = net::long_text(1'000'000);
     auto left = bed.open();
     TaskGroup writer(co_await asio::this_coro::executor);
@@ -135,7 +135,7 @@ TEST(Link, WhatWasWrittenArrivesBeforeTheEnd) {
 }
 
 TEST(Link, AnAbortIsALossAtThePeer) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto left = bed.open();
     CO_ASSERT_OK(co_await left->write("x"));
     auto right = co_await bed.accept();
@@ -148,7 +148,7 @@ TEST(Link, AnAbortIsALossAtThePeer) {
 
 // The user of a stream that was closed is not kept waiting.
 TEST(Link, ACloseResumesItsOwnWaiters) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto left = bed.open();
     TaskGroup reader(co_await asio::this_coro::executor);
     std::string outcome;
@@ -162,7 +162,7 @@ TEST(Link, ACloseResumesItsOwnWaiters) {
 
 // AC-21: a stream that nobody reads holds no more than its window, and stops no other one.
 TEST(Link, AC21_AStalledStreamStopsNoOther) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto stalled = bed.open();
     const auto text = net::long_text(4'000'000);
     TaskGroup writer(co_await asio::this_coro::executor);
@@ -187,7 +187,7 @@ TEST(Link, AC21_AStalledStreamStopsNoOther) {
 }
 
 TEST(Link, AStreamMeetsItsOwnDeadline) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto left = bed.open();
     left->set_read_deadline(deadline_after(seconds(3)));
     EXPECT_THAT(co_await net::read(*left), HasSubstr("timeout"));
@@ -199,7 +199,7 @@ TEST(Link, AStreamMeetsItsOwnDeadline) {
 }
 
 TEST(Link, ItsEndIsTheLossOfItsStreams) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     auto left = bed.open();
     CO_ASSERT_OK(co_await left->write("x"));
     auto right = co_await bed.accept();
@@ -393,7 +393,7 @@ TEST(Link, CancellationEndsIt) {
 
 // A relay between two streams of a link: what a tunnel's client does.
 TEST(Link, StreamsCanBeRelayed) {
-  run([](Bed& bed) -> Task<> {
+  run([](Fixture& bed) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     auto first = bed.open();
     auto second = bed.open();
@@ -426,7 +426,7 @@ TEST(Link, StreamsCanBeRelayed) {
 // The stacks of real deployments carry large windows in both directions at once.
 void exchange_over(const Below& below) {
   run(
-      [](Bed& bed) -> Task<> {
+      [](Fixture& bed) -> Task<> {
         const auto text = net::long_text(2'000'000);
         auto left = bed.open();
         CO_ASSERT_OK(co_await left->write("!"));

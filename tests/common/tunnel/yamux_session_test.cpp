@@ -35,9 +35,9 @@ std::string go_away(std::uint32_t reason) {
 }
 
 // A session at a time that the test moves, and what it says.
-class Bed {
+class Fixture {
  public:
-  explicit Bed(SessionOptions options = {}) : session(options, now) {}
+  explicit Fixture(SessionOptions options = {}) : session(options, now) {}
 
   // Receives `bytes` in pieces of `piece`; describes the events: "opened 2, data 2 abc, ended 2".
   // Data of one frame is joined.
@@ -143,32 +143,32 @@ TEST(YamuxFrame, IsReadAsItWasWritten) {
 // -- opening --
 
 TEST(YamuxSession, OpensStreamsWithOddIdsAsTheClient) {
-  Bed bed;
+  Fixture bed;
   EXPECT_EQ(bed.session.open(bed.now), 1u);
   EXPECT_EQ(bed.session.open(bed.now), 3u);
   EXPECT_EQ(bed.output(), update(1, kSyn) + update(3, kSyn));
-  Bed server(kServer);
+  Fixture server(kServer);
   EXPECT_EQ(server.session.open(server.now), 2u);
 }
 
 TEST(YamuxSession, TellsTheWindowWhenAStreamBegins) {
-  Bed opener(kLarge);
+  Fixture opener(kLarge);
   opener.session.open(opener.now);
   EXPECT_EQ(opener.output(), update(1, kSyn, 0x5c0000));
-  Bed accepter(kLarge);
+  Fixture accepter(kLarge);
   EXPECT_EQ(accepter.receive(update(2, kSyn)), "opened 2");
   EXPECT_EQ(accepter.output(), update(2, kAck, 0x5c0000));
 }
 
 TEST(YamuxSession, DataMayFollowAtOnce) {
-  Bed bed;
+  Fixture bed;
   const auto id = *bed.session.open(bed.now);
   EXPECT_EQ(bed.session.write(id, "hello"), 5u);
   EXPECT_EQ(bed.output(), update(1, kSyn) + data(1, "hello"));
 }
 
 TEST(YamuxSession, AcceptsAStreamThatBeginsWithData) {
-  Bed bed(kServer);
+  Fixture bed(kServer);
   EXPECT_EQ(bed.receive(data(1, "hello", kSyn)), "opened 1, data 1 hello");
   EXPECT_EQ(bed.output(), update(1, kAck));
 }
@@ -177,7 +177,7 @@ TEST(YamuxSession, ReadsFramesHoweverTheyAreSplit) {
   const std::string bytes = update(1, kSyn) + data(1, "one") + ping(kSyn, 7) + data(1, "") +
                             data(3, "x", kSyn | kFin) + update(1, kFin);
   for (const std::size_t piece : {1U, 2U, 5U, 12U, 13U, 100U}) {
-    Bed bed(kServer);
+    Fixture bed(kServer);
     EXPECT_EQ(bed.receive(bytes, piece),
               "opened 1, data 1 one, opened 3, data 3 x, ended 3, ended 1")
         << "in pieces of " << piece;
@@ -186,7 +186,7 @@ TEST(YamuxSession, ReadsFramesHoweverTheyAreSplit) {
 }
 
 TEST(YamuxSession, OpensAtMost256StreamsWithoutAnAck) {
-  Bed bed;
+  Fixture bed;
   for (int i = 0; i < 256; ++i) ASSERT_TRUE(bed.session.open(bed.now));
   EXPECT_FALSE(bed.session.open(bed.now));
   bed.receive(update(1, kAck));
@@ -197,7 +197,7 @@ TEST(YamuxSession, OpensAtMost256StreamsWithoutAnAck) {
 }
 
 TEST(YamuxSession, ResetsStreamsBeyondTheLimit) {
-  Bed bed({.role = Role::server, .max_streams = 1});
+  Fixture bed({.role = Role::server, .max_streams = 1});
   EXPECT_EQ(bed.receive(update(1, kSyn) + data(3, "abc", kSyn) + data(3, "def") + data(1, "x")),
             "opened 1, data 1 x");
   EXPECT_EQ(bed.output(), update(3, kRst) + update(1, kAck));
@@ -207,7 +207,7 @@ TEST(YamuxSession, ResetsStreamsBeyondTheLimit) {
 // -- windows --
 
 TEST(YamuxSession, SendsNoMoreThanTheWindow) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   const std::string block(kMaxQueue, 'x');
   std::size_t taken = 0;
@@ -227,7 +227,7 @@ TEST(YamuxSession, SendsNoMoreThanTheWindow) {
 }
 
 TEST(YamuxSession, GivesCreditWhenHalfOfTheWindowWasReleased) {
-  Bed bed(kServer);
+  Fixture bed(kServer);
   bed.receive(update(1, kSyn));
   bed.output();
   const std::string half(kInitialWindow / 2, 'x');
@@ -239,7 +239,7 @@ TEST(YamuxSession, GivesCreditWhenHalfOfTheWindowWasReleased) {
 }
 
 TEST(YamuxSession, ReleasesNoMoreThanWasReceived) {
-  Bed bed(kServer);
+  Fixture bed(kServer);
   bed.receive(update(1, kSyn) + data(1, "abc"));
   bed.session.release(1, 1'000'000);
   bed.output();
@@ -252,7 +252,7 @@ TEST(YamuxSession, ReleasesNoMoreThanWasReceived) {
 TEST(YamuxSession, AcceptsTheWholeWindowAndNotOneByteMore) {
   for (const auto& options :
        {kServer, SessionOptions{.role = Role::server, .receive_window = kLarge.receive_window}}) {
-    Bed bed(options);
+    Fixture bed(options);
     bed.receive(update(1, kSyn));
     bed.receive(data(1, std::string(options.receive_window, 'x')));
     EXPECT_EQ(bed.failure(), "none");
@@ -265,7 +265,7 @@ TEST(YamuxSession, AcceptsTheWholeWindowAndNotOneByteMore) {
 
 // AC-21: what one stream cannot send does not stand in the way of another.
 TEST(YamuxSession, AC21_AStreamWithoutAWindowDoesNotStopOthers) {
-  Bed bed;
+  Fixture bed;
   const auto stalled = bed.open();
   const auto other = bed.open();
   while (bed.session.write(stalled, std::string(kMaxQueue, 'x')) > 0) bed.output();
@@ -274,7 +274,7 @@ TEST(YamuxSession, AC21_AStreamWithoutAWindowDoesNotStopOthers) {
 }
 
 TEST(YamuxSession, StreamsTakeTurns) {
-  Bed bed;
+  Fixture bed;
   const auto large = bed.open();
   const auto small = bed.open();
   bed.session.write(large, std::string(kMaxQueue, 'x'));
@@ -296,7 +296,7 @@ std::size_t bytes_before(Session& session, std::string_view text) {
 }
 
 TEST(YamuxSession, AStreamWithLittleToSendIsNotBehindThoseWithMuch) {
-  Bed bed;
+  Fixture bed;
   std::vector<StreamId> large;
   for (int i = 0; i < 60; ++i) large.push_back(bed.open());
   const auto small = bed.open();
@@ -328,7 +328,7 @@ TEST(YamuxSession, AStreamWithLittleToSendIsNotBehindThoseWithMuch) {
 }
 
 TEST(YamuxSession, NewStreamsDoNotHoldUpOldOnesForEver) {
-  Bed bed;
+  Fixture bed;
   const auto large = bed.open();
   bed.session.write(large, std::string(kMaxQueue, 'x'));
   bed.session.sent(bed.session.output(8 * 1024).size());
@@ -340,7 +340,7 @@ TEST(YamuxSession, NewStreamsDoNotHoldUpOldOnesForEver) {
 }
 
 TEST(YamuxSession, PreparesLittleOutputForAConnectionThatTakesNone) {
-  Bed bed;
+  Fixture bed;
   std::vector<StreamId> streams;
   for (int i = 0; i < 100; ++i) streams.push_back(bed.open());
   for (const auto id : streams) {
@@ -355,7 +355,7 @@ TEST(YamuxSession, PreparesLittleOutputForAConnectionThatTakesNone) {
 // -- ending --
 
 TEST(YamuxSession, EndsBehindWhatIsQueued) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   bed.session.write(id, "last words");
   bed.session.end(id);
@@ -366,7 +366,7 @@ TEST(YamuxSession, EndsBehindWhatIsQueued) {
 
 // A second FIN ends the whole session of a Go peer.
 TEST(YamuxSession, SendsOneFinWhateverHappens) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   bed.session.end(id);
   bed.session.end(id);
@@ -382,7 +382,7 @@ TEST(YamuxSession, SendsOneFinWhateverHappens) {
 }
 
 TEST(YamuxSession, SendsNoFinBehindAReset) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   bed.session.abort(id);
   bed.session.close(id, bed.now);
@@ -395,7 +395,7 @@ TEST(YamuxSession, SendsNoFinBehindAReset) {
 }
 
 TEST(YamuxSession, AClosedStreamIsResetWhenThePeerGoesOn) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   bed.session.close(id, bed.now);
   EXPECT_EQ(bed.output(), update(id, kFin));
@@ -405,7 +405,7 @@ TEST(YamuxSession, AClosedStreamIsResetWhenThePeerGoesOn) {
 }
 
 TEST(YamuxSession, AClosedStreamIsResetWhenThePeerNeverEndsIt) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   bed.session.close(id, bed.now);
   bed.output();
@@ -420,7 +420,7 @@ TEST(YamuxSession, AClosedStreamIsResetWhenThePeerNeverEndsIt) {
 }
 
 TEST(YamuxSession, ForgetsAStreamThatWasNeverAnnounced) {
-  Bed bed;
+  Fixture bed;
   const auto id = *bed.session.open(bed.now);
   bed.session.abort(id);
   EXPECT_EQ(bed.output(), "");
@@ -428,7 +428,7 @@ TEST(YamuxSession, ForgetsAStreamThatWasNeverAnnounced) {
 }
 
 TEST(YamuxSession, IgnoresLateFrames) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   bed.session.abort(id);
   bed.output();
@@ -441,7 +441,7 @@ TEST(YamuxSession, IgnoresLateFrames) {
 
 // One thread of a Go peer can close a stream while another one writes to it.
 TEST(YamuxSession, DropsDataBehindTheEnd) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   EXPECT_EQ(bed.receive(update(id, kFin) + data(id, "late") + update(id, kFin)), "ended 1");
   EXPECT_EQ(bed.failure(), "none");
@@ -462,7 +462,7 @@ TEST(YamuxSession, EndsWithAPeerThatBreaksTheProtocol) {
       {update(1, kSyn) + update(1, 0, 0xffff'ffff), "overflow"},
   };
   for (const auto& [bytes, why] : cases) {
-    Bed bed(kServer);
+    Fixture bed(kServer);
     bed.receive(bytes);
     EXPECT_EQ(bed.failure(), "protocol") << why;
     EXPECT_THAT(bed.output(), testing::EndsWith(go_away(kProtocolError))) << why;
@@ -474,7 +474,7 @@ TEST(YamuxSession, EndsWithAPeerThatBreaksTheProtocol) {
 
 TEST(YamuxSession, EndsWhenThePeerSaysSo) {
   for (const auto reason : {kProtocolError, kInternalError}) {
-    Bed bed;
+    Fixture bed;
     bed.receive(go_away(reason));
     EXPECT_EQ(bed.failure(), "unavailable");
   }
@@ -482,13 +482,13 @@ TEST(YamuxSession, EndsWhenThePeerSaysSo) {
 
 // AC-15: a peer that reads nothing cannot make us hold answers without end.
 TEST(YamuxSession, AC15_BoundsTheAnswersToAPeerThatTakesNone) {
-  Bed pings;
+  Fixture pings;
   for (std::uint32_t i = 0; i < 16; ++i) pings.receive(ping(kSyn, i));
   EXPECT_EQ(pings.failure(), "none");
   pings.receive(ping(kSyn, 16));
   EXPECT_EQ(pings.failure(), "protocol");
 
-  Bed streams({.role = Role::server, .max_streams = 0});
+  Fixture streams({.role = Role::server, .max_streams = 0});
   for (StreamId i = 0; i < 1024; ++i) streams.receive(update(2 * i + 1, kSyn));
   EXPECT_EQ(streams.failure(), "none");
   streams.receive(update(4001, kSyn));
@@ -498,7 +498,7 @@ TEST(YamuxSession, AC15_BoundsTheAnswersToAPeerThatTakesNone) {
 // -- leaving --
 
 TEST(YamuxSession, OpensNoStreamWhenThePeerLeaves) {
-  Bed bed;
+  Fixture bed;
   const auto id = bed.open();
   EXPECT_EQ(bed.receive(go_away(kNormal) + go_away(kNormal) + data(id, "on")),
             "leaving, data 1 on");
@@ -507,7 +507,7 @@ TEST(YamuxSession, OpensNoStreamWhenThePeerLeaves) {
 }
 
 TEST(YamuxSession, AcceptsNoStreamWhenItLeaves) {
-  Bed bed(kServer);
+  Fixture bed(kServer);
   EXPECT_EQ(bed.receive(update(1, kSyn)), "opened 1");
   bed.session.drain();
   bed.session.drain();
@@ -518,7 +518,7 @@ TEST(YamuxSession, AcceptsNoStreamWhenItLeaves) {
 // -- signs of life --
 
 TEST(YamuxSession, PingsASilentPeerAndGivesItUp) {
-  Bed bed;
+  Fixture bed;
   EXPECT_EQ(bed.session.due(), bed.now + seconds(9));
   bed.advance(seconds(8));
   EXPECT_EQ(bed.output(), "");
@@ -530,7 +530,7 @@ TEST(YamuxSession, PingsASilentPeerAndGivesItUp) {
 }
 
 TEST(YamuxSession, AsksAPeerThatWasSentSomethingAndSaysNothing) {
-  Bed bed({.answer_timeout = std::chrono::milliseconds(250)});
+  Fixture bed({.answer_timeout = std::chrono::milliseconds(250)});
   const auto id = bed.open();
   EXPECT_GE(bed.session.due(), bed.now + seconds(9)) << "nothing was sent";
   bed.session.write(id, "request");
@@ -554,7 +554,7 @@ TEST(YamuxSession, AsksAPeerThatWasSentSomethingAndSaysNothing) {
 }
 
 TEST(YamuxSession, IsWornOutWhenThreeQuartersOfItsIdsAreUsedUp) {
-  Bed bed({.first_stream = Session::kWornOut - 3});
+  Fixture bed({.first_stream = Session::kWornOut - 3});
   EXPECT_FALSE(bed.session.is_worn_out());
   EXPECT_EQ(bed.open(), Session::kWornOut - 3);
   EXPECT_FALSE(bed.session.is_worn_out());
@@ -564,7 +564,7 @@ TEST(YamuxSession, IsWornOutWhenThreeQuartersOfItsIdsAreUsedUp) {
 }
 
 TEST(YamuxSession, TakesAnyByteAsASignOfLife) {
-  Bed bed;
+  Fixture bed;
   bed.advance(seconds(9));
   bed.receive(std::string(1, '\0'));  // the first byte of a head
   bed.advance(seconds(8));
@@ -575,7 +575,7 @@ TEST(YamuxSession, TakesAnyByteAsASignOfLife) {
 }
 
 TEST(YamuxSession, GivesUpAPeerThatLeavesAStreamWithoutAnAck) {
-  Bed bed;
+  Fixture bed;
   bed.session.open(bed.now);
   for (int i = 0; i < 74; ++i) {
     bed.advance(seconds(1));

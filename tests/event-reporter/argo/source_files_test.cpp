@@ -19,8 +19,8 @@ constexpr const char* kFiles =
     R"({"files":[{"path":"a.yaml","text":"x","objects":[{"group":"","kind":"Service","namespace":"","name":"a"}]}]})";
 
 // An app-proxy that answers after `delay`.
-struct Bench {
-  explicit Bench(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : server(executor, {}, [this](http::Exchange& exchange) { return answer(exchange); }),
         http(executor, resolver, {}),
         tasks(executor) {
@@ -70,16 +70,16 @@ struct Bench {
   std::optional<SourceFiles> files;
 };
 
-void with_bench(const std::function<Task<>(Bench&)>& body) {
+void with_fixture(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor);
+    Fixture bench(co_await asio::this_coro::executor);
     co_await body(bench);
     co_await bench.end();
   });
 }
 
 TEST(SourceFiles, AnAnswerIsAskedForOnce) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     const auto files = co_await bench.report();
     CO_ASSERT_TRUE(files != nullptr);
     EXPECT_EQ(files->find(ResourceId::parse("/v1/Service/prod/a"))->path, "a.yaml");
@@ -93,7 +93,7 @@ TEST(SourceFiles, AnAnswerIsAskedForOnce) {
 }
 
 TEST(SourceFiles, ASlowAnswerHoldsUpOneReportForAShortTime) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.delay = 10s;
     EXPECT_EQ(co_await bench.report(), nullptr);
     EXPECT_GE(bench.waited, 500ms);
@@ -110,7 +110,7 @@ TEST(SourceFiles, ASlowAnswerHoldsUpOneReportForAShortTime) {
 
 TEST(SourceFiles, AFailureHoldsUpNothing) {
   test::LogCapture log;
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.status = 502;
     for (int i = 0; i < 20; ++i) EXPECT_EQ(co_await bench.report(), nullptr);
     EXPECT_EQ(bench.requests, 1U);
@@ -124,7 +124,7 @@ TEST(SourceFiles, AFailureHoldsUpNothing) {
 }
 
 TEST(SourceFiles, WhatAppProxyCannotReadIsAskedForLater) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.status = 404;
     EXPECT_EQ(co_await bench.report(), nullptr);
     bench.status = 200;
@@ -140,7 +140,7 @@ TEST(SourceFiles, WhatAppProxyCannotReadIsAskedForLater) {
 // Something in between says nothing about the source, also with this status.
 TEST(SourceFiles, APageIsAnOutageOfAppProxy) {
   for (const int status : {200, 404}) {
-    with_bench([status](Bench& bench) -> Task<> {
+    with_fixture([status](Fixture& bench) -> Task<> {
       bench.status = status;
       bench.headers = {{"Content-Type", "text/html"}};
       EXPECT_EQ(co_await bench.report(), nullptr);
@@ -154,7 +154,7 @@ TEST(SourceFiles, APageIsAnOutageOfAppProxy) {
 }
 
 TEST(SourceFiles, OnlySomeAreAskedForAtATime) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.delay = 1s;
     for (int i = 0; i < 50; ++i) bench.files->ask(std::to_string(i));
     co_await sleep_for(100ms);
@@ -165,7 +165,7 @@ TEST(SourceFiles, OnlySomeAreAskedForAtATime) {
 }
 
 TEST(SourceFiles, AnAppProxyThatIsAwayHoldsUpNothing) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     co_await bench.server.stop(Clock::now());
     EXPECT_EQ(co_await bench.report(), nullptr);
     EXPECT_LT(bench.waited, 600ms);

@@ -17,8 +17,8 @@ using std::chrono::milliseconds;
 constexpr Clock::time_point kStart{1h};
 
 // A breaker with a clock of its own and the permits that it gave out.
-struct Bench {
-  explicit Bench(Breaker::Options options = {.max_permits = 16}, std::uint64_t seed = 1)
+struct Fixture {
+  explicit Fixture(Breaker::Options options = {.max_permits = 16}, std::uint64_t seed = 1)
       : breaker(options, seed) {}
 
   bool acquire() {
@@ -57,7 +57,7 @@ struct Bench {
 };
 
 TEST(Breaker, BeginsClosedWithAllItsPermits) {
-  Bench bench;
+  Fixture bench;
   EXPECT_EQ(bench.breaker.state(), State::closed);
   EXPECT_TRUE(bench.breaker.lets_through(bench.now));
   EXPECT_EQ(bench.acquire_all(), 16U);
@@ -67,7 +67,7 @@ TEST(Breaker, BeginsClosedWithAllItsPermits) {
 }
 
 TEST(Breaker, OpensAfterFailuresInARow) {
-  Bench bench;
+  Fixture bench;
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(bench.acquire());
     bench.fail();
@@ -86,7 +86,7 @@ TEST(Breaker, OpensAfterFailuresInARow) {
 }
 
 TEST(Breaker, LetsOneProbeThroughWhenThePauseIsOver) {
-  Bench bench;
+  Fixture bench;
   bench.open();
   bench.now = bench.breaker.next_probe() - 1ns;
   EXPECT_FALSE(bench.breaker.lets_through(bench.now));
@@ -103,7 +103,7 @@ TEST(Breaker, PausesGrowAndAreSpread) {
   std::vector<milliseconds> firsts;
   std::mt19937_64 seeds(1);
   for (int i = 0; i < 200; ++i) {
-    Bench bench({}, seeds());
+    Fixture bench({}, seeds());
     bench.open();
     milliseconds cap = 200ms;
     for (int probe = 0; probe < 12; ++probe) {
@@ -123,7 +123,7 @@ TEST(Breaker, PausesGrowAndAreSpread) {
 }
 
 TEST(Breaker, PausesBeginShortAgainAfterASuccess) {
-  Bench bench;
+  Fixture bench;
   bench.open();
   for (int probe = 0; probe < 20; ++probe) {
     bench.go_to_probe();
@@ -136,7 +136,7 @@ TEST(Breaker, PausesBeginShortAgainAfterASuccess) {
 }
 
 TEST(Breaker, HonoursAnAskedPauseAtOnce) {
-  Bench bench;
+  Fixture bench;
   ASSERT_TRUE(bench.acquire());
   bench.fail(7s);
   EXPECT_EQ(bench.breaker.state(), State::open);
@@ -146,7 +146,7 @@ TEST(Breaker, HonoursAnAskedPauseAtOnce) {
 
 TEST(Breaker, CapsAnAskedPause) {
   for (const milliseconds asked : {milliseconds(6min), milliseconds(24h), milliseconds::max()}) {
-    Bench bench;
+    Fixture bench;
     ASSERT_TRUE(bench.acquire());
     bench.fail(asked);
     EXPECT_GE(bench.breaker.next_probe() - bench.now, 5min);
@@ -155,7 +155,7 @@ TEST(Breaker, CapsAnAskedPause) {
 }
 
 TEST(Breaker, RampsUpFromOneAndAtMostDoublesInARoundTrip) {
-  Bench bench({.max_permits = 20});
+  Fixture bench({.max_permits = 20});
   bench.open();
   bench.close();
   std::vector<std::size_t> rounds;
@@ -167,7 +167,7 @@ TEST(Breaker, RampsUpFromOneAndAtMostDoublesInARoundTrip) {
 }
 
 TEST(Breaker, AFailureOnTheWayUpHalvesTheRamp) {
-  Bench bench;
+  Fixture bench;
   bench.open();
   bench.close();
   for (int i = 0; i < 9; ++i) {
@@ -182,14 +182,14 @@ TEST(Breaker, AFailureOnTheWayUpHalvesTheRamp) {
 }
 
 TEST(Breaker, ASingleFailureAtFullSpeedCostsNothing) {
-  Bench bench;
+  Fixture bench;
   ASSERT_TRUE(bench.acquire());
   bench.fail();
   EXPECT_EQ(bench.breaker.permitted(), 16U);
 }
 
 TEST(Breaker, OutcomesFromBeforeItOpenedHaveNoSay) {
-  Bench bench;
+  Fixture bench;
   EXPECT_EQ(bench.acquire_all(), 16U);
   for (int i = 0; i < 5; ++i) bench.fail();
   ASSERT_EQ(bench.breaker.state(), State::open);
@@ -208,7 +208,7 @@ TEST(Breaker, OutcomesFromBeforeItOpenedHaveNoSay) {
 }
 
 TEST(Breaker, ALatePauseIsHonouredToo) {
-  Bench bench;
+  Fixture bench;
   EXPECT_EQ(bench.acquire_all(), 16U);
   for (int i = 0; i < 5; ++i) bench.fail();
   bench.fail(20s);
@@ -216,7 +216,7 @@ TEST(Breaker, ALatePauseIsHonouredToo) {
 }
 
 TEST(Breaker, AnAbandonedProbeMakesRoomForTheNextAtOnce) {
-  Bench bench;
+  Fixture bench;
   bench.open();
   bench.go_to_probe();
   ASSERT_TRUE(bench.acquire());
@@ -227,7 +227,7 @@ TEST(Breaker, AnAbandonedProbeMakesRoomForTheNextAtOnce) {
 }
 
 TEST(Breaker, AnAbandonedAttemptIsNoFailure) {
-  Bench bench;
+  Fixture bench;
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(bench.acquire());
     bench.breaker.abandoned(bench.take(), bench.now);
@@ -237,7 +237,7 @@ TEST(Breaker, AnAbandonedAttemptIsNoFailure) {
 }
 
 TEST(Breaker, RefusalsInARowOpenIt) {
-  Bench bench;
+  Fixture bench;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 4; ++i) {
       ASSERT_TRUE(bench.acquire());
@@ -261,7 +261,7 @@ TEST(Breaker, RefusalsInARowOpenIt) {
 }
 
 TEST(Breaker, APauseCanBeEnded) {
-  Bench bench;
+  Fixture bench;
   ASSERT_TRUE(bench.acquire());
   bench.fail(4min);
   bench.now += 1s;
@@ -277,7 +277,7 @@ TEST(Breaker, HoldsItsPromisesAfterAnyHistory) {
     const auto roll = [&](std::uint64_t sides) { return random() % sides; };
     const Breaker::Options options{.failures = static_cast<unsigned>(1 + roll(6)),
                                    .max_permits = 1 + roll(20)};
-    Bench bench(options, seed);
+    Fixture bench(options, seed);
     auto& breaker = bench.breaker;
     std::uint64_t badness = roll(101);  // of the peer, in percent
     for (int step = 0; step < 1500; ++step) {

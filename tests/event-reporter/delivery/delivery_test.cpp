@@ -102,14 +102,14 @@ Delivery::Event event(const std::string& id, const std::string& more = {}) {
 }
 
 // A control plane and a Delivery to it; `reachable` decides whether it listens from the beginning.
-struct Bench {
+struct Fixture {
   struct Setup {
     Delivery::Options options = fast_options();
     std::string token_file = {};  // empty: the token that the control plane expects
     bool reachable = true;
     std::optional<http::Url> url = {};  // somewhere else
   };
-  Bench(const Executor& with, const Setup& setup)
+  Fixture(const Executor& with, const Setup& setup)
       : executor(with),
         platform(with),
         http(with, resolver, {}),
@@ -189,10 +189,10 @@ struct Bench {
   int put_back = 0;
 };
 
-void with_bench(const std::function<Task<>(Bench&)>& body, const Bench::Setup& setup = {}) {
+void with_fixture(const std::function<Task<>(Fixture&)>& body, const Fixture::Setup& setup = {}) {
   const LogCapture log;
   run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, setup);
+    Fixture bench(co_await asio::this_coro::executor, setup);
     if (!setup.reachable) co_await bench.platform.stop();
     co_await body(bench);
     bench.tasks.cancel();
@@ -226,7 +226,7 @@ TEST(Delivery, TheTableOfAnswersIsComplete) {
 }
 
 TEST(Delivery, DeliversAndKeepsARecord) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     co_await bench.delivery.ready();
     const auto delivered = co_await bench.deliver(event("uid-1"));
     CO_ASSERT_OK(delivered);
@@ -260,8 +260,8 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
     options.max_attempts = 3;
     return options;
   };
-  with_bench(
-      [](Bench& bench) -> Task<> {
+  with_fixture(
+      [](Fixture& bench) -> Task<> {
         int recoveries = 0;
         bench.delivery.on_recovery([&] { ++recoveries; });
         bench.insist_on(30);
@@ -292,7 +292,7 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
 TEST(Delivery, TellsWhenAnOutageBeginsAndEndsAndHowLongItWas) {
   const LogCapture log;
   run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, {});
+    Fixture bench(co_await asio::this_coro::executor, {});
     co_await bench.platform.stop();
     bench.insist_on(20);
     CO_ASSERT_TRUE(co_await test::eventually([&] { return log.count("still takes no events") > 0; },
@@ -313,7 +313,7 @@ TEST(Delivery, TellsWhenAnOutageBeginsAndEndsAndHowLongItWas) {
 
 TEST(Delivery, RetryAfterIsHonoured) {
   for (const int status : {503, 429}) {
-    with_bench([&](Bench& bench) -> Task<> {
+    with_fixture([&](Fixture& bench) -> Task<> {
       bench.platform.fail_next(1, status, 1s);
       const auto refused = co_await bench.deliver(event("first"));
       CO_ASSERT_TRUE(!refused);
@@ -335,7 +335,7 @@ TEST(Delivery, RetryAfterIsHonoured) {
 
 TEST(Delivery, PassingFailuresAreTriedAgainAtOnce) {
   for (const int status : {408, 425, 429, 500, 502, 503, 504}) {
-    with_bench([&](Bench& bench) -> Task<> {
+    with_fixture([&](Fixture& bench) -> Task<> {
       bench.platform.fail_next(3, status);
       const auto delivered = co_await bench.deliver(event("once"));
       CO_ASSERT_OK(delivered);
@@ -356,8 +356,8 @@ TEST(Delivery, PassingFailuresAreTriedAgainAtOnce) {
 TEST(Delivery, AttemptsAreBounded) {
   auto options = fast_options();
   options.max_attempts = 3;
-  with_bench(
-      [](Bench& bench) -> Task<> {
+  with_fixture(
+      [](Fixture& bench) -> Task<> {
         bench.platform.fail_next(3, 500);
         const auto delivered = co_await bench.deliver(event("x"));
         CO_ASSERT_TRUE(!delivered);
@@ -369,7 +369,7 @@ TEST(Delivery, AttemptsAreBounded) {
 }
 
 TEST(Delivery, ManyCallersMakeFewAttemptsInAnOutage) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.fail_next(10'000, 503);
     bench.insist_on(100);
     CO_ASSERT_TRUE(
@@ -390,8 +390,8 @@ TEST(Delivery, ANewerTokenIsTriedAtOnce) {
   const auto file = (folder / "token").string();
   test::write_file(file, "old-token\n");
   const LogCapture log;
-  with_bench(
-      [&](Bench& bench) -> Task<> {
+  with_fixture(
+      [&](Fixture& bench) -> Task<> {
         bench.platform.set_token("old-token");
         CO_ASSERT_OK(co_await bench.deliver(event("1")));
         bench.platform.set_token("new-token");
@@ -407,7 +407,7 @@ TEST(Delivery, ANewerTokenIsTriedAtOnce) {
 }
 
 TEST(Delivery, ATokenThatStaysRefusedIsAnAlarmAndFewLogins) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.set_token("another");
     bench.insist_on(50);
     CO_ASSERT_TRUE(
@@ -436,8 +436,8 @@ TEST(Delivery, ANewerTokenEndsTheLongPause) {
   test::write_file(file, "old-token");
   auto options = fast_options();
   options.unauthorized_pause = 4min;
-  with_bench(
-      [&](Bench& bench) -> Task<> {
+  with_fixture(
+      [&](Fixture& bench) -> Task<> {
         bench.insist(event("1"));
         CO_ASSERT_TRUE(co_await test::eventually(
             [&] { return bench.delivery.breaker().state() == State::open; }, "an open breaker"));
@@ -452,8 +452,8 @@ TEST(Delivery, ANewerTokenEndsTheLongPause) {
 TEST(Delivery, NothingIsSentWithoutAUsableToken) {
   const test::TempDir folder;
   const auto file = (folder / "token").string();
-  with_bench(
-      [&](Bench& bench) -> Task<> {
+  with_fixture(
+      [&](Fixture& bench) -> Task<> {
         const auto none = co_await bench.deliver(event("1"));
         CO_ASSERT_TRUE(!none);
         EXPECT_EQ(none.error().code, ErrorCode::unauthenticated);
@@ -489,7 +489,7 @@ std::string noise(std::size_t size) {
 }
 
 TEST(Delivery, WhatIsTooLargeIsReduced) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.opinion = at_most(1000);
     auto large = event("large", noise(20'000));
     int reductions = 0;
@@ -511,7 +511,7 @@ TEST(Delivery, WhatIsTooLargeIsReduced) {
 }
 
 TEST(Delivery, WhatCannotBeReducedEnoughIsRefused) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.opinion = at_most(1000);
     const auto large = event("large", noise(20'000));
     auto nothing_less = large;
@@ -544,7 +544,7 @@ auto refuses_bad(int status) {
 // A proxy on the way may answer so to every event.
 TEST(Delivery, ARefusalIsFinalOnlyWhenAnotherEventWasAcknowledgedInBetween) {
   for (const int status : {400, 409, 422}) {
-    with_bench([&](Bench& bench) -> Task<> {
+    with_fixture([&](Fixture& bench) -> Task<> {
       bench.platform.opinion = refuses_bad(status);
       for (int i = 0; i < 2; ++i) {
         const auto bad = co_await bench.deliver(event("bad"));
@@ -569,7 +569,7 @@ TEST(Delivery, ARefusalIsFinalOnlyWhenAnotherEventWasAcknowledgedInBetween) {
 }
 
 TEST(Delivery, RefusalsInARowAreAnOutage) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     int outages = 0;
     bench.delivery.on_recovery([&] { ++outages; });
     bench.platform.fail_next(7, 400);
@@ -584,7 +584,7 @@ TEST(Delivery, RefusalsInARowAreAnOutage) {
 }
 
 TEST(Delivery, AnEventThatWasRefusedBeforeSaysNothingAboutTheWay) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.opinion = refuses_bad(422);
     auto bad = event("bad");
     bad.refused_before = true;
@@ -601,8 +601,8 @@ TEST(Delivery, AnEventThatWasRefusedBeforeSaysNothingAboutTheWay) {
 TEST(Delivery, A403OfOneEventIsARefusalOfThatEvent) {
   auto options = fast_options();
   options.unauthorized_pause = 1h;
-  with_bench(
-      [](Bench& bench) -> Task<> {
+  with_fixture(
+      [](Fixture& bench) -> Task<> {
         bench.platform.opinion = refuses_bad(403);
         CO_ASSERT_OK(co_await bench.deliver(event("first")));
         for (int i = 0; i < 10; ++i) {
@@ -619,7 +619,7 @@ TEST(Delivery, A403OfOneEventIsARefusalOfThatEvent) {
 }
 
 TEST(Delivery, A403OfEveryEventIsARefusalOfTheToken) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.deliver(event("first")));
     bench.platform.fail_next(8, 403);
     bench.insist_on(10);
@@ -633,7 +633,7 @@ TEST(Delivery, A403OfEveryEventIsARefusalOfTheToken) {
 }
 
 TEST(Delivery, AnIdThatCannotBeSentIsRefused) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     const auto delivered = co_await bench.deliver(event("a\r\nX-Evil: 1"));
     CO_ASSERT_OK(delivered);
     EXPECT_EQ(delivered->kind, Kind::refused);
@@ -643,7 +643,7 @@ TEST(Delivery, AnIdThatCannotBeSentIsRefused) {
 
 // As after the release of a shard, also while it waits for a permit.
 TEST(Delivery, AnEventThatMustNotBeSentAnyMoreIsNotSent) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.fail_next(1, 503);
     auto revoked = event("revoked");
     int asked = 0;
@@ -659,7 +659,7 @@ TEST(Delivery, AnEventThatMustNotBeSentAnyMoreIsNotSent) {
 // 200 is that of a page.
 TEST(Delivery, AWrongEndpointCostsNoEvent) {
   for (const int status : {200, 302, 404, 501}) {
-    with_bench([&](Bench& bench) -> Task<> {
+    with_fixture([&](Fixture& bench) -> Task<> {
       bench.platform.fail_next(12, status);
       for (int i = 0; i < 3; ++i) bench.insist(event("e-" + std::to_string(i)));
       CO_ASSERT_TRUE(co_await test::eventually(
@@ -675,8 +675,8 @@ TEST(Delivery, AWrongEndpointCostsNoEvent) {
 TEST(Delivery, ASlowPeerIsAnOutage) {
   auto options = fast_options();
   options.post_timeout = 100ms;
-  with_bench(
-      [](Bench& bench) -> Task<> {
+  with_fixture(
+      [](Fixture& bench) -> Task<> {
         bench.platform.delay_answers(1s);
         const auto late = co_await bench.deliver(event("late"));
         CO_ASSERT_TRUE(!late);
@@ -699,7 +699,7 @@ TEST(Delivery, APeerThatIsNotTrustedIsAnOutage) {
     auto url = plain.url();
     url.scheme = "https";
     {
-      Bench bench(executor, {.url = url});
+      Fixture bench(executor, {.url = url});
       const auto failed = co_await bench.deliver(event("1"));
       CO_ASSERT_TRUE(!failed);
       EXPECT_EQ(failed.error().code, ErrorCode::tls);
@@ -717,7 +717,7 @@ TEST(Delivery, AnAnswerCutInItsHeadIsNoneAndOneCutInItsBodyIs) {
                    HttpScript::answer("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"a"),
                    HttpScript::answer("HTTP/1.1 422 No\r\nContent-Length: 99\r\n\r\nbecause")});
     {
-      Bench bench(executor, {.url = server.url()});
+      Fixture bench(executor, {.url = server.url()});
       const auto delivered = co_await bench.deliver(event("1"));
       CO_ASSERT_OK(delivered);
       EXPECT_EQ(delivered->kind, Kind::acknowledged);
@@ -738,7 +738,7 @@ TEST(Delivery, APeerThatDoesNotSpeakHttpIsAnOutage) {
     HttpScript server(executor, std::vector<HttpScript::Script>(
                                     5, HttpScript::answer("SSH-2.0-OpenSSH_9.2\r\n\r\n")));
     {
-      Bench bench(executor, {.url = server.url()});
+      Fixture bench(executor, {.url = server.url()});
       const auto failed = co_await bench.deliver(event("1"));
       CO_ASSERT_TRUE(!failed);
       EXPECT_NE(bench.delivery.breaker().state(), State::closed);
@@ -748,7 +748,7 @@ TEST(Delivery, APeerThatDoesNotSpeakHttpIsAnOutage) {
 }
 
 TEST(Delivery, ABodyIsMadeOnlyWhenItsEventMayBeSent) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     int made = 0;
     const auto lazy = [&made](const std::string& id) {
       auto what = event(id);
@@ -773,7 +773,7 @@ TEST(Delivery, ABodyIsMadeOnlyWhenItsEventMayBeSent) {
 }
 
 TEST(Delivery, ALargeBodyIsMadeAndReducedOffTheLoop) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.opinion = at_most(1000);
     const auto loop = std::this_thread::get_id();
     for (const bool large : {false, true}) {
@@ -813,7 +813,7 @@ TEST(Delivery, TheLoopIsNotHeldByTheRefusalOfALargeEvent) {
     HttpScript server(executor, {HttpScript::answer("HTTP/1.1 422 No\r\nContent-Length: 12\r\n\r\n"
                                                     "no such kind")});
     {
-      Bench bench(executor, {.url = server.url()});
+      Fixture bench(executor, {.url = server.url()});
       auto what = event("large");
       what.make_body = [&content] { return content; };
       what.body.clear();
@@ -829,7 +829,7 @@ TEST(Delivery, TheLoopIsNotHeldByTheRefusalOfALargeEvent) {
 }
 
 TEST(Delivery, ALargeEventIsNotSentWhenItMustNotBeAnyMoreAfterItsBodyWasMade) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     std::atomic<bool> allowed = true;
     auto what = event("large");
     what.make_body = [&allowed, body = std::move(what.body)] {
@@ -845,7 +845,7 @@ TEST(Delivery, ALargeEventIsNotSentWhenItMustNotBeAnyMoreAfterItsBodyWasMade) {
 }
 
 TEST(Delivery, OnlyOneCallerAtATimeIsLetThroughInAnOutage) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     co_await bench.open();
     int through = 0;
     for (int i = 0; i < 10; ++i) {
@@ -869,7 +869,7 @@ TEST(Delivery, OnlyOneCallerAtATimeIsLetThroughInAnOutage) {
 }
 
 TEST(Delivery, NoHerdAfterAnOutage) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     co_await bench.open();
     bench.insist_on(200);
     co_await sleep_for(100ms);
@@ -890,7 +890,7 @@ TEST(Delivery, NoHerdAfterAnOutage) {
 }
 
 TEST(Delivery, NeverSendsMoreAtATimeThanPermitted) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     bench.platform.work = 20ms;
     bench.insist_on(300);
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 300; },
@@ -905,8 +905,8 @@ TEST(Delivery, NeverSendsMoreAtATimeThanPermitted) {
 TEST(Delivery, EventsLeaveInTheOrderTheyCame) {
   auto options = fast_options();
   options.breaker.max_permits = 1;
-  with_bench(
-      [](Bench& bench) -> Task<> {
+  with_fixture(
+      [](Fixture& bench) -> Task<> {
         bench.insist_on(50);
         CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 50; },
                                                  "the end of 50 deliveries"));
@@ -919,7 +919,7 @@ TEST(Delivery, EventsLeaveInTheOrderTheyCame) {
 
 // Wherever it waits: for readiness, for a permit, between attempts, for an answer.
 TEST(Delivery, CancellationLeavesNothingBehind) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     TaskGroup callers(bench.executor, [](const std::string& task, const std::string& what) {
       ADD_FAILURE() << task << ": " << what;
     });
@@ -964,7 +964,7 @@ TEST(Delivery, CancellationLeavesNothingBehind) {
 }
 
 TEST(Delivery, ACancelledProbeMakesRoomForTheNext) {
-  with_bench([](Bench& bench) -> Task<> {
+  with_fixture([](Fixture& bench) -> Task<> {
     co_await bench.open();
     bench.platform.delay_answers(1h);
     const auto asked = bench.platform.requests().size();
@@ -998,7 +998,7 @@ TEST(Delivery, AC28_NeitherTokenNorEventIsSeenAnywhere) {
   const LogCapture log(LogLevel::debug);
   std::string visible;
   run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, {.token_file = file});
+    Fixture bench(co_await asio::this_coro::executor, {.token_file = file});
     bench.platform.set_token(token);
     int status = 0;
     const auto sent = event("seen", content);

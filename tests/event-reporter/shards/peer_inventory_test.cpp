@@ -24,8 +24,8 @@ std::vector<std::string> names(const LedgerEntry& entry) {
 }
 
 // A PeerInventory that remembers for ten minutes what is gone.
-struct World {
-  explicit World(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : ledger(executor, {}, metrics),
         inventory(executor, ledger, minutes(10), [this] { return takes_events; }),
         tasks(executor,
@@ -53,9 +53,9 @@ struct World {
   }
 };
 
-void play(const std::function<Task<>(World&)>& body) {
+void play(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    World world(co_await asio::this_coro::executor);
+    Fixture world(co_await asio::this_coro::executor);
     CO_ASSERT_OK(co_await world.ledger.open());
     world.ledger.start(world.tasks);
     world.inventory.start(world.tasks);
@@ -66,7 +66,7 @@ void play(const std::function<Task<>(World&)>& body) {
 }
 
 TEST(PeerInventory, WritesDownWhatItSeesAtOnce) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a"), config_map("b")});
     EXPECT_THAT(names(co_await world.row("u")), ElementsAre("a", "b"));
     EXPECT_TRUE(world.ledger.known().empty()) << "it is not what this process reported";
@@ -77,7 +77,7 @@ TEST(PeerInventory, WritesDownWhatItSeesAtOnce) {
 }
 
 TEST(PeerInventory, RemembersPartsThatAreGoneForAWhile) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a"), config_map("b")});
     world.sees("u", {config_map("b"), config_map("c")}, minutes(1));
     co_await world.wait_for_parts(3);
@@ -90,7 +90,7 @@ TEST(PeerInventory, RemembersPartsThatAreGoneForAWhile) {
 
 // The replica that reported them may be removed with its ledger.
 TEST(PeerInventory, RemembersPartsThatAreThereForAMoment) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a")});
     world.sees("u", {config_map("a"), config_map("b")});
     world.sees("u", {config_map("a"), config_map("c")});
@@ -106,7 +106,7 @@ TEST(PeerInventory, RemembersPartsThatAreThereForAMoment) {
 }
 
 TEST(PeerInventory, ForgetsPartsThatWereThereForAMoment) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a")});
     world.sees("u", {config_map("a"), config_map("b")});
     world.sees("u", {config_map("a")});
@@ -117,7 +117,7 @@ TEST(PeerInventory, ForgetsPartsThatWereThereForAMoment) {
 }
 
 TEST(PeerInventory, WritesNothingWhenNothingChanged) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a")});
     CO_ASSERT_OK(co_await world.ledger.flush(deadline_after(std::chrono::seconds(5))));
     world.sees("u", {config_map("a")}, minutes(1));
@@ -135,7 +135,7 @@ TEST(PeerInventory, WritesNothingWhenNothingChanged) {
 
 // Nobody can report the deletion then.
 TEST(PeerInventory, RemembersWhatIsGoneWhileTheControlPlaneTakesNoEvents) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a")});
     world.inventory.remove("ns/web", world.begin + minutes(1));
     world.inventory.expire(world.begin + minutes(1));
@@ -154,7 +154,7 @@ TEST(PeerInventory, RemembersWhatIsGoneWhileTheControlPlaneTakesNoEvents) {
 }
 
 TEST(PeerInventory, RemembersADeletionThatWasRefused) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {});
     world.inventory.remove("ns/web", world.begin + minutes(1));
     auto entry = co_await world.row("u");
@@ -167,7 +167,7 @@ TEST(PeerInventory, RemembersADeletionThatWasRefused) {
 }
 
 TEST(PeerInventory, RemembersWhatIsGoneForAWhile) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a")});
     EXPECT_THAT(world.inventory.deleted_uids("ns/web"), IsEmpty());
     world.inventory.remove("ns/web", world.begin + minutes(1));
@@ -181,7 +181,7 @@ TEST(PeerInventory, RemembersWhatIsGoneForAWhile) {
 }
 
 TEST(PeerInventory, KeepsApartWhatHadTheSameName) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a")});
     world.inventory.remove_others("ns/web", "v", world.begin + minutes(1));
     world.sees("v", {config_map("b")}, minutes(1));
@@ -195,7 +195,7 @@ TEST(PeerInventory, KeepsApartWhatHadTheSameName) {
 }
 
 TEST(PeerInventory, DoesNotBringBackWhatSomebodyMadeHisOwn) {
-  play([](World& world) -> Task<> {
+  play([](Fixture& world) -> Task<> {
     world.sees("u", {config_map("a")});
     world.sees("u", {config_map("b")});
     world.ledger.erase(inventory_row("ns/web", "u"));

@@ -107,9 +107,9 @@ class Pod {
 };
 
 // An API server and the pods of a StatefulSet.
-class Scene {
+class Fixture {
  public:
-  Scene(const Executor& executor, std::uint32_t replicas) : api(executor), replicas_(replicas) {}
+  Fixture(const Executor& executor, std::uint32_t replicas) : api(executor), replicas_(replicas) {}
 
   Task<> begin() {
     if (!api.start()) throw std::runtime_error("no API server");
@@ -174,9 +174,9 @@ class Scene {
   std::uint32_t replicas_;
 };
 
-void play(std::uint32_t replicas, const std::function<Task<>(Scene&)>& body) {
+void play(std::uint32_t replicas, const std::function<Task<>(Fixture&)>& body) {
   run_in_test_time([&]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor, replicas);
+    Fixture scene(co_await asio::this_coro::executor, replicas);
     co_await scene.begin();
     co_await body(scene);
     co_await scene.end();
@@ -184,7 +184,7 @@ void play(std::uint32_t replicas, const std::function<Task<>(Scene&)>& body) {
 }
 
 TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
-  play(1, [](Scene& scene) -> Task<> {
+  play(1, [](Fixture& scene) -> Task<> {
     Pod& pod = *scene.pods.at(0);
     EXPECT_THAT(pod.claimed, ElementsAre(0));
     EXPECT_THAT(pod.terms[0], ElementsAre(0));
@@ -199,7 +199,7 @@ TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
 
 TEST(ShardLeases, OneReplicaThatMayNotSeeTheLayoutHasEverythingToo) {
   run_in_test_time([]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor, 1);
+    Fixture scene(co_await asio::this_coro::executor, 1);
     scene.api.set_access([](const auto& access) { return access.resource != "leases"; });
     co_await scene.begin();
     EXPECT_THAT(scene.pods.at(0)->terms[0], ElementsAre(0));
@@ -210,7 +210,7 @@ TEST(ShardLeases, OneReplicaThatMayNotSeeTheLayoutHasEverythingToo) {
 // Nobody touches the Lease of a replica that is scaled away, and its own ledger may come back.
 TEST(ShardLeases, ASmallerNumberOfReplicasInBetweenIsSeen) {
   for (const std::uint32_t fewer : {1U, 2U}) {
-    play(3, [fewer](Scene& scene) -> Task<> {
+    play(3, [fewer](Fixture& scene) -> Task<> {
       const Term before = scene.pods.at(2)->terms[2].at(0);
       EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "3 replicas");
       EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
@@ -235,7 +235,7 @@ TEST(ShardLeases, ASmallerNumberOfReplicasInBetweenIsSeen) {
 }
 
 TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     const auto alone = [&]() -> Task<Term> {
       Pod pod(executor, scene.api, {.replicas = 1, .ordinal = 0});
@@ -258,7 +258,7 @@ TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
 
 // A runtime that shrinks to one replica and grows again.
 TEST(ShardLeases, TheOnlyReplicaKeepsTheLayoutCurrent) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     co_await scene.stop(0);
     co_await scene.stop(1);
     Pod alone(co_await asio::this_coro::executor, scene.api, {.replicas = 1, .ordinal = 0});
@@ -280,7 +280,7 @@ TEST(ShardLeases, TheOnlyReplicaKeepsTheLayoutCurrent) {
 
 // Its clock was set back, or that of another replica was ahead.
 TEST(ShardLeases, TheTimeOfALayoutGoesOnWhateverTheClocksSay) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     const auto ahead = wall_now() + 2h;
     Json layout = scene.layout();
     layout["spec"]["renewTime"] = format_rfc3339_micros(ahead);
@@ -305,7 +305,7 @@ TEST(ShardLeases, TheTimeOfALayoutGoesOnWhateverTheClocksSay) {
 
 // As after a replica whose clock was ahead.
 TEST(ShardLeases, EachHolderBeginsAboveTheOneBeforeAlsoWhenTheClocksAreBehindTheLayout) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     co_await scene.stop(1);
     co_await scene.stop(0);
     Json layout = scene.layout();
@@ -331,7 +331,7 @@ TEST(ShardLeases, EachHolderBeginsAboveTheOneBeforeAlsoWhenTheClocksAreBehindThe
 
 // The API server is away while it is restored, so the replica loses the layout and joins it again.
 TEST(ShardLeases, AReplicaBeginsAboveTheTimesItSawAlsoAfterARestoreOfTheCluster) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     const auto backup = scene.api.store().back_up();
     const auto ahead = wall_now() + 2h;
     for (const auto* name : {"reporter-1", "reporter-layout"}) {
@@ -360,7 +360,7 @@ TEST(ShardLeases, AReplicaBeginsAboveTheTimesItSawAlsoAfterARestoreOfTheCluster)
 
 // A rollout replaces one replica after the other. Objects are in other shards before and after it.
 TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
-  play(3, [](Scene& scene) -> Task<> {
+  play(3, [](Fixture& scene) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     co_await scene.stop(2);
     co_await scene.stop(1);
@@ -406,7 +406,7 @@ TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
 
 // There was no Lease of the layout before.
 TEST(ShardLeases, TheOnlyReplicaStopsWhenThereAreSeveral) {
-  play(1, [](Scene& scene) -> Task<> {
+  play(1, [](Fixture& scene) -> Task<> {
     Pod& old = *scene.pods.at(0);
     Pod second(co_await asio::this_coro::executor, scene.api, {.replicas = 2, .ordinal = 1});
     EXPECT_TRUE(
@@ -421,7 +421,7 @@ TEST(ShardLeases, TheOnlyReplicaStopsWhenThereAreSeveral) {
 
 // One that cannot see the change stops as well.
 TEST(ShardLeases, AReplicaThatCannotSeeTheLayoutStopsInTime) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     co_await scene.stop(1);
     co_await scene.stop(0);
@@ -447,7 +447,7 @@ TEST(ShardLeases, AReplicaThatCannotSeeTheLayoutStopsInTime) {
 // As the chart grants it: a replica may only see the Leases of the shards that there are now.
 TEST(ShardLeases, NoLeaseOfAShardThatIsGoneIsNeeded) {
   for (const std::uint32_t fewer : {1U, 2U}) {
-    play(3, [fewer](Scene& scene) -> Task<> {
+    play(3, [fewer](Fixture& scene) -> Task<> {
       for (const std::uint32_t ordinal : {2U, 1U, 0U}) co_await scene.stop(ordinal);
       scene.api.set_access([fewer](const auto& access) {
         return access.name.empty() || access.name == "reporter-layout" ||
@@ -465,7 +465,7 @@ TEST(ShardLeases, NoLeaseOfAShardThatIsGoneIsNeeded) {
 // Pods that start at the same moment write it once.
 TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
   run_in_test_time([]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor, 2);
+    Fixture scene(co_await asio::this_coro::executor, 2);
     scene.api.set_access([](const auto& access) { return access.verb != "create"; });
     CO_ASSERT_OK(scene.api.start());
     scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
@@ -484,7 +484,7 @@ TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
 }
 
 TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     Pod& first = *scene.pods.at(0);
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.kill(1);
@@ -517,7 +517,7 @@ TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
 }
 
 TEST(ShardLeases, AnOrderlyRestartMovesNothing) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.stop(1);
     EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "");
@@ -532,7 +532,7 @@ TEST(ShardLeases, AnOrderlyRestartMovesNothing) {
 }
 
 TEST(ShardLeases, ACrashOfTheOwnerAloneCountsAsNobodyBetween) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.kill(1);
     co_await scene.start(1);
@@ -544,7 +544,7 @@ TEST(ShardLeases, ACrashOfTheOwnerAloneCountsAsNobodyBetween) {
 }
 
 TEST(ShardLeases, TakesOneMoreAndNotTwo) {
-  play(3, [](Scene& scene) -> Task<> {
+  play(3, [](Fixture& scene) -> Task<> {
     co_await scene.kill(1);
     co_await scene.kill(2);
     EXPECT_TRUE(co_await scene.eventually([&] { return scene.pods.at(0)->claimed.size() > 1; },
@@ -559,7 +559,7 @@ TEST(ShardLeases, TakesOneMoreAndNotTwo) {
 }
 
 TEST(ShardLeases, AHolderThatStopsGivesBoth) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     co_await scene.kill(1);
     EXPECT_TRUE(
         co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
@@ -570,7 +570,7 @@ TEST(ShardLeases, AHolderThatStopsGivesBoth) {
 }
 
 TEST(ShardLeases, AnotherTakesOverFromADeadHolder) {
-  play(3, [](Scene& scene) -> Task<> {
+  play(3, [](Fixture& scene) -> Task<> {
     co_await scene.kill(1);
     const auto taken_over = [&]() -> std::optional<std::uint32_t> {
       for (const auto& [ordinal, pod] : scene.pods) {
@@ -593,7 +593,7 @@ TEST(ShardLeases, AnotherTakesOverFromADeadHolder) {
 }
 
 TEST(ShardLeases, ACutOffOwnerStopsBeforeAnotherStarts) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     scene.pods.at(1)->relay.close();
     // eventually() checks that nobody claims what another has.
     EXPECT_TRUE(
@@ -608,7 +608,7 @@ TEST(ShardLeases, ACutOffOwnerStopsBeforeAnotherStarts) {
 }
 
 TEST(ShardLeases, AnApiServerThatWasAwayMovesNothing) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     co_await scene.api.stop();
     EXPECT_TRUE(co_await scene.eventually([&] { return scene.has(0, {}) && scene.has(1, {}); },
                                           "no shard at either pod"));
@@ -626,7 +626,7 @@ TEST(ShardLeases, AnApiServerThatWasAwayMovesNothing) {
 }
 
 TEST(ShardLeases, KeepsItsLeaseWhenOthersWriteOnIt) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     for (int i = 0; i < 4; ++i) {
       Json lease = scene.lease(1);
       lease["metadata"]["labels"] = {{"count", std::to_string(i)}};
@@ -641,7 +641,7 @@ TEST(ShardLeases, KeepsItsLeaseWhenOthersWriteOnIt) {
 }
 
 TEST(ShardLeases, ListsItsOwnLeasesOnly) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     EXPECT_EQ(scene.lease(0)["metadata"]["labels"],
               (Json{{"gitops-runtime.io/leases-of", "reporter"}}));
     EXPECT_EQ(scene.layout()["metadata"]["labels"], scene.lease(0)["metadata"]["labels"]);
@@ -655,7 +655,7 @@ TEST(ShardLeases, ListsItsOwnLeasesOnly) {
 
 TEST(ShardLeases, LabelsTheLeasesOfAnEarlierVersion) {
   run_in_test_time([]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor, 2);
+    Fixture scene(co_await asio::this_coro::executor, 2);
     scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
     scene.api.put(kLeases, {{"metadata", {{"namespace", "runtime"}, {"name", "reporter-1"}}},
                             {"spec",
@@ -675,7 +675,7 @@ TEST(ShardLeases, LabelsTheLeasesOfAnEarlierVersion) {
 
 TEST(ShardLeases, LeavesShardsAloneThatDoNotExist) {
   run_in_test_time([]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor, 2);
+    Fixture scene(co_await asio::this_coro::executor, 2);
     const Json foreign = {
         {"metadata", {{"namespace", "runtime"}, {"name", "reporter-2"}}},
         {"spec", {{"holderIdentity", "reporter-2"}, {"leaseDurationSeconds", 1}}}};
@@ -691,7 +691,7 @@ TEST(ShardLeases, LeavesShardsAloneThatDoNotExist) {
 }
 
 TEST(ShardLeases, AC24_ADamagedLeaseIsMended) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     for (const Json& spec :
          {Json(5), Json::object(), Json{{"holderIdentity", {1}}},
           Json{{"holderIdentity", "some\nbody\x7f"},
@@ -733,7 +733,7 @@ TEST(ShardLeases, AC24_AnAbsurdNumberOfReplicasCostsLittle) {
 }
 
 TEST(ShardLeases, TermsOfOtherLeasesAndReplicasAreNotComparable) {
-  play(2, [](Scene& scene) -> Task<> {
+  play(2, [](Fixture& scene) -> Task<> {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.stop(1);
     EXPECT_TRUE(scene.api.remove(kLeases, scene.key(1)));

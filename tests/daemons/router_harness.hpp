@@ -48,7 +48,7 @@ class RouterProcess {
 };
 
 // The request-router between recording upstreams. Main thread.
-class RouterBed {
+class RouterHarness {
  public:
   struct Options {
     Environment environment = {};
@@ -60,8 +60,8 @@ class RouterBed {
     bool app_proxy_down = false;
     bool workflows_down = false;
   };
-  RouterBed() : RouterBed(Options{}) {}
-  explicit RouterBed(Options options);
+  RouterHarness() : RouterHarness(Options{}) {}
+  explicit RouterHarness(Options options);
 
   // The main port.
   [[nodiscard]] std::uint16_t port() const { return router_.port(); }

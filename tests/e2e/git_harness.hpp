@@ -7,17 +7,17 @@
 
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
-#include "e2e/app_proxy_world.hpp"
+#include "e2e/app_proxy_harness.hpp"
 
 namespace gitops::test {
 
-// An AppProxyWorld with an API server and a GitHub, whose user "dana" works for the organisation
+// An AppProxyHarness with an API server and a GitHub, whose user "dana" works for the organisation
 // "acme" with the repository "acme/shop". Git tokens are canaries, too.
-struct GitWorld {
+struct GitHarness {
   using Json = nlohmann::json;
-  using Answer = AppProxyWorld::Answer;
+  using Answer = AppProxyHarness::Answer;
 
-  explicit GitWorld(const Executor& executor)
+  explicit GitHarness(const Executor& executor)
       : base(executor), cluster(executor), host(executor, app_proxy::ProviderKind::github) {
     EXPECT_TRUE(cluster.start());
     EXPECT_TRUE(host.start());
@@ -40,7 +40,7 @@ struct GitWorld {
   }
 
   Task<Answer> ask(const char* token, std::string query, Json variables = {}) {
-    co_return co_await base.ask(std::move(query), AppProxyWorld::as(token), std::move(variables));
+    co_return co_await base.ask(std::move(query), AppProxyHarness::as(token), std::move(variables));
   }
 
   // The documents that the public Go SDK sends.
@@ -63,9 +63,9 @@ struct GitWorld {
   }
   // The integration "default" for the double.
   Task<Answer> add() {
-    return add(AppProxyWorld::kAnn, {{"provider", "GITHUB"},
-                                     {"apiUrl", host.api_root().text() + "/"},
-                                     {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}});
+    return add(AppProxyHarness::kAnn, {{"provider", "GITHUB"},
+                                       {"apiUrl", host.api_root().text() + "/"},
+                                       {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}});
   }
   Task<Answer> edit(const char* token, Json args) {
     return ask(token,
@@ -99,7 +99,7 @@ struct GitWorld {
     co_await cluster.stop();
   }
 
-  AppProxyWorld base;
+  AppProxyHarness base;
   FakeKubeApi cluster;
   FakeGitHost host;
 
@@ -107,10 +107,10 @@ struct GitWorld {
   TempDir folder_;
 };
 
-inline void in_git_world(const std::function<Task<>(GitWorld&)>& body) {
+inline void in_git_harness(const std::function<Task<>(GitHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        GitWorld world(co_await asio::this_coro::executor);
+        GitHarness world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       std::chrono::seconds(60));

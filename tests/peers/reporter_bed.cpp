@@ -1,4 +1,4 @@
-#include "peers/peer_world.hpp"
+#include "peers/reporter_bed.hpp"
 
 #include <stdexcept>
 #include <utility>
@@ -19,7 +19,7 @@ using namespace nlohmann::literals;
 constexpr auto kTimeLimit = std::chrono::seconds(60);
 // Longer than a gauge of the reporter lags behind.
 constexpr auto kQuiet = std::chrono::milliseconds(1200);
-constexpr const char* kNamespace = PeerWorld::kNamespace;
+constexpr const char* kNamespace = ReporterBed::kNamespace;
 constexpr const char* kRelease = "rt";
 
 std::string make_argocd_token(PeerBed& bed) {
@@ -49,17 +49,17 @@ std::string make_argocd_token(PeerBed& bed) {
 
 }  // namespace
 
-PeerWorld::PeerWorld(PeerBed& the_bed, ArgoCdRelease release, const Executor& executor)
+ReporterBed::ReporterBed(PeerBed& the_bed, ArgoCdRelease release, const Executor& executor)
     : bed(the_bed),
       release_(release),
       platform(executor, {.server = tls(), .token = kPlatformToken}) {}
 
-std::optional<std::string> PeerWorld::missing(ArgoCdRelease release) {
+std::optional<std::string> ReporterBed::missing(ArgoCdRelease release) {
   if (auto reason = PeerBed::missing(release)) return reason;
   return Helm::missing();
 }
 
-const std::string& PeerWorld::argocd_token() const {
+const std::string& ReporterBed::argocd_token() const {
   static std::map<const PeerBed*, std::string> tokens;  // one account for each bed
   auto& token = tokens[&bed];
   if (token.empty()) token = make_argocd_token(bed);
@@ -68,7 +68,7 @@ const std::string& PeerWorld::argocd_token() const {
 
 // The values that differ from a customer's installation: there a pod's network resolves services by
 // name and on their own ports, and the image contains the program.
-json PeerWorld::values() const {
+json ReporterBed::values() const {
   const auto& argocd = bed.argocd().url();
   json config = {{"listen.address", "127.0.0.1"},
                  {"metrics.listen.address", "127.0.0.1"},
@@ -95,13 +95,13 @@ json PeerWorld::values() const {
       {"argo-cd", {{"enabled", false}}}};
 }
 
-void PeerWorld::install() {
+void ReporterBed::install() {
   make_secrets();
   helm();
   workload.emplace(bed.cluster(), kNamespace, "runtime-event-reporter");
 }
 
-void PeerWorld::make_secrets() {
+void ReporterBed::make_secrets() {
   for (const auto& [name, token] : {std::pair("codefresh-token", std::string(kPlatformToken)),
                                     std::pair("argocd-token", argocd_token())}) {
     bed.cluster().kubectl_ok(
@@ -109,7 +109,7 @@ void PeerWorld::make_secrets() {
   }
 }
 
-void PeerWorld::helm() {
+void ReporterBed::helm() {
   write_file(folder_ / "values.json", values().dump());
   const auto installed = helm_.run({"upgrade", "--install", kRelease, chart_folder(), "-n",
                                     kNamespace, "-f", (folder_ / "values.json").string()},
@@ -117,13 +117,13 @@ void PeerWorld::helm() {
   if (!installed.ok()) throw std::runtime_error("helm: " + installed.err);
 }
 
-void PeerWorld::start_reporter() {
+void ReporterBed::start_reporter() {
   auto argv = workload->argv();
   argv[0] = std::string(GITOPS_BIN_DIR) + "/" + argv[0];
   reporter.emplace(std::move(argv), workload->process_environment(), kTimeLimit);
 }
 
-Task<> PeerWorld::start() {
+Task<> ReporterBed::start() {
   CO_ASSERT_OK(platform.start());
   install();
   start_reporter();
@@ -132,11 +132,11 @@ Task<> PeerWorld::start() {
   }
 }
 
-std::string PeerWorld::logs() const {
+std::string ReporterBed::logs() const {
   return reporter ? reporter->report() : std::string();
 }
 
-Task<> PeerWorld::stop() {
+Task<> ReporterBed::stop() {
   if (reporter && reporter->process().running()) EXPECT_EQ(co_await reporter->stop(), 0);
   co_await platform.stop();
   auto& cluster = bed.cluster();
@@ -146,11 +146,11 @@ Task<> PeerWorld::stop() {
                       "--ignore-not-found"});
 }
 
-PeerWorld::App PeerWorld::make_repository(const std::string& name) const {
+ReporterBed::App ReporterBed::make_repository(const std::string& name) const {
   return {.name = name, .repo_url = bed.git().create_repository(name)};
 }
 
-Task<CommitFacts> PeerWorld::commit(App app, FileChanges changes, std::string message) {
+Task<CommitFacts> ReporterBed::commit(App app, FileChanges changes, std::string message) {
   co_return co_await aside([this, app, changes, message] {
     const auto id = bed.git().commit(app.name, changes, message, {"Dana Levi", "dana@example.com"});
     return CommitFacts::read(
@@ -163,7 +163,7 @@ Task<CommitFacts> PeerWorld::commit(App app, FileChanges changes, std::string me
   });
 }
 
-Task<> PeerWorld::create(App app) {
+Task<> ReporterBed::create(App app) {
   co_await aside([this, app] {
     bed.cluster().create_namespace(app.name);
     bed.argocd().add_repository(bed.git(), app.name);
@@ -180,11 +180,11 @@ Task<> PeerWorld::create(App app) {
   });
 }
 
-Task<> PeerWorld::sync(App app, std::string revision) {
+Task<> ReporterBed::sync(App app, std::string revision) {
   co_await aside([this, app, revision] { bed.argocd().sync_to(app.name, revision); });
 }
 
-Task<> PeerWorld::remove(App app, std::string query) {
+Task<> ReporterBed::remove(App app, std::string query) {
   co_await aside([this, app, query] {
     bed.argocd().request_ok("DELETE", "/api/v1/applications/" + app.name + "?" + query);
     require_until(
@@ -197,14 +197,14 @@ Task<> PeerWorld::remove(App app, std::string query) {
   });
 }
 
-Task<json> PeerWorld::live(std::string ns, std::string kind, std::string name) {
+Task<json> ReporterBed::live(std::string ns, std::string kind, std::string name) {
   co_return co_await aside([this, ns, kind, name] {
     return json::parse(bed.cluster().kubectl_ok(
         {"-n", ns, "get", kind, name, "-o", "json", "--show-managed-fields"}));
   });
 }
 
-Task<json> PeerWorld::application_at(App app, std::string version) {
+Task<json> ReporterBed::application_at(App app, std::string version) {
   co_return co_await aside([this, app, version] {
     const auto reply = bed.cluster().request(
         "GET", "/apis/argoproj.io/v1alpha1/namespaces/" + std::string(kNamespace) +
@@ -215,7 +215,7 @@ Task<json> PeerWorld::application_at(App app, std::string version) {
   });
 }
 
-Task<std::map<std::string, long>> PeerWorld::calls() {
+Task<std::map<std::string, long>> ReporterBed::calls() {
   const auto counts = co_await aside([this] { return bed.argocd().read_counts(); });
   std::map<std::string, long> calls;
   const std::string service = "application.ApplicationService/";
@@ -225,22 +225,22 @@ Task<std::map<std::string, long>> PeerWorld::calls() {
   co_return calls;
 }
 
-Task<std::map<std::string, long>> PeerWorld::calls_since(std::map<std::string, long> before) {
+Task<std::map<std::string, long>> ReporterBed::calls_since(std::map<std::string, long> before) {
   auto calls = co_await this->calls();
   for (const auto& [name, count] : before) calls[name] -= count;
   std::erase_if(calls, [](const auto& call) { return call.second == 0; });
   co_return calls;
 }
 
-Task<json> PeerWorld::tree(App app) {
+Task<json> ReporterBed::tree(App app) {
   co_return co_await aside([this, app] {
     return json::parse(
         bed.argocd().request_ok("GET", "/api/v1/applications/" + app.name + "/resource-tree"));
   });
 }
 
-Task<ApplicationFacts> PeerWorld::facts(App app, const FakePlatform::Report& report,
-                                        CommitFacts commit) {
+Task<ApplicationFacts> ReporterBed::facts(App app, const FakePlatform::Report& report,
+                                          CommitFacts commit) {
   // The events of a report follow that of its application.
   std::string version;
   const auto uid = report.event_id.substr(0, report.event_id.find('/') + 1);
@@ -260,7 +260,7 @@ Task<ApplicationFacts> PeerWorld::facts(App app, const FakePlatform::Report& rep
   co_return facts;
 }
 
-Task<bool> PeerWorld::quiet() {
+Task<bool> ReporterBed::quiet() {
   const auto limit = soon(kEventLimit);
   while (co_await platform.wait_until_quiet(kQuiet, limit)) {
     const auto metrics = co_await aside([this] { return reporter->get("/metrics").body; });
@@ -270,7 +270,7 @@ Task<bool> PeerWorld::quiet() {
   co_return false;
 }
 
-Task<bool> PeerWorld::settled(App app, std::string revision, std::size_t first) {
+Task<bool> ReporterBed::settled(App app, std::string revision, std::size_t first) {
   const auto* root = co_await platform.wait_for(
       [&](const FakePlatform::Report& report) {
         const auto status = [&](const char* pointer) {
@@ -288,8 +288,8 @@ Task<bool> PeerWorld::settled(App app, std::string revision, std::size_t first) 
   co_return co_await quiet();
 }
 
-Task<const FakePlatform::Report*> PeerWorld::gone(std::string kind, std::string name,
-                                                  std::size_t first) {
+Task<const FakePlatform::Report*> ReporterBed::gone(std::string kind, std::string name,
+                                                    std::size_t first) {
   co_return co_await platform.wait_for(
       [&](const FakePlatform::Report& report) {
         return report.kind() == kind && report.name() == name &&
@@ -298,14 +298,14 @@ Task<const FakePlatform::Report*> PeerWorld::gone(std::string kind, std::string 
       soon(kEventLimit), first);
 }
 
-Task<const FakePlatform::Report*> PeerWorld::last(std::string kind, std::string name,
-                                                  std::size_t first) {
+Task<const FakePlatform::Report*> ReporterBed::last(std::string kind, std::string name,
+                                                    std::size_t first) {
   co_await quiet();
   const auto found = platform.find(kind, name, first);
   co_return found.empty() ? nullptr : found.back();
 }
 
-http::ServerOptions PeerWorld::tls() {
+http::ServerOptions ReporterBed::tls() {
   const auto certificate = authority_.issue(
       {.common_name = "localhost", .organization = "", .alt_names = {"localhost", "127.0.0.1"}});
   http::ServerOptions options;
@@ -315,12 +315,12 @@ http::ServerOptions PeerWorld::tls() {
   return options;
 }
 
-void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body,
+void play(ArgoCdRelease release, const std::function<Task<>(ReporterBed&)>& body,
           std::chrono::seconds limit) {
   auto& bed = peer_bed(release);
   run_coro(
       [&]() -> Task<> {
-        PeerWorld world(bed, release, co_await asio::this_coro::executor);
+        ReporterBed world(bed, release, co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       limit);

@@ -24,7 +24,7 @@ namespace gitops::test {
 
 // The running app-proxy and the double of its control plane: account "acme" with the users Ann, who is
 // an administrator, and Bob, and another account with Eve.
-struct AppProxyWorld {
+struct AppProxyHarness {
   using Json = nlohmann::json;
   static constexpr const char* kAnn = "canary-ann.1111";
   static constexpr const char* kBob = "canary-bob.2222";
@@ -32,7 +32,7 @@ struct AppProxyWorld {
   static constexpr const char* kRuntime = "canary-runtime.4444";
   static constexpr const char* kPage = "https://ui.example.test";
 
-  explicit AppProxyWorld(const Executor& executor)
+  explicit AppProxyHarness(const Executor& executor)
       : platform(executor), client(executor, resolver, {}) {
     auto& accounts = platform.accounts();
     accounts.add({.id = "acc-1", .name = "acme", .admins = {"u-ann"}});
@@ -165,11 +165,11 @@ struct AppProxyWorld {
   std::optional<AppProxyProcess> daemon;
 };
 
-inline void in_app_proxy_world(const std::function<Task<>(AppProxyWorld&)>& body,
-                               Clock::duration limit = std::chrono::seconds(60)) {
+inline void in_app_proxy_harness(const std::function<Task<>(AppProxyHarness&)>& body,
+                                 Clock::duration limit = std::chrono::seconds(60)) {
   run_coro(
       [&]() -> Task<> {
-        AppProxyWorld world(co_await asio::this_coro::executor);
+        AppProxyHarness world(co_await asio::this_coro::executor);
         co_await play_in(world, body);
       },
       limit);

@@ -39,9 +39,9 @@ struct AppDetails {
 };
 
 // The doubles and a daemon that is configured to use them.
-class DoublesWorld {
+class ReporterHarness {
  public:
-  explicit DoublesWorld(const Executor& executor, Tls tls = {})
+  explicit ReporterHarness(const Executor& executor, Tls tls = {})
       : tls_(tls),
         kube(executor, {.server = options(tls.kubernetes), .token = kKubernetesToken}),
         argocd(executor, kube, {.server = options(tls.argocd), .token = kArgoCdToken}),
@@ -176,16 +176,16 @@ class DoublesWorld {
   std::optional<ReporterProcess> daemon;
 };
 
-inline void play(Tls tls, const std::function<Task<>(DoublesWorld&)>& body,
+inline void play(Tls tls, const std::function<Task<>(ReporterHarness&)>& body,
                  std::chrono::seconds limit = kLimit) {
   run_coro(
       [&]() -> Task<> {
-        DoublesWorld world(co_await asio::this_coro::executor, tls);
+        ReporterHarness world(co_await asio::this_coro::executor, tls);
         co_await play_in(world, body);
       },
       limit);
 }
-inline void play(const std::function<Task<>(DoublesWorld&)>& body,
+inline void play(const std::function<Task<>(ReporterHarness&)>& body,
                  std::chrono::seconds limit = kLimit) {
   play({}, body, limit);
 }

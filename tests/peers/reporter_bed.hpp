@@ -22,7 +22,7 @@ inline constexpr auto kEventLimit = std::chrono::seconds(60);
 
 /// The event-reporter as the chart installs it, with real Kubernetes, Argo CD and Git and a control
 /// plane that records events. Tests use different names of applications.
-class PeerWorld {
+class ReporterBed {
  public:
   static constexpr const char* kNamespace = PeerArgoCd::kNamespace;
   static constexpr const char* kPlatformToken = "peers-platform-token";
@@ -33,7 +33,7 @@ class PeerWorld {
     std::string repo_url;
   };
 
-  PeerWorld(PeerBed& the_bed, ArgoCdRelease release, const Executor& executor);
+  ReporterBed(PeerBed& the_bed, ArgoCdRelease release, const Executor& executor);
 
   /// One line that names the missing programs; nullopt when none is missing.
   static std::optional<std::string> missing(ArgoCdRelease release = ArgoCdRelease::v3_2);
@@ -111,9 +111,9 @@ class PeerWorld {
   std::optional<ReporterProcess> reporter;
 };
 
-/// Runs the body in a new world on this process's bed, then removes the installation.
+/// Runs the body in a new reporter bed on this process's bed, then removes the installation.
 /// Fails when the body takes longer than `limit`.
-void play(ArgoCdRelease release, const std::function<Task<>(PeerWorld&)>& body,
+void play(ArgoCdRelease release, const std::function<Task<>(ReporterBed&)>& body,
           std::chrono::seconds limit = std::chrono::seconds(120));
 
 // Manifests of an application.

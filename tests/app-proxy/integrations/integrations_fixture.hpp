@@ -26,8 +26,8 @@ inline std::string provider_name(ProviderKind kind) {
 }
 
 // Git integrations on doubles of an API server and of a Git host.
-struct IntegrationsBench {
-  explicit IntegrationsBench(const Executor& executor, ProviderKind kind = ProviderKind::github)
+struct IntegrationsFixture {
+  explicit IntegrationsFixture(const Executor& executor, ProviderKind kind = ProviderKind::github)
       : provider(provider_name(kind)),
         cluster(executor),
         host(executor, kind),
@@ -81,10 +81,10 @@ struct IntegrationsBench {
   Leadership leadership;  // without a Lease
 };
 
-inline void with_integrations(const std::function<Task<>(IntegrationsBench&)>& body,
+inline void with_integrations(const std::function<Task<>(IntegrationsFixture&)>& body,
                               ProviderKind kind = ProviderKind::github) {
   test::run_in_test_time([&]() -> Task<> {
-    IntegrationsBench bench(co_await asio::this_coro::executor, kind);
+    IntegrationsFixture bench(co_await asio::this_coro::executor, kind);
     co_await body(bench);
     co_await bench.renewals.join();
     bench.http.close_idle();

@@ -1,4 +1,4 @@
-#include "daemons/router_bed.hpp"
+#include "daemons/router_harness.hpp"
 
 #include <array>
 #include <chrono>
@@ -70,13 +70,13 @@ void RouterProcess::set_hosts(const std::string& lines) {
       std::filesystem::file_time_type::clock::now() + ++hosts_written_ * std::chrono::seconds(2));
 }
 
-RouterBed::RouterBed(Options from)
+RouterHarness::RouterHarness(Options from)
     : app_proxy_(std::make_unique<RecordingUpstream>("app-proxy", from.app_proxy)),
       workflows_(std::make_unique<RecordingUpstream>("workflows", from.workflows)),
       events_(std::make_unique<RecordingUpstream>("events", from.events)),
       router_(start(from)) {}
 
-RouterProcess RouterBed::start(Options& from) {
+RouterProcess RouterHarness::start(Options& from) {
   Environment environment{{"APP_PROXY_URL", url(app_proxy_->port())},
                           {"WORKFLOWS_URL", url(workflows_->port())},
                           {"WEBHOOK_PORT", std::to_string(events_->port())},
@@ -97,7 +97,7 @@ RouterProcess RouterBed::start(Options& from) {
           "127.0.0.1 victim-eventsource-svc.kube-system.svc.cluster.local\n"};
 }
 
-std::size_t RouterBed::forwarded() const {
+std::size_t RouterHarness::forwarded() const {
   std::size_t count = 0;
   for (const auto* upstream : {app_proxy_.get(), workflows_.get(), events_.get()}) {
     if (upstream != nullptr) count += upstream->requests().size();
@@ -105,13 +105,13 @@ std::size_t RouterBed::forwarded() const {
   return count;
 }
 
-void RouterBed::forget() {
+void RouterHarness::forget() {
   for (auto* upstream : {app_proxy_.get(), workflows_.get(), events_.get()}) {
     if (upstream != nullptr) upstream->forget();
   }
 }
 
-std::size_t RouterBed::status_number(std::string_view key) const {
+std::size_t RouterHarness::status_number(std::string_view key) const {
   const auto status = read_file("/proc/" + std::to_string(router_.pid()) + "/status");
   const auto at = status.find(key);
   if (at == std::string::npos)
@@ -119,7 +119,7 @@ std::size_t RouterBed::status_number(std::string_view key) const {
   return std::strtoull(status.c_str() + at + key.size(), nullptr, 10);
 }
 
-std::size_t RouterBed::descriptors() const {
+std::size_t RouterHarness::descriptors() const {
   std::size_t count = 0;
   for ([[maybe_unused]] const auto& entry :
        std::filesystem::directory_iterator("/proc/" + std::to_string(router_.pid()) + "/fd")) {
@@ -128,8 +128,8 @@ std::size_t RouterBed::descriptors() const {
   return count;
 }
 
-std::string RouterBed::request(const std::string& method, const std::string& target,
-                               const std::string& more, const std::string& body) {
+std::string RouterHarness::request(const std::string& method, const std::string& target,
+                                   const std::string& more, const std::string& body) {
   std::string bytes = method + " " + target + " HTTP/1.1\r\nHost: router.example\r\n" + more;
   if (!body.empty()) bytes += "Content-Length: " + std::to_string(body.size()) + "\r\n";
   return bytes + "\r\n" + body;
