@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 
 #include "common/core/task_group.hpp"
+#include "doubles/fake_argocd_server.hpp"
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_harness.hpp"
@@ -42,55 +43,6 @@ constexpr const char* kClusterRecord = "cap-app-proxy-clusters";
 constexpr const char* kPrepared = "GitOps runtime new|Prepare runtime new";
 constexpr const char* kShared = "GitOps runtime new|Share the sealing key of runtime new";
 constexpr const char* kCreated = "Dana Example|Create Git source shop of runtime new";
-
-// The login, the tokens and the clusters of argocd-server.
-struct ArgoServer {
-  explicit ArgoServer(const Executor& executor)
-      : server(executor, {.address = "127.0.0.1"},
-               [this](http::Exchange& exchange) { return serve(exchange); }) {
-    EXPECT_TRUE(server.listen());
-  }
-  Task<> serve(http::Exchange& exchange) {
-    const std::string path(exchange.path());
-    const std::string sent(exchange.request().headers.find("Authorization").value_or(""));
-    (void)co_await exchange.read_body(64 * 1024);
-    http::Response answer{.status = 200, .headers = {{"Content-Type", "application/json"}}};
-    if (path == "/api/v1/session" && !refuses_logins) {
-      answer.body = R"({"token":"canary-session"})";
-    } else if (path == "/api/v1/session/userinfo") {
-      const bool is_known = tokens.contains(sent);
-      if (!is_known) answer.status = 401;
-      answer.body = is_known ? R"({"loggedIn":true})" : R"({"message":"invalid session"})";
-    } else if (path.ends_with("/token") && sent == "Bearer canary-session") {
-      const auto token = "canary-argocd-" + std::to_string(tokens.size() + 1);
-      tokens.insert("Bearer " + token);
-      answer.body = Json{{"token", token}}.dump();
-    } else if (path == "/api/v1/clusters" && sent == "Bearer canary-session") {
-      answer.body = list();
-    } else {
-      answer.status = 403;
-      answer.body = R"({"message":"permission denied"})";
-    }
-    (void)co_await exchange.reply(std::move(answer));
-  }
-  [[nodiscard]] std::string list() const {
-    Json items = Json::array();
-    for (const auto& name : clusters) {
-      const char* status = name == failed ? "Failed" : "Successful";
-      items.push_back(
-          {{"name", name},
-           {"server", "https://" + name + ".example.test"},
-           {"info", {{"connectionState", {{"status", status}}}, {"applicationsCount", "0"}}}});
-    }
-    return Json{{"items", items}}.dump();
-  }
-
-  std::set<std::string> tokens;  // that are valid
-  std::vector<std::string> clusters = {"here"};
-  std::string failed;  // name of a cluster that cannot be reached
-  bool refuses_logins = false;
-  http::Server server;
-};
 
 // A new repository of the Git server that can hold one push, by hooks: git-receive-pack waits in them
 // until the push is released.
@@ -148,6 +100,8 @@ struct BringUpHarness {
         push(git, "config") {
     EXPECT_TRUE(cluster.start());
     EXPECT_TRUE(host.start());
+    EXPECT_TRUE(argocd.start());
+    argocd.clusters = {"here"};
     git.add_user("robot", "canary-git");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
     base.platform.accounts().add({.id = "acc-1",
@@ -169,7 +123,7 @@ struct BringUpHarness {
             {"GIT_INSECURE_HTTP", "true"},
             {"GIT_USERNAME", "robot"},
             {"GIT_PASSWORD", "canary-git"},
-            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.server.port())},
+            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
             {"ARGO_CD_USERNAME", "admin"},
             {"ARGO_CD_PASSWORD", "canary-password"}};
   }
@@ -315,7 +269,7 @@ struct BringUpHarness {
     cluster.set_access({});
     co_await base.stop();
     co_await host.stop();
-    co_await argocd.server.stop(Clock::now());
+    co_await argocd.stop();
     co_await cluster.stop();
   }
 
@@ -323,7 +277,7 @@ struct BringUpHarness {
   AppProxyHarness base;
   FakeKubeApi cluster;
   FakeGitHost host;
-  ArgoServer argocd;
+  FakeArgoCdServer argocd;
   GitServer git;
   HeldPush push;
   TempDir folder;
@@ -620,9 +574,9 @@ TEST(AppProxyBringUp, ALeaderThatIsFrozenInItsPushLeavesOneCommit) {
 
 struct Window {
   std::string name;
-  std::function<void(ArgoServer&)> change;     // is told, and not recorded
-  std::function<void(ArgoServer&)> meanwhile;  // while the leader is frozen
-  std::vector<std::string> reported;           // after the first states
+  std::function<void(FakeArgoCdServer&)> change;     // is told, and not recorded
+  std::function<void(FakeArgoCdServer&)> meanwhile;  // while the leader is frozen
+  std::vector<std::string> reported;                 // after the first states
 };
 
 // The leader is frozen after it has told the state of a cluster and before it has recorded that. The next leader tells
@@ -630,12 +584,12 @@ struct Window {
 TEST(AppProxyBringUp, AReportThatWasNotRecordedIsToldAgainWithTheSameState) {
   const std::vector<Window> windows{
       {.name = "a change is told",
-       .change = [](ArgoServer& argocd) { argocd.failed = "b"; },
-       .meanwhile = [](ArgoServer& argocd) { argocd.clusters = {"a", "b"}; },
+       .change = [](FakeArgoCdServer& argocd) { argocd.failed = "b"; },
+       .meanwhile = [](FakeArgoCdServer& argocd) { argocd.clusters = {"a", "b"}; },
        .reported = {"b Failed", "b Failed", "c Unknown", "b Successful", "c Successful"}},
       {.name = "a removal is told",
-       .change = [](ArgoServer& argocd) { argocd.clusters = {"a", "b"}; },
-       .meanwhile = [](ArgoServer& argocd) { argocd.failed = "a"; },
+       .change = [](FakeArgoCdServer& argocd) { argocd.clusters = {"a", "b"}; },
+       .meanwhile = [](FakeArgoCdServer& argocd) { argocd.failed = "a"; },
        .reported = {"c Unknown", "a Failed", "c Unknown", "a Successful", "c Successful"}},
   };
   play_all(windows, [](BringUpHarness& w, const Window& window) -> Task<> {

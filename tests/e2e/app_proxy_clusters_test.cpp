@@ -7,6 +7,7 @@
 
 #include "common/core/task_group.hpp"
 #include "daemons/router_harness.hpp"
+#include "doubles/fake_argocd_server.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_harness.hpp"
 #include "support/git_server.hpp"
@@ -32,52 +33,9 @@ std::vector<Json> secrets_in(const FakeKubeApi& cluster) {
   return found;
 }
 
-// argocd-server's list of clusters: what the Secrets say.
-struct ClusterServer {
-  ClusterServer(const Executor& executor, FakeKubeApi& kube)
-      : cluster(kube), server(executor, {.address = "127.0.0.1"}, [this](http::Exchange& exchange) {
-          return serve(exchange);
-        }) {
-    EXPECT_TRUE(server.listen());
-  }
-  Task<> serve(http::Exchange& exchange) {
-    (void)co_await exchange.read_body(64 * 1024);
-    const bool is_list = exchange.path() == "/api/v1/clusters";
-    (void)co_await exchange.reply({.status = is_list ? 200 : 404,
-                                   .headers = {{"Content-Type", "application/json"}},
-                                   .body = is_list ? list() : "{}"});
-  }
-  [[nodiscard]] std::string list() const {
-    Json items = Json::array();
-    for (const auto& name : names) {
-      items.push_back({{"name", name}, {"server", "https://" + name + ".example.test"}});
-    }
-    for (const Json& secret : secrets_in(cluster)) {
-      if (secret["metadata"]["labels"].value("argocd.argoproj.io/secret-type", "") != "cluster") {
-        continue;
-      }
-      const auto value = [&](const char* key) {
-        return base64_decode(secret["data"][key].get<std::string>()).value();
-      };
-      items.push_back({{"name", value("name")}, {"server", value("server")}});
-    }
-    for (Json& item : items) {
-      const bool is_well = item["name"] != failed;
-      item["info"] = {{"connectionState", {{"status", is_well ? "Successful" : "Failed"}}},
-                      {"applicationsCount", "0"}};
-    }
-    return Json{{"items", items}}.dump();
-  }
-
-  FakeKubeApi& cluster;
-  std::vector<std::string> names;  // of clusters without a Secret here
-  std::string failed;              // name of one that cannot be reached
-  http::Server server;
-};
-
 struct ClustersHarness {
   explicit ClustersHarness(const Executor& executor)
-      : base(executor), cluster(executor), argocd(executor, cluster) {
+      : base(executor), cluster(executor), argocd(executor) {
     git.create_repository("config");
     git.add_user("robot", "canary-git");
     base.platform.accounts().add({.id = "acc-1",
@@ -86,6 +44,9 @@ struct ClustersHarness {
                                   .git_provider = {},
                                   .shared_config_repo = git.url("config")});
     EXPECT_TRUE(cluster.start());
+    EXPECT_TRUE(argocd.start());
+    argocd.has_accounts = false;
+    argocd.more = [this] { return clusters_of_secrets(); };
     write_file(folder / "kubeconfig", cluster.kubeconfig());
   }
   [[nodiscard]] Environment settings(const std::string& leader_id = "pod-a") const {
@@ -98,7 +59,7 @@ struct ClustersHarness {
             {"GIT_INSECURE_HTTP", "true"},
             {"GIT_USERNAME", "robot"},
             {"GIT_PASSWORD", "canary-git"},
-            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.server.port())},
+            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
             {"ARGO_CD_TOKEN", "canary-argocd"}};
   }
   Task<> start(Environment more = {}) {
@@ -151,6 +112,20 @@ struct ClustersHarness {
     }
     return found;
   }
+  // The clusters that Argo CD reads from its Secrets.
+  [[nodiscard]] std::vector<FakeArgoCdServer::Cluster> clusters_of_secrets() const {
+    std::vector<FakeArgoCdServer::Cluster> found;
+    for (const Json& secret : secrets_in(cluster)) {
+      if (secret["metadata"]["labels"].value("argocd.argoproj.io/secret-type", "") != "cluster") {
+        continue;
+      }
+      const auto value = [&](const char* key) {
+        return base64_decode(secret["data"][key].get<std::string>()).value();
+      };
+      found.push_back({value("name"), value("server")});
+    }
+    return found;
+  }
   [[nodiscard]] std::string file(const std::string& path) const {
     return git.file_at_head("config", path).value_or("");
   }
@@ -174,14 +149,14 @@ struct ClustersHarness {
   [[nodiscard]] std::string logs() const { return base.logs(); }
   Task<> stop() {
     co_await base.stop();
-    co_await argocd.server.stop(Clock::now());
+    co_await argocd.stop();
     co_await cluster.stop();
   }
 
   static constexpr const char* kEdge = "https://edge.example.test:6443";
   mutable AppProxyHarness base;
   FakeKubeApi cluster;
-  ClusterServer argocd;
+  FakeArgoCdServer argocd;
   GitServer git;
   TempDir folder;
 };
@@ -198,7 +173,7 @@ void in_clusters_harness(const std::function<Task<>(ClustersHarness&)>& body) {
 
 TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
   in_clusters_harness([](ClustersHarness& w) -> Task<> {
-    w.argocd.names = {"here"};
+    w.argocd.clusters = {"here"};
     co_await w.start();
     CO_ASSERT_TRUE(
         co_await eventually([&] { return !w.reported().empty(); }, "the first report", kTimeLimit));
@@ -262,7 +237,7 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
                                        "the end of the cluster", kTimeLimit));
     // A list that shows nothing is one that may not be seen, and no removal.
     const auto reports = w.reported().size();
-    w.argocd.names.clear();
+    w.argocd.clusters.clear();
     CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.base.daemon->admin("/statusz").body.contains("Argo CD shows no cluster"); },
         "the error", kTimeLimit));
@@ -375,7 +350,7 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
 
 TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
   in_clusters_harness([](ClustersHarness& w) -> Task<> {
-    w.argocd.names = {"a", "b", "c", "d", "e"};
+    w.argocd.clusters = {"a", "b", "c", "d", "e"};
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
     CO_ASSERT_TRUE(
         co_await eventually([&] { return w.reported().size() >= 3; }, "three reports", kTimeLimit));
@@ -387,7 +362,7 @@ TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
     EXPECT_EQ(w.reported().back(), "c Failed");
     // A restart tells nothing again; what changed meanwhile is told.
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
-    w.argocd.names = {"a", "b", "c", "d"};
+    w.argocd.clusters = {"a", "b", "c", "d"};
     co_await w.start({{"CLUSTER_CHUNK_SIZE", "2"}});
     CO_ASSERT_TRUE(co_await eventually([&] { return w.reported().size() >= 5; }, "the removed one",
                                        kTimeLimit));
@@ -400,7 +375,7 @@ TEST(AppProxyClusters, ReportsComeInChunksAndOnlyWhatChanged) {
 // comes back, tells nothing a second time.
 TEST(AppProxyClusters, ALeaderThatComesBackTellsNothingTwice) {
   in_clusters_harness([](ClustersHarness& w) -> Task<> {
-    w.argocd.names = {"a", "b", "c"};
+    w.argocd.clusters = {"a", "b", "c"};
     const auto is_frozen = std::make_shared<bool>(false);
     w.cluster.set_access([is_frozen, &w](const FakeKubeApi::Access& access) {
       if (access.resource == "configmaps" && access.verb == "create" &&

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "doubles/fake_argocd_server.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_harness.hpp"
 #include "support/wait.hpp"
@@ -21,51 +22,6 @@ using testing::Not;
 using Json = nlohmann::json;
 using Harness = AppProxyHarness;
 
-// The login and the tokens of argocd-server.
-struct TokenServer {
-  explicit TokenServer(const Executor& executor)
-      : server(executor, {.address = "127.0.0.1"},
-               [this](http::Exchange& exchange) { return serve(exchange); }) {
-    EXPECT_TRUE(server.listen());
-  }
-  Task<> serve(http::Exchange& exchange) {
-    const std::string path(exchange.path());
-    const std::string sent(exchange.request().headers.find("Authorization").value_or(""));
-    (void)co_await exchange.read_body(64 * 1024);
-    http::Response answer{.status = 200, .headers = {{"Content-Type", "application/json"}}};
-    if (path == "/api/v1/session") {
-      answer.body = R"({"token":"canary-session"})";
-    } else if (path == "/api/v1/session/userinfo") {
-      const bool is_known = tokens.contains(sent);
-      if (!is_known) answer.status = 401;
-      answer.body = is_known ? R"({"loggedIn":true})" : R"({"message":"invalid session"})";
-    } else if (path == "/api/v1/clusters" && !unreachable.empty()) {
-      answer.body =
-          Json{{"items",
-                {{{"name", unreachable},
-                  {"server", "https://edge.example.test"},
-                  {"info", {{"connectionState", {{"status", "Failed"}, {"message", "dial"}}}}}}}}}
-              .dump();
-    } else if (path.ends_with("/token") && sent == "Bearer canary-session" && !refuses) {
-      const auto token = "canary-argocd-" + std::to_string(++made);
-      tokens.insert("Bearer " + token);
-      answer.body = Json{{"token", token}}.dump();
-      on_token();
-    } else {
-      answer.status = 403;
-      answer.body = R"({"message":"permission denied"})";
-    }
-    (void)co_await exchange.reply(std::move(answer));
-  }
-
-  std::set<std::string> tokens;  // that are valid
-  int made = 0;
-  bool refuses = false;     // makes no token
-  std::string unreachable;  // the name of a cluster; empty: there is none in its list
-  std::function<void()> on_token = [] {};
-  http::Server server;
-};
-
 struct LifeHarness {
   explicit LifeHarness(const Executor& executor)
       : base(executor), cluster(executor), argocd(executor) {
@@ -73,6 +29,8 @@ struct LifeHarness {
     base.platform.accounts().add(
         {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = {}});
     EXPECT_TRUE(cluster.start());
+    EXPECT_TRUE(argocd.start());
+    argocd.lists_clusters = false;
     write_file(folder / "kubeconfig", cluster.kubeconfig());
   }
   [[nodiscard]] Environment settings(const std::string& leader_id = "pod-a") const {
@@ -85,7 +43,7 @@ struct LifeHarness {
             {"RUNTIME_VERSION", "0.1.72"},
             {"INGRESS_HOST", "https://runtime.example.test"},
             {"LEADER_ID", leader_id},
-            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.server.port())},
+            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
             {"ARGO_CD_USERNAME", "admin"},
             {"ARGO_CD_PASSWORD", "canary-password"}};
   }
@@ -137,13 +95,13 @@ struct LifeHarness {
   [[nodiscard]] std::string logs() const { return base.logs(); }
   Task<> stop() {
     co_await base.stop();
-    co_await argocd.server.stop(Clock::now());
+    co_await argocd.stop();
     co_await cluster.stop();
   }
 
   AppProxyHarness base;
   FakeKubeApi cluster;
-  TokenServer argocd;
+  FakeArgoCdServer argocd;
   TempDir folder;
 };
 
@@ -198,7 +156,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
     EXPECT_EQ(w.token(), token);
     EXPECT_EQ(w.value("codefresh-token", "encryptionIV"), iv);
     EXPECT_EQ(life.registered.size(), 1U);
-    EXPECT_EQ(w.argocd.made, 2);
+    EXPECT_EQ(w.argocd.tokens_made, 2);
 
     // A start later everything is as before. A token that Argo CD does not take any more is replaced.
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
@@ -207,7 +165,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
     CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "a token of Argo CD"));
     EXPECT_EQ(w.token(), token);
     EXPECT_EQ(life.registered.size(), 1U);
-    EXPECT_EQ(w.argocd.made, 3);
+    EXPECT_EQ(w.argocd.tokens_made, 3);
   });
 }
 
@@ -215,11 +173,11 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
 TEST(AppProxyLife, AnErrorIsReportedOnceAndItsEnd) {
   in_life_harness([](LifeHarness& w) -> Task<> {
     auto& life = w.base.platform.accounts().life();
-    w.argocd.refuses = true;
+    w.argocd.refuses_tokens = true;
     w.start();
     CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.errors().contains("eventReporterArgoCDToken"); }, "an error", 60s));
-    w.argocd.refuses = false;
+    w.argocd.refuses_tokens = false;
     CO_ASSERT_TRUE(co_await eventually([&] { return w.errors() == "[]"; }, "its end"));
     EXPECT_EQ(life.errors.size(), 2U);
     EXPECT_TRUE(w.is_complete());
@@ -247,22 +205,22 @@ TEST(AppProxyLife, TokensThatCannotBeStoredAreNotMadeAgain) {
     });
     CO_ASSERT_TRUE(co_await eventually([&] { return !w.token().empty(); }, "codefresh-token"));
     CO_ASSERT_TRUE(co_await eventually(attempts(3), "attempts to store argocd-token"));
-    EXPECT_EQ(w.argocd.made, 1);
+    EXPECT_EQ(w.argocd.tokens_made, 1);
     w.cluster.set_access({});
     CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets"));
     EXPECT_EQ(registered.size(), 1U);
-    EXPECT_EQ(w.argocd.made, 1);
+    EXPECT_EQ(w.argocd.tokens_made, 1);
   });
 }
 
 TEST(AppProxyLife, ErrorsOfBeforeARestartAreCleared) {
   in_life_harness([](LifeHarness& w) -> Task<> {
-    w.argocd.refuses = true;
+    w.argocd.refuses_tokens = true;
     w.start();
     CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.errors().contains("eventReporterArgoCDToken"); }, "an error", 60s));
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
-    w.argocd.refuses = false;
+    w.argocd.refuses_tokens = false;
     w.start();
     CO_ASSERT_TRUE(co_await eventually([&] { return w.errors() == "[]"; }, "its end", 60s));
   });
@@ -299,7 +257,9 @@ TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
 
 TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
   in_life_harness([](LifeHarness& w) -> Task<> {
-    w.argocd.unreachable = "edge";
+    w.argocd.lists_clusters = true;
+    w.argocd.clusters = {"edge"};
+    w.argocd.failed = "edge";
     w.cluster.put(
         k8s::resources::kApplications,
         {{"metadata", {{"name", "in-cluster"}, {"namespace", "default"}}},
