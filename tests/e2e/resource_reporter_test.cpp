@@ -1,6 +1,4 @@
-#include <algorithm>
-#include <functional>
-#include <optional>
+// The real event-reporter in mode `resource` between doubles of Kubernetes and the control plane.
 #include <string>
 #include <vector>
 
@@ -12,12 +10,12 @@
 #include "daemons/reporter_process.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "e2e/resource_reporter_harness.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 #include "support/wait.hpp"
 
-// The real event-reporter in mode `resource` between doubles of Kubernetes and the control plane.
 namespace gitops::test {
 namespace {
 
@@ -31,133 +29,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
-constexpr auto kLimit = std::chrono::seconds(90);
-constexpr const char* kManagedToken = "canary-managed-token";
-
-json object(const k8s::Resource& resource, const std::string& name, json more = json::object()) {
-  json out = {{"apiVersion", resource.api_version()},
-              {"kind", resource.kind},
-              {"metadata", {{"name", name}, {"namespace", "shop"}}},
-              {"status", {{"phase", "Running"}}}};
-  out.merge_patch(more);
-  return out;
-}
-
-json replica_set(const std::string& name, const std::string& owner) {
-  const auto version = owner == "Rollout" ? "argoproj.io/v1alpha1" : "apps/v1";
-  return object(r::kReplicaSets, name,
-                {{"metadata",
-                  {{"ownerReferences",
-                    json::array({{{"apiVersion", version}, {"kind", owner}, {"name", "web"}}})}}}});
-}
-
-// The doubles and a daemon that is configured to use them. `managed` is a second cluster behind a
-// relay that can be cut.
-class Harness {
- public:
-  explicit Harness(const Executor& executor)
-      : kube(executor),
-        managed(executor, {.token = kManagedToken}),
-        platform(executor, {.token = "canary-platform-token"}),
-        executor_(executor) {
-    write_file(folder / "platform-token", "canary-platform-token\n");
-  }
-
-  Task<> start_doubles() {
-    CO_ASSERT_OK(kube.start());
-    CO_ASSERT_OK(managed.start());
-    CO_ASSERT_OK(platform.start());
-    relay.emplace(executor_, "127.0.0.1", managed.url().port);
-    for (auto* cluster : {&kube, &managed}) {
-      for (const auto* type : {&r::kRollouts, &r::kAnalysisRuns, &r::kWorkflows}) {
-        cluster->add_type(*type);
-      }
-    }
-    kube.put(r::kNamespaces, {{"metadata", {{"name", "argocd"}}}});
-    write_file(folder / "kubeconfig", kube.kubeconfig());
-  }
-  void start_daemon(const Environment& more = {}) {
-    Environment environment{{"REPORTER_MODE", "resource"},
-                            {"POD_NAMESPACE", "argocd"},
-                            {"WORKFLOW_NAMESPACES", "sh*"},
-                            {"KUBECONFIG", (folder / "kubeconfig").string()},
-                            {"LEDGER_FILE", (folder / "ledger.db").string()},
-                            {"CODEFRESH_URL", platform.url().to_string()},
-                            {"LOG_LEVEL", "debug"}};
-    for (const auto& [name, value] : more) environment[name] = value;
-    daemon.emplace(
-        ReporterProcess::command({"--codefresh-token-file", (folder / "platform-token").string()}),
-        std::move(environment));
-  }
-  Task<> start(const Environment& more = {}) {
-    co_await start_doubles();
-    start_daemon(more);
-    CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
-  }
-  [[nodiscard]] std::string logs() const { return daemon ? daemon->report() : std::string(); }
-  Task<> stop() {
-    if (daemon && daemon->process().running()) EXPECT_EQ(co_await daemon->stop(), 0);
-    co_await platform.stop();
-    if (relay) co_await relay->stop();
-    co_await managed.stop();
-    co_await kube.stop();
-  }
-
-  // Writes Argo CD's cluster Secret for `managed`.
-  void put_cluster(const std::string& name, const json& config) {
-    put_cluster(name, "http://127.0.0.1:" + std::to_string(relay->port()) + "/", config.dump());
-  }
-  void put_cluster(const std::string& name, const std::string& server, const std::string& config) {
-    kube.put_secret({"argocd", "cluster-" + name},
-                    {{"name", name}, {"server", server}, {"config", config}},
-                    {{"argocd.argoproj.io/secret-type", "cluster"}});
-  }
-
-  // Events from index `first` as "Kind name" or "Kind name gone", with "@managed" if it applies.
-  [[nodiscard]] std::vector<std::string> events(std::size_t first = 0) const {
-    std::vector<std::string> out;
-    for (const auto* report : platform.find("", "", first)) {
-      out.push_back(report->kind() + " " + report->name() +
-                    (report->data.value("deleted", false) ? " gone" : "") +
-                    (report->data.contains("cluster") ? " @managed" : ""));
-    }
-    return out;
-  }
-  Task<bool> wait_for(std::string event, std::size_t first = 0) {
-    co_return co_await platform.wait_for(
-        [&](const FakePlatform::Report&) {
-          const auto seen = events(first);
-          return std::ranges::find(seen, event) != seen.end();
-        },
-        soon()) != nullptr;
-  }
-  Task<bool> is_quiet() {
-    co_return co_await platform.wait_until_quiet(std::chrono::milliseconds(500), soon());
-  }
-
-  TempDir folder;
-  FakeKubeApi kube;
-  FakeKubeApi managed;
-  FakePlatform platform;
-  std::optional<TcpRelay> relay;
-  std::optional<ReporterProcess> daemon;
-
- private:
-  Executor executor_;
-};
-
-void play(const std::function<Task<>(Harness&)>& body) {
-  run_coro(
-      [&]() -> Task<> {
-        Harness world(co_await asio::this_coro::executor);
-        co_await play_in(world, body);
-        EXPECT_THAT(world.platform.refused(), IsEmpty());
-      },
-      kLimit);
-}
-
 TEST(ResourceReporter, EachKindIsReportedFromItsBirthToItsEnd) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start();
     for (const auto* type : {&r::kRollouts, &r::kAnalysisRuns, &r::kReplicaSets, &r::kWorkflows}) {
       auto made = type == &r::kReplicaSets ? replica_set("web", "Rollout") : object(*type, "web");
@@ -203,7 +76,7 @@ TEST(ResourceReporter, EachKindIsReportedFromItsBirthToItsEnd) {
 }
 
 TEST(ResourceReporter, OfReplicaSetsOnlyThoseOfRolloutsAreReported) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     world.kube.put(r::kReplicaSets, replica_set("listed", "Rollout"));
     world.kube.put(r::kReplicaSets, replica_set("of-deployment", "Deployment"));
@@ -231,7 +104,7 @@ TEST(ResourceReporter, OfReplicaSetsOnlyThoseOfRolloutsAreReported) {
 }
 
 TEST(ResourceReporter, OnlyConfiguredNamespacesHaveTheirWorkflowsReported) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     for (const auto* ns : {"argocd", "shop", "other"}) {
       world.kube.put(r::kWorkflows, object(r::kWorkflows, std::string("in-") + ns,
@@ -253,7 +126,7 @@ TEST(ResourceReporter, OnlyConfiguredNamespacesHaveTheirWorkflowsReported) {
 }
 
 TEST(ResourceReporter, ARestartReportsWhatChangedMeanwhileAndNothingElse) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start();
     for (const auto* name : {"same", "changed", "deleted", "renewed"}) {
       world.kube.put(r::kRollouts, object(r::kRollouts, name));
@@ -284,7 +157,7 @@ TEST(ResourceReporter, ARestartReportsWhatChangedMeanwhileAndNothingElse) {
 }
 
 TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     world.kube.remove_type(r::kRollouts);
     world.start_daemon();
@@ -316,7 +189,7 @@ TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
 }
 
 TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start({{"REPORT_MANAGED_CLUSTERS", "true"}});
     world.managed.put(r::kRollouts, object(r::kRollouts, "far"));
     world.managed.put(r::kWorkflows, object(r::kWorkflows, "not-ours"));
@@ -351,7 +224,7 @@ TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
 }
 
 TEST(ResourceReporter, OnlyTheNamedClusterSecretsAreRead) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start(
         {{"REPORT_MANAGED_CLUSTERS", "true"}, {"CLUSTER_SECRETS", "cluster-prod,cluster-later"}});
     world.managed.put(r::kRollouts, object(r::kRollouts, "far"));
@@ -367,7 +240,7 @@ TEST(ResourceReporter, OnlyTheNamedClusterSecretsAreRead) {
 }
 
 TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start_doubles();
     world.relay->hold();
     world.put_cluster("far", {{"bearerToken", kManagedToken}});
@@ -397,7 +270,7 @@ TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
 }
 
 TEST(ResourceReporter, AnOutageOfTheControlPlaneLosesNothing) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start();
     world.kube.put(r::kRollouts, object(r::kRollouts, "deleted"));
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout deleted"));
@@ -417,7 +290,7 @@ TEST(ResourceReporter, AnOutageOfTheControlPlaneLosesNothing) {
 }
 
 TEST(ResourceReporter, ReplicasShareTheObjectsOutByLeasesOfTheirOwn) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start({{"EVENT_REPORTER_REPLICAS", "2"}, {"EVENT_REPORTER_SHARD", "0"}});
     std::vector<std::string> ours;
     for (int i = 0; i < 20; ++i) {
@@ -443,7 +316,7 @@ TEST(ResourceReporter, ReplicasShareTheObjectsOutByLeasesOfTheirOwn) {
 }
 
 TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start();
     CO_ASSERT_TRUE(co_await world.daemon->wait_until_caught_up());
     for (const std::string& line : std::initializer_list<std::string>{
@@ -462,7 +335,7 @@ TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
 }
 
 TEST(ResourceReporter, ALedgerOfAnotherModeIsNotTouched) {
-  play([](Harness& world) -> Task<> {
+  play([](ResourceReporterHarness& world) -> Task<> {
     co_await world.start();
     world.kube.put(r::kRollouts, object(r::kRollouts, "web"));
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout web"));

@@ -2,11 +2,8 @@
 // restart under a thousand clients, full disks, wrong clocks, a certificate that expires, users who do
 // not read.
 #include <algorithm>
-#include <array>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <semaphore>
 #include <string>
@@ -17,6 +14,7 @@
 
 #include "common/core/process.hpp"
 #include "common/net/connector.hpp"
+#include "faults/tunnel_server_faults_bed.hpp"
 #include "support/preload.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
@@ -32,179 +30,6 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
-
-constexpr const char* kHost = "acc-rt.example.test";
-
-// The environment of programs: without the machine's proxies; with a clock that the test can move when
-// there is a file for it.
-Environment environment(const std::filesystem::path& clock = {}) {
-  Environment env{{"HTTP_PROXY", std::nullopt},
-                  {"http_proxy", std::nullopt},
-                  {"HTTPS_PROXY", std::nullopt},
-                  {"https_proxy", std::nullopt},
-                  {"TUNNEL_SERVER_TOKEN", "s3cret"}};
-  if (!clock.empty()) {
-    env["LD_PRELOAD"] = preload(GITOPS_OWN_MACHINE);
-    env["GITOPS_TEST_CLOCK_FILE"] = clock.string();
-  }
-  return env;
-}
-
-void set_clock(const std::filesystem::path& file, seconds ahead) {
-  const std::int64_t count = ahead.count();
-  // Programs have the file mapped, so it must not become shorter.
-  if (!std::filesystem::exists(file)) write_file(file, std::string(sizeof(count), '\0'));
-  std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
-  out.write(reinterpret_cast<const char*>(&count), sizeof(count));
-}
-
-struct ServerOptions {
-  std::filesystem::path clock = {};
-  std::string log_file = {};
-  std::vector<std::string> flags = {};
-};
-
-class Server {
- public:
-  explicit Server(ServerOptions options = {}) : options_(std::move(options)) { start(); }
-  void start() {
-    std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/tunnel-server",
-                                  "--subdomain-host=example.test",
-                                  "--tunnel.listen-address=127.0.0.1",
-                                  "--tunnel.port=" + std::to_string(tunnel_port),
-                                  "--listen-address=127.0.0.1",
-                                  "--port=" + std::to_string(port),
-                                  "--admin-address=127.0.0.1",
-                                  "--admin-port=" + std::to_string(admin_port_)};
-    argv.insert(argv.end(), options_.flags.begin(), options_.flags.end());
-    process_.emplace(ProcessOptions{.argv = std::move(argv),
-                                    .env = environment(options_.clock),
-                                    .log_file = options_.log_file.empty()
-                                                    ? folder_ / "log"
-                                                    : std::filesystem::path(options_.log_file)});
-    require_until([this] { return admin("/readyz").ok(); }, seconds(20), "the tunnel-server");
-  }
-  HttpReply admin(const std::string& path) const {
-    return http_call({.url = "http://127.0.0.1:" + std::to_string(admin_port_) + path});
-  }
-  RawResponse get(const std::string& host = kHost) const {
-    return raw_call(port, "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
-  }
-  std::string log() const { return read_file(folder_ / "log"); }
-  // Resident memory, in bytes.
-  std::size_t memory() const {
-    const auto text = read_file("/proc/" + std::to_string(process_->pid()) + "/statm");
-    return std::stoul(text.substr(text.find(' '))) * 4096;
-  }
-  Process& process() { return *process_; }
-
-  const std::uint16_t tunnel_port = static_cast<std::uint16_t>(free_port());
-  const std::uint16_t port = static_cast<std::uint16_t>(free_port());
-
- private:
-  ServerOptions options_;
-  TempDir folder_;
-  int admin_port_ = free_port();
-  std::optional<Process> process_;
-};
-
-struct ClientOptions {
-  std::filesystem::path clock = {};
-  std::string log_file = {};
-  std::vector<std::string> flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false"};
-};
-
-class Client {
- public:
-  Client(std::uint16_t server, int upstream, const ClientOptions& options = {})
-      : process_({.argv = command(server, upstream, options),
-                  .env = environment(options.clock),
-                  .log_file = options.log_file.empty() ? folder_ / "log"
-                                                       : std::filesystem::path(options.log_file)}) {
-  }
-  HttpReply admin(const std::string& path, const std::string& method = "GET") const {
-    return http_call(
-        {.method = method, .url = "http://127.0.0.1:" + std::to_string(admin_port_) + path});
-  }
-  bool is_ready() const { return admin("/readyz").ok(); }
-  std::string log() const { return read_file(folder_ / "log"); }
-
- private:
-  std::vector<std::string> command(std::uint16_t server, int upstream,
-                                   const ClientOptions& options) const {
-    std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/tunnel-client",
-                                  "--tunnel-server.host=localhost:" + std::to_string(server),
-                                  "--tunnel.subdomain-prefix=acc-rt",
-                                  "--tunnel.forward-to.host=127.0.0.1",
-                                  "--tunnel.forward-to.port=" + std::to_string(upstream),
-                                  "--admin-address=127.0.0.1",
-                                  "--admin-port=" + std::to_string(admin_port_)};
-    argv.insert(argv.end(), options.flags.begin(), options.flags.end());
-    return argv;
-  }
-
-  TempDir folder_;
-  int admin_port_ = free_port();
-  Process process_;
-};
-
-struct TunnelFaults : testing::Test {
-  void SetUp() override { signal(SIGPIPE, SIG_IGN); }
-};
-
-// One end of the tunnel is killed and started again, over and over: from the kill to the first answer.
-// GITOPS_LONG: 100 times.
-class Kills {
- public:
-  explicit Kills(const char* what) : what_(what) {}
-  static int rounds() { return std::getenv("GITOPS_LONG") != nullptr ? 100 : 12; }
-
-  void time(const std::function<void()>& kill_and_start, const std::function<bool()>& serves) {
-    const auto begin = std::chrono::steady_clock::now();
-    kill_and_start();
-    require_until(serves, seconds(30), what_, milliseconds(10));
-    times_.push_back(duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin));
-  }
-  // One of a hundred may take longer.
-  milliseconds p99() {
-    std::ranges::sort(times_);
-    const auto p99 = times_[times_.size() - 1 - times_.size() / 100];
-    std::printf("%s killed to serving again: p50 %d ms, p99 %d ms, at most %d ms, of %zu\n", what_,
-                static_cast<int>(times_[times_.size() / 2].count()), static_cast<int>(p99.count()),
-                static_cast<int>(times_.back().count()), times_.size());
-    return p99;
-  }
-
- private:
-  const char* what_;
-  std::vector<milliseconds> times_;
-};
-
-struct OwnTunnel {
-  OwnTunnel()
-      : certificate(authority.issue(
-            {.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}})),
-        server({.flags = {"--tunnel.tls-certificate-file=" + certificate.cert_file.string(),
-                          "--tunnel.tls-key-file=" + certificate.key_file.string(),
-                          "--tunnel.require-tls"}}) {
-    start_client();
-    require_until([this] { return serves(); }, seconds(30), "the tunnel");
-  }
-  // In the place of the one before, which is killed.
-  void start_client() {
-    client.emplace(
-        server.tunnel_port, upstream.port(),
-        ClientOptions{.flags = {"--tunnel-server.protocol=wss",
-                                "--tunnel-server.ca-file=" + authority.ca_file().string()}});
-  }
-  [[nodiscard]] bool serves() const { return server.get().status == 200; }
-
-  CertificateAuthority authority;
-  Certificate certificate;
-  Server server;
-  RecordingUpstream upstream{"router"};
-  std::optional<Client> client;
-};
 
 TEST_F(TunnelFaults, AKilledServerServesAgainWithinTwoSeconds) {
   OwnTunnel tunnel;
@@ -236,16 +61,16 @@ TEST_F(TunnelFaults, AClientWhoseLinksAreNearlyFullOpensFurtherOnes) {
   const TempDir folder;
   write_file(folder / "runtimes", "acc-rt runtime-token\n");
   write_file(folder / "token", "runtime-token");
-  Server server({.flags = {"--runtimes-file=" + (folder / "runtimes").string(),
-                           "--tunnel.max-streams=32"}});  // 20 users for each link
+  ServerProgram server({.flags = {"--runtimes-file=" + (folder / "runtimes").string(),
+                                  "--tunnel.max-streams=32"}});  // 20 users for each link
   std::counting_semaphore<100> go(0);
   RecordingUpstream upstream("router", [&go](const RecordedRequest&, RawSocket& socket) {
     EXPECT_TRUE(go.try_acquire_for(seconds(40)));
     return RecordingUpstream::reply(socket, "done");
   });
-  Client client(server.tunnel_port, upstream.port(),
-                {.flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
-                           "--authorization-file=" + (folder / "token").string()}});
+  ClientProgram client(server.tunnel_port, upstream.port(),
+                       {.flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
+                                  "--authorization-file=" + (folder / "token").string()}});
   const auto serves = [&client](int link) {
     return [&client, link] {
       return client.admin("/statusz").body.contains("link " + std::to_string(link) + ": serving");
@@ -272,10 +97,10 @@ TEST_F(TunnelFaults, AClientWhoseLinksAreNearlyFullOpensFurtherOnes) {
 TEST_F(TunnelFaults, AC20_LostPacketsAreFoundByBothSidesWithin15Seconds) {
   run_coro(
       []() -> Task<> {
-        Server server;
+        ServerProgram server;
         RecordingUpstream upstream("router");
         TcpRelay relay(co_await asio::this_coro::executor, "127.0.0.1", server.tunnel_port);
-        Client client(relay.port(), upstream.port());
+        ClientProgram client(relay.port(), upstream.port());
         const auto serves = [&] {
           return client.is_ready() && server.admin("/statusz").body.contains(": serving ");
         };
@@ -338,7 +163,7 @@ struct LightClient {
 TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd) {
   constexpr int kClients = 1'000;
   ASSERT_GE(raise_open_files(kClients + 200), kClients + 200U);
-  Server server;
+  ServerProgram server;
   run_coro(
       [&]() -> Task<> {
         const auto executor = co_await asio::this_coro::executor;
@@ -400,9 +225,9 @@ TEST_F(TunnelFaults, AC22_AThousandClientsComeBackToARestartedServerWithoutAHerd
 
 // What the programs write are log lines and nothing else.
 TEST_F(TunnelFaults, AFullDiskStopsNobody) {
-  Server server({.log_file = "/dev/full"});
+  ServerProgram server({.log_file = "/dev/full"});
   RecordingUpstream upstream("router");
-  const Client client(server.tunnel_port, upstream.port(), {.log_file = "/dev/full"});
+  const ClientProgram client(server.tunnel_port, upstream.port(), {.log_file = "/dev/full"});
   require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
   for (int i = 0; i < 50; ++i) EXPECT_EQ(server.get().body, "router");
   server.process().kill();
@@ -418,12 +243,14 @@ TEST_F(TunnelFaults, AC22_AWrongClockStopsNobody) {
   for (const auto ahead : {-std::chrono::hours(24 * 400), std::chrono::hours(7)}) {
     set_clock(folder / "client", ahead);
     set_clock(folder / "server", -ahead);
-    Server server({.clock = folder / "server", .flags = {"--auth-scopes=HeartBeats,NewWorkConns"}});
+    ServerProgram server(
+        {.clock = folder / "server", .flags = {"--auth-scopes=HeartBeats,NewWorkConns"}});
     RecordingUpstream upstream("router");
-    const Client client(server.tunnel_port, upstream.port(),
-                        {.clock = folder / "client",
-                         .flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
-                                   "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns"}});
+    const ClientProgram client(
+        server.tunnel_port, upstream.port(),
+        {.clock = folder / "client",
+         .flags = {"--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
+                   "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns"}});
     require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
     // It jumps while the session lives.
     set_clock(folder / "client", -ahead);
@@ -442,10 +269,10 @@ TEST_F(TunnelFaults, AC22_ACertificateThatExpiresEndsNoStream) {
         {.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}, .days = days});
   };
   const auto certificate = issue(1);
-  Server server({.clock = clock,
-                 .flags = {"--tunnel.tls-certificate-file=" + certificate.cert_file.string(),
-                           "--tunnel.tls-key-file=" + certificate.key_file.string(),
-                           "--tunnel.require-tls"}});
+  ServerProgram server({.clock = clock,
+                        .flags = {"--tunnel.tls-certificate-file=" + certificate.cert_file.string(),
+                                  "--tunnel.tls-key-file=" + certificate.key_file.string(),
+                                  "--tunnel.require-tls"}});
   std::atomic<int> wanted = 0;
   RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
     if (request.target() != "/events") return RecordingUpstream::reply(socket, "router");
@@ -456,10 +283,10 @@ TEST_F(TunnelFaults, AC22_ACertificateThatExpiresEndsNoStream) {
     }
     return false;
   });
-  Client client(server.tunnel_port, upstream.port(),
-                {.clock = clock,
-                 .flags = {"--tunnel-server.protocol=wss",
-                           "--tunnel-server.ca-file=" + authority.ca_file().string()}});
+  ClientProgram client(server.tunnel_port, upstream.port(),
+                       {.clock = clock,
+                        .flags = {"--tunnel-server.protocol=wss",
+                                  "--tunnel-server.ca-file=" + authority.ca_file().string()}});
   require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
   RawSocket user(server.port);
   user.send(std::string("GET /events HTTP/1.1\r\nHost: ") + kHost + "\r\n\r\n");
@@ -499,7 +326,7 @@ TEST_F(TunnelFaults, AC22_ACertificateThatExpiresEndsNoStream) {
 // AC-21: each of them holds its window at the server and a little more; others are as fast as before.
 TEST_F(TunnelFaults, AC21_UsersWhoDoNotReadHoldBoundedMemoryAndSlowNobody) {
   constexpr std::size_t kUsers = 30;
-  Server server;
+  ServerProgram server;
   std::atomic<bool> done = false;
   std::atomic<std::size_t> sent = 0;
   RecordingUpstream upstream("router", [&](const RecordedRequest& request, RawSocket& socket) {
@@ -509,7 +336,7 @@ TEST_F(TunnelFaults, AC21_UsersWhoDoNotReadHoldBoundedMemoryAndSlowNobody) {
     while (!done && socket.send(block)) sent += block.size();
     return false;
   });
-  Client client(server.tunnel_port, upstream.port());
+  ClientProgram client(server.tunnel_port, upstream.port());
   require_until([&] { return server.get().status == 200; }, seconds(30), "the tunnel");
   for (int i = 0; i < 100; ++i) (void)server.get();
   const auto before = server.memory();

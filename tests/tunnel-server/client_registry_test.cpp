@@ -1,8 +1,9 @@
+// Clients of the tunnel-server with all that it has but its ports: logins and hosts, work
+// connections, tokens that are withdrawn, clients that come back, several links of one client, and
+// the end of the server. Clients and users are on connections in memory, in test time.
 #include "tunnel-server/client_registry.hpp"
 
-#include <array>
 #include <cstdlib>
-#include <deque>
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -16,9 +17,10 @@
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
+#include "tunnel-server/clients_fixture.hpp"
+#include "tunnel-server/scripted_client.hpp"
 #include "tunnel-server/vhost_proxy.hpp"
 
-// The whole server but its ports: clients and users on connections in memory.
 namespace gitops::tunnel_server {
 namespace {
 
@@ -30,360 +32,8 @@ using testing::HasSubstr;
 using tunnel::ClientControl;
 using tunnel::NewProxy;
 
-const asio::ip::address kClientAddress = asio::ip::make_address("10.0.0.1");
-const asio::ip::address kUserAddress = asio::ip::make_address("203.0.113.9");
-
-Task<std::string> read(Channel& channel) {
-  std::array<char, 16 * 1024> room;
-  const auto size = co_await channel.read_some(room);
-  if (!size) co_return "(" + size.error().message + ")";
-  co_return *size == 0 ? "(end)" : std::string(room.data(), *size);
-}
-
-NewProxy proxy(const std::string& subdomain, std::string token = {}) {
-  NewProxy proxy{.proxy_name = subdomain, .proxy_type = "http", .subdomain = subdomain};
-  if (!token.empty()) proxy.metas.emplace("Authorization", Secret(std::move(token)));
-  return proxy;
-}
-
-struct ClientOptions {
-  std::vector<NewProxy> proxies = {proxy("acc-rt")};
-  std::string run_id = {};
-  Secret token = Secret("s3cret");
-  int pool = 1;
-  bool brings_work = true;
-  bool stalls = false;  // reads nothing of its work connections
-  bool mux = true;
-  bool sign_pings = false;
-  bool sign_work = false;
-  milliseconds ping_interval{30'000};
-  tunnel::Wire wire = tunnel::Wire::v1;
-  std::string instance = {};  // of a client with several links
-  std::int64_t max_work = 0;  // work connections that it tells it can have
-};
-
-using Dial = std::function<std::unique_ptr<Channel>()>;
-
-// A client of the tunnel whose upstream answers each request with its own name.
-class Client {
- public:
-  Client(const Executor& executor, Dial dial, std::string name, ClientOptions options)
-      : name_(std::move(name)),
-        options_(std::move(options)),
-        dial_(std::move(dial)),
-        control_({.login = login_of(options_),
-                  .token = options_.token,
-                  .proxies = options_.proxies,
-                  .sign_pings = options_.sign_pings,
-                  .sign_work = options_.sign_work,
-                  .opening = options_.wire == tunnel::Wire::v2
-                                 ? std::optional(tunnel::ClientOpening{.transport = "tcp"})
-                                 : std::nullopt,
-                  .ping_interval = options_.ping_interval},
-                 {.iv = random_bytes(Aes128Cfb::kIvSize),
-                  .seed = 1,
-                  .random = random_bytes(tunnel::ClientHello::kRandomSize),
-                  .nonce = random_bytes(kSealNonceSize)},
-                 wall_now(), Clock::now()),
-        changed_(executor),
-        tasks_(executor) {
-    if (options_.mux) {
-      link_.emplace(dial_(), tunnel::yamux::SessionOptions{.role = tunnel::yamux::Role::client},
-                    tunnel::Link::OnStream{});
-      tasks_.spawn("link", [this]() -> Task<> {
-        ending = co_await link_->run();
-        changed_.notify_all();
-      });
-    }
-    tasks_.spawn("control", [this] { return converse(); });
-  }
-
-  [[nodiscard]] bool is_serving() const {
-    return std::ranges::all_of(control_.proxies(), [](const auto& offered) {
-      return offered.state == ClientControl::Proxy::State::running;
-    });
-  }
-  [[nodiscard]] std::string refusal() const {
-    return control_.failure() ? control_.failure()->message : control_.proxies()[0].text;
-  }
-  Task<> serving() {
-    CO_ASSERT_TRUE(
-        co_await test::eventually([this] { return is_serving(); }, "proxies that serve"));
-  }
-  [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
-  [[nodiscard]] const ClientControl& control() const { return control_; }
-  tunnel::Link& link() { return *link_; }
-  Channel& control_stream() { return *control_stream_; }
-  // Closes its proxies.
-  Task<> close_proxies() {
-    control_.stop(Clock::now());
-    co_await flush();
-  }
-  Task<> stop() {
-    if (link_) {
-      link_->close();
-    } else {
-      control_stream_->close();
-    }
-    tasks_.cancel();
-    co_await tasks_.join();
-  }
-  // A stream, or a connection without yamux.
-  std::unique_ptr<Channel> open() { return link_ ? link_->open().value() : dial_(); }
-
-  std::vector<std::string> requests;
-  std::size_t started = 0;  // work connections with a user
-  int asked = 0;            // for work connections
-  std::string work_error;   // of the last one that was refused
-  std::optional<Error> ending;
-  bool holds_answers = false;
-
- private:
-  static tunnel::Login login_of(const ClientOptions& options) {
-    tunnel::Login login{.version = "0.70.0",
-                        .run_id = options.run_id,
-                        .pool_count = options.pool,
-                        .max_work_conns = options.max_work};
-    if (!options.instance.empty()) {
-      login.metas.emplace(tunnel::kInstanceMeta, Secret(options.instance));
-    }
-    return login;
-  }
-  Task<> flush() {
-    const auto output = std::exchange(control_.output(), {});
-    if (!output.empty()) (void)co_await control_stream_->write(output);
-  }
-
-  Task<> converse() {
-    control_stream_ = open();
-    std::array<char, 4096> room;
-    std::vector<ClientControl::Event> events;
-    while (true) {
-      co_await flush();
-      control_stream_->set_read_deadline(control_.due());
-      const auto size = co_await control_stream_->read_some(room);
-      if (size && *size == 0) break;
-      if (!size && size.error().code != ErrorCode::timeout) break;
-      events.clear();
-      if (size) control_.receive(std::span(room).first(*size), Clock::now(), events);
-      control_.tick(Clock::now());
-      for (const auto& event : events) {
-        if (event.what != ClientControl::Event::What::work_wanted) continue;
-        ++asked;
-        if (options_.brings_work) tasks_.spawn("work", [this] { return work(); });
-      }
-      changed_.notify_all();
-      if (control_.failure()) break;
-    }
-    if (!ending) ending = Error{.message = "the control stream ended"};
-    changed_.notify_all();
-  }
-
-  Task<> work() {
-    auto opened = open();
-    if (!co_await opened->write(control_.work_offer(Clock::now()).value())) co_return;
-    tunnel::MessageReader reader(control_.wire());
-    std::string received;
-    std::optional<tunnel::Message> start;
-    while (!start) {
-      received += co_await read(*opened);
-      if (received.starts_with("(")) co_return;
-      std::string_view bytes = received;
-      auto message = reader.next(bytes);
-      if (!message) co_return;
-      start = std::move(*message);
-      received = bytes;
-    }
-    const auto& begin = std::get<tunnel::StartWorkConn>(*start);
-    if (!begin.error.empty()) {
-      work_error = begin.error;
-      co_return;
-    }
-    const auto of_proxy =
-        std::ranges::find(options_.proxies, begin.proxy_name, &NewProxy::proxy_name);
-    opened = tunnel::work_channel(
-        std::move(opened),
-        {.encryption = of_proxy->use_encryption, .compression = of_proxy->use_compression},
-        options_.token, std::exchange(received, {}));
-    auto& stream = *opened;
-    ++started;
-    while (options_.stalls) co_await sleep_for(seconds(1));
-    while (true) {
-      while (!received.contains("\r\n\r\n")) {
-        const auto part = co_await read(stream);
-        if (part.starts_with("(")) co_return;
-        received += part;
-      }
-      const auto end = received.find("\r\n\r\n") + 4;
-      requests.push_back(received.substr(0, end));
-      received.erase(0, end);
-      changed_.notify_all();
-      while (holds_answers) co_await changed_.wait(deadline_after(milliseconds(10)));
-      const auto body = requests.back().contains(" /large ") ? std::string(2'000'000, 'x') : name_;
-      if (!co_await stream.write("HTTP/1.1 200 OK\r\nContent-Length: " +
-                                 std::to_string(body.size()) + "\r\n\r\n" + body)) {
-        co_return;
-      }
-    }
-  }
-
-  std::string name_;
-  ClientOptions options_;
-  Dial dial_;
-  std::optional<tunnel::Link> link_;  // none without yamux
-  ClientControl control_;
-  std::unique_ptr<Channel> control_stream_;
-  Event changed_;
-  TaskGroup tasks_;
-};
-
-class Fixture {
- public:
-  explicit Fixture(const Executor& executor, Authorizer::Options authorizer_options,
-                   ClientRegistry::Options client_options = {})
-      : executor_(executor),
-        names_(metrics),
-        authorizer_(executor, names_, std::move(authorizer_options)),
-        traffic(metrics),
-        clients(executor, authorizer_, table, metrics, with_defaults(std::move(client_options))),
-        vhost_proxy_(table, traffic,
-                     {.trusted_proxies = net::AddressList::parse({"10.9.0.0/16"}).value(),
-                      .max_requests_per_host = 300,
-                      .limits = {.websocket = true},
-                      .session = [this](SessionId id) { return clients.session(id); },
-                      .ban = [this](const std::string& domain) { return clients.ban_of(domain); }}),
-        users_(executor, {}, vhost_proxy_.policy()) {
-    table.changed = [this](HostTable::Host& host) { vhost_proxy_.update(host); };
-  }
-
-  static ClientRegistry::Options with_defaults(ClientRegistry::Options options) {
-    options.session.control.version = "1.0.0";
-    options.subdomain_host = "example.test";
-    return options;
-  }
-
-  // A new connection to the port for clients.
-  std::unique_ptr<Channel> connect(std::size_t capacity = 64 * 1024) {
-    auto [near, far] = net::MemoryChannel::pair(executor_, capacity);
-    clients.adopt(std::move(far), kClientAddress);
-    return std::move(near);
-  }
-  // The same, by a cable that can be cut: from then on its bytes are lost, and nobody is told.
-  struct Cable {
-    explicit Cable(const Executor& executor) : tasks(executor) {}
-    bool is_cut = false;
-    std::vector<std::unique_ptr<Channel>> ends;
-    TaskGroup tasks;
-  };
-  std::unique_ptr<Channel> connect_by(Cable& cable) {
-    auto [near, far] = net::MemoryChannel::pair(executor_);
-    cable.ends.push_back(std::move(far));
-    cable.ends.push_back(connect());
-    auto* client = cable.ends[cable.ends.size() - 2].get();
-    auto* server = cable.ends.back().get();
-    const auto carry = [&cable](Channel* from, Channel* to) -> Task<> {
-      std::array<char, 16 * 1024> room;
-      while (true) {
-        const auto size = co_await from->read_some(room);
-        if (!size || *size == 0) break;
-        if (cable.is_cut) continue;
-        if (!co_await to->write(std::string_view(room.data(), *size))) break;
-      }
-      if (!cable.is_cut) to->shutdown_send();
-    };
-    cable.tasks.spawn("to server", [=] { return carry(client, server); });
-    cable.tasks.spawn("to client", [=] { return carry(server, client); });
-    return std::move(near);
-  }
-  Client& add_by(Cable& cable, std::string name, ClientOptions options) {
-    return *all_.emplace_back(std::make_unique<Client>(
-        executor_, [this, &cable] { return connect_by(cable); }, std::move(name),
-        std::move(options)));
-  }
-  Client& add(std::string name, ClientOptions options = {}) {
-    return *all_.emplace_back(std::make_unique<Client>(
-        executor_, [this] { return connect(); }, std::move(name), std::move(options)));
-  }
-  std::unique_ptr<Channel> user(const asio::ip::address& address = kUserAddress) {
-    auto [near, far] = net::MemoryChannel::pair(executor_);
-    users_.adopt(std::move(far),
-                 {.address = address, .text = address.to_string(), .tls = false, .use = {}});
-    return std::move(near);
-  }
-  // The status and, for 200, the body of a request.
-  Task<std::string> get(std::string host = "acc-rt.example.test", std::string more = {},
-                        std::string target = "/") {
-    auto channel = user();
-    EXPECT_TRUE(co_await channel->write("GET " + target + " HTTP/1.1\r\nHost: " + host +
-                                        "\r\nConnection: close\r\n" + more + "\r\n"));
-    co_return co_await answer(*channel);
-  }
-  static Task<std::string> answer(Channel& channel) {
-    std::string all;
-    while (true) {
-      const auto part = co_await read(channel);
-      if (part.starts_with("(")) break;
-      all += part;
-    }
-    const auto status = all.substr(0, all.find("\r\n"));
-    if (!status.contains(" 200 ")) co_return status.substr(std::min<std::size_t>(9, status.size()));
-    co_return all.substr(all.find("\r\n\r\n") + 4);
-  }
-  proxy::Server& users() { return users_; }
-  void release_clients() { vhost_proxy_.release_clients(); }
-  Task<> stop() {
-    co_await users_.stop(Clock::now());
-    for (const auto& client : all_) co_await client->stop();
-    co_await clients.stop();
-  }
-
-  Metrics metrics;
-
- private:
-  Executor executor_;
-  net::Resolver names_;
-  Authorizer authorizer_;
-
- public:
-  Traffic traffic;
-  HostTable table;
-  ClientRegistry clients;
-
- private:
-  VhostProxy vhost_proxy_;
-  proxy::Server users_;
-  std::vector<std::unique_ptr<Client>> all_;
-};
-
-void run_with(const std::function<Authorizer::Options()>& authorizer,
-              ClientRegistry::Options options, const std::function<Task<>(Fixture&)>& body) {
-  test::run_in_test_time([&]() -> Task<> {
-    Fixture bed(co_await asio::this_coro::executor, authorizer(), options);
-    co_await body(bed);
-    co_await bed.stop();
-    EXPECT_EQ(bed.clients.size(), 0u);
-    EXPECT_EQ(bed.table.size(), 0u);
-  });
-}
-
-void run(const std::function<Task<>(Fixture&)>& body, ClientRegistry::Options options = {}) {
-  run_with([] { return Authorizer::Options{.token = Secret("s3cret")}; }, std::move(options), body);
-}
-
-// Each runtime has a token: token-a for acc-rt, token-b for acc-b.
-void run_with_runtimes(const std::function<Task<>(Fixture&)>& body) {
-  test::TempDir folder;
-  test::write_file(folder / "runtimes", "acc-rt token-a\nacc-rt token-a2\nacc-b token-b\n");
-  run_with(
-      [&] {
-        return Authorizer::Options{.token = Secret("s3cret"),
-                                   .runtimes_file = (folder / "runtimes").string()};
-      },
-      {}, body);
-}
-
 TEST(TunnelServer, ARequestReachesTheClientOfItsHost) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
     co_await client.serving();
@@ -399,7 +49,7 @@ TEST(TunnelServer, ARequestReachesTheClientOfItsHost) {
 }
 
 TEST(TunnelServer, RequestsWaitForWorkConnectionsWhereThereIsNoPool) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     co_await client.serving();
     EXPECT_EQ(client.asked, 0);
@@ -409,7 +59,7 @@ TEST(TunnelServer, RequestsWaitForWorkConnectionsWhereThereIsNoPool) {
 }
 
 TEST(TunnelServer, ThePoolIsFilledAgainAndBounded) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 1'000});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
@@ -429,7 +79,7 @@ TEST(TunnelServer, ThePoolIsFilledAgainAndBounded) {
 }
 
 TEST(TunnelServer, ForwardingFieldsAreOurs) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     EXPECT_EQ(co_await bed.get("acc-rt.example.test"), "a");
@@ -440,7 +90,7 @@ TEST(TunnelServer, ForwardingFieldsAreOurs) {
 }
 
 TEST(TunnelServer, AC19_AUserCannotSayWhoItIs) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     const std::string forged =
@@ -454,14 +104,14 @@ TEST(TunnelServer, AC19_AUserCannotSayWhoItIs) {
     CO_ASSERT_OK(co_await proxied->write(
         "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n"
         "X-Forwarded-For: 198.51.100.4\r\nX-Forwarded-Proto: https\r\n\r\n"));
-    EXPECT_EQ(co_await Fixture::answer(*proxied), "a");
+    EXPECT_EQ(co_await ClientsFixture::answer(*proxied), "a");
     EXPECT_THAT(client.requests[1], HasSubstr("\r\nX-Forwarded-For: 198.51.100.4, 10.9.1.1\r\n"));
     EXPECT_THAT(client.requests[1], HasSubstr("\r\nX-Forwarded-Proto: https\r\n"));
   });
 }
 
 TEST(TunnelServer, AHostIsOpenToItsAllowedAddressesOnly) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto allowed = proxy("acc-rt");
     allowed.ips_allow_list = {"198.51.100.0/24"};
     auto& client = bed.add("a", {.proxies = {allowed}});
@@ -477,13 +127,13 @@ TEST(TunnelServer, AHostIsOpenToItsAllowedAddressesOnly) {
           "GET / HTTP/1.1\r\nHost: acc-rt.example.test\r\nConnection: close\r\n"
           "X-Forwarded-For: " +
           hops + "\r\n\r\n"));
-      EXPECT_EQ(co_await Fixture::answer(*proxied), expected);
+      EXPECT_EQ(co_await ClientsFixture::answer(*proxied), expected);
     }
   });
 }
 
 TEST(TunnelServer, AHostMayAskForAPassword) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto guarded = proxy("acc-rt");
     guarded.http_user = "ann";
     guarded.http_pwd = Secret("pass:word");
@@ -501,7 +151,7 @@ TEST(TunnelServer, AHostMayAskForAPassword) {
 }
 
 TEST(TunnelServer, AWrongTokenIsRefusedInTheWordsOfFrp) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.token = Secret("guess")});
     CO_ASSERT_TRUE(co_await test::eventually([&] { return client.control().failure().has_value(); },
                                              "a refused login"));
@@ -513,7 +163,7 @@ TEST(TunnelServer, AWrongTokenIsRefusedInTheWordsOfFrp) {
 }
 
 TEST(TunnelServer, AC16_AHostIsNotTakenFromItsClient) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     auto& thief = bed.add("thief");
@@ -529,7 +179,7 @@ TEST(TunnelServer, AC16_AHostIsNotTakenFromItsClient) {
 }
 
 TEST(TunnelServer, AC16_ATokenOfOneRuntimeGetsNoHostOfAnother) {
-  run_with_runtimes([](Fixture& bed) -> Task<> {
+  run_with_runtimes([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
     co_await client.serving();
     // With the run id of the one that is to be robbed.
@@ -556,7 +206,7 @@ TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
         return Authorizer::Options{.token = Secret("s3cret"), .runtimes_file = file.string()};
       },
       {},
-      [&](Fixture& bed) -> Task<> {
+      [&](ClientsFixture& bed) -> Task<> {
         auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
         auto& other = bed.add("b", {.proxies = {proxy("acc-b", "token-b")}});
         co_await client.serving();
@@ -574,7 +224,7 @@ TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
 }
 
 TEST(TunnelServer, AC16_ARunIdAloneBringsNoWorkConnection) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     auto& thief = bed.add("thief", {.proxies = {proxy("acc-b")}, .pool = 0});
     co_await client.serving();
@@ -589,7 +239,7 @@ TEST(TunnelServer, AC16_ARunIdAloneBringsNoWorkConnection) {
 }
 
 TEST(TunnelServer, AC23_AProxyIsClosedByItsOwnClientOnly) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
     co_await client.serving();
@@ -608,7 +258,7 @@ TEST(TunnelServer, AC23_AProxyIsClosedByItsOwnClientOnly) {
 }
 
 TEST(TunnelServer, AC23_UnknownHostsCostNothing) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     for (int i = 0; i < 50; ++i) {
       EXPECT_EQ(co_await bed.get("h" + std::to_string(i) + ".example.test"), "404 Not Found");
     }
@@ -623,7 +273,7 @@ TEST(TunnelServer, AC23_UnknownHostsCostNothing) {
 // -- clients whose work connections are connections of their own --
 
 TEST(TunnelServerWithoutMux, RequestsReachTheClient) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 2, .mux = false, .sign_work = true});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
@@ -648,7 +298,7 @@ TEST(TunnelServerWithoutMux, RequestsReachTheClient) {
 }
 
 TEST(TunnelServerWithoutMux, AC16_ARunIdAloneBringsNoWorkConnection) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0, .mux = false, .sign_work = true});
     co_await client.serving();
     EXPECT_EQ(client.run_id().size(), 32u);
@@ -678,7 +328,7 @@ TEST(TunnelServerWithoutMux, AC16_ARunIdAloneBringsNoWorkConnection) {
 
 // A client chooses what its Login says, and must not thereby get the connections of another one.
 TEST(TunnelServerWithoutMux, AC16_ALoginWithTheRunIdOfAnotherOneGetsNoneOfItsConnections) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.mux = false, .sign_work = true});
     co_await client.serving();
     auto& thief = bed.add("thief", {.proxies = {proxy("acc-b")},
@@ -698,7 +348,7 @@ TEST(TunnelServerWithoutMux, AC16_ALoginWithTheRunIdOfAnotherOneGetsNoneOfItsCon
 }
 
 TEST(TunnelServerWithoutMux, AClientThatSignsNothingHearsWhatItNeeds) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.mux = false});
     CO_ASSERT_TRUE(co_await test::eventually([&] { return !client.work_error.empty(); },
                                              "a refused work connection"));
@@ -708,7 +358,7 @@ TEST(TunnelServerWithoutMux, AClientThatSignsNothingHearsWhatItNeeds) {
 
 TEST(TunnelServerWithoutMux, IsRefusedWhereThereIsNoToken) {
   run_with([] { return Authorizer::Options{}; }, {},
-           [](Fixture& bed) -> Task<> {
+           [](ClientsFixture& bed) -> Task<> {
              auto& client = bed.add("a", {.token = {}, .mux = false, .sign_work = true});
              CO_ASSERT_TRUE(co_await test::eventually(
                  [&] { return client.control().failure().has_value(); }, "a refused login"));
@@ -719,8 +369,8 @@ TEST(TunnelServerWithoutMux, IsRefusedWhereThereIsNoToken) {
 }
 
 TEST(TunnelServerWithoutMux, AClientThatComesBackReplacesItself) {
-  run([](Fixture& bed) -> Task<> {
-    const ClientOptions options{.mux = false, .sign_work = true};
+  run([](ClientsFixture& bed) -> Task<> {
+    const ScriptedClientOptions options{.mux = false, .sign_work = true};
     auto& before = bed.add("before", options);
     co_await before.serving();
     before.holds_answers = true;
@@ -737,12 +387,12 @@ TEST(TunnelServerWithoutMux, AClientThatComesBackReplacesItself) {
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 1; },
                                              "the end of all clients but one"));
     before.holds_answers = false;
-    EXPECT_EQ(co_await Fixture::answer(*under_way), "before");
+    EXPECT_EQ(co_await ClientsFixture::answer(*under_way), "before");
   });
 }
 
 TEST(TunnelServerWithoutMux, AC20_AClientThatFallsSilentIsGivenUp) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client =
         bed.add("a", {.mux = false, .sign_work = true, .ping_interval = std::chrono::hours(1)});
     co_await client.serving();
@@ -758,7 +408,7 @@ TEST(TunnelServerWithoutMux, AC20_AClientThatFallsSilentIsGivenUp) {
 }
 
 TEST(TunnelServerWithoutMux, AC15_AStrangerHasOneMessage) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     for (const auto& bytes :
          {std::string("o\x7f\xff\xff\xff\xff\xff\xff\xff", 9),
           std::string("w\0\0\0\0\0\0\x28\x01", 9), std::string("w\0\0\0\0\0\0\0\2{}o", 12),
@@ -775,7 +425,7 @@ TEST(TunnelServerWithoutMux, AC15_AStrangerHasOneMessage) {
 // -- wire v2 --
 
 TEST(TunnelServerWireV2, RequestsReachTheClientWithAndWithoutMux) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 2, .wire = tunnel::Wire::v2});
     auto& other = bed.add(
         "b",
@@ -791,7 +441,7 @@ TEST(TunnelServerWireV2, RequestsReachTheClientWithAndWithoutMux) {
 }
 
 TEST(TunnelServerWireV2, AWrongTokenIsRefusedInTheWordsOfFrp) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.token = Secret("guess"), .wire = tunnel::Wire::v2});
     CO_ASSERT_TRUE(co_await test::eventually([&] { return client.control().failure().has_value(); },
                                              "a refused login"));
@@ -800,7 +450,7 @@ TEST(TunnelServerWireV2, AWrongTokenIsRefusedInTheWordsOfFrp) {
 }
 
 TEST(TunnelServerWireV2, AClientOfOtherCiphersHearsWhichThereIs) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto channel = bed.connect();
     tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
     const auto stream = *session.open(Clock::now());
@@ -827,7 +477,7 @@ TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
   ClientRegistry::Options options;
   options.session.signed_pings = options.session.signed_work = true;
   run(
-      [](Fixture& bed) -> Task<> {
+      [](ClientsFixture& bed) -> Task<> {
         auto& client =
             bed.add("a", {.sign_pings = true, .sign_work = true, .ping_interval = seconds(1)});
         co_await client.serving();
@@ -848,7 +498,7 @@ TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
 }
 
 TEST(TunnelServer, ProxiesMayBeEncryptedAndCompressed) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     std::vector<NewProxy> proxies;
     for (const bool encryption : {false, true}) {
       for (const bool compression : {false, true}) {
@@ -869,7 +519,7 @@ TEST(TunnelServer, ProxiesMayBeEncryptedAndCompressed) {
 }
 
 TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
-  run_with_runtimes([](Fixture& bed) -> Task<> {
+  run_with_runtimes([](ClientsFixture& bed) -> Task<> {
     auto& old = bed.add("old", {.proxies = {proxy("acc-rt", "token-a")}});
     co_await old.serving();
     EXPECT_EQ(co_await bed.get(), "old");
@@ -883,7 +533,7 @@ TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
     co_await young.serving();
     EXPECT_EQ(co_await bed.get(), "young");
     old.holds_answers = false;
-    EXPECT_EQ(co_await Fixture::answer(*under_way), "old");
+    EXPECT_EQ(co_await ClientsFixture::answer(*under_way), "old");
     EXPECT_EQ(co_await bed.get(), "young");
     // When it goes, the old one is still there.
     co_await young.stop();
@@ -894,10 +544,10 @@ TEST(TunnelServer, TheNewestClientServesWithoutAGap) {
 // -- several links of one client --
 
 TEST(TunnelServerLinks, RequestsAreSpreadOverTheLinksOfTheNewestClient) {
-  run_with_runtimes([](Fixture& bed) -> Task<> {
+  run_with_runtimes([](ClientsFixture& bed) -> Task<> {
     const auto link = [](std::string instance) {
-      return ClientOptions{.proxies = {proxy("acc-rt", "token-a")},
-                           .instance = std::move(instance)};
+      return ScriptedClientOptions{.proxies = {proxy("acc-rt", "token-a")},
+                                   .instance = std::move(instance)};
     };
     auto& old = bed.add("old", link("old"));
     co_await old.serving();
@@ -942,9 +592,9 @@ TEST(TunnelServerLinks, RequestsAreSpreadOverTheLinksOfTheNewestClient) {
 // Its packets are dropped from now on. It has work connections that wait, and one that was used.
 TEST(TunnelServerLinks, AC20_ALinkThatIsHalfOpenCostsOneUserASecondAndAHalf) {
   for (const bool has_pool : {true, false}) {
-    run_with_runtimes([has_pool](Fixture& bed) -> Task<> {
-      Fixture::Cable cable(co_await asio::this_coro::executor);
-      const ClientOptions options{
+    run_with_runtimes([has_pool](ClientsFixture& bed) -> Task<> {
+      ClientsFixture::Cable cable(co_await asio::this_coro::executor);
+      const ScriptedClientOptions options{
           .proxies = {proxy("acc-rt", "token-a")}, .pool = has_pool ? 5 : 0, .instance = "one"};
       auto& good = bed.add("good", options);
       co_await good.serving();
@@ -973,8 +623,8 @@ TEST(TunnelServerLinks, AC20_ALinkThatIsHalfOpenCostsOneUserASecondAndAHalf) {
 }
 
 TEST(TunnelServerLinks, AC20_TheOnlyLinkIsFoundDeadSoonerWhenSomebodyNeedsIt) {
-  run([](Fixture& bed) -> Task<> {
-    Fixture::Cable cable(co_await asio::this_coro::executor);
+  run([](ClientsFixture& bed) -> Task<> {
+    ClientsFixture::Cable cable(co_await asio::this_coro::executor);
     auto& client = bed.add_by(cable, "a", {});
     co_await client.serving();
     EXPECT_EQ(co_await bed.get(), "a");
@@ -992,8 +642,8 @@ TEST(TunnelServerLinks, AC20_AClientThatStopsWhileAUserWaitsIsFoundWithin5Second
   ClientRegistry::Options options;
   options.session.link.ping_timeout = milliseconds(4'666);  // as the program has it
   for (const bool has_pool : {true, false}) {
-    const auto scene = [has_pool](Fixture& bed) -> Task<> {
-      Fixture::Cable cable(co_await asio::this_coro::executor);
+    const auto scene = [has_pool](ClientsFixture& bed) -> Task<> {
+      ClientsFixture::Cable cable(co_await asio::this_coro::executor);
       auto& client = bed.add_by(cable, "a", {.pool = has_pool ? 1 : 0});
       co_await client.serving();
       EXPECT_EQ(co_await bed.get(), "a");
@@ -1014,7 +664,7 @@ TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
     ClientRegistry::Options options;
     if (!client_tells) options.session.max_streams = 20;
     run(
-        [client_tells](Fixture& bed) -> Task<> {
+        [client_tells](ClientsFixture& bed) -> Task<> {
           auto& client = bed.add("a", {.max_work = client_tells ? 19 : 0});
           co_await client.serving();
           EXPECT_EQ(client.control().max_work_conns(), 8);
@@ -1036,7 +686,7 @@ TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
           EXPECT_THAT(refused, HasSubstr("carries as much as it can"));
           EXPECT_LE(Clock::now() - begin, milliseconds(100));
           client.holds_answers = false;
-          for (auto& user : users) EXPECT_EQ(co_await Fixture::answer(*user), "a");
+          for (auto& user : users) EXPECT_EQ(co_await ClientsFixture::answer(*user), "a");
           EXPECT_EQ(co_await bed.get(), "a");
         },
         options);
@@ -1044,8 +694,8 @@ TEST(TunnelServerLinks, AUserBeyondWhatALinkCarriesIsToldSoAtOnce) {
 }
 
 TEST(TunnelServerLinks, AFullLinkLeavesItsUsersToOthers) {
-  run_with_runtimes([](Fixture& bed) -> Task<> {
-    ClientOptions options{
+  run_with_runtimes([](ClientsFixture& bed) -> Task<> {
+    ScriptedClientOptions options{
         .proxies = {proxy("acc-rt", "token-a")}, .instance = "one", .max_work = 13};
     auto& small = bed.add("small", options);
     co_await small.serving();
@@ -1064,13 +714,13 @@ TEST(TunnelServerLinks, AFullLinkLeavesItsUsersToOthers) {
     EXPECT_EQ(small.requests.size(), 2u);
     small.holds_answers = large.holds_answers = false;
     for (auto& user : users)
-      EXPECT_THAT(co_await Fixture::answer(*user), testing::AnyOf("small", "large"));
+      EXPECT_THAT(co_await ClientsFixture::answer(*user), testing::AnyOf("small", "large"));
   });
 }
 
 // Any byte is a sign of life, and yamux has pings of its own: frpc since 0.58 sends no Ping.
 TEST(TunnelServer, AClientThatSendsNoPingStays) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.ping_interval = std::chrono::hours(24)});
     co_await client.serving();
     co_await sleep_for(seconds(85));  // its own time limit without a Pong is 90 s
@@ -1080,7 +730,7 @@ TEST(TunnelServer, AClientThatSendsNoPingStays) {
 }
 
 TEST(TunnelServer, AUserWhoLeavesFreesTheWorkConnection) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     co_await client.serving();
     const auto session = bed.clients.sessions()[0];
@@ -1101,7 +751,7 @@ TEST(TunnelServer, AUserWhoLeavesFreesTheWorkConnection) {
 }
 
 TEST(TunnelServer, AClientThatComesBackReplacesItself) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& before = bed.add("before");
     co_await before.serving();
     before.holds_answers = true;
@@ -1116,7 +766,7 @@ TEST(TunnelServer, AClientThatComesBackReplacesItself) {
     EXPECT_EQ(co_await bed.get(), "after");
     EXPECT_EQ(bed.clients.size(), 2u);  // somebody is there
     before.holds_answers = false;
-    EXPECT_EQ(co_await Fixture::answer(*under_way), "before");
+    EXPECT_EQ(co_await ClientsFixture::answer(*under_way), "before");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 1; },
                                              "the end of all clients but one"));
     EXPECT_EQ(co_await bed.get(), "after");
@@ -1124,7 +774,7 @@ TEST(TunnelServer, AClientThatComesBackReplacesItself) {
 }
 
 TEST(TunnelServer, ADeadClientIsReplacedAtOnce) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& before = bed.add("before");
     co_await before.serving();
     const auto run_id = before.run_id();
@@ -1138,7 +788,7 @@ TEST(TunnelServer, ADeadClientIsReplacedAtOnce) {
 }
 
 TEST(TunnelServer, AC20_AHalfOpenClientIsFoundIn15Seconds) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     // A client that logs in and is never heard of again.
     auto channel = bed.connect();
     tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
@@ -1161,7 +811,7 @@ TEST(TunnelServer, AC20_AHalfOpenClientIsFoundIn15Seconds) {
 }
 
 TEST(TunnelServer, AC20_AClientThatBringsNoWorkOccupiesAUserForTenSeconds) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.brings_work = false});
     co_await client.serving();
     const auto begin = Clock::now();
@@ -1172,7 +822,7 @@ TEST(TunnelServer, AC20_AClientThatBringsNoWorkOccupiesAUserForTenSeconds) {
 }
 
 TEST(TunnelServer, AnotherClientOfTheHostIsAskedWhenTheNewestBringsNoWork) {
-  run_with_runtimes([](Fixture& bed) -> Task<> {
+  run_with_runtimes([](ClientsFixture& bed) -> Task<> {
     auto& old = bed.add("old", {.proxies = {proxy("acc-rt", "token-a")}});
     co_await old.serving();
     auto& young = bed.add(
@@ -1185,7 +835,7 @@ TEST(TunnelServer, AnotherClientOfTheHostIsAskedWhenTheNewestBringsNoWork) {
 }
 
 TEST(TunnelServer, AC21_AUserWhoDoesNotReadSlowsNoOther) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 5});
     co_await client.serving();
     std::vector<std::unique_ptr<Channel>> slow;
@@ -1204,7 +854,7 @@ TEST(TunnelServer, AC21_AUserWhoDoesNotReadSlowsNoOther) {
 }
 
 TEST(TunnelServer, AHostHasItsShareOfRequests) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 5});
     auto& other = bed.add("b", {.proxies = {proxy("acc-b")}});
     co_await client.serving();
@@ -1229,7 +879,7 @@ TEST(TunnelServer, AHostHasItsShareOfRequests) {
 }
 
 TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
-  const auto links = [](Fixture& bed) -> Task<std::int64_t> {
+  const auto links = [](ClientsFixture& bed) -> Task<std::int64_t> {
     auto channel = bed.connect();
     tunnel::Link link(std::move(channel), {.role = tunnel::yamux::Role::client}, {});
     TaskGroup tasks(co_await asio::this_coro::executor);
@@ -1252,7 +902,7 @@ TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
   };
   ClientRegistry::Options options;
   options.links = 2;
-  run([&](Fixture& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 0); }, options);
+  run([&](ClientsFixture& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 0); }, options);
   test::TempDir folder;
   test::write_file(folder / "runtimes", "acc-rt token-a\n");
   run_with(
@@ -1260,11 +910,11 @@ TEST(TunnelServer, LinksAreOfferedWhereOwnersAreConfirmed) {
         return Authorizer::Options{.token = Secret("s3cret"),
                                    .runtimes_file = (folder / "runtimes").string()};
       },
-      options, [&](Fixture& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 2); });
+      options, [&](ClientsFixture& bed) -> Task<> { EXPECT_EQ(co_await links(bed), 2); });
 }
 
 TEST(TunnelServer, AUserOfAnOpenConnectionHearsThatItEnds) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     auto user = bed.user();
@@ -1282,7 +932,7 @@ TEST(TunnelServer, AUserOfAnOpenConnectionHearsThatItEnds) {
 // The head of an answer that is under way cannot tell it any more, and the next request may be on its
 // way when the answer ends.
 TEST(TunnelServer, AUserWhoCouldNotBeToldHasAnotherRequest) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     auto user = bed.user();
@@ -1301,7 +951,7 @@ TEST(TunnelServer, AUserWhoCouldNotBeToldHasAnotherRequest) {
 }
 
 TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& idle = bed.add("idle", {.proxies = {proxy("acc-b")}});
     auto& busy = bed.add("busy");
     co_await idle.serving();
@@ -1320,7 +970,7 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
     EXPECT_TRUE(busy.link().peer_is_draining());
     EXPECT_FALSE(busy.ending);
     busy.holds_answers = false;
-    EXPECT_EQ(co_await Fixture::answer(*under_way), "busy");
+    EXPECT_EQ(co_await ClientsFixture::answer(*under_way), "busy");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return busy.ending.has_value(); },
                                              "the end of the connection"));
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
@@ -1331,7 +981,7 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
 // -- before the login --
 
 TEST(TunnelServer, AC15_AStrangerHasOneStreamAndOneMessage) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto channel = bed.connect();
     tunnel::Link link(std::move(channel), {.role = tunnel::yamux::Role::client}, {});
     TaskGroup tasks(co_await asio::this_coro::executor);
@@ -1358,7 +1008,7 @@ TEST(TunnelServer, AC15_AStrangerHasOneStreamAndOneMessage) {
 }
 
 TEST(TunnelServer, AC15_AHugeLengthEndsTheConnection) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     for (const auto& bytes :
          {std::string("o\x7f\xff\xff\xff\xff\xff\xff\xff", 9),
           std::string("o\xff\xff\xff\xff\xff\xff\xff\xff", 9),
@@ -1379,7 +1029,7 @@ TEST(TunnelServer, AC15_AHugeLengthEndsTheConnection) {
 }
 
 TEST(TunnelServer, AC15_AStrangerMustLogInInTime) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto silent = bed.connect();
     auto half = bed.connect();
     CO_ASSERT_OK(co_await half->write(tunnel::yamux::Session({}, Clock::now()).output()));
@@ -1400,7 +1050,7 @@ TEST(TunnelServer, AC15_StrangersHaveALimit) {
   options.max_unauthenticated = 10;
   options.max_unauthenticated_per_address = 10;
   run(
-      [](Fixture& bed) -> Task<> {
+      [](ClientsFixture& bed) -> Task<> {
         std::vector<std::unique_ptr<Channel>> strangers;
         for (int i = 0; i < 10; ++i) strangers.push_back(bed.connect());
         auto one_more = bed.connect();
@@ -1417,7 +1067,7 @@ TEST(TunnelServer, AC15_StrangersHaveALimit) {
 }
 
 TEST(TunnelServer, AC17_NothingMayStandBehindALogin) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto channel = bed.connect();
     tunnel::yamux::Session session({.role = tunnel::yamux::Role::client}, Clock::now());
     const auto stream = *session.open(Clock::now());
@@ -1435,9 +1085,9 @@ TEST(TunnelServer, AC17_NothingMayStandBehindALogin) {
 
 // GITOPS_LONG: a thousand of them.
 TEST(TunnelServer, AC22_ManyClientsComeBackAtOnce) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     const std::size_t count = std::getenv("GITOPS_LONG") != nullptr ? 1'000 : 150;
-    std::vector<Client*> clients;
+    std::vector<ScriptedClient*> clients;
     for (std::size_t i = 0; i < count; ++i) {
       clients.push_back(&bed.add("c", {.proxies = {proxy("c-" + std::to_string(i))}, .pool = 0}));
     }
@@ -1450,7 +1100,7 @@ TEST(TunnelServer, AC22_ManyClientsComeBackAtOnce) {
 }
 
 TEST(TunnelServer, AC22_AWrongClockOfAClientDoesNotMatter) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     co_await sleep_for(std::chrono::hours(24 * 365));
     auto& client = bed.add("a");
     co_await client.serving();
@@ -1461,7 +1111,7 @@ TEST(TunnelServer, AC22_AWrongClockOfAClientDoesNotMatter) {
 // -- the life of clients --
 
 TEST(TunnelServer, AWorkConnectionThatDiedWhileItWaitedHarmsNobody) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
     co_await client.serving();
     // Brought without being asked for, and given up at once.
@@ -1479,7 +1129,7 @@ TEST(TunnelServer, AWorkConnectionThatDiedWhileItWaitedHarmsNobody) {
 }
 
 TEST(TunnelServer, ABannedHostServesNobodyUntilItsTime) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     bed.clients.ban("acc-rt.example.test",
@@ -1500,7 +1150,7 @@ TEST(TunnelServer, ABannedHostServesNobodyUntilItsTime) {
 }
 
 TEST(TunnelServer, TheEndOfTheControlStreamEndsTheOffersOnly) {
-  run([](Fixture& bed) -> Task<> {
+  run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a");
     co_await client.serving();
     client.holds_answers = true;
@@ -1514,7 +1164,7 @@ TEST(TunnelServer, TheEndOfTheControlStreamEndsTheOffersOnly) {
         co_await test::eventually([&] { return bed.table.size() == 0; }, "an empty table"));
     EXPECT_EQ(co_await bed.get(), "404 Not Found");
     client.holds_answers = false;
-    EXPECT_EQ(co_await Fixture::answer(*under_way), "a");
+    EXPECT_EQ(co_await ClientsFixture::answer(*under_way), "a");
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
                                              "the end of all clients"));
   });

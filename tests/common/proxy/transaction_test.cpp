@@ -1,7 +1,9 @@
+// Every race of a proxied request, step by step: framing, early responses, upgrades, limits, broken
+// peers. Client and upstream are the far ends of channels in memory, and time passes only while the
+// loop is idle.
 #include "common/proxy/transaction.hpp"
 
 #include <charconv>
-#include <deque>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,11 +13,10 @@
 #include "common/core/task_group.hpp"
 #include "common/http/gzip.hpp"
 #include "common/net/memory_channel.hpp"
+#include "common/proxy/exchange_fixture.hpp"
 #include "common/proxy/server.hpp"
 #include "support/run_coro.hpp"
 
-// Every race of a proxied request, step by step. Client and upstream are the far ends of channels
-// in memory, and time passes only while the loop is idle.
 // Absent without a sanitizer.
 extern "C" std::size_t __sanitizer_get_current_allocated_bytes() __attribute__((weak));
 
@@ -31,8 +32,8 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-const std::string kGet = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n";
 const std::string kPost = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody";
+
 // Too long for a block; its body passes as it comes.
 constexpr std::size_t kLong = 40'000;
 const std::string kLongPost = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n";
@@ -43,169 +44,10 @@ const std::string kUpgrade =
 const std::string kSwitching =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
-// The record of a request.
-struct Recorded {
-  int status = 0;
-  Failure failure = Failure::none;
-  std::uint64_t bytes_in = 0;
-  std::uint64_t bytes_out = 0;
-  bool reused = false;
-  std::string path;
-  bool operator==(const Recorded&) const = default;
-};
-
-class Fixture {
- public:
-  explicit Fixture(const Executor& executor, const SharedLimits& limits = {})
-      : totals(std::make_shared<Totals>(limits)), executor_(executor), arrived_(executor) {
-    auto made = std::make_shared<Route>();
-    made->name = "r";
-    made->host = "up";
-    made->limits.websocket = true;
-    made->upstream = std::make_shared<Upstream>(
-        Dialer{.dial = [this](Deadline, const auto&) { return dial(); }}, UpstreamOptions{});
-    route = made;
-    server = std::make_unique<Server>(
-        executor, ServerOptions{.totals = totals},
-        Policy{.decide = [this](const RequestHead& head, const PeerInfo&) { return decide(head); },
-               .failed =
-                   [](const RequestHead*, const Route*, Failure failure, int status,
-                      std::string_view) {
-                     return http::Response{
-                         .status = status, .headers = {}, .body = std::string(to_string(failure))};
-                   },
-               .done =
-                   [this](const TransactionRecord& record) {
-                     records.push_back(
-                         {record.status, record.failure, record.bytes_in, record.bytes_out,
-                          record.reused,
-                          record.head == nullptr ? "" : std::string(record.head->path)});
-                   }});
-  }
-
-  // Connects a new client and returns its end of the connection.
-  MemoryChannel& connect(std::size_t capacity = 64 * 1024, const std::string& from = "192.0.2.1") {
-    auto [near, far] = MemoryChannel::pair(executor_, capacity);
-    server->adopt(std::move(near), {.address = asio::ip::make_address(from), .text = from});
-    clients_.push_back(std::move(far));
-    return *clients_.back();
-  }
-  // Waits for the n-th connection to the upstream and returns its far end.
-  Task<MemoryChannel*> upstream(std::size_t n = 0) {
-    while (upstreams.size() <= n) co_await arrived_.wait();
-    co_return upstreams[n].get();
-  }
-
-  Decision decide(const RequestHead& head) {
-    if (head.path == "/own") return http::Response{.status = 200, .headers = {}, .body = "own"};
-    Forward forward{.route = route, .target = head.target};
-    if (verify) {
-      const auto body = std::make_shared<std::string>();
-      forward.inspection = std::make_unique<RequestInspection>();
-      forward.inspection->inspect = [this, body](std::string_view part) {
-        body->append(part);
-        inspected.append(part);
-      };
-      forward.inspection->admit = [this, body](const WholeRequest& request, std::shared_ptr<void>&)
-          -> Task<std::optional<http::Response>> { co_return verify(request.head, *body); };
-      if (keeps) {
-        forward.inspection->undelivered =
-            [this](const WholeRequest& request,
-                   const Problem& problem) -> Task<std::optional<http::Response>> {
-          Kept item{.failure = problem.failure, .bytes = std::string(request.forwarded_head)};
-          for (const auto part : request.body) item.bytes.append(part);
-          kept.push_back(std::move(item));
-          co_return http::Response{.status = 202, .headers = {}, .body = "kept"};
-        };
-      }
-    }
-    if (count_admissions) {
-      ++admitted;
-      forward.admission = {this, [](Fixture* bed) { --bed->admitted; }};
-    }
-    return forward;
-  }
-
-  Task<Result<std::unique_ptr<net::Channel>>> dial() {
-    if (dial_takes > 0s) co_await sleep_for(dial_takes);
-    if (dial_error) co_return std::unexpected(*dial_error);
-    auto [near, far] = MemoryChannel::pair(executor_, upstream_capacity);
-    upstreams.push_back(std::move(far));
-    arrived_.notify_all();
-    co_return std::move(near);
-  }
-
-  RouteLimits& limits() { return route->limits; }
-
-  std::shared_ptr<Totals> totals;
-  std::shared_ptr<Route> route;
-  std::function<std::optional<http::Response>(const RequestHead&, std::string_view)> verify;
-  std::string inspected;  // of the bodies of all requests that are verified
-  // Those that are verified and were not delivered.
-  struct Kept {
-    Failure failure = Failure::none;
-    std::string bytes;
-  };
-  bool keeps = false;
-  std::vector<Kept> kept;
-  std::optional<Error> dial_error;
-  Clock::duration dial_takes{};
-  std::size_t upstream_capacity = 64 * 1024;
-  std::deque<std::unique_ptr<MemoryChannel>> upstreams;
-  std::vector<Recorded> records;
-  bool count_admissions = false;
-  int admitted = 0;
-  std::unique_ptr<Server> server;
-
- private:
-  Executor executor_;
-  Event arrived_;
-  std::deque<std::unique_ptr<MemoryChannel>> clients_;
-};
-
-// Reads until `until` is in the text, or the connection ends ("<end>") or breaks ("<reset>").
-Task<std::string> read(MemoryChannel& channel, std::string until = "<end>") {
-  std::string text;
-  std::array<char, 8192> room;
-  while (!text.contains(until)) {
-    const auto size = co_await channel.read_some(room);
-    if (!size) co_return text + "<reset>";
-    if (*size == 0) co_return text + "<end>";
-    text.append(room.data(), *size);
-  }
-  co_return text;
-}
-
-Task<> send(MemoryChannel& channel, std::string text) {
-  CO_ASSERT_OK(co_await channel.write(text));
-}
-
-// A new client that sent `request`, and the upstream, which has read it up to `until`.
-struct Connections {
-  MemoryChannel& client;
-  MemoryChannel& upstream;
-};
-Task<Connections> ask(Fixture& bed, std::string request = kGet, std::string until = "\r\n\r\n") {
-  auto& client = bed.connect();
-  co_await send(client, std::move(request));
-  auto& upstream = *co_await bed.upstream();
-  (void)co_await read(upstream, std::move(until));
-  co_return Connections{client, upstream};
-}
-
-using Play = std::function<Task<>(Fixture&)>;
-void play(const Play& scene, const SharedLimits& limits = {}) {
-  test::run_in_test_time([&]() -> Task<> {
-    Fixture bed(co_await asio::this_coro::executor, limits);
-    co_await scene(bed);
-    co_await bed.server->stop(Clock::now());
-  });
-}
-
 // -- requests without a fault --
 
 TEST(Transaction, RequestAndAnswerPassAndConnectionsAreKept) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     for (const bool reused : {false, true}) {
       co_await send(client, kGet);
@@ -224,7 +66,7 @@ TEST(Transaction, RequestAndAnswerPassAndConnectionsAreKept) {
 }
 
 TEST(Transaction, PipelinedRequestsAreAnsweredInOrder) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kGet + "GET /own HTTP/1.1\r\nHost: a\r\n\r\n" + kPost);
     co_await send(upstream, kOk);
@@ -237,7 +79,7 @@ TEST(Transaction, PipelinedRequestsAreAnsweredInOrder) {
 }
 
 TEST(Transaction, OneClientThatPipelinesDoesNotHoldUpOthers) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& many = bed.connect();
     auto& one = bed.connect();
     std::string requests;
@@ -250,7 +92,7 @@ TEST(Transaction, OneClientThatPipelinesDoesNotHoldUpOthers) {
 }
 
 TEST(Transaction, ARequestThatEndsWithItsBlockCountsLikeOthers) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& many = bed.connect(4 * 1024 * 1024);
     auto& one = bed.connect();
     std::string request = "GET /own HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
@@ -265,7 +107,7 @@ TEST(Transaction, ARequestThatEndsWithItsBlockCountsLikeOthers) {
 }
 
 TEST(Transaction, TheAnswerToHeadHasNoBody) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
     EXPECT_THAT(co_await read(client, "\r\n\r\n"), HasSubstr("Content-Length: 1000"));
@@ -275,7 +117,7 @@ TEST(Transaction, TheAnswerToHeadHasNoBody) {
 }
 
 TEST(Transaction, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\n\r\nall of it");
     upstream.shutdown_send();
@@ -285,7 +127,7 @@ TEST(Transaction, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
 }
 
 TEST(Transaction, TheAdmissionEndsWithTheRequest) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.count_admissions = true;
     auto& client = bed.connect();
     co_await send(client, kGet);
@@ -301,7 +143,7 @@ TEST(Transaction, TheAdmissionEndsWithTheRequest) {
 // -- the client before its request is complete --
 
 TEST(Transaction, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& silent = bed.connect();
     silent.shutdown_send();
     EXPECT_EQ(co_await read(silent), "<end>");
@@ -315,7 +157,7 @@ TEST(Transaction, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
 }
 
 TEST(Transaction, AnIdleClientIsClosedAfterItsTime) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     const auto begin = Clock::now();
     EXPECT_EQ(co_await read(client), "<end>");
@@ -325,7 +167,7 @@ TEST(Transaction, AnIdleClientIsClosedAfterItsTime) {
 }
 
 TEST(Transaction, AHeadThatComesTooSlowlyIsAnswered408) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\n");
     co_await sleep_for(8s);
@@ -338,7 +180,7 @@ TEST(Transaction, AHeadThatComesTooSlowlyIsAnswered408) {
 }
 
 TEST(Transaction, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\nHost : a\r\n\r\n");
     const auto answer = co_await read(client);
@@ -349,7 +191,7 @@ TEST(Transaction, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
 }
 
 TEST(Transaction, AHeadThatIsTooLargeIsAnswered431) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     std::string head = "GET /x HTTP/1.1\r\nHost: a\r\n";
     for (int i = 0; i < 10; ++i) head += "X-Field: " + std::string(4000, 'x') + "\r\n";
@@ -361,7 +203,7 @@ TEST(Transaction, AHeadThatIsTooLargeIsAnswered431) {
 // -- bodies of requests --
 
 TEST(Transaction, ABodyPassesAsItComes) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "ab");
     auto& upstream = *co_await bed.upstream();
@@ -379,7 +221,7 @@ TEST(Transaction, ABodyPassesAsItComes) {
 }
 
 TEST(Transaction, ChunksAreFramedAgain) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client,
                   "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -393,7 +235,7 @@ TEST(Transaction, ChunksAreFramedAgain) {
 }
 
 TEST(Transaction, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.dial_takes = 2s;
     auto& client = bed.connect();
     const auto begin = Clock::now();
@@ -410,7 +252,7 @@ TEST(Transaction, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
 }
 
 TEST(Transaction, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
     auto& client = bed.connect();
     co_await send(
@@ -420,7 +262,7 @@ TEST(Transaction, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
 }
 
 TEST(Transaction, ABodyThatIsTooLargeByItsLengthReachesNobody) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.limits().max_body = 3;
     auto& client = bed.connect();
     co_await send(client, kPost);
@@ -430,7 +272,7 @@ TEST(Transaction, ABodyThatIsTooLargeByItsLengthReachesNobody) {
 }
 
 TEST(Transaction, ABodyThatGrowsTooLargeIsCutOff) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.limits().max_body = 5;
     auto [client, upstream] = co_await ask(
         bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -442,7 +284,7 @@ TEST(Transaction, ABodyThatGrowsTooLargeIsCutOff) {
 }
 
 TEST(Transaction, AMalformedBodyIsCutOff) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(
         bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         "abc");
@@ -454,7 +296,7 @@ TEST(Transaction, AMalformedBodyIsCutOff) {
 
 TEST(Transaction, AClientLostWithinItsBodyIsRecordedAsSuch) {
   for (const bool half_close : {false, true}) {
-    play([half_close](Fixture& bed) -> Task<> {
+    play([half_close](ExchangeFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kLongPost + "bo", "bo");
       if (half_close) {
         client.shutdown_send();
@@ -469,7 +311,7 @@ TEST(Transaction, AClientLostWithinItsBodyIsRecordedAsSuch) {
 }
 
 TEST(Transaction, ABodyThatComesToAHaltIsAnswered408) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
@@ -480,7 +322,7 @@ TEST(Transaction, ABodyThatComesToAHaltIsAnswered408) {
 }
 
 TEST(Transaction, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.upstream_capacity = 8 * 1024;
     auto [client, upstream] =
         co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n");
@@ -496,7 +338,7 @@ TEST(Transaction, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
 }
 
 TEST(Transaction, AnEarlyAnswerEndsTheUpload) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost + "ab", "ab");
     co_await send(upstream, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     const auto answer = co_await read(client);
@@ -510,7 +352,7 @@ TEST(Transaction, AnEarlyAnswerEndsTheUpload) {
 }
 
 TEST(Transaction, AnAnswerMayPassWhileTheBodyStillComes) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kLongPost + std::string(kLong - 4, 'x') + "bo", "bo");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
@@ -524,7 +366,7 @@ TEST(Transaction, AnAnswerMayPassWhileTheBodyStillComes) {
 }
 
 TEST(Transaction, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
     co_await sleep_for(1s);
@@ -544,7 +386,7 @@ TEST(Transaction, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
 }
 
 TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, first] = co_await ask(bed);
     co_await send(first, kOk);
     (void)co_await read(client, "ok");
@@ -562,7 +404,7 @@ TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
 
 TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         auto& client = bed.connect();
         co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
         auto& upstream = *co_await bed.upstream();
@@ -575,7 +417,7 @@ TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
 
 TEST(Transaction, ABodyThatDripsIsAnswered408) {
   for (const auto& head : {kLongPost, kPost.substr(0, kPost.size() - 4)}) {
-    play([head](Fixture& bed) -> Task<> {
+    play([head](ExchangeFixture& bed) -> Task<> {
       auto& client = bed.connect();
       co_await send(client, head);
       const auto begin = Clock::now();
@@ -591,7 +433,7 @@ TEST(Transaction, ABodyThatDripsIsAnswered408) {
 }
 
 TEST(Transaction, ASlowBodyPassesAtTheLeastRate) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost);
     std::size_t got = 0;
     for (std::size_t sent = 0; sent < kLong; sent += 4'000) {
@@ -605,7 +447,7 @@ TEST(Transaction, ASlowBodyPassesAtTheLeastRate) {
 }
 
 TEST(Transaction, ABodyHasOneDeadlineForAllOfIt) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.limits().body_deadline = 20s;
     auto [client, upstream] = co_await ask(bed, kLongPost);
     const auto begin = Clock::now();
@@ -620,7 +462,7 @@ TEST(Transaction, ABodyHasOneDeadlineForAllOfIt) {
 }
 
 TEST(Transaction, ASlowUpstreamIsNotHeldAgainstTheClient) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
     co_await send(client, kLongPost + std::string(kLong, 'x'));
@@ -636,7 +478,7 @@ TEST(Transaction, ASlowUpstreamIsNotHeldAgainstTheClient) {
 }
 
 TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
     const std::string body(20'000, 'x');
@@ -653,7 +495,7 @@ TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
 // -- bodies that are verified --
 
 TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     std::string seen;
     bed.verify = [&seen](const RequestHead&,
                          std::string_view body) -> std::optional<http::Response> {
@@ -677,7 +519,7 @@ TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
 }
 
 TEST(Transaction, BodiesThatAreVerifiedAreBoundedTogether) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.verify = [](const RequestHead&, std::string_view) { return std::nullopt; };
     auto totals = std::make_shared<Totals>(SharedLimits{.max_held = net::BlockPool::kLarge});
     Server small(
@@ -708,7 +550,7 @@ std::optional<http::Response> admit_all(const RequestHead&, std::string_view) {
 
 TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
   for (const bool chunked : {false, true}) {
-    play([chunked](Fixture& bed) -> Task<> {
+    play([chunked](ExchangeFixture& bed) -> Task<> {
       bed.upstream_capacity = 10'000;
       std::string body;
       for (int i = 0; body.size() < 3'000'000; ++i) body += std::to_string(i) + ",";
@@ -753,7 +595,7 @@ TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
 }
 
 TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bool asked = false;
     bed.verify = [&](const RequestHead&, std::string_view) -> std::optional<http::Response> {
       asked = true;
@@ -773,7 +615,7 @@ TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
 
 TEST(Transaction, WhatOneAddressMayHoldLeavesRoomForOthers) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         bed.verify = admit_all;
         bed.limits().min_body_rate = 0;  // the first takes longer than the second waits for room
         auto& first = bed.connect();
@@ -793,7 +635,7 @@ TEST(Transaction, WhatOneAddressMayHoldLeavesRoomForOthers) {
 
 TEST(Transaction, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         bed.verify = admit_all;
         auto& first = bed.connect();
         co_await send(first, kLongPost + std::string(kLong, 'x'));
@@ -819,7 +661,7 @@ TEST(Transaction, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
 // Events, and logs that are followed: as long as a WebSocket, since the tunnel allows as much.
 TEST(Transaction, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
   for (const bool chunked : {true, false}) {
-    play([chunked](Fixture& bed) -> Task<> {
+    play([chunked](ExchangeFixture& bed) -> Task<> {
       bed.limits().stream_timeout = 30min;
       auto [client, upstream] = co_await ask(bed);
       const std::string framing = chunked ? "Transfer-Encoding: chunked\r\n" : "";
@@ -838,7 +680,7 @@ TEST(Transaction, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
 }
 
 TEST(Transaction, AnAnswerOfKnownLengthMayPauseForAMinute) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
     const auto begin = Clock::now();
@@ -848,13 +690,13 @@ TEST(Transaction, AnAnswerOfKnownLengthMayPauseForAMinute) {
 }
 
 TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
-  const auto expect_kept = [](Fixture& bed, Failure failure) {
+  const auto expect_kept = [](ExchangeFixture& bed, Failure failure) {
     ASSERT_EQ(bed.kept.size(), 1U);
     EXPECT_EQ(bed.kept[0].failure, failure);
     EXPECT_THAT(bed.kept[0].bytes, StartsWith("POST /x HTTP/1.1\r\nHost: up\r\n"));
     EXPECT_THAT(bed.kept[0].bytes, EndsWith("\r\n\r\nbody"));
   };
-  play([&](Fixture& bed) -> Task<> {
+  play([&](ExchangeFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
@@ -870,7 +712,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
         << "the connection is kept";
   });
   for (const auto* status : {"500 Internal Server Error", "503 Service Unavailable"}) {
-    play([&](Fixture& bed) -> Task<> {
+    play([&](ExchangeFixture& bed) -> Task<> {
       bed.verify = admit_all;
       bed.keeps = true;
       auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -880,7 +722,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
       expect_kept(bed, Failure::upstream_unavailable);
     });
   }
-  play([&](Fixture& bed) -> Task<> {
+  play([&](ExchangeFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -891,7 +733,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
 }
 
 TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -902,7 +744,7 @@ TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
 }
 
 TEST(Transaction, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -917,7 +759,7 @@ TEST(Transaction, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
 }
 
 TEST(Transaction, ADripAfterManyBytesEndsToo) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.verify = admit_all;
     auto& client = bed.connect(4'000'000);
     const std::string head = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n";
@@ -942,7 +784,7 @@ TEST(Transaction, ADripAfterManyBytesEndsToo) {
 
 TEST(Transaction, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
   for (const bool half_close : {false, true}) {
-    play([half_close](Fixture& bed) -> Task<> {
+    play([half_close](ExchangeFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       const auto begin = Clock::now();
       if (half_close) {
@@ -959,7 +801,7 @@ TEST(Transaction, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
 }
 
 TEST(Transaction, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kGet);
     client.shutdown_send();
@@ -972,7 +814,7 @@ TEST(Transaction, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
 }
 
 TEST(Transaction, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.dial_takes = 3s;
     auto& client = bed.connect();
     co_await send(client, kGet);
@@ -985,7 +827,7 @@ TEST(Transaction, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
 }
 
 TEST(Transaction, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
     (void)co_await read(client, "on\r\n");
@@ -997,7 +839,7 @@ TEST(Transaction, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
 }
 
 TEST(Transaction, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
@@ -1010,7 +852,7 @@ TEST(Transaction, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
 }
 
 TEST(Transaction, AClientThatDoesNotTakeItsAnswerIsCutOff) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& client = bed.connect(1024);
     co_await send(client, kGet);
     auto& upstream = *co_await bed.upstream();
@@ -1024,7 +866,7 @@ TEST(Transaction, AClientThatDoesNotTakeItsAnswerIsCutOff) {
 }
 
 TEST(Transaction, ASlowClientHoldsTheUpstreamBack) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect(1024);
     co_await send(client, kGet);
@@ -1047,7 +889,7 @@ TEST(Transaction, ASlowClientHoldsTheUpstreamBack) {
 TEST(Transaction, FailuresToConnectAreToldApart) {
   const auto status = [](ErrorCode code) {
     Recorded recorded;
-    play([&recorded, code](Fixture& bed) -> Task<> {
+    play([&recorded, code](ExchangeFixture& bed) -> Task<> {
       bed.dial_error = Error{.code = code, .message = "why"};
       auto& client = bed.connect();
       co_await send(client, kGet);
@@ -1066,7 +908,7 @@ TEST(Transaction, FailuresToConnectAreToldApart) {
 
 TEST(Transaction, AnUpstreamLostBeforeItsAnswerIs502) {
   for (const bool reset : {false, true}) {
-    play([reset](Fixture& bed) -> Task<> {
+    play([reset](ExchangeFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       if (reset) {
         upstream.abort();
@@ -1080,7 +922,7 @@ TEST(Transaction, AnUpstreamLostBeforeItsAnswerIs502) {
 }
 
 // The same, and answers the request, so that the upstream's connection is kept.
-Task<Connections> ask_and_answer(Fixture& bed) {
+Task<Connections> ask_and_answer(ExchangeFixture& bed) {
   const auto both = co_await ask(bed);
   co_await send(both.upstream, kOk);
   (void)co_await read(both.client, "ok");
@@ -1088,7 +930,7 @@ Task<Connections> ask_and_answer(Fixture& bed) {
 }
 
 TEST(Transaction, AKeptConnectionThatClosedIsNotUsed) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     first.close();
     co_await send(client, kPost);
@@ -1098,7 +940,7 @@ TEST(Transaction, AKeptConnectionThatClosedIsNotUsed) {
 }
 
 TEST(Transaction, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -1113,7 +955,7 @@ TEST(Transaction, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
 }
 
 TEST(Transaction, OtherRequestsAreNotSentTwice) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kPost);
     (void)co_await read(first, "body");
@@ -1124,7 +966,7 @@ TEST(Transaction, OtherRequestsAreNotSentTwice) {
 }
 
 TEST(Transaction, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -1137,7 +979,7 @@ TEST(Transaction, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
 }
 
 TEST(Transaction, ARequestIsSentAgainOnlyOnce) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -1151,7 +993,7 @@ TEST(Transaction, ARequestIsSentAgainOnlyOnce) {
 }
 
 TEST(Transaction, AnAnswerThatBreaksOffDoesNotLookComplete) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     (void)co_await read(client, "half");
@@ -1163,7 +1005,7 @@ TEST(Transaction, AnAnswerThatBreaksOffDoesNotLookComplete) {
 }
 
 TEST(Transaction, AnAnswerHasOneDeadlineForItsWholeHead) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();
     for (const char c : std::string("HTTP/1.1 2")) {
@@ -1176,7 +1018,7 @@ TEST(Transaction, AnAnswerHasOneDeadlineForItsWholeHead) {
 }
 
 TEST(Transaction, AnAnswerThatComesToAHaltIsCutOff) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     EXPECT_THAT(co_await read(client), EndsWith("half<reset>"));
@@ -1187,7 +1029,7 @@ TEST(Transaction, AnAnswerThatComesToAHaltIsCutOff) {
 // How long a kept connection is used after an answer with these fields.
 bool is_kept(const std::string& fields, Clock::duration idle) {
   bool kept = false;
-  play([&](Fixture& bed) -> Task<> {
+  play([&](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + fields + "\r\nok");
     (void)co_await read(client, "ok");
@@ -1212,7 +1054,7 @@ TEST(Transaction, AnUpstreamsConnectionIsUsedAsLongAsItSaysLessASecond) {
 }
 
 TEST(Transaction, ATimeoutDoesNotStickToAKeptConnection) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.limits().body_timeout = 1s;
     bed.upstream_capacity = 1024;
     auto [client, upstream] = co_await ask(bed);
@@ -1233,7 +1075,7 @@ TEST(Transaction, ATimeoutDoesNotStickToAKeptConnection) {
 }
 
 TEST(Transaction, InterimAnswersAreDropped) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + kOk);
     const auto answer = co_await read(client, "ok");
@@ -1243,7 +1085,7 @@ TEST(Transaction, InterimAnswersAreDropped) {
 }
 
 TEST(Transaction, InterimAnswersWithoutEndAreRefused) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     for (int i = 0; i < 17; ++i) co_await send(upstream, "HTTP/1.1 103 Early Hints\r\n\r\n");
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1253,7 +1095,7 @@ TEST(Transaction, InterimAnswersWithoutEndAreRefused) {
 TEST(Transaction, AMalformedAnswerIs502) {
   for (const std::string answer :
        {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
-    play([answer](Fixture& bed) -> Task<> {
+    play([answer](ExchangeFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       co_await send(upstream, answer);
       EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1262,7 +1104,7 @@ TEST(Transaction, AMalformedAnswerIs502) {
 }
 
 TEST(Transaction, WhatFollowsAnAnswerMakesItsConnectionUseless) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kOk + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
     (void)co_await read(client, "ok");
@@ -1276,7 +1118,7 @@ TEST(Transaction, WhatFollowsAnAnswerMakesItsConnectionUseless) {
 
 TEST(Transaction, GzipIsRefusedByItsOwnWeight) {
   for (const std::string accepted : {"gzip;q=0, *", "*;q=0", "identity"}) {
-    play([accepted](Fixture& bed) -> Task<> {
+    play([accepted](ExchangeFixture& bed) -> Task<> {
       bed.limits().gzip = true;
       auto [client, upstream] = co_await ask(
           bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + accepted + "\r\n\r\n");
@@ -1289,7 +1131,7 @@ TEST(Transaction, GzipIsRefusedByItsOwnWeight) {
 }
 
 TEST(Transaction, AShortAnswerIsCompressedWhenItIsWhole) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.limits().gzip = true;
     auto [client, upstream] =
         co_await ask(bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
@@ -1311,7 +1153,7 @@ TEST(Transaction, AShortAnswerIsCompressedWhenItIsWhole) {
 
 TEST(Transaction, AnswersAreNotCompressedWhileTooManyAre) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         bed.limits().gzip = true;
         const std::string request = "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
         const std::string head =
@@ -1338,7 +1180,7 @@ TEST(Transaction, AnswersAreNotCompressedWhileTooManyAre) {
 // Of many requests at a time each has a transaction, and these are kept for later ones.
 TEST(Transaction, ACompressedAnswerLeavesNoBufferBehind) {
   if (__sanitizer_get_current_allocated_bytes == nullptr) GTEST_SKIP() << "counted by a sanitizer";
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     constexpr std::size_t kClients = 16;
     constexpr std::size_t kLeft = 2048;  // bytes for each
     // A body that does not get smaller.
@@ -1382,7 +1224,7 @@ TEST(Transaction, ACompressedAnswerLeavesNoBufferBehind) {
 // -- upgrades --
 
 TEST(Transaction, AnUpgradePassesEarlyBytesOfBothSides) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade + "early");
     co_await send(upstream, kSwitching + "hello");
     EXPECT_THAT(co_await read(client, "hello"), StartsWith("HTTP/1.1 101"));
@@ -1404,7 +1246,7 @@ TEST(Transaction, AnUpgradePassesEarlyBytesOfBothSides) {
 
 TEST(Transaction, AnUpgradeThatLosesOneEndLosesTheOther) {
   for (const bool of_client : {false, true}) {
-    play([of_client](Fixture& bed) -> Task<> {
+    play([of_client](ExchangeFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kUpgrade);
       co_await send(upstream, kSwitching);
       (void)co_await read(client, "\r\n\r\n");
@@ -1415,7 +1257,7 @@ TEST(Transaction, AnUpgradeThatLosesOneEndLosesTheOther) {
 }
 
 TEST(Transaction, AnUpgradeThatIsSilentInBothDirectionsEnds) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.limits().stream_timeout = 30s;
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, kSwitching);
@@ -1430,7 +1272,7 @@ TEST(Transaction, AnUpgradeThatIsSilentInBothDirectionsEnds) {
 }
 
 TEST(Transaction, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno");
     (void)co_await read(client, "no");
@@ -1440,7 +1282,7 @@ TEST(Transaction, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
 }
 
 TEST(Transaction, AnUpstreamMayNotSwitchUnasked) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kSwitching);
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1452,7 +1294,7 @@ TEST(Transaction, AnUpstreamMayNotSwitchUnasked) {
 
 TEST(Transaction, TheConnectionIdleLongestGivesWayToANewOne) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         auto& busy = bed.connect();
         co_await send(busy, kGet);
         auto& upstream = *co_await bed.upstream();
@@ -1474,7 +1316,7 @@ TEST(Transaction, TheConnectionIdleLongestGivesWayToANewOne) {
 // A head that never ends keeps its place no better than silence does.
 TEST(Transaction, AHeadThatIsNotCompleteGivesWayToo) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         auto& half = bed.connect(1024, "192.0.2.2");
         co_await send(half, "GET /own HT");
         co_await sleep_for(1s);
@@ -1492,7 +1334,7 @@ TEST(Transaction, AHeadThatIsNotCompleteGivesWayToo) {
 
 TEST(Transaction, AnAddressWithTooManyConnectionsLosesItsOwn) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         auto& other = bed.connect(1024, "192.0.2.2");  // idle for longer
         co_await sleep_for(1s);
         auto& first = bed.connect();
@@ -1510,7 +1352,7 @@ TEST(Transaction, AnAddressWithTooManyConnectionsLosesItsOwn) {
 
 TEST(Transaction, NoRequestUnderWayGivesWay) {
   play(
-      [](Fixture& bed) -> Task<> {
+      [](ExchangeFixture& bed) -> Task<> {
         auto [client, upstream] = co_await ask(bed);
         EXPECT_EQ(co_await read(bed.connect()), "<end>");
         co_await send(upstream, kOk);
@@ -1522,7 +1364,7 @@ TEST(Transaction, NoRequestUnderWayGivesWay) {
 // -- drain and stop --
 
 TEST(Transaction, ADrainClosesIdleClientsAndLetsRequestsEnd) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     auto& idle = bed.connect();
     auto& busy = bed.connect();
     co_await send(busy, kGet);
@@ -1538,7 +1380,7 @@ TEST(Transaction, ADrainClosesIdleClientsAndLetsRequestsEnd) {
 }
 
 TEST(Transaction, AStopCutsOffWhatIsLeftAtItsDeadline) {
-  play([](Fixture& bed) -> Task<> {
+  play([](ExchangeFixture& bed) -> Task<> {
     bed.count_admissions = true;
     auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();

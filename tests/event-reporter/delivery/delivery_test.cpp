@@ -1,10 +1,10 @@
+// The delivery of events to a control plane that is slow, down, refuses some of them or answers with
+// nonsense: attempts, the circuit breaker, the order, and what is given up. In test time.
 #include "event-reporter/delivery/delivery.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <ctime>
-#include <map>
-#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -15,6 +15,7 @@
 #include "common/core/task_group.hpp"
 #include "common/net/resolve.hpp"
 #include "doubles/fake_platform.hpp"
+#include "event-reporter/delivery/delivery_fixture.hpp"
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
@@ -40,169 +41,6 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-// A control plane that takes its time, counts what it is asked at the same time, and may have an
-// opinion of its own about a request.
-class Intake : public test::FakePlatform {
- public:
-  using FakePlatform::FakePlatform;
-
-  struct Arrival {
-    std::size_t together;  // requests at this moment, this one included
-    std::size_t answered;  // requests answered before
-  };
-  std::vector<Arrival> arrivals;
-  std::chrono::milliseconds work{0};  // before each answer
-  std::function<std::optional<http::Response>(const http::Request&)> opinion;
-
- protected:
-  Task<> handle(http::Exchange& exchange) override {
-    arrivals.push_back({.together = ++together_, .answered = answered_});
-    {
-      const Working working(*this);
-      if (work > 0ms) co_await sleep_for(work);
-    }
-    ++answered_;
-    auto response = opinion ? opinion(exchange.request()) : std::nullopt;
-    if (!response) {
-      co_await FakePlatform::handle(exchange);
-      co_return;
-    }
-    const auto body = co_await exchange.read_body(64 * 1024 * 1024);
-    if (body) std::ignore = co_await exchange.reply(std::move(*response));
-  }
-
- private:
-  struct Working {
-    explicit Working(Intake& i) : intake(i) {}
-    ~Working() { --intake.together_; }
-    Working(const Working&) = delete;
-    Working& operator=(const Working&) = delete;
-    Intake& intake;
-  };
-  std::size_t together_ = 0;
-  std::size_t answered_ = 0;
-};
-
-Delivery::Options fast_options() {
-  Delivery::Options options;
-  options.backoff = {.initial = 5ms, .max = 20ms};
-  options.unauthorized_pause = 100ms;
-  options.probe_turn = 300ms;
-  options.breaker.pauses = {.initial = 10ms, .max = 80ms};
-  options.breaker.max_permits = 16;
-  return options;
-}
-
-Delivery::Event event(const std::string& id, const std::string& more = {}) {
-  const Json object = {{"kind", "ConfigMap"}, {"metadata", {{"name", id}}}};
-  return {.part = "resource",
-          .subject = "shop/web /ConfigMap:shop/" + id,
-          .id = id,
-          .body = Json{{"data", {{"object", object.dump()}, {"more", more}}}}.dump()};
-}
-
-// A control plane and a Delivery to it; `reachable` decides whether it listens from the beginning.
-struct Fixture {
-  struct Setup {
-    Delivery::Options options = fast_options();
-    std::string token_file = {};  // empty: the token that the control plane expects
-    bool reachable = true;
-    std::optional<http::Url> url = {};  // somewhere else
-  };
-  Fixture(const Executor& with, const Setup& setup)
-      : executor(with),
-        platform(with),
-        http(with, resolver, {}),
-        token(setup.token_file.empty() ? Credential::fixed(Secret("platform-token"))
-                                       : Credential::file(setup.token_file)),
-        client(http, listening_url(setup), [this] { return token.current(); }),
-        delivery(with, client, token, setup.options, metrics),
-        tasks(with, [](const std::string& task, const std::string& what) {
-          ADD_FAILURE() << task << ": " << what;
-        }) {}
-
-  // The port is known only once it has listened.
-  http::Url listening_url(const Setup& setup) {
-    if (setup.url) return *setup.url;
-    EXPECT_TRUE(platform.start());
-    return platform.url();
-  }
-
-  Task<Result<Delivered>> deliver(Delivery::Event what) {
-    return delivery.deliver(std::move(what));
-  }
-  // What a worker of the reporter does with an event, until it is delivered.
-  void insist(Delivery::Event what) {
-    tasks.spawn("insist", [this, what = std::move(what)]() -> Task<> {
-      while (true) {
-        co_await delivery.ready();
-        auto delivered = co_await delivery.deliver(what);
-        if (delivered && delivered->kind != Kind::put_off) {
-          ended[what.id] = delivered->kind;
-          co_return;
-        }
-        ++put_back;
-      }
-    });
-  }
-  void insist_on(int count) {
-    for (int i = 0; i < count; ++i) insist(event("e-" + std::to_string(i)));
-  }
-  // Opens it by an outage that lasts. The first probe may be due at once, since the pause before it is
-  // random and may be none.
-  Task<> open() {
-    co_await platform.stop();
-    const auto failed = co_await delivery.deliver(event("opens"));
-    EXPECT_FALSE(failed);
-    EXPECT_NE(delivery.breaker().state(), State::closed);
-  }
-  // The same, and no probe is due for `pause`.
-  Task<> open_for(std::chrono::seconds pause) {
-    platform.fail_next(1, 503, pause);
-    const auto failed = co_await delivery.deliver(event("opens"));
-    EXPECT_FALSE(failed);
-    EXPECT_EQ(delivery.breaker().state(), State::open);
-  }
-  [[nodiscard]] std::map<std::string, int> acknowledgements() const {
-    std::map<std::string, int> out;
-    for (const auto& report : platform.reports()) ++out[report.event_id];
-    return out;
-  }
-  double metric(const std::string& line_start) {
-    const auto text = metrics.expose();
-    const auto at = text.find("\n" + line_start);
-    if (at == std::string::npos) return -1;
-    const auto line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
-    return std::stod(line.substr(line.rfind(' ') + 1));
-  }
-
-  Executor executor;
-  Metrics metrics;
-  Intake platform;
-  net::Resolver resolver{metrics};
-  http::Client http;
-  Credential token;
-  control_plane::Client client;
-  Delivery delivery;
-  TaskGroup tasks;
-  std::map<std::string, Kind> ended;
-  int put_back = 0;
-};
-
-void with_fixture(const std::function<Task<>(Fixture&)>& body, const Fixture::Setup& setup = {}) {
-  const LogCapture log;
-  run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor, setup);
-    if (!setup.reachable) co_await bench.platform.stop();
-    co_await body(bench);
-    bench.tasks.cancel();
-    co_await bench.tasks.join();
-    EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
-    co_await bench.platform.stop();
-    bench.http.close_idle();
-  });
-}
-
 TEST(Delivery, TheTableOfAnswersIsComplete) {
   const std::set<int> unauthorized = {401, 403};
   const std::set<int> outages = {408, 425, 429, 499};
@@ -226,7 +64,7 @@ TEST(Delivery, TheTableOfAnswersIsComplete) {
 }
 
 TEST(Delivery, DeliversAndKeepsARecord) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     co_await bench.delivery.ready();
     const auto delivered = co_await bench.deliver(event("uid-1"));
     CO_ASSERT_OK(delivered);
@@ -260,8 +98,8 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
     options.max_attempts = 3;
     return options;
   };
-  with_fixture(
-      [](Fixture& bench) -> Task<> {
+  with_delivery(
+      [](DeliveryFixture& bench) -> Task<> {
         int recoveries = 0;
         bench.delivery.on_recovery([&] { ++recoveries; });
         bench.insist_on(30);
@@ -292,7 +130,7 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
 TEST(Delivery, TellsWhenAnOutageBeginsAndEndsAndHowLongItWas) {
   const LogCapture log;
   run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor, {});
+    DeliveryFixture bench(co_await asio::this_coro::executor, {});
     co_await bench.platform.stop();
     bench.insist_on(20);
     CO_ASSERT_TRUE(co_await test::eventually([&] { return log.count("still takes no events") > 0; },
@@ -313,7 +151,7 @@ TEST(Delivery, TellsWhenAnOutageBeginsAndEndsAndHowLongItWas) {
 
 TEST(Delivery, RetryAfterIsHonoured) {
   for (const int status : {503, 429}) {
-    with_fixture([&](Fixture& bench) -> Task<> {
+    with_delivery([&](DeliveryFixture& bench) -> Task<> {
       bench.platform.fail_next(1, status, 1s);
       const auto refused = co_await bench.deliver(event("first"));
       CO_ASSERT_TRUE(!refused);
@@ -335,7 +173,7 @@ TEST(Delivery, RetryAfterIsHonoured) {
 
 TEST(Delivery, PassingFailuresAreTriedAgainAtOnce) {
   for (const int status : {408, 425, 429, 500, 502, 503, 504}) {
-    with_fixture([&](Fixture& bench) -> Task<> {
+    with_delivery([&](DeliveryFixture& bench) -> Task<> {
       bench.platform.fail_next(3, status);
       const auto delivered = co_await bench.deliver(event("once"));
       CO_ASSERT_OK(delivered);
@@ -356,8 +194,8 @@ TEST(Delivery, PassingFailuresAreTriedAgainAtOnce) {
 TEST(Delivery, AttemptsAreBounded) {
   auto options = fast_options();
   options.max_attempts = 3;
-  with_fixture(
-      [](Fixture& bench) -> Task<> {
+  with_delivery(
+      [](DeliveryFixture& bench) -> Task<> {
         bench.platform.fail_next(3, 500);
         const auto delivered = co_await bench.deliver(event("x"));
         CO_ASSERT_TRUE(!delivered);
@@ -369,7 +207,7 @@ TEST(Delivery, AttemptsAreBounded) {
 }
 
 TEST(Delivery, ManyCallersMakeFewAttemptsInAnOutage) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.fail_next(10'000, 503);
     bench.insist_on(100);
     CO_ASSERT_TRUE(
@@ -390,8 +228,8 @@ TEST(Delivery, ANewerTokenIsTriedAtOnce) {
   const auto file = (folder / "token").string();
   test::write_file(file, "old-token\n");
   const LogCapture log;
-  with_fixture(
-      [&](Fixture& bench) -> Task<> {
+  with_delivery(
+      [&](DeliveryFixture& bench) -> Task<> {
         bench.platform.set_token("old-token");
         CO_ASSERT_OK(co_await bench.deliver(event("1")));
         bench.platform.set_token("new-token");
@@ -407,7 +245,7 @@ TEST(Delivery, ANewerTokenIsTriedAtOnce) {
 }
 
 TEST(Delivery, ATokenThatStaysRefusedIsAnAlarmAndFewLogins) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.set_token("another");
     bench.insist_on(50);
     CO_ASSERT_TRUE(
@@ -436,8 +274,8 @@ TEST(Delivery, ANewerTokenEndsTheLongPause) {
   test::write_file(file, "old-token");
   auto options = fast_options();
   options.unauthorized_pause = 4min;
-  with_fixture(
-      [&](Fixture& bench) -> Task<> {
+  with_delivery(
+      [&](DeliveryFixture& bench) -> Task<> {
         bench.insist(event("1"));
         CO_ASSERT_TRUE(co_await test::eventually(
             [&] { return bench.delivery.breaker().state() == State::open; }, "an open breaker"));
@@ -452,8 +290,8 @@ TEST(Delivery, ANewerTokenEndsTheLongPause) {
 TEST(Delivery, NothingIsSentWithoutAUsableToken) {
   const test::TempDir folder;
   const auto file = (folder / "token").string();
-  with_fixture(
-      [&](Fixture& bench) -> Task<> {
+  with_delivery(
+      [&](DeliveryFixture& bench) -> Task<> {
         const auto none = co_await bench.deliver(event("1"));
         CO_ASSERT_TRUE(!none);
         EXPECT_EQ(none.error().code, ErrorCode::unauthenticated);
@@ -489,7 +327,7 @@ std::string noise(std::size_t size) {
 }
 
 TEST(Delivery, WhatIsTooLargeIsReduced) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.opinion = at_most(1000);
     auto large = event("large", noise(20'000));
     int reductions = 0;
@@ -511,7 +349,7 @@ TEST(Delivery, WhatIsTooLargeIsReduced) {
 }
 
 TEST(Delivery, WhatCannotBeReducedEnoughIsRefused) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.opinion = at_most(1000);
     const auto large = event("large", noise(20'000));
     auto nothing_less = large;
@@ -544,7 +382,7 @@ auto refuses_bad(int status) {
 // A proxy on the way may answer so to every event.
 TEST(Delivery, ARefusalIsFinalOnlyWhenAnotherEventWasAcknowledgedInBetween) {
   for (const int status : {400, 409, 422}) {
-    with_fixture([&](Fixture& bench) -> Task<> {
+    with_delivery([&](DeliveryFixture& bench) -> Task<> {
       bench.platform.opinion = refuses_bad(status);
       for (int i = 0; i < 2; ++i) {
         const auto bad = co_await bench.deliver(event("bad"));
@@ -569,7 +407,7 @@ TEST(Delivery, ARefusalIsFinalOnlyWhenAnotherEventWasAcknowledgedInBetween) {
 }
 
 TEST(Delivery, RefusalsInARowAreAnOutage) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     int outages = 0;
     bench.delivery.on_recovery([&] { ++outages; });
     bench.platform.fail_next(7, 400);
@@ -584,7 +422,7 @@ TEST(Delivery, RefusalsInARowAreAnOutage) {
 }
 
 TEST(Delivery, AnEventThatWasRefusedBeforeSaysNothingAboutTheWay) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.opinion = refuses_bad(422);
     auto bad = event("bad");
     bad.refused_before = true;
@@ -601,8 +439,8 @@ TEST(Delivery, AnEventThatWasRefusedBeforeSaysNothingAboutTheWay) {
 TEST(Delivery, A403OfOneEventIsARefusalOfThatEvent) {
   auto options = fast_options();
   options.unauthorized_pause = 1h;
-  with_fixture(
-      [](Fixture& bench) -> Task<> {
+  with_delivery(
+      [](DeliveryFixture& bench) -> Task<> {
         bench.platform.opinion = refuses_bad(403);
         CO_ASSERT_OK(co_await bench.deliver(event("first")));
         for (int i = 0; i < 10; ++i) {
@@ -619,7 +457,7 @@ TEST(Delivery, A403OfOneEventIsARefusalOfThatEvent) {
 }
 
 TEST(Delivery, A403OfEveryEventIsARefusalOfTheToken) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     CO_ASSERT_OK(co_await bench.deliver(event("first")));
     bench.platform.fail_next(8, 403);
     bench.insist_on(10);
@@ -633,7 +471,7 @@ TEST(Delivery, A403OfEveryEventIsARefusalOfTheToken) {
 }
 
 TEST(Delivery, AnIdThatCannotBeSentIsRefused) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     const auto delivered = co_await bench.deliver(event("a\r\nX-Evil: 1"));
     CO_ASSERT_OK(delivered);
     EXPECT_EQ(delivered->kind, Kind::refused);
@@ -643,7 +481,7 @@ TEST(Delivery, AnIdThatCannotBeSentIsRefused) {
 
 // As after the release of a shard, also while it waits for a permit.
 TEST(Delivery, AnEventThatMustNotBeSentAnyMoreIsNotSent) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.fail_next(1, 503);
     auto revoked = event("revoked");
     int asked = 0;
@@ -659,7 +497,7 @@ TEST(Delivery, AnEventThatMustNotBeSentAnyMoreIsNotSent) {
 // 200 is that of a page.
 TEST(Delivery, AWrongEndpointCostsNoEvent) {
   for (const int status : {200, 302, 404, 501}) {
-    with_fixture([&](Fixture& bench) -> Task<> {
+    with_delivery([&](DeliveryFixture& bench) -> Task<> {
       bench.platform.fail_next(12, status);
       for (int i = 0; i < 3; ++i) bench.insist(event("e-" + std::to_string(i)));
       CO_ASSERT_TRUE(co_await test::eventually(
@@ -675,8 +513,8 @@ TEST(Delivery, AWrongEndpointCostsNoEvent) {
 TEST(Delivery, ASlowPeerIsAnOutage) {
   auto options = fast_options();
   options.post_timeout = 100ms;
-  with_fixture(
-      [](Fixture& bench) -> Task<> {
+  with_delivery(
+      [](DeliveryFixture& bench) -> Task<> {
         bench.platform.delay_answers(1s);
         const auto late = co_await bench.deliver(event("late"));
         CO_ASSERT_TRUE(!late);
@@ -699,7 +537,7 @@ TEST(Delivery, APeerThatIsNotTrustedIsAnOutage) {
     auto url = plain.url();
     url.scheme = "https";
     {
-      Fixture bench(executor, {.url = url});
+      DeliveryFixture bench(executor, {.url = url});
       const auto failed = co_await bench.deliver(event("1"));
       CO_ASSERT_TRUE(!failed);
       EXPECT_EQ(failed.error().code, ErrorCode::tls);
@@ -717,7 +555,7 @@ TEST(Delivery, AnAnswerCutInItsHeadIsNoneAndOneCutInItsBodyIs) {
                    HttpScript::answer("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"a"),
                    HttpScript::answer("HTTP/1.1 422 No\r\nContent-Length: 99\r\n\r\nbecause")});
     {
-      Fixture bench(executor, {.url = server.url()});
+      DeliveryFixture bench(executor, {.url = server.url()});
       const auto delivered = co_await bench.deliver(event("1"));
       CO_ASSERT_OK(delivered);
       EXPECT_EQ(delivered->kind, Kind::acknowledged);
@@ -738,7 +576,7 @@ TEST(Delivery, APeerThatDoesNotSpeakHttpIsAnOutage) {
     HttpScript server(executor, std::vector<HttpScript::Script>(
                                     5, HttpScript::answer("SSH-2.0-OpenSSH_9.2\r\n\r\n")));
     {
-      Fixture bench(executor, {.url = server.url()});
+      DeliveryFixture bench(executor, {.url = server.url()});
       const auto failed = co_await bench.deliver(event("1"));
       CO_ASSERT_TRUE(!failed);
       EXPECT_NE(bench.delivery.breaker().state(), State::closed);
@@ -748,7 +586,7 @@ TEST(Delivery, APeerThatDoesNotSpeakHttpIsAnOutage) {
 }
 
 TEST(Delivery, ABodyIsMadeOnlyWhenItsEventMayBeSent) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     int made = 0;
     const auto lazy = [&made](const std::string& id) {
       auto what = event(id);
@@ -773,7 +611,7 @@ TEST(Delivery, ABodyIsMadeOnlyWhenItsEventMayBeSent) {
 }
 
 TEST(Delivery, ALargeBodyIsMadeAndReducedOffTheLoop) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.opinion = at_most(1000);
     const auto loop = std::this_thread::get_id();
     for (const bool large : {false, true}) {
@@ -813,7 +651,7 @@ TEST(Delivery, TheLoopIsNotHeldByTheRefusalOfALargeEvent) {
     HttpScript server(executor, {HttpScript::answer("HTTP/1.1 422 No\r\nContent-Length: 12\r\n\r\n"
                                                     "no such kind")});
     {
-      Fixture bench(executor, {.url = server.url()});
+      DeliveryFixture bench(executor, {.url = server.url()});
       auto what = event("large");
       what.make_body = [&content] { return content; };
       what.body.clear();
@@ -829,7 +667,7 @@ TEST(Delivery, TheLoopIsNotHeldByTheRefusalOfALargeEvent) {
 }
 
 TEST(Delivery, ALargeEventIsNotSentWhenItMustNotBeAnyMoreAfterItsBodyWasMade) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     std::atomic<bool> allowed = true;
     auto what = event("large");
     what.make_body = [&allowed, body = std::move(what.body)] {
@@ -845,7 +683,7 @@ TEST(Delivery, ALargeEventIsNotSentWhenItMustNotBeAnyMoreAfterItsBodyWasMade) {
 }
 
 TEST(Delivery, OnlyOneCallerAtATimeIsLetThroughInAnOutage) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     co_await bench.open();
     int through = 0;
     for (int i = 0; i < 10; ++i) {
@@ -869,7 +707,7 @@ TEST(Delivery, OnlyOneCallerAtATimeIsLetThroughInAnOutage) {
 }
 
 TEST(Delivery, NoHerdAfterAnOutage) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     co_await bench.open();
     bench.insist_on(200);
     co_await sleep_for(100ms);
@@ -890,7 +728,7 @@ TEST(Delivery, NoHerdAfterAnOutage) {
 }
 
 TEST(Delivery, NeverSendsMoreAtATimeThanPermitted) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     bench.platform.work = 20ms;
     bench.insist_on(300);
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 300; },
@@ -905,8 +743,8 @@ TEST(Delivery, NeverSendsMoreAtATimeThanPermitted) {
 TEST(Delivery, EventsLeaveInTheOrderTheyCame) {
   auto options = fast_options();
   options.breaker.max_permits = 1;
-  with_fixture(
-      [](Fixture& bench) -> Task<> {
+  with_delivery(
+      [](DeliveryFixture& bench) -> Task<> {
         bench.insist_on(50);
         CO_ASSERT_TRUE(co_await test::eventually([&] { return bench.ended.size() == 50; },
                                                  "the end of 50 deliveries"));
@@ -919,7 +757,7 @@ TEST(Delivery, EventsLeaveInTheOrderTheyCame) {
 
 // Wherever it waits: for readiness, for a permit, between attempts, for an answer.
 TEST(Delivery, CancellationLeavesNothingBehind) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     TaskGroup callers(bench.executor, [](const std::string& task, const std::string& what) {
       ADD_FAILURE() << task << ": " << what;
     });
@@ -964,7 +802,7 @@ TEST(Delivery, CancellationLeavesNothingBehind) {
 }
 
 TEST(Delivery, ACancelledProbeMakesRoomForTheNext) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_delivery([](DeliveryFixture& bench) -> Task<> {
     co_await bench.open();
     bench.platform.delay_answers(1h);
     const auto asked = bench.platform.requests().size();
@@ -998,7 +836,7 @@ TEST(Delivery, AC28_NeitherTokenNorEventIsSeenAnywhere) {
   const LogCapture log(LogLevel::debug);
   std::string visible;
   run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor, {.token_file = file});
+    DeliveryFixture bench(co_await asio::this_coro::executor, {.token_file = file});
     bench.platform.set_token(token);
     int status = 0;
     const auto sent = event("seen", content);

@@ -1,13 +1,12 @@
+// The Leases of shards with the double of an API server, in test time: who holds what while pods
+// start, stop, die, lose their connection and change their number.
 #include "event-reporter/shards/shard_leases.hpp"
-
-#include <map>
-#include <memory>
-#include <set>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "doubles/fake_kube_api.hpp"
+#include "event-reporter/shards/shard_leases_fixture.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 #include "support/wait.hpp"
@@ -24,167 +23,9 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 using Json = nlohmann::json;
-using Shards = std::vector<std::uint32_t>;
-
-// A process: its own way to the API server, and what it was told.
-class Pod {
- public:
-  Pod(const Executor& executor, const test::FakeKubeApi& api, Shard own)
-      : api_(api.cluster_config()),
-        relay(executor, "127.0.0.1", api_.server.port),
-        client_(executor, resolver_, through(relay), {}, "test"),
-        group_(executor),
-        leases(client_,
-               {.ns = "runtime",
-                .name = "reporter",
-                .identity = "reporter-" + std::to_string(own.ordinal),
-                .own = own,
-                .lease_duration = 2s,
-                .renew_deadline = 1500ms,
-                .retry_period = 300ms,
-                .rank_delay = 500ms,
-                .handover_grace = 1s,
-                .layout_duration = 20s},
-               reports_) {
-    leases.start(group_);
-  }
-  // As SIGTERM.
-  Task<> stop() {
-    group_.cancel();
-    co_await group_.join();
-    EXPECT_TRUE(claimed.empty());
-    co_await relay.stop();
-  }
-  // As SIGKILL: nothing that it wants to give back arrives.
-  Task<> kill() {
-    relay.close();
-    co_await stop();
-  }
-
- private:
-  k8s::ClusterConfig through(const test::TcpRelay& relay_to) const {
-    auto config = api_;
-    config.server.port = relay_to.port();
-    return config;
-  }
-  k8s::ClusterConfig api_;
-
- public:
-  test::TcpRelay relay;
-  std::set<std::uint32_t> claimed;
-  std::map<std::uint32_t, std::vector<Term>> terms;
-  std::map<std::uint32_t, std::vector<Sequence>> floors;
-  bool busy = false;
-
- private:
-  struct Reports final : ShardObserver {
-    explicit Reports(Pod& of) : pod(of) {}
-    void claimed(std::uint32_t shard, Term term, Sequence floor) override {
-      EXPECT_TRUE(pod.claimed.insert(shard).second);
-      pod.terms[shard].push_back(term);
-      pod.floors[shard].push_back(floor);
-      EXPECT_TRUE(pod.leases.holds(shard));
-    }
-    void released(std::uint32_t shard) override {
-      EXPECT_EQ(pod.claimed.erase(shard), 1U);
-      EXPECT_FALSE(pod.leases.holds(shard));
-    }
-    [[nodiscard]] bool busy(std::uint32_t shard) const override {
-      EXPECT_FALSE(pod.claimed.contains(shard));
-      return pod.busy;
-    }
-    Pod& pod;
-  };
-
-  Metrics metrics_;
-  net::Resolver resolver_{metrics_};
-  k8s::Client client_;
-  TaskGroup group_;
-  Reports reports_{*this};
-
- public:
-  ShardLeases leases;
-};
-
-// An API server and the pods of a StatefulSet.
-class Fixture {
- public:
-  Fixture(const Executor& executor, std::uint32_t replicas) : api(executor), replicas_(replicas) {}
-
-  Task<> begin() {
-    if (!api.start()) throw std::runtime_error("no API server");
-    api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
-    for (std::uint32_t i = 0; i < replicas_; ++i) co_await start(i);
-    EXPECT_TRUE(
-        co_await eventually([this] { return all_home(); }, "each pod with its own shard alone"));
-  }
-  Task<> start(std::uint32_t ordinal) {
-    pods[ordinal] = std::make_unique<Pod>(co_await asio::this_coro::executor, api,
-                                          Shard{.replicas = replicas_, .ordinal = ordinal});
-  }
-  Task<> kill(std::uint32_t ordinal) {
-    co_await pods.at(ordinal)->kill();
-    pods.erase(ordinal);
-  }
-  Task<> stop(std::uint32_t ordinal) {
-    co_await pods.at(ordinal)->stop();
-    pods.erase(ordinal);
-  }
-  Task<> end() {
-    for (auto& [ordinal, pod] : pods) co_await pod->stop();
-    pods.clear();
-    co_await api.stop();
-  }
-
-  // As test::eventually(), and checks at each poll that no shard is held by two pods.
-  Task<testing::AssertionResult> eventually(std::function<bool()> condition, std::string what,
-                                            Clock::duration limit = 12s) {
-    const auto checked = [this, condition = std::move(condition)] {
-      if (condition()) return true;
-      std::set<std::uint32_t> seen;
-      for (const auto& [ordinal, pod] : pods) {
-        for (const auto shard : pod->leases.held()) EXPECT_TRUE(seen.insert(shard).second) << shard;
-      }
-      return false;
-    };
-    co_return co_await test::eventually(checked, std::move(what), limit);
-  }
-  bool has(std::uint32_t ordinal, const Shards& shards) const {
-    return pods.at(ordinal)->leases.held() == shards;
-  }
-  bool all_home() const {
-    return std::ranges::all_of(pods,
-                               [this](const auto& pod) { return has(pod.first, {pod.first}); });
-  }
-  Json lease(std::uint32_t shard) const { return api.find(kLeases, key(shard)).value_or(Json()); }
-  Json layout() const { return api.find(kLeases, {"runtime", "reporter-layout"}).value_or(Json()); }
-  // renewTime of the Lease with this name.
-  Result<WallTime> renewed(const std::string& name) const {
-    const auto lease = api.find(kLeases, {"runtime", name}).value();
-    return parse_rfc3339(lease["spec"]["renewTime"].get<std::string>());
-  }
-  k8s::ObjectKey key(std::uint32_t shard) const {
-    return {"runtime", "reporter-" + std::to_string(shard)};
-  }
-
-  test::FakeKubeApi api;
-  std::map<std::uint32_t, std::unique_ptr<Pod>> pods;
-
- private:
-  std::uint32_t replicas_;
-};
-
-void play(std::uint32_t replicas, const std::function<Task<>(Fixture&)>& body) {
-  run_in_test_time([&]() -> Task<> {
-    Fixture scene(co_await asio::this_coro::executor, replicas);
-    co_await scene.begin();
-    co_await body(scene);
-    co_await scene.end();
-  });
-}
 
 TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
-  play(1, [](Fixture& scene) -> Task<> {
+  play(1, [](ShardLeasesFixture& scene) -> Task<> {
     Pod& pod = *scene.pods.at(0);
     EXPECT_THAT(pod.claimed, ElementsAre(0));
     EXPECT_THAT(pod.terms[0], ElementsAre(0));
@@ -199,7 +40,7 @@ TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
 
 TEST(ShardLeases, OneReplicaThatMayNotSeeTheLayoutHasEverythingToo) {
   run_in_test_time([]() -> Task<> {
-    Fixture scene(co_await asio::this_coro::executor, 1);
+    ShardLeasesFixture scene(co_await asio::this_coro::executor, 1);
     scene.api.set_access([](const auto& access) { return access.resource != "leases"; });
     co_await scene.begin();
     EXPECT_THAT(scene.pods.at(0)->terms[0], ElementsAre(0));
@@ -210,7 +51,7 @@ TEST(ShardLeases, OneReplicaThatMayNotSeeTheLayoutHasEverythingToo) {
 // Nobody touches the Lease of a replica that is scaled away, and its own ledger may come back.
 TEST(ShardLeases, ASmallerNumberOfReplicasInBetweenIsSeen) {
   for (const std::uint32_t fewer : {1U, 2U}) {
-    play(3, [fewer](Fixture& scene) -> Task<> {
+    play(3, [fewer](ShardLeasesFixture& scene) -> Task<> {
       const Term before = scene.pods.at(2)->terms[2].at(0);
       EXPECT_EQ(scene.layout()["spec"]["holderIdentity"], "3 replicas");
       EXPECT_EQ(scene.layout()["spec"]["leaseTransitions"], 0);
@@ -235,7 +76,7 @@ TEST(ShardLeases, ASmallerNumberOfReplicasInBetweenIsSeen) {
 }
 
 TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     const auto alone = [&]() -> Task<Term> {
       Pod pod(executor, scene.api, {.replicas = 1, .ordinal = 0});
@@ -258,7 +99,7 @@ TEST(ShardLeases, TheOnlyReplicaSeesThatThereWereMore) {
 
 // A runtime that shrinks to one replica and grows again.
 TEST(ShardLeases, TheOnlyReplicaKeepsTheLayoutCurrent) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     co_await scene.stop(0);
     co_await scene.stop(1);
     Pod alone(co_await asio::this_coro::executor, scene.api, {.replicas = 1, .ordinal = 0});
@@ -280,7 +121,7 @@ TEST(ShardLeases, TheOnlyReplicaKeepsTheLayoutCurrent) {
 
 // Its clock was set back, or that of another replica was ahead.
 TEST(ShardLeases, TheTimeOfALayoutGoesOnWhateverTheClocksSay) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     const auto ahead = wall_now() + 2h;
     Json layout = scene.layout();
     layout["spec"]["renewTime"] = format_rfc3339_micros(ahead);
@@ -305,7 +146,7 @@ TEST(ShardLeases, TheTimeOfALayoutGoesOnWhateverTheClocksSay) {
 
 // As after a replica whose clock was ahead.
 TEST(ShardLeases, EachHolderBeginsAboveTheOneBeforeAlsoWhenTheClocksAreBehindTheLayout) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     co_await scene.stop(1);
     co_await scene.stop(0);
     Json layout = scene.layout();
@@ -331,7 +172,7 @@ TEST(ShardLeases, EachHolderBeginsAboveTheOneBeforeAlsoWhenTheClocksAreBehindThe
 
 // The API server is away while it is restored, so the replica loses the layout and joins it again.
 TEST(ShardLeases, AReplicaBeginsAboveTheTimesItSawAlsoAfterARestoreOfTheCluster) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     const auto backup = scene.api.store().back_up();
     const auto ahead = wall_now() + 2h;
     for (const auto* name : {"reporter-1", "reporter-layout"}) {
@@ -360,7 +201,7 @@ TEST(ShardLeases, AReplicaBeginsAboveTheTimesItSawAlsoAfterARestoreOfTheCluster)
 
 // A rollout replaces one replica after the other. Objects are in other shards before and after it.
 TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
-  play(3, [](Fixture& scene) -> Task<> {
+  play(3, [](ShardLeasesFixture& scene) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     co_await scene.stop(2);
     co_await scene.stop(1);
@@ -406,7 +247,7 @@ TEST(ShardLeases, ReplicasWithAnOldNumberStopBeforeThoseWithTheNewOneBegin) {
 
 // There was no Lease of the layout before.
 TEST(ShardLeases, TheOnlyReplicaStopsWhenThereAreSeveral) {
-  play(1, [](Fixture& scene) -> Task<> {
+  play(1, [](ShardLeasesFixture& scene) -> Task<> {
     Pod& old = *scene.pods.at(0);
     Pod second(co_await asio::this_coro::executor, scene.api, {.replicas = 2, .ordinal = 1});
     EXPECT_TRUE(
@@ -421,7 +262,7 @@ TEST(ShardLeases, TheOnlyReplicaStopsWhenThereAreSeveral) {
 
 // One that cannot see the change stops as well.
 TEST(ShardLeases, AReplicaThatCannotSeeTheLayoutStopsInTime) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     co_await scene.stop(1);
     co_await scene.stop(0);
@@ -447,7 +288,7 @@ TEST(ShardLeases, AReplicaThatCannotSeeTheLayoutStopsInTime) {
 // As the chart grants it: a replica may only see the Leases of the shards that there are now.
 TEST(ShardLeases, NoLeaseOfAShardThatIsGoneIsNeeded) {
   for (const std::uint32_t fewer : {1U, 2U}) {
-    play(3, [fewer](Fixture& scene) -> Task<> {
+    play(3, [fewer](ShardLeasesFixture& scene) -> Task<> {
       for (const std::uint32_t ordinal : {2U, 1U, 0U}) co_await scene.stop(ordinal);
       scene.api.set_access([fewer](const auto& access) {
         return access.name.empty() || access.name == "reporter-layout" ||
@@ -465,7 +306,7 @@ TEST(ShardLeases, NoLeaseOfAShardThatIsGoneIsNeeded) {
 // Pods that start at the same moment write it once.
 TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
   run_in_test_time([]() -> Task<> {
-    Fixture scene(co_await asio::this_coro::executor, 2);
+    ShardLeasesFixture scene(co_await asio::this_coro::executor, 2);
     scene.api.set_access([](const auto& access) { return access.verb != "create"; });
     CO_ASSERT_OK(scene.api.start());
     scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
@@ -484,7 +325,7 @@ TEST(ShardLeases, NothingIsClaimedBeforeTheLayoutIsOnRecord) {
 }
 
 TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     Pod& first = *scene.pods.at(0);
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.kill(1);
@@ -517,7 +358,7 @@ TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
 }
 
 TEST(ShardLeases, AnOrderlyRestartMovesNothing) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.stop(1);
     EXPECT_EQ(scene.lease(1)["spec"]["holderIdentity"], "");
@@ -532,7 +373,7 @@ TEST(ShardLeases, AnOrderlyRestartMovesNothing) {
 }
 
 TEST(ShardLeases, ACrashOfTheOwnerAloneCountsAsNobodyBetween) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.kill(1);
     co_await scene.start(1);
@@ -544,7 +385,7 @@ TEST(ShardLeases, ACrashOfTheOwnerAloneCountsAsNobodyBetween) {
 }
 
 TEST(ShardLeases, TakesOneMoreAndNotTwo) {
-  play(3, [](Fixture& scene) -> Task<> {
+  play(3, [](ShardLeasesFixture& scene) -> Task<> {
     co_await scene.kill(1);
     co_await scene.kill(2);
     EXPECT_TRUE(co_await scene.eventually([&] { return scene.pods.at(0)->claimed.size() > 1; },
@@ -559,7 +400,7 @@ TEST(ShardLeases, TakesOneMoreAndNotTwo) {
 }
 
 TEST(ShardLeases, AHolderThatStopsGivesBoth) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     co_await scene.kill(1);
     EXPECT_TRUE(
         co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
@@ -570,7 +411,7 @@ TEST(ShardLeases, AHolderThatStopsGivesBoth) {
 }
 
 TEST(ShardLeases, AnotherTakesOverFromADeadHolder) {
-  play(3, [](Fixture& scene) -> Task<> {
+  play(3, [](ShardLeasesFixture& scene) -> Task<> {
     co_await scene.kill(1);
     const auto taken_over = [&]() -> std::optional<std::uint32_t> {
       for (const auto& [ordinal, pod] : scene.pods) {
@@ -593,7 +434,7 @@ TEST(ShardLeases, AnotherTakesOverFromADeadHolder) {
 }
 
 TEST(ShardLeases, ACutOffOwnerStopsBeforeAnotherStarts) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     scene.pods.at(1)->relay.close();
     // eventually() checks that nobody claims what another has.
     EXPECT_TRUE(
@@ -608,7 +449,7 @@ TEST(ShardLeases, ACutOffOwnerStopsBeforeAnotherStarts) {
 }
 
 TEST(ShardLeases, AnApiServerThatWasAwayMovesNothing) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     co_await scene.api.stop();
     EXPECT_TRUE(co_await scene.eventually([&] { return scene.has(0, {}) && scene.has(1, {}); },
                                           "no shard at either pod"));
@@ -626,7 +467,7 @@ TEST(ShardLeases, AnApiServerThatWasAwayMovesNothing) {
 }
 
 TEST(ShardLeases, KeepsItsLeaseWhenOthersWriteOnIt) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     for (int i = 0; i < 4; ++i) {
       Json lease = scene.lease(1);
       lease["metadata"]["labels"] = {{"count", std::to_string(i)}};
@@ -641,7 +482,7 @@ TEST(ShardLeases, KeepsItsLeaseWhenOthersWriteOnIt) {
 }
 
 TEST(ShardLeases, ListsItsOwnLeasesOnly) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     EXPECT_EQ(scene.lease(0)["metadata"]["labels"],
               (Json{{"gitops-runtime.io/leases-of", "reporter"}}));
     EXPECT_EQ(scene.layout()["metadata"]["labels"], scene.lease(0)["metadata"]["labels"]);
@@ -655,7 +496,7 @@ TEST(ShardLeases, ListsItsOwnLeasesOnly) {
 
 TEST(ShardLeases, LabelsTheLeasesOfAnEarlierVersion) {
   run_in_test_time([]() -> Task<> {
-    Fixture scene(co_await asio::this_coro::executor, 2);
+    ShardLeasesFixture scene(co_await asio::this_coro::executor, 2);
     scene.api.put(k8s::resources::kNamespaces, {{"metadata", {{"name", "runtime"}}}});
     scene.api.put(kLeases, {{"metadata", {{"namespace", "runtime"}, {"name", "reporter-1"}}},
                             {"spec",
@@ -675,7 +516,7 @@ TEST(ShardLeases, LabelsTheLeasesOfAnEarlierVersion) {
 
 TEST(ShardLeases, LeavesShardsAloneThatDoNotExist) {
   run_in_test_time([]() -> Task<> {
-    Fixture scene(co_await asio::this_coro::executor, 2);
+    ShardLeasesFixture scene(co_await asio::this_coro::executor, 2);
     const Json foreign = {
         {"metadata", {{"namespace", "runtime"}, {"name", "reporter-2"}}},
         {"spec", {{"holderIdentity", "reporter-2"}, {"leaseDurationSeconds", 1}}}};
@@ -691,7 +532,7 @@ TEST(ShardLeases, LeavesShardsAloneThatDoNotExist) {
 }
 
 TEST(ShardLeases, AC24_ADamagedLeaseIsMended) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     for (const Json& spec :
          {Json(5), Json::object(), Json{{"holderIdentity", {1}}},
           Json{{"holderIdentity", "some\nbody\x7f"},
@@ -733,7 +574,7 @@ TEST(ShardLeases, AC24_AnAbsurdNumberOfReplicasCostsLittle) {
 }
 
 TEST(ShardLeases, TermsOfOtherLeasesAndReplicasAreNotComparable) {
-  play(2, [](Fixture& scene) -> Task<> {
+  play(2, [](ShardLeasesFixture& scene) -> Task<> {
     const Term before = scene.pods.at(1)->terms[1].at(0);
     co_await scene.stop(1);
     EXPECT_TRUE(scene.api.remove(kLeases, scene.key(1)));

@@ -1,0 +1,252 @@
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include "chart/helm.hpp"
+#include "daemons/reporter_process.hpp"
+#include "daemons/router_harness.hpp"
+#include "daemons/tunnel_processes.hpp"
+#include "doubles/fake_argocd.hpp"
+#include "doubles/fake_kube_api.hpp"
+#include "doubles/fake_platform.hpp"
+#include "e2e/git_harness.hpp"
+#include "support/play.hpp"
+#include "support/run_coro.hpp"
+#include "support/wait.hpp"
+
+// The metrics that real daemons serve after they have met every kind of event.
+namespace gitops::test {
+
+inline constexpr const char* kPrefix = "gitops_event_reporter_";
+inline constexpr auto kTimeLimit = std::chrono::seconds(20);
+
+// An Application without resources; each content is another state of it.
+inline nlohmann::json application(const std::string& name, int content) {
+  return {{"apiVersion", "argoproj.io/v1alpha1"},
+          {"kind", "Application"},
+          {"metadata", {{"name", name}, {"namespace", "argocd"}, {"uid", "uid-" + name}}},
+          {"spec", {{"project", "default"}}},
+          {"status", {{"content", content}}}};
+}
+
+// The program among doubles that make every event with a metric happen.
+class MonitoringHarness {
+ public:
+  explicit MonitoringHarness(const Executor& executor)
+      : kube(executor), argocd(executor, kube), platform(executor) {}
+
+  // With REPORTER_MODE=`mode`.
+  Task<> start(std::string mode) {
+    CO_ASSERT_OK(kube.start());
+    CO_ASSERT_OK(argocd.start());
+    CO_ASSERT_OK(platform.start());
+    for (const auto* type : {&k8s::resources::kRollouts, &k8s::resources::kAnalysisRuns,
+                             &k8s::resources::kWorkflows}) {
+      kube.add_type(*type);
+    }
+    write_file(folder_ / "kubeconfig", kube.kubeconfig());
+    const bool app = mode == "app";
+    Environment environment{{"REPORTER_MODE", std::move(mode)},
+                            {"POD_NAMESPACE", "argocd"},
+                            {"KUBECONFIG", (folder_ / "kubeconfig").string()},
+                            {"CODEFRESH_URL", platform.url().to_string()},
+                            {"CODEFRESH_TOKEN", FakePlatform::Options().token}};
+    if (app) {
+      environment["ARGOCD_SERVER"] = argocd.url().to_string();
+      environment["ARGOCD_TOKEN"] = FakeArgoCd::Options().token;
+    } else {
+      environment["REPORT_MANAGED_CLUSTERS"] = "true";
+    }
+    daemon.emplace(ReporterProcess::command(
+                       {"--drain-timeout=1s", "--ledger-file=" + (folder_ / "ledger.db").string()}),
+                   std::move(environment), kTimeLimit);
+    CO_ASSERT_TRUE(co_await daemon->wait_for_readyz("ready\n"));
+  }
+  [[nodiscard]] std::string logs() const { return daemon ? daemon->report() : std::string(); }
+  Task<> stop() {
+    if (daemon && daemon->process().running()) co_await daemon->stop();
+    co_await platform.stop();
+    co_await argocd.stop();
+    co_await kube.stop();
+  }
+
+  void put(const std::string& name) {
+    argocd.set_tree(name, {{"nodes", nlohmann::json::array()}});
+    argocd.set_managed_resources(name, nlohmann::json::array());
+    kube.put(k8s::resources::kApplications, application(name, ++content_));
+  }
+  // A Rollout; each content is another state of it.
+  void put_rollout(const std::string& name) {
+    kube.put(k8s::resources::kRollouts, {{"apiVersion", k8s::resources::kRollouts.api_version()},
+                                         {"kind", k8s::resources::kRollouts.kind},
+                                         {"metadata", {{"name", name}, {"namespace", "shop"}}},
+                                         {"status", {{"content", ++content_}}}});
+  }
+  // Makes writes to the program's files fail, as on a full disk.
+  void fill_disk() {
+    const auto pid = daemon->process().pid();
+    rlimit files{};
+    ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, nullptr, &files), 0);
+    files.rlim_cur = 0;
+    ASSERT_EQ(::prlimit(pid, RLIMIT_FSIZE, &files, nullptr), 0);
+  }
+  Task<bool> wait_for_metric(std::string start_of_line) {
+    co_return co_await eventually(
+        [&] { return daemon->get("/metrics").body.contains("\n" + start_of_line); },
+        "in /metrics: " + start_of_line);
+  }
+
+  FakeKubeApi kube;
+  FakeArgoCd argocd;
+  FakePlatform platform;
+  std::optional<ReporterProcess> daemon;
+
+ private:
+  TempDir folder_;
+  int content_ = 0;
+};
+
+// The text of /metrics after the script has ended.
+inline std::string metrics_after(const std::function<Task<>(MonitoringHarness&)>& script) {
+  std::string text;
+  // The program inherits the ignored signal, so that its writes fail with an error.
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  run_coro(
+      [&]() -> Task<> {
+        MonitoringHarness world(co_await asio::this_coro::executor);
+        co_await play_in(world, [&](MonitoringHarness&) -> Task<> {
+          co_await script(world);
+          text = world.daemon->get("/metrics").body;
+        });
+      },
+      std::chrono::seconds(60));
+  std::signal(SIGXFSZ, before);
+  return text;
+}
+
+// Events, a dead letter, failures of each peer and of the disk.
+inline std::string metrics_of_mode_app() {
+  return metrics_after([](MonitoringHarness& world) -> Task<> {
+    co_await world.start("app");
+    const std::string prefix = kPrefix;
+    world.put("good");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(
+        prefix + "reports_total{part=\"application\",result=\"acknowledged\"}"));
+    world.platform.refuse_events(
+        [](const FakePlatform::Report& report) { return report.name() == "refused" ? 400 : 0; });
+    world.put("refused");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "errors_total{code="));
+    world.put("another");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
+    world.argocd.fail_next(1, 503, {}, "resource-tree");
+    world.put("unlucky");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(
+        prefix + "errors_total{code=\"unavailable\",peer=\"argocd\"}"));
+    world.kube.fail_next(1, 500, {}, "applications");
+    world.kube.cut_watches();
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "watch_errors_total{"));
+    world.fill_disk();
+    world.put("unwritten");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "ledger_failures_total{"));
+  });
+}
+
+inline std::string metrics_of_mode_resource() {
+  return metrics_after([](MonitoringHarness& world) -> Task<> {
+    co_await world.start("resource");
+    const std::string prefix = kPrefix;
+    world.put_rollout("good");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "reports_total{"));
+    world.platform.refuse_events(
+        [](const FakePlatform::Report& report) { return report.name() == "refused" ? 400 : 0; });
+    world.put_rollout("refused");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "errors_total{code="));
+    world.put_rollout("another");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
+    world.kube.fail_next(1, 500, {}, "rollouts");
+    world.kube.cut_watches();
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "watch_errors_total{"));
+    world.fill_disk();
+    world.put_rollout("unwritten");
+    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "ledger_failures_total{"));
+  });
+}
+
+// The names of the samples of an exposition, each with its lines.
+inline std::map<std::string, std::string> samples(const std::string& text) {
+  std::map<std::string, std::string> found;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with('#')) found[line.substr(0, line.find_first_of("{ "))] += line + "\n";
+  }
+  return found;
+}
+
+// Mistakes in a PromQL expression: metrics that are not served, and labels that they do not have.
+// Prometheus itself adds namespace, pod and service.
+inline std::vector<std::string> mistakes(const std::string& expression,
+                                         const std::map<std::string, std::string>& served) {
+  static const std::regex metric(R"(\b((?:gitops|process)_\w+)(?:\{([^}]*)\})?)");
+  static const std::regex matcher(R"re((\w+)(!?=~?)("[^"]*"))re");
+  const std::set<std::string> target_labels{"namespace", "pod", "service"};
+  std::vector<std::string> wrong;
+  for (std::sregex_iterator it(expression.begin(), expression.end(), metric), end; it != end;
+       ++it) {
+    const auto sample = served.find((*it)[1]);
+    if (sample == served.end()) {
+      wrong.push_back("not served: " + it->str());
+      continue;
+    }
+    const auto labels = (*it)[2].str();
+    for (std::sregex_iterator one(labels.begin(), labels.end(), matcher); one != end; ++one) {
+      const auto label = (*one)[1].str();
+      if (target_labels.contains(label)) continue;
+      const auto wanted = label + "=" + ((*one)[2] == "=" ? (*one)[3].str() : "\"");
+      if (sample->second.find(wanted) == std::string::npos) {
+        wrong.push_back("no " + wanted + ": " + it->str());
+      }
+    }
+  }
+  return wrong;
+}
+
+// The metrics of each reporter, by the name of its objects, and of both together.
+class MonitoringTest : public testing::Test {
+ protected:
+  using Samples = std::map<std::string, std::string>;
+  static void SetUpTestSuite() {
+    served_["runtime-event-reporter"] = samples(metrics_of_mode_app());
+    served_["cluster-event-reporter"] = samples(metrics_of_mode_resource());
+    for (const auto& [name, lines] : served_["runtime-event-reporter"]) both_[name] += lines;
+    for (const auto& [name, lines] : served_["cluster-event-reporter"]) both_[name] += lines;
+  }
+
+  static void expect_served(const std::string& where, const std::string& expression,
+                            const Samples& served) {
+    EXPECT_THAT(expression,
+                testing::AnyOf(testing::HasSubstr(kPrefix), testing::HasSubstr("process_")))
+        << where;
+    EXPECT_THAT(mistakes(expression, served), testing::IsEmpty()) << where;
+  }
+  inline static std::map<std::string, Samples> served_;
+  inline static Samples both_;
+};
+
+inline nlohmann::json dashboard() {
+  return nlohmann::json::parse(
+      read_file(chart_folder() / "files" / "event-reporter-dashboard.json"));
+}
+
+}  // namespace gitops::test
