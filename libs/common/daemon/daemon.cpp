@@ -14,11 +14,13 @@
 #include <prometheus/gauge.h>
 
 #include "common/core/idle_memory.hpp"
+#include "common/core/json_text.hpp"
 #include "common/core/process.hpp"
 #include "common/core/small_file.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/daemon/loop_thread.hpp"
 #include "common/http/router.hpp"
+#include "common/http/url.hpp"
 
 namespace gitops {
 
@@ -247,28 +249,81 @@ class Frame {
     if (!stopped) exit_code_ = kExitFailed;
   }
 
-  // The reasons for not being ready, one a line; empty when ready.
-  [[nodiscard]] std::string not_ready_because() const {
-    if (phase_ == Phase::starting) return "daemon: starting\n";
-    if (phase_ == Phase::draining || stop_requested_) return "daemon: stopping\n";
-    std::string reasons;
+  struct NotReady {
+    std::string check;
+    std::string reason;
+  };
+
+  // Empty when ready.
+  [[nodiscard]] std::vector<NotReady> failing_checks() const {
+    if (phase_ == Phase::starting) return {{.check = "daemon", .reason = "starting"}};
+    if (phase_ == Phase::draining || stop_requested_) {
+      return {{.check = "daemon", .reason = "stopping"}};
+    }
+    std::vector<NotReady> failing;
     for (const ReadyCheck& check : app_.ready_checks) {
-      if (const std::string why = check.not_ready_because(); !why.empty()) {
-        reasons += check.name + ": " + why + '\n';
+      if (auto why = check.not_ready_because(); !why.empty()) {
+        failing.push_back({.check = check.name, .reason = std::move(why)});
       }
     }
+    return failing;
+  }
+
+  // The reasons for not being ready, one a line; empty when ready.
+  [[nodiscard]] std::string not_ready_because() const {
+    std::string reasons;
+    for (const auto& [check, reason] : failing_checks()) reasons += check + ": " + reason + '\n';
     return reasons;
   }
 
-  [[nodiscard]] std::string status_text() const {
+  [[nodiscard]] StatusReport report() const {
+    return phase_ == Phase::running && app_.report ? app_.report() : StatusReport();
+  }
+
+  [[nodiscard]] std::string report_as_text() const {
     const auto uptime = std::chrono::duration_cast<seconds>(Clock::now() - began_);
     std::string text =
         spec_.name + " " + std::string(version()) + "\nup " + format_duration(uptime) + "\n";
     const std::string reasons = not_ready_because();
     text += reasons.empty() ? "ready\n" : "not ready:\n" + reasons;
+    if (const auto entries = report(); !entries.empty()) text += '\n' + status_text(entries);
     if (phase_ == Phase::running && app_.status) text += '\n' + app_.status();
-    if (!text.ends_with('\n')) text += '\n';
     return text;
+  }
+
+  [[nodiscard]] std::string report_as_json() const {
+    const auto uptime = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
+    const auto failing = failing_checks();
+    std::string text;
+    ObjectWriter writer(text);
+    writer.text("program", spec_.name);
+    writer.text("version", version());
+    writer.raw("uptime_ms", std::to_string(uptime.count()));
+    writer.raw("ready", failing.empty() ? "true" : "false");
+    auto& list = writer.begin("not_ready") += '[';
+    for (const auto& [check, reason] : failing) {
+      if (!list.ends_with('[')) list += ',';
+      ObjectWriter item(list);
+      item.text("check", check);
+      item.text("reason", reason);
+      item.end();
+    }
+    list += ']';
+    writer.raw("entries", status_json(report()));
+    writer.end();
+    text += '\n';
+    return text;
+  }
+
+  [[nodiscard]] http::Response status_page(std::string_view query) const {
+    const auto format = http::query_parameter(query, "format");
+    if (format == "json") {
+      auto response = page(200, report_as_json());
+      response.headers.set("Content-Type", "application/json");
+      return response;
+    }
+    if (!format.empty() && format != "text") return page(400, "format must be text or json\n");
+    return page(200, report_as_text());
   }
 
   // The App's answer; 503 while the App does not run.
@@ -291,7 +346,10 @@ class Frame {
                         })});
     };
     add("/healthz", [] { return page(200, "ok"); });
-    add("/statusz", [this] { return page(200, status_text()); });
+    routes.push_back({"GET", "/statusz", http::open_to_all(),
+                      http::answer_with([this](const http::Exchange& exchange, const auto&) {
+                        return status_page(exchange.query());
+                      })});
     add("/metrics", [this] {
       lost_lines_.Increment(static_cast<double>(log_lines_dropped()) - lost_lines_.Value());
       auto response = page(200, metrics_.expose());

@@ -13,6 +13,7 @@
 #include "common/core/config_reader.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/server.hpp"
 
@@ -67,8 +68,10 @@ struct DaemonApp {
   // its deadline by more than a second.
   std::function<Task<>(Deadline)> stop;
   std::vector<ReadyCheck> ready_checks;
-  // The human-readable text of /statusz; may be empty.
-  std::function<std::string()> status;
+  // The entries of /statusz; may be empty.
+  std::function<StatusReport()> report = {};
+  // The same as text, for an App without entries.
+  std::function<std::string()> status = {};
   // Further pages of the admin port, by path ("/journal"). The argument is the raw query. They are
   // served while the App runs, for GET and HEAD, without authentication.
   std::map<std::string, std::function<AdminPage(std::string_view query)>> pages = {};

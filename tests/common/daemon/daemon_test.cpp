@@ -163,12 +163,33 @@ TEST(Daemon, ServesItsAdminPages) {
   const auto status = daemon.call("/statusz");
   EXPECT_EQ(status.status, 200);
   EXPECT_THAT(status.body, MatchesRegex("test-daemon [0-9.]+\nup [0-9hms]+\nready\n\nthings: 3\n"));
+  EXPECT_EQ(daemon.call("/statusz?format=text").body.substr(0, 12), "test-daemon ");
+  EXPECT_EQ(daemon.call("/statusz?format=xml").status, 400);
   EXPECT_EQ(daemon.call("/").status, 404);
   EXPECT_EQ(daemon.call("/debug/pprof").status, 404);
   EXPECT_EQ(daemon.call("/healthz", "POST").status, 405);
   EXPECT_EQ(daemon.call("/metrics", "DELETE").status, 405);
   daemon.terminate();
   EXPECT_EQ(daemon.exit_code(), 0) << daemon.log();
+}
+
+TEST(Daemon, TellsItsStatusAsJson) {
+  Daemon daemon({"--fault=not-ready"});
+  const auto reply = daemon.call("/statusz?format=json");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(
+      test::run_command({"curl", "--silent", "--head", daemon.url("/statusz?format=json")}).out,
+      HasSubstr("Content-Type: application/json\r\n"));
+  const auto page = nlohmann::json::parse(reply.body);
+  EXPECT_EQ(page["program"], "test-daemon");
+  EXPECT_THAT(page["version"].get<std::string>(), MatchesRegex("[0-9.]+"));
+  EXPECT_TRUE(page["uptime_ms"].is_number_unsigned());
+  EXPECT_EQ(page["ready"], false);
+  EXPECT_EQ(page["not_ready"],
+            nlohmann::json::parse(R"([{"check":"cache","reason":"the cache is empty"}])"));
+  EXPECT_EQ(page["entries"],
+            nlohmann::json::parse(
+                R"([{"name":"things","state":"ok","message":"","values":{"count":3}}])"));
 }
 
 TEST(Daemon, ServesThePagesOfItsApp) {

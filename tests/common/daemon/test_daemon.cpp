@@ -101,7 +101,7 @@ DaemonSpec test_daemon() {
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"cache", [app] { return app->not_ready_because(); }},
                           {"always", [] { return std::string(); }}};
-    frame.status = [] { return std::string("things: 3"); };
+    frame.report = [] { return StatusReport{status_count("things", 3)}; };
     frame.pages["/things"] = [](std::string_view query) {
       return AdminPage{.body = "{\"asked\":\"" + std::string(query) + "\"}"};
     };
