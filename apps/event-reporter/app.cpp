@@ -80,9 +80,9 @@ class App {
     checks.push_back({"shard", [this] { return leases_.last_error(); }});
     return checks;
   }
-  [[nodiscard]] std::string status() const {
-    return leases_.status() + mode_.status() + shared_.delivery.status() +
-           refused_status(shared_.ledger) + shared_.ledger_status(Mode::kReported);
+  [[nodiscard]] StatusReport status() const {
+    return joined({leases_.status(), mode_.status(), shared_.delivery.status(),
+                   refused_status(shared_.ledger), shared_.ledger_status(Mode::kReported)});
   }
   [[nodiscard]] AdminPage journal(std::string_view query) const {
     return {.body = shared_.delivery.journal().answer(query, [this](std::string_view object) {
@@ -120,7 +120,7 @@ DaemonApp make_app(const DaemonContext& context, Environment environment) {
   frame.start = [app] { return app->start(); };
   frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
   frame.ready_checks = app->ready_checks();
-  frame.status = [app] { return app->status(); };
+  frame.report = [app] { return app->status(); };
   frame.commands["/refused/retry"] = [app] { return app->retry_refused(); };
   frame.pages["/journal"] = [app](std::string_view query) { return app->journal(query); };
   return frame;

@@ -32,7 +32,7 @@ class ApplicationMode {
   [[nodiscard]] Reporter& reporter() { return reporter_; }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks() { return reporter_.ready_checks(); }
-  [[nodiscard]] std::string status() const { return reporter_.status(); }
+  [[nodiscard]] StatusReport status() const { return reporter_.status(); }
   // The main port's routes, besides those of both modes.
   [[nodiscard]] std::vector<http::Route> routes() const;
   // The setting of this mode that the start's log line shows.

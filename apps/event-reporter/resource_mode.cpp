@@ -60,8 +60,10 @@ std::vector<ReadyCheck> ResourceMode::ready_checks() {
   return checks;
 }
 
-std::string ResourceMode::status() const {
-  return reporter_.status() + (clusters_ ? clusters_->status() : "");
+StatusReport ResourceMode::status() const {
+  auto report = reporter_.status();
+  if (clusters_) report.push_back(clusters_->status());
+  return report;
 }
 
 }  // namespace gitops::reporter

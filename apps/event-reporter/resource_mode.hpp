@@ -29,7 +29,7 @@ class ResourceMode {
   [[nodiscard]] ResourceReporter& reporter() { return reporter_; }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
-  [[nodiscard]] std::string status() const;
+  [[nodiscard]] StatusReport status() const;
   // The main port's routes, besides those of both modes.
   [[nodiscard]] static std::vector<http::Route> routes() { return {}; }
   // The setting of this mode that the start's log line shows.

@@ -110,15 +110,18 @@ Task<> SharedParts::finish(Deadline deadline) {
   co_await tasks.join();
 }
 
-std::string SharedParts::ledger_status(std::string_view entries) const {
-  auto out = "ledger: " + std::to_string(ledger.known().size()) + " " + std::string(entries) +
-             (environment.config.ledger_file.empty() ? ", in memory only" : "") + "\n";
+StatusReport SharedParts::ledger_status(std::string_view entries) const {
+  auto known = status_entry("ledger", ledger.last_error());
+  known.add_count("entries", ledger.known().size(), std::string(entries));
+  if (environment.config.ledger_file.empty()) known.add_text("place", "in memory only", "");
+  StatusReport report{std::move(known)};
   if (!ledger.inventory().empty()) {
-    out += "inventory: " + std::to_string(ledger.inventory().size()) + " " + std::string(entries) +
-           " that other replicas report\n";
+    StatusEntry inventory{.name = "inventory"};
+    inventory.add_count("entries", ledger.inventory().size(),
+                        std::string(entries) + " that other replicas report");
+    report.push_back(std::move(inventory));
   }
-  if (!ledger.last_error().empty()) out += "ledger error: " + ledger.last_error() + "\n";
-  return out;
+  return report;
 }
 
 }  // namespace gitops::reporter

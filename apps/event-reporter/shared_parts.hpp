@@ -50,8 +50,8 @@ class SharedParts {
   // Waits for the events in flight until the deadline, writes the ledger, then cancels and joins all
   // tasks. The next start finds whatever was not reported.
   Task<> finish(Deadline deadline);
-  // The last lines of /statusz; `entries` names what the ledger has entries of.
-  [[nodiscard]] std::string ledger_status(std::string_view entries) const;
+  // The last entries of /statusz; `entries` names what the ledger has entries of.
+  [[nodiscard]] StatusReport ledger_status(std::string_view entries) const;
 
   Environment environment;
   net::Resolver resolver;

@@ -126,12 +126,20 @@ std::string KindWatch::last_error() const {
   return informer_->has_synced() ? std::string{} : std::string("not listed yet");
 }
 
-std::string KindWatch::status() const {
-  if (is_missing()) return "not served" + (last_error_.empty() ? "" : ", " + last_error_);
-  auto out = last_error();
-  if (!informer_) return out;
-  const auto objects = std::to_string(informer_->size()) + " objects";
-  return out.empty() ? objects : objects + ", " + out;
+StatusEntry KindWatch::status() const {
+  StatusEntry entry{.name = what_.name + (what_.ns.empty() ? "" : " in " + what_.ns)};
+  if (is_missing()) {
+    entry.state = StatusState::unavailable;
+    entry.message = "not served" + (last_error_.empty() ? "" : ", " + last_error_);
+    return entry;
+  }
+  entry.message = last_error();
+  if (!entry.message.empty()) {
+    const bool has_failed = informer_ ? !informer_->last_error().empty() : !last_error_.empty();
+    entry.state = has_failed ? StatusState::failed : StatusState::pending;
+  }
+  if (informer_) entry.add_count("objects", informer_->size());
+  return entry;
 }
 
 }  // namespace gitops::k8s

@@ -11,6 +11,7 @@
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
 #include "k8s-client/informer.hpp"
@@ -65,8 +66,8 @@ class KindWatch {
   [[nodiscard]] bool is_missing() const { return state_ == State::missing; }
   // Why objects may be missing or stale now; empty also when the cluster does not serve the kind.
   [[nodiscard]] std::string last_error() const;
-  // For people: "12 objects", "not served", …
-  [[nodiscard]] std::string status() const;
+  // "rollouts: 12 objects", "rollouts in argocd: not served".
+  [[nodiscard]] StatusEntry status() const;
 
  private:
   enum class State { unknown, missing, served };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/process.hpp"
+#include "support/status_page.hpp"
 
 namespace gitops::test {
 
@@ -22,6 +23,7 @@ class AppProxyProcess {
   // Log and audit stream.
   [[nodiscard]] std::string log() const { return read_file(process_.log_file()); }
   [[nodiscard]] HttpReply admin(const std::string& path) const;
+  [[nodiscard]] StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
   // Resident memory in KiB.
   [[nodiscard]] std::size_t memory() const;
   Process& process() { return process_; }

@@ -43,11 +43,12 @@ Task<bool> ReporterProcess::wait_for_readyz(std::string part) {
 
 Task<bool> ReporterProcess::wait_until_caught_up() {
   if (!co_await started()) co_return false;
-  const auto is_caught_up = [this] {
-    const auto status = get("/statusz").body;
-    return !status.empty() && !status.contains("taken over:");
-  };
-  co_return co_await eventually(is_caught_up, "the end of the take-over", time_limit_);
+  co_return co_await eventually(
+      [this] {
+        const auto page = status();
+        return !page.empty() && !page.has("taken over");
+      },
+      "the end of the take-over", time_limit_);
 }
 
 Task<bool> ReporterProcess::started() {

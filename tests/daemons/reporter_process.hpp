@@ -6,6 +6,7 @@
 
 #include "common/core/async.hpp"
 #include "support/process.hpp"
+#include "support/status_page.hpp"
 
 namespace gitops::test {
 
@@ -38,6 +39,7 @@ class ReporterProcess {
   Task<bool> started();
   // The answer of the admin port. Await started() first.
   [[nodiscard]] HttpReply get(const std::string& path) const;
+  [[nodiscard]] StatusPage status() const { return StatusPage(get(kStatusPath).body); }
   // Sends a command to the admin port.
   [[nodiscard]] HttpReply post(const std::string& path) const;
   // The answer of the main port.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/process.hpp"
+#include "support/status_page.hpp"
 #include "support/test_certs.hpp"
 #include "test_http/raw_http.hpp"
 
@@ -28,6 +29,7 @@ class OwnTunnelServer {
   // Returns when the program listens; throws otherwise. The constructor calls it.
   void start();
   [[nodiscard]] HttpReply admin(const std::string& path) const;
+  [[nodiscard]] StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
   // Whether a client serves the runtime's host.
   [[nodiscard]] bool serves() const;
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
@@ -53,6 +55,7 @@ class OpenTunnelServer {
   // Returns when the program listens; throws otherwise. The constructor calls it.
   void start();
   [[nodiscard]] HttpReply admin(const std::string& path) const;
+  [[nodiscard]] StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
   // A request of a user.
   [[nodiscard]] RawResponse call(const std::string& method, const std::string& target,
                                  const std::string& body = {},
@@ -82,6 +85,7 @@ class OwnTunnelClient {
                   std::uint16_t upstream_port, const std::vector<std::string>& flags = {});
 
   [[nodiscard]] HttpReply admin(const std::string& path, const std::string& method = "GET") const;
+  [[nodiscard]] StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
   // Whether users reach the runtime, as the client sees it.
   [[nodiscard]] bool is_ready() const { return admin("/readyz").ok(); }
   // The sum of a metric over its labels, as gitops_tunnel_client_sessions_total.

@@ -27,6 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
 TEST(ResourceReporter, EachKindIsReportedFromItsBirthToItsEnd) {
@@ -163,7 +164,9 @@ TEST(ResourceReporter, AKindIsPickedUpWhenItsDefinitionAppears) {
     world.start_daemon();
     // A missing kind is not an error.
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
-    EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("rollouts: not served"));
+    const auto status = world.daemon->status();
+    EXPECT_EQ(status.state("rollouts"), "unavailable") << status;
+    EXPECT_EQ(status.message("rollouts"), "not served");
     world.kube.put(r::kWorkflows, object(r::kWorkflows, "first"));
     CO_ASSERT_TRUE(co_await world.wait_for("Workflow first"));
 
@@ -204,7 +207,10 @@ TEST(ResourceReporter, ManagedClustersAreReportedAsLongAsTheirSecretIsThere) {
     CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet far-1 @managed"));
     CO_ASSERT_TRUE(world.managed.remove(r::kReplicaSets, {"shop", "far-1"}));
     CO_ASSERT_TRUE(co_await world.wait_for("ReplicaSet far-1 gone @managed"));
-    EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("cluster prod ("));
+    const auto is_prod = [](const json& entry) {
+      return entry["name"].get<std::string>().starts_with("cluster prod (");
+    };
+    EXPECT_EQ(world.daemon->status().count_if(is_prod), 1U) << world.daemon->status();
 
     // A Secret without a real change has no effect. Removing the cluster reports no deletions.
     world.put_cluster("prod", {{"bearerToken", kManagedToken}});
@@ -232,7 +238,9 @@ TEST(ResourceReporter, OnlyTheNamedClusterSecretsAreRead) {
     world.put_cluster("prod", {{"bearerToken", kManagedToken}});
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout far @managed"));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
-    EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("managed clusters: 1 of 1 Secrets"));
+    const auto status = world.daemon->status();
+    EXPECT_EQ(status.count("managed clusters", "secrets"), 1) << status;
+    EXPECT_EQ(status.count("managed clusters", "secrets_of"), 1) << status;
     EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
     CO_ASSERT_TRUE(world.kube.remove(r::kSecrets, {"argocd", "cluster-prod"}));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("a cluster is not managed any more"));
@@ -256,9 +264,13 @@ TEST(ResourceReporter, AManagedClusterThatCannotBeUsedHoldsUpNoOther) {
       world.kube.put(r::kRollouts, object(r::kRollouts, "near-" + std::to_string(i)));
     }
     CO_ASSERT_TRUE(co_await world.platform.wait_for_count(30, soon()));
-    const auto status = world.daemon->get("/statusz").body;
-    EXPECT_THAT(status, HasSubstr("skipped cluster-exec (exec): its credentials come from"));
-    EXPECT_THAT(status, HasSubstr("skipped cluster-broken"));
+    const auto status = world.daemon->get("/statusz").body + world.daemon->get(kStatusPath).body;
+    const auto entries = world.daemon->status();
+    EXPECT_EQ(entries.state("managed clusters"), "degraded") << entries;
+    EXPECT_EQ(entries.state("skipped cluster-exec (exec)"), "failed") << entries;
+    EXPECT_THAT(entries.message("skipped cluster-exec (exec)"),
+                StartsWith("its credentials come from"));
+    EXPECT_EQ(entries.state("skipped cluster-broken (broken)"), "failed") << entries;
     EXPECT_THAT(status, Not(HasSubstr("kubernetes.default.svc")));
     EXPECT_THAT(world.events(), Not(Contains("Rollout far @managed")));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("discovery of the cluster failed"));

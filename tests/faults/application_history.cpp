@@ -542,7 +542,7 @@ Task<> ApplicationHistory::gap() {
   argocd.end_faults();
   if (is_superseded()) co_return;
   CO_ASSERT_TRUE(told != nullptr) << name << ": its own event waits for Argo CD\n"
-                                  << pod().process().get("/statusz").body;
+                                  << pod().process().status();
   // The next attempt may be minutes away, unless it changes.
   const auto still = apps_.find(name);
   if (still == apps_.end() || still->second.finalizer) co_return;

@@ -30,9 +30,9 @@ bool is_only_ready(std::string_view lines) {
 
 // Whether the replica's /statusz says that nothing is due. Just after a take-over the present states are
 // told, which are read ahead of the watch, and not each milestone.
-bool says_idle(std::string_view status) {
-  return !status.contains("taken over:") && status.contains("queue: 0 of ") &&
-         status.contains(" 0 in work, 0 overdue");
+bool says_idle(const StatusPage& status) {
+  return !status.has("taken over") && status.count("queue", "waiting") == 0 &&
+         status.count("queue", "in_work") == 0 && status.count("queue", "overdue") == 0;
 }
 
 // How often the replica lost a shard, or the right to hold any, according to its log.
@@ -208,9 +208,9 @@ Task<bool> History::ready(ReporterPod& pod) {
 Task<bool> History::idle(ReporterPod& pod) {
   if (!co_await ready(pod)) co_return false;
   for (TimeLimit time_limit(kSettle); !time_limit.over(); co_await sleep_for(milliseconds(20))) {
-    if (says_idle(pod.process().get("/statusz").body)) co_return true;
+    if (says_idle(pod.process().status())) co_return true;
   }
-  ADD_FAILURE() << pod.host_name() << " is not idle: " << pod.process().get("/statusz").body;
+  ADD_FAILURE() << pod.host_name() << " is not idle: " << pod.process().status();
   co_return false;
 }
 

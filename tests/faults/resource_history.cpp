@@ -323,7 +323,12 @@ Task<> ResourceHistory::secret_removed() {
   for (std::size_t i = 0; i < replicas(); ++i) {
     auto& each = pods()[i];
     CO_ASSERT_TRUE(co_await each.process().started());
-    while (!each.process().get("/statusz").body.contains("managed clusters: 0 of 0")) {
+    const auto manages_none = [&each] {
+      const auto status = each.process().status();
+      return status.count("managed clusters", "secrets") == 0 &&
+             status.count("managed clusters", "secrets_of") == 0;
+    };
+    while (!manages_none()) {
       CO_ASSERT_TRUE(!time_limit.over()) << each.host_name() << " still watches the cluster";
       co_await sleep_for(milliseconds(50));
     }

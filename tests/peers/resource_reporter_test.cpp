@@ -33,7 +33,9 @@ TEST_F(ResourceReporterPeers, ACanaryIsReportedFromItsDefinitionsArrivalToItsEnd
   play([](ResourceReporterBed& world) -> Task<> {
     world.start_daemon();
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
-    EXPECT_THAT(world.daemon->get("/statusz").body, HasSubstr("rollouts: not served"));
+    const auto status = world.daemon->status();
+    EXPECT_EQ(status.state("rollouts"), "unavailable") << status;
+    EXPECT_EQ(status.message("rollouts"), "not served");
     // ReplicaSets of others are nobody's concern here.
     world.cluster.kubectl_ok(
         {"-n", "shop", "create", "deployment", "other", "--image=example.test/x"});
@@ -140,7 +142,9 @@ TEST_F(ResourceReporterPeers, AManagedClusterIsReportedWithWhatArgoCdsSecretSays
     managed.start_api_server();
     managed.kubectl_ok({"-n", "shop", "delete", "rollout", "far"});
     CO_ASSERT_TRUE(co_await world.gone("Rollout", "far", first));
-    EXPECT_THAT(world.daemon->log() + world.daemon->get("/statusz").body, Not(HasSubstr(token)));
+    EXPECT_THAT(world.daemon->log() + world.daemon->get("/statusz").body +
+                    world.daemon->get(kStatusPath).body,
+                Not(HasSubstr(token)));
   });
 }
 

@@ -551,26 +551,36 @@ std::string Delivery::last_error() const {
   return because_.message;
 }
 
-std::string Delivery::status() const {
-  std::string out = "control plane: ";
+StatusReport Delivery::status() const {
+  StatusEntry platform{.name = "control plane", .message = "takes events"};
   const auto state = breaker_.state();
   if (state == Breaker::State::closed) {
-    out += "takes events, " + std::to_string(breaker_.in_flight()) + " under way of " +
-           std::to_string(breaker_.permitted()) + " at a time\n";
+    platform.add_count_of("under_way", breaker_.in_flight(), breaker_.permitted());
   } else {
-    out += "takes no events since " + format_rfc3339(opened_time_) + ", " +
-           std::to_string(failed_probes_) + " probes failed, ";
-    const auto wait = std::max(breaker_.next_probe() - Clock::now(), Clock::duration::zero());
-    out += state == Breaker::State::probing
-               ? std::string("one is under way")
-               : "the next one in " + format_duration(whole_millis(wait));
-    out += "\n  " + because_.message + "\n";
+    platform.state = StatusState::failed;
+    platform.message = "takes no events";
+    platform.since = opened_time_;
+    platform.add_count("failed_probes", failed_probes_, "probes failed");
+    if (state == Breaker::State::probing) {
+      platform.add_text("probe", "one is under way", "");
+    } else {
+      const auto wait = std::max(breaker_.next_probe() - Clock::now(), Clock::duration::zero());
+      platform.add_duration("next_probe_in", whole_millis(wait), "until the next one");
+    }
+    platform.add_text("reason", because_.message);
   }
-  out += "last acknowledgement: " +
-         (last_acknowledgement_ ? format_rfc3339(*last_acknowledgement_) : "never") + "\n";
-  if (!last_platform_error_.empty())
-    out += "last error of platform: " + last_platform_error_ + "\n";
-  return out;
+  StatusEntry last{.name = "last acknowledgement"};
+  if (last_acknowledgement_) {
+    last.add_text("time", format_rfc3339(*last_acknowledgement_), "");
+  } else {
+    last.state = StatusState::pending;
+    last.message = "never";
+  }
+  StatusReport report{std::move(platform), std::move(last)};
+  if (!last_platform_error_.empty()) {
+    report.push_back({.name = "last error of platform", .message = last_platform_error_});
+  }
+  return report;
 }
 
 }  // namespace gitops::reporter

@@ -19,6 +19,7 @@
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/secret.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/wait_line.hpp"
 #include "common/core/worker_pool.hpp"
 #include "event-reporter/delivery/breaker.hpp"
@@ -122,8 +123,8 @@ class Delivery {
   [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
   // Why events cannot be delivered now; empty when they can.
   [[nodiscard]] std::string last_error() const;
-  // Lines for /statusz.
-  [[nodiscard]] std::string status() const;
+  // For /statusz.
+  [[nodiscard]] StatusReport status() const;
   [[nodiscard]] const Journal& journal() const { return journal_; }
   [[nodiscard]] const Breaker& breaker() const { return breaker_; }
 

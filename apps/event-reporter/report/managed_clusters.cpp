@@ -139,15 +139,17 @@ ReadyCheck ManagedClusters::ready_check() const {
           }};
 }
 
-std::string ManagedClusters::status() const {
-  std::string out = "managed clusters: " + std::to_string(watched_.size()) + " of " +
-                    std::to_string(entries_.size()) + " Secrets\n";
+StatusEntry ManagedClusters::status() const {
+  StatusEntry clusters{.name = "managed clusters"};
+  clusters.add_count_of("secrets", watched_.size(), entries_.size(), "Secrets");
   for (const auto& [name, entry] : entries_) {
     if (entry.secret.config) continue;
-    out += "  skipped " + name + " (" + entry.secret.name +
-           "): " + entry.secret.config.error().message + "\n";
+    clusters.state = StatusState::degraded;
+    clusters.add_detail({.name = "skipped " + name + " (" + entry.secret.name + ")",
+                         .state = StatusState::failed,
+                         .message = entry.secret.config.error().message});
   }
-  return out;
+  return clusters;
 }
 
 }  // namespace gitops::reporter

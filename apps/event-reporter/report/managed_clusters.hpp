@@ -40,7 +40,7 @@ class ManagedClusters {
   void start(TaskGroup& group);
   [[nodiscard]] ReadyCheck ready_check() const;
   // For /statusz, including the skipped clusters and the reasons.
-  [[nodiscard]] std::string status() const;
+  [[nodiscard]] StatusEntry status() const;
 
  private:
   struct Entry {

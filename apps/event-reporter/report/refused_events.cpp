@@ -2,14 +2,13 @@
 
 #include <chrono>
 #include <functional>
+#include <utility>
 
 #include "common/core/json_text.hpp"
 #include "common/core/time.hpp"
 
 namespace gitops::reporter {
 namespace {
-
-constexpr std::size_t kMaxLines = 100;
 
 using Visit = std::function<void(std::string_view key, const LedgerHead& head, const Refusal&)>;
 
@@ -26,22 +25,29 @@ std::string subject_of(std::string_view key, const Refusal& refusal) {
   return std::string(key) + (refusal.part.empty() ? "" : " " + refusal.part);
 }
 
-std::string since(const Refusal& refusal) {
-  return format_rfc3339(WallTime(std::chrono::seconds(refusal.since)));
+WallTime since(const Refusal& refusal) {
+  return WallTime(std::chrono::seconds(refusal.since));
 }
 
 }  // namespace
 
-std::string refused_status(const Ledger& ledger) {
-  std::size_t count = 0;
-  std::string lines;
+StatusReport refused_status(const Ledger& ledger) {
+  StatusEntry all{.name = "refused events", .state = StatusState::degraded};
   for_each_refusal(ledger, [&](std::string_view key, const LedgerHead&, const Refusal& refusal) {
-    if (++count > kMaxLines) return;
-    lines += "  " + since(refusal) + " " + subject_of(key, refusal) +
-             (refusal.digest == kGone ? " (deletion)" : "") + ": " + refusal.reason + "\n";
+    if (all.details.size() == kMaxStatusDetails) {
+      ++all.omitted;
+      return;
+    }
+    all.add_detail(
+        {.name = subject_of(key, refusal) + (refusal.digest == kGone ? " (deletion)" : ""),
+         .state = StatusState::failed,
+         .message = refusal.reason,
+         .since = since(refusal)});
   });
+  const auto count = all.details.size() + all.omitted;
   if (count == 0) return {};
-  return "refused events: " + std::to_string(count) + "\n" + lines;
+  all.add_count("count", count, "");
+  return {std::move(all)};
 }
 
 std::string refused_json(const Ledger& ledger, std::string_view object) {
@@ -55,7 +61,7 @@ std::string refused_json(const Ledger& ledger, std::string_view object) {
                      writer.text("uid", head.uid);
                      writer.raw("sequence", std::to_string(refusal.sequence));
                      writer.raw("deletion", refusal.digest == kGone ? "true" : "false");
-                     writer.text("since", since(refusal));
+                     writer.text("since", format_rfc3339(since(refusal)));
                      writer.raw("http_status", std::to_string(refusal.status));
                      writer.text("reason", refusal.reason);
                      writer.end();

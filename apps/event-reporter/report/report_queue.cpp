@@ -202,14 +202,19 @@ void ReportQueue::log_failure(std::string_view key, const Error& error, Clock::d
                                                            {"suppressed", verdict.suppressed}});
 }
 
-std::string ReportQueue::status() const {
-  const auto age =
-      std::chrono::duration_cast<std::chrono::milliseconds>(dirty_.oldest(Clock::now()));
-  return "queue: " + std::to_string(queue_.size()) + " of " + std::to_string(queue_.capacity()) +
-         " waiting, " + std::to_string(queue_.in_work()) + " in work, " +
-         std::to_string(dirty_.overdue()) + " overdue\nslow: " + std::to_string(slow_.slow()) +
-         " objects, " + std::to_string(slow_.held()) + " of " + std::to_string(slow_.places()) +
-         " workers for them in use\noldest unacknowledged change: " + format_duration(age) + "\n";
+StatusReport ReportQueue::status() const {
+  StatusEntry queue{.name = "queue"};
+  queue.add_count_of("waiting", queue_.size(), queue_.capacity());
+  queue.add_count("in_work", queue_.in_work());
+  queue.add_count("overdue", dirty_.overdue());
+  StatusEntry slow{.name = "slow"};
+  slow.add_count("objects", slow_.slow());
+  slow.add_count_of("workers_in_use", slow_.held(), slow_.places(), "workers for them in use");
+  StatusEntry oldest{.name = "oldest unacknowledged change"};
+  oldest.add_duration(
+      "age", std::chrono::duration_cast<std::chrono::milliseconds>(dirty_.oldest(Clock::now())),
+      "");
+  return {std::move(queue), std::move(slow), std::move(oldest)};
 }
 
 }  // namespace gitops::reporter

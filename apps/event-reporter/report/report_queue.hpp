@@ -9,6 +9,7 @@
 #include "common/core/backoff.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/work_queue.hpp"
 #include "event-reporter/delivery/delivery.hpp"
@@ -65,8 +66,8 @@ class ReportQueue final : public ReportScheduler {
   [[nodiscard]] bool is_due(const std::string& key) const { return dirty_.contains(key); }
   // Ends the delays of failed objects, at a bounded rate: the peer that they failed for answers again.
   void bring_forward() { forward_ = queue_.delayed(); }
-  // Lines for /statusz.
-  [[nodiscard]] std::string status() const;
+  // For /statusz.
+  [[nodiscard]] StatusReport status() const;
 
  private:
   // A report under way.

@@ -261,17 +261,20 @@ std::vector<ReadyCheck> Reporter::ready_checks() {
           {"platform", [this] { return delivery_.last_error(); }}};
 }
 
-std::string Reporter::status() const {
-  const auto line = [](std::string_view name, std::string_view value) {
-    return std::string(name) + ": " + std::string(value) + "\n";
+StatusReport Reporter::status() const {
+  StatusEntry applications{.name = "applications"};
+  if (!informer_.has_synced()) {
+    applications.state = StatusState::pending;
+    applications.message = "not listed yet";
+  }
+  applications.add_count("count", changes_.owned(), "");
+  const auto failed = [](std::string name, const std::string& error) {
+    return error.empty() ? StatusReport() : StatusReport{status_entry(std::move(name), error)};
   };
-  std::string out = line("applications", std::to_string(changes_.owned()) +
-                                             (informer_.has_synced() ? "" : " (not listed yet)")) +
-                    queue_.status();
-  if (!informer_.last_error().empty()) out += line("kubernetes", informer_.last_error());
-  out += status_of_take_overs(changes_.awaiting_take_over() + lag_.unknown());
-  if (!gatherer_.argocd_error().empty()) out += line("argocd", gatherer_.argocd_error());
-  return out;
+  return joined({StatusReport{std::move(applications)}, queue_.status(),
+                 failed("kubernetes", informer_.last_error()),
+                 status_of_take_overs(changes_.awaiting_take_over() + lag_.unknown()),
+                 failed("argocd", gatherer_.argocd_error())});
 }
 
 std::vector<k8s::ObjectKey> Reporter::applications() const {

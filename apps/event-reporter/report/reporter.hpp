@@ -69,7 +69,7 @@ class Reporter {
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   // For /statusz.
-  [[nodiscard]] std::string status() const;
+  [[nodiscard]] StatusReport status() const;
   // All applications of this Argo CD, in all shards.
   [[nodiscard]] std::vector<k8s::ObjectKey> applications() const;
 

@@ -544,20 +544,31 @@ std::vector<ReadyCheck> ResourceReporter::ready_checks() {
           {"platform", [this] { return delivery_.last_error(); }}};
 }
 
-std::string ResourceReporter::status() const {
-  std::string out = "resources: " + std::to_string(changes_.owned()) + "\n";
+StatusReport ResourceReporter::status() const {
+  StatusEntry resources{.name = "resources"};
+  resources.add_count("count", changes_.owned(), "");
   std::size_t taken_over = 0;
-  for (const auto& [id, cluster] : clusters_) {
-    for (const auto& lag : cluster->lags) taken_over = std::max(taken_over, lag.unknown());
-    out +=
-        cluster->is_own() ? "cluster " + id + "\n" : "cluster " + cluster->name + " (" + id + ")\n";
-    for (const auto& watch : cluster->watches) {
-      const auto& what = watch->what();
-      out += "  " + what.name + (what.ns.empty() ? "" : " in " + what.ns) + ": " + watch->status() +
-             "\n";
+  const auto add = [&](const std::string& id, const Cluster& cluster) {
+    for (const auto& lag : cluster.lags) taken_over = std::max(taken_over, lag.unknown());
+    StatusEntry entry{.name =
+                          "cluster " + (cluster.is_own() ? id : cluster.name + " (" + id + ")")};
+    for (const auto& watch : cluster.watches) entry.add_detail(watch->status());
+    if (std::ranges::any_of(entry.details, [](const StatusEntry& kind) {
+          return kind.state == StatusState::failed;
+        })) {
+      entry.state = StatusState::degraded;
+    }
+    resources.add_detail(std::move(entry));
+  };
+  // The own cluster comes first, so that it is never left out.
+  for (const bool own : {true, false}) {
+    for (const auto& [id, cluster] : clusters_) {
+      if (cluster->is_own() == own) add(id, *cluster);
     }
   }
-  return out + status_of_take_overs(changes_.awaiting_take_over() + taken_over) + queue_.status();
+  return joined({StatusReport{std::move(resources)},
+                 status_of_take_overs(changes_.awaiting_take_over() + taken_over),
+                 queue_.status()});
 }
 
 }  // namespace gitops::reporter

@@ -80,7 +80,7 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   // For /statusz.
-  [[nodiscard]] std::string status() const;
+  [[nodiscard]] StatusReport status() const;
 
  private:
   struct Cluster;

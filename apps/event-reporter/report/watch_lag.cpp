@@ -39,10 +39,11 @@ std::size_t WatchLag::unknown() const {
       std::ranges::count_if(since_, [](const auto& shard) { return shard.second.empty(); }));
 }
 
-std::string status_of_take_overs(std::size_t shards) {
+StatusReport status_of_take_overs(std::size_t shards) {
   if (shards == 0) return {};
-  return "taken over: " + std::to_string(shards) +
-         " shards, whose objects are read until the watch has caught up\n";
+  StatusEntry entry{.name = "taken over", .state = StatusState::pending};
+  entry.add_count("shards", shards, "shards, whose objects are read until the watch has caught up");
+  return {std::move(entry)};
 }
 
 Task<> WatchLag::run() {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/core/async.hpp"
+#include "common/core/status_report.hpp"
 
 namespace gitops::reporter {
 
@@ -45,7 +46,7 @@ class WatchLag {
   gitops::Event unknown_changed_;
 };
 
-// A line for /statusz. Empty if there are none.
-[[nodiscard]] std::string status_of_take_overs(std::size_t shards);
+// For /statusz. Empty if there are none.
+[[nodiscard]] StatusReport status_of_take_overs(std::size_t shards);
 
 }  // namespace gitops::reporter

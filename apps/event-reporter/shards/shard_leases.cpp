@@ -148,31 +148,45 @@ std::string ShardLeases::last_error() const {
   return "the Lease of our shard is not ours yet";
 }
 
-std::string ShardLeases::status() const {
-  if (alone()) return holds_all_ ? "shards: all, no leases\n" : "shards: none yet\n";
-  std::string out = line(options_.own.ordinal, own_->lease());
-  for (std::uint32_t i = 0; i < std::min(options_.own.replicas - 1, kMaxNeighbours); ++i) {
-    out += line(neighbour(i), others_->lease(i));
+StatusReport ShardLeases::status() const {
+  if (alone()) {
+    return {{.name = "shards",
+             .state = holds_all_ ? StatusState::ok : StatusState::pending,
+             .message = holds_all_ ? "all, no leases" : "none yet"}};
   }
-  return out;
+  StatusReport report{entry_of(options_.own.ordinal, own_->lease())};
+  for (std::uint32_t i = 0; i < std::min(options_.own.replicas - 1, kMaxNeighbours); ++i) {
+    report.push_back(entry_of(neighbour(i), others_->lease(i)));
+  }
+  return report;
 }
 
-std::string ShardLeases::line(std::uint32_t shard, const k8s::LeaseView& lease) const {
+StatusEntry ShardLeases::entry_of(std::uint32_t shard, const k8s::LeaseView& lease) const {
   const bool own = shard == options_.own.ordinal;
-  std::string out = "shard " + std::to_string(shard) + (own ? " (own): " : ": ");
-  if (!lease.since()) return out + "not seen yet\n";
+  StatusEntry entry{.name = "shard " + std::to_string(shard) + (own ? " (own)" : ""),
+                    .state = StatusState::pending,
+                    .message = "not seen yet"};
+  if (!lease.since()) return entry;
   const auto& record = lease.record();
-  if (record.holder.empty()) return out + (lease.known() ? "free\n" : "no lease\n");
-  out += "held by " + printable(record.holder) + " since " + printable(record.acquired);
+  if (record.holder.empty()) {
+    entry.message = lease.known() ? "free" : "no lease";
+    return entry;
+  }
+  entry.message = "held by " + printable(record.holder);
+  if (const auto acquired = parse_rfc3339(record.acquired)) entry.since = *acquired;
   if (holds(shard)) {
-    out += own ? ", this process" : ", this process as a stand-in";
+    entry.state = StatusState::ok;
+    entry.add_text("role", own ? "this process" : "this process as a stand-in", "");
   } else if (record.holder == options_.identity) {
-    out += ", not renewed";
+    entry.state = StatusState::failed;
+    entry.add_text("lease", "not renewed", "");
+  } else {
+    entry.state = StatusState::standby;
   }
   if (const auto owner = wanted_by(lease); !owner.empty()) {
-    out += ", asked back by " + printable(owner);
+    entry.add_text("asked_back_by", printable(owner));
   }
-  return out + "\n";
+  return entry;
 }
 
 std::string ShardLeases::lease_name(std::uint32_t shard) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "event-reporter/ledger/sequence.hpp"
 #include "event-reporter/shards/failover.hpp"
@@ -99,8 +100,8 @@ class ShardLeases final : private Failover::Observer {
   [[nodiscard]] std::optional<WallTime> latest(std::uint32_t shard) const;
   // Why our own shard is not held; empty when it is.
   [[nodiscard]] std::string last_error() const;
-  // For /statusz: a line per shard, our own first.
-  [[nodiscard]] std::string status() const;
+  // For /statusz: an entry per shard, our own first.
+  [[nodiscard]] StatusReport status() const;
 
  private:
   // Failover::Observer, of the Leases of other replicas' shards.
@@ -130,7 +131,7 @@ class ShardLeases final : private Failover::Observer {
   [[nodiscard]] std::optional<WallTime> next_layout_time() const;
   [[nodiscard]] std::string seen_layout_id() const;
   void adopt_layout();
-  [[nodiscard]] std::string line(std::uint32_t shard, const k8s::LeaseView& lease) const;
+  [[nodiscard]] StatusEntry entry_of(std::uint32_t shard, const k8s::LeaseView& lease) const;
 
   k8s::Client& client_;
   Options options_;

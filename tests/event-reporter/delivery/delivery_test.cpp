@@ -19,6 +19,7 @@
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/status_page.hpp"
 #include "support/wait.hpp"
 #include "test_http/http_script.hpp"
 
@@ -33,7 +34,6 @@ using test::HttpScript;
 using test::LogCapture;
 using test::RawConnection;
 using test::run_in_test_time;
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -72,9 +72,12 @@ TEST(Delivery, DeliversAndKeepsARecord) {
     CO_ASSERT_EQ(bench.platform.reports().size(), 1U);
     EXPECT_EQ(bench.platform.reports()[0].event_id, "uid-1");
     EXPECT_EQ(bench.delivery.last_error(), "");
-    EXPECT_THAT(bench.delivery.status(),
-                AllOf(StartsWith("control plane: takes events, 0 under way of 16 at a time\n"),
-                      HasSubstr("\nlast acknowledgement: 20")));
+    const test::StatusPage status(bench.delivery.status());
+    EXPECT_EQ(status.state("control plane"), "ok") << status;
+    EXPECT_EQ(status.message("control plane"), "takes events");
+    EXPECT_EQ(status.count("control plane", "under_way"), 0);
+    EXPECT_EQ(status.count("control plane", "under_way_of"), 16);
+    EXPECT_THAT(status.text("last acknowledgement", "time"), StartsWith("20"));
     const auto journal = Json::parse(bench.delivery.journal().json("shop/web"));
     CO_ASSERT_EQ(journal["deliveries"].size(), 1U);
     const auto& entry = journal["deliveries"][0];
@@ -107,7 +110,10 @@ TEST(Delivery, AllArriveExactlyOnceAfterAnOutage) {
             [&] { return bench.delivery.breaker().state() != State::closed; },
             "a breaker that is not closed"));
         EXPECT_THAT(bench.delivery.last_error(), HasSubstr("refused"));
-        EXPECT_THAT(bench.delivery.status(), StartsWith("control plane: takes no events since 20"));
+        const test::StatusPage status(bench.delivery.status());
+        EXPECT_EQ(status.state("control plane"), "failed") << status;
+        EXPECT_EQ(status.message("control plane"), "takes no events");
+        EXPECT_THAT(status.since("control plane"), StartsWith("20"));
         EXPECT_GE(bench.metric("gitops_event_reporter_breaker_state "), 1);
         CO_ASSERT_TRUE(co_await test::eventually(
             [&] {
@@ -417,7 +423,8 @@ TEST(Delivery, RefusalsInARowAreAnOutage) {
     for (const auto& [id, kind] : bench.ended) EXPECT_EQ(kind, Kind::acknowledged) << id;
     EXPECT_THAT(bench.acknowledgements(), SizeIs(10));
     EXPECT_EQ(outages, 1);
-    EXPECT_THAT(bench.delivery.status(), HasSubstr("400"));
+    EXPECT_THAT(test::StatusPage(bench.delivery.status()).message("last error of platform"),
+                HasSubstr("400"));
   });
 }
 
@@ -855,7 +862,8 @@ TEST(Delivery, AC28_NeitherTokenNorEventIsSeenAnywhere) {
           co_await bench.delivery.ready();
           const auto delivered = co_await bench.deliver(sent);
           visible += (delivered ? delivered->error.message : delivered.error().message) + "\n";
-          visible += bench.delivery.last_error() + "\n" + bench.delivery.status();
+          visible += bench.delivery.last_error() + "\n" + status_text(bench.delivery.status()) +
+                     status_json(bench.delivery.status());
           if (delivered) break;
         }
       });

@@ -14,6 +14,7 @@
 #include "doubles/fake_platform.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "support/status_page.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::reporter {
@@ -61,9 +62,10 @@ struct Parts {
     reporter->start(*tasks);
     reporter->changes().claimed(0, 0);
     // Until the watch has caught up, the objects that it delivers are read.
-    CO_ASSERT_TRUE(co_await test::eventually(
-        [this] { return !reporter->status().contains("taken over"); }, "the end of the take-over"));
+    CO_ASSERT_TRUE(co_await test::eventually([this] { return !status().has("taken over"); },
+                                             "the end of the take-over"));
   }
+  [[nodiscard]] test::StatusPage status() const { return test::StatusPage(reporter->status()); }
   Task<> stop() {
     reporter->stop();
     tasks->cancel();
@@ -184,7 +186,7 @@ TEST(ResourceReporter, WhatCameAndWentBehindADeletionThatNobodySawIsReportedAsGo
     parts.put("u", "one");
     while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
     EXPECT_TRUE(parts.kube.remove(r::kRollouts, {"shop", "web"}));
-    while (parts.reporter->status().find("rollouts: 0 objects") == std::string::npos) {
+    while (parts.status().count("rollouts", "objects") != 0) {
       co_await sleep_for(milliseconds(5));
     }
     CO_ASSERT_OK(parts.platform_double.start());
@@ -568,11 +570,9 @@ TEST(ResourceReporter, AfterARestoreOfTheClusterEverythingIsComparedAgain) {
 // The control plane takes no events meanwhile. The object is back in the state that was told last.
 TEST(ResourceReporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReported) {
   play({}, [](Parts& parts) -> Task<> {
-    const auto sees = [&parts](const char* count) {
+    const auto sees = [&parts](std::int64_t count) {
       return test::eventually(
-          [&parts, text = std::string("rollouts: ") + count + " objects"] {
-            return parts.reporter->status().contains(text);
-          },
+          [&parts, count] { return parts.status().count("rollouts", "objects") == count; },
           "the number of rollouts in the status");
     };
     parts.put("u", "one");
@@ -581,9 +581,9 @@ TEST(ResourceReporter, WhatARestoreBringsBackBeforeItsDeletionIsToldStaysReporte
     const auto backup = parts.kube.store().back_up();
     co_await parts.platform_double.stop();
     EXPECT_TRUE(parts.remove());
-    CO_ASSERT_TRUE(co_await sees("0"));
+    CO_ASSERT_TRUE(co_await sees(0));
     parts.kube.restore(backup);
-    CO_ASSERT_TRUE(co_await sees("1"));
+    CO_ASSERT_TRUE(co_await sees(1));
     CO_ASSERT_OK(parts.platform_double.start());
     CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(3, deadline_after(seconds(20))));
     EXPECT_TRUE(co_await parts.is_quiet());
@@ -623,8 +623,7 @@ TEST(ResourceReporter, ARestoreEndsTheReportsUnderWay) {
     parts.kube.restore(backup);
     CO_ASSERT_TRUE(co_await test::eventually(
         [&] {
-          return parts.kube.open_watches() > 0 &&
-                 parts.reporter->status().contains("rollouts: 1 object");
+          return parts.kube.open_watches() > 0 && parts.status().count("rollouts", "objects") == 1;
         },
         "a watch and the rollout in the status"));
     CO_ASSERT_OK(parts.platform_double.start());

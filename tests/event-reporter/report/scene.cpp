@@ -227,8 +227,8 @@ std::string Scene::not_ready(const std::string& check) {
   return "no such check";
 }
 
-std::string Scene::status() const {
-  return parts->reporter.status() + parts->delivery.status();
+test::StatusPage Scene::status() const {
+  return test::StatusPage(joined({parts->reporter.status(), parts->delivery.status()}));
 }
 
 Reporter& Scene::reporter() const {

@@ -13,6 +13,7 @@
 #include "doubles/fake_platform.hpp"
 #include "event-reporter/report/reporter.hpp"
 #include "support/log_capture.hpp"
+#include "support/status_page.hpp"
 
 namespace gitops::reporter {
 
@@ -74,7 +75,7 @@ class Scene {
   // No event for a while.
   Task<bool> is_quiet();
   [[nodiscard]] std::string not_ready(const std::string& check);
-  [[nodiscard]] std::string status() const;
+  [[nodiscard]] test::StatusPage status() const;
   [[nodiscard]] double metric(const std::string& line_start);
 
   Executor executor;

@@ -8,6 +8,7 @@
 #include "doubles/fake_kube_api.hpp"
 #include "event-reporter/shards/shard_leases_fixture.hpp"
 #include "support/run_coro.hpp"
+#include "support/status_page.hpp"
 #include "support/tcp_relay.hpp"
 #include "support/wait.hpp"
 
@@ -18,7 +19,6 @@ using namespace std::chrono_literals;
 using k8s::resources::kLeases;
 using test::run_in_test_time;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
@@ -31,7 +31,8 @@ TEST(ShardLeases, OneReplicaHasEverythingWithoutALease) {
     EXPECT_THAT(pod.terms[0], ElementsAre(0));
     EXPECT_TRUE(pod.leases.holds(0));
     EXPECT_FALSE(pod.leases.holds(1));
-    EXPECT_EQ(pod.leases.status(), "shards: all, no leases\n");
+    EXPECT_EQ(status_text(pod.leases.status()), "shards: all, no leases\n");
+    EXPECT_EQ(pod.leases.status()[0].state, StatusState::ok);
     EXPECT_EQ(scene.api.requests().size(), 1U) << "was there ever more than one?";
     EXPECT_EQ(scene.layout(), Json());
     co_return;
@@ -333,8 +334,11 @@ TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
     EXPECT_TRUE(
         co_await scene.eventually([&] { return scene.has(0, {0, 1}); }, "both shards at pod 0"));
     EXPECT_THAT(first.claimed, ElementsAre(0, 1));
-    EXPECT_THAT(first.leases.status(), HasSubstr("shard 1: held by reporter-0 since"));
-    EXPECT_THAT(first.leases.status(), HasSubstr("this process as a stand-in"));
+    const test::StatusPage taken(first.leases.status());
+    EXPECT_EQ(taken.state("shard 1"), "ok") << taken;
+    EXPECT_EQ(taken.message("shard 1"), "held by reporter-0");
+    EXPECT_NE(taken.since("shard 1"), "");
+    EXPECT_EQ(taken.text("shard 1", "role"), "this process as a stand-in");
 
     first.busy = true;
     co_await scene.start(1);
@@ -351,9 +355,13 @@ TEST(ShardLeases, ANeighbourTakesOverAndHandsBack) {
     EXPECT_FALSE(nobody_between(before, second.terms[1].at(0)));
     EXPECT_TRUE(nobody_between(first.terms[0].at(0), first.terms[0].at(0)));
     EXPECT_THAT(first.terms[0], testing::SizeIs(1)) << "its own shard was never touched";
-    EXPECT_THAT(second.leases.status(),
-                testing::AllOf(HasSubstr("shard 1 (own): held by reporter-1 since "),
-                               HasSubstr(", this process\nshard 0: held by reporter-0 since ")));
+    const test::StatusPage given(second.leases.status());
+    EXPECT_EQ(given.state("shard 1 (own)"), "ok") << given;
+    EXPECT_EQ(given.message("shard 1 (own)"), "held by reporter-1");
+    EXPECT_EQ(given.text("shard 1 (own)", "role"), "this process");
+    EXPECT_EQ(given.state("shard 0"), "standby");
+    EXPECT_EQ(given.message("shard 0"), "held by reporter-0");
+    EXPECT_NE(given.since("shard 0"), "");
   });
 }
 
@@ -453,8 +461,10 @@ TEST(ShardLeases, AnApiServerThatWasAwayMovesNothing) {
     co_await scene.api.stop();
     EXPECT_TRUE(co_await scene.eventually([&] { return scene.has(0, {}) && scene.has(1, {}); },
                                           "no shard at either pod"));
-    EXPECT_THAT(scene.pods.at(0)->leases.status(), HasSubstr("held by reporter-0"));
-    EXPECT_THAT(scene.pods.at(0)->leases.status(), HasSubstr("not renewed"));
+    const test::StatusPage status(scene.pods.at(0)->leases.status());
+    EXPECT_EQ(status.state("shard 0 (own)"), "failed") << status;
+    EXPECT_EQ(status.message("shard 0 (own)"), "held by reporter-0");
+    EXPECT_EQ(status.text("shard 0 (own)", "lease"), "not renewed");
     CO_ASSERT_OK(scene.api.start());
     EXPECT_TRUE(co_await scene.eventually([&] { return scene.all_home(); },
                                           "each pod with its own shard alone"));
@@ -545,7 +555,7 @@ TEST(ShardLeases, AC24_ADamagedLeaseIsMended) {
       std::size_t longest = 0;
       EXPECT_TRUE(co_await scene.eventually(
           [&] {
-            const auto status = scene.pods.at(0)->leases.status();
+            const auto status = status_text(scene.pods.at(0)->leases.status());
             longest = std::max(longest, status.size());
             EXPECT_EQ(std::ranges::count(status, '\n'), 2) << status;
             const Json now = scene.lease(1)["spec"];
@@ -564,10 +574,10 @@ TEST(ShardLeases, AC24_AnAbsurdNumberOfReplicasCostsLittle) {
     CO_ASSERT_OK(api.start());
     Pod pod(executor, api, {.replicas = 2'147'483'647, .ordinal = 2'147'483'646});
     EXPECT_TRUE(co_await api.wait_until([&] { return api.count("GET") > 0; }, deadline_after(5s)));
-    const auto status = pod.leases.status();
-    EXPECT_EQ(std::ranges::count(status, '\n'), 64);
-    EXPECT_THAT(status, HasSubstr("shard 2147483646 (own): "));
-    EXPECT_THAT(status, HasSubstr("shard 0: "));
+    EXPECT_EQ(pod.leases.status().size(), 64U);
+    const test::StatusPage status(pod.leases.status());
+    EXPECT_TRUE(status.has("shard 2147483646 (own)"));
+    EXPECT_TRUE(status.has("shard 0"));
     co_await pod.stop();
     co_await api.stop();
   });
