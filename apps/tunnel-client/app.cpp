@@ -54,6 +54,15 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
 // Stands in the name of a proxy of a group, behind its host: names are unique to frp's server.
 constexpr char kGroupMark = '.';
 
+// The state of a server: one link that serves is enough.
+StatusState state_of_links(const std::vector<StatusEntry>& links) {
+  const auto has = [&links](StatusState state) {
+    return std::ranges::find(links, state, &StatusEntry::state) != links.end();
+  };
+  if (has(StatusState::ok) || has(StatusState::degraded)) return StatusState::ok;
+  return has(StatusState::failed) ? StatusState::failed : StatusState::pending;
+}
+
 bool contains(const auto& list, const auto& item) {
   return std::ranges::find(list, item) != list.end();
 }
@@ -128,16 +137,21 @@ class App {
     return why;
   }
 
-  [[nodiscard]] std::string status() const {
-    const auto why = not_ready_because();
-    std::string text = "state: " + (why.empty() ? "serving" : why) + "\n";
+  [[nodiscard]] StatusReport status() const {
+    StatusReport report{status_entry("state", not_ready_because(), "serving")};
+    bool has_failed = false;
     for (const auto& server : servers_) {
-      text += "\nserver: " + server->settings.server;
-      if (server->source == Server::Source::announced) text += " (another server told of it)";
-      text += "\n";
-      for (const auto& link : server->links) text += link->status();
+      StatusEntry entry{.name = "server " + server->settings.server};
+      if (server->source == Server::Source::announced) entry.message = "another server told of it";
+      for (const auto& link : server->links) entry.add_detail(link->status());
+      entry.state = state_of_links(entry.details);
+      has_failed = has_failed || entry.state == StatusState::failed;
+      report.push_back(std::move(entry));
     }
-    return text;
+    if (report[0].state == StatusState::failed && !has_failed) {
+      report[0].state = StatusState::pending;
+    }
+    return report;
   }
 
   // A command of the admin port.
@@ -514,7 +528,7 @@ DaemonSpec tunnel_client() {
     frame.start = [app, config] { return app->start(); };
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"tunnel", [app] { return app->not_ready_because(); }}};
-    frame.status = [app] { return app->status(); };
+    frame.report = [app] { return app->status(); };
     frame.commands = {{"/links/replace", [app] { return app->replace_links(); }}};
     return frame;
   };

@@ -261,36 +261,58 @@ void LinkKeeper::count() {
   traffic_.serving.Set(current_ && not_serving_because().empty() ? 1 : 0);
 }
 
-std::string LinkKeeper::status() const {
-  std::string text = "link " + std::to_string(number_) + ": ";
-  if (!current_ && !wanted_) return text + "not kept, since the server takes fewer\n";
+StatusState LinkKeeper::state() const {
+  if (!current_) return down_.empty() ? StatusState::pending : StatusState::failed;
+  switch (current_->session.state()) {
+    case Session::State::serving:
+      return current_->session.server_is_draining() || refused_ ? StatusState::degraded
+                                                                : StatusState::ok;
+    case Session::State::refused:
+      return StatusState::failed;
+    case Session::State::logging_in:
+      return down_.empty() ? StatusState::pending : StatusState::failed;
+    case Session::State::registering:
+    case Session::State::stopping:
+      break;
+  }
+  return StatusState::pending;
+}
+
+StatusEntry LinkKeeper::status() const {
+  StatusEntry entry{.name = "link " + std::to_string(number_)};
+  if (!current_ && !wanted_) {
+    entry.state = StatusState::unavailable;
+    entry.message = "not kept, since the server takes fewer";
+    return entry;
+  }
   const auto why = not_serving_because();
-  text += why.empty() ? "serving" : why;
-  const auto number = [](const Counter& counter) {
-    return std::to_string(static_cast<std::uint64_t>(counter.Value()));
-  };
+  entry.state = state();
+  entry.message = why.empty() ? "serving" : why;
   if (current_) {
     const auto& session = current_->session;
     if (why.empty() && session.serving_since()) {
-      const auto served =
-          std::chrono::duration_cast<milliseconds>(Clock::now() - *session.serving_since());
-      text += " since " + format_rfc3339(wall_now() - served);
+      entry.since = wall_now() - std::chrono::duration_cast<milliseconds>(Clock::now() -
+                                                                          *session.serving_since());
     }
-    if (session.server_is_draining()) text += ", the server is leaving";
+    if (session.server_is_draining()) entry.add_text("server_state", "the server is leaving", "");
     if (!session.control().server_version().empty()) {
-      text += ", server version " + session.control().server_version();
+      entry.add_text("server_version", session.control().server_version());
     }
-    text += ", " + std::to_string(session.carrying()) + " connections";
+    entry.add_count("connections", session.carrying());
+    if (refused_) entry.add_text("replacement_error", refused_->message, "cannot be replaced");
   }
-  if (current_ && refused_) text += ", cannot be replaced: " + refused_->message;
-  text += "; in total " + number(traffic_.requests) + " requests, " +
-          number(traffic_.bytes_from_server) + " bytes from users, " +
-          number(traffic_.bytes_to_server) + " bytes to users\n";
+  const auto number = [](const Counter& counter) {
+    return static_cast<std::uint64_t>(counter.Value());
+  };
+  entry.add_count("requests", number(traffic_.requests), "requests in total");
+  entry.add_count("bytes_from_users", number(traffic_.bytes_from_server));
+  entry.add_count("bytes_to_users", number(traffic_.bytes_to_server));
   for (const auto& old : draining_) {
-    text += "link " + std::to_string(number_) + ": being left, " +
-            std::to_string(old->session.carrying()) + " connections\n";
+    StatusEntry left{.name = "replaced session", .message = "being left"};
+    left.add_count("connections", old->session.carrying());
+    entry.add_detail(std::move(left));
   }
-  return text;
+  return entry;
 }
 
 }  // namespace gitops::tunnel_client

@@ -10,6 +10,7 @@
 #include "common/core/async.hpp"
 #include "common/core/backoff.hpp"
 #include "common/core/log.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "tunnel-client/session.hpp"
 
@@ -62,8 +63,8 @@ class LinkKeeper {
   [[nodiscard]] std::string not_serving_because() const;
   // Brings the metric of the link's state up to date.
   void count();
-  // Lines for /statusz.
-  [[nodiscard]] std::string status() const;
+  // For /statusz, with the sessions that are being left as details.
+  [[nodiscard]] StatusEntry status() const;
 
  private:
   struct Live;
@@ -72,6 +73,7 @@ class LinkKeeper {
   Task<> keep();
   Task<> until_due();
   [[nodiscard]] bool wants_session() const;
+  [[nodiscard]] StatusState state() const;
   Task<std::optional<Error>> renew();
   Task<std::optional<Error>> succeed(LivePtr old, LivePtr next);
   Task<> serve(LivePtr live);

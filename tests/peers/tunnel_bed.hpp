@@ -7,6 +7,7 @@
 
 #include "peers/peer_frps.hpp"
 #include "support/process.hpp"
+#include "support/status_page.hpp"
 #include "test_http/raw_http.hpp"
 
 // What tests of the tunnel-client with a real server of frp have in common.
@@ -47,7 +48,7 @@ class TunnelClientProcess {
   bool is_ready() const { return admin("/readyz").ok(); }
   // Throws with the log when the tunnel does not come.
   void await_ready();
-  std::string status() const { return admin("/statusz").body; }
+  StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
   // Sessions that were made.
   int sessions() const;
   std::string log() const { return read_file(folder_ / "log"); }

@@ -7,6 +7,7 @@
 
 #include "common/net/memory_channel.hpp"
 #include "support/run_coro.hpp"
+#include "support/status_page.hpp"
 #include "support/wait.hpp"
 #include "tunnel-client/scripted_server.hpp"
 
@@ -168,7 +169,8 @@ TEST(LinkKeeper, ARefusedLoginIsToldAndTriedAgain) {
     CO_ASSERT_TRUE(
         co_await test::eventually([&] { return bed.servers.size() == 3; }, "the third session"));
     EXPECT_THAT(bed.keeper->not_serving_because(), HasSubstr("token in login doesn't match"));
-    EXPECT_THAT(bed.keeper->status(), HasSubstr("token in login doesn't match"));
+    EXPECT_EQ(bed.keeper->status().state, StatusState::failed);
+    EXPECT_THAT(bed.keeper->status().message, HasSubstr("token in login doesn't match"));
     bed.login_error.clear();
     co_await bed.serve();
   });
@@ -190,7 +192,9 @@ TEST(LinkKeeper, ReplacesASessionWithoutAGap) {
     EXPECT_EQ(bed.gaps, 0);
     EXPECT_EQ(bed.most_owners, 2u);
     EXPECT_TRUE(bed.serves());
-    EXPECT_THAT(bed.keeper->status(), HasSubstr("being left, 1 connections"));
+    const test::StatusPage status({bed.keeper->status()});
+    EXPECT_EQ(status.message("replaced session"), "being left") << status;
+    EXPECT_EQ(status.count("replaced session", "connections"), 1);
     // The request of the old session is answered, and the session ends behind it.
     co_await sleep_for(seconds(30));
     CO_ASSERT_OK(co_await bed.upstream[0]->write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
@@ -311,7 +315,10 @@ TEST(LinkKeeper, ARefusedReplacementLeavesTheLinkAlone) {
     EXPECT_TRUE(bed.serves());
     EXPECT_FALSE(bed.servers[0]->has_ended);
     EXPECT_EQ(bed.servers[0]->closed_proxies, 0);
-    EXPECT_THAT(bed.keeper->status(), HasSubstr("cannot be replaced: invalid token"));
+    const test::StatusPage status({bed.keeper->status()});
+    EXPECT_EQ(status.state("link 1"), "degraded") << status;
+    EXPECT_EQ(status.message("link 1"), "serving");
+    EXPECT_EQ(status.text("link 1", "replacement_error"), "invalid token");
     bed.proxy_error.clear();
     co_await bed.until_ended(1);
     EXPECT_TRUE(bed.serves());
