@@ -24,6 +24,7 @@ namespace {
 constexpr auto kHousekeeping = std::chrono::milliseconds(1'000);
 constexpr auto kCatchUp = std::chrono::milliseconds(50);
 constexpr auto kLookUpPeriod = std::chrono::seconds(2);  // of trusted proxies
+constexpr const char* kNotAskedYet = "not asked yet";    // of app-proxy
 constexpr auto kProbePeriod = std::chrono::seconds(5);
 constexpr auto kProbeAgain = std::chrono::seconds(1);  // while it is down
 constexpr std::uint64_t kOtherFiles = 100;             // logs, listeners, lookups, libraries
@@ -118,11 +119,11 @@ class App {
     return {{"app-proxy", [this] { return app_proxy_down(); }}};
   }
   [[nodiscard]] std::string webhooks() const { return webhooks_.page(); }
-  [[nodiscard]] std::string status() const {
-    const auto down = app_proxy_down();
-    return "connections: " + std::to_string(shared_.totals->connections) +
-           "\napp-proxy: " + (down.empty() ? std::string("reachable") : down) +
-           "\nwebhooks kept: " + std::to_string(webhooks_.size()) + "\n";
+  [[nodiscard]] StatusReport status() const {
+    auto app_proxy = status_entry("app-proxy", app_proxy_down(), "reachable");
+    if (app_proxy.message == kNotAskedYet) app_proxy.state = StatusState::pending;
+    return {status_count("connections", shared_.totals->connections), std::move(app_proxy),
+            status_count("webhooks kept", webhooks_.size())};
   }
 
  private:
@@ -245,7 +246,7 @@ class App {
   Counter& bad_reloads_;
   Gauge& connections_;
   mutable std::mutex app_proxy_mutex_;
-  std::string app_proxy_down_ = "not asked yet";
+  std::string app_proxy_down_ = kNotAskedYet;
   net::Resolver names_;
   net::Resolver event_source_names_;
   RouteSettings settings_;
@@ -272,7 +273,7 @@ DaemonSpec request_router() {
     frame.start = [app, config] { return app->start(); };
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = app->ready_checks();
-    frame.status = [app] { return app->status(); };
+    frame.report = [app] { return app->status(); };
     frame.pages = {
         {"/webhooks", [app](std::string_view) { return AdminPage{.body = app->webhooks()}; }}};
     return frame;

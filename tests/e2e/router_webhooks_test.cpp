@@ -10,7 +10,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "daemons/router_bed.hpp"
 #include "daemons/router_harness.hpp"
+#include "support/status_page.hpp"
 #include "support/wait.hpp"
 
 // Git hosts send a webhook once: whatever an event source does, it gets each of them in the end.
@@ -51,10 +53,14 @@ class Source {
   std::set<std::string> seen_;
 };
 
-json page(const RouterHarness& bed) {
-  return json::parse(raw_call(bed.admin_port(),
-                              RouterHarness::request("GET", "/webhooks", "Connection: close\r\n"))
-                         .body);
+// A page of the admin port.
+std::string admin(const RouterBed& bed, const char* target) {
+  return raw_call(bed.admin_port(), RouterBed::request("GET", target, "Connection: close\r\n"))
+      .body;
+}
+
+json page(const RouterBed& bed) {
+  return json::parse(admin(bed, "/webhooks"));
 }
 
 // Sends so many at once, and returns how many were answered with 200 or 202.
@@ -72,6 +78,22 @@ std::size_t send_at_once(const RouterHarness& bed, int count, std::size_t size) 
   }
   senders.clear();
   return taken;
+}
+
+TEST(RouterWebhooks, TheStatusHasALineForEachPart) {
+  RouterBed bed;
+  const StatusPage before(admin(bed, kStatusPath));
+  EXPECT_THAT(before.state("app-proxy"), testing::AnyOf("ok", "pending")) << before;
+  require_until([&] { return StatusPage(admin(bed, kStatusPath)).state("app-proxy") == "ok"; }, 20s,
+                "app-proxy");
+  // The one test of the whole text; the others compare its entries.
+  EXPECT_THAT(admin(bed, "/statusz"), testing::MatchesRegex("request-router [0-9.]+\n"
+                                                            "up [0-9hms]+\n"
+                                                            "ready\n"
+                                                            "\n"
+                                                            "connections: [0-9]+\n"
+                                                            "app-proxy: reachable\n"
+                                                            "webhooks kept: 0\n"));
 }
 
 TEST(RouterWebhooks, MoreThanASourceTakesAtOnceAreAllDelivered) {
