@@ -104,7 +104,7 @@ http::Response Api::list_clients() const {
     const auto& login = session->login();
     // Without the run id, with which a client proves that it was here before.
     list.push_back({{"id", session->id()},
-                    {"state", state_of(*session, domains)},
+                    {"state", to_string(state_of(*session, domains))},
                     {"address", session->client()},
                     {"since", format_rfc3339(session->since())},
                     {"version", login.version},

@@ -7,6 +7,7 @@
 #include <prometheus/gauge.h>
 
 #include "common/core/process.hpp"
+#include "common/core/text.hpp"
 #include "common/net/resolve.hpp"
 #include "common/proxy/server.hpp"
 #include "tunnel-server/api.hpp"
@@ -21,7 +22,6 @@ namespace {
 constexpr const char* kWireVersion = "1.0.0";
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
-constexpr std::size_t kListedClients = 50;  // on /statusz
 constexpr std::uint64_t kOtherFiles = 100;  // logs, listeners, libraries
 // For requests that are on their way: of users who were accepted last of all, and of those who do
 // not know yet that their connection ends.
@@ -176,25 +176,40 @@ class App {
     return is_listening_ ? std::string() : "not listening";
   }
 
-  [[nodiscard]] std::string status() const {
-    std::string text =
-        "clients: " + std::to_string(logged_in()) + "\nhosts: " + std::to_string(table_.size()) +
-        "\nconnections of users: " + std::to_string(user_options_.totals->connections) + "\n";
-    std::size_t shown = 0;
+  [[nodiscard]] StatusReport status() const {
+    auto clients = status_count("clients", logged_in());
     for (const auto& session : clients_.sessions()) {
-      if (++shown > kListedClients) return text + "...\n";
-      // Nothing that the client itself says, but what was checked.
-      const auto domains = table_.domains_of(session->id());
-      text += session->client() + ": ";
-      text += state_of(*session, domains);
-      for (const auto& domain : domains) text += " " + domain.name;
-      text += ", " + std::to_string(session->carrying()) + " connections of users, since " +
-              format_rfc3339(session->since()) + "\n";
+      if (clients.details.size() == kMaxStatusDetails) {
+        ++clients.omitted;
+      } else {
+        clients.add_detail(entry_of(*session));
+      }
     }
-    return text;
+    return {status_count("hosts", table_.size()),
+            status_count("connections of users", user_options_.totals->connections),
+            std::move(clients)};
   }
 
  private:
+  // Nothing that the client itself says, but what was checked.
+  [[nodiscard]] StatusEntry entry_of(const Session& session) const {
+    const auto domains = table_.domains_of(session.id());
+    const auto state = state_of(session, domains);
+    StatusEntry entry{.name = session.client(),
+                      .state = state == ClientState::serving       ? StatusState::ok
+                               : state == ClientState::standing_by ? StatusState::standby
+                                                                   : StatusState::pending,
+                      .message = std::string(to_string(state)),
+                      .since = session.since()};
+    if (!domains.empty()) {
+      std::vector<std::string> names;
+      for (const auto& domain : domains) names.push_back(domain.name);
+      entry.add_text("hosts", join(names, " "));
+    }
+    entry.add_count("connections", session.carrying(), "connections of users");
+    return entry;
+  }
+
   [[nodiscard]] std::size_t logged_in() const {
     const auto sessions = clients_.sessions();
     return static_cast<std::size_t>(std::ranges::count_if(
@@ -257,7 +272,7 @@ DaemonSpec tunnel_server() {
     frame.start = [app, config] { return app->start(); };
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"ports", [app] { return app->not_ready_because(); }}};
-    frame.status = [app] { return app->status(); };
+    frame.report = [app] { return app->status(); };
     return frame;
   };
   return spec;

@@ -23,11 +23,28 @@ std::string instance_of(const tunnel::Login& login) {
 
 }  // namespace
 
-std::string_view state_of(const Session& session, const std::vector<HostTable::Domain>& domains) {
-  if (!session.is_logged_in()) return "logging in";
-  if (!session.takes_users()) return "leaving";
-  if (domains.empty()) return "without a host";
-  return std::ranges::any_of(domains, &HostTable::Domain::is_serving) ? "serving" : "standing by";
+std::string_view to_string(ClientState state) {
+  switch (state) {
+    case ClientState::logging_in:
+      return "logging in";
+    case ClientState::without_host:
+      return "without a host";
+    case ClientState::standing_by:
+      return "standing by";
+    case ClientState::serving:
+      return "serving";
+    case ClientState::leaving:
+      return "leaving";
+  }
+  return "unknown";
+}
+
+ClientState state_of(const Session& session, const std::vector<HostTable::Domain>& domains) {
+  if (!session.is_logged_in()) return ClientState::logging_in;
+  if (!session.takes_users()) return ClientState::leaving;
+  if (domains.empty()) return ClientState::without_host;
+  return std::ranges::any_of(domains, &HostTable::Domain::is_serving) ? ClientState::serving
+                                                                      : ClientState::standing_by;
 }
 
 ClientRegistry::ClientRegistry(const Executor& executor, Authorizer& authorizer, HostTable& table,

@@ -20,8 +20,11 @@
 
 namespace gitops::tunnel_server {
 
-// What a client is doing, for people: "logging in", "without a host", "standing by", "serving", "leaving".
-std::string_view state_of(const Session& session, const std::vector<HostTable::Domain>& domains);
+// The state of a client.
+enum class ClientState : std::uint8_t { logging_in, without_host, standing_by, serving, leaving };
+// "logging in", "without a host", "standing by", "serving", "leaving".
+std::string_view to_string(ClientState state);
+ClientState state_of(const Session& session, const std::vector<HostTable::Domain>& domains);
 
 // The clients of the tunnel: accepts their connections, keeps their sessions, enters what they offer
 // into the table of hosts, and manages their life. Loop thread only.

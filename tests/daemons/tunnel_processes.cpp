@@ -81,7 +81,10 @@ HttpReply OwnTunnelServer::admin(const std::string& path) const {
 }
 
 bool OwnTunnelServer::serves() const {
-  return admin("/statusz").body.contains(std::string(": serving ") + kRuntimeHost);
+  return status().count_if([](const nlohmann::json& entry) {
+    return entry["state"] == "ok" && entry.contains("values") &&
+           entry["values"].value("hosts", "").starts_with(kRuntimeHost);
+  }) > 0;
 }
 
 OpenTunnelServer::OpenTunnelServer(std::vector<std::string> flags) {

@@ -90,7 +90,7 @@ TEST_F(TunnelAttacks, AC15_MalformedBytesBeforeTheLoginEndTheirConnectionOnly) {
   EXPECT_TRUE(wait_until(
       [&] { return server->admin("/metrics").body.contains("\ngitops_tunnel_server_clients 2\n"); },
       seconds(10), "the end of the others"))
-      << server->admin("/statusz").body;
+      << server->status();
 }
 
 // Each of them announces much, sends what it may before a login, and stays.

@@ -118,6 +118,25 @@ struct TunnelChain : testing::Test {
   CertificateAuthority authority;
 };
 
+// The one test of the server's whole text; the others compare its entries.
+TEST_F(TunnelChain, TheServersStatusAsTextHasALineForEachClient) {
+  const OwnTunnelServer server(authority);
+  OwnTunnelClient client({server.tunnel_port}, authority.ca_file(), bed.port(),
+                         {"--tunnel-server.links=1"});
+  await_server(server);
+  EXPECT_THAT(server.admin("/statusz").body,
+              testing::MatchesRegex("tunnel-server [0-9.]+\n"
+                                    "up [0-9hms]+\n"
+                                    "ready\n"
+                                    "\n"
+                                    "hosts: 1\n"
+                                    "connections of users: 0\n"
+                                    "clients: 1\n"
+                                    "  127.0.0.1: serving since 20[0-9T:-]+Z, "
+                                    "hosts: acc-rt.example.test, 0 connections of users\n"));
+  EXPECT_EQ(client.process().stop(seconds(20)), 0);
+}
+
 TEST_F(TunnelChain, NoRequestFailsWhileLinksAreReplaced) {
   const int wanted = is_long() ? 10'000 : 800;
   const auto between = is_long() ? milliseconds(1000) : milliseconds(150);
