@@ -67,18 +67,23 @@ class App {
     return is_listening_ ? std::string() : "not listening";
   }
 
-  [[nodiscard]] std::string status() {
+  [[nodiscard]] StatusReport status() {
     if (!api_) return {};
-    std::string text = control_plane_->status() + argo_->status();
-    text += runtime_ ? runtime_->status()
-                     : "report of clusters: not available\nsealing key: not available\n";
-    text += "logs being read: " + std::to_string(logs_->open()) + "\n";
-    text += "Git integrations: " + (cluster_error_.empty() ? "available" : cluster_error_) + "\n";
-    if (git_) text += git_->status();
-    return text;
+    StatusReport rest{status_count("logs being read", logs_->open()),
+                      cluster_error_.empty()
+                          ? status_entry("Git integrations", "", "available")
+                          : unavailable_entry("Git integrations", cluster_error_)};
+    return joined({control_plane_->status(), argo_->status(),
+                   runtime_ ? runtime_->status()
+                            : StatusReport{unavailable_entry("report of clusters"),
+                                           unavailable_entry("sealing key")},
+                   std::move(rest), git_ ? git_->status() : StatusReport()});
   }
 
  private:
+  static StatusEntry unavailable_entry(std::string name, std::string why = "not available") {
+    return {.name = std::move(name), .state = StatusState::unavailable, .message = std::move(why)};
+  }
   template <class T>
   static T* pointer_to(std::optional<T>& part) {
     return part ? &*part : nullptr;
@@ -129,7 +134,7 @@ DaemonSpec app_proxy() {
     frame.start = [app, config] { return app->start(); };
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"port", [app] { return app->not_ready_because(); }}};
-    frame.status = [app] { return app->status(); };
+    frame.report = [app] { return app->status(); };
     return frame;
   };
   return spec;

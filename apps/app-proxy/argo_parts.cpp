@@ -13,8 +13,18 @@ namespace {
 constexpr auto kWrongPassword = std::chrono::seconds(310);
 constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-std::string error_suffix(const Credential& token) {
-  return token.last_error().empty() ? std::string() : " (" + token.last_error() + ")";
+constexpr const char* kNotLoggedInYet = "not logged in yet";
+
+// The entry of a server; `token` is null when the server is not configured.
+StatusEntry server_entry(std::string name, const Credential* token, const std::string& url) {
+  if (token == nullptr) {
+    return {
+        .name = std::move(name), .state = StatusState::unavailable, .message = "not configured"};
+  }
+  auto entry = status_entry(std::move(name), token->last_error());
+  if (entry.message == kNotLoggedInYet) entry.state = StatusState::pending;
+  entry.add_text("url", url, "");
+  return entry;
 }
 
 }  // namespace
@@ -62,14 +72,11 @@ Task<Result<void>> ArgoParts::reach_workflows(Deadline deadline) {
   co_return Result<void>();
 }
 
-std::string ArgoParts::status() const {
-  return "Argo CD: " +
-         (argocd_token_ ? config_.argocd->text + error_suffix(*argocd_token_)
-                        : std::string("not configured")) +
-         "\nArgo Workflows: " +
-         (workflows_token_ ? config_.workflows->text + error_suffix(*workflows_token_)
-                           : std::string("not configured")) +
-         "\n";
+StatusReport ArgoParts::status() const {
+  return {server_entry("Argo CD", argocd_token_ ? &*argocd_token_ : nullptr,
+                       argocd_token_ ? config_.argocd->text : std::string()),
+          server_entry("Argo Workflows", workflows_token_ ? &*workflows_token_ : nullptr,
+                       workflows_token_ ? config_.workflows->text : std::string())};
 }
 
 Credential ArgoParts::argocd_credential() {
@@ -84,7 +91,7 @@ Credential ArgoParts::argocd_credential() {
         co_return co_await argocd_->log_in(config_.argocd_username, password.current(),
                                            deadline_after(std::chrono::seconds(10)));
       },
-      {.task = "login", .not_yet = "not logged in yet", .retry_lasting = kWrongPassword});
+      {.task = "login", .not_yet = kNotLoggedInYet, .retry_lasting = kWrongPassword});
 }
 
 Credential ArgoParts::workflows_credential() const {

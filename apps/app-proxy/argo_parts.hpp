@@ -39,8 +39,8 @@ class ArgoParts {
   [[nodiscard]] Credential* argocd_token() { return pointer_to(argocd_token_); }
   // Whether argo-server answers; only when it is configured.
   Task<Result<void>> reach_workflows(Deadline deadline);
-  // Lines for people.
-  [[nodiscard]] std::string status() const;
+  // For /statusz.
+  [[nodiscard]] StatusReport status() const;
 
  private:
   template <class T>

@@ -52,16 +52,14 @@ std::string ControlPlaneParts::rules_error() const {
   return {};
 }
 
-std::string ControlPlaneParts::status() const {
-  const auto& own = users.own();
-  std::string text = "account: " + (own.account_id.empty() ? "not known yet" : own.account_id) +
-                     "\nusers known: " + std::to_string(users.known()) + "\n";
-  for (const EntityType type : entity_types()) {
-    const auto error = rules.last_error(type);
-    text += "rules for " + std::string(to_string(type)) + ": " + (error.empty() ? "fresh" : error) +
-            "\n";
-  }
-  return text;
+StatusReport ControlPlaneParts::status() const {
+  const auto& account = users.own().account_id;
+  StatusReport report{{.name = "account",
+                       .state = account.empty() ? StatusState::pending : StatusState::ok,
+                       .message = account.empty() ? "not known yet" : account},
+                      status_count("users known", users.known())};
+  for (const EntityType type : entity_types()) report.push_back(rules.status(type));
+  return report;
 }
 
 }  // namespace gitops::app_proxy

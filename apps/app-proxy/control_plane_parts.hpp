@@ -24,7 +24,7 @@ struct ControlPlaneParts {
   // Why rules of a type are not usable; empty when all are.
   [[nodiscard]] std::string rules_error() const;
   // Lines for people.
-  [[nodiscard]] std::string status() const;
+  [[nodiscard]] StatusReport status() const;
 
   std::string url;  // base URL, without a slash at its end
   RuntimeIdentity identity;

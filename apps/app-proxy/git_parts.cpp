@@ -134,27 +134,39 @@ std::optional<std::string> GitParts::config_repository_error() const {
   return config_repository_->last_error();
 }
 
-std::string GitParts::status() const {
-  return "Git permissions of users: " + (permissions_ ? permissions_->status() : "not available") +
-         "\ncommits: " + status_of_commits() + "shared configuration repository: " +
-         (config_repository_ ? config_repository_->status() : "not available") + "\n";
+StatusReport GitParts::status() const {
+  const auto missing = [](std::string name) {
+    return StatusEntry{
+        .name = std::move(name), .state = StatusState::unavailable, .message = "not available"};
+  };
+  auto report = status_of_commits();
+  report.insert(report.begin(),
+                permissions_ ? permissions_->status() : missing("Git permissions of users"));
+  report.push_back(config_repository_ ? config_repository_->status()
+                                      : missing("shared configuration repository"));
+  return report;
 }
 
-std::string GitParts::status_of_commits() const {
-  if (!committer_)
-    return "not available" + (clones_error_.empty() ? "" : ": " + clones_error_) + "\n";
-  const auto making = clones_->in_progress();
-  std::string text = std::to_string(committer_->waiting()) +
-                     " waiting; clones: " + std::to_string(clones_->bytes()) + " bytes, " +
-                     std::to_string(making.size()) + " in progress, " +
-                     std::to_string(clones_->to_prepare()) + " to be made ahead\n";
-  for (const auto& clone : making) {
-    text += "  " + clone.url + ": " + std::to_string(clone.progress.received_objects) + " of " +
-            std::to_string(clone.progress.total_objects) + " objects, " +
-            std::to_string(clone.progress.bytes) + " bytes, since " + format_rfc3339(clone.since) +
-            "\n";
+StatusReport GitParts::status_of_commits() const {
+  StatusEntry commits{.name = "commits"};
+  if (!committer_) {
+    commits.state = StatusState::unavailable;
+    commits.message = "not available" + (clones_error_.empty() ? "" : ": " + clones_error_);
+    return {std::move(commits)};
   }
-  return text;
+  commits.add_count("waiting", committer_->waiting());
+  const auto making = clones_->in_progress();
+  StatusEntry clones{.name = "clones"};
+  clones.add_count("bytes", clones_->bytes());
+  clones.add_count("in_progress", making.size());
+  clones.add_count("to_be_made_ahead", clones_->to_prepare());
+  for (const auto& clone : making) {
+    StatusEntry entry{.name = clone.url, .state = StatusState::pending, .since = clone.since};
+    entry.add_count_of("objects", clone.progress.received_objects, clone.progress.total_objects);
+    entry.add_count("bytes", clone.progress.bytes);
+    clones.add_detail(std::move(entry));
+  }
+  return {std::move(commits), std::move(clones)};
 }
 
 void GitParts::start_permissions() {

@@ -49,8 +49,8 @@ class GitParts {
   [[nodiscard]] RuntimeGitToken& own_token() { return own_token_; }
   // Empty: the shared configuration repository is applied. Nothing while it was not looked at.
   [[nodiscard]] std::optional<std::string> config_repository_error() const;
-  // Lines for people.
-  [[nodiscard]] std::string status() const;
+  // For /statusz.
+  [[nodiscard]] StatusReport status() const;
 
  private:
   void use_seal();
@@ -58,7 +58,7 @@ class GitParts {
   Task<> keep_default_integration();
   void start_permissions();
   void start_commits();
-  [[nodiscard]] std::string status_of_commits() const;
+  [[nodiscard]] StatusReport status_of_commits() const;
 
   DaemonContext context_;
   const Config& config_;

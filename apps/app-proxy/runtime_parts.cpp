@@ -146,24 +146,32 @@ std::vector<RuntimeGroup> RuntimeParts::groups(const RuntimeFacts& facts,
               : RuntimeGroup{.name = "clusters", .unknown = "no Argo CD is configured"}};
 }
 
-std::string RuntimeParts::status() {
-  std::string text;
-  if (life_) {
-    const auto& leadership = cluster_.leadership;
-    text += life_->status() + "leader: " + (leadership.leads() ? "this one" : leadership.holder()) +
-            "\n";
-    for (const auto& group : groups(facts(), control_plane_.rules_error())) {
-      text += line_of(group);
-    }
+StatusReport RuntimeParts::status() {
+  StatusReport rest{entry_of(permission_check_.permissions())};
+  rest.push_back(cluster_reporter_ ? cluster_reporter_->status()
+                                   : StatusEntry{.name = "report of clusters",
+                                                 .state = StatusState::unavailable,
+                                                 .message = "not available"});
+  rest.push_back(sealing_keys_.status());
+  return joined({life_ ? registration_status() : StatusReport(), std::move(rest)});
+}
+
+// The registration, who leads, and the groups that the leader looks at.
+StatusReport RuntimeParts::registration_status() {
+  auto report = life_->status();
+  const bool leads = cluster_.leadership.leads();
+  const auto& holder = cluster_.leadership.holder();
+  report.push_back({.name = "leader",
+                    .state = leads            ? StatusState::ok
+                             : holder.empty() ? StatusState::pending
+                                              : StatusState::standby,
+                    .message = leads ? "this one" : holder});
+  for (const auto& group : groups(facts(), control_plane_.rules_error())) {
+    auto entry = entry_of(group);
+    if (!leads && entry.state == StatusState::pending) entry.state = StatusState::standby;
+    report.push_back(std::move(entry));
   }
-  text += line_of(permission_check_.permissions());
-  text += "report of clusters: " +
-          (!cluster_reporter_                        ? std::string("not available")
-           : cluster_reporter_->last_error().empty() ? std::string("well")
-                                                     : cluster_reporter_->last_error()) +
-          "\n";
-  text += "sealing key: " + sealing_keys_.status() + "\n";
-  return text;
+  return report;
 }
 
 }  // namespace gitops::app_proxy

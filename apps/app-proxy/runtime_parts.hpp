@@ -32,11 +32,12 @@ class RuntimeParts {
 
   [[nodiscard]] ManagedClusters& clusters() { return clusters_; }
   [[nodiscard]] SealingKeys& sealing_keys() { return sealing_keys_; }
-  // Lines for people.
-  [[nodiscard]] std::string status();
+  // For /statusz.
+  [[nodiscard]] StatusReport status();
 
  private:
   void start_registration(const DaemonContext& context, const Config& config);
+  [[nodiscard]] StatusReport registration_status();
   [[nodiscard]] RuntimeFacts facts();
   // The state of the runtime in groups.
   [[nodiscard]] std::vector<RuntimeGroup> groups(const RuntimeFacts& facts,

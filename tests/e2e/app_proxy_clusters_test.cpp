@@ -93,9 +93,13 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
                                        "the end of the cluster", kTimeLimit));
     // A list that shows nothing is one that may not be seen, and no removal.
     const auto reports = w.reported().size();
-    w.argocd.clusters.clear();
+    w.argocd.names.clear();
     CO_ASSERT_TRUE(co_await eventually(
-        [&] { return w.base.daemon->admin("/statusz").body.contains("Argo CD shows no cluster"); },
+        [&] {
+          const auto status = w.base.daemon->status();
+          return status.state("report of clusters") == "failed" &&
+                 status.message("report of clusters").contains("Argo CD shows no cluster");
+        },
         "the error", kTimeLimit));
     EXPECT_EQ(w.reported().size(), reports);
   });
@@ -249,9 +253,9 @@ TEST(AppProxyClusters, ALeaderThatComesBackTellsNothingTwice) {
     CO_ASSERT_TRUE(co_await eventually([&] { return w.reported().size() >= 3; },
                                        "the second replica", kTimeLimit));
     w.base.daemon->process().signal(SIGCONT);
-    CO_ASSERT_TRUE(co_await eventually(
-        [&] { return w.base.daemon->admin("/statusz").body.contains("leader: pod-b"); },
-        "the first replica", kTimeLimit));
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.base.daemon->status().message("leader") == "pod-b"; },
+                            "the first replica", kTimeLimit));
     // A change is told once, by the one that leads.
     w.argocd.failed = "b";
     CO_ASSERT_TRUE(

@@ -166,7 +166,9 @@ TEST(AppProxyGitSources, AnEmptyRepositoryIsBroughtUpOnce) {
                    {"GIT_PASSWORD", FakeGitHost::kToken}});
       const auto deadline = deadline_after(std::chrono::seconds(20));
       const auto is_done = [&] {
-        return world.base.daemon->admin("/statusz").body.contains("applied by Application prod");
+        const auto status = world.base.daemon->status();
+        return status.state("shared configuration repository") == "ok" &&
+               status.message("shared configuration repository") == "applied by Application prod";
       };
       while (!is_done() && Clock::now() < deadline) {
         co_await sleep_for(std::chrono::milliseconds(20));
@@ -254,8 +256,9 @@ TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
                   .code(),
               "");
     while (!made(2)) co_await sleep_for(5ms);
-    EXPECT_THAT(w.world.base.daemon->admin("/statusz").body,
-                HasSubstr("0 in progress, 0 to be made ahead\n"));
+    const auto status = w.world.base.daemon->status();
+    EXPECT_EQ(status.count("clones", "in_progress"), 0) << status;
+    EXPECT_EQ(status.count("clones", "to_be_made_ahead"), 0) << status;
   });
 }
 
@@ -498,8 +501,9 @@ TEST(AppProxyGitSources, ARemovedRuntimeIsNotPreparedUntilItHasANewGitSource) {
               (Json{{"data", {{"removeRuntimeFromIscRepo", 2}}}}));
     const auto says = [&](const char* status) -> Task<bool> {
       const auto deadline = deadline_after(25s);
-      while (!world.base.daemon->admin("/statusz")
-                  .body.contains(std::string("shared configuration repository: ") + status) &&
+      while (!world.base.daemon->status()
+                  .message("shared configuration repository")
+                  .starts_with(status) &&
              Clock::now() < deadline) {
         co_await sleep_for(20ms);
       }

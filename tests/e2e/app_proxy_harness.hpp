@@ -149,7 +149,7 @@ struct AppProxyHarness {
     client.close_idle();
     if (daemon) {
       // No secret in any line of the log, the audit stream or the pages of the admin port.
-      for (const char* page : {"/metrics", "/statusz"}) {
+      for (const char* page : {"/metrics", "/statusz", kStatusPath}) {
         EXPECT_FALSE(daemon->admin(page).body.contains("canary")) << page;
       }
       EXPECT_FALSE(daemon->log().contains("canary")) << daemon->log();

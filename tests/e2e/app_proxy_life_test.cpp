@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 using Json = nlohmann::json;
 using Harness = AppProxyHarness;
 
@@ -60,14 +61,7 @@ struct LifeHarness {
     return bytes ? *bytes : "";
   }
   [[nodiscard]] std::string token() const { return value("codefresh-token", "token"); }
-  // The line of a status page that begins with the name of this part.
-  [[nodiscard]] static std::string line(const AppProxyProcess& daemon, const std::string& part) {
-    const auto page = "\n" + daemon.admin("/statusz").body;
-    const auto start = page.find("\n" + part + ": ");
-    if (start == std::string::npos) return {};
-    return page.substr(start + 1, page.find('\n', start + 1) - start - 1);
-  }
-  [[nodiscard]] std::string line(const std::string& part) const { return line(*base.daemon, part); }
+  [[nodiscard]] StatusPage status() const { return base.daemon->status(); }
   // The last list of errors that the control plane was told.
   [[nodiscard]] std::string errors() {
     const auto& reported = base.platform.accounts().life().errors;
@@ -251,7 +245,7 @@ TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
     CO_ASSERT_TRUE(co_await eventually(has("canary-git-2"), "the token that was rotated"));
     w.cluster.remove(k8s::resources::kSecrets, {"default", kName});
     CO_ASSERT_TRUE(co_await eventually(has("canary-git-2"), "the Secret again"));
-    EXPECT_EQ(w.line("repo-creds"), "repo-creds: ok");
+    EXPECT_EQ(w.status().state("repo-creds"), "ok") << w.status();
   });
 }
 
@@ -284,9 +278,10 @@ TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
                       HasSubstr("clusters: edge: Argo CD cannot reach it"), Not(HasSubstr("isc"))));
     for (const char* group :
          {"connectivity", "applications", "components", "Git sources", "clusters"}) {
-      EXPECT_THAT(w.line(group), AllOf(HasSubstr(": "), Not(HasSubstr(": ok")))) << group;
+      EXPECT_EQ(w.status().state(group), "degraded") << group;
+      EXPECT_NE(w.status().message(group), "") << group;
     }
-    EXPECT_EQ(w.line("rights"), "rights: ok");
+    EXPECT_EQ(w.status().state("rights"), "ok") << w.status();
     // The items of the status keep their names.
     const auto& status = w.base.platform.accounts().life().statuses.back()["status"];
     EXPECT_EQ(status["isc"]["status"], "FAILED");
@@ -301,10 +296,12 @@ TEST(AppProxyLife, AMissingRightIsTold) {
     CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.errors().contains("rights: app-proxy may not list pods"); }, "the error",
         60s));
-    EXPECT_THAT(w.line("rights"), HasSubstr("may not list pods in namespace default"));
+    EXPECT_EQ(w.status().state("rights"), "degraded") << w.status();
+    EXPECT_THAT(w.status().message("rights"), HasSubstr("may not list pods in namespace default"));
     EXPECT_THAT(w.logs(), HasSubstr("a permission in the cluster is missing"));
     // What cannot be read is not known, and no error.
-    EXPECT_THAT(w.line("components"), HasSubstr("components: not known: "));
+    EXPECT_EQ(w.status().state("components"), "unknown") << w.status();
+    EXPECT_THAT(w.status().message("components"), StartsWith("not known: "));
     EXPECT_THAT(w.errors(), Not(HasSubstr("components: ")));
   });
 }
@@ -314,26 +311,34 @@ TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
   in_life_harness([](LifeHarness& w) -> Task<> {
     w.start(w.git_settings());
     CO_ASSERT_TRUE(
-        co_await eventually([&] { return w.line("leader") == "leader: this one"; }, "a leader"));
+        co_await eventually([&] { return w.status().state("leader") == "ok"; }, "a leader"));
+    EXPECT_EQ(w.status().message("leader"), "this one");
     auto environment = w.settings("pod-b");
     environment.merge(w.git_settings("pod-b"));
     environment.merge(w.base.environment());
     AppProxyProcess second(std::move(environment));
+    const auto is_left_to_others = [](const Json& entry) {
+      return entry["state"] == "standby" ||
+             entry["message"].get<std::string>().contains("another replica");
+    };
     const auto others = [&] {
-      return LifeHarness::line(second, "Git permissions of users")
-                 .contains("another replica checks them") &&
-             LifeHarness::line(second, "shared configuration repository")
-                 .contains("another replica prepares it");
+      const auto page = second.status();
+      return page.message("Git permissions of users") == "another replica checks them" &&
+             page.message("shared configuration repository") == "another replica prepares it";
     };
     CO_ASSERT_TRUE(co_await eventually(others, "the second replica"));
-    EXPECT_THAT(LifeHarness::line(second, "applications"), HasSubstr("another replica leads"));
-    EXPECT_THAT(w.line("shared configuration repository"), Not(HasSubstr("another replica")));
+    for (const char* part : {"Git permissions of users", "shared configuration repository",
+                             "applications", "repo-creds"}) {
+      EXPECT_EQ(second.status().state(part), "standby") << part;
+    }
+    EXPECT_THAT(second.status().message("applications"), HasSubstr("another replica leads"));
+    EXPECT_NE(w.status().state("shared configuration repository"), "standby") << w.status();
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.base.daemon.reset();
     CO_ASSERT_TRUE(co_await eventually(
-        [&] { return !second.admin("/statusz").body.contains("another replica"); },
-        "the next leader"));
-    EXPECT_EQ(LifeHarness::line(second, "leader"), "leader: this one");
+        [&] { return second.status().count_if(is_left_to_others) == 0; }, "the next leader"));
+    EXPECT_EQ(second.status().state("leader"), "ok");
+    EXPECT_EQ(second.status().message("leader"), "this one");
     EXPECT_EQ(second.process().stop(), 0) << second.log();
     EXPECT_THAT(second.log(), Not(HasSubstr("canary")));
   });
@@ -422,15 +427,15 @@ TEST(AppProxyLife, ALeaderThatComesBackReplacesNothing) {
     w.base.daemon->process().signal(SIGCONT);
     CO_ASSERT_TRUE(co_await eventually(
         [&] {
-          return w.base.daemon->admin("/statusz").body.contains("registration: ok") &&
-                 w.base.daemon->admin("/statusz").body.contains("leader: pod-b");
+          return w.status().state("registration") == "ok" &&
+                 w.status().message("leader") == "pod-b";
         },
         "the first replica"));
     co_await w.base.account_known();
     EXPECT_EQ(w.token(), token);
     EXPECT_EQ(w.value("argocd-token", "token"), argocd_token);
     EXPECT_EQ(life.registered.size(), 2U);
-    EXPECT_THAT(second.admin("/statusz").body, HasSubstr("leader: this one"));
+    EXPECT_EQ(second.status().message("leader"), "this one");
     EXPECT_EQ(second.process().stop(), 0) << second.log();
   });
 }

@@ -62,7 +62,7 @@ struct PromotionHarness {
                  {"TRUSTED_PROXIES", "127.0.0.1"}});
     co_await world.base.account_known();
     const auto deadline = deadline_after(std::chrono::seconds(20));
-    while (world.base.daemon->admin("/statusz").body.contains("fetched yet") &&
+    while (world.base.daemon->status().count_in_state("rules for ", "pending") > 0 &&
            Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(20));
     }

@@ -172,7 +172,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         if (!is_deployed) {
           ADD_FAILURE() << argocd("GET", "/api/v1/applications/prod").body << "\n"
                         << argocd("GET", std::string("/api/v1/applications/") + kName).body << "\n"
-                        << world.daemon->admin("/statusz").body;
+                        << world.daemon->status();
         }
 
         // What the user's Application has there is told, and of which cluster it is.

@@ -143,9 +143,7 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                   << std::chrono::duration_cast<std::chrono::milliseconds>(took).count() << " ms\n";
         EXPECT_LT(took, kPromised);
         EXPECT_EQ(accounts.life().registered.size(), 1U);
-        EXPECT_EQ(
-            world.daemon->admin("/statusz").body.find("registration: ok") == std::string::npos,
-            false);
+        EXPECT_EQ(world.daemon->status().state("registration"), "ok") << world.daemon->status();
 
         // argocd-token is one that Argo CD takes, and it is made again when somebody deletes it.
         const auto token = secret_value("argocd-token", "token");

@@ -251,8 +251,11 @@ TEST(Gitea, PermissionsOfUsersAreReported) {
     co_await reported(true, false);
     host.must("PUT", "/repos/acme/source/collaborators/rita", {{"permission", "write"}});
     co_await reported(true, true);
-    EXPECT_THAT(world.base.daemon->admin("/statusz").body,
-                HasSubstr("Git permissions of users: 2 of 2 known, 1 Git sources\n"));
+    const auto status = world.base.daemon->status();
+    EXPECT_EQ(status.state("Git permissions of users"), "ok") << status;
+    EXPECT_EQ(status.count("Git permissions of users", "known"), 2) << status;
+    EXPECT_EQ(status.count("Git permissions of users", "known_of"), 2) << status;
+    EXPECT_EQ(status.count("Git permissions of users", "git_sources"), 1) << status;
   });
 }
 

@@ -104,6 +104,12 @@ Task<Result<std::vector<ClusterState>>> ClusterReporter::removed_clusters(
   co_return removed_of(std::move(gone), servers);
 }
 
+StatusEntry ClusterReporter::status() const {
+  auto entry = status_entry("report of clusters", last_error_);
+  if (last_error_ == kNotCheckedYet) entry.state = StatusState::pending;
+  return entry;
+}
+
 // The record says first that these states are about to be told, so that they are told again when the second write is
 // missing: the control plane may have them then, and the cluster may be as it was before.
 Task<Result<void>> ClusterReporter::report_chunk(std::vector<ClusterState> chunk,

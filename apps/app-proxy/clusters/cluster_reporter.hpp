@@ -10,6 +10,7 @@
 #include "common/argo/argocd_client.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/log.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
 
@@ -42,12 +43,16 @@ class ClusterReporter {
   Task<Result<void>> round();
   // Why the last round failed; empty: every change is reported.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
+  // For /statusz.
+  [[nodiscard]] StatusEntry status() const;
   // The clusters that Argo CD could not reach, as of the last round; an error when its list is not known.
   [[nodiscard]] const Result<std::vector<control_plane::ClusterState>>& unreachable() const {
     return unreachable_;
   }
 
  private:
+  static constexpr const char* kNotCheckedYet = "not checked yet";
+
   Task<Result<std::vector<control_plane::ClusterState>>> removed_clusters(
       std::vector<control_plane::ClusterState> gone, Deadline deadline);
   Task<Result<void>> report_chunk(std::vector<control_plane::ClusterState> chunk,
@@ -63,9 +68,9 @@ class ClusterReporter {
   RuntimeIdentity& runtime_;
   Event& clusters_changed_;
   Options options_;
-  std::string last_error_ = "not looked yet";
+  std::string last_error_ = kNotCheckedYet;
   Result<std::vector<control_plane::ClusterState>> unreachable_ =
-      fail(ErrorCode::unavailable, "not looked yet");
+      fail(ErrorCode::unavailable, kNotCheckedYet);
   Log log_{"cluster-report"};
 };
 

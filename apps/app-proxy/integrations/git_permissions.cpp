@@ -58,14 +58,23 @@ void GitPermissions::start(TaskGroup& group) {
   });
 }
 
-std::string GitPermissions::status() const {
-  if (!leadership_.leads()) return "another replica checks them";
-  if (!wanted_) return "not wanted: the account does not filter by them";
+StatusEntry GitPermissions::status() const {
+  auto entry = status_entry("Git permissions of users", last_error_);
+  if (!leadership_.leads()) {
+    entry.state = StatusState::standby;
+    entry.message = "another replica checks them";
+    return entry;
+  }
+  if (!wanted_) {
+    entry.state = StatusState::unavailable;
+    entry.message = "not wanted: the account does not filter by them";
+    return entry;
+  }
   const auto known = std::ranges::count_if(
-      answers_, [](const auto& entry) { return entry.second.permissions.has_value(); });
-  return std::to_string(known) + " of " + std::to_string(answers_.size()) + " known, " +
-         std::to_string(sources_) + " Git sources" +
-         (last_error_.empty() ? "" : "; " + last_error_);
+      answers_, [](const auto& answer) { return answer.second.permissions.has_value(); });
+  entry.add_count_of("known", static_cast<std::uint64_t>(known), answers_.size());
+  entry.add_count("git_sources", sources_, "Git sources");
+  return entry;
 }
 
 // Between half and one and a half of the period.

@@ -14,6 +14,7 @@
 #include "app-proxy/identity/leadership.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/core/log.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 
 namespace gitops::app_proxy {
@@ -67,8 +68,8 @@ class GitPermissions {
   void start(TaskGroup& group);
   // One tick.
   Task<> round();
-  // A line for people.
-  [[nodiscard]] std::string status() const;
+  // For /statusz.
+  [[nodiscard]] StatusEntry status() const;
 
  private:
   // Integration, user, repository.

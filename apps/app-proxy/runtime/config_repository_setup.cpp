@@ -37,6 +37,7 @@ void ConfigRepositorySetup::start(TaskGroup& group) {
     while (true) {
       if (!leadership_.leads()) {
         status_ = "another replica prepares it";
+        state_ = StatusState::standby;
         last_error_.reset();
         pause = options_.first_retry;
         (void)co_await leadership_.changed().wait(deadline_after(pause));
@@ -49,6 +50,7 @@ void ConfigRepositorySetup::start(TaskGroup& group) {
         log_.info("the shared configuration repository", {{"status", status}});
         status_ = status;
       }
+      state_ = done ? StatusState::ok : StatusState::failed;
       last_error_ = done ? std::string() : done.error().message;
       pause = done ? options_.first_retry : std::min(2 * pause, options_.period);
       (void)co_await leadership_.changed().wait(deadline_after(done ? options_.period : pause));

@@ -8,6 +8,7 @@
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/identity/leadership.hpp"
 #include "common/core/log.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
 
@@ -35,8 +36,10 @@ class ConfigRepositorySetup {
   void start(TaskGroup& group);
   // One round. Fails with why something is not as it should be.
   Task<Result<void>> round();
-  // A line for people.
-  [[nodiscard]] const std::string& status() const { return status_; }
+  // For /statusz.
+  [[nodiscard]] StatusEntry status() const {
+    return {.name = "shared configuration repository", .state = state_, .message = status_};
+  }
   // The error of the last round; an empty text: there is none. No value before the first round and while another
   // replica leads.
   [[nodiscard]] const std::optional<std::string>& last_error() const { return last_error_; }
@@ -56,6 +59,7 @@ class ConfigRepositorySetup {
   std::string files_put_for_;  // specifier; empty: not yet
   Clock::time_point files_put_at_{};
   std::string status_ = "not known yet";
+  StatusState state_ = StatusState::pending;
   std::optional<std::string> last_error_;
   Log log_{"config-repository"};
 };

@@ -101,15 +101,18 @@ std::string describe_errors(const RuntimeGroup& group) {
   return join(texts, "; ") + more;
 }
 
-std::string line_of(const RuntimeGroup& group) {
-  const auto described = describe_errors(group);
-  std::string text = group.name + ": " + described;
-  if (!group.unknown.empty()) {
-    text += (described.empty() ? "" : "; ") + bounded("not known: " + group.unknown, kMaxText);
-  } else if (described.empty()) {
-    text += "ok";
+StatusEntry entry_of(const RuntimeGroup& group) {
+  StatusEntry entry{.name = group.name, .message = describe_errors(group)};
+  if (!entry.message.empty()) {
+    entry.state = StatusState::degraded;
+  } else if (!group.unknown.empty()) {
+    entry.state = group.is_pending ? StatusState::pending : StatusState::unknown;
   }
-  return text + "\n";
+  if (!group.unknown.empty()) {
+    entry.message +=
+        (entry.message.empty() ? "" : "; ") + bounded("not known: " + group.unknown, kMaxText);
+  }
+  return entry;
 }
 
 std::vector<RuntimeError> errors_of(const std::vector<RuntimeGroup>& groups) {

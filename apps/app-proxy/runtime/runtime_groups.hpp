@@ -7,6 +7,7 @@
 
 #include "common/control_plane/graphql.hpp"
 #include "common/core/error.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/time.hpp"
 
 // The state of a runtime in groups, as people and the control plane are told. Pure.
@@ -23,8 +24,8 @@ struct RuntimeGroup {
 };
 // The errors in one line of at most 500 characters, five of them by name. Empty: there are none.
 std::string describe_errors(const RuntimeGroup& group);
-// "applications: ok", "applications: not known: …", "applications: in-cluster: Degraded: …", with a line end.
-std::string line_of(const RuntimeGroup& group);
+// The group on /statusz: "applications: ok", "applications: not known: …", "applications: in-cluster: Degraded: …".
+StatusEntry entry_of(const RuntimeGroup& group);
 // An error for each group with errors. A group whose state is not known makes no error.
 std::vector<control_plane::RuntimeError> errors_of(const std::vector<RuntimeGroup>& groups);
 

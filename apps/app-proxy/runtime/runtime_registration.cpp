@@ -301,17 +301,19 @@ bool RuntimeRegistration::is_pending(const std::vector<RuntimeGroup>& groups) co
   return !argocd_error_ || std::ranges::any_of(groups, &RuntimeGroup::is_pending);
 }
 
-std::string RuntimeRegistration::status() const {
-  const std::string unknown =
-      dependencies_.leadership.leads() ? "not looked yet" : "another replica leads";
-  const auto line = [&](std::string_view part, const std::optional<std::string>& error) {
-    const std::string& text = error ? *error : unknown;
-    return std::string(part) + ": " + (text.empty() ? "ok" : text) + "\n";
+StatusReport RuntimeRegistration::status() const {
+  const auto part = [this](std::string name,
+                           const std::optional<std::string>& error) -> StatusEntry {
+    if (error) return status_entry(std::move(name), *error);
+    const bool leads = dependencies_.leadership.leads();
+    return {.name = std::move(name),
+            .state = leads ? StatusState::pending : StatusState::standby,
+            .message = leads ? "not checked yet" : "another replica leads"};
   };
-  return line("registration", registration_error_) + line("argocd-token", argocd_error_) +
-         (are_repo_creds_others_ ? "repo-creds: made by others\n"
-                                 : line("repo-creds", repo_creds_error_)) +
-         line("status at the control plane", status_error_);
+  return {part("registration", registration_error_), part("argocd-token", argocd_error_),
+          are_repo_creds_others_ ? StatusEntry{.name = "repo-creds", .message = "made by others"}
+                                 : part("repo-creds", repo_creds_error_),
+          part("status at the control plane", status_error_)};
 }
 
 std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,

@@ -16,6 +16,7 @@
 #include "common/control_plane/graphql.hpp"
 #include "common/core/credential.hpp"
 #include "common/core/log.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
 
@@ -77,8 +78,8 @@ class RuntimeRegistration {
   Task<Result<void>> maintain_repo_creds();
   Task<Result<void>> report_status();
 
-  // A line for people.
-  [[nodiscard]] std::string status() const;
+  // For /statusz.
+  [[nodiscard]] StatusReport status() const;
 
  private:
   enum class Who { everyone, leader };

@@ -49,7 +49,8 @@ SealingKeys::SealingKeys(Dependencies dependencies, Options options)
 
 void SealingKeys::start(TaskGroup& group) {
   if (!options_.is_shared) return;
-  status_ = "not looked yet";
+  status_ = "not checked yet";
+  state_ = StatusState::pending;
   group.spawn("sealing key", [this]() -> Task<> {
     auto pause = options_.first_retry;
     while (true) {
@@ -59,6 +60,7 @@ void SealingKeys::start(TaskGroup& group) {
         log_.info("the sealing key of the account", {{"status", status}});
         status_ = status;
       }
+      state_ = done ? StatusState::ok : StatusState::failed;
       pause = done ? options_.first_retry : std::min<Clock::duration>(2 * pause, options_.period);
       co_await sleep_for(done ? options_.period : pause);
     }

@@ -13,6 +13,7 @@
 #include "app-proxy/sealing/tool_integration.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/log.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 #include "k8s-client/client.hpp"
 
@@ -62,8 +63,10 @@ class SealingKeys {
   Task<Result<std::string>> certificate(bool is_for_others, Deadline deadline);
   // Of a runtime of the account. not_found when there is no such runtime.
   Task<Result<std::string>> namespace_of(std::string runtime, Deadline deadline);
-  // A line for people.
-  [[nodiscard]] const std::string& status() const { return status_; }
+  // For /statusz.
+  [[nodiscard]] StatusEntry status() const {
+    return {.name = "sealing key", .state = state_, .message = status_};
+  }
 
  private:
   Task<Result<std::vector<SealingKeySecret>>> keys(std::string selector, Deadline deadline);
@@ -78,6 +81,7 @@ class SealingKeys {
   Dependencies dependencies_;
   Options options_;
   std::string status_ = "not shared";
+  StatusState state_ = StatusState::unavailable;
   Log log_{"sealing-key"};
 };
 

@@ -83,6 +83,12 @@ std::string Rules::last_error(EntityType type) const {
              : "";
 }
 
+StatusEntry Rules::status(EntityType type) const {
+  auto entry = status_entry("rules for " + std::string(to_string(type)), last_error(type), "fresh");
+  if (!rules_.contains(type) || !teams_when_) entry.state = StatusState::pending;
+  return entry;
+}
+
 Result<void> Rules::check(const User& user, Action action, const Entity& entity) const {
   if (user.is_admin) return {};
   if (auto why = last_error(entity.type); !why.empty()) {

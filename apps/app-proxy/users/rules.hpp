@@ -12,6 +12,7 @@
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
 
 namespace gitops::app_proxy {
@@ -41,6 +42,8 @@ class Rules {
   Task<bool> refresh();
   // Why rules for this type are not usable; empty when they are.
   [[nodiscard]] std::string last_error(EntityType type) const;
+  // For /statusz: "rules for gitSource: fresh".
+  [[nodiscard]] StatusEntry status(EntityType type) const;
 
  private:
   struct Fetched {

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include "app-proxy/integrations/integrations_bench.hpp"
 #include "app-proxy/integrations/integrations_fixture.hpp"
+#include "support/status_page.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::app_proxy {
@@ -14,7 +16,19 @@ using namespace std::chrono_literals;
 using test::FakeGitHost;
 using test::soon;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+
+constexpr const char* kPart = "Git permissions of users";
+
+// As many questions as Git sources, all of them answered.
+void expect_all_known(const StatusEntry& entry, std::int64_t number) {
+  const test::StatusPage status({entry});
+  EXPECT_EQ(status.state(kPart), "ok") << status;
+  EXPECT_EQ(status.count(kPart, "known"), number) << status;
+  EXPECT_EQ(status.count(kPart, "known_of"), number) << status;
+  EXPECT_EQ(status.count(kPart, "git_sources"), number) << status;
+}
 
 TEST(RepositoryAt, ReadsTheRepositoryOfACloneUrl) {
   const auto at = [](std::string_view provider, std::string_view api, std::string_view url) {
@@ -116,7 +130,7 @@ TEST(GitPermissions, AreReportedOnceForEachUserAndGitSource) {
     EXPECT_THAT(w.sources[3].permissions, IsEmpty());
     EXPECT_EQ(w.reports, 3U);
     EXPECT_EQ(w.asked() - before, 4U);
-    EXPECT_EQ(w.permissions.status(), "4 of 4 known, 4 Git sources");
+    expect_all_known(w.permissions.status(), 4);
     // Until something changes or time passes nobody is asked or told again.
     co_await w.permissions.round();
     EXPECT_EQ(w.reports, 3U);
@@ -184,10 +198,11 @@ TEST(GitPermissions, WhatIsNotKnownStaysAsItWas) {
     EXPECT_EQ(w.reports, 1U);
     w.failure = {.code = ErrorCode::unavailable, .message = "the control plane is away"};
     co_await w.permissions.round();
-    EXPECT_TRUE(w.permissions.status().contains("away"));
+    EXPECT_EQ(w.permissions.status().state, StatusState::failed);
+    EXPECT_THAT(w.permissions.status().message, HasSubstr("away"));
     w.failure = {.message = ""};
     co_await w.permissions.round();
-    EXPECT_EQ(w.permissions.status(), "1 of 1 known, 1 Git sources");
+    expect_all_known(w.permissions.status(), 1);
   });
 }
 
@@ -244,7 +259,8 @@ TEST(GitPermissions, AnAccountThatDoesNotFilterByThemIsToldNone) {
     co_await w.permissions.round();
     EXPECT_EQ(w.asked(), before);
     EXPECT_EQ(w.reports, 0U);
-    EXPECT_TRUE(w.permissions.status().contains("not wanted"));
+    EXPECT_EQ(w.permissions.status().state, StatusState::unavailable);
+    EXPECT_THAT(w.permissions.status().message, HasSubstr("not wanted"));
     w.filters = true;
     co_await sleep_for(11min);
     co_await w.permissions.round();
@@ -253,7 +269,9 @@ TEST(GitPermissions, AnAccountThatDoesNotFilterByThemIsToldNone) {
     w.failure = {.code = ErrorCode::unavailable, .message = "away"};
     co_await sleep_for(11min);
     co_await w.permissions.round();
-    EXPECT_TRUE(w.permissions.status().contains("1 of 1 known"));
+    const test::StatusPage status({w.permissions.status()});
+    EXPECT_EQ(status.count(kPart, "known"), 1) << status;
+    EXPECT_EQ(status.count(kPart, "known_of"), 1) << status;
   });
 }
 

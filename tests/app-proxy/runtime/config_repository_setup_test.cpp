@@ -132,9 +132,9 @@ TEST(ConfigRepositorySetup, OnlyTheLeaderPreparesItAndTheNextOneAtOnce) {
     scene.leadership.set(false);
     TaskGroup group(co_await asio::this_coro::executor);
     scene.setup->start(group);
-    EXPECT_TRUE(co_await test::eventually(
-        [&] { return scene.setup->status() == "another replica prepares it"; },
-        "the status of a replica that does not lead"));
+    co_await test::eventually([&] { return scene.setup->status().state == StatusState::standby; },
+                              "the status of a replica that does not lead");
+    EXPECT_EQ(scene.setup->status().message, "another replica prepares it");
     EXPECT_FALSE(scene.setup->last_error()) << "it is not known";
     EXPECT_EQ(scene.file(kInCluster), "");
     EXPECT_EQ(scene.cluster.requests().size(), 0U);

@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 using Json = nlohmann::json;
 using Access = test::FakeKubeApi::Access;
 
@@ -72,8 +73,8 @@ TEST(GroupReader, FindsWhatIsWrongInTheCluster) {
   play([](Scene& w) -> Task<> {
     EXPECT_TRUE(w.reader.applications().is_pending);
     co_await w.reader.round();
-    EXPECT_EQ(line_of(w.reader.applications()), "applications: ok\n");
-    EXPECT_EQ(line_of(w.reader.components()), "components: ok\n");
+    EXPECT_EQ(entry_of(w.reader.applications()).state, StatusState::ok);
+    EXPECT_EQ(entry_of(w.reader.components()).state, StatusState::ok);
     w.put("in-cluster", "Synced", "Degraded");
     w.put_pod("web", kCrashing);
     w.put_pod("build", kCrashing, {{"workflows.argoproj.io/workflow", "build"}});
@@ -102,7 +103,8 @@ TEST(GroupReader, AFailedReadIsNotKnownAndNoError) {
     co_await w.reader.round();
     for (const auto* group : {&w.reader.applications(), &w.reader.components()}) {
       EXPECT_THAT(group->errors, IsEmpty()) << group->name;
-      EXPECT_THAT(line_of(*group), HasSubstr(": not known: ")) << group->name;
+      EXPECT_EQ(entry_of(*group).state, StatusState::unknown) << group->name;
+      EXPECT_THAT(entry_of(*group).message, StartsWith("not known: ")) << group->name;
       EXPECT_FALSE(group->is_pending) << group->name;
     }
   });
@@ -113,7 +115,7 @@ TEST(GroupReader, ReadsNoApplicationWithoutAGitToken) {
     w.git_token = RuntimeGitToken("robot", Credential::fixed({}));
     co_await w.reader.round();
     EXPECT_EQ(w.cluster.count("GET", "/applications"), 0U);
-    EXPECT_THAT(line_of(w.reader.applications()), HasSubstr("not known: "));
+    EXPECT_THAT(entry_of(w.reader.applications()).message, StartsWith("not known: "));
     EXPECT_FALSE(w.reader.applications().is_pending);
   });
 }
@@ -133,7 +135,7 @@ TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
     w.put("in-cluster", "Synced", "Healthy");
     w.put("prod", "Synced", "Healthy");
     co_await sleep_for(1min);
-    EXPECT_EQ(line_of(w.reader.applications()), "applications: ok\n");
+    EXPECT_EQ(entry_of(w.reader.applications()).state, StatusState::ok);
     // It begins over.
     w.put("in-cluster", "OutOfSync", "Healthy");
     co_await sleep_for(4min);
@@ -162,12 +164,14 @@ TEST(GroupReader, OnlyTheLeaderLooksAndTheNextOneAtOnce) {
     w.reader.start(group);
     co_await sleep_for(10min);
     EXPECT_EQ(w.cluster.requests().size(), 0U);
-    EXPECT_EQ(line_of(w.reader.components()), "components: not known: another replica leads\n");
+    EXPECT_EQ(entry_of(w.reader.components()).state, StatusState::pending);
+    EXPECT_EQ(entry_of(w.reader.components()).message, "not known: another replica leads");
     co_await sleep_for(1s);
     w.leadership.set(true);
     co_await sleep_for(1s);
-    EXPECT_EQ(line_of(w.reader.components()), "components: ok\n");
-    w.leadership.set(false);
+    EXPECT_EQ(entry_of(w.reader.components()).state, StatusState::ok);
+    w.leads = false;
+    w.reader.wake();
     co_await sleep_for(1s);
     EXPECT_TRUE(w.reader.components().is_pending);
     group.cancel();

@@ -4,12 +4,22 @@
 #include "app-proxy/integrations/git_permissions.hpp"
 #include "app-proxy/integrations/integrations_fixture.hpp"
 #include "app-proxy/integrations/validity_check.hpp"
+#include "support/status_page.hpp"
 
 namespace gitops::app_proxy {
 namespace {
 
 using namespace std::chrono_literals;
 using test::FakeGitHost;
+
+// One question and one Git source.
+void expect_one_known(const StatusEntry& entry) {
+  const test::StatusPage status({entry});
+  EXPECT_EQ(status.state(entry.name), "ok") << status;
+  EXPECT_EQ(status.count(entry.name, "known"), 1) << status;
+  EXPECT_EQ(status.count(entry.name, "known_of"), 1) << status;
+  EXPECT_EQ(status.count(entry.name, "git_sources"), 1) << status;
+}
 
 // A user's token at the host.
 void with_token(const std::function<Task<>(IntegrationsBench&)>& body) {
@@ -73,12 +83,14 @@ TEST(LeaderOnly, ReportsGitPermissions) {
     permissions.start(group);
     co_await sleep_for(1h);
     EXPECT_EQ(asked(), 0U);
-    EXPECT_EQ(permissions.status(), "another replica checks them");
-    leadership.set(true);
+    EXPECT_EQ(permissions.status().state, StatusState::standby);
+    EXPECT_EQ(permissions.status().message, "another replica checks them");
+    leads = true;
+    permissions.wake();
     co_await sleep_for(5s);
     EXPECT_EQ(asked(), 1U);
     EXPECT_EQ(reports, 1U);
-    EXPECT_EQ(permissions.status(), "1 of 1 known, 1 Git sources");
+    expect_one_known(permissions.status());
     // What the leader before has found out is not asked again.
     leadership.set(false);
     co_await sleep_for(5s);
@@ -86,7 +98,7 @@ TEST(LeaderOnly, ReportsGitPermissions) {
     co_await sleep_for(5s);
     EXPECT_EQ(asked(), 1U);
     EXPECT_EQ(reports, 1U);
-    EXPECT_EQ(permissions.status(), "1 of 1 known, 1 Git sources");
+    expect_one_known(permissions.status());
     group.cancel();
     co_await group.join();
   });

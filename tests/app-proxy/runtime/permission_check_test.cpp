@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 using Access = test::FakeKubeApi::Access;
 
 // Scope, group, resource, object name, verb.
@@ -127,14 +128,14 @@ TEST(PermissionCheck, NamesWhatDoesNotWorkOnceForEachMissingPermission) {
                             "kept",
                             "app-proxy may not get pods/log in namespace argocd: the logs of the "
                             "runtime's components cannot be read"));
-    EXPECT_THAT(line_of(w.check.permissions()), HasSubstr("rights: app-proxy may not create, "));
+    EXPECT_THAT(entry_of(w.check.permissions()).message, StartsWith("app-proxy may not create, "));
     EXPECT_FALSE(w.check.permissions().is_pending);
     EXPECT_EQ(log.count("a permission in the cluster is missing"), 2U);
     EXPECT_FALSE(co_await w.check.round());
     EXPECT_EQ(log.count("a permission in the cluster is missing"), 2U);
     w.cluster.set_access({});
     EXPECT_TRUE(co_await w.check.round());
-    EXPECT_EQ(line_of(w.check.permissions()), "rights: ok\n");
+    EXPECT_EQ(entry_of(w.check.permissions()).state, StatusState::ok);
     EXPECT_EQ(log.count("no permission is missing any more"), 1U);
   });
 }
@@ -144,7 +145,7 @@ TEST(PermissionCheck, AReviewThatFailsMakesNoPermissionMissing) {
     w.cluster.fail_next(1, 403, {}, "selfsubjectaccessreviews");
     EXPECT_FALSE(co_await w.check.round());
     EXPECT_THAT(w.check.permissions().errors, IsEmpty());
-    EXPECT_THAT(line_of(w.check.permissions()), HasSubstr("rights: not known: "));
+    EXPECT_THAT(entry_of(w.check.permissions()).message, StartsWith("not known: "));
     EXPECT_TRUE(co_await w.check.round());
   });
 }
@@ -153,7 +154,7 @@ TEST(PermissionCheck, AReviewThatFailsMakesNoPermissionMissing) {
 TEST(PermissionCheck, TheOwnNamespaceIsEnoughForActions) {
   const auto body = [](Scene& w) -> Task<> {
     w.cluster.set_access([](const Access& access) { return access.ns == "argocd"; });
-    EXPECT_TRUE(co_await w.check.round()) << line_of(w.check.permissions());
+    EXPECT_TRUE(co_await w.check.round()) << entry_of(w.check.permissions()).message;
     w.cluster.set_access([](const Access& access) { return access.resource != "rollouts"; });
     EXPECT_FALSE(co_await w.check.round());
     EXPECT_THAT(w.check.permissions().errors,
@@ -174,7 +175,7 @@ TEST(PermissionCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {
     w.cluster.set_access({});
     co_await sleep_for(1min);
     EXPECT_EQ(w.asked(), 2 * once);
-    EXPECT_EQ(line_of(w.check.permissions()), "rights: ok\n");
+    EXPECT_EQ(entry_of(w.check.permissions()).state, StatusState::ok);
     co_await sleep_for(50min);
     EXPECT_EQ(w.asked(), 2 * once);
     co_await sleep_for(20min);

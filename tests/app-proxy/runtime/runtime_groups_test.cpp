@@ -11,9 +11,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Json = nlohmann::json;
 
-TEST(RuntimeGroups, AreALineEach) {
+TEST(RuntimeGroups, AreAnEntryEach) {
+  const auto line_of = [](const RuntimeGroup& group) { return status_text({entry_of(group)}); };
+  EXPECT_EQ(entry_of({.name = "clusters"}).state, StatusState::ok);
   EXPECT_EQ(line_of({.name = "clusters"}), "clusters: ok\n");
+  EXPECT_EQ(entry_of({.name = "clusters", .unknown = "403"}).state, StatusState::unknown);
   EXPECT_EQ(line_of({.name = "clusters", .unknown = "403"}), "clusters: not known: 403\n");
+  EXPECT_EQ(entry_of({.name = "clusters", .unknown = "403", .is_pending = true}).state,
+            StatusState::pending);
+  EXPECT_EQ(entry_of({.name = "clusters", .errors = {"a: x"}}).state, StatusState::degraded);
   EXPECT_EQ(line_of({.name = "clusters", .errors = {"a: x", "b: y"}}), "clusters: a: x; b: y\n");
   EXPECT_EQ(line_of({.name = "clusters", .errors = {"a: x"}, .unknown = "403"}),
             "clusters: a: x; not known: 403\n");
@@ -48,13 +54,14 @@ TEST(RuntimeGroups, NameFiveAndTakeFiveHundredCharacters) {
     EXPECT_LE(text.size(), 500U);
     EXPECT_TRUE(text.ends_with("ü…")) << text;
   }
-  const auto line = line_of({.name = "clusters", .unknown = std::string(10'000, 'x')});
+  const auto line =
+      status_text({entry_of({.name = "clusters", .unknown = std::string(10'000, 'x')})});
   EXPECT_LE(line.size(), 520U);
 }
 
 TEST(Connectivity, NamesTheServersThatCannotBeUsed) {
-  EXPECT_EQ(line_of(connectivity_group({})), "connectivity: ok\n");
-  EXPECT_EQ(line_of(connectivity_group({.argocd = "", .workflows = ""})), "connectivity: ok\n");
+  EXPECT_EQ(entry_of(connectivity_group({})).state, StatusState::ok);
+  EXPECT_EQ(entry_of(connectivity_group({.argocd = "", .workflows = ""})).state, StatusState::ok);
   EXPECT_THAT(
       connectivity_group({.control_plane = "a", .argocd = "b", .workflows = "c", .git = "d"})
           .errors,
@@ -62,7 +69,7 @@ TEST(Connectivity, NamesTheServersThatCannotBeUsed) {
 }
 
 TEST(GitSources, AreThoseOfTheSharedConfigurationRepository) {
-  EXPECT_EQ(line_of(git_sources_group(true, "")), "Git sources: ok\n");
+  EXPECT_EQ(entry_of(git_sources_group(true, "")).state, StatusState::ok);
   EXPECT_THAT(git_sources_group(true, "no right").errors,
               ElementsAre("shared configuration repository: no right"));
   EXPECT_TRUE(git_sources_group(true, std::nullopt).is_pending);
@@ -80,7 +87,7 @@ TEST(Clusters, AreNamedWithoutTheServersWords) {
       clusters_group(unreachable).errors,
       ElementsAre("edge: Argo CD cannot reach it", "https://a.test: Argo CD cannot reach it"));
   const auto failed = clusters_group(fail(ErrorCode::forbidden, "403"));
-  EXPECT_EQ(line_of(failed), "clusters: not known: 403\n");
+  EXPECT_EQ(entry_of(failed).message, "not known: 403");
   EXPECT_FALSE(failed.is_pending);
   EXPECT_TRUE(clusters_group(fail(ErrorCode::unavailable, "not looked yet")).is_pending);
 }

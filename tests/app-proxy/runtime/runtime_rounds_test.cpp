@@ -11,6 +11,7 @@
 #include "doubles/fake_platform.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/run_coro.hpp"
+#include "support/status_page.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -317,7 +318,9 @@ TEST(RuntimeRegistration, KeepsTheSecretByWhichArgoCdReadsGitSources) {
     w.leadership.set(true);
     co_await sleep_for(1min);
     EXPECT_EQ(w.value(name, "password"), "theirs");
-    EXPECT_THAT(w.life->status(), testing::HasSubstr("repo-creds: made by others"));
+    const test::StatusPage status(w.life->status());
+    EXPECT_EQ(status.state("repo-creds"), "ok") << status;
+    EXPECT_EQ(status.message("repo-creds"), "made by others");
     // Without a Git token nothing is written.
     w.set_git_token("");
     co_await sleep_for(1s);
