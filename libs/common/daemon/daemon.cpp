@@ -287,7 +287,6 @@ class Frame {
     const std::string reasons = not_ready_because();
     text += reasons.empty() ? "ready\n" : "not ready:\n" + reasons;
     if (const auto entries = report(); !entries.empty()) text += '\n' + status_text(entries);
-    if (phase_ == Phase::running && app_.status) text += '\n' + app_.status();
     return text;
   }
 

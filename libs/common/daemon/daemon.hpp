@@ -70,8 +70,6 @@ struct DaemonApp {
   std::vector<ReadyCheck> ready_checks;
   // The entries of /statusz; may be empty.
   std::function<StatusReport()> report = {};
-  // The same as text, for an App without entries.
-  std::function<std::string()> status = {};
   // Further pages of the admin port, by path ("/journal"). The argument is the raw query. They are
   // served while the App runs, for GET and HEAD, without authentication.
   std::map<std::string, std::function<AdminPage(std::string_view query)>> pages = {};
