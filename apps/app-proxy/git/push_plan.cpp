@@ -43,13 +43,13 @@ PushPlan::Next PushPlan::after_attempt(Report report) {
   ++attempts_;
   refused_connections_ = 0;
   // The branch was seen: an earlier push with an unknown outcome has none now.
-  if (report.step != RoundStep::push_again) outcome_unknown_ = false;
+  if (report.step != PushStep::push_again) outcome_unknown_ = false;
   if (report.commits == 0) return {.end = PushEnd{.outcome = PushOutcome::pushed}};
   not_now_ = report.answer.kind == PushAnswer::Kind::not_now ? not_now_ + 1 : 0;
   if (report.answer.kind == PushAnswer::Kind::lost) outcome_unknown_ = true;
-  if (report.step == RoundStep::build || report.step == RoundStep::push_again) {
+  if (report.step == PushStep::build || report.step == PushStep::push_again) {
     last_answer_ = report.answer;
-  } else if (report.step == RoundStep::refused && last_answer_) {
+  } else if (report.step == PushStep::refused && last_answer_) {
     // A refusal that the branch confirms keeps its reason.
     report.answer = *last_answer_;
   }
@@ -101,7 +101,7 @@ PushPlan::Next PushPlan::next(const Attempt& attempt) {
 PushEnd PushPlan::failed(const Attempt& attempt) const {
   Error error = final_error(attempt.answer, outcome_unknown_);
   const bool is_race =
-      attempt.answer.kind == PushAnswer::Kind::refused && attempt.step == RoundStep::build;
+      attempt.answer.kind == PushAnswer::Kind::refused && attempt.step == PushStep::build;
   if (attempts_ >= kMaxRounds && is_race && !outcome_unknown_) {
     error.code = ErrorCode::conflict;
     error.message = "others changed the branch again and again: " + error.message;

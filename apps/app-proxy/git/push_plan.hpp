@@ -62,7 +62,7 @@ class PushPlan {
 
   // An attempt that saw the branch.
   struct Report {
-    RoundStep step = RoundStep::build;
+    PushStep step = PushStep::build;
     PushAnswer answer = {};   // to the push, if there was one
     std::size_t commits = 0;  // made without an error
   };
