@@ -154,9 +154,14 @@ struct BringUpHarness {
         !exists(k8s::resources::kConfigMaps, kClusterRecord) || reported().empty()) {
       return false;
     }
-    const auto page = process.admin("/statusz").body;
-    return page.contains("registration: ok") && page.contains("argocd-token: ok") &&
-           page.contains("report of clusters: ok") && page.contains("applied by Application new");
+    const auto page = process.status();
+    return page.state("registration") == "ok" && page.state("argocd-token") == "ok" &&
+           page.state("report of clusters") == "ok" && is_applied(page);
+  }
+  // Whether the shared configuration repository is applied.
+  static bool is_applied(const StatusPage& page) {
+    constexpr const char* kPart = "shared configuration repository";
+    return page.state(kPart) == "ok" && page.message(kPart) == "applied by Application new";
   }
   Task<bool> until_complete() {
     co_return co_await eventually([this] { return is_complete(*base.daemon); }, "all of it",

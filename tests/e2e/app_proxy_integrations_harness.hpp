@@ -86,15 +86,16 @@ struct ToolHarness {
     EXPECT_EQ((co_await world.add()).code(), "");
     EXPECT_EQ((co_await world.register_user(kAnn, {{"token", FakeGitHost::kToken}})).code(), "");
   }
-  Task<testing::AssertionResult> status_shows(std::string line) {
-    std::string page;
+  // Waits until the sealing key's entry has this state, and a message that begins so.
+  Task<testing::AssertionResult> key_becomes(std::string state, std::string message) {
     auto seen = co_await eventually(
         [&] {
-          page = world.base.daemon->admin("/statusz").body;
-          return page.contains("sealing key: " + line);
+          const auto page = world.base.daemon->status();
+          return page.state("sealing key") == state &&
+                 page.message("sealing key").starts_with(message);
         },
-        "sealing key: " + line);
-    co_return seen << " in " << page;
+        "sealing key: " + message);
+    co_return seen << " in " << world.base.daemon->status();
   }
 
   // The document of the public client.

@@ -130,7 +130,7 @@ struct LogHarness {
     base.start(std::move(more));
     co_await base.base.account_known();
     const auto deadline = deadline_after(20s);
-    while (base.base.daemon->admin("/statusz").body.contains("fetched yet") &&
+    while (base.base.daemon->status().count_in_state("rules for ", "pending") > 0 &&
            Clock::now() < deadline) {
       co_await sleep_for(20ms);
     }

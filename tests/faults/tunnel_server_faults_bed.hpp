@@ -16,6 +16,7 @@
 
 #include "common/net/connector.hpp"
 #include "support/preload.hpp"
+#include "support/status_page.hpp"
 #include "support/tcp_relay.hpp"
 #include "support/test_certs.hpp"
 #include "support/wait.hpp"
@@ -82,6 +83,7 @@ class ServerProgram {
   HttpReply admin(const std::string& path) const {
     return http_call({.url = "http://127.0.0.1:" + std::to_string(admin_port_) + path});
   }
+  StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
   RawResponse get(const std::string& host = kHost) const {
     return raw_call(port, "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
   }
@@ -121,6 +123,7 @@ class ClientProgram {
     return http_call(
         {.method = method, .url = "http://127.0.0.1:" + std::to_string(admin_port_) + path});
   }
+  StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
   bool is_ready() const { return admin("/readyz").ok(); }
   std::string log() const { return read_file(folder_ / "log"); }
 
@@ -146,6 +149,13 @@ class ClientProgram {
 struct TunnelFaults : testing::Test {
   void SetUp() override { signal(SIGPIPE, SIG_IGN); }
 };
+
+// Whether a client serves a host.
+inline bool serves_somebody(const ServerProgram& server) {
+  return server.status().count_if([](const nlohmann::json& entry) {
+    return entry["state"] == "ok" && entry.contains("values") && entry["values"].contains("hosts");
+  }) > 0;
+}
 
 // One end of the tunnel is killed and started again, over and over: from the kill to the first answer.
 // GITOPS_LONG: 100 times.

@@ -121,7 +121,8 @@ struct ActionsBed {
     co_await base.account_known();
     // The rules come right after the account.
     const auto deadline = deadline_after(std::chrono::seconds(20));
-    while (base.daemon->admin("/statusz").body.contains("fetched yet") && Clock::now() < deadline) {
+    while (base.daemon->status().count_in_state("rules for ", "pending") > 0 &&
+           Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(50));
     }
   }

@@ -15,6 +15,7 @@
 #include "peers/peer_programs.hpp"
 #include "peers/rendered_workload.hpp"
 #include "peers/shared_cluster.hpp"
+#include "support/status_page.hpp"
 
 // The pods of the tunnel and of the router, run from what is installed in the cluster.
 namespace gitops::test {
@@ -170,9 +171,12 @@ class TunnelChartTest : public ::testing::Test {
 
   // Whether the client serves its host through server `number`.
   bool serves(int number) const {
-    const auto status = http_call(
-        {.url = "http://" + address(number) + ":" + std::to_string(admin_port_) + "/statusz"});
-    return status.body.contains(std::string("serving ") + kHost);
+    const auto reply = http_call(
+        {.url = "http://" + address(number) + ":" + std::to_string(admin_port_) + kStatusPath});
+    return StatusPage(reply.body).count_if([](const nlohmann::json& entry) {
+      return entry["state"] == "ok" && entry.contains("values") &&
+             entry["values"].value("hosts", "").starts_with(kHost);
+    }) > 0;
   }
   // A request of a user by way of server `number`; the status behind the body.
   CommandResult ask(int number, const std::string& path) const {

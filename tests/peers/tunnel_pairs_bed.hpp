@@ -210,8 +210,10 @@ struct PeerTunnelPair : testing::TestWithParam<Pair> {
       EXPECT_EQ(seen.header("X-Forwarded-Proto"), "http");
     }
     if (const auto* own = server->own()) {
-      EXPECT_THAT(own->admin("/statusz").body,
-                  testing::HasSubstr("127.0.0.1: serving acc-rt.example.test, "));
+      const auto status = own->status();
+      EXPECT_EQ(status.state("127.0.0.1"), "ok") << status;
+      EXPECT_EQ(status.message("127.0.0.1"), "serving");
+      EXPECT_EQ(status.text("127.0.0.1", "hosts"), "acc-rt.example.test");
       EXPECT_THAT(
           own->admin("/metrics").body,
           testing::HasSubstr(

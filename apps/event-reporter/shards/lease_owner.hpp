@@ -20,7 +20,7 @@ inline constexpr const char* kWantedBy = "gitops-runtime.io/wanted-by";
 }
 
 // The decisions of the owner of a Lease: those of a candidate, which also asks for its Lease when it
-// finds another process holding it (stand_in.hpp), and which is punctual.
+// finds another process holding it (failover.hpp), and which is punctual.
 class LeaseOwnerSteps final : public k8s::LeaseSteps {
  public:
   LeaseOwnerSteps(k8s::LeaseOptions options, std::uint64_t seed);

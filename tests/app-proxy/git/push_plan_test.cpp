@@ -17,7 +17,7 @@ PushAnswer answer(Kind kind, ErrorCode code = ErrorCode::unavailable) {
   return {.kind = kind, .error = {.code = code, .message = "x"}};
 }
 
-PushPlan::Report report(Kind kind, RoundStep step = RoundStep::build, std::size_t commits = 1) {
+PushPlan::Report report(Kind kind, PushStep step = PushStep::build, std::size_t commits = 1) {
   return {.step = step, .answer = answer(kind), .commits = commits};
 }
 
@@ -134,13 +134,13 @@ TEST(BranchStates, AnEmptyRepositoryIsTheSameUntilItHasABranch) {
 TEST(PushPlans, AnAcceptedPushEndsTheBatch) {
   PushPlan plan(2);
   EXPECT_FALSE(plan.last_answer());
-  EXPECT_EQ(outcome(plan.after_attempt(report(Kind::accepted, RoundStep::build, 2))),
+  EXPECT_EQ(outcome(plan.after_attempt(report(Kind::accepted, PushStep::build, 2))),
             PushOutcome::pushed);
 }
 
 TEST(PushPlans, ABatchWithoutACommitIsPushedWithoutAPush) {
   PushPlan plan(2);
-  EXPECT_EQ(outcome(plan.after_attempt({.step = RoundStep::build, .commits = 0})),
+  EXPECT_EQ(outcome(plan.after_attempt({.step = PushStep::build, .commits = 0})),
             PushOutcome::pushed);
   EXPECT_FALSE(plan.last_answer());
 }
@@ -150,10 +150,10 @@ TEST(PushPlans, ALostAnswerIsLookedUpAtOnceAndLaterAfterAPause) {
   const auto first = plan.after_attempt(report(Kind::lost));
   EXPECT_FALSE(first.end);
   EXPECT_EQ(first.pause, Pause::none);
-  const auto second = plan.after_attempt(report(Kind::lost, RoundStep::push_again));
+  const auto second = plan.after_attempt(report(Kind::lost, PushStep::push_again));
   EXPECT_FALSE(second.end);
   EXPECT_EQ(second.pause, Pause::growing);
-  const auto third = plan.after_attempt(report(Kind::not_sent, RoundStep::landed));
+  const auto third = plan.after_attempt(report(Kind::not_sent, PushStep::landed));
   EXPECT_EQ(outcome(third), PushOutcome::pushed);
 }
 
@@ -162,7 +162,7 @@ TEST(PushPlans, ARefusalThatTheBranchConfirmsKeepsItsReason) {
   auto refused = report(Kind::refused);
   refused.answer.error = {.code = ErrorCode::forbidden, .message = "protected branch"};
   EXPECT_FALSE(plan.after_attempt(refused).end);
-  const auto next = plan.after_attempt({.step = RoundStep::refused, .commits = 1});
+  const auto next = plan.after_attempt({.step = PushStep::refused, .commits = 1});
   ASSERT_EQ(outcome(next), PushOutcome::failed);
   EXPECT_EQ(next.end->error.code, ErrorCode::forbidden);
   EXPECT_EQ(next.end->error.message, "protected branch");
@@ -170,15 +170,15 @@ TEST(PushPlans, ARefusalThatTheBranchConfirmsKeepsItsReason) {
 
 TEST(PushPlans, AConfirmedRefusalOfSeveralCommitsSplitsTheBatch) {
   PushPlan plan(2);
-  EXPECT_FALSE(plan.after_attempt(report(Kind::refused, RoundStep::build, 2)).end);
-  EXPECT_EQ(outcome(plan.after_attempt({.step = RoundStep::refused, .commits = 2})),
+  EXPECT_FALSE(plan.after_attempt(report(Kind::refused, PushStep::build, 2)).end);
+  EXPECT_EQ(outcome(plan.after_attempt({.step = PushStep::refused, .commits = 2})),
             PushOutcome::split);
 }
 
 TEST(PushPlans, ABatchThatLosesTwoRacesIsSplit) {
   PushPlan plan(2);
-  EXPECT_FALSE(plan.after_attempt(report(Kind::refused, RoundStep::build, 2)).end);
-  EXPECT_EQ(outcome(plan.after_attempt(report(Kind::refused, RoundStep::build, 2))),
+  EXPECT_FALSE(plan.after_attempt(report(Kind::refused, PushStep::build, 2)).end);
+  EXPECT_EQ(outcome(plan.after_attempt(report(Kind::refused, PushStep::build, 2))),
             PushOutcome::split);
 }
 
@@ -195,8 +195,8 @@ TEST(PushPlans, ASingleRequestThatAlwaysLosesEndsAsAConflict) {
 
 TEST(PushPlans, ABatchIsNotSplitWhileThePushMayHaveArrived) {
   PushPlan plan(2);
-  EXPECT_FALSE(plan.after_attempt(report(Kind::lost, RoundStep::build, 2)).end);
-  EXPECT_FALSE(plan.after_attempt(report(Kind::refused, RoundStep::push_again, 2)).end);
+  EXPECT_FALSE(plan.after_attempt(report(Kind::lost, PushStep::build, 2)).end);
+  EXPECT_FALSE(plan.after_attempt(report(Kind::refused, PushStep::push_again, 2)).end);
 }
 
 TEST(PushPlans, AFailureAfterALostAnswerSaysThatTheOutcomeIsUnknown) {
@@ -259,10 +259,10 @@ TEST(PushPlans, ThePauseIsAtLeastWhatTheServerAskedFor) {
 TEST(PushPlans, RefusalsThatPassAreCountedInARow) {
   PushPlan plan;
   for (unsigned attempt = 1; attempt < kMaxNotNow; ++attempt) {
-    ASSERT_FALSE(plan.after_attempt(report(Kind::not_now, RoundStep::push_again)).end) << attempt;
+    ASSERT_FALSE(plan.after_attempt(report(Kind::not_now, PushStep::push_again)).end) << attempt;
   }
-  EXPECT_FALSE(plan.after_attempt(report(Kind::lost, RoundStep::push_again)).end);
-  EXPECT_FALSE(plan.after_attempt(report(Kind::not_now, RoundStep::push_again)).end)
+  EXPECT_FALSE(plan.after_attempt(report(Kind::lost, PushStep::push_again)).end);
+  EXPECT_FALSE(plan.after_attempt(report(Kind::not_now, PushStep::push_again)).end)
       << "the count begins again";
 }
 

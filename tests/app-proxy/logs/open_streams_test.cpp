@@ -1,5 +1,4 @@
-// Streams that are opened for users, in test time: the rules of a control plane, an API server and scripted
-// servers of Argo.
+// Streams that are opened for users, in test time: rules, an API server and scripted servers of Argo.
 #include <chrono>
 #include <functional>
 #include <optional>

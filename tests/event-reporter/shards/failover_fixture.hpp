@@ -99,7 +99,7 @@ class LeaseServer {
 // Some processes, each the owner of one Lease and a stand-in for the others, in simulated time that
 // starts at 0. Answers take up to `latency`. Checks at every step that nobody holds what another
 // holds, and that counting transitions tells who held a shard in between.
-class Town {
+class FailoverFixture {
  public:
   struct Pod {
     std::size_t shard = 0;
@@ -120,7 +120,7 @@ class Town {
     Clock::time_point at;
   };
 
-  explicit Town(std::size_t size, std::uint64_t seed = 1)
+  explicit FailoverFixture(std::size_t size, std::uint64_t seed = 1)
       : random(static_cast<std::minstd_rand::result_type>(seed + 1)), size_(size) {}
 
   std::size_t rand(std::size_t below) {
@@ -231,7 +231,7 @@ class Town {
     return found != pods.end() && found->second == pod;
   }
   // False when the pod is gone; one that is suspended comes back later.
-  bool can_run(const PodPtr& pod, void (Town::*step)(const PodPtr&)) {
+  bool can_run(const PodPtr& pod, void (FailoverFixture::*step)(const PodPtr&)) {
     if (!alive(pod)) return false;
     if (pod->suspended) at(now + 100ms, [this, pod, step] { (this->*step)(pod); });
     return !pod->suspended;
@@ -260,7 +260,7 @@ class Town {
 
   void step_own(const PodPtr& pod) {
     using Kind = k8s::LeaseSteps::Action::Kind;
-    if (!can_run(pod, &Town::step_own)) return;
+    if (!can_run(pod, &FailoverFixture::step_own)) return;
     const auto action = pod->own.next(now, wall());
     if (action.kind == Kind::wait) {
       ASSERT_GT(action.until, now);
@@ -283,7 +283,7 @@ class Town {
 
   void step_others(const PodPtr& pod) {
     using Kind = FailoverSteps::Action::Kind;
-    if (!can_run(pod, &Town::step_others)) return;
+    if (!can_run(pod, &FailoverFixture::step_others)) return;
     const auto action = pod->others.next(now, wall());
     if (action.kind == Kind::wait) {
       ASSERT_GT(action.until, now);
@@ -366,9 +366,9 @@ class Town {
 };
 
 // A town in which everybody has been at home for a while.
-inline std::unique_ptr<Town> settled(std::size_t size, std::uint64_t seed = 1,
-                                     const k8s::Labels& labels = kLabels) {
-  auto town = std::make_unique<Town>(size, seed);
+inline std::unique_ptr<FailoverFixture> settled(std::size_t size, std::uint64_t seed = 1,
+                                                const k8s::Labels& labels = kLabels) {
+  auto town = std::make_unique<FailoverFixture>(size, seed);
   for (std::size_t i = 0; i < size; ++i) {
     town->start(i, labels);
     town->run_for(town->rand_time(2s));

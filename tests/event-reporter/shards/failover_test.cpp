@@ -114,7 +114,7 @@ TEST(FailoverSteps, TakesWhatStaysFreeOrMissing) {
   town->stop(1);
   EXPECT_LT(town->run_until_true([&] { return town->holder(1) == 0; }, 15s), 11s);
 
-  StandInFixture begin(3);
+  FailoverFixture begin(3);
   begin.start(0);
   EXPECT_GT(begin.run_until_true([&] { return begin.holder(1) == 0; }, 15s), 8s);
   EXPECT_FALSE(begin.server.leases.contains("shard-2")) << "one at a time";
@@ -190,7 +190,7 @@ TEST(FailoverSteps, TheNextProcessOfAHoldersPodGoesOn) {
 // Everything at once: kills, restarts, cuts, suspensions, lost answers.
 TEST(FailoverSteps, NeverHoldsWhatAnotherHolds) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    StandInFixture town(4, seed);
+    FailoverFixture town(4, seed);
     town.start_all();
     town.latency = 1500ms;
     town.lost_answers = 5;

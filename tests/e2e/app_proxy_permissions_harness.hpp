@@ -253,7 +253,7 @@ struct PermissionHarness {
                 {"USER_CACHE_TTL", "600"}});
     co_await base.base.account_known();
     const auto deadline = deadline_after(std::chrono::seconds(20));
-    while (base.base.daemon->admin("/statusz").body.contains("fetched yet") &&
+    while (base.base.daemon->status().count_in_state("rules for ", "pending") > 0 &&
            Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(20));
     }
