@@ -331,54 +331,69 @@ Task<Result<std::string>> GitLoginRoutes::finish(const oauth::Login& login, std:
   co_return token == nullptr ? std::string() : token->login;
 }
 
+std::expected<oauth::Login, http::Response> GitLoginRoutes::login_of(const http::Exchange& exchange,
+                                                                     ProviderKind kind) {
+  const auto state = http::query_parameter(exchange.query(), "state");
+  // HEAD would use the login up.
+  if (state.empty() || exchange.request().method != "GET") {
+    return std::unexpected(
+        login_page(400, kNotDone,
+                   "This address is for the answer of a Git host to a login, which is not here."));
+  }
+  if (dependencies_.git == nullptr) {
+    return std::unexpected(
+        login_page(503, kNotDone, "The runtime has no access to its cluster; see its log."));
+  }
+  const auto now = wall_now();
+  auto login = oauth::open_login(*dependencies_.seal, state, now);
+  if (login && login->kind != kind) {
+    login = fail(ErrorCode::invalid_argument,
+                 "this answer is for a login at another Git host; begin again");
+  }
+  if (!login) return std::unexpected(failure_page(login.error()));
+  if (!is_begun_here(exchange.request().headers, *login)) {
+    const auto callback = dependencies_.oauth->redirect_uri(kind);
+    return std::unexpected(failure_page(
+        {.code = ErrorCode::forbidden,
+         .message = "this login was begun in another browser, or at another address of the "
+                    "runtime than " +
+                    (callback ? origin_of(*callback) : std::string("its own")) +
+                    "; begin again there"}));
+  }
+  if (auto used = used_.use(*login, now); !used) {
+    return std::unexpected(failure_page(used.error()));
+  }
+  return std::move(*login);
+}
+
+Task<Result<std::string>> GitLoginRoutes::take_answer(const http::Exchange& exchange,
+                                                      const oauth::Login& login) {
+  const auto value = [&exchange](std::string_view name) {
+    return http::query_parameter(exchange.query(), name);
+  };
+  const std::string host(display_name(login.kind));
+  std::string code = value("code");
+  if (const auto error = value("error"); !error.empty()) {
+    const auto why = value("error_description");
+    co_return fail(ErrorCode::forbidden, host +
+                                             " refused the login: " + shortened(error, kMaxShown) +
+                                             (why.empty() ? "" : ": " + shortened(why, kMaxShown)));
+  }
+  if (code.empty() || code.size() > kMaxCode) {
+    co_return fail(ErrorCode::invalid_argument, host + " sent no code; begin again");
+  }
+  co_return co_await finish(login, std::move(code), deadline_after(kFinishTime));
+}
+
 Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string provider) {
   const auto kind = oauth::provider_of(provider);
-  const auto refuse = [&exchange](const Error& error) {
-    return exchange.reply(failure_page(error));
-  };
   if (!kind) {
     (void)co_await exchange.reply(unknown_provider_page());
     co_return;
   }
-  const auto value = [&exchange](std::string_view name) {
-    return http::query_parameter(exchange.query(), name);
-  };
-  const std::string state = value("state");
-  // HEAD would use the login up.
-  if (state.empty() || exchange.request().method != "GET") {
-    (void)co_await exchange.reply(
-        login_page(400, kNotDone,
-                   "This address is for the answer of a Git host to a login, which is not here."));
-    co_return;
-  }
-  if (dependencies_.git == nullptr) {
-    (void)co_await exchange.reply(
-        login_page(503, kNotDone, "The runtime has no access to its cluster; see its log."));
-    co_return;
-  }
-  const auto now = wall_now();
-  auto login = oauth::open_login(*dependencies_.seal, state, now);
-  if (login && login->kind != *kind) {
-    login = fail(ErrorCode::invalid_argument,
-                 "this answer is for a login at another Git host; begin again");
-  }
+  const auto login = login_of(exchange, *kind);
   if (!login) {
-    (void)co_await refuse(login.error());
-    co_return;
-  }
-  const auto callback = dependencies_.oauth->redirect_uri(*kind);
-  if (!is_begun_here(exchange.request().headers, *login)) {
-    Error error{.code = ErrorCode::forbidden,
-                .message =
-                    "this login was begun in another browser, or at another address of the "
-                    "runtime than " +
-                    (callback ? origin_of(*callback) : std::string("its own")) +
-                    "; begin again there"};
-    (void)co_await refuse(error);
-    co_return;
-  }
-  if (auto used = used_.use(*login, now); !used) {
-    (void)co_await refuse(used.error());
+    (void)co_await exchange.reply(login.error());
     co_return;
   }
   Caller caller = dependencies_.gate.caller_of(exchange);
@@ -387,18 +402,7 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
                                                   .account_id = login->account_id,
                                                   .is_admin = login->is_admin});
   const auto at = Clock::now();
-  const std::string host(display_name(*kind));
-  Result<std::string> done;
-  std::string code = value("code");
-  if (const auto error = value("error"); !error.empty()) {
-    const auto why = value("error_description");
-    done = fail(ErrorCode::forbidden, host + " refused the login: " + shortened(error, kMaxShown) +
-                                          (why.empty() ? "" : ": " + shortened(why, kMaxShown)));
-  } else if (code.empty() || code.size() > kMaxCode) {
-    done = fail(ErrorCode::invalid_argument, host + " sent no code; begin again");
-  } else {
-    done = co_await finish(*login, std::move(code), deadline_after(kFinishTime));
-  }
+  const auto done = co_await take_answer(exchange, *login);
   dependencies_.audit.write(
       {.caller = caller,
        .action = kAudited,
@@ -413,12 +417,15 @@ Task<> GitLoginRoutes::serve_callback(http::Exchange& exchange, std::string prov
                                                            {"code", to_string(done.error().code)},
                                                            {"reason", reason_of(done.error())}});
   }
+  const std::string host(display_name(*kind));
   auto response = done ? login_page(200, "Logged in at " + host,
                                     "Your account " + *done + " at " + host +
                                         " is registered with the Git integration \"" +
                                         login->integration + "\". You can close this window.")
                        : failure_page(done.error());
-  if (callback) response.headers.add("Set-Cookie", cookie_for(*callback, {}));
+  if (const auto callback = dependencies_.oauth->redirect_uri(*kind)) {
+    response.headers.add("Set-Cookie", cookie_for(*callback, {}));
+  }
   (void)co_await exchange.reply(std::move(response));
 }
 

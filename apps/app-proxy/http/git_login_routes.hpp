@@ -1,5 +1,6 @@
 #pragma once
 
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,6 +71,11 @@ class GitLoginRoutes {
   // Begins a login, tells the audit stream when it is refused, and answers with a page in that case.
   Task<std::optional<Begun>> begin_or_refuse(http::Exchange& exchange, const Caller& caller,
                                              ProviderKind kind, Wanted wanted);
+  // The login that a Git host's answer belongs to, used up; or the page that refuses the answer.
+  std::expected<oauth::Login, http::Response> login_of(const http::Exchange& exchange,
+                                                       ProviderKind kind);
+  // Finishes the login with the code of the answer. The result names the user at the host.
+  Task<Result<std::string>> take_answer(const http::Exchange& exchange, const oauth::Login& login);
   // Exchanges the code and registers the token. The result names the user at the host.
   Task<Result<std::string>> finish(const oauth::Login& login, std::string code, Deadline deadline);
   // Whether the form's request comes from the form's page.

@@ -227,6 +227,53 @@ Refusal read_first_line(ResponseHead& head, std::string_view line) {
 template <class Head>
 constexpr bool is_request = std::is_same_v<Head, RequestHead>;
 
+Refusal set_coding(MessageHead& head, std::string_view value, bool& has_coding) {
+  if (has_coding) return {"Transfer-Encoding is repeated"};
+  has_coding = true;
+  if (!http::equal_ignoring_case(value, "chunked")) {
+    return {"the transfer coding is not supported", 501};
+  }
+  if (!head.http_1_1) return {"HTTP/1.0 has no transfer codings"};
+  head.chunked = true;
+  return {};
+}
+
+Refusal set_host(RequestHead& head, std::string_view value, int& hosts) {
+  if (++hosts > 1) return {"Host is repeated"};
+  if (!all_of(value, kHostCharacters)) return {"Host is malformed"};
+  if (head.host.empty()) head.host = value;
+  return {};
+}
+
+Refusal set_expectation(RequestHead& head, std::string_view value) {
+  if (!http::equal_ignoring_case(value, "100-continue")) {
+    return {"only Expect: 100-continue is supported", 417};
+  }
+  head.expects_continue = head.http_1_1;
+  return {};
+}
+
+// Notes a field that decides about the message. `has_coding` and `hosts` count the fields of one head.
+template <class Head>
+Refusal set_known(Head& head, const FieldSlice& field, bool& has_coding, int& hosts) {
+  switch (field.id) {
+    case FieldId::content_length:
+      return set_length(head, field.value);
+    case FieldId::transfer_encoding:
+      return set_coding(head, field.value, has_coding);
+    case FieldId::connection:
+      set_connection(head, field.value);
+      return {};
+    default:
+      break;
+  }
+  if constexpr (is_request<Head>) {
+    if (field.id == FieldId::host) return set_host(head, field.value, hosts);
+    if (field.id == FieldId::expect) return set_expectation(head, field.value);
+  }
+  return {};
+}
+
 template <class Head>
 std::unexpected<Error> refuse(const Refusal& refusal) {
   Error error{.code = ErrorCode::protocol,
@@ -357,38 +404,9 @@ Result<std::size_t> HeadParser<Head>::next(std::string_view input) {
       return refuse<Head>({"there are too many fields", 431});
     field.id = field_id(field.name);
     head_.fields.push_back(field);
-    switch (field.id) {
-      case FieldId::content_length:
-        if (const auto refusal = set_length(head_, field.value); !refusal.reason.empty()) {
-          return refuse<Head>(refusal);
-        }
-        break;
-      case FieldId::transfer_encoding:
-        if (transfer_encoding_) return refuse<Head>({"Transfer-Encoding is repeated"});
-        transfer_encoding_ = true;
-        if (!http::equal_ignoring_case(field.value, "chunked")) {
-          return refuse<Head>({"the transfer coding is not supported", 501});
-        }
-        if (!head_.http_1_1) return refuse<Head>({"HTTP/1.0 has no transfer codings"});
-        head_.chunked = true;
-        break;
-      case FieldId::connection:
-        set_connection(head_, field.value);
-        break;
-      default:
-        break;
-    }
-    if constexpr (is_request<Head>) {
-      if (field.id == FieldId::host) {
-        if (++hosts_ > 1) return refuse<Head>({"Host is repeated"});
-        if (!all_of(field.value, kHostCharacters)) return refuse<Head>({"Host is malformed"});
-        if (head_.host.empty()) head_.host = field.value;
-      } else if (field.id == FieldId::expect) {
-        if (!http::equal_ignoring_case(field.value, "100-continue")) {
-          return refuse<Head>({"only Expect: 100-continue is supported", 417});
-        }
-        head_.expects_continue = head_.http_1_1;
-      }
+    if (const auto refusal = set_known(head_, field, transfer_encoding_, hosts_);
+        !refusal.reason.empty()) {
+      return refuse<Head>(refusal);
     }
   }
   if (head_.chunked && head_.content_length) {
