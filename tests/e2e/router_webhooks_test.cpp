@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "daemons/router_bed.hpp"
 #include "daemons/router_harness.hpp"
 #include "support/status_page.hpp"
 #include "support/wait.hpp"

@@ -116,15 +116,6 @@ bool knows(const Client& client, const Host& server) {
   return client.status().count_if([&](const auto& entry) { return is_of(entry, server); }) > 0;
 }
 
-Task<bool> eventually(std::function<bool()> condition, "the condition") {
-  const auto deadline = deadline_after(seconds(20));
-  while (!condition()) {
-    if (Clock::now() > deadline) co_return false;
-    co_await sleep_for(milliseconds(20));
-  }
-  co_return true;
-}
-
 // The one test of the whole text; the others compare its entries.
 TEST(TunnelClient, ItsStatusAsTextHasALineForEachLink) {
   run_coro(
@@ -147,10 +138,11 @@ TEST(TunnelClient, ItsStatusAsTextHasALineForEachLink) {
               text = client.admin("/statusz").body;
               return serves.Matches(text);
             },
-            "the condition"))
+            "a status with both links"))
             << text;
         client.process().signal(SIGTERM);
-        EXPECT_TRUE(co_await eventually([&] { return server.serving() == 0; }, "the condition"));
+        EXPECT_TRUE(
+            co_await eventually([&] { return server.serving() == 0; }, "no link at the server"));
         EXPECT_EQ(client.process().wait(seconds(10)), 0);
         co_await server.stop();
       },

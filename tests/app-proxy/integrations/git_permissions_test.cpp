@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/integrations/integrations_bench.hpp"
+#include "app-proxy/integrations/integrations_fixture.hpp"
 #include "app-proxy/integrations/integrations_fixture.hpp"
 #include "support/status_page.hpp"
 #include "support/wait.hpp"

@@ -155,11 +155,16 @@ class ShardLeasesFixture {
     return std::ranges::all_of(pods,
                                [this](const auto& pod) { return has(pod.first, {pod.first}); });
   }
-  Json lease(std::uint32_t shard) const { return api.find(kLeases, key(shard)).value_or(Json()); }
-  Json layout() const { return api.find(kLeases, {"runtime", "reporter-layout"}).value_or(Json()); }
+  nlohmann::json lease(std::uint32_t shard) const {
+    return api.find(k8s::resources::kLeases, key(shard)).value_or(nlohmann::json());
+  }
+  nlohmann::json layout() const {
+    return api.find(k8s::resources::kLeases, {"runtime", "reporter-layout"})
+        .value_or(nlohmann::json());
+  }
   // renewTime of the Lease with this name.
   Result<WallTime> renewed(const std::string& name) const {
-    const auto lease = api.find(kLeases, {"runtime", name}).value();
+    const auto lease = api.find(k8s::resources::kLeases, {"runtime", name}).value();
     return parse_rfc3339(lease["spec"]["renewTime"].get<std::string>());
   }
   k8s::ObjectKey key(std::uint32_t shard) const {
@@ -174,7 +179,7 @@ class ShardLeasesFixture {
 };
 
 inline void play(std::uint32_t replicas, const std::function<Task<>(ShardLeasesFixture&)>& body) {
-  run_in_test_time([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     ShardLeasesFixture scene(co_await asio::this_coro::executor, replicas);
     co_await scene.begin();
     co_await body(scene);
