@@ -474,7 +474,7 @@ TEST(EventReporter, ARefusedEventIsShownAndSentAgainOnCommand) {
 
 // The one test of the whole text; the others compare its entries.
 TEST(EventReporter, ItsStatusAsTextHasALineForEachPart) {
-  play([](DoublesWorld& world) -> Task<> {
+  play([](ReporterHarness& world) -> Task<> {
     co_await world.start();
     world.put_app("web", 1);
     CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));

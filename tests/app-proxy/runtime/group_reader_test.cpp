@@ -170,8 +170,7 @@ TEST(GroupReader, OnlyTheLeaderLooksAndTheNextOneAtOnce) {
     w.leadership.set(true);
     co_await sleep_for(1s);
     EXPECT_EQ(entry_of(w.reader.components()).state, StatusState::ok);
-    w.leads = false;
-    w.reader.wake();
+    w.leadership.set(false);
     co_await sleep_for(1s);
     EXPECT_TRUE(w.reader.components().is_pending);
     group.cancel();

@@ -22,8 +22,8 @@ void expect_one_known(const StatusEntry& entry) {
 }
 
 // A user's token at the host.
-void with_token(const std::function<Task<>(IntegrationsBench&)>& body) {
-  with_integrations([&](IntegrationsBench& bench) -> Task<> {
+void with_token(const std::function<Task<>(IntegrationsFixture&)>& body) {
+  with_integrations([&](IntegrationsFixture& bench) -> Task<> {
     bench.host.add_repository("acme", "shop");
     CO_ASSERT_OK(co_await bench.add());
     CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
@@ -32,7 +32,7 @@ void with_token(const std::function<Task<>(IntegrationsBench&)>& body) {
 }
 
 TEST(LeaderOnly, AsksHostsWhetherTheyAcceptTokens) {
-  with_token([](IntegrationsBench& bench) -> Task<> {
+  with_token([](IntegrationsFixture& bench) -> Task<> {
     auto& leadership = bench.leadership;
     leadership.set(false);
     const auto asked = [&, before = bench.host.requests().size()] {
@@ -57,7 +57,7 @@ TEST(LeaderOnly, AsksHostsWhetherTheyAcceptTokens) {
 }
 
 TEST(LeaderOnly, ReportsGitPermissions) {
-  with_token([](IntegrationsBench& bench) -> Task<> {
+  with_token([](IntegrationsFixture& bench) -> Task<> {
     auto& leadership = bench.leadership;
     leadership.set(false);
     std::vector<KnownGitSource> sources{
@@ -85,8 +85,7 @@ TEST(LeaderOnly, ReportsGitPermissions) {
     EXPECT_EQ(asked(), 0U);
     EXPECT_EQ(permissions.status().state, StatusState::standby);
     EXPECT_EQ(permissions.status().message, "another replica checks them");
-    leads = true;
-    permissions.wake();
+    leadership.set(true);
     co_await sleep_for(5s);
     EXPECT_EQ(asked(), 1U);
     EXPECT_EQ(reports, 1U);
