@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/store/connection.hpp"
+
+namespace gitops::store {
+
+// An array parameter of PostgreSQL, sent in binary form; borrowed until the call has returned.
+using ArrayParam = std::variant<std::span<const std::int64_t>, std::span<const std::string_view>>;
+struct BytesArray {
+  std::span<const std::string_view> items;  // bytea[]
+};
+using PostgresParam = std::variant<Param, ArrayParam, BytesArray>;
+
+// A connection to PostgreSQL 14 or newer by libpq, with prepared statements and results in text form.
+class PostgresConnection : public Connection {
+ public:
+  // Sends statements without waiting for their results (pipeline mode) and returns the results in order, up to the first
+  // failure, which is returned instead. One round trip.
+  struct Step {
+    const Statement* statement;
+    std::vector<PostgresParam> params;
+  };
+  virtual Result<std::vector<Rows>> run_pipeline(std::span<const Step> steps) = 0;
+  // Waits until a notification of `LISTEN channel` comes or `timeout` has passed; returns its payloads.
+  virtual Result<std::vector<std::string>> wait_for_notifications(int timeout_ms) = 0;
+};
+
+// Connects and checks what durable commits need: synchronous_commit, fsync and full_page_writes on, UTF-8, not in
+// recovery, version 14 or newer. An error names the setting and the remedy. Sets lock_timeout, statement_timeout and
+// idle_in_transaction_session_timeout.
+Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& location,
+                                                          const std::string& application_name);
+
+}  // namespace gitops::store

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace gitops::store {
+
+enum class Engine { sqlite, postgres };
+
+// A statement of a program's table. Parameters are written $1, $2, … for both engines, and each text has one statement.
+struct Statement {
+  std::string_view name;  // unique in the program: the name of the prepared statement
+  std::string_view sql;
+  std::string_view postgres = {};  // empty: `sql` serves both engines
+
+  [[nodiscard]] constexpr std::string_view text(Engine engine) const {
+    return engine == Engine::postgres && !postgres.empty() ? postgres : sql;
+  }
+};
+
+// A parameter of a statement. Texts and bytes are borrowed until the call has returned.
+class Param {
+ public:
+  struct Null {};
+  struct Bytes {
+    std::string_view bytes;
+  };
+  using Content = std::variant<Null, std::int64_t, std::string_view, Bytes>;
+
+  Param() = default;  // NULL
+  Param(std::integral auto number) : content_(static_cast<std::int64_t>(number)) {}
+  Param(std::string_view text) : content_(text) {}
+  Param(const std::string& text) : content_(std::string_view(text)) {}
+  Param(const char* text) : content_(std::string_view(text)) {}
+  static Param bytes(std::string_view bytes) { return Param(Content(Bytes{bytes})); }
+
+  [[nodiscard]] const Content& content() const { return content_; }
+
+ private:
+  explicit Param(Content content) : content_(content) {}
+  Content content_ = Null{};
+};
+using Params = std::vector<Param>;
+
+}  // namespace gitops::store
