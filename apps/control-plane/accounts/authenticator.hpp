@@ -24,7 +24,8 @@ class Authenticator {
 
   // Errors: unauthenticated (none, unknown, expired, revoked: not told apart), too_many_requests, unavailable (the
   // database can't be asked: not known).
-  Task<Result<CallerPtr>> authenticate(const http::Headers& headers, const std::string& peer, Deadline deadline);
+  Task<Result<CallerPtr>> authenticate(const http::Headers& headers, const std::string& peer,
+                                       Deadline deadline);
   // Forgets what is known of an account, a user or a credential; empty: everything.
   void forget(const std::string& id);
 

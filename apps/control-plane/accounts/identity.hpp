@@ -10,7 +10,7 @@ namespace gitops::control_plane_server {
 // An account: what belongs together. All tenant data begins with its number.
 struct Account {
   std::int64_t number = 0;
-  std::string id;    // 24 hexadecimal digits
+  std::string id;  // 24 hexadecimal digits
   std::string name;
   std::vector<std::string> admins;  // ids of users
   std::string git_provider;         // "GITHUB"; empty: not set

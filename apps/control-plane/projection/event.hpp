@@ -35,11 +35,11 @@ struct EventHead {
 };
 
 struct EventLimits {
-  std::size_t max_name = 512;          // bytes of any part of a key
-  std::size_t max_labels = 256;        // of an object; the rest is cut off
-  std::size_t max_label = 1024;        // bytes of a key or value
-  std::size_t max_depth = 128;         // of JSON
-  std::size_t max_images = 500;        // of an Application
+  std::size_t max_name = 512;    // bytes of any part of a key
+  std::size_t max_labels = 256;  // of an object; the rest is cut off
+  std::size_t max_label = 1024;  // bytes of a key or value
+  std::size_t max_depth = 128;   // of JSON
+  std::size_t max_images = 500;  // of an Application
 };
 
 // Reads the body of a POST to /2.0/api/events, uncompressed. Knows the kinds of payload of our reporters and of older

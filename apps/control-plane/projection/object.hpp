@@ -50,7 +50,8 @@ enum class Presence : std::uint8_t { live = 0, gone = 1, stale = 2 };
 struct ObjectKey {
   std::string runtime;
   Origin origin = Origin::application;
-  std::string cluster;  // URL of the API server; the runtime's own is "https://kubernetes.default.svc"
+  std::string
+      cluster;  // URL of the API server; the runtime's own is "https://kubernetes.default.svc"
   std::string group;
   std::string kind;
   std::string object_namespace;
@@ -88,7 +89,7 @@ struct ObjectState {
   Micros changed_at = 0;        // the last milestone: revision, sync, health or phase changed
   Micros seen_at = 0;           // the last event, a repeated one too
   Presence presence = Presence::live;
-  std::string entity;         // "git-source", "runtime", "internal-config", …: label codefresh.io/entity
+  std::string entity;  // "git-source", "runtime", "internal-config", …: label codefresh.io/entity
   std::string labels_digest;  // 32 bytes; of the labels in the table `label`
   std::string body_digest;    // 32 bytes; of the body in the table `body`
 
@@ -141,8 +142,8 @@ struct Release {
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
   Phase phase = Phase::none;
-  std::string initiator;  // who asked for the operation; empty: automated or not known
-  std::string images;     // JSON: list of texts, from status.summary.images
+  std::string initiator;      // who asked for the operation; empty: automated or not known
+  std::string images;         // JSON: list of texts, from status.summary.images
   bool was_degraded = false;  // at any time while it was the newest
 
   bool operator==(const Release&) const = default;

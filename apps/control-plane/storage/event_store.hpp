@@ -43,7 +43,8 @@ class EventStore {
   virtual ~EventStore() = default;
   EventStore(const EventStore&) = delete;
   EventStore& operator=(const EventStore&) = delete;
-  virtual Result<BatchOutcome> store(store::Connection& connection, std::span<const Incoming> batch) = 0;
+  virtual Result<BatchOutcome> store(store::Connection& connection,
+                                     std::span<const Incoming> batch) = 0;
 
  protected:
   EventStore() = default;
@@ -52,6 +53,7 @@ class EventStore {
 std::unique_ptr<EventStore> make_event_store(store::Engine engine, std::string instance);
 
 // The text of a body: reads and unpacks the row of the table `body`. Not found: it was never stored.
-Result<ObjectBody> read_body(store::Connection& connection, std::int64_t account, std::int64_t object);
+Result<ObjectBody> read_body(store::Connection& connection, std::int64_t account,
+                             std::int64_t object);
 
 }  // namespace gitops::control_plane_server

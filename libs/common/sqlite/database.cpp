@@ -40,7 +40,8 @@ Database::Database(Options options) : options_(std::move(options)) {
   // An absolute path is never taken for ":memory:" or a URI.
   const auto name =
       memory ? std::string(":memory:") : std::filesystem::absolute(options_.path).string();
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+  const int flags = (options_.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+                    SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                     (memory ? SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY : 0);
   sqlite3* handle = nullptr;
   const int opened = sqlite3_open_v2(name.c_str(), &handle, flags, nullptr);
@@ -124,6 +125,27 @@ std::string Database::value(const std::string& sql) {
   return out;
 }
 
+std::int64_t Database::changed() const {
+  return sqlite3_changes64(handle_.get());
+}
+
+void Database::interrupt() {
+  sqlite3_interrupt(handle_.get());
+}
+
+void Database::begin() {
+  if (!begin_.is_prepared()) {
+    begin_ = prepare("BEGIN IMMEDIATE");
+    commit_ = prepare("COMMIT");
+  }
+  begin_.execute();
+}
+
+void Database::commit() {
+  commit_.execute();
+  if (!good()) roll_back();
+}
+
 void Database::roll_back() {
   auto* handle = handle_.get();
   if (sqlite3_get_autocommit(handle) == 0) {
@@ -147,6 +169,16 @@ void Statement::bind_blob(int at, std::string_view bytes) {
       sqlite3_bind_blob64(handle_.get(), at, bytes.data(), bytes.size(), SQLITE_STATIC));
 }
 
+void Statement::bind_number(int at, std::int64_t number) {
+  if (!handle_ || !database_->good()) return;
+  database_->check(sqlite3_bind_int64(handle_.get(), at, number));
+}
+
+void Statement::bind_null(int at) {
+  if (!handle_ || !database_->good()) return;
+  database_->check(sqlite3_bind_null(handle_.get(), at));
+}
+
 bool Statement::step() {
   if (!handle_ || !database_->good()) return false;
   const int code = sqlite3_step(handle_.get());
@@ -158,6 +190,27 @@ std::string_view Statement::column(int at) const {
   const auto* bytes = static_cast<const char*>(sqlite3_column_blob(handle_.get(), at));
   const auto size = static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), at));
   return bytes == nullptr ? std::string_view{} : std::string_view(bytes, size);
+}
+
+std::int64_t Statement::number(int at) const {
+  return sqlite3_column_int64(handle_.get(), at);
+}
+
+Statement::ColumnKind Statement::kind(int at) const {
+  switch (sqlite3_column_type(handle_.get(), at)) {
+    case SQLITE_NULL:
+      return ColumnKind::null;
+    case SQLITE_INTEGER:
+      return ColumnKind::number;
+    case SQLITE_BLOB:
+      return ColumnKind::blob;
+    default:
+      return ColumnKind::text;
+  }
+}
+
+int Statement::columns() const {
+  return handle_ ? sqlite3_column_count(handle_.get()) : 0;
 }
 
 void Statement::rewind() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,10 +26,18 @@ class Statement {
   // step() or rewind().
   void bind_text(int at, std::string_view text);
   void bind_blob(int at, std::string_view bytes);
+  void bind_number(int at, std::int64_t number);
+  void bind_null(int at);
   // True when there is a row to read.
   bool step();
   // A column of the row, from 0, as bytes; valid until the next step.
   [[nodiscard]] std::string_view column(int at) const;
+  // The same column as a number; 0 for what is none.
+  [[nodiscard]] std::int64_t number(int at) const;
+  enum class ColumnKind { null, number, text, blob };
+  [[nodiscard]] ColumnKind kind(int at) const;
+  // Columns of a row; 0 for a statement that returns none.
+  [[nodiscard]] int columns() const;
   // Ready to be used again, with nothing bound.
   void rewind();
   // Runs it for its effect, and rewinds it.
@@ -59,6 +68,7 @@ class Database {
     std::string path;     // empty: in memory
     std::string what;     // begins every message: "ledger"
     int max_value_bytes;  // of a text, a blob or a row; more is refused
+    bool read_only = false;
   };
   explicit Database(Options options);
   ~Database() = default;
@@ -77,6 +87,13 @@ class Database {
   // Drops a failure, unless the file is damaged: for work that can as well be left undone.
   void forgive_all_but_damage();
 
+  // Rows that the last INSERT, UPDATE or DELETE changed.
+  [[nodiscard]] std::int64_t changed() const;
+  // Ends the statement in progress with a failure of the kind other; failure_code() is SQLITE_INTERRUPT. For any thread.
+  void interrupt();
+  // The primary result code of the failure; SQLITE_OK when there is none.
+  [[nodiscard]] int failure_code() const { return failure_ ? failure_code_ : 0; }
+
   // Runs SQL without results.
   void run(const std::string& sql);
   [[nodiscard]] Statement prepare(const std::string& sql);
@@ -88,6 +105,10 @@ class Database {
   // Runs `body` as one transaction: all of it counts, or nothing.
   template <class Body>
   void transact(const Body& body);
+  // The same in steps, for a caller whose body may fail by itself: begin(), then commit() or roll_back().
+  void begin();
+  void commit();
+  void roll_back();
 
   // Whether the write-ahead log is moved into the file and removed when the database is closed.
   // Off at first: a file that turns out to be damaged is left as it is.
@@ -101,7 +122,6 @@ class Database {
   };
   void check(int code);
   [[nodiscard]] int os_error() const;
-  void roll_back();
 
   Options options_;
   std::unique_ptr<sqlite3, Close> handle_;
@@ -119,14 +139,9 @@ void Database::each(const std::string& sql, const Row& row) {
 
 template <class Body>
 void Database::transact(const Body& body) {
-  if (!begin_.is_prepared()) {
-    begin_ = prepare("BEGIN IMMEDIATE");
-    commit_ = prepare("COMMIT");
-  }
-  begin_.execute();
+  begin();
   body();
-  commit_.execute();
-  if (!good()) roll_back();
+  commit();
 }
 
 }  // namespace gitops::sqlite

@@ -35,8 +35,8 @@ class Rows {
  private:
   struct Cell {
     enum class Kind : std::uint8_t { null, number, text } kind = Kind::null;
-    std::int64_t number = 0;     // or the offset of the text
-    std::size_t size = 0;        // of the text
+    std::int64_t number = 0;  // or the offset of the text
+    std::size_t size = 0;     // of the text
   };
   [[nodiscard]] const Cell& cell(std::size_t row, std::size_t column) const;
 

@@ -1,0 +1,393 @@
+#include "common/store/postgres_connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <libpq-fe.h>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <poll.h>
+
+#include "common/core/small_file.hpp"
+
+namespace gitops::store {
+namespace {
+
+// Types of the catalogue: src/include/catalog/pg_type.dat of PostgreSQL.
+constexpr Oid kBool = 16;
+constexpr Oid kBytea = 17;
+constexpr Oid kInt8 = 20;
+constexpr Oid kInt2 = 21;
+constexpr Oid kInt4 = 23;
+constexpr Oid kText = 25;
+constexpr Oid kNumeric = 1700;
+
+constexpr int kMinVersion = 140'000;
+constexpr std::array<std::pair<const char*, const char*>, 3> kDurable{
+    {{"fsync", "on"}, {"full_page_writes", "on"}, {"server_encoding", "UTF8"}}};
+
+struct EndConnection {
+  void operator()(PGconn* connection) const { PQfinish(connection); }
+};
+struct EndResult {
+  void operator()(PGresult* result) const { PQclear(result); }
+};
+struct EndCancel {
+  void operator()(PGcancel* cancel) const { PQfreeCancel(cancel); }
+};
+using Handle = std::unique_ptr<PGconn, EndConnection>;
+using ResultHandle = std::unique_ptr<PGresult, EndResult>;
+
+// libpq's texts end with a newline and may have several lines.
+std::string one_line(const char* text) {
+  std::string line(text == nullptr ? "" : text);
+  while (line.ends_with('\n')) line.pop_back();
+  for (char& c : line) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return line;
+}
+
+// Classes of SQLSTATE: appendix A of PostgreSQL's manual.
+ErrorCode code_of(std::string_view state) {
+  if (state == "23505" || state.starts_with("40")) return ErrorCode::conflict;
+  if (state == "57014") return ErrorCode::timeout;
+  if (state.starts_with("22")) return ErrorCode::invalid_data;
+  if (state.empty() || state.starts_with("08") || state.starts_with("53") ||
+      state.starts_with("55") || state.starts_with("57") || state.starts_with("58")) {
+    return ErrorCode::unavailable;
+  }
+  return ErrorCode::internal;
+}
+
+void add_big_endian(std::string& out, std::uint64_t value, int bytes) {
+  for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) {
+    out += static_cast<char>(static_cast<unsigned char>(value >> shift));
+  }
+}
+
+// The binary form of a one-dimensional array without NULLs: array_recv() of PostgreSQL.
+std::string array_head(Oid element, std::size_t size) {
+  std::string out;
+  add_big_endian(out, size == 0 ? 0 : 1, 4);
+  add_big_endian(out, 0, 4);
+  add_big_endian(out, element, 4);
+  if (size == 0) return out;
+  add_big_endian(out, size, 4);
+  add_big_endian(out, 1, 4);
+  return out;
+}
+
+std::string array_of(std::span<const std::int64_t> numbers) {
+  auto out = array_head(kInt8, numbers.size());
+  for (const auto number : numbers) {
+    add_big_endian(out, 8, 4);
+    add_big_endian(out, std::bit_cast<std::uint64_t>(number), 8);
+  }
+  return out;
+}
+
+std::string array_of(Oid element, std::span<const std::string_view> items) {
+  auto out = array_head(element, items.size());
+  for (const auto item : items) {
+    add_big_endian(out, item.size(), 4);
+    out += item;
+  }
+  return out;
+}
+
+// Parameters in libpq's form. Texts are copied, since libpq wants them to end with a NUL.
+struct Bound {
+  std::vector<std::string> texts;
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  std::vector<int> formats;
+
+  void add(std::string text, bool is_binary) {
+    texts.push_back(std::move(text));
+    lengths.push_back(static_cast<int>(texts.back().size()));
+    formats.push_back(is_binary ? 1 : 0);
+    values.push_back("");  // set by seal()
+  }
+  void add_null() {
+    add({}, false);
+    values.back() = nullptr;
+  }
+  void add(const Param& param) {
+    const auto& content = param.content();
+    if (const auto* number = std::get_if<std::int64_t>(&content)) {
+      add(std::to_string(*number), false);
+    } else if (const auto* text = std::get_if<std::string_view>(&content)) {
+      add(std::string(*text), false);
+    } else if (const auto* bytes = std::get_if<Param::Bytes>(&content)) {
+      add(std::string(bytes->bytes), true);
+    } else {
+      add_null();
+    }
+  }
+  void add(const PostgresParam& param) {
+    if (const auto* plain = std::get_if<Param>(&param)) {
+      add(*plain);
+    } else if (const auto* array = std::get_if<ArrayParam>(&param)) {
+      if (const auto* numbers = std::get_if<std::span<const std::int64_t>>(array)) {
+        add(array_of(*numbers), true);
+      } else {
+        add(array_of(kText, std::get<std::span<const std::string_view>>(*array)), true);
+      }
+    } else {
+      add(array_of(kBytea, std::get<BytesArray>(param).items), true);
+    }
+  }
+  void seal() {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      if (values[i] != nullptr) values[i] = texts[i].data();
+    }
+  }
+  [[nodiscard]] int size() const { return static_cast<int>(texts.size()); }
+};
+
+bool is_number_type(Oid type) {
+  return type == kInt8 || type == kInt4 || type == kInt2 || type == kNumeric;
+}
+
+void add_cell(Rows& rows, const PGresult* result, int row, int column) {
+  if (PQgetisnull(result, row, column) != 0) return rows.add_null();
+  const std::string_view text(PQgetvalue(result, row, column),
+                              static_cast<std::size_t>(PQgetlength(result, row, column)));
+  const Oid type = PQftype(result, column);
+  if (type == kBool) return rows.add_number(text == "t" ? 1 : 0);
+  if (is_number_type(type)) {
+    std::int64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return rows.add_number(number);
+  }
+  if (type != kBytea) return rows.add_text(text);
+  std::size_t size = 0;
+  unsigned char* bytes =
+      PQunescapeBytea(reinterpret_cast<const unsigned char*>(text.data()), &size);
+  rows.add_text({reinterpret_cast<const char*>(bytes), size});
+  PQfreemem(bytes);
+}
+
+Rows rows_of(const PGresult* result) {
+  const int columns = PQnfields(result);
+  Rows rows(static_cast<std::size_t>(columns));
+  for (int row = 0; row < PQntuples(result); ++row) {
+    for (int column = 0; column < columns; ++column) add_cell(rows, result, row, column);
+  }
+  std::int64_t changed = 0;
+  const std::string_view tuples = PQcmdTuples(const_cast<PGresult*>(result));
+  std::from_chars(tuples.data(), tuples.data() + tuples.size(), changed);
+  rows.set_changed(columns > 0 ? 0 : changed);
+  return rows;
+}
+
+class LibpqConnection final : public PostgresConnection {
+ public:
+  explicit LibpqConnection(Handle handle)
+      : handle_(std::move(handle)), cancel_(PQgetCancel(handle_.get())) {}
+
+  [[nodiscard]] Engine engine() const override { return Engine::postgres; }
+  [[nodiscard]] bool is_usable() const override { return PQstatus(handle_.get()) == CONNECTION_OK; }
+
+  void interrupt() override {
+    std::array<char, 256> message{};
+    PQcancel(cancel_.get(), message.data(), static_cast<int>(message.size()));
+  }
+
+  Result<Rows> run(const Statement& statement, const Params& params) override {
+    if (auto prepared = prepare(statement); !prepared) {
+      return std::unexpected(std::move(prepared.error()));
+    }
+    Bound bound;
+    for (const Param& param : params) bound.add(param);
+    bound.seal();
+    const ResultHandle result(PQexecPrepared(handle_.get(), std::string(statement.name).c_str(),
+                                             bound.size(), bound.values.data(),
+                                             bound.lengths.data(), bound.formats.data(), 0));
+    return taken(statement.name, result.get());
+  }
+
+  Result<void> run_script(std::string_view sql) override {
+    const ResultHandle result(PQexec(handle_.get(), std::string(sql).c_str()));
+    if (auto rows = taken("script", result.get()); !rows) {
+      return std::unexpected(std::move(rows.error()));
+    }
+    return {};
+  }
+
+  Result<std::vector<Rows>> run_pipeline(std::span<const Step> steps) override {
+    for (const Step& step : steps) {
+      if (auto prepared = prepare(*step.statement); !prepared) {
+        return std::unexpected(std::move(prepared.error()));
+      }
+    }
+    if (PQenterPipelineMode(handle_.get()) != 1) return lost("pipeline");
+    for (const Step& step : steps) {
+      Bound bound;
+      for (const PostgresParam& param : step.params) bound.add(param);
+      bound.seal();
+      PQsendQueryPrepared(handle_.get(), std::string(step.statement->name).c_str(), bound.size(),
+                          bound.values.data(), bound.lengths.data(), bound.formats.data(), 0);
+    }
+    PQpipelineSync(handle_.get());
+    auto all = results_of(steps);
+    PQexitPipelineMode(handle_.get());
+    return all;
+  }
+
+  Result<std::vector<std::string>> wait_for_notifications(int timeout_ms) override {
+    std::vector<std::string> payloads;
+    take_notifications(payloads);
+    if (!payloads.empty()) return payloads;
+    pollfd waits{.fd = PQsocket(handle_.get()), .events = POLLIN, .revents = 0};
+    if (::poll(&waits, 1, timeout_ms) < 0 && errno != EINTR) return lost("poll");
+    if (PQconsumeInput(handle_.get()) != 1) return lost("notifications");
+    take_notifications(payloads);
+    return payloads;
+  }
+
+ protected:
+  Result<void> begin() override { return run_script("BEGIN"); }
+  Result<void> commit() override { return run_script("COMMIT"); }
+  void roll_back() override {
+    if (PQtransactionStatus(handle_.get()) == PQTRANS_IDLE) return;
+    const ResultHandle result(PQexec(handle_.get(), "ROLLBACK"));
+  }
+
+ private:
+  Result<void> prepare(const Statement& statement) {
+    if (prepared_.contains(statement.name)) return {};
+    const ResultHandle result(PQprepare(handle_.get(), std::string(statement.name).c_str(),
+                                        std::string(statement.text(Engine::postgres)).c_str(), 0,
+                                        nullptr));
+    if (auto rows = taken(statement.name, result.get()); !rows) {
+      return std::unexpected(std::move(rows.error()));
+    }
+    prepared_.insert(statement.name);
+    return {};
+  }
+
+  std::unexpected<Error> lost(std::string_view what) {
+    return fail(ErrorCode::unavailable,
+                std::string(what) + ": " + one_line(PQerrorMessage(handle_.get())));
+  }
+
+  Result<Rows> taken(std::string_view what, const PGresult* result) {
+    const auto status = PQresultStatus(result);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return rows_of(result);
+    if (result == nullptr || PQstatus(handle_.get()) != CONNECTION_OK) return lost(what);
+    if (status == PGRES_PIPELINE_ABORTED) {
+      return fail(ErrorCode::internal, std::string(what) + ": an earlier step failed");
+    }
+    const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    return fail(code_of(state == nullptr ? "" : state),
+                std::string(what) + ": " + one_line(message));
+  }
+
+  // The results of a pipeline up to its end, also after a failure.
+  Result<std::vector<Rows>> results_of(std::span<const Step> steps) {
+    std::vector<Rows> all;
+    std::optional<Error> failure;
+    for (const Step& step : steps) {
+      const ResultHandle result(PQgetResult(handle_.get()));
+      auto rows = taken(step.statement->name, result.get());
+      if (!rows && !failure) failure = std::move(rows.error());
+      if (rows) all.push_back(std::move(*rows));
+      if (PQstatus(handle_.get()) != CONNECTION_OK) break;
+      // A NULL ends the results of each step.
+      const ResultHandle end(PQgetResult(handle_.get()));
+    }
+    if (PQstatus(handle_.get()) == CONNECTION_OK) {
+      const ResultHandle sync(PQgetResult(handle_.get()));
+    }
+    if (failure) return std::unexpected(std::move(*failure));
+    return all;
+  }
+
+  void take_notifications(std::vector<std::string>& payloads) {
+    while (PGnotify* notification = PQnotifies(handle_.get())) {
+      payloads.emplace_back(notification->extra);
+      PQfreemem(notification);
+    }
+  }
+
+  Handle handle_;
+  std::unique_ptr<PGcancel, EndCancel> cancel_;
+  std::set<std::string_view> prepared_;
+};
+
+// Settings that a durable commit needs; each refusal names the remedy.
+Result<void> check_server(PGconn* handle) {
+  const int version = PQserverVersion(handle);
+  if (version < kMinVersion) {
+    return fail(ErrorCode::unsupported, "PostgreSQL " + std::to_string(version / 10'000) +
+                                            " is too old: 14 or newer is required");
+  }
+  const auto value = [handle](const char* query) {
+    const ResultHandle result(PQexec(handle, query));
+    return PQresultStatus(result.get()) == PGRES_TUPLES_OK && PQntuples(result.get()) == 1
+               ? std::string(PQgetvalue(result.get(), 0, 0))
+               : std::string();
+  };
+  for (const auto& [name, wanted] : kDurable) {
+    const auto found = value((std::string("SHOW ") + name).c_str());
+    if (found == wanted) continue;
+    return fail(ErrorCode::unsupported, std::string("PostgreSQL's setting ") + name + " is \"" +
+                                            found + "\": set it to \"" + wanted +
+                                            "\", or acknowledged events could be lost");
+  }
+  if (value("SHOW synchronous_commit") == "off") {
+    return fail(ErrorCode::unsupported,
+                "PostgreSQL's setting synchronous_commit is \"off\": set it to \"on\", or "
+                "acknowledged events could be lost");
+  }
+  if (value("SELECT pg_is_in_recovery()") != "f") {
+    return fail(ErrorCode::unavailable,
+                "this PostgreSQL server is a standby: connect to the primary");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& location,
+                                                          const std::string& application_name) {
+  std::string password;
+  if (!location.password_file.empty()) {
+    auto read = read_small_file(location.password_file);
+    if (!read) return fail(location.password_file, std::move(read.error()));
+    password = std::move(*read);
+    while (password.ends_with('\n') || password.ends_with('\r')) password.pop_back();
+  }
+  std::vector<const char*> keys{"dbname", "application_name", "connect_timeout", "client_encoding",
+                                "options"};
+  std::vector<const char*> values{location.dsn.c_str(), application_name.c_str(), "5", "UTF8",
+                                  "-c lock_timeout=2000 -c statement_timeout=30000 -c "
+                                  "idle_in_transaction_session_timeout=10000"};
+  if (!password.empty()) {
+    keys.push_back("password");
+    values.push_back(password.c_str());
+  }
+  keys.push_back(nullptr);
+  values.push_back(nullptr);
+  Handle handle(PQconnectdbParams(keys.data(), values.data(), 1));
+  std::ranges::fill(password, '\0');
+  if (PQstatus(handle.get()) != CONNECTION_OK) {
+    return fail(ErrorCode::unavailable,
+                "cannot connect to PostgreSQL: " + one_line(PQerrorMessage(handle.get())));
+  }
+  PQsetNoticeProcessor(handle.get(), [](void*, const char*) {}, nullptr);
+  if (auto checked = check_server(handle.get()); !checked) {
+    return std::unexpected(std::move(checked.error()));
+  }
+  return std::make_unique<LibpqConnection>(std::move(handle));
+}
+
+}  // namespace gitops::store
