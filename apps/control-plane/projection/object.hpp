@@ -12,6 +12,8 @@ namespace gitops::control_plane_server {
 // Microseconds since 1970, UTC. 0: not known.
 using Micros = std::int64_t;
 
+inline constexpr std::string_view kInCluster = "https://kubernetes.default.svc";
+
 // Which reporter an object comes from. Both report Rollouts: one as a resource of an Application, the other as an object
 // of its own with its whole state; each counts its own sequences.
 enum class Origin : std::uint8_t { application = 0, resource = 1 };
@@ -79,7 +81,8 @@ struct ObjectState {
   std::int64_t sequence = 0;  // of the last event that counted; 0: its reporter sends none
   std::string event_id;       // of that event
   Manager manager;
-  std::string revision;  // commit in hexadecimal, or a chart's version
+  std::string destination;  // the cluster it runs in or deploys to: a URL or a name; may be empty
+  std::string revision;     // commit in hexadecimal, or a chart's version
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
   std::string health_message;

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -44,5 +48,24 @@ class Param {
   Content content_ = Null{};
 };
 using Params = std::vector<Param>;
+
+namespace detail {
+template <const std::string_view&... parts>
+struct Joined {
+  static constexpr std::size_t kSize = (parts.size() + ... + 0);
+  static constexpr std::array<char, kSize> kText = [] {
+    std::array<char, kSize> text{};
+    auto at = text.begin();
+    ((at = std::ranges::copy(parts, at).out), ...);
+    return text;
+  }();
+};
+}  // namespace detail
+
+// Texts that statements share, joined at compile time: joined<kSelect, kColumns, kFrom>. The parts are constants at
+// namespace scope.
+template <const std::string_view&... parts>
+inline constexpr std::string_view joined{detail::Joined<parts...>::kText.data(),
+                                         detail::Joined<parts...>::kSize};
 
 }  // namespace gitops::store

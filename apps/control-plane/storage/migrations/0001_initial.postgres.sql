@@ -153,6 +153,7 @@ CREATE TABLE object (
   account BIGINT NOT NULL,
   runtime TEXT COLLATE "C" NOT NULL,
   origin BIGINT NOT NULL,
+  owner_uid TEXT COLLATE "C" NOT NULL,
   cluster TEXT COLLATE "C" NOT NULL,
   api_group TEXT COLLATE "C" NOT NULL,
   kind TEXT COLLATE "C" NOT NULL,
@@ -165,6 +166,7 @@ CREATE TABLE object (
   manager_name TEXT COLLATE "C" NOT NULL,
   manager_namespace TEXT COLLATE "C" NOT NULL,
   manager_uid TEXT COLLATE "C" NOT NULL,
+  destination TEXT COLLATE "C" NOT NULL,
   revision TEXT COLLATE "C" NOT NULL,
   sync BIGINT NOT NULL,
   health BIGINT NOT NULL,
@@ -178,7 +180,7 @@ CREATE TABLE object (
   entity TEXT COLLATE "C" NOT NULL,
   labels_digest BYTEA NOT NULL,
   body_digest BYTEA NOT NULL,
-  UNIQUE (account, runtime, origin, cluster, api_group, kind, namespace, name)
+  UNIQUE (account, runtime, origin, owner_uid, cluster, api_group, kind, namespace, name)
 );
 CREATE INDEX object_list ON object (account, kind, presence, health, sync, namespace, runtime, changed_at, name, id);
 CREATE INDEX object_name ON object (account, kind, name, id);

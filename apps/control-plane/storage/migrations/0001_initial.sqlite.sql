@@ -153,6 +153,7 @@ CREATE TABLE object (
   account INTEGER NOT NULL,
   runtime TEXT NOT NULL,
   origin INTEGER NOT NULL,
+  owner_uid TEXT NOT NULL,
   cluster TEXT NOT NULL,
   api_group TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -165,6 +166,7 @@ CREATE TABLE object (
   manager_name TEXT NOT NULL,
   manager_namespace TEXT NOT NULL,
   manager_uid TEXT NOT NULL,
+  destination TEXT NOT NULL,
   revision TEXT NOT NULL,
   sync INTEGER NOT NULL,
   health INTEGER NOT NULL,
@@ -178,7 +180,7 @@ CREATE TABLE object (
   entity TEXT NOT NULL,
   labels_digest BLOB NOT NULL,
   body_digest BLOB NOT NULL,
-  UNIQUE (account, runtime, origin, cluster, api_group, kind, namespace, name)
+  UNIQUE (account, runtime, origin, owner_uid, cluster, api_group, kind, namespace, name)
 ) STRICT;
 CREATE INDEX object_list ON object (account, kind, presence, health, sync, namespace, runtime, changed_at, name, id);
 CREATE INDEX object_name ON object (account, kind, name, id);

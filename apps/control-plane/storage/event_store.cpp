@@ -1,0 +1,156 @@
+#include "control-plane/storage/event_store.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "control-plane/storage/body_codec.hpp"
+#include "control-plane/storage/postgres_event_store.hpp"
+#include "control-plane/storage/sqlite_event_store.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using AccountKey = EventStore::AccountKey;
+using Writes = EventStore::Writes;
+
+// The states of a batch while its events are folded, and what has become of each object.
+class Folding {
+ public:
+  explicit Folding(std::span<const Incoming> batch) {
+    for (const auto& incoming : batch) {
+      objects_.try_emplace({incoming.account, incoming.event.state.key});
+    }
+    for (const auto& [key, object] : objects_) keys_.push_back(key);
+  }
+
+  // Sorted, each once.
+  [[nodiscard]] std::span<const AccountKey> keys() const { return keys_; }
+
+  void set_loaded(std::vector<std::optional<ObjectState>> states) {
+    auto state = states.begin();
+    for (auto& [key, object] : objects_) object.state = std::move(*state++);
+  }
+
+  // Of objects that no row has. They get their ids before the events are folded.
+  [[nodiscard]] std::int64_t new_objects() const {
+    return std::ranges::count_if(objects_, [](const auto& entry) { return !entry.second.state; });
+  }
+  void set_first_new_id(std::int64_t id) {
+    for (auto& [key, object] : objects_) {
+      object.id = object.state ? object.state->id : id++;
+    }
+  }
+
+  BatchOutcome::Item take(const Incoming& incoming, Writes& writes) {
+    auto& object = objects_.at({incoming.account, incoming.event.state.key});
+    auto effects = fold(object.state, incoming.event);
+    effects.state.id = object.id;
+    object.state = std::move(effects.state);
+    object.is_changed = object.is_changed || effects.outcome != Outcome::stale;
+    object.is_visible = object.is_visible || effects.is_visible;
+    if (effects.body) object.body = std::move(effects.body);
+    if (effects.labels) object.labels = std::move(effects.labels);
+    if (effects.timeline) {
+      writes.timeline.push_back({incoming.account, object.id, std::move(*effects.timeline)});
+    }
+    if (effects.release) {
+      auto& known = object.releases[effects.release->history_id];
+      known = known ? merge(*known, *effects.release) : std::move(*effects.release);
+    }
+    return {.outcome = effects.outcome, .object = object.id, .is_visible = effects.is_visible};
+  }
+
+  void write(Writes& writes, std::int64_t& last_change) {
+    for (auto& [key, object] : objects_) {
+      if (object.is_visible) {
+        writes.changes.push_back({++last_change, key.account, object.id, key.key.kind});
+      }
+      if (object.body) {
+        auto packed = pack_body(*object.body);
+        writes.bodies.push_back({object.id, std::move(packed.bytes), packed.size});
+      }
+      if (object.labels) {
+        writes.labels.push_back({key.account, object.id, std::move(*object.labels)});
+      }
+      for (auto& [id, release] : object.releases) {
+        writes.releases.push_back({key.account, object.id, std::move(*release)});
+      }
+      if (object.is_changed) writes.states.push_back({key.account, std::move(*object.state)});
+    }
+    // Rows are locked in this order by every replica.
+    std::ranges::sort(writes.states, {}, [](const Writes::State& row) { return row.state.id; });
+  }
+
+ private:
+  struct Object {
+    std::optional<ObjectState> state;
+    std::int64_t id = 0;
+    bool is_changed = false;
+    bool is_visible = false;
+    std::optional<ObjectBody> body;
+    std::optional<Labels> labels;
+    std::map<std::int64_t, std::optional<Release>> releases;
+  };
+  std::map<AccountKey, Object> objects_;
+  std::vector<AccountKey> keys_;
+};
+
+void add_reporters(std::span<const Incoming> batch, Writes& writes) {
+  std::map<std::tuple<std::int64_t, std::string_view, std::string_view>, Writes::Reporter> found;
+  for (const auto& incoming : batch) {
+    const auto& state = incoming.event.state;
+    auto& row = found[{incoming.account, state.key.runtime, incoming.reporter}];
+    row.account = incoming.account;
+    row.runtime = state.key.runtime;
+    row.name = incoming.reporter;
+    row.sequence = std::max(row.sequence, state.sequence);
+    row.seen_at = std::max(row.seen_at, state.seen_at);
+    writes.now = std::max(writes.now, state.seen_at);
+  }
+  for (auto& [key, row] : found) writes.reporters.push_back(std::move(row));
+}
+
+}  // namespace
+
+Result<BatchOutcome> EventStore::store(store::Connection& connection,
+                                       std::span<const Incoming> batch) {
+  // After an error the transaction is over, or the connection is.
+  const auto abandon = [&connection](Error error) {
+    if (auto ended = connection.run_script("ROLLBACK"); !ended && error.message.empty()) {
+      error = std::move(ended.error());
+    }
+    return std::unexpected(std::move(error));
+  };
+  Folding folding(batch);
+  auto loaded = load(connection, folding.keys());
+  if (!loaded) return abandon(std::move(loaded.error()));
+  folding.set_loaded(std::move(*loaded));
+  if (const auto count = folding.new_objects(); count > 0) {
+    const auto first = take_ids(connection, count);
+    if (!first) return abandon(first.error());
+    folding.set_first_new_id(*first);
+  } else {
+    folding.set_first_new_id(0);
+  }
+  Writes writes;
+  BatchOutcome outcome;
+  for (const auto& incoming : batch) outcome.items.push_back(folding.take(incoming, writes));
+  auto last_change = last_change_;
+  folding.write(writes, last_change);
+  add_reporters(batch, writes);
+  if (auto applied = apply(connection, writes); !applied) {
+    return abandon(std::move(applied.error()));
+  }
+  last_change_ = last_change;
+  outcome.last_change = last_change;
+  return outcome;
+}
+
+std::unique_ptr<EventStore> make_event_store(store::Engine engine, std::string instance) {
+  if (engine == store::Engine::sqlite) {
+    return std::make_unique<SqliteEventStore>(std::move(instance));
+  }
+  return std::make_unique<PostgresEventStore>(std::move(instance));
+}
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "control-plane/storage/event_store.hpp"
+
+namespace gitops::control_plane_server {
+
+// A batch in two round trips: BEGIN and the locked states, then all writes and COMMIT. One statement a table, with an
+// array a column. The connection is a store::PostgresConnection.
+class PostgresEventStore final : public EventStore {
+ public:
+  explicit PostgresEventStore(std::string instance) : EventStore(std::move(instance)) {}
+
+ protected:
+  Result<std::vector<std::optional<ObjectState>>> load(store::Connection& connection,
+                                                       std::span<const AccountKey> keys) override;
+  Result<void> apply(store::Connection& connection, const Writes& writes) override;
+  Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) override;
+
+ private:
+  // The rest of the block of ids that was taken last.
+  std::int64_t next_id_ = 0;
+  std::int64_t last_id_ = -1;
+};
+
+// For the test that prepares every statement.
+std::span<const store::Statement> postgres_event_statements();
+
+}  // namespace gitops::control_plane_server

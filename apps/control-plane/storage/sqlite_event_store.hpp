@@ -1,0 +1,25 @@
+#pragma once
+
+#include "control-plane/storage/event_store.hpp"
+
+namespace gitops::control_plane_server {
+
+// One statement a row: SQLite runs in the process, so nothing is gained by fewer.
+class SqliteEventStore final : public EventStore {
+ public:
+  explicit SqliteEventStore(std::string instance) : EventStore(std::move(instance)) {}
+
+ protected:
+  Result<std::vector<std::optional<ObjectState>>> load(store::Connection& connection,
+                                                       std::span<const AccountKey> keys) override;
+  Result<void> apply(store::Connection& connection, const Writes& writes) override;
+  Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) override;
+
+ private:
+  std::int64_t next_id_ = 0;  // 0: not known yet
+};
+
+// For the test that prepares every statement.
+std::span<const store::Statement> sqlite_event_statements();
+
+}  // namespace gitops::control_plane_server
