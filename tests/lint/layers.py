@@ -22,6 +22,7 @@ LAYERS = {
     "libs/common/http": NET,
     "libs/common/proxy": HTTP,
     "libs/common/sqlite": CORE,
+    "libs/common/store": CORE + ["libs/common/sqlite"],
     "libs/common/tunnel": HTTP,
     "libs/common/argo": HTTP,
     "libs/common/control_plane": HTTP,
@@ -55,6 +56,12 @@ APP_FOLDERS = {
         "http": ["users", "providers", "git", "integrations", "entities", "sealing", "clusters", "images", "logs", "resolvers", "promotions", "errors", "actions", "identity"],
         "errors": [],
     },
+    "apps/control-plane": {
+        "projection": [],
+        "storage": ["projection"],
+        "accounts": [],
+        "intake": ["accounts", "projection", "storage"],
+    },
     "apps/event-reporter": {
         "ledger": [],
         "event": LEDGER,
@@ -74,6 +81,8 @@ FENCES = {
     r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/(common|app-proxy/sealing)/.*",
     r"(spdlog|fmt)/": r"libs/common/core/log\.cpp",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
+    r"libpq-fe\.h": r"libs/common/store/postgres_connection\.cpp",
+    r"zstd\.h": r"apps/control-plane/storage/body_codec\.cpp",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
     r"simdjson": r"libs/(common/core/json_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",
 }

@@ -1,0 +1,206 @@
+#include "control-plane/intake/event_writer.hpp"
+
+#include <utility>
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+namespace gitops::control_plane_server {
+namespace {
+
+// Of one batch on the writer's thread; PostgreSQL's statements have limits of their own below it.
+constexpr auto kBatchLimit = std::chrono::minutes(1);
+constexpr int kConflicts = 5;  // in a row, of one batch
+
+std::chrono::milliseconds retry_after(IntakeQueue::Refusal refusal) {
+  return refusal == IntakeQueue::Refusal::runtime_is_full ? std::chrono::seconds(1)
+                                                          : std::chrono::seconds(3);
+}
+
+std::string_view message_of(IntakeQueue::Refusal refusal) {
+  switch (refusal) {
+    case IntakeQueue::Refusal::runtime_is_full:
+      return "too many events of this runtime are waiting";
+    case IntakeQueue::Refusal::account_is_full:
+      return "too many events of this account are waiting";
+    case IntakeQueue::Refusal::queue_is_full:
+      return "too many events are waiting";
+  }
+  return {};
+}
+
+// Failures of one event, not of the database.
+bool is_of_the_event(const Error& error) {
+  return error.code == ErrorCode::invalid_data || error.code == ErrorCode::internal;
+}
+
+}  // namespace
+
+EventWriter::EventWriter(const Executor& executor, store::Database& database, Metrics& metrics,
+                         Options options, std::function<void(std::int64_t)> changed)
+    : database_(database),
+      options_(std::move(options)),
+      queue_(options_.queue),
+      changed_(std::move(changed)),
+      event_store_(make_event_store(database.engine(), options_.instance)),
+      executor_(executor),
+      queued_(executor),
+      stored_(metrics.counter("gitops_control_plane_events_total", "Events that were acknowledged",
+                              {{"outcome", "stored"}})),
+      duplicates_(metrics.counter("gitops_control_plane_events_total",
+                                  "Events that were acknowledged", {{"outcome", "duplicate"}})),
+      stale_(metrics.counter("gitops_control_plane_events_total", "Events that were acknowledged",
+                             {{"outcome", "stale"}})),
+      refused_(metrics.counter("gitops_control_plane_events_refused_total",
+                               "Events that could not be taken when they came")),
+      failed_batches_(metrics.counter("gitops_control_plane_failed_batches_total",
+                                      "Batches of events that could not be stored at once")),
+      batch_size_(metrics.histogram("gitops_control_plane_batch_events", "Events in a batch",
+                                    {1, 4, 16, 64, 256, 512})),
+      batch_seconds_(metrics.histogram("gitops_control_plane_batch_seconds",
+                                       "Time from the start of a batch to its commit",
+                                       {0.001, 0.004, 0.016, 0.064, 0.25, 1, 4})),
+      queued_events_(
+          metrics.gauge("gitops_control_plane_queued_events", "Events that wait to be stored")),
+      queued_bytes_(metrics.gauge("gitops_control_plane_queued_bytes",
+                                  "Bytes of the events that wait to be stored")),
+      tasks_(executor) {}
+
+EventWriter::~EventWriter() = default;
+
+void EventWriter::start() {
+  tasks_.spawn("intake", [this] { return run(); });
+}
+
+Task<> EventWriter::stop(Deadline deadline) {
+  stops_ = true;
+  queued_.notify_all();
+  while (!queue_.empty() && co_await queued_.wait(deadline)) {
+  }
+  tasks_.cancel();
+  co_await tasks_.join();
+  while (!queue_.empty()) {
+    for (const auto& event : queue_.take_batch()) {
+      complete(event, fail(ErrorCode::unavailable, "the control plane is stopping"));
+    }
+  }
+}
+
+Task<Result<Outcome>> EventWriter::store(Incoming incoming, std::size_t bytes, Deadline deadline) {
+  if (stops_) co_return fail(ErrorCode::unavailable, "the control plane is stopping");
+  const auto waiter = std::make_shared<PendingEvent>(executor_);
+  if (const auto refusal =
+          queue_.push({.incoming = std::move(incoming), .bytes = bytes, .waiter = waiter})) {
+    refused_.Increment();
+    co_return std::unexpected(Error{.code = ErrorCode::too_many_requests,
+                                    .message = std::string(message_of(*refusal)),
+                                    .retry_after = retry_after(*refusal)});
+  }
+  queued_events_.Set(static_cast<double>(queue_.size()));
+  queued_bytes_.Set(static_cast<double>(queue_.bytes()));
+  queued_.notify_all();
+  while (!waiter->outcome) {
+    if (!co_await waiter->done.wait(deadline) && !waiter->outcome) {
+      co_return fail(ErrorCode::timeout, "the event is not stored yet");
+    }
+  }
+  co_return *waiter->outcome;
+}
+
+Task<> EventWriter::run() {
+  while (true) {
+    while (queue_.empty()) co_await queued_.wait();
+    auto batch = queue_.take_batch();
+    queued_events_.Set(static_cast<double>(queue_.size()));
+    queued_bytes_.Set(static_cast<double>(queue_.bytes()));
+    const auto began = Clock::now();
+    batch_size_.Observe(static_cast<double>(batch.size()));
+    co_await store_batch(std::move(batch));
+    batch_seconds_.Observe(std::chrono::duration<double>(Clock::now() - began).count());
+    if (stops_) queued_.notify_all();
+  }
+}
+
+Task<> EventWriter::store_batch(std::vector<QueuedEvent> batch) {
+  std::vector<Incoming> incoming;
+  incoming.reserve(batch.size());
+  for (auto& event : batch) incoming.push_back(std::move(event.incoming));
+  const auto events = std::make_shared<const std::vector<Incoming>>(std::move(incoming));
+  const auto outcome = co_await store_once(events);
+  if (!outcome && batch.size() > 1 && is_of_the_event(outcome.error())) {
+    co_await store_one_by_one(std::move(batch), events);
+    co_return;
+  }
+  note(outcome);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    complete(batch[i], outcome ? Result<Outcome>(outcome->items[i].outcome)
+                               : Result<Outcome>(std::unexpected(outcome.error())));
+  }
+}
+
+// Again after a lost connection, whose COMMIT may have been done, and after another replica was first with an object.
+Task<Result<BatchOutcome>> EventWriter::store_once(Events events) {
+  bool was_lost = false;
+  for (int conflicts = 0;;) {
+    auto outcome = co_await database_.with_writer(
+        deadline_after(kBatchLimit),
+        [events, event_store = event_store_](store::Connection& connection) {
+          return event_store->store(connection, *events);
+        });
+    const bool is_lost = !outcome && outcome.error().code == ErrorCode::unavailable && !was_lost;
+    const bool is_conflict =
+        !outcome && outcome.error().code == ErrorCode::conflict && ++conflicts <= kConflicts;
+    if (!is_lost && !is_conflict) co_return outcome;
+    was_lost = was_lost || is_lost;
+    failed_batches_.Increment();
+  }
+}
+
+Task<> EventWriter::store_one_by_one(std::vector<QueuedEvent> batch, Events events) {
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto one = std::make_shared<const std::vector<Incoming>>(1, (*events)[i]);
+    const auto outcome = co_await store_once(one);
+    note(outcome);
+    complete(batch[i], outcome ? Result<Outcome>(outcome->items.front().outcome)
+                               : Result<Outcome>(std::unexpected(outcome.error())));
+  }
+}
+
+void EventWriter::note(const Result<BatchOutcome>& outcome) {
+  if (outcome) {
+    last_error_.clear();
+    bool is_visible = false;
+    for (const auto& item : outcome->items) is_visible = is_visible || item.is_visible;
+    if (is_visible && changed_) changed_(outcome->last_change);
+    return;
+  }
+  failed_batches_.Increment();
+  last_error_ = outcome.error().message;
+  if (repeated_.check(last_error_, Clock::now()).pass) {
+    log_.error("events cannot be stored", {{"error", last_error_}});
+  }
+}
+
+void EventWriter::complete(const QueuedEvent& event, Result<Outcome> outcome) {
+  if (outcome) {
+    switch (*outcome) {
+      case Outcome::stored:
+        stored_.Increment();
+        break;
+      case Outcome::duplicate:
+        duplicates_.Increment();
+        break;
+      case Outcome::stale:
+        stale_.Increment();
+        break;
+    }
+  } else {
+    refused_.Increment();
+  }
+  if (!event.waiter) return;
+  event.waiter->outcome = std::move(outcome);
+  event.waiter->done.notify_all();
+}
+
+}  // namespace gitops::control_plane_server

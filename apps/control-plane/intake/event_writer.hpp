@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
+#include "common/store/database.hpp"
+#include "control-plane/intake/intake_queue.hpp"
+
+namespace gitops::control_plane_server {
+
+// A request that waits for its event to be committed.
+struct PendingEvent {
+  explicit PendingEvent(const Executor& executor) : done(executor) {}
+  std::optional<Result<Outcome>> outcome;
+  Event done;
+};
+
+// The one writer of a process: takes whatever waits in the queue as a batch, stores it in one transaction, and tells each
+// request its outcome after the commit. Batches form by waiting for the disk; there is no timer. Loop thread only;
+// stop() before the end.
+//
+// A batch that fails is stored event by event, so that one bad event refuses no neighbour. When the outcome of a commit
+// is not known, the batch is stored again: the sequence of each object makes that harmless.
+class EventWriter {
+ public:
+  struct Options {
+    IntakeQueue::Limits queue = {};
+    std::string instance;  // names this process in the outbox
+  };
+  // `changed` is called on the loop after a commit that changed something visible, with the highest number of the outbox.
+  EventWriter(const Executor& executor, store::Database& database, Metrics& metrics,
+              Options options, std::function<void(std::int64_t)> changed);
+  ~EventWriter();
+
+  void start();
+  // Stores what is queued until the deadline; what is left then gets the error unavailable.
+  Task<> stop(Deadline deadline);
+
+  // Waits until the event is committed, at most until the deadline. Errors: too_many_requests with retry_after (the queue
+  // is full), unavailable with retry_after (the database can't be written now), timeout (the event may still be
+  // committed), invalid_data (the database refuses this event).
+  Task<Result<Outcome>> store(Incoming incoming, std::size_t bytes, Deadline deadline);
+
+  [[nodiscard]] const IntakeQueue& queue() const { return queue_; }
+  // Empty while events can be stored; else why the last batch could not.
+  [[nodiscard]] const std::string& last_error() const { return last_error_; }
+
+ private:
+  Task<> run();
+  Task<> store_batch(std::vector<QueuedEvent> batch);
+  using Events = std::shared_ptr<const std::vector<Incoming>>;  // shared with the writer's thread
+  Task<Result<BatchOutcome>> store_once(Events events);
+  Task<> store_one_by_one(std::vector<QueuedEvent> batch, Events events);
+  void complete(const QueuedEvent& event, Result<Outcome> outcome);
+  void note(const Result<BatchOutcome>& outcome);
+
+  store::Database& database_;
+  Options options_;
+  IntakeQueue queue_;
+  std::function<void(std::int64_t)> changed_;
+  // Shared with the writer's thread, which may outlive this object.
+  std::shared_ptr<EventStore> event_store_;
+  Executor executor_;
+  Event queued_;
+  bool stops_ = false;
+  std::string last_error_;
+  Log log_{"intake"};
+  RepeatFilter repeated_{std::chrono::minutes(1)};
+  Counter& stored_;
+  Counter& duplicates_;
+  Counter& stale_;
+  Counter& refused_;
+  Counter& failed_batches_;
+  Histogram& batch_size_;
+  Histogram& batch_seconds_;
+  Gauge& queued_events_;
+  Gauge& queued_bytes_;
+  TaskGroup tasks_;
+};
+
+}  // namespace gitops::control_plane_server
