@@ -1,0 +1,124 @@
+#include "common/store/database.hpp"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+#include "common/store/databases.hpp"
+#include "support/run_coro.hpp"
+
+namespace gitops::store {
+namespace {
+
+constexpr std::array<Migration, 1> kSchema{{{.version = 1,
+                                             .name = "first",
+                                             .sqlite = "CREATE TABLE a (x INTEGER) STRICT",
+                                             .postgres = "CREATE TABLE a (x BIGINT)"}}};
+constexpr Statement kAdd{.name = "test.add", .sql = "INSERT INTO a (x) VALUES ($1)"};
+constexpr Statement kCount{.name = "test.count", .sql = "SELECT count(*) FROM a"};
+constexpr Statement kSlow{
+    .name = "test.slow",
+    .sql =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) "
+        "SELECT count(*) FROM n",
+    .postgres = "SELECT 1 FROM pg_sleep(60)"};
+
+Result<std::int64_t> count(Connection& connection) {
+  const auto rows = connection.run(kCount);
+  if (!rows) return std::unexpected(rows.error());
+  return rows->number(0, 0);
+}
+
+Result<void> add(Connection& connection, std::int64_t x) {
+  if (const auto added = connection.run(kAdd, {x}); !added) return std::unexpected(added.error());
+  return {};
+}
+
+Deadline soon() {
+  return deadline_after(std::chrono::seconds(10));
+}
+
+struct DatabaseContract : testing::TestWithParam<Engine> {
+  test::TestDatabase files{GetParam()};
+  Metrics metrics;
+  Database::Options options{.location = files.location(), .name = "test"};
+};
+
+TEST_P(DatabaseContract, WhatWasWrittenIsRead) {
+  Database database(options, metrics);
+  ASSERT_TRUE(database.open(kSchema));
+  test::run_coro([&]() -> Task<> {
+    CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 1); }));
+    const auto found = co_await database.read(soon(), count);
+    CO_ASSERT_OK(found);
+    EXPECT_EQ(*found, 1);
+  });
+  database.close(std::chrono::seconds(2));
+}
+
+TEST_P(DatabaseContract, AFailedWriteLeavesNothing) {
+  Database database(options, metrics);
+  ASSERT_TRUE(database.open(kSchema));
+  test::run_coro([&]() -> Task<> {
+    const auto failed = co_await database.write(soon(), [](Connection& c) -> Result<int> {
+      (void)add(c, 1);
+      return fail(ErrorCode::not_found, "no");
+    });
+    EXPECT_EQ(failed.error().code, ErrorCode::not_found);
+    EXPECT_EQ(*co_await database.read(soon(), count), 0);
+  });
+}
+
+TEST_P(DatabaseContract, AReadThatTakesTooLongIsInterrupted) {
+  options.read_limit = std::chrono::milliseconds(50);
+  options.readers = 1;
+  Database database(options, metrics);
+  ASSERT_TRUE(database.open(kSchema));
+  test::run_coro([&]() -> Task<> {
+    const auto slow = co_await database.read(soon(), [](Connection& c) { return c.run(kSlow); });
+    EXPECT_EQ(slow.error().code, ErrorCode::timeout);
+    // Its thread is free again.
+    Result<std::int64_t> found = fail(ErrorCode::timeout, "");
+    while (!found && found.error().code == ErrorCode::timeout) {
+      found = co_await database.read(soon(), count);
+    }
+    CO_ASSERT_OK(found);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, DatabaseContract,
+                         testing::Values(Engine::sqlite, Engine::postgres),
+                         [](const auto& info) { return test::engine_name(info.param); });
+
+TEST(Database, ASqliteFileHasOneProcess) {
+  test::TestDatabase files(Engine::sqlite);
+  Metrics metrics;
+  Database first({.location = files.location(), .name = "first"}, metrics);
+  ASSERT_TRUE(first.open(kSchema));
+  Database second({.location = files.location(), .name = "second"}, metrics);
+  const auto refused = second.open(kSchema);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::conflict);
+}
+
+TEST(Database, AWriterOutlivesARestartOfPostgres) {
+  test::PostgresServer server;
+  Metrics metrics;
+  Database database(
+      {.location = {.engine = Engine::postgres, .dsn = server.new_database()}, .name = "test"},
+      metrics);
+  ASSERT_TRUE(database.open(kSchema));
+  server.crash();
+  test::run_coro([&]() -> Task<> {
+    const auto lost = co_await database.write(soon(), [](Connection& c) { return add(c, 1); });
+    EXPECT_EQ(lost.error().code, ErrorCode::unavailable);
+  });
+  server.start();
+  test::run_coro([&]() -> Task<> {
+    CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 1); }));
+    EXPECT_EQ(*co_await database.read(soon(), count), 1);
+  });
+}
+
+}  // namespace
+}  // namespace gitops::store

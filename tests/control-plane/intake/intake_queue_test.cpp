@@ -1,0 +1,76 @@
+#include "control-plane/intake/intake_queue.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gitops::control_plane_server {
+namespace {
+
+using testing::ElementsAre;
+
+QueuedEvent event_of(std::int64_t account, const std::string& runtime, std::int64_t sequence,
+                     std::size_t bytes = 10) {
+  QueuedEvent queued{.incoming = {.account = account, .reporter = {}, .event = {}}, .bytes = bytes};
+  queued.incoming.event.state.key.runtime = runtime;
+  queued.incoming.event.state.sequence = sequence;
+  return queued;
+}
+
+std::vector<std::string> names(const std::vector<QueuedEvent>& batch) {
+  std::vector<std::string> found;
+  for (const auto& event : batch) {
+    const auto& state = event.incoming.event.state;
+    found.push_back(std::to_string(event.incoming.account) + state.key.runtime +
+                    std::to_string(state.sequence));
+  }
+  return found;
+}
+
+TEST(IntakeQueue, AccountsAndRuntimesTakeTurns) {
+  IntakeQueue queue({});
+  for (int i = 1; i <= 3; ++i) ASSERT_FALSE(queue.push(event_of(1, "a", i)));
+  ASSERT_FALSE(queue.push(event_of(1, "b", 1)));
+  ASSERT_FALSE(queue.push(event_of(2, "c", 1)));
+  EXPECT_THAT(names(queue.take_batch()), ElementsAre("1a1", "2c1", "1b1", "1a2", "1a3"));
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.bytes(), 0U);
+}
+
+TEST(IntakeQueue, ABatchIsBoundedInEventsAndBytes) {
+  IntakeQueue few({.max_batch_events = 2});
+  for (int i = 1; i <= 3; ++i) ASSERT_FALSE(few.push(event_of(1, "a", i)));
+  EXPECT_EQ(few.take_batch().size(), 2U);
+  EXPECT_EQ(few.take_batch().size(), 1U);
+  IntakeQueue small({.max_batch_bytes = 25});
+  for (int i = 1; i <= 3; ++i) ASSERT_FALSE(small.push(event_of(1, "a", i)));
+  EXPECT_EQ(small.take_batch().size(), 2U);
+  // One that is larger than a batch still goes.
+  ASSERT_FALSE(small.push(event_of(1, "b", 9, 1000)));
+  EXPECT_EQ(small.take_batch().size(), 1U);
+  EXPECT_EQ(small.take_batch().size(), 1U);
+}
+
+TEST(IntakeQueue, ARuntimeWithABacklogIsRefusedAndItsNeighbourIsNot) {
+  IntakeQueue queue({.max_events_per_runtime = 2});
+  ASSERT_FALSE(queue.push(event_of(1, "a", 1)));
+  ASSERT_FALSE(queue.push(event_of(1, "a", 2)));
+  EXPECT_EQ(queue.push(event_of(1, "a", 3)), IntakeQueue::Refusal::runtime_is_full);
+  EXPECT_FALSE(queue.push(event_of(1, "b", 1)));
+}
+
+TEST(IntakeQueue, AnAccountHasAQuarterWhileOthersWait) {
+  IntakeQueue queue({.max_bytes = 400});
+  for (int i = 1; i <= 20; ++i) ASSERT_FALSE(queue.push(event_of(1, "a", i)));  // alone: no quarter
+  ASSERT_FALSE(queue.push(event_of(2, "b", 1)));
+  EXPECT_EQ(queue.push(event_of(1, "a", 21)), IntakeQueue::Refusal::account_is_full);
+  EXPECT_FALSE(queue.push(event_of(2, "b", 2)));
+}
+
+TEST(IntakeQueue, AFullQueueRefusesAndAnEmptyOneTakesAnything) {
+  IntakeQueue queue({.max_bytes = 100});
+  ASSERT_FALSE(queue.push(event_of(1, "a", 1, 1000)));
+  EXPECT_EQ(queue.push(event_of(2, "b", 1)), IntakeQueue::Refusal::queue_is_full);
+}
+
+}  // namespace
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,277 @@
+#include "control-plane/storage/event_store.hpp"
+
+#include <array>
+#include <random>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/store/databases.hpp"
+#include "common/store/postgres_connection.hpp"
+#include "common/store/sqlite_connection.hpp"
+#include "control-plane/storage/body_codec.hpp"
+#include "control-plane/storage/postgres_event_store.hpp"
+#include "control-plane/storage/schema.hpp"
+#include "control-plane/storage/sqlite_event_store.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using store::Engine;
+using store::Statement;
+using testing::ElementsAre;
+
+constexpr Statement kBody{.name = "test.body",
+                          .sql = "SELECT codec, size, packed FROM body WHERE object = $1"};
+
+// Every table that the intake writes, in an order of its own; without ids, which differ between the engines.
+constexpr std::array<Statement, 6> kDumps{{
+    {.name = "dump.object",
+     .sql =
+         "SELECT runtime, origin, owner_uid, cluster, api_group, kind, namespace, name, version, "
+         "uid, sequence, event_id, manager_name, manager_namespace, manager_uid, destination, "
+         "revision, sync, health, health_message, phase, history_id, created_at, changed_at, "
+         "seen_at, presence, entity, labels_digest, body_digest FROM object ORDER BY runtime, "
+         "origin, owner_uid, kind, name"},
+    {.name = "dump.body",
+     .sql = "SELECT o.kind, o.name, b.codec, b.size, b.packed FROM body b JOIN object o ON "
+            "o.id = b.object ORDER BY o.runtime, o.origin, o.owner_uid, o.kind, o.name"},
+    {.name = "dump.label",
+     .sql = "SELECT o.name, l.key, l.value FROM label l JOIN object o ON o.id = l.object "
+            "ORDER BY o.runtime, o.origin, o.owner_uid, o.kind, o.name, l.key, l.value"},
+    {.name = "dump.timeline",
+     .sql = "SELECT o.name, t.sequence, t.at, t.step, t.revision, t.sync, t.health, t.phase, "
+            "t.author, t.message FROM timeline t JOIN object o ON o.id = t.object "
+            "ORDER BY o.runtime, o.origin, o.owner_uid, o.kind, o.name, t.sequence"},
+    {.name = "dump.release",
+     .sql = "SELECT o.name, r.history_id, r.revision, r.author, r.message, r.sync, r.health, "
+            "r.phase, r.images, r.was_degraded, r.started_at, r.finished_at FROM app_release r "
+            "JOIN object o ON o.id = r.object ORDER BY o.runtime, o.origin, o.owner_uid, o.kind, "
+            "o.name, r.history_id"},
+    {.name = "dump.reporter",
+     .sql = "SELECT runtime, name, sequence, seen_at FROM reporter ORDER BY runtime, name"},
+}};
+
+std::string dump(store::Connection& connection) {
+  std::string text;
+  for (const auto& statement : kDumps) {
+    const auto rows = connection.run(statement);
+    if (!rows) throw std::runtime_error(rows.error().message);
+    text += std::string(statement.name) + ": " + std::to_string(rows->size()) + "\n";
+    for (std::size_t row = 0; row < rows->size(); ++row) {
+      for (std::size_t column = 0;; ++column) {
+        try {
+          text += std::to_string(rows->number(row, column)) + "|";
+        } catch (const std::logic_error&) {
+          try {
+            text += std::string(rows->text(row, column)) + "|";
+          } catch (const std::logic_error&) {
+            break;
+          }
+        }
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+Incoming event_of(const std::string& name, std::int64_t sequence, const std::string& body = "v1",
+                  const std::string& kind = "Application") {
+  Incoming incoming{.account = 1, .reporter = "application", .event = {}};
+  auto& state = incoming.event.state;
+  state.key = {.runtime = "prod",
+               .group = "argoproj.io",
+               .kind = kind,
+               .object_namespace = "argocd",
+               .name = name};
+  state.version = "v1alpha1";
+  state.uid = "u-" + name;
+  state.sequence = sequence;
+  state.event_id = "e" + std::to_string(sequence);
+  state.changed_at = state.seen_at = 1'000'000 + sequence;
+  state.sync = SyncStatus::synced;
+  state.revision = "r" + body;
+  state.labels_digest = "labels " + body;
+  state.body_digest = "body " + body;
+  incoming.event.labels = {{"team", "a"}, {"version", body}};
+  incoming.event.body.live = body;
+  return incoming;
+}
+
+// A store on an empty database.
+struct Fixture {
+  explicit Fixture(Engine engine)
+      : database(engine),
+        connection(engine == Engine::sqlite
+                       ? std::move(store::open_sqlite(database.location().path,
+                                                      store::Access::read_write, 8 << 20))
+                             .value()
+                       : std::move(store::open_postgres(database.location(), "test")).value()),
+        events(make_event_store(engine, "test")) {
+    if (const auto done = store::migrate(*connection, migrations()); !done) {
+      throw std::runtime_error(done.error().message);
+    }
+  }
+  BatchOutcome store(const std::vector<Incoming>& batch) {
+    auto outcome = events->store(*connection, batch);
+    if (!outcome) throw std::runtime_error(outcome.error().message);
+    return std::move(*outcome);
+  }
+  std::string body_of(std::int64_t object) {
+    const auto rows = connection->run(kBody, {object});
+    if (!rows || rows->empty()) return "none";
+    const auto body = unpack_body(static_cast<BodyCodec>(rows->number(0, 0)), rows->text(0, 2),
+                                  static_cast<std::size_t>(rows->number(0, 1)));
+    return body ? body->live : body.error().message;
+  }
+  test::TestDatabase database;
+  std::unique_ptr<store::Connection> connection;
+  std::unique_ptr<EventStore> events;
+};
+
+struct EventStoreContract : testing::TestWithParam<Engine>, Fixture {
+  EventStoreContract() : Fixture(GetParam()) {}
+};
+
+std::vector<Outcome> outcomes(const BatchOutcome& batch) {
+  std::vector<Outcome> found;
+  for (const auto& item : batch.items) found.push_back(item.outcome);
+  return found;
+}
+
+TEST_P(EventStoreContract, ABatchMayHaveAnObjectMoreThanOnce) {
+  const auto batch = store({event_of("shop", 5), event_of("cart", 5), event_of("shop", 7, "v2"),
+                            event_of("shop", 6, "old"), event_of("shop", 7, "v2")});
+  EXPECT_THAT(outcomes(batch), ElementsAre(Outcome::stored, Outcome::stored, Outcome::stored,
+                                           Outcome::stale, Outcome::duplicate));
+  EXPECT_EQ(batch.items[0].object, batch.items[2].object);
+  EXPECT_NE(batch.items[0].object, batch.items[1].object);
+  EXPECT_EQ(body_of(batch.items[0].object), "v2");
+  EXPECT_EQ(batch.last_change, 2);
+}
+
+TEST_P(EventStoreContract, StatesAreFoundAgain) {
+  store({event_of("shop", 5)});
+  EXPECT_THAT(outcomes(store({event_of("shop", 5)})), ElementsAre(Outcome::duplicate));
+  EXPECT_THAT(outcomes(store({event_of("shop", 4)})), ElementsAre(Outcome::stale));
+  EXPECT_THAT(outcomes(store({event_of("shop", 6, "v2")})), ElementsAre(Outcome::stored));
+}
+
+TEST_P(EventStoreContract, AccountsAreApart) {
+  auto other = event_of("shop", 3, "theirs");
+  other.account = 2;
+  const auto ours = store({event_of("shop", 5)});
+  const auto theirs = store({other});
+  EXPECT_THAT(outcomes(theirs), ElementsAre(Outcome::stored));
+  EXPECT_NE(ours.items[0].object, theirs.items[0].object);
+}
+
+TEST_P(EventStoreContract, TheSameBatchAgainChangesNothing) {
+  const std::vector<Incoming> batch{event_of("shop", 5), event_of("cart", 5)};
+  store(batch);
+  const auto before = dump(*connection);
+  EXPECT_THAT(outcomes(store(batch)), ElementsAre(Outcome::duplicate, Outcome::duplicate));
+  EXPECT_EQ(dump(*connection), before);
+}
+
+TEST_P(EventStoreContract, AFailedBatchLeavesNothingBehind) {
+  auto bad = event_of("cart", 5);
+  // A byte that is no UTF-8: PostgreSQL refuses it. Reading an event would have refused it before.
+  bad.event.state.key.name = "\xff";
+  if (GetParam() == Engine::sqlite) GTEST_SKIP() << "SQLite takes any bytes";
+  const std::vector<Incoming> batch{event_of("shop", 5), bad};
+  const auto failed = events->store(*connection, batch);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::invalid_data);
+  EXPECT_THAT(outcomes(store({event_of("shop", 5)})), ElementsAre(Outcome::stored));
+}
+
+TEST_P(EventStoreContract, EveryStatementCanBePrepared) {
+  const auto statements =
+      GetParam() == Engine::sqlite ? sqlite_event_statements() : postgres_event_statements();
+  for (const auto& statement : statements) {
+    if (GetParam() == Engine::sqlite) continue;
+    const auto sql = "PREPARE t AS " + std::string(statement.text(GetParam()));
+    if (statement.sql == "BEGIN" || statement.sql == "COMMIT") continue;
+    const auto prepared = connection->run_script(sql + "; DEALLOCATE t");
+    EXPECT_TRUE(prepared) << statement.name << ": " << prepared.error().message;
+  }
+  EXPECT_FALSE(statements.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, EventStoreContract,
+                         testing::Values(Engine::sqlite, Engine::postgres),
+                         [](const auto& info) { return test::engine_name(info.param); });
+
+// The next of a random history: changes, deletions, repeats, late events and releases of a few objects.
+Incoming random_event(std::mt19937& random, std::int64_t now) {
+  const auto pick = [&random](int below) {
+    return static_cast<int>(random() % static_cast<unsigned>(below));
+  };
+  static constexpr std::array<const char*, 3> kKinds{"Application", "Deployment", "Rollout"};
+  const auto sequence = pick(10) == 0 ? 0 : now - pick(4) * pick(30);
+  auto incoming = event_of("n" + std::to_string(pick(12)), sequence, "v" + std::to_string(pick(5)),
+                           kKinds[static_cast<std::size_t>(pick(3))]);
+  auto& event = incoming.event;
+  auto& state = event.state;
+  state.key.runtime = pick(2) == 0 ? "prod" : "stage";
+  if (state.key.kind == "Deployment") state.key.owner_uid = "u" + std::to_string(pick(2));
+  if (pick(8) == 0) state.uid += "'";
+  state.health = static_cast<HealthStatus>(pick(8));
+  state.phase = static_cast<Phase>(pick(13));
+  state.changed_at = state.seen_at = 1'000'000'000 + now * 200'000;
+  if (pick(6) == 0) {
+    event.is_deletion = true;
+    state.presence = Presence::gone;
+  }
+  event.has_release = pick(2) == 0;
+  event.release = {.history_id = pick(4) + 1,
+                   .revision = state.revision,
+                   .author = pick(2) == 0 ? "" : "Dana",
+                   .started_at = pick(2) * 7,
+                   .health = state.health,
+                   .phase = static_cast<Phase>(pick(2) * 3),
+                   .images = "[]",
+                   .was_degraded = pick(5) == 0};
+  return incoming;
+}
+
+TEST(EventStores, BothEnginesHaveTheSameRowsAfterARandomHistory) {
+  const std::size_t events = std::getenv("GITOPS_LONG") != nullptr ? 100'000 : 4'000;
+  Fixture sqlite(Engine::sqlite);
+  Fixture postgres(Engine::postgres);
+  std::mt19937 random(std::random_device{}());
+  const auto seed = random();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random.seed(seed);
+  std::int64_t now = 1;
+  for (std::size_t done = 0; done < events;) {
+    std::vector<Incoming> batch;
+    const auto size = 1 + random() % 60;
+    while (batch.size() < size) batch.push_back(random_event(random, ++now));
+    done += size;
+    const auto one = sqlite.store(batch);
+    const auto two = postgres.store(batch);
+    ASSERT_EQ(outcomes(one), outcomes(two)) << "after " << done << " events";
+    ASSERT_EQ(one.last_change, two.last_change);
+  }
+  EXPECT_EQ(dump(*sqlite.connection), dump(*postgres.connection));
+}
+
+TEST(BodyCodec, ABodyComesBackAndDamageIsNoticed) {
+  const ObjectBody body{.live = std::string(10'000, 'x'), .in_git = "kind: A\n", .errors = "[]"};
+  const auto packed = pack_body(body);
+  EXPECT_LT(packed.bytes.size(), 200U);
+  const auto back = unpack_body(kBodyCodec, packed.bytes, packed.size);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, body);
+  EXPECT_FALSE(unpack_body(kBodyCodec, packed.bytes, packed.size - 1));
+  EXPECT_FALSE(unpack_body(kBodyCodec, packed.bytes.substr(1), packed.size));
+  EXPECT_FALSE(unpack_body(static_cast<BodyCodec>(77), packed.bytes, packed.size));
+  EXPECT_FALSE(unpack_body(kBodyCodec, packed.bytes, std::size_t{1} << 40));
+}
+
+}  // namespace
+}  // namespace gitops::control_plane_server
