@@ -21,8 +21,8 @@ struct PendingEvent;
 // An event that waits to be written.
 struct QueuedEvent {
   Incoming incoming;
-  std::size_t bytes = 0;                 // that it counts in the queue
-  std::shared_ptr<PendingEvent> waiter;  // of the request; null in tests of the queue
+  std::size_t bytes = 0;                      // that it counts in the queue
+  std::shared_ptr<PendingEvent> waiter = {};  // of the request; null in tests of the queue
 };
 
 // The events between the requests and the writer: bounded, and fair by account, then by runtime, so that a runtime with
@@ -53,12 +53,12 @@ class IntakeQueue {
  private:
   struct Runtime {
     std::string name;
-    std::deque<QueuedEvent> events;
+    std::deque<QueuedEvent> events = {};
   };
   struct Account {
     std::int64_t number = 0;
     std::size_t bytes = 0;
-    std::list<Runtime> runtimes;  // the next one first
+    std::list<Runtime> runtimes = {};  // the next one first
   };
   Account& account_of(std::int64_t number);
   static Runtime& runtime_of(Account& account, const std::string& name);

@@ -92,7 +92,7 @@ std::string digest_of(std::initializer_list<std::string_view> parts) {
 // Reads one body into an event. The two texts of JSON need a parser each: views of one end when the other is parsed.
 class Reader {
  public:
-  Reader(const EventHead& head, const EventLimits& limits) : head_(head), limits_(limits) {
+  Reader(const EventHead& head, const EventLimits& limits) : limits_(limits) {
     auto& state = event_.state;
     state.key.runtime = head.runtime;
     state.event_id = message_of(head.event_id);
@@ -343,7 +343,6 @@ class Reader {
     if (event_.is_deletion) state.presence = Presence::gone;
   }
 
-  const EventHead& head_;
   const EventLimits& limits_;
   Event event_;
 };

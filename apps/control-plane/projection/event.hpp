@@ -13,24 +13,24 @@ namespace gitops::control_plane_server {
 
 // An event that says all there is to say about one object; docs/events.md. Made from one request.
 struct Event {
-  ObjectState state;  // id 0; changed_at and seen_at are the arrival
-  ObjectBody body;
-  Labels labels;
+  ObjectState state = {};  // id 0; changed_at and seen_at are the arrival
+  ObjectBody body = {};
+  Labels labels = {};
   bool is_deletion = false;
   // Of an Application: its newest entry of the history, or the operation that runs before it has one.
   bool has_release = false;
-  Release release;
+  Release release = {};
   // Of the manager's last operation.
   Micros commit_at = 0;
-  std::string author;
-  std::string message;
+  std::string author = {};
+  std::string message = {};
 };
 
 // What the request says besides its body.
 struct EventHead {
-  std::string event_id;       // X-Event-Id; may be empty
+  std::string event_id = {};  // X-Event-Id; may be empty
   std::int64_t sequence = 0;  // X-Event-Sequence; 0: none
-  std::string runtime;        // of the token
+  std::string runtime = {};   // of the token
   Micros arrived_at = 0;
 };
 

@@ -18,11 +18,11 @@ enum class Outcome : std::uint8_t {
 struct Effects {
   Outcome outcome = Outcome::stored;
   ObjectState state;  // the new state, with the id of the old one
-  std::optional<ObjectBody> body;
-  std::optional<Labels> labels;  // all of them
-  std::optional<TimelineRow> timeline;
-  std::optional<Release> release;  // inserted, or merged with the row of the same history id
-  bool is_visible = false;         // tells pages: something that a list or a page shows has changed
+  std::optional<ObjectBody> body = {};
+  std::optional<Labels> labels = {};  // all of them
+  std::optional<TimelineRow> timeline = {};
+  std::optional<Release> release = {};  // inserted, or merged with the row of the same history id
+  bool is_visible = false;  // tells pages: something that a list or a page shows has changed
 };
 
 // Folds an event into the state of its object; `current` is absent for an object that was never seen. Pure: the same

@@ -48,16 +48,21 @@ enum class Phase : std::uint8_t {
 };
 enum class Presence : std::uint8_t { live = 0, gone = 1, stale = 2 };
 
-// What identifies an object within its account.
+// What identifies an object within its account: what its reporter counts sequences for (docs/events.md, "Duties of a
+// receiver").
 struct ObjectKey {
-  std::string runtime;
+  std::string runtime = {};
   Origin origin = Origin::application;
-  std::string
-      cluster;  // URL of the API server; the runtime's own is "https://kubernetes.default.svc"
-  std::string group;
-  std::string kind;
-  std::string object_namespace;
-  std::string name;
+  // Of a resource of an Application: the uid of that Application; else empty. Two Applications that claim one object have
+  // a row each.
+  std::string owner_uid = {};
+  // Of an object of the resource reporter: the URL of its cluster's API server, kInCluster for the runtime's own; else
+  // empty, since an Application may be moved to another cluster.
+  std::string cluster = {};
+  std::string group = {};
+  std::string kind = {};
+  std::string object_namespace = {};
+  std::string name = {};
 
   bool operator==(const ObjectKey&) const = default;
   auto operator<=>(const ObjectKey&) const = default;
@@ -65,9 +70,9 @@ struct ObjectKey {
 
 // The Application that manages an object: of a resource, or the parent of a child Application. Empty: there is none.
 struct Manager {
-  std::string name;
-  std::string application_namespace;
-  std::string uid;
+  std::string name = {};
+  std::string application_namespace = {};
+  std::string uid = {};
 
   bool operator==(const Manager&) const = default;
 };
@@ -75,26 +80,26 @@ struct Manager {
 // The current state of an object, as the table `object` has it.
 struct ObjectState {
   std::int64_t id = 0;  // 0: new
-  ObjectKey key;
-  std::string version;  // of its API: "v1alpha1"
-  std::string uid;
+  ObjectKey key = {};
+  std::string version = {};  // of its API: "v1alpha1"
+  std::string uid = {};
   std::int64_t sequence = 0;  // of the last event that counted; 0: its reporter sends none
-  std::string event_id;       // of that event
-  Manager manager;
-  std::string destination;  // the cluster it runs in or deploys to: a URL or a name; may be empty
-  std::string revision;     // commit in hexadecimal, or a chart's version
+  std::string event_id = {};  // of that event
+  Manager manager = {};
+  std::string destination = {};  // the cluster it deploys to or runs in: a URL or a name
+  std::string revision = {};     // commit in hexadecimal, or a chart's version
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
-  std::string health_message;
+  std::string health_message = {};
   Phase phase = Phase::none;
   std::int64_t history_id = 0;  // of an Application's last deployment
   Micros created_at = 0;        // of the object, by its creationTimestamp
   Micros changed_at = 0;        // the last milestone: revision, sync, health or phase changed
   Micros seen_at = 0;           // the last event, a repeated one too
   Presence presence = Presence::live;
-  std::string entity;  // "git-source", "runtime", "internal-config", …: label codefresh.io/entity
-  std::string labels_digest;  // 32 bytes; of the labels in the table `label`
-  std::string body_digest;    // 32 bytes; of the body in the table `body`
+  std::string entity = {};         // "git-source", "runtime", …: the label codefresh.io/entity
+  std::string labels_digest = {};  // 32 bytes; of the labels in the table `label`
+  std::string body_digest = {};    // 32 bytes; of the body in the table `body`
 
   bool operator==(const ObjectState&) const = default;
 };
@@ -102,11 +107,11 @@ struct ObjectState {
 // The texts of an object. `live` is the object as the cluster has it, or an Application's JSON. The others are empty
 // when they equal it or are not known.
 struct ObjectBody {
-  std::string live;     // JSON
-  std::string desired;  // JSON: Git as Argo CD rendered it
-  std::string in_git;   // YAML or JSON: the file's text
-  std::string source;   // JSON: the event's `source` without the manifests
-  std::string errors;   // JSON: the event's `errors`; empty: none
+  std::string live = {};     // JSON
+  std::string desired = {};  // JSON: Git as Argo CD rendered it
+  std::string in_git = {};   // YAML or JSON: the file's text
+  std::string source = {};   // JSON: the event's `source` without the manifests
+  std::string errors = {};   // JSON: the event's `errors`; empty: none
 
   bool operator==(const ObjectBody&) const = default;
 };
@@ -119,14 +124,14 @@ struct TimelineRow {
   std::int64_t sequence = 0;  // of the event; the arrival in microseconds when there is none
   Micros at = 0;
   TimelineStep step = TimelineStep::changed;
-  std::string revision;
+  std::string revision = {};
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
   Phase phase = Phase::none;
   Micros commit_at = 0;
-  std::string author;
-  std::string message;  // at most 200 bytes, cut between characters
-  std::string event_id;
+  std::string author = {};
+  std::string message = {};  // at most 200 bytes, cut between characters
+  std::string event_id = {};
 
   bool operator==(const TimelineRow&) const = default;
 };
@@ -135,19 +140,19 @@ struct TimelineRow {
 // Application's health.
 struct Release {
   std::int64_t history_id = 0;  // of Argo CD's history
-  std::string revision;
-  std::string operation_revision;
-  std::string author;
-  std::string message;  // at most 1,000 bytes
+  std::string revision = {};
+  std::string operation_revision = {};
+  std::string author = {};
+  std::string message = {};  // at most 1,000 bytes
   Micros commit_at = 0;
   Micros started_at = 0;
   Micros finished_at = 0;
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
   Phase phase = Phase::none;
-  std::string initiator;      // who asked for the operation; empty: automated or not known
-  std::string images;         // JSON: list of texts, from status.summary.images
-  bool was_degraded = false;  // at any time while it was the newest
+  std::string initiator = {};  // who asked for the operation; empty: automated or not known
+  std::string images = {};     // JSON: list of texts, from status.summary.images
+  bool was_degraded = false;   // at any time while it was the newest
 
   bool operator==(const Release&) const = default;
 };

@@ -18,8 +18,9 @@ namespace gitops::control_plane_server {
 // One event on its way into the store.
 struct Incoming {
   std::int64_t account = 0;  // number of the account's row
-  std::string reporter;  // X-Reporter, or the event's origin; names the row of the table `reporter`
-  Event event;
+  std::string reporter =
+      {};  // X-Reporter, or the event's origin; names the row of the table `reporter`
+  Event event = {};
 };
 
 // What one batch wrote, event by event in the order of the batch.
@@ -115,7 +116,7 @@ class EventStore {
   virtual Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) = 0;
 
  private:
-  std::string instance_;
+  std::string instance_ = {};
   std::int64_t last_change_ = 0;
 };
 

@@ -48,9 +48,9 @@ class Connection {
 // Where a database is.
 struct Location {
   Engine engine = Engine::sqlite;
-  std::string path;  // of SQLite's file; empty: in memory
-  std::string dsn;   // of PostgreSQL: "postgresql://user@host/database", without a password
-  std::string password_file;
+  std::string path = {};  // of SQLite's file; empty: in memory
+  std::string dsn = {};   // of PostgreSQL: "postgresql://user@host/database", without a password
+  std::string password_file = {};
 };
 
 }  // namespace gitops::store

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -58,15 +59,14 @@ class Database {
   template <class Work>
   Task<std::invoke_result_t<Work&, Connection&>> write(Deadline deadline, Work work) {
     return write_in(state_, deadline, [work = std::move(work)](Connection& connection) mutable {
-      std::invoke_result_t<Work&, Connection&> outcome =
-          fail(ErrorCode::internal, "store: the transaction did not run");
+      std::optional<std::invoke_result_t<Work&, Connection&>> outcome;
       const auto done = connection.transact([&]() -> Result<void> {
-        outcome = work(connection);
-        if (!outcome) return std::unexpected(outcome.error());
+        outcome.emplace(work(connection));
+        if (!*outcome) return std::unexpected(outcome->error());
         return {};
       });
-      if (!done && outcome) outcome = std::unexpected(done.error());
-      return outcome;
+      if (!done) outcome.emplace(std::unexpected(done.error()));
+      return std::move(*outcome);
     });
   }
   // Runs it on the writer without a transaction: for work that makes its own.

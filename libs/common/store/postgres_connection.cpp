@@ -193,7 +193,9 @@ class LibpqConnection final : public PostgresConnection {
       : handle_(std::move(handle)), cancel_(PQgetCancel(handle_.get())) {}
 
   [[nodiscard]] Engine engine() const override { return Engine::postgres; }
-  [[nodiscard]] bool is_usable() const override { return PQstatus(handle_.get()) == CONNECTION_OK; }
+  [[nodiscard]] bool is_usable() const override {
+    return !is_ended_ && PQstatus(handle_.get()) == CONNECTION_OK;
+  }
 
   void interrupt() override {
     std::array<char, 256> message{};
@@ -286,6 +288,8 @@ class LibpqConnection final : public PostgresConnection {
       return fail(ErrorCode::internal, std::string(what) + ": an earlier step failed");
     }
     const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    // The server ends the connection after it (57P01 to 57P05), which libpq notices with the next call.
+    if (state != nullptr && std::string_view(state).starts_with("57P")) is_ended_ = true;
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     return fail(code_of(state == nullptr ? "" : state),
                 std::string(what) + ": " + one_line(message));
@@ -321,6 +325,7 @@ class LibpqConnection final : public PostgresConnection {
   Handle handle_;
   std::unique_ptr<PGcancel, EndCancel> cancel_;
   std::set<std::string_view> prepared_;
+  bool is_ended_ = false;
 };
 
 // Settings that a durable commit needs; each refusal names the remedy.

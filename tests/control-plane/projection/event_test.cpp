@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-constexpr EventHead kHead{
+const EventHead kHead{
     .event_id = "u1/application/7/abc", .sequence = 7, .runtime = "prod", .arrived_at = 1'000'000};
 
 Json sample_application() {
