@@ -11,8 +11,8 @@
 #include "app-proxy/http/request_gate.hpp"
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "app-proxy/integrations/oauth_client.hpp"
-#include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/audit.hpp"
+#include "common/core/attempts.hpp"
 #include "common/core/log.hpp"
 #include "common/http/server.hpp"
 

@@ -8,11 +8,11 @@
 #include <unordered_map>
 
 #include "app-proxy/identity/runtime_identity.hpp"
-#include "app-proxy/users/attempts.hpp"
 #include "app-proxy/users/caller.hpp"
 #include "app-proxy/users/credential.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/async.hpp"
+#include "common/core/attempts.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"

@@ -1,8 +1,8 @@
-#include "app-proxy/users/attempts.hpp"
+#include "common/core/attempts.hpp"
 
 #include <algorithm>
 
-namespace gitops::app_proxy {
+namespace gitops {
 
 Clock::duration Attempts::wait_of(std::string_view key, Clock::time_point now) const {
   const auto found = known_.find(std::string(key));
@@ -29,4 +29,4 @@ void Attempts::spend(std::string_view key, Clock::time_point now) {
       text, Entry{.empty_at = now + options_.period, .place = order_.insert(order_.end(), text)});
 }
 
-}  // namespace gitops::app_proxy
+}  // namespace gitops

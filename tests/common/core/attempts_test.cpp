@@ -1,8 +1,8 @@
-#include "app-proxy/users/attempts.hpp"
+#include "common/core/attempts.hpp"
 
 #include <gtest/gtest.h>
 
-namespace gitops::app_proxy {
+namespace gitops {
 namespace {
 
 using namespace std::chrono_literals;
@@ -41,4 +41,4 @@ TEST(Attempts, RememberSoManyKeys) {
 }
 
 }  // namespace
-}  // namespace gitops::app_proxy
+}  // namespace gitops

@@ -9,10 +9,10 @@
 
 #include "common/core/time.hpp"
 
-namespace gitops::app_proxy {
+namespace gitops {
 
-// How often each key may do something, as an address may try wrong credentials: a bucket of `burst` attempts for each
-// key, filled again by one every `period`. Remembers the keys that tried last. Pure.
+// Limits how often each key may do something, as an address may try wrong credentials: a token bucket of `burst`
+// attempts for each key, refilled by one every `period`. Remembers the keys that tried last. Pure.
 class Attempts {
  public:
   struct Options {
@@ -37,4 +37,4 @@ class Attempts {
   std::unordered_map<std::string, Entry> known_;
 };
 
-}  // namespace gitops::app_proxy
+}  // namespace gitops
