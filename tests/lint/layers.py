@@ -59,7 +59,7 @@ APP_FOLDERS = {
     "apps/control-plane": {
         "projection": [],
         "storage": ["projection"],
-        "accounts": [],
+        "accounts": ["projection"],
         "intake": ["accounts", "projection", "storage"],
     },
     "apps/event-reporter": {
@@ -82,6 +82,7 @@ FENCES = {
     r"(spdlog|fmt)/": r"libs/common/core/log\.cpp",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"libpq-fe\.h": r"libs/common/store/postgres_connection\.cpp",
+    r"argon2\.h": r"apps/control-plane/accounts/passwords\.cpp",
     r"zstd\.h": r"apps/control-plane/storage/body_codec\.cpp",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
     r"simdjson": r"libs/(common/core/json_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",

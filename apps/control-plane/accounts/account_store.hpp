@@ -1,0 +1,119 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "common/core/time.hpp"
+#include "common/store/connection.hpp"
+#include "common/store/statement.hpp"
+#include "control-plane/accounts/identity.hpp"
+#include "control-plane/projection/object.hpp"
+
+// Accounts, users and memberships in the database. Every function blocks and runs through store::Database; those that
+// change several rows are called within one transaction (Database::write). Errors besides those of Connection: not_found,
+// conflict (a name is taken), invalid_argument (a malformed name).
+namespace gitops::control_plane_server {
+
+// A person. Users belong to the installation; memberships join them to accounts.
+struct User {
+  std::string id;
+  std::string name;
+  std::string email;
+  std::string password;  // PHC string of argon2id; empty: no login by password
+  bool is_system_admin = false;
+  bool is_disabled = false;
+  std::int64_t active_account = 0;  // number of the account that a login opens
+  Micros created_at = 0;
+  Micros seen_at = 0;  // last login
+};
+
+// A user as a member of one account.
+struct Member {
+  User user;  // without the password
+  bool is_admin = false;
+};
+
+struct NewUser {
+  std::string name;
+  std::string email = {};
+  std::string password = {};  // PHC string, or empty
+  bool is_system_admin = false;
+  bool is_admin = false;  // of the account
+};
+
+struct GitSettings {
+  std::string provider;  // "GITHUB"
+  std::string api_url;
+  std::string shared_config_repo;
+};
+
+// Why a name of an account or a user is refused, or an empty text. A name has 1 to 128 bytes of UTF-8, without control
+// characters and without blanks at its ends.
+std::string name_mistake(std::string_view name);
+
+Micros micros_at(WallTime time);
+
+// The number of the account that a client names: an empty id is the caller's account. Any other account is not_found,
+// whether it exists or not.
+Result<std::int64_t> account_number(const Caller& caller, std::string_view account_id);
+
+// Creates an account with its two built-in teams, users and admins.
+Result<Account> create_account(store::Connection& connection, const std::string& name, Micros now);
+// With the ids of its administrators.
+Result<Account> account_of_number(store::Connection& connection, std::int64_t number);
+Result<Account> account_of_id(store::Connection& connection, std::string_view id);
+Result<Account> account_of_name(store::Connection& connection, std::string_view name);
+// All accounts by name.
+Result<std::vector<Account>> list_accounts(store::Connection& connection);
+// The accounts that a user is a member of, by name.
+Result<std::vector<Account>> accounts_of_user(store::Connection& connection,
+                                              std::string_view user_id);
+
+Result<void> set_git_settings(store::Connection& connection, std::int64_t account,
+                              const GitSettings& settings);
+// Sets the shared configuration repository of an account that has none, and returns the repository that counts.
+Result<std::string> suggest_shared_config_repo(store::Connection& connection, std::int64_t account,
+                                               std::string_view repository);
+
+// Creates a user as a member of this account.
+Result<User> create_user(store::Connection& connection, std::int64_t account, const NewUser& user,
+                         Micros now);
+Result<User> user_of_id(store::Connection& connection, std::string_view id);
+Result<User> user_of_name(store::Connection& connection, std::string_view name);
+// All users of the installation by name, without their passwords.
+Result<std::vector<User>> list_users(store::Connection& connection);
+Result<bool> has_users(store::Connection& connection);
+// Stores a new PHC string. Sessions stay: end_sessions_of() ends them.
+Result<void> set_password(store::Connection& connection, std::string_view user_id,
+                          std::string_view password);
+// Stores another PHC string of the same password, unless the password was changed meanwhile.
+Result<void> replace_password_hash(store::Connection& connection, std::string_view user_id,
+                                   std::string_view before, std::string_view after);
+Result<void> set_disabled(store::Connection& connection, std::string_view user_id,
+                          bool is_disabled);
+Result<void> set_active_account(store::Connection& connection, std::string_view user_id,
+                                std::int64_t account);
+Result<void> set_user_seen(store::Connection& connection, std::string_view user_id, Micros now);
+
+// Adds a member, or changes whether it is an administrator. The built-in teams follow.
+Result<void> put_member(store::Connection& connection, std::int64_t account,
+                        std::string_view user_id, bool is_admin);
+// Removes a member from the account and its teams, and revokes its keys there.
+Result<void> remove_member(store::Connection& connection, std::int64_t account,
+                           std::string_view user_id);
+// Nothing when the user is no member.
+Result<std::optional<Member>> find_member(store::Connection& connection, std::int64_t account,
+                                          std::string_view user_id);
+// By name.
+Result<std::vector<Member>> list_members(store::Connection& connection, std::int64_t account);
+
+// For the test that prepares every statement.
+std::span<const store::Statement> account_statements();
+
+}  // namespace gitops::control_plane_server
