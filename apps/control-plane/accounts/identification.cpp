@@ -1,0 +1,128 @@
+#include "control-plane/accounts/identification.hpp"
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/sessions.hpp"
+#include "control-plane/accounts/tokens.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using store::Connection;
+using store::Statement;
+
+constexpr Statement kRuntimeSeen{
+    .name = "accounts.runtime_seen",
+    .sql = "SELECT seen_at FROM runtime WHERE account = $1 AND name = $2"};
+constexpr Statement kSetRuntimeSeen{
+    .name = "accounts.set_runtime_seen",
+    .sql = "UPDATE runtime SET seen_at = $3 WHERE account = $1 AND name = $2 AND seen_at < $3"};
+
+constexpr std::array kIdentificationStatements{kRuntimeSeen, kSetRuntimeSeen};
+
+// Of a user as a member of an account. Null: the user is no member, or disabled.
+Result<std::shared_ptr<Caller>> caller_of_user(Connection& connection, std::int64_t account,
+                                               const std::string& user_id) {
+  const auto member = find_member(connection, account, user_id);
+  if (!member) return std::unexpected(member.error());
+  if (!*member || (*member)->user.is_disabled) return std::shared_ptr<Caller>();
+  auto found = account_of_number(connection, account);
+  if (!found) return std::unexpected(std::move(found.error()));
+  auto caller = std::make_shared<Caller>();
+  caller->account = std::make_shared<const Account>(std::move(*found));
+  caller->user_id = (*member)->user.id;
+  caller->name = (*member)->user.name;
+  caller->email = (*member)->user.email;
+  caller->is_admin = (*member)->is_admin;
+  caller->is_system_admin = (*member)->user.is_system_admin;
+  return caller;
+}
+
+Result<std::shared_ptr<Caller>> caller_of_runtime(Connection& connection, const ApiKey& key,
+                                                  DueTimes& due, Micros now) {
+  const auto seen = connection.run(kRuntimeSeen, {key.account, key.runtime});
+  if (!seen) return std::unexpected(seen.error());
+  if (seen->empty()) return std::shared_ptr<Caller>();
+  auto account = account_of_number(connection, key.account);
+  if (!account) return std::unexpected(std::move(account.error()));
+  if (seen->number(0, 0) + kRuntimeSeenPeriod <= now) due.runtime = key.runtime;
+  auto caller = std::make_shared<Caller>();
+  caller->account = std::make_shared<const Account>(std::move(*account));
+  caller->runtime = key.runtime;
+  return caller;
+}
+
+Result<Identification> identify_key(Connection& connection, const ParsedKey& sent, Micros now) {
+  const auto key = find_key(connection, sent.id);
+  if (!key) return std::unexpected(key.error());
+  if (!is_valid_key(*key ? &**key : nullptr, sent.secret, now)) return Identification();
+  Identification found;
+  found.due.account = (*key)->account;
+  auto caller = (*key)->runtime.empty()
+                    ? caller_of_user(connection, (*key)->account, (*key)->user_id)
+                    : caller_of_runtime(connection, **key, found.due, now);
+  if (!caller) return std::unexpected(std::move(caller.error()));
+  if (!*caller) return Identification();
+  if ((*key)->used_at + kKeyUsedPeriod <= now) found.due.key_id = (*key)->id;
+  (*caller)->credential_id = (*key)->id;
+  found.caller = std::move(*caller);
+  return found;
+}
+
+// In the user's active account, or in the first one when the user has left that.
+Result<std::shared_ptr<Caller>> caller_of_session(Connection& connection,
+                                                  const std::string& user_id) {
+  const auto user = user_of_id(connection, user_id);
+  if (!user && user.error().code == ErrorCode::not_found) return std::shared_ptr<Caller>();
+  if (!user) return std::unexpected(user.error());
+  auto caller = caller_of_user(connection, user->active_account, user_id);
+  if (!caller || *caller || user->is_disabled) return caller;
+  const auto accounts = accounts_of_user(connection, user_id);
+  if (!accounts) return std::unexpected(accounts.error());
+  if (accounts->empty()) return std::shared_ptr<Caller>();
+  return caller_of_user(connection, accounts->front().number, user_id);
+}
+
+Result<Identification> identify_session(Connection& connection, const Secret& token, Micros now) {
+  const auto session = find_session(connection, session_hash(token));
+  if (!session) return std::unexpected(session.error());
+  if (!*session || !is_alive(**session, now)) return Identification();
+  auto caller = caller_of_session(connection, (*session)->user_id);
+  if (!caller) return std::unexpected(std::move(caller.error()));
+  if (!*caller) return Identification();
+  Identification found;
+  if ((*session)->seen_at + kSessionSeenPeriod <= now) found.due.session_hash = (*session)->hash;
+  (*caller)->credential_id = session_id((*session)->hash);
+  found.caller = std::move(*caller);
+  return found;
+}
+
+}  // namespace
+
+Result<Identification> identify(Connection& connection, const Secret& token, Micros now) {
+  if (const auto key = parse_api_key(token.reveal())) return identify_key(connection, *key, now);
+  if (is_token_text(token.reveal())) return identify_session(connection, token, now);
+  return Identification();
+}
+
+Result<void> write_times(Connection& connection, const DueTimes& due, Micros now) {
+  if (!due.key_id.empty()) {
+    if (auto set = set_key_used(connection, due.account, due.key_id, now); !set) return set;
+  }
+  if (!due.runtime.empty()) {
+    const auto set = connection.run(kSetRuntimeSeen, {due.account, due.runtime, now});
+    if (!set) return std::unexpected(set.error());
+  }
+  if (!due.session_hash.empty()) return set_session_seen(connection, due.session_hash, now);
+  return {};
+}
+
+std::span<const Statement> identification_statements() {
+  return kIdentificationStatements;
+}
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+#include "common/core/secret.hpp"
+#include "common/store/connection.hpp"
+#include "common/store/statement.hpp"
+#include "control-plane/accounts/identity.hpp"
+#include "control-plane/projection/object.hpp"
+
+// Who a token belongs to, as the database knows it. Blocks.
+namespace gitops::control_plane_server {
+
+inline constexpr Micros kRuntimeSeenPeriod = 60LL * 1'000'000;  // between writes of runtime.seen_at
+
+// The times of last use that a request makes due. They are written apart from the question, since a reader may not write.
+struct DueTimes {
+  std::int64_t account = 0;
+  std::string key_id;
+  std::string runtime;
+  std::string session_hash;
+
+  [[nodiscard]] bool empty() const {
+    return key_id.empty() && runtime.empty() && session_hash.empty();
+  }
+};
+
+struct Identification {
+  CallerPtr
+      caller;  // null: unknown, expired or revoked; its user is disabled or no member; its runtime is deleted
+  DueTimes due;
+};
+
+// The owner of a token: the text of an API key, of a runtime's token or of a session. Errors are those of Connection: it
+// is then not known who the owner is.
+Result<Identification> identify(store::Connection& connection, const Secret& token, Micros now);
+Result<void> write_times(store::Connection& connection, const DueTimes& due, Micros now);
+
+std::span<const store::Statement> identification_statements();
+
+}  // namespace gitops::control_plane_server
