@@ -6,6 +6,7 @@ find_package(OpenSSL 3.0 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libdeflate REQUIRED IMPORTED_TARGET GLOBAL libdeflate>=1.10)
+pkg_check_modules(libargon2 REQUIRED IMPORTED_TARGET GLOBAL libargon2)
 pkg_check_modules(libpq REQUIRED IMPORTED_TARGET GLOBAL libpq>=14)
 pkg_check_modules(libzstd REQUIRED IMPORTED_TARGET GLOBAL libzstd>=1.5)
 # libgit2 from its archive, with the few parts of its libraries that remain: app-proxy/git/transport.cpp takes the place of its

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "common/core/async.hpp"
+#include "common/core/attempts.hpp"
+#include "common/core/log.hpp"
+#include "common/core/metrics.hpp"
+#include "common/core/secret.hpp"
+#include "common/store/database.hpp"
+#include "control-plane/accounts/passwords.hpp"
+
+namespace gitops::control_plane_server {
+
+// Logins of users by name and password. Attempts are limited for each address and each user name before a password is
+// hashed; an attempt counts whether it succeeds or not, so that many at once gain nothing. Unknown and disabled users and
+// wrong passwords get the same error after the same work. Loop thread only.
+class Login {
+ public:
+  struct Options {
+    Attempts::Options per_address{.burst = 20, .period = std::chrono::seconds(3)};
+    Attempts::Options per_user{.burst = 10, .period = std::chrono::seconds(30)};
+  };
+  // `database`, `passwords` and `metrics` outlive this object and its calls.
+  Login(store::Database& database, Passwords& passwords, Metrics& metrics, Options options);
+
+  struct Outcome {
+    Secret token;  // of the new session
+    std::string user_id;
+  };
+  // Errors, with the http_status and retry_after of the response: unauthenticated, too_many_requests, unavailable.
+  Task<Result<Outcome>> log_in(std::string name, Secret password, std::string peer,
+                               Deadline deadline);
+
+ private:
+  // The error of an address or a user with too many attempts; spends one otherwise.
+  Result<void> take_attempt(const std::string& name, const std::string& peer);
+
+  store::Database& database_;
+  Passwords& passwords_;
+  Attempts per_address_;
+  Attempts per_user_;
+  Log log_{"login"};
+  Counter& succeeded_;
+  Counter& failed_;
+  Counter& limited_;
+};
+
+}  // namespace gitops::control_plane_server
