@@ -1,0 +1,490 @@
+#include "control-plane/accounts/user_routes.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/json_value.hpp"
+#include "common/core/log.hpp"
+#include "common/http/url.hpp"
+#include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/sessions.hpp"
+#include "control-plane/accounts/teams.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using Json = nlohmann::json;
+using Context = std::shared_ptr<const UserRouteContext>;
+
+constexpr std::chrono::seconds kRequestLimit{15};
+
+// A request of somebody who is known.
+struct CallerRequest {
+  const UserRouteContext& context;
+  http::Exchange& exchange;
+  const http::RouteParameters& parameters;
+  CallerPtr caller;
+  Deadline deadline;
+};
+using CallerHandler = std::function<Task<http::Response>(CallerRequest)>;
+
+http::Response json_response(const Json& json, int status = 200) {
+  return {.status = status,
+          .headers = {{"Content-Type", "application/json; charset=utf-8"},
+                      {"Cache-Control", "no-store"}},
+          .body = to_text(json)};
+}
+
+std::string client_of(const UserRouteContext& context, http::Exchange& exchange) {
+  return context.client_of ? context.client_of(exchange) : exchange.peer_address();
+}
+
+// Answers what the handler returns, or why it is not known who asks.
+http::RouteHandler for_callers(Context context, CallerHandler handler) {
+  return [context = std::move(context), handler = std::move(handler)](
+             http::Exchange& exchange, const http::RouteParameters& parameters) -> Task<> {
+    const auto deadline = deadline_after(kRequestLimit);
+    auto caller = co_await context->authenticator.authenticate(
+        exchange.request().headers, client_of(*context, exchange), deadline);
+    http::Response response;
+    if (caller) {
+      response = co_await handler({.context = *context,
+                                   .exchange = exchange,
+                                   .parameters = parameters,
+                                   .caller = std::move(*caller),
+                                   .deadline = deadline});
+    } else {
+      response = api_error(caller.error());
+    }
+    // A client that disconnects before the response is not an error.
+    std::ignore = co_await exchange.reply(std::move(response));
+  };
+}
+
+http::Response no_user() {
+  return api_error(403, "A runtime's token belongs to no user.");
+}
+
+// The body as a JSON object, or the response that refuses it.
+Task<std::expected<Json, http::Response>> body_object(http::Exchange& exchange) {
+  auto body = co_await exchange.read_decoded_body();
+  if (!body) {
+    const int status = body.error().http_status;
+    co_return std::unexpected(api_error(status >= 400 ? status : 400, body.error().message));
+  }
+  auto json = parse_json_object(*body);
+  if (!json.is_object()) {
+    co_return std::unexpected(api_error(400, "The body is not a JSON object."));
+  }
+  co_return json;
+}
+
+// The members "name" and "scopes" of a key; nothing when one of them has another type.
+struct KeyFields {
+  std::optional<std::string> name;
+  std::optional<std::vector<std::string>> scopes;
+};
+std::optional<KeyFields> key_fields(const Json& body) {
+  KeyFields fields;
+  if (const auto name = body.find("name"); name != body.end()) {
+    if (!name->is_string()) return {};
+    fields.name = name->get<std::string>();
+  }
+  if (const auto scopes = body.find("scopes"); scopes != body.end() && !scopes->is_null()) {
+    if (!scopes->is_array()) return {};
+    fields.scopes.emplace();
+    for (const Json& scope : *scopes) {
+      if (!scope.is_string()) return {};
+      fields.scopes->push_back(scope.get<std::string>());
+    }
+  }
+  return fields;
+}
+
+std::string time_text(Micros at) {
+  return format_rfc3339_millis(WallTime(std::chrono::milliseconds(at / 1'000)));
+}
+
+Json key_json(const ApiKey& key) {
+  const bool is_runtime = !key.runtime.empty();
+  Json json{{"_id", key.id},
+            {"name", key.name},
+            {"scopes", key.scopes},
+            {"tokenPrefix", key.prefix},
+            {"created", time_text(key.created_at)},
+            {"subject",
+             {{"type", is_runtime ? "runtime" : "user"},
+              {"ref", is_runtime ? key.runtime : key.user_id}}},
+            {"scopeSnapshot", Json::object()}};
+  if (key.expires_at != 0) json["expires"] = time_text(key.expires_at);
+  if (key.used_at != 0) json["lastUsed"] = time_text(key.used_at);
+  return json;
+}
+
+// `accounts` holds the active one.
+Json user_json(const Caller& caller, const std::vector<Account>& accounts) {
+  Json list = Json::array();
+  for (const auto& account : accounts) {
+    list.push_back({{"_id", account.id},
+                    {"id", account.id},
+                    {"name", account.name},
+                    {"admins", account.admins},
+                    {"features", {{"gitopsPlanEnforcement", false}}}});
+  }
+  Json roles = Json::array({"User"});
+  if (caller.is_system_admin) roles.push_back("Admin");
+  return {{"_id", caller.user_id},      {"id", caller.user_id},
+          {"userName", caller.name},    {"email", caller.email},
+          {"account", std::move(list)}, {"activeAccountName", caller.account->name},
+          {"roles", std::move(roles)},  {"user_data", {{"image", ""}}}};
+}
+
+// The accounts of a user, the caller's own among them even when it was left a moment ago.
+Task<Result<std::vector<Account>>> accounts_of(const CallerRequest& request) {
+  auto accounts = co_await request.context.database.read(
+      request.deadline, [id = request.caller->user_id](store::Connection& connection) {
+        return accounts_of_user(connection, id);
+      });
+  if (!accounts) co_return accounts;
+  for (const auto& account : *accounts) {
+    if (account.number == request.caller->account->number) co_return accounts;
+  }
+  accounts->push_back(*request.caller->account);
+  co_return accounts;
+}
+
+Task<http::Response> get_user(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  const auto accounts = co_await accounts_of(request);
+  if (!accounts) co_return api_error(accounts.error());
+  co_return json_response(user_json(*request.caller, *accounts));
+}
+
+Task<http::Response> get_teams(CallerRequest request) {
+  const auto account = request.caller->account;
+  const auto teams = co_await request.context.database.read(
+      request.deadline, [number = account->number](store::Connection& connection) {
+        return list_teams(connection, number);
+      });
+  if (!teams) co_return api_error(teams.error());
+  Json list = Json::array();
+  for (const auto& team : *teams) {
+    Json users = Json::array();
+    for (const auto& user : team.users) {
+      users.push_back({{"_id", user.id}, {"userName", user.name}, {"email", user.email}});
+    }
+    list.push_back({{"_id", team.id},
+                    {"name", team.name},
+                    {"type", team.type},
+                    {"account", account->id},
+                    {"tags", Json::array()},
+                    {"users", std::move(users)}});
+  }
+  co_return json_response(list);
+}
+
+// Makes another account the active one. The session goes on under a new token.
+Task<http::Response> change_account(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  const auto sent =
+      sent_token(request.exchange.request().headers, request.context.authenticator.cookie());
+  if (parse_api_key(sent.token.reveal())) {
+    co_return api_error(403, "An API key belongs to one account: log in to change the account.");
+  }
+  struct Changed {
+    Account account;
+    Secret token;
+  };
+  auto changed = co_await request.context.database.write(
+      request.deadline,
+      [user = request.caller->user_id, wanted = request.parameters.at("id"),
+       hash = session_hash(sent.token),
+       now = micros_at(wall_now())](store::Connection& connection) -> Result<Changed> {
+        const auto absent = [&wanted] {
+          return fail(ErrorCode::not_found, "there is no account " + wanted);
+        };
+        auto account = account_of_id(connection, wanted);
+        if (!account) return std::unexpected(std::move(account.error()));
+        const auto member = find_member(connection, account->number, user);
+        if (!member) return std::unexpected(member.error());
+        // An account that is foreign looks as one that does not exist.
+        if (!*member) return absent();
+        if (auto set = set_active_account(connection, user, account->number); !set) {
+          return std::unexpected(std::move(set.error()));
+        }
+        if (auto ended = end_session(connection, hash); !ended) {
+          return std::unexpected(std::move(ended.error()));
+        }
+        auto token = create_session(connection, user, now);
+        if (!token) return std::unexpected(std::move(token.error()));
+        return Changed{.account = std::move(*account), .token = std::move(*token)};
+      });
+  if (!changed) co_return api_error(changed.error());
+  request.context.authenticator.forget(request.caller->user_id);
+  auto caller = std::make_shared<Caller>(*request.caller);
+  caller->account = std::make_shared<const Account>(std::move(changed->account));
+  request.caller = std::move(caller);
+  const auto accounts = co_await accounts_of(request);
+  if (!accounts) co_return api_error(accounts.error());
+  auto response = json_response(Json::object(
+      {{"accessToken", changed->token.reveal()}, {"user", user_json(*request.caller, *accounts)}}));
+  if (sent.kind == SentToken::Kind::cookie) {
+    response.headers.add("Set-Cookie",
+                         session_cookie(request.context.authenticator.cookie(), changed->token));
+  }
+  co_return response;
+}
+
+Task<http::Response> create_key(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  const auto subject = http::query_parameter(request.exchange.query(), "subjectType");
+  if (!subject.empty() && subject != "user") {
+    co_return api_error(400, "Keys belong to users: subjectType is user, or absent.");
+  }
+  const auto body = co_await body_object(request.exchange);
+  if (!body) co_return body.error();
+  const auto fields = key_fields(*body);
+  if (!fields || !fields->name) {
+    co_return api_error(400, "A key has a name (a text) and scopes (a list of texts).");
+  }
+  KeyRequest wanted{.name = *fields->name,
+                    .scopes = fields->scopes.value_or(std::vector<std::string>())};
+  if (const auto expires = string_at(*body, {"expires"}); !expires.empty()) {
+    const auto at = parse_rfc3339(expires);
+    if (!at || *at <= wall_now()) {
+      co_return api_error(400, "expires is not an RFC 3339 time in the future.");
+    }
+    wanted.expires_at = micros_at(*at);
+  }
+  const auto issued = co_await request.context.database.write(
+      request.deadline,
+      [account = request.caller->account->number, user = request.caller->user_id,
+       wanted = std::move(wanted), now = micros_at(wall_now())](store::Connection& connection) {
+        return create_user_key(connection, account, user, wanted, now);
+      });
+  if (!issued) co_return api_error(issued.error());
+  auto response = http::text_response(200, std::string(issued->text.reveal()));
+  response.headers.add("Cache-Control", "no-store");
+  co_return response;
+}
+
+Task<http::Response> get_keys(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  const auto keys = co_await request.context.database.read(
+      request.deadline,
+      [account = request.caller->account->number, user = request.caller->user_id](
+          store::Connection& connection) { return list_keys(connection, account, user); });
+  if (!keys) co_return api_error(keys.error());
+  Json list = Json::array();
+  for (const auto& key : *keys) list.push_back(key_json(key));
+  co_return json_response(list);
+}
+
+// A key that the caller may see: its own, or for an administrator any key of the account.
+Result<ApiKey> visible_key(store::Connection& connection, const Caller& caller,
+                           std::string_view id) {
+  auto key = key_of_account(connection, caller.account->number, id);
+  if (key && key->user_id != caller.user_id && !caller.is_admin) {
+    return fail(ErrorCode::not_found, "there is no key " + std::string(id));
+  }
+  return key;
+}
+
+Task<http::Response> get_key(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  const auto key = co_await request.context.database.read(
+      request.deadline,
+      [caller = request.caller, id = request.parameters.at("id")](store::Connection& connection) {
+        return visible_key(connection, *caller, id);
+      });
+  if (!key) co_return api_error(key.error());
+  co_return json_response(key_json(*key));
+}
+
+Task<http::Response> update_one_key(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  const auto body = co_await body_object(request.exchange);
+  if (!body) co_return body.error();
+  const auto fields = key_fields(*body);
+  if (!fields) {
+    co_return api_error(400, "A key has a name (a text) and scopes (a list of texts).");
+  }
+  const auto key = co_await request.context.database.write(
+      request.deadline,
+      [caller = request.caller, id = request.parameters.at("id"),
+       fields = *fields](store::Connection& connection) -> Result<ApiKey> {
+        auto known = visible_key(connection, *caller, id);
+        if (!known) return known;
+        if (fields.name) known->name = *fields.name;
+        if (fields.scopes) known->scopes = *fields.scopes;
+        if (auto updated = update_key(connection, known->account, id, known->name, known->scopes);
+            !updated) {
+          return std::unexpected(std::move(updated.error()));
+        }
+        return known;
+      });
+  if (!key) co_return api_error(key.error());
+  co_return json_response(key_json(*key));
+}
+
+Task<http::Response> delete_key(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  const auto key = co_await request.context.database.write(
+      request.deadline,
+      [caller = request.caller,
+       id = request.parameters.at("id")](store::Connection& connection) -> Result<ApiKey> {
+        auto known = visible_key(connection, *caller, id);
+        if (!known) return known;
+        if (auto revoked = revoke_key(connection, known->account, id); !revoked) {
+          return std::unexpected(std::move(revoked.error()));
+        }
+        return known;
+      });
+  if (!key) co_return api_error(key.error());
+  request.context.authenticator.forget(key->id);
+  co_return json_response(key_json(*key));
+}
+
+bool is_json_request(const http::Headers& headers) {
+  const auto type = headers.find("Content-Type").value_or("");
+  return http::equal_ignoring_case(type.substr(0, type.find_first_of("; ")), "application/json");
+}
+
+Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exchange) {
+  const auto& headers = exchange.request().headers;
+  // A form of another site cannot send this type, so it logs nobody in.
+  if (!is_json_request(headers)) co_return api_error(415, "The body is not application/json.");
+  if (is_from_other_site(headers, context.own_origins)) {
+    co_return api_error(403, "Pages of other sites cannot log in.");
+  }
+  auto body = co_await body_object(exchange);
+  if (!body) co_return body.error();
+  const auto outcome = co_await context.login.log_in(
+      string_at(*body, {"name"}), Secret(string_at(*body, {"password"})),
+      client_of(context, exchange), deadline_after(kRequestLimit));
+  if (!outcome) co_return api_error(outcome.error());
+  auto response = json_response(Json::object({{"_id", outcome->user_id}}));
+  response.headers.add("Set-Cookie",
+                       session_cookie(context.authenticator.cookie(), outcome->token));
+  co_return response;
+}
+
+// Ends the session of the token that was sent, if there is one.
+Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& exchange) {
+  const auto& headers = exchange.request().headers;
+  if (is_from_other_site(headers, context.own_origins)) {
+    co_return api_error(403, "Pages of other sites cannot log out.");
+  }
+  const auto form = context.authenticator.cookie();
+  const auto sent = sent_token(headers, form);
+  if (!sent.token.empty() && !parse_api_key(sent.token.reveal())) {
+    const auto hash = session_hash(sent.token);
+    const auto ended = co_await context.database.write(
+        deadline_after(kRequestLimit),
+        [hash](store::Connection& connection) { return end_session(connection, hash); });
+    if (!ended) co_return api_error(ended.error());
+    context.authenticator.forget(session_id(hash));
+  }
+  auto response = json_response(Json::object());
+  response.headers.add("Set-Cookie", ended_session_cookie(form));
+  co_return response;
+}
+
+using OpenHandler = Task<http::Response> (*)(const UserRouteContext&, http::Exchange&);
+
+http::RouteHandler for_everybody(Context context, OpenHandler handler) {
+  return [context = std::move(context), handler](http::Exchange& exchange,
+                                                 const http::RouteParameters&) -> Task<> {
+    auto response = co_await handler(*context, exchange);
+    std::ignore = co_await exchange.reply(std::move(response));
+  };
+}
+
+int status_of(const Error& error) {
+  if (error.http_status >= 400) return error.http_status;
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::invalid_data:
+      return 400;
+    case ErrorCode::unauthenticated:
+      return 401;
+    case ErrorCode::forbidden:
+      return 403;
+    case ErrorCode::not_found:
+      return 404;
+    case ErrorCode::conflict:
+      return 409;
+    case ErrorCode::too_large:
+      return 413;
+    case ErrorCode::internal:
+      return 500;
+    default:
+      return 503;
+  }
+}
+
+}  // namespace
+
+http::Response api_error(int status, std::string_view message) {
+  Json json = Json::object({{"message", message}});
+  if (status == 404) json["statusCode"] = 404;
+  auto response = json_response(json, status);
+  if (status == 401) response.headers.add("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+http::Response api_error(const Error& error) {
+  const int status = status_of(error);
+  const bool is_own_failure = status >= 500 && error.http_status == 0;
+  if (is_own_failure) {
+    Log("accounts").warning("a request of a user failed", {{"error", error.message}});
+  }
+  auto response =
+      api_error(status, is_own_failure ? "The request cannot be served now. Try again later."
+                                       : error.message);
+  auto wait = std::chrono::ceil<std::chrono::seconds>(error.retry_after);
+  if (is_own_failure) wait = std::max(wait, std::chrono::seconds(5));
+  if (wait.count() > 0) response.headers.add("Retry-After", std::to_string(wait.count()));
+  return response;
+}
+
+std::vector<http::Route> user_routes(UserRouteContext given) {
+  const auto context = std::make_shared<const UserRouteContext>(std::move(given));
+  std::vector<http::Route> routes;
+  const auto add = [&routes](std::string method, std::string pattern, http::RouteHandler handler) {
+    // Handlers ask themselves who calls, since they need the caller.
+    routes.push_back({.method = std::move(method),
+                      .pattern = std::move(pattern),
+                      .guard = http::open_to_all(),
+                      .handler = std::move(handler)});
+  };
+  add("GET", "/api/ping",
+      http::answer_with([](const auto&, const auto&) { return http::text_response(200, "pong"); }));
+  add("GET", "/api/user", for_callers(context, get_user));
+  add("POST", "/api/user/changeaccount/{id}", for_callers(context, change_account));
+  add("GET", "/api/team", for_callers(context, get_teams));
+  add("POST", "/api/auth/key", for_callers(context, create_key));
+  add("GET", "/api/auth/keys", for_callers(context, get_keys));
+  add("GET", "/api/auth/key/{id}", for_callers(context, get_key));
+  add("PATCH", "/api/auth/key/{id}", for_callers(context, update_one_key));
+  add("DELETE", "/api/auth/key/{id}", for_callers(context, delete_key));
+  add("POST", "/console/api/v1/login", for_everybody(context, log_in));
+  add("POST", "/console/api/v1/logout", for_everybody(context, log_out));
+  // The platform's other REST belongs to products that this server does not have.
+  for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
+    add(method, "/api/{rest...}",
+        http::answer_with([](const http::Exchange& exchange, const auto&) {
+          return api_error(404, "There is no " + exchange.request().method + " " +
+                                    std::string(exchange.path()) + " on this server.");
+        }));
+  }
+  return routes;
+}
+
+}  // namespace gitops::control_plane_server
