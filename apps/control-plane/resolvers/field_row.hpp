@@ -1,0 +1,83 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/graphql/resolvers.hpp"
+#include "common/store/database.hpp"
+#include "control-plane/accounts/identity.hpp"
+
+namespace gitops::control_plane_server {
+
+class Authenticator;
+class SecretStore;
+class TunnelBans;
+
+// Who may ask for a field. Rows of other accounts stay invisible in any case: every statement has the account of the
+// caller.
+enum class Permission {
+  anyone,   // also without a credential
+  member,   // a user or a runtime of the account
+  user,     // a user of the account
+  admin,    // an administrator of the account
+  runtime,  // a runtime of the account
+};
+
+enum class RootType { query, mutation };
+
+// What the resolvers of one operation see of its request: the context of graphql::Call. Outlives the operation.
+struct RequestContext {
+  CallerPtr caller = {};        // null: no credential, or one that is not valid
+  std::string request_id = {};  // for the log
+};
+
+// The caller of a field whose row asks for one. The reference holds until the operation has ended.
+inline const Caller& caller_of(const graphql::Call& call) {
+  return *call.context<RequestContext>().caller;
+}
+
+// What the resolvers work with. App owns all of it; it outlives the engine.
+struct Dependencies {
+  store::Database& database;
+  Authenticator* authenticator = nullptr;  // null in tests that change no credential
+  SecretStore* secrets = nullptr;  // null: there is no master key; then keys can't be sealed
+  TunnelBans* tunnels = nullptr;   // null: no tunnel server is configured
+  std::string tunnel_domain = {};  // below it lie the hosts of tunnels; empty: none
+};
+
+// A field of a root type: who may ask for it, and how it is resolved.
+struct FieldRow {
+  RootType root;
+  std::string field;
+  Permission permission;
+  bool changes = false;                        // state
+  std::vector<std::string_view> subject = {};  // its arguments that name the object, as "args.name"
+  graphql::Row row = {};
+};
+
+// A field that only reads. `function` as in graphql::RowOf<Root>.
+template <class F>
+FieldRow read(std::string field, Permission permission, F function) {
+  graphql::RowOf<graphql::Root> row(field, std::move(function));
+  return {.root = RootType::query,
+          .field = std::move(field),
+          .permission = permission,
+          .row = std::move(row)};
+}
+
+// A field that changes state. `subject` names the arguments that may be logged; never one that holds a secret.
+template <class F>
+FieldRow change(std::string field, Permission permission, std::vector<std::string_view> subject,
+                F function) {
+  graphql::RowOf<graphql::Root> row(field, std::move(function));
+  return {.root = RootType::mutation,
+          .field = std::move(field),
+          .permission = permission,
+          .changes = true,
+          .subject = std::move(subject),
+          .row = std::move(row)};
+}
+
+}  // namespace gitops::control_plane_server
