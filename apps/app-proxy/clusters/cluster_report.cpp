@@ -117,7 +117,7 @@ DueClusters due_clusters(const std::vector<ClusterState>& now, const ReportedClu
     due.gone.push_back({.name = name == names.end() ? server : name->second,
                         .server = server,
                         .status = "Unknown",
-                        .message = "the cluster was removed from the runtime",
+                        .message = std::string(control_plane::kClusterRemoved),
                         .is_gone = true});
   }
   return due;

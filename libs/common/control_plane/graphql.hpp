@@ -141,6 +141,10 @@ struct RuntimeError {
   bool operator==(const RuntimeError&) const = default;
 };
 
+// ClusterState::message of a cluster that its runtime has removed; its status is Unknown. Clusters are told one by one,
+// so nothing else says that one is gone.
+inline constexpr std::string_view kClusterRemoved = "the cluster was removed from the runtime";
+
 // A cluster that a runtime deploys to, as its Argo CD sees it. Times are Argo CD's texts.
 struct ClusterState {
   std::string name;
