@@ -91,7 +91,7 @@ Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
   }
   if (!prepared) {
     const Refusal& refusal = prepared.error();
-    const int status = refusal.is_well_formed && !has_response_type ? 200 : 400;
+    const int status = refusal.is_well_formed && !has_response_type ? options.refused_status : 400;
     (void)co_await exchange.reply(answer(status, refusal.body(), type));
     co_return;
   }
