@@ -61,6 +61,9 @@ APP_FOLDERS = {
         "storage": ["projection"],
         "accounts": ["projection"],
         "intake": ["accounts", "projection", "storage"],
+        "runtimes": ["accounts", "projection"],
+        "resolvers": ["accounts", "projection", "runtimes", "views"],
+        "http": ["accounts", "resolvers"],
     },
     "apps/event-reporter": {
         "ledger": [],

@@ -1,0 +1,359 @@
+#include "control-plane/app.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "common/core/backoff.hpp"
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+#include "common/core/worker_pool.hpp"
+#include "common/http/server.hpp"
+#include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/first_start.hpp"
+#include "control-plane/accounts/login.hpp"
+#include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/config.hpp"
+#include "control-plane/http/client_address.hpp"
+#include "control-plane/http/routes.hpp"
+#include "control-plane/intake/event_routes.hpp"
+#include "control-plane/resolvers/table.hpp"
+#include "control-plane/runtimes/secrets.hpp"
+#include "control-plane/runtimes/tunnel_bans.hpp"
+#include "control-plane/runtimes/tunnel_plugin.hpp"
+#include "control-plane/storage/schema.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+constexpr auto kHousekeeping = std::chrono::minutes(1);
+constexpr auto kHousekeepingLimit = std::chrono::seconds(10);
+constexpr std::int64_t kEndedSessionsAtATime = 1'000;
+constexpr auto kMigrationLimit = std::chrono::hours(24);
+constexpr auto kFirstStartLimit = std::chrono::minutes(1);
+constexpr auto kDatabaseGrace = std::chrono::seconds(2);
+constexpr std::size_t kInstanceBytes = 6;  // of the name of this process in the outbox
+
+// Where the opening of the database is, told from the thread that opens it.
+class OpeningProgress {
+ public:
+  void set(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    text_ = text;
+  }
+  [[nodiscard]] std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_ = "opening";
+};
+
+// The configuration was checked when it was read.
+net::AddressList addresses_of(const std::vector<std::string>& items) {
+  auto list = net::AddressList::parse(items);
+  return list ? std::move(*list) : net::AddressList();
+}
+
+std::vector<http::Url> urls_of(const std::vector<std::string>& items) {
+  std::vector<http::Url> urls;
+  for (const auto& item : items) {
+    if (auto url = http::parse_url(item)) urls.push_back(std::move(*url));
+  }
+  return urls;
+}
+
+// "https://console.example": what a browser sends as the origin of our own pages.
+std::vector<std::string> own_origins(const Config& config) {
+  const auto url = http::parse_url(config.public_url);
+  if (!url) return {};
+  return {url->scheme + "://" + url->host_header()};
+}
+
+CookieForm cookie_form(const Config& config) {
+  const bool has_tls = !config.certificate_file.empty() || config.public_url.starts_with("https:");
+  return has_tls ? CookieForm::secure : CookieForm::plain;
+}
+
+Credential credential_of(const Secret& token, const std::string& file) {
+  return file.empty() ? Credential::fixed(token) : Credential::file(file);
+}
+
+std::unique_ptr<SecretStore> secrets_of(const Config& config) {
+  if (config.master_key.empty()) return nullptr;
+  auto made = SecretStore::make(config.master_key);
+  if (!made) throw std::runtime_error("master-key: " + made.error().message);
+  return std::make_unique<SecretStore>(std::move(*made));
+}
+
+std::unique_ptr<graphql::Engine> engine_of(const std::vector<FieldRow>& rows) {
+  auto engine =
+      graphql::Engine::make(std::string(schema_text()), resolvers(rows), {.hides_values = true});
+  if (!engine) throw std::logic_error(engine.error().message);
+  return std::move(*engine);
+}
+
+http::ServerOptions server_options(const Config& config) {
+  http::ServerOptions options;
+  options.address = config.listen_address;
+  options.port = static_cast<std::uint16_t>(config.port);
+  options.max_connections = static_cast<std::size_t>(config.max_connections);
+  if (!config.certificate_file.empty()) {
+    options.tls =
+        net::TlsOptions{.certificate_file = config.certificate_file, .key_file = config.key_file};
+  }
+  return options;
+}
+
+// Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
+class App {
+ public:
+  App(const DaemonContext& context, const Config& config)
+      : config_(config),
+        fail_(context.fail),
+        trusted_proxies_(addresses_of(config.trusted_proxies)),
+        names_(context.metrics),
+        database_({.location = config.database,
+                   .name = "control-plane",
+                   .readers = static_cast<std::size_t>(config.database_readers)},
+                  context.metrics),
+        opener_({.name = "database-open", .threads = 1}, context.metrics),
+        authenticator_(database_, context.metrics,
+                       {.cookie = cookie_form(config), .own_origins = own_origins(config)}),
+        passwords_(context.metrics),
+        login_(database_, passwords_, context.metrics, {}),
+        writer_(context.executor, database_, context.metrics,
+                {.instance = hex_encode(random_bytes(kInstanceBytes))}, [](std::int64_t) {}),
+        events_(authenticator_, writer_, database_, context.metrics, {}),
+        secrets_(secrets_of(config)),
+        bans_(config.tunnel_api_urls.empty()
+                  ? nullptr
+                  : std::make_unique<TunnelBans>(
+                        context.executor, names_, context.metrics,
+                        TunnelBans::Options{.servers = urls_of(config.tunnel_api_urls),
+                                            .token = credential_of(config.tunnel_api_token,
+                                                                   config.tunnel_api_token_file),
+                                            .domain = config.tunnel_domain,
+                                            .tls = {.ca_file = config.tunnel_api_ca_file}})),
+        plugin_(authenticator_,
+                credential_of(config.tunnel_plugin_token, config.tunnel_plugin_token_file),
+                context.metrics),
+        dependencies_{.database = database_,
+                      .authenticator = &authenticator_,
+                      .secrets = secrets_.get(),
+                      .tunnels = bans_.get(),
+                      .tunnel_domain = config.tunnel_domain},
+        rows_(table(dependencies_)),
+        engine_(engine_of(rows_)),
+        gate_(*engine_, rows_, authenticator_, context.metrics,
+              {.max_operations_per_caller =
+                   static_cast<std::size_t>(config.max_operations_per_caller),
+               .client_of = [this](http::Exchange& exchange) { return client_of(exchange); }}),
+        router_(routes(),
+                [](int status, std::string_view message) { return api_error(status, message); }),
+        server_(context.executor, server_options(config),
+                [this](http::Exchange& exchange) { return router_.serve(exchange); }),
+        tasks_(context.executor,
+               [fail = context.fail](const std::string& task, const std::string& what) {
+                 fail(task + ": " + what);
+               }) {}
+
+  // The database is opened by a task, so that the admin port tells how far a migration is.
+  Task<Result<void>> start() {
+    tasks_.spawn("start", [this] { return open(); });
+    co_return Result<void>{};
+  }
+
+  Task<> stop(Deadline deadline) {
+    is_serving_ = false;
+    // Requests end before the parts that they use. The writer stores what they have queued.
+    co_await server_.stop(std::max(Clock::now(), deadline - kDatabaseGrace));
+    tasks_.cancel();
+    co_await tasks_.join();
+    if (is_open_) co_await writer_.stop(deadline);
+    if (bans_) co_await bans_->stop();
+    opener_.stop(kDatabaseGrace);
+    database_.close(kDatabaseGrace);
+  }
+
+  [[nodiscard]] std::string database_not_ready() const {
+    if (!is_open_) return progress_->text();
+    return writer_.last_error();
+  }
+  [[nodiscard]] std::string port_not_ready() const {
+    return is_serving_ ? std::string() : "not listening";
+  }
+
+  [[nodiscard]] std::string status() const {
+    const bool is_sqlite = config_.database.engine == store::Engine::sqlite;
+    std::string text = std::string("database: ") + (is_sqlite ? "SQLite, " : "PostgreSQL");
+    if (is_sqlite) text += config_.database.path;
+    text += "\n";
+    if (!is_open_) return text + "database: " + progress_->text() + "\n";
+    text += "installation: " + instance_ +
+            "\nevents in the queue: " + std::to_string(writer_.queue().size()) + ", " +
+            std::to_string(writer_.queue().bytes()) + " bytes\n";
+    if (!writer_.last_error().empty()) text += "last error: " + writer_.last_error() + "\n";
+    text += std::string("sealing keys: ") + (secrets_ ? "kept" : "refused, there is no master key");
+    text += "\nconnections: " + std::to_string(server_.connections()) + "\n";
+    return text;
+  }
+
+ private:
+  std::string client_of(http::Exchange& exchange) const {
+    return client_address(exchange.peer_address(),
+                          exchange.request().headers.find("X-Forwarded-For").value_or(""),
+                          trusted_proxies_);
+  }
+
+  std::vector<http::Route> routes() {
+    std::vector<std::vector<http::Route>> parts;
+    parts.push_back(user_routes(
+        {.database = database_,
+         .authenticator = authenticator_,
+         .login = login_,
+         .own_origins = own_origins(config_),
+         .client_of = [this](http::Exchange& exchange) { return client_of(exchange); }}));
+    parts.push_back(events_.routes());
+    parts.push_back(plugin_.routes());
+    return all_routes(gate_, std::move(parts));
+  }
+
+  Task<> open() {
+    if (!co_await open_database()) co_return;
+    const auto started = co_await database_.write(
+        deadline_after(kFirstStartLimit),
+        [settings = first_start_settings(), publish = publisher(), now = micros_at(wall_now())](
+            store::Connection& db) { return first_start(db, settings, publish, now); });
+    if (!started) {
+      fail_("first start: " + started.error().message);
+      co_return;
+    }
+    instance_ = started->instance;
+    if (started->created_administrator) {
+      log_.info("the first administrator was created", {{"user", started->administrator}});
+    }
+    writer_.start();
+    is_open_ = true;
+    if (const auto listening = server_.listen(); !listening) {
+      fail_(listening.error().message);
+      co_return;
+    }
+    is_serving_ = true;
+    log_.info("serving",
+              {{"port", server_.port()},
+               {"tls", !config_.certificate_file.empty()},
+               {"database", database_.engine() == store::Engine::sqlite ? "sqlite" : "postgres"},
+               {"installation", instance_}});
+    co_await keep_house();
+  }
+
+  // A PostgreSQL that is not there yet is waited for. False: the daemon stops.
+  Task<bool> open_database() {
+    Backoff backoff({.initial = std::chrono::milliseconds(200), .max = std::chrono::seconds(5)},
+                    random_seed());
+    while (true) {
+      const auto opened = co_await opener_.run(
+          deadline_after(kMigrationLimit),
+          [this, progress = progress_](const std::stop_token&) -> Result<void> {
+            return database_.open(migrations(), [progress](std::string_view text) {
+              progress->set(text);
+              Log("control-plane").info("the database is migrated", {{"step", text}});
+            });
+          });
+      if (opened) co_return true;
+      const bool is_waited_for = config_.database.engine == store::Engine::postgres &&
+                                 opened.error().code == ErrorCode::unavailable;
+      if (!is_waited_for) {
+        fail_("database: " + opened.error().message);
+        co_return false;
+      }
+      progress_->set(opened.error().message);
+      if (repeated_.check("open", Clock::now()).pass) {
+        log_.warning("the database cannot be opened", {{"error", opened.error().message}});
+      }
+      co_await sleep_for(backoff.next());
+    }
+  }
+
+  [[nodiscard]] FirstStartSettings first_start_settings() const {
+    return {.account = config_.account,
+            .administrator = config_.administrator,
+            .email = config_.administrator_email,
+            .password = config_.administrator_password};
+  }
+  [[nodiscard]] PublishPassword publisher() const {
+    return config_.administrator_password_output.empty()
+               ? publish_to_standard_output()
+               : publish_to_file(config_.administrator_password_output);
+  }
+
+  Task<> keep_house() {
+    while (true) {
+      co_await sleep_for(kHousekeeping);
+      const auto removed = co_await database_.write(
+          deadline_after(kHousekeepingLimit), [now = micros_at(wall_now())](store::Connection& db) {
+            return remove_ended_sessions(db, now, kEndedSessionsAtATime);
+          });
+      if (!removed && repeated_.check("sessions", Clock::now()).pass) {
+        log_.warning("ended sessions were not removed", {{"error", removed.error().message}});
+      }
+    }
+  }
+
+  const Config& config_;
+  std::function<void(const std::string&)> fail_;
+  Log log_{"control-plane"};
+  RepeatFilter repeated_{std::chrono::minutes(1)};
+  net::AddressList trusted_proxies_;
+  net::Resolver names_;
+  std::shared_ptr<OpeningProgress> progress_ = std::make_shared<OpeningProgress>();
+  store::Database database_;
+  WorkerPool opener_;
+  Authenticator authenticator_;
+  Passwords passwords_;
+  Login login_;
+  EventWriter writer_;
+  EventRoutes events_;
+  std::unique_ptr<SecretStore> secrets_;
+  std::unique_ptr<TunnelBans> bans_;
+  TunnelPlugin plugin_;
+  Dependencies dependencies_;
+  std::vector<FieldRow> rows_;
+  std::unique_ptr<graphql::Engine> engine_;
+  GraphqlGate gate_;
+  http::Router router_;
+  http::Server server_;
+  bool is_open_ = false;
+  bool is_serving_ = false;
+  std::string instance_;
+  TaskGroup tasks_;
+};
+
+}  // namespace
+
+DaemonSpec control_plane() {
+  const auto config = std::make_shared<Config>();
+  DaemonSpec spec;
+  spec.name = "control-plane";
+  spec.summary = "The platform that runtimes report to and that clients ask.";
+  spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
+  spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
+  spec.make = [config](const DaemonContext& context) {
+    const auto app = std::make_shared<App>(context, *config);
+    DaemonApp frame;
+    frame.start = [app, config] { return app->start(); };
+    frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
+    frame.ready_checks = {{"database", [app] { return app->database_not_ready(); }},
+                          {"port", [app] { return app->port_not_ready(); }}};
+    frame.status = [app] { return app->status(); };
+    return frame;
+  };
+  return spec;
+}
+
+}  // namespace gitops::control_plane_server

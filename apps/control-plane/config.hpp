@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/core/config_reader.hpp"
+#include "common/store/connection.hpp"
+
+namespace gitops::control_plane_server {
+
+// The control plane's configuration in addition to that of every daemon.
+struct Config {
+  std::string listen_address = "::";
+  std::int64_t port = 8080;
+  std::string certificate_file;
+  std::string key_file;
+  std::string public_url;  // empty: not known
+  std::vector<std::string> trusted_proxies;
+  std::int64_t max_connections = 10'000;
+  std::int64_t max_operations_per_caller = 100;
+
+  store::Location database;
+  std::int64_t database_readers = 4;
+  Secret master_key;  // empty: sealing keys are refused
+
+  // The first start.
+  std::string account = "default";
+  std::string administrator = "admin";
+  std::string administrator_email;
+  Secret administrator_password;
+  std::string administrator_password_output;  // empty: standard output
+
+  std::string tunnel_domain;
+  Secret tunnel_plugin_token;
+  std::string tunnel_plugin_token_file;
+  std::vector<std::string> tunnel_api_urls;
+  Secret tunnel_api_token;
+  std::string tunnel_api_token_file;
+  std::string tunnel_api_ca_file;
+};
+
+void bind(ConfigReader& reader, Config& config);
+// The settings that say where the database is: the daemon's and the commands'. Without any of them, the file
+// /var/lib/control-plane/control-plane.db.
+void bind_database(ConfigReader& reader, store::Location& location);
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,134 @@
+#include "control-plane/http/graphql_gate.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <prometheus/counter.h>
+
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+#include "common/graphql/http_endpoint.hpp"
+#include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/resolvers/table.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+constexpr std::chrono::seconds kCallerTimeout{10};
+constexpr std::size_t kIdPrefixBytes = 6;
+
+RootType root_of(const graphql::Prepared& operation) {
+  return operation.kind() == graphql::OperationKind::mutation ? RootType::mutation
+                                                              : RootType::query;
+}
+
+std::string caller_key(const Caller& caller) {
+  return caller.is_runtime() ? std::to_string(caller.account->number) + "/" + caller.runtime
+                             : caller.user_id;
+}
+
+}  // namespace
+
+// One of the caller's operations that run.
+class GraphqlGate::Place {
+ public:
+  Place(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
+      : running_(std::move(running)), key_(std::move(key)) {
+    ++(*running_)[key_];
+  }
+  ~Place() {
+    const auto found = running_->find(key_);
+    if (--found->second == 0) running_->erase(found);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+ private:
+  std::shared_ptr<std::map<std::string, std::size_t>> running_;
+  std::string key_;
+};
+
+GraphqlGate::GraphqlGate(graphql::Engine& engine, const std::vector<FieldRow>& rows,
+                         Authenticator& authenticator, Metrics& metrics, Options options)
+    : engine_(engine),
+      rows_(rows),
+      authenticator_(authenticator),
+      options_(std::move(options)),
+      id_prefix_(hex_encode(random_bytes(kIdPrefixBytes))),
+      running_(std::make_shared<std::map<std::string, std::size_t>>()),
+      operations_(
+          metrics.counter("gitops_control_plane_operations_total", "GraphQL operations that ran")),
+      unauthenticated_(metrics.counter("gitops_control_plane_operations_unauthenticated_total",
+                                       "GraphQL requests refused for their credential")),
+      forbidden_(metrics.counter("gitops_control_plane_operations_forbidden_total",
+                                 "GraphQL requests refused for a permission of a field")) {}
+
+bool GraphqlGate::needs_caller(const graphql::Prepared* operation) const {
+  if (operation == nullptr) return true;
+  const auto fields = operation->root_fields();
+  return fields.empty() || std::ranges::any_of(fields, [&](std::string_view field) {
+           return permission_of(rows_, root_of(*operation), field) != Permission::anyone;
+         });
+}
+
+std::optional<Error> GraphqlGate::refusal_of(const graphql::Prepared* operation,
+                                             const Caller* caller) const {
+  if (operation == nullptr) return std::nullopt;
+  for (const auto field : operation->root_fields()) {
+    auto refused = refusal(permission_of(rows_, root_of(*operation), field), caller);
+    if (!refused) continue;
+    refused->message = std::string(field) + ": " + refused->message;
+    return refused;
+  }
+  return std::nullopt;
+}
+
+Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* operation,
+                                                       http::Exchange& exchange,
+                                                       RequestContext& context,
+                                                       std::shared_ptr<void>& place) {
+  if (needs_caller(operation)) {
+    const auto peer = options_.client_of ? options_.client_of(exchange) : exchange.peer_address();
+    auto caller = co_await authenticator_.authenticate(exchange.request().headers, peer,
+                                                       deadline_after(kCallerTimeout));
+    if (!caller) {
+      unauthenticated_.Increment();
+      co_return api_error(caller.error());
+    }
+    context.caller = std::move(*caller);
+  }
+  if (const auto refused = refusal_of(operation, context.caller.get())) {
+    forbidden_.Increment();
+    co_return api_error(*refused);
+  }
+  if (context.caller != nullptr) {
+    auto key = caller_key(*context.caller);
+    const auto found = running_->find(key);
+    if (found != running_->end() && found->second >= options_.max_operations_per_caller) {
+      co_return api_error(Error{.code = ErrorCode::too_many_requests,
+                                .message = "too many operations of this caller at the same time",
+                                .retry_after = std::chrono::seconds(1),
+                                .http_status = 429});
+    }
+    place = std::make_shared<Place>(running_, std::move(key));
+  }
+  if (operation != nullptr) operations_.Increment();
+  co_return std::nullopt;
+}
+
+Task<> GraphqlGate::serve(http::Exchange& exchange) {
+  RequestContext context{.caller = {},
+                         .request_id = id_prefix_ + "-" + std::to_string(++requests_)};
+  exchange.add_to_answer("X-Request-Id", context.request_id);
+  std::shared_ptr<void> place;
+  graphql::HttpOptions options;
+  options.max_body = options_.max_body;
+  options.timeout = options_.timeout;
+  options.refused_status = 400;
+  options.admission = [&](const graphql::Prepared* operation) {
+    return admit(operation, exchange, context, place);
+  };
+  co_await graphql::serve_http(exchange, engine_, graphql::Context(context), options);
+}
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/core/async.hpp"
+#include "common/core/metrics.hpp"
+#include "common/graphql/engine.hpp"
+#include "common/http/server.hpp"
+#include "control-plane/accounts/authenticator.hpp"
+#include "control-plane/resolvers/field_row.hpp"
+
+namespace gitops::control_plane_server {
+
+// POST /2.0/api/graphql: finds out who asks, checks the permissions of the operation's root fields before anything runs,
+// and lets the engine answer. Loop thread only; outlives its requests.
+//
+// Statuses: 401 and 403 as {"message":…}; 400 for a document that does not parse or is not valid, in the form of a GraphQL
+// response, since the public command line looks for its errors there; 429 and 503 with Retry-After; 200 for everything
+// that ran, errors of fields included.
+class GraphqlGate {
+ public:
+  struct Options {
+    std::size_t max_body = 10UL * 1024 * 1024;    // bytes; the limit of the public gateway
+    std::chrono::milliseconds timeout{30'000};    // of an operation
+    std::size_t max_operations_per_caller = 100;  // at a time
+    // The client's address, behind proxies that are trusted; empty: the peer's.
+    std::function<std::string(http::Exchange&)> client_of = {};
+  };
+  // `engine`, `rows`, `authenticator` and `metrics` outlive this object.
+  GraphqlGate(graphql::Engine& engine, const std::vector<FieldRow>& rows,
+              Authenticator& authenticator, Metrics& metrics, Options options);
+
+  Task<> serve(http::Exchange& exchange);
+  [[nodiscard]] std::size_t max_body() const { return options_.max_body; }
+
+ private:
+  class Place;
+  // What admits an operation; null: its document was refused.
+  Task<std::optional<http::Response>> admit(const graphql::Prepared* operation,
+                                            http::Exchange& exchange, RequestContext& context,
+                                            std::shared_ptr<void>& place);
+  [[nodiscard]] std::optional<Error> refusal_of(const graphql::Prepared* operation,
+                                                const Caller* caller) const;
+  [[nodiscard]] bool needs_caller(const graphql::Prepared* operation) const;
+
+  graphql::Engine& engine_;
+  const std::vector<FieldRow>& rows_;
+  Authenticator& authenticator_;
+  Options options_;
+  std::string id_prefix_;
+  std::uint64_t requests_ = 0;
+  std::shared_ptr<std::map<std::string, std::size_t>> running_;  // by caller
+  Counter& operations_;
+  Counter& unauthenticated_;
+  Counter& forbidden_;
+};
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,165 @@
+#include "control-plane/resolvers/table.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/core/log.hpp"
+#include "common/graphql/response.hpp"
+#include "control-plane/resolvers/applications.hpp"
+#include "control-plane/resolvers/git_sources.hpp"
+#include "control-plane/resolvers/images.hpp"
+#include "control-plane/resolvers/promotions.hpp"
+#include "control-plane/resolvers/releases.hpp"
+#include "control-plane/resolvers/rules.hpp"
+#include "control-plane/resolvers/runtimes.hpp"
+#include "control-plane/resolvers/sealing_keys.hpp"
+#include "control-plane/resolvers/users.hpp"
+#include "control-plane/resolvers/workflows.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using graphql::Call;
+
+graphql::Value failure(Error error) {
+  return graphql::Value(std::make_unique<Error>(std::move(error)));
+}
+
+Task<graphql::Value> resolve(const graphql::Row& row, const graphql::Root& root, Call& call) {
+  if (row.later) co_return co_await row.later(&root, call);
+  co_return row.now(&root, call);
+}
+
+// A failure that an operator should know of, and of which the client is told less.
+bool is_own_failure(ErrorCode code) {
+  using enum ErrorCode;
+  return code == internal || code == unavailable || code == timeout || code == invalid_data;
+}
+
+// Logs such failures, once in a while for each field and code.
+class FailureLog {
+ public:
+  void look(const graphql::Value& value, Call& call) {
+    const auto* failed = value.get<graphql::Value::Failure>();
+    if (!failed || !is_own_failure((*failed)->code)) return;
+    const auto code = to_string((*failed)->code);
+    const auto verdict =
+        repeated_.check(std::string(call.field()) + " " + std::string(code), Clock::now());
+    if (!verdict.pass) return;
+    const auto& request = call.context<RequestContext>();
+    log_.warning("a field failed", {{"field", call.field()},
+                                    {"code", code},
+                                    {"error", (*failed)->message},
+                                    {"request_id", request.request_id},
+                                    {"suppressed", verdict.suppressed}});
+  }
+
+ private:
+  Log log_{"graphql"};
+  RepeatFilter repeated_{std::chrono::seconds(10)};
+};
+
+// The row's function behind the check of its permission. It stays one that never waits, if it was.
+graphql::RowOf<graphql::Root> guarded(const FieldRow& from,
+                                      const std::shared_ptr<FailureLog>& log) {
+  const auto permission = from.permission;
+  if (from.row.later) {
+    return {from.field,
+            [permission, row = from.row, log](const graphql::Root& root,
+                                              Call& call) -> Task<graphql::Value> {
+              auto refused = refusal(permission, call.context<RequestContext>().caller.get());
+              graphql::Value value =
+                  refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
+              log->look(value, call);
+              co_return value;
+            }};
+  }
+  return {from.field,
+          [permission, run = from.row.now, log](const graphql::Root& root,
+                                                Call& call) -> graphql::Value {
+            auto refused = refusal(permission, call.context<RequestContext>().caller.get());
+            graphql::Value value = refused ? failure(std::move(*refused)) : run(&root, call);
+            log->look(value, call);
+            return value;
+          }};
+}
+
+}  // namespace
+
+std::vector<FieldRow> table(Dependencies& dependencies) {
+  std::vector<FieldRow> rows;
+  for (auto* part : {user_rows, runtime_rows, rule_rows, sealing_key_rows, application_rows,
+                     git_source_rows, workflow_rows, release_rows, image_rows, promotion_rows}) {
+    std::ranges::move(part(dependencies), std::back_inserter(rows));
+  }
+  return rows;
+}
+
+graphql::Resolvers resolvers(const std::vector<FieldRow>& rows) {
+  graphql::Resolvers to;
+  const auto log = std::make_shared<FailureLog>();
+  for (const FieldRow& row : rows) {
+    if (row.root == RootType::query) {
+      to.query({guarded(row, log)});
+    } else {
+      to.mutation({guarded(row, log)});
+    }
+  }
+  for (const auto type : object_types(schema_text())) to.json(std::string(type));
+  return to;
+}
+
+Permission permission_of(const std::vector<FieldRow>& rows, RootType root, std::string_view field) {
+  if (field == "__typename") return Permission::anyone;
+  const auto found = std::ranges::find_if(
+      rows, [&](const FieldRow& row) { return row.root == root && row.field == field; });
+  return found == rows.end() ? Permission::member : found->permission;
+}
+
+std::optional<Error> refusal(Permission permission, const Caller* caller) {
+  if (permission == Permission::anyone) return std::nullopt;
+  if (caller == nullptr) {
+    return Error{.code = ErrorCode::unauthenticated,
+                 .message = "Unauthorized: Invalid token.",
+                 .http_status = 401};
+  }
+  // Who may ask for a field is public, so the reason may be shown.
+  const auto forbidden = [](const char* message) {
+    return Error{.code = ErrorCode::forbidden,
+                 .message = message,
+                 .http_status = 403,
+                 .reason = std::string(graphql::kShownRefusal)};
+  };
+  switch (permission) {
+    case Permission::anyone:
+    case Permission::member:
+      return std::nullopt;
+    case Permission::runtime:
+      if (caller->is_runtime()) return std::nullopt;
+      return forbidden("only a runtime may do this, with its token");
+    case Permission::user:
+    case Permission::admin:
+      break;
+  }
+  if (caller->is_runtime()) return forbidden("only a user may do this, not a runtime");
+  if (permission == Permission::admin && !caller->is_admin) {
+    return forbidden("only an administrator of the account may do this");
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> object_types(std::string_view schema) {
+  constexpr std::string_view kType = "\ntype ";
+  std::vector<std::string_view> names;
+  for (auto at = schema.find(kType); at != std::string_view::npos; at = schema.find(kType, at)) {
+    at += kType.size();
+    const auto name = schema.substr(at, schema.find_first_of(" {", at) - at);
+    if (name != "Query" && name != "Mutation") names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace gitops::control_plane_server
