@@ -21,7 +21,7 @@ namespace gitops::control_plane_server {
 struct PendingEvent {
   explicit PendingEvent(const Executor& executor) : done(executor) {}
   std::optional<Result<Outcome>> outcome;
-  Event done;
+  gitops::Event done;
 };
 
 // The one writer of a process: takes whatever waits in the queue as a batch, stores it in one transaction, and tells each
@@ -70,7 +70,7 @@ class EventWriter {
   // Shared with the writer's thread, which may outlive this object.
   std::shared_ptr<EventStore> event_store_;
   Executor executor_;
-  Event queued_;
+  gitops::Event queued_;
   bool stops_ = false;
   std::string last_error_;
   Log log_{"intake"};
