@@ -15,6 +15,14 @@ inline constexpr std::string_view kObjectColumns =
     "sync, health, health_message, phase, history_id, created_at, changed_at, seen_at, presence, "
     "entity, labels_digest, body_digest";
 
+// The same of a table that is called `o` in its statement, where others have columns of these names.
+inline constexpr std::string_view kObjectColumnsOfO =
+    "o.runtime, o.origin, o.owner_uid, o.cluster, o.api_group, o.kind, o.namespace, o.name, "
+    "o.version, o.uid, o.sequence, o.event_id, o.manager_name, o.manager_namespace, "
+    "o.manager_uid, o.destination, o.revision, o.sync, o.health, o.health_message, o.phase, "
+    "o.history_id, o.created_at, o.changed_at, o.seen_at, o.presence, o.entity, o.labels_digest, "
+    "o.body_digest";
+
 // The state in a row whose columns from `first` on are id and kObjectColumns.
 ObjectState object_state(const store::Rows& rows, std::size_t row, std::size_t first = 0);
 

@@ -36,13 +36,6 @@ enum At : std::size_t {
 };
 
 constexpr std::string_view kSelectObjects = "SELECT k.at, o.id, ";
-// As kObjectColumns, which is ambiguous beside the keys.
-constexpr std::string_view kObjectColumnsOfO =
-    "o.runtime, o.origin, o.owner_uid, o.cluster, o.api_group, o.kind, o.namespace, o.name, "
-    "o.version, o.uid, o.sequence, o.event_id, o.manager_name, o.manager_namespace, "
-    "o.manager_uid, o.destination, o.revision, o.sync, o.health, o.health_message, o.phase, "
-    "o.history_id, o.created_at, o.changed_at, o.seen_at, o.presence, o.entity, o.labels_digest, "
-    "o.body_digest";
 constexpr std::string_view kFromObjects =
     " FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], "
     "$7::text[], $8::text[], $9::text[]) WITH ORDINALITY AS k (account, runtime, origin, "
