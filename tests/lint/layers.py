@@ -61,6 +61,7 @@ APP_FOLDERS = {
         "storage": ["projection"],
         "accounts": ["projection"],
         "intake": ["accounts", "projection", "storage"],
+        "views": ["projection", "storage"],
         "runtimes": ["accounts", "projection"],
         "resolvers": ["accounts", "projection", "runtimes", "views"],
         "http": ["accounts", "resolvers"],

@@ -1,0 +1,295 @@
+#include "control-plane/views/object_query.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "control-plane/storage/body_row.hpp"
+#include "control-plane/storage/object_row.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using store::Connection;
+using store::Params;
+using store::Rows;
+using store::Statement;
+
+// Columns of an object before those of its body: id and kObjectColumns.
+constexpr std::size_t kStateColumns = 30;
+// Rows of one round when `accepts` may refuse some, and rounds of one page.
+constexpr std::size_t kRound = 500;
+constexpr std::size_t kMaxRounds = 200;
+
+constexpr std::string_view kSelect = "SELECT o.id, ";
+constexpr std::string_view kFrom = " FROM object o";
+constexpr std::string_view kWithBody = ", b.codec, b.size, b.packed";
+constexpr std::string_view kFromWithBody = " FROM object o LEFT JOIN body b ON b.object = o.id";
+// A set of texts is one parameter: each text between two line feeds, which no name contains. So a statement's text does
+// not depend on how many there are.
+constexpr std::string_view kListWhere =
+    " WHERE o.account = $1 AND o.kind = $2 AND ($3 = -1 OR o.origin = $3) AND "
+    "(o.presence <> 1 OR $4 = 1) AND ($4 = 0 OR o.presence <> 0) AND "
+    "($5 = '' OR replace($5, '\n' || o.api_group || '\n', '') <> $5) AND "
+    "($6 = '' OR replace($6, '\n' || o.version || '\n', '') <> $6) AND "
+    "($7 = '' OR replace($7, '\n' || o.runtime || '\n', '') <> $7) AND "
+    "($8 = '' OR replace($8, '\n' || o.name || '\n', '') <> $8) AND "
+    "($9 = '' OR replace(o.name, $9, '') <> o.name) AND "
+    "($10 = '' OR replace($10, '\n' || o.namespace || '\n', '') <> $10) AND "
+    "($11 = '' OR replace($11, '\n' || o.destination || '\n', '') <> $11) AND "
+    "($12 = '' OR replace($12, '\n' || CAST(o.sync AS TEXT) || '\n', '') <> $12) AND "
+    "($13 = '' OR replace($13, '\n' || CAST(o.health AS TEXT) || '\n', '') <> $13) AND "
+    "($14 = '' OR replace($14, '\n' || CAST(o.phase AS TEXT) || '\n', '') <> $14) AND "
+    "($15 = '' OR replace($15, '\n' || o.entity || '\n', '') <> $15) AND "
+    "($16 = '' OR replace($16, '\n' || o.entity || '\n', '') = $16) AND "
+    "($17 = '' OR EXISTS (SELECT 1 FROM label l WHERE l.object = o.id AND "
+    "(replace($17, '\n' || l.key || '\n', '') <> $17 OR "
+    "replace($17, '\n' || l.key || '=' || l.value || '\n', '') <> $17)))";
+constexpr std::string_view kForward =
+    " AND (o.name, o.id) > ($18, $19) ORDER BY o.name, o.id LIMIT $20";
+constexpr std::string_view kBackward =
+    " AND (o.name, o.id) < ($18, $19) ORDER BY o.name DESC, o.id DESC LIMIT $20";
+// Behind every name: the last code point of Unicode.
+constexpr std::string_view kLastName = "\xf4\x8f\xbf\xbf";
+
+constexpr std::string_view kByName =
+    " WHERE o.account = $1 AND o.kind = $2 AND o.name = $3 AND ($4 = '' OR o.runtime = $4) AND "
+    "($5 = '' OR o.namespace = $5) AND ($6 = -1 OR o.origin = $6) AND o.api_group = $7 AND "
+    "o.presence <> 1 ORDER BY o.presence, o.id LIMIT 1";
+constexpr std::string_view kByUid =
+    " WHERE o.account = $1 AND o.uid = $2 AND o.kind = $3 ORDER BY o.presence, o.id LIMIT 1";
+constexpr std::string_view kByManager =
+    " WHERE o.account = $1 AND o.runtime = $2 AND o.manager_namespace = $3 AND "
+    "o.manager_name = $4 AND ($5 = '' OR o.manager_uid = $5) AND "
+    "($6 = '' OR replace($6, '\n' || o.kind || '\n', '') <> $6) AND "
+    "($7 = -1 OR o.origin = $7) AND o.presence <> 1 ORDER BY o.kind, o.name, o.id LIMIT $8";
+
+// A statement without bodies, and the same with them.
+struct Pair {
+  Statement plain;
+  Statement with_body;
+
+  [[nodiscard]] const Statement& of(BodyUse bodies) const {
+    return bodies == BodyUse::read ? with_body : plain;
+  }
+};
+
+constexpr Pair kListForward{
+    .plain = {.name = "views.list",
+              .sql = store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kForward>},
+    .with_body = {.name = "views.list_bodies",
+                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody,
+                                       kListWhere, kForward>}};
+constexpr Pair kListBackward{
+    .plain = {.name = "views.list_back",
+              .sql = store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kBackward>},
+    .with_body = {.name = "views.list_back_bodies",
+                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody,
+                                       kListWhere, kBackward>}};
+constexpr Pair kFind{
+    .plain = {.name = "views.find", .sql = store::joined<kSelect, kObjectColumns, kFrom, kByName>},
+    .with_body = {
+        .name = "views.find_body",
+        .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody, kByName>}};
+constexpr Pair kFindUid{
+    .plain = {.name = "views.find_uid",
+              .sql = store::joined<kSelect, kObjectColumns, kFrom, kByUid>},
+    .with_body = {.name = "views.find_uid_body",
+                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody, kByUid>}};
+constexpr Pair kChildren{
+    .plain = {.name = "views.children",
+              .sql = store::joined<kSelect, kObjectColumns, kFrom, kByManager>},
+    .with_body = {
+        .name = "views.children_bodies",
+        .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody, kByManager>}};
+constexpr Statement kReporters{
+    .name = "views.resource_reporters",
+    .sql =
+        "SELECT DISTINCT runtime FROM reporter WHERE account = $1 AND "
+        "(name = 'resource' OR substr(name, 1, 9) = 'resource/') ORDER BY runtime"};
+
+constexpr std::array kObjectStatements{
+    kListForward.plain, kListForward.with_body, kListBackward.plain, kListBackward.with_body,
+    kFind.plain,        kFind.with_body,        kFindUid.plain,      kFindUid.with_body,
+    kChildren.plain,    kChildren.with_body,    kReporters};
+
+std::string set_of(const std::vector<std::string>& texts) {
+  std::string set;
+  for (const auto& text : texts) {
+    if (text.find_first_of(std::string_view("\n\0", 2)) != std::string::npos) continue;
+    set += set.empty() ? "\n" : "";
+    set += text + '\n';
+  }
+  // A condition of values that nothing can have.
+  return set.empty() && !texts.empty() ? "\n" : set;
+}
+
+template <class Enum>
+std::string set_of(const std::vector<Enum>& values) {
+  std::vector<std::string> texts;
+  texts.reserve(values.size());
+  for (const auto value : values) texts.push_back(std::to_string(static_cast<int>(value)));
+  return set_of(texts);
+}
+
+std::int64_t number_of(std::optional<Origin> origin) {
+  return origin ? static_cast<std::int64_t>(*origin) : -1;
+}
+
+std::string without_nul(std::string_view text) {
+  return std::string(text.substr(0, text.find('\0')));
+}
+
+ObjectRow row_of(const Rows& rows, std::size_t row, BodyUse bodies) {
+  ObjectRow found{.state = object_state(rows, row)};
+  if (bodies == BodyUse::skip) return found;
+  // A damaged body must not take the page with it: the object is shown without it.
+  if (auto body = body_of_row(rows, row, kStateColumns)) found.body = std::move(*body);
+  return found;
+}
+
+Result<std::vector<ObjectRow>> rows_of(const Result<Rows>& rows, BodyUse bodies) {
+  if (!rows) return std::unexpected(rows.error());
+  std::vector<ObjectRow> found;
+  found.reserve(rows->size());
+  for (std::size_t row = 0; row < rows->size(); ++row) found.push_back(row_of(*rows, row, bodies));
+  return found;
+}
+
+Result<std::optional<ObjectRow>> first_of(const Result<Rows>& rows, BodyUse bodies) {
+  if (!rows) return std::unexpected(rows.error());
+  if (rows->empty()) return std::optional<ObjectRow>();
+  return std::optional<ObjectRow>(row_of(*rows, 0, bodies));
+}
+
+}  // namespace
+
+SortKey sort_key_of(const ObjectState& state) {
+  return {.numbers = {state.id}, .text = state.key.name};
+}
+
+Result<std::vector<ObjectRow>> list_objects(Connection& connection, std::int64_t account,
+                                            const ObjectFilter& filter, const PageWindow& window,
+                                            BodyUse bodies) {
+  const auto groups = set_of(filter.groups);
+  const auto versions = set_of(filter.versions);
+  const auto runtimes = set_of(filter.runtimes);
+  const auto names = set_of(filter.names);
+  const auto name_part = without_nul(filter.name_part);
+  const auto namespaces = set_of(filter.namespaces);
+  const auto destinations = set_of(filter.destinations);
+  const auto syncs = set_of(filter.syncs);
+  const auto healths = set_of(filter.healths);
+  const auto phases = set_of(filter.phases);
+  const auto entities = set_of(filter.entities);
+  const auto other_entities = set_of(filter.other_entities);
+  const auto labels = set_of(filter.labels);
+  const auto& direction = window.is_backward ? kListBackward : kListForward;
+  const SortKey from = window.from.value_or(
+      window.is_backward ? SortKey{.numbers = {std::numeric_limits<std::int64_t>::max()},
+                                   .text = std::string(kLastName)}
+                         : SortKey{.numbers = {-1}, .text = {}});
+  const Params params{account,
+                      filter.kind,
+                      number_of(filter.origin),
+                      static_cast<int>(filter.is_inactive),
+                      groups,
+                      versions,
+                      runtimes,
+                      names,
+                      name_part,
+                      namespaces,
+                      destinations,
+                      syncs,
+                      healths,
+                      phases,
+                      entities,
+                      other_entities,
+                      labels,
+                      from.text,
+                      from.numbers.at(0),
+                      window.limit};
+  return rows_of(connection.run(direction.of(bodies), params), bodies);
+}
+
+Result<std::optional<ObjectRow>> find_object(Connection& connection, std::int64_t account,
+                                             const ObjectName& name, BodyUse bodies) {
+  const auto wanted = without_nul(name.name);
+  const auto runtime = without_nul(name.runtime);
+  const auto wanted_namespace = without_nul(name.object_namespace);
+  return first_of(
+      connection.run(kFind.of(bodies), {account, name.kind, wanted, runtime, wanted_namespace,
+                                        number_of(name.origin), name.group}),
+      bodies);
+}
+
+Result<std::optional<ObjectRow>> find_object_by_uid(Connection& connection, std::int64_t account,
+                                                    std::string_view kind, std::string_view uid,
+                                                    BodyUse bodies) {
+  const auto wanted = without_nul(uid);
+  if (wanted.empty()) return std::optional<ObjectRow>();
+  return first_of(connection.run(kFindUid.of(bodies), {account, wanted, kind}), bodies);
+}
+
+Result<std::vector<ObjectRow>> list_children(Connection& connection, std::int64_t account,
+                                             const Children& children, BodyUse bodies) {
+  const auto kinds = set_of(children.kinds);
+  return rows_of(
+      connection.run(kChildren.of(bodies),
+                     {account, children.runtime, children.manager_namespace, children.manager_name,
+                      children.manager_uid, kinds, number_of(children.origin), children.limit}),
+      bodies);
+}
+
+Result<std::vector<std::string>> runtimes_with_resource_reporter(Connection& connection,
+                                                                 std::int64_t account) {
+  const auto rows = connection.run(kReporters, {account});
+  if (!rows) return std::unexpected(rows.error());
+  std::vector<std::string> runtimes;
+  for (std::size_t row = 0; row < rows->size(); ++row) runtimes.push_back(rows->string(row, 0));
+  return runtimes;
+}
+
+void ParsedBody::read(const std::optional<ObjectBody>& body) {
+  static const ObjectBody kNone;
+  texts_ = body ? &*body : &kNone;
+  const auto parsed = [](JsonParser& parser, const std::string& text) {
+    if (text.empty()) return JsonView();
+    const auto view = parser.parse(text, "a body");
+    return view ? *view : JsonView();
+  };
+  live_ = parsed(live_parser_, texts_->live);
+  source_ = parsed(source_parser_, texts_->source);
+  errors_ = parsed(errors_parser_, texts_->errors);
+}
+
+Result<std::string> object_slice(Connection& connection, std::int64_t account,
+                                 const ObjectList& list) {
+  std::vector<PageItem> items;
+  PageWindow round = list.window;
+  ParsedBody parsed;
+  const auto wanted = list.window.limit + 1;
+  for (std::size_t rounds = 0; rounds < kMaxRounds && items.size() < wanted; ++rounds) {
+    round.limit = list.accepts ? kRound : wanted;
+    const auto rows = list_objects(connection, account, list.filter, round, list.bodies);
+    if (!rows) return std::unexpected(rows.error());
+    for (const auto& row : *rows) {
+      if (items.size() == wanted) break;
+      parsed.read(row.body);
+      if (list.accepts && !list.accepts(row.state, parsed)) continue;
+      auto& item = items.emplace_back();
+      item.key = sort_key_of(row.state);
+      list.append(item.node, row.state, parsed);
+    }
+    if (rows->size() < round.limit) break;
+    round.from = sort_key_of(rows->back().state);
+  }
+  return slice_json(list.window, std::move(items));
+}
+
+std::span<const Statement> object_statements() {
+  return kObjectStatements;
+}
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/error.hpp"
+#include "common/core/json_text.hpp"
+#include "common/store/connection.hpp"
+#include "control-plane/projection/object.hpp"
+#include "control-plane/views/page.hpp"
+
+// Reading the table `object` for pages. Every function blocks and sees the rows of one account.
+namespace gitops::control_plane_server {
+
+inline constexpr std::string_view kArgoGroup = "argoproj.io";
+
+// Which objects a list has. Conditions narrow; the values of one condition are alternatives; an empty one is none.
+struct ObjectFilter {
+  std::string kind = "Application";
+  std::optional<Origin> origin = {};
+  std::vector<std::string> groups = {std::string(kArgoGroup)};  // of APIs
+  std::vector<std::string> versions = {};
+  std::vector<std::string> runtimes = {};
+  std::vector<std::string> names = {};
+  std::string name_part = {};  // a part of the name
+  std::vector<std::string> namespaces = {};
+  std::vector<std::string> destinations = {};  // clusters: URLs or names
+  std::vector<SyncStatus> syncs = {};
+  std::vector<HealthStatus> healths = {};
+  std::vector<Phase> phases = {};
+  std::vector<std::string> entities = {};
+  std::vector<std::string> other_entities = {};  // that it does not have
+  std::vector<std::string> labels = {};          // "key" or "key=value"
+  bool is_inactive = false;  // gone and stale ones alone; else live and stale ones
+};
+
+struct ObjectRow {
+  ObjectState state;
+  std::optional<ObjectBody> body = {};  // when it was asked for, and is there
+};
+
+enum class BodyUse : std::uint8_t { skip, read };
+
+// Sorted by name and id, in the direction of the window, at most window.limit rows. The sort key has the id as number.
+Result<std::vector<ObjectRow>> list_objects(store::Connection& connection, std::int64_t account,
+                                            const ObjectFilter& filter, const PageWindow& window,
+                                            BodyUse bodies);
+inline constexpr std::size_t kObjectKeyNumbers = 1;
+SortKey sort_key_of(const ObjectState& state);
+
+// One object by its name; an empty runtime or namespace stands for any. Live ones come before stale ones; gone ones are
+// not found.
+struct ObjectName {
+  std::string kind = "Application";
+  std::string runtime = {};
+  std::string object_namespace = {};
+  std::string name = {};
+  std::optional<Origin> origin = {};
+  std::string group = std::string(kArgoGroup);
+};
+Result<std::optional<ObjectRow>> find_object(store::Connection& connection, std::int64_t account,
+                                             const ObjectName& name, BodyUse bodies);
+// One object by its uid, also when it is gone.
+Result<std::optional<ObjectRow>> find_object_by_uid(store::Connection& connection,
+                                                    std::int64_t account, std::string_view kind,
+                                                    std::string_view uid, BodyUse bodies);
+
+// What an object manages: the resources of an Application, the ReplicaSets of a Rollout. Sorted by kind and name.
+struct Children {
+  std::string runtime = {};
+  std::string manager_namespace = {};
+  std::string manager_name = {};
+  std::string manager_uid = {};         // empty: any
+  std::vector<std::string> kinds = {};  // empty: all
+  std::optional<Origin> origin = {};
+  std::size_t limit = kMaxPage;
+};
+Result<std::vector<ObjectRow>> list_children(store::Connection& connection, std::int64_t account,
+                                             const Children& children, BodyUse bodies);
+
+// The runtimes with a reporter of Rollouts and Workflows, sorted.
+Result<std::vector<std::string>> runtimes_with_resource_reporter(store::Connection& connection,
+                                                                 std::int64_t account);
+
+// The parsed texts of one object. Views end with the next read().
+class ParsedBody {
+ public:
+  ParsedBody() { read(std::nullopt); }
+  // Nothing to read counts as empty texts, like a text that is no JSON.
+  void read(const std::optional<ObjectBody>& body);
+  [[nodiscard]] const ObjectBody& texts() const { return *texts_; }
+  // The object as the cluster has it.
+  [[nodiscard]] JsonView live() const { return live_; }
+  // The event's `source`, and its `errors`.
+  [[nodiscard]] JsonView source() const { return source_; }
+  [[nodiscard]] JsonView errors() const { return errors_; }
+
+ private:
+  JsonParser live_parser_;
+  JsonParser source_parser_;
+  JsonParser errors_parser_;
+  const ObjectBody* texts_ = nullptr;
+  JsonView live_;
+  JsonView source_;
+  JsonView errors_;
+};
+
+// A list as the JSON of a slice.
+struct ObjectList {
+  ObjectFilter filter = {};
+  PageWindow window = {};
+  BodyUse bodies = BodyUse::read;
+  // What the statement cannot tell; without it every row counts.
+  std::function<bool(const ObjectState&, const ParsedBody&)> accepts = {};
+  // Appends the node's JSON.
+  std::function<void(std::string&, const ObjectState&, const ParsedBody&)> append = {};
+};
+Result<std::string> object_slice(store::Connection& connection, std::int64_t account,
+                                 const ObjectList& list);
+
+// For the test that prepares every statement.
+std::span<const store::Statement> object_statements();
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,42 @@
+#include "control-plane/views/view_json.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "common/core/time.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+// The bounds of GraphQL's Int.
+constexpr std::int64_t kLargest = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kSmallest = std::numeric_limits<std::int32_t>::min();
+
+}  // namespace
+
+std::string time_text(Micros time) {
+  if (time == 0) return {};
+  const std::chrono::sys_time<std::chrono::microseconds> at{std::chrono::microseconds(time)};
+  return format_rfc3339_millis(std::chrono::floor<std::chrono::milliseconds>(at));
+}
+
+Micros time_of(std::string_view text) {
+  const auto parsed = parse_rfc3339(text);
+  if (!parsed) return 0;
+  return std::chrono::duration_cast<std::chrono::microseconds>(parsed->time_since_epoch()).count();
+}
+
+void ObjectJson::number(std::string_view key, std::int64_t value) {
+  writer_.begin(key) += std::to_string(std::clamp(value, kSmallest, kLargest));
+}
+
+void ObjectJson::number_or_null(std::string_view key, JsonView value) {
+  if (!value.is_integer() || value.number() > kLargest || value.number() < kSmallest) {
+    null(key);
+  } else {
+    number(key, value.number());
+  }
+}
+
+}  // namespace gitops::control_plane_server
