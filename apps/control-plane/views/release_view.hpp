@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/store/connection.hpp"
+#include "control-plane/projection/object.hpp"
+#include "control-plane/views/entity_view.hpp"
+#include "control-plane/views/image_view.hpp"
+#include "control-plane/views/page.hpp"
+
+// The timeline of Applications: one release for each id of Argo CD's history.
+namespace gitops::control_plane_server {
+
+enum class ReleaseOrder : std::uint8_t { created, health, history, sync };
+
+struct ReleaseFilter {
+  std::vector<std::string> runtimes = {};
+  std::vector<std::string> names = {};
+  std::vector<std::string> namespaces = {};
+  std::optional<std::int64_t> history_id = {};
+  Micros started_from = 0;
+  Micros started_to = 0;
+  // The rest needs annotations and bodies; the values of one condition are alternatives.
+  std::vector<std::string> issues = {};
+  std::vector<std::string> pull_requests = {};
+  std::vector<std::string> committers = {};
+  std::string group = {};        // of Applications
+  bool has_issues_only = false;  // releases with an issue
+
+  [[nodiscard]] bool needs_facts() const;
+};
+
+// A row of the table `app_release` with its Application.
+struct ReleaseRow {
+  ObjectState application;
+  Release release;
+  std::int64_t newest = 0;                        // history id of the Application's newest release
+  std::optional<std::string> images_before = {};  // JSON; nothing: it is the first release
+};
+inline constexpr std::size_t kReleaseKeyNumbers = 3;
+SortKey sort_key_of(const ReleaseRow& row, ReleaseOrder order);
+
+// In the direction of `is_descending` and the window, at most window.limit rows.
+Result<std::vector<ReleaseRow>> list_releases(store::Connection& connection, std::int64_t account,
+                                              const ReleaseFilter& filter, ReleaseOrder order,
+                                              bool is_descending, const PageWindow& window);
+
+// A workload of an Application as it is now.
+struct ReleaseService {
+  std::string name;
+  std::vector<std::string> images = {};
+  std::optional<std::int64_t> replicas = {};
+  std::optional<std::int64_t> available_replicas = {};
+};
+ReleaseService release_service(const ObjectState& state, JsonView workload);
+
+// What a release is shown with besides its row.
+struct ReleaseFacts {
+  std::vector<ReleaseService> services = {};  // of the Application now
+  std::vector<std::string> rollouts = {};     // JSON of type ReleaseRolloutState, now
+  std::map<std::string, ImageFacts, std::less<>> images = {};  // by full name
+};
+
+// The images of a release by service. An image that no workload has now counts as a service of its own, called like the
+// image.
+std::map<std::string, std::vector<std::string>> images_by_service(
+    const std::vector<std::string>& images, const std::vector<ReleaseService>& services);
+std::vector<std::string> images_of(std::string_view json);
+
+// Appends the JSON of type GitopsRelease. `application` is the live Application, or nothing.
+void append_release(std::string& out, const ReleaseRow& row, JsonView application,
+                    const ReleaseFacts& facts, const ViewContext& context);
+bool matches(const ReleaseFilter& filter, const ReleaseRow& row, JsonView application,
+             const ReleaseFacts& facts);
+
+struct ReleaseList {
+  ReleaseFilter filter = {};
+  ReleaseOrder order = ReleaseOrder::created;
+  bool is_descending = true;
+  PageWindow window = {};
+  bool with_application = true;  // destination, sources, operationState, childApps
+  bool with_services = true;     // fromState, toState, transition
+  bool with_images = true;       // issues, prs, committers, builds, and who built an image
+};
+Result<std::string> release_slice(store::Connection& connection, std::int64_t account,
+                                  const ReleaseList& list, const ViewContext& context);
+
+// For the test that prepares every statement.
+std::span<const store::Statement> release_statements();
+
+}  // namespace gitops::control_plane_server
