@@ -50,7 +50,11 @@ std::string_view Call::field() const {
   return field_->field->name;
 }
 bool Call::selects(std::string_view field) const {
-  return field_->execution->selects(*field_, field);
+  return field_->execution->selects(*field_, field, Execution::Depth::own);
+}
+
+bool Call::selects_below(std::string_view field) const {
+  return field_->execution->selects(*field_, field, Execution::Depth::any);
 }
 
 Execution::Execution(const Schema& schema, const Bindings& bindings, const Document& document,
@@ -230,7 +234,7 @@ std::vector<std::string_view> Execution::root_fields() const {
   return names;
 }
 
-bool Execution::selects(const PlannedField& field, std::string_view name) const {
+bool Execution::selects(const PlannedField& field, std::string_view name, Depth depth) const {
   std::vector<const SelectionSet*> open;
   std::vector<std::string_view> visited;
   for (const Selection* node : field.nodes) open.push_back(node->selection_set);
@@ -241,6 +245,7 @@ bool Execution::selects(const PlannedField& field, std::string_view name) const 
     for (const Selection& selection : set->selections) {
       if (selection.kind == Selection::Kind::field) {
         if (selection.name.text == name) return true;
+        if (depth == Depth::any) open.push_back(selection.selection_set);
       } else if (selection.kind == Selection::Kind::inline_fragment) {
         open.push_back(selection.selection_set);
       } else if (std::ranges::find(visited, selection.name.text) == visited.end()) {

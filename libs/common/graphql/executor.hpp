@@ -81,7 +81,8 @@ class Execution {
   // long as the schema.
   [[nodiscard]] std::vector<std::string_view> root_fields() const;
   // For Call.
-  [[nodiscard]] bool selects(const PlannedField& field, std::string_view name) const;
+  enum class Depth { own, any };
+  [[nodiscard]] bool selects(const PlannedField& field, std::string_view name, Depth depth) const;
 
  private:
   // An object whose fields are written.

@@ -60,6 +60,8 @@ class Call {
   [[nodiscard]] std::string_view field() const;
   // True when that field is selected below this one, also in fragments.
   [[nodiscard]] bool selects(std::string_view field) const;
+  // The same at any depth: for a list, whose items lie below edges and node.
+  [[nodiscard]] bool selects_below(std::string_view field) const;
 
  private:
   const PlannedField* field_;
