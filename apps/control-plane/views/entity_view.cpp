@@ -120,6 +120,11 @@ void write_projects(ObjectJson& out, JsonView metadata) {
   });
 }
 
+bool has_project(JsonView metadata, std::string_view project) {
+  const auto projects = list_items(annotation_or_label(metadata, kProject));
+  return std::ranges::find(projects, project) != projects.end();
+}
+
 std::vector<std::string_view> list_items(std::string_view text) {
   std::vector<std::string_view> items;
   while (!text.empty()) {

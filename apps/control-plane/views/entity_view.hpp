@@ -56,6 +56,7 @@ void write_reported_errors(ArrayJson& out, JsonView errors, Micros otherwise);
 
 // The member `projects`: values of the label codefresh.io/project, separated by commas.
 void write_projects(ObjectJson& out, JsonView metadata);
+bool has_project(JsonView metadata, std::string_view project);
 
 // The items of a text such as "a, b", without blanks and empty ones.
 std::vector<std::string_view> list_items(std::string_view text);

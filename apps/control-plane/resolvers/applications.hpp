@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "control-plane/resolvers/field_row.hpp"
+
+namespace gitops::control_plane_server {
+
+// Applications and the components of runtimes.
+std::vector<FieldRow> application_rows(Dependencies& dependencies);
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "control-plane/resolvers/field_row.hpp"
+
+namespace gitops::control_plane_server {
+
+// Git sources. Their permissions are reported by updateGitSourcePermissions, a field of runtimes.
+std::vector<FieldRow> git_source_rows(Dependencies& dependencies);
+
+}  // namespace gitops::control_plane_server
