@@ -31,7 +31,9 @@ std::string database_url_mistake(std::string_view text) {
   }
   const auto authority = text.substr(scheme + 3, text.find('/', scheme + 3) - scheme - 3);
   const auto at = authority.rfind('@');
-  const bool has_password = at != std::string_view::npos && authority.substr(0, at).contains(':');
+  const bool has_password =
+      (at != std::string_view::npos && authority.substr(0, at).contains(':')) ||
+      text.contains("password=");
   return has_password ? "a password is not allowed here: use database.password-file" : "";
 }
 

@@ -109,15 +109,15 @@ Result<std::map<std::string, ClusterCounts>> count_clusters(store::Connection& c
 
 // The Applications that say something of their runtime: by their label codefresh.io/entity.
 struct RuntimeApplication {
-  std::string runtime;
-  std::string entity;  // "runtime" or "internal-config"
-  std::string name;
-  std::string application_namespace;
-  std::string version;
-  std::string uid;
+  std::string runtime = {};
+  std::string entity = {};  // "runtime" or "internal-config"
+  std::string name = {};
+  std::string application_namespace = {};
+  std::string version = {};
+  std::string uid = {};
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
-  std::string health_message;
+  std::string health_message = {};
   Micros created_at = 0;
   Micros changed_at = 0;
 };

@@ -1,0 +1,160 @@
+#include "control-plane/http/graphql_gate.hpp"
+
+#include <gmock/gmock.h>
+
+#include "common/http/client.hpp"
+#include "common/http/router.hpp"
+#include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/http/routes.hpp"
+#include "control-plane/resolvers/graphql_bench.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+// The gate behind a server with the routes of the port, and a client of it.
+struct GateBench {
+  explicit GateBench(GraphqlBench& on)
+      : graphql(on),
+        gate(*on.engine, on.rows, on.authenticator, on.accounts.metrics, {}),
+        router(all_routes(gate, {}),
+               [](int status, std::string_view message) { return api_error(status, message); }),
+        server(on.accounts.executor, {},
+               [this](http::Exchange& exchange) { return router.serve(exchange); }),
+        client(on.accounts.executor, resolver, {}) {
+    must(server.listen());
+  }
+  Task<> stop() {
+    client.close_idle();
+    co_await server.stop(Clock::now());
+  }
+  Task<http::Response> send(http::Headers headers, std::string body,
+                            std::string target = "/2.0/api/graphql") {
+    headers.add("Content-Type", "application/json");
+    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    auto response = co_await client.send(url,
+                                         {.method = "POST",
+                                          .target = std::move(target),
+                                          .headers = std::move(headers),
+                                          .body = std::move(body)},
+                                         deadline_after(20s));
+    co_return must(std::move(response));
+  }
+  Task<http::Response> ask(const Secret& token, const std::string& query) {
+    co_return co_await send(authorization(token), Json{{"query", query}}.dump());
+  }
+
+  GraphqlBench& graphql;
+  SampleAccounts& sample = graphql.sample;
+  GraphqlGate gate;
+  http::Router router;
+  http::Server server;
+  net::Resolver resolver{graphql.accounts.metrics};
+  http::Client client;
+};
+
+void with_gate(const std::function<Task<>(GateBench&)>& body) {
+  with_graphql([&](GraphqlBench& graphql) -> Task<> {
+    GateBench bench(graphql);
+    co_await body(bench);
+    co_await bench.stop();
+  });
+}
+
+TEST(GraphqlGate, AnswersWithoutAnEmptyListOfErrors) {
+  with_gate([](GateBench& bench) -> Task<> {
+    const auto response = co_await bench.ask(bench.sample.bob_key, "{me{name}}");
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(response.body, R"({"data":{"me":{"name":"bob"}}})");
+    EXPECT_TRUE(response.headers.find("X-Request-Id"));
+  });
+}
+
+TEST(GraphqlGate, TakesWhatTheSdkSends) {
+  with_gate([](GateBench& bench) -> Task<> {
+    auto headers = authorization(bench.sample.bob_key);
+    headers.add("origin", "127.0.0.1:8080");
+    for (const auto* variables : {"{}", "null", R"({"unused":""})"}) {
+      const auto response = co_await bench.send(
+          headers, R"({"query":"{me{name}}","variables":)" + std::string(variables) + "}");
+      EXPECT_EQ(response.status, 200) << variables << response.body;
+    }
+    http::Headers bearer{{"Authorization", "Bearer " + std::string(bench.sample.bob_key.reveal())}};
+    EXPECT_EQ((co_await bench.send(std::move(bearer), R"({"query":"{me{name}}"})")).status, 200);
+  });
+}
+
+TEST(GraphqlGate, AC_33_AnUnknownCredentialIs401BeforeAnythingIsTold) {
+  with_gate([](GateBench& bench) -> Task<> {
+    for (const auto* query : {"{me{name}}", "{me{noSuchField}}", "{", "{__schema{types{name}}}"}) {
+      const auto response = co_await bench.ask(Secret(std::string("nobody.0000")), query);
+      EXPECT_EQ(response.status, 401) << query;
+      EXPECT_EQ(Json::parse(response.body)["message"], "Unauthorized: Invalid token.") << query;
+      EXPECT_EQ((co_await bench.send({}, Json{{"query", query}}.dump())).status, 401) << query;
+    }
+  });
+}
+
+TEST(GraphqlGate, ARefusedDocumentIs400) {
+  with_gate([](GateBench& bench) -> Task<> {
+    const auto response = co_await bench.ask(bench.sample.bob_key, "{promotionz{x}}");
+    EXPECT_EQ(response.status, 400);
+    // The public command line looks for these bytes.
+    EXPECT_THAT(response.body, HasSubstr(R"(Cannot query field \"promotionz\" on type \"Query\")"));
+    EXPECT_EQ((co_await bench.ask(bench.sample.bob_key, "{")).status, 400);
+    EXPECT_EQ((co_await bench.send(authorization(bench.sample.bob_key), "[]")).status, 400);
+  });
+}
+
+TEST(GraphqlGate, AFailingFieldIs200) {
+  with_gate([](GateBench& bench) -> Task<> {
+    const auto response =
+        co_await bench.ask(bench.sample.ann_key, R"(mutation{deleteRuntime(name:"absent")})");
+    EXPECT_EQ(response.status, 200);
+    EXPECT_THAT(response.body, HasSubstr("does not exist"));
+  });
+}
+
+TEST(GraphqlGate, AC_34_APermissionIsCheckedBeforeAnythingRuns) {
+  with_gate([](GateBench& bench) -> Task<> {
+    const std::string both =
+        R"(mutation{suggestIscRepo(suggestedSharedConfigRepo:"https://git.example/a.git")
+           deleteRuntime(name:"prod")})";
+    const auto response = co_await bench.ask(bench.sample.bob_key, both);
+    EXPECT_EQ(response.status, 403);
+    EXPECT_THAT(Json::parse(response.body)["message"].get<std::string>(),
+                HasSubstr("deleteRuntime: only an administrator"));
+    const auto account =
+        co_await bench.ask(bench.sample.bob_key, "{me{activeAccount{sharedConfigRepo}}}");
+    EXPECT_EQ(account.body, R"({"data":{"me":{"activeAccount":{"sharedConfigRepo":null}}}})");
+    EXPECT_EQ(
+        (co_await bench.ask(bench.sample.prod_token, R"(mutation{deleteRuntime(name:"prod")})"))
+            .status,
+        403);
+    EXPECT_EQ((co_await bench.ask(bench.sample.ann_key, R"({getSealingKey(id:"x")})")).status, 403);
+  });
+}
+
+TEST(GraphqlGate, OtherPathsAre404InThePlatformsForm) {
+  with_gate([](GateBench& bench) -> Task<> {
+    const auto response =
+        co_await bench.send(authorization(bench.sample.bob_key), "{}", "/2.0/api/broadcaster");
+    EXPECT_EQ(response.status, 404);
+    EXPECT_EQ(Json::parse(response.body)["statusCode"], 404);
+  });
+}
+
+TEST(GraphqlGate, AnOutageIs503WithAWait) {
+  with_gate([](GateBench& bench) -> Task<> {
+    bench.graphql.accounts.database.close(1s);
+    const auto response = co_await bench.ask(bench.sample.bob_key, "{me{name}}");
+    EXPECT_EQ(response.status, 503);
+    EXPECT_TRUE(response.headers.find("Retry-After"));
+  });
+}
+
+}  // namespace
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/graphql/engine.hpp"
+#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/identification.hpp"
+#include "control-plane/resolvers/table.hpp"
+#include "control-plane/runtimes/secrets.hpp"
+
+namespace gitops::control_plane_server {
+
+// The whole GraphQL API on the sample accounts, without HTTP.
+struct GraphqlBench {
+  explicit GraphqlBench(AccountsBench& on)
+      : accounts(on),
+        authenticator(on.database, on.metrics, {}),
+        secrets(must(SecretStore::make(Secret(std::string(64, 'a'))))),
+        dependencies{.database = on.database,
+                     .authenticator = &authenticator,
+                     .secrets = &secrets,
+                     .tunnel_domain = "tunnels.example"},
+        rows(table(dependencies)) {
+    auto made = graphql::Engine::make(std::string(schema_text()), resolvers(rows));
+    if (!made) throw std::logic_error(made.error().message);
+    engine = std::move(*made);
+  }
+
+  // The response to a document, as the owner of this token. The account is read anew each time.
+  Task<nlohmann::json> ask(const Secret& token, std::string query,
+                           nlohmann::json variables = nlohmann::json::object()) {
+    auto found = co_await accounts.write(
+        [token](store::Connection& db) { return identify(db, token, micros_at(wall_now())); });
+    RequestContext context{.caller = must(std::move(found)).caller};
+    const auto text = variables.dump();
+    auto prepared = engine->prepare({.query = query, .variables = text}, graphql::Context(context),
+                                    AccountsBench::soon());
+    if (!prepared) co_return nlohmann::json::parse(prepared.error().body());
+    co_return nlohmann::json::parse(co_await (*prepared)->run());
+  }
+
+  AccountsBench& accounts;
+  SampleAccounts& sample = accounts.sample;
+  Authenticator authenticator;
+  SecretStore secrets;
+  Dependencies dependencies;
+  std::vector<FieldRow> rows;
+  std::unique_ptr<graphql::Engine> engine;
+};
+
+inline void with_graphql(const std::function<Task<>(GraphqlBench&)>& body) {
+  with_accounts([&](AccountsBench& accounts) -> Task<> {
+    GraphqlBench bench(accounts);
+    co_await body(bench);
+  });
+}
+
+}  // namespace gitops::control_plane_server

@@ -1,0 +1,235 @@
+#include "control-plane/runtimes/tunnel_plugin.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "common/http/client.hpp"
+#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/runtimes/tunnel_bans.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+
+Json new_proxy(const std::string& token, const std::string& subdomain) {
+  return {{"version", "0.1.0"},
+          {"op", "NewProxy"},
+          {"content",
+           {{"user", {{"user", ""}, {"metas", nullptr}, {"run_id", "r1"}}},
+            {"proxy_name", subdomain},
+            {"proxy_type", "http"},
+            {"subdomain", subdomain},
+            {"locations", {"/"}},
+            {"custom_domains", nullptr},
+            {"metas", {{"Authorization", token}}}}}};
+}
+
+Caller runtime_caller() {
+  Account account;
+  account.number = 1;
+  account.id = "0123456789abcdef01234567";
+  Caller caller;
+  caller.account = std::make_shared<const Account>(std::move(account));
+  caller.runtime = "prod";
+  return caller;
+}
+
+TEST(TunnelQuestion, IsReadAsTheServerSendsIt) {
+  const auto question = read_tunnel_question(new_proxy("t", "a-prod").dump());
+  ASSERT_TRUE(question);
+  EXPECT_EQ(question->operation, "NewProxy");
+  EXPECT_EQ(question->token.reveal(), "t");
+  EXPECT_EQ(question->subdomain, "a-prod");
+  EXPECT_TRUE(question->custom_domains.empty());
+  for (const auto* wrong : {"", "[]", "{}", R"({"op":"NewProxy"})", R"({"op":1,"content":{}})"}) {
+    EXPECT_FALSE(read_tunnel_question(wrong)) << wrong;
+  }
+}
+
+TEST(TunnelVerdict, ARuntimeHasItsOwnHostAlone) {
+  const auto caller = runtime_caller();
+  TunnelQuestion question{.operation = "NewProxy",
+                          .token = {},
+                          .proxy_type = "http",
+                          .subdomain = "0123456789ABCDEF01234567-PROD",
+                          .custom_domains = {}};
+  EXPECT_EQ(tunnel_refusal(question, &caller), "");
+  EXPECT_EQ(tunnel_refusal(question, nullptr), "invalid token");
+  for (const auto* other : {"", "0123456789abcdef01234567-stage", "prod",
+                            "0123456789abcdef01234567-prod-x", "765432100123456789abcdef-prod"}) {
+    auto wrong = question;
+    wrong.subdomain = other;
+    EXPECT_NE(tunnel_refusal(wrong, &caller), "") << other;
+  }
+  auto wrong = question;
+  wrong.custom_domains = {"evil.example"};
+  EXPECT_NE(tunnel_refusal(wrong, &caller), "");
+  wrong = question;
+  wrong.proxy_type = "tcp";
+  EXPECT_NE(tunnel_refusal(wrong, &caller), "");
+  Caller user;
+  user.account = caller.account;
+  user.user_id = "ann";
+  user.is_admin = true;
+  EXPECT_NE(tunnel_refusal(question, &user), "");
+}
+
+TEST(TunnelVerdict, ALoginIsAcceptedFromAnyone) {
+  const TunnelQuestion login{
+      .operation = "Login", .token = {}, .proxy_type = {}, .subdomain = {}, .custom_domains = {}};
+  EXPECT_EQ(tunnel_refusal(login, nullptr), "");
+  EXPECT_EQ(tunnel_verdict(""), R"({"reject":false,"unchange":true})");
+  const auto refused = Json::parse(tunnel_verdict("why \"so\""));
+  EXPECT_EQ(refused["reject"], true);
+  EXPECT_EQ(refused["reject_reason"], "why \"so\"");
+}
+
+// The plugin behind a server, and a client of it.
+struct PluginBench {
+  explicit PluginBench(AccountsBench& on)
+      : accounts(on),
+        authenticator(on.database, on.metrics, {}),
+        plugin(authenticator, Credential::fixed(Secret(std::string("plugin token"))), on.metrics),
+        router(plugin.routes(),
+               [](int status, std::string_view message) { return api_error(status, message); }),
+        server(on.executor, {},
+               [this](http::Exchange& exchange) { return router.serve(exchange); }),
+        client(on.executor, resolver, {}) {
+    must(server.listen());
+  }
+  Task<> stop() {
+    client.close_idle();
+    co_await server.stop(Clock::now());
+  }
+  Task<http::Response> ask(std::string target, http::Headers headers, std::string body) {
+    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    auto response = co_await client.send(url,
+                                         {.method = "POST",
+                                          .target = std::move(target),
+                                          .headers = std::move(headers),
+                                          .body = std::move(body)},
+                                         deadline_after(20s));
+    co_return must(std::move(response));
+  }
+  Task<Json> verdict(const Secret& token, const std::string& subdomain) {
+    const auto response = co_await ask("/tunnel-plugin?version=0.1.0&op=NewProxy",
+                                       {{"Authorization", "Bearer plugin token"}},
+                                       new_proxy(std::string(token.reveal()), subdomain).dump());
+    EXPECT_EQ(response.status, 200);
+    co_return Json::parse(response.body, nullptr, false);
+  }
+
+  AccountsBench& accounts;
+  Authenticator authenticator;
+  TunnelPlugin plugin;
+  http::Router router;
+  http::Server server;
+  net::Resolver resolver{accounts.metrics};
+  http::Client client;
+};
+
+void with_plugin(const std::function<Task<>(PluginBench&)>& body) {
+  with_accounts([&](AccountsBench& accounts) -> Task<> {
+    PluginBench bench(accounts);
+    co_await body(bench);
+    co_await bench.stop();
+  });
+}
+
+TEST(TunnelPlugin, AnswersByTheRuntimesToken) {
+  with_plugin([](PluginBench& bench) -> Task<> {
+    const auto& sample = bench.accounts.sample;
+    const auto own = tunnel_subdomain(sample.acme, "prod");
+    EXPECT_EQ((co_await bench.verdict(sample.prod_token, own))["reject"], false);
+    EXPECT_EQ((co_await bench.verdict(sample.prod_token, "other"))["reject"], true);
+    EXPECT_EQ((co_await bench.verdict(sample.ann_key, own))["reject"], true);
+    const auto nobody = co_await bench.verdict(Secret(std::string("nobody")), own);
+    EXPECT_EQ(nobody["reject_reason"], "invalid token");
+  });
+}
+
+TEST(TunnelPlugin, ARevokedTokenIsRefusedAtOnce) {
+  with_plugin([](PluginBench& bench) -> Task<> {
+    const auto& sample = bench.accounts.sample;
+    const auto own = tunnel_subdomain(sample.acme, "prod");
+    EXPECT_EQ((co_await bench.verdict(sample.prod_token, own))["reject"], false);
+    const auto revoked =
+        co_await bench.accounts.write([number = sample.acme.number](store::Connection& db) {
+          return revoke_runtime_tokens(db, number, "prod");
+        });
+    CO_ASSERT_OK(revoked);
+    for (const auto& id : *revoked) bench.authenticator.forget(id);
+    EXPECT_EQ((co_await bench.verdict(sample.prod_token, own))["reject"], true);
+  });
+}
+
+TEST(TunnelPlugin, AsksForItsOwnToken) {
+  with_plugin([](PluginBench& bench) -> Task<> {
+    const auto body = new_proxy("x", "y").dump();
+    for (const auto& headers : {http::Headers{}, http::Headers{{"Authorization", "Bearer x"}},
+                                http::Headers{{"Authorization", "plugin token"}}}) {
+      EXPECT_EQ((co_await bench.ask("/tunnel-plugin", headers, body)).status, 401);
+    }
+    EXPECT_EQ((co_await bench.ask("/tunnel-plugin/wrong", {}, body)).status, 401);
+    EXPECT_EQ((co_await bench.ask("/tunnel-plugin/plugin%20token", {}, body)).status, 200);
+    EXPECT_EQ((co_await bench.ask("/tunnel-plugin/plugin%20token", {}, "{}")).status, 400);
+  });
+}
+
+TEST(TunnelPlugin, AnOutageIsNoRefusal) {
+  with_plugin([](PluginBench& bench) -> Task<> {
+    bench.accounts.database.close(1s);
+    const auto response = co_await bench.ask(
+        "/tunnel-plugin", {{"Authorization", "Bearer plugin token"}},
+        new_proxy(std::string(bench.accounts.sample.prod_token.reveal()), "x").dump());
+    EXPECT_EQ(response.status, 503);
+  });
+}
+
+TEST(TunnelBans, ABanIsRepeatedUntilTheServerTakesIt) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    struct Sent {
+      std::string method;
+      std::string target;
+      std::string authorization;
+      std::string body;
+    };
+    std::vector<Sent> sent;
+    Event came(executor);
+    http::Server server(executor, {}, [&](http::Exchange& exchange) -> Task<> {
+      const auto& request = exchange.request();
+      auto body = co_await exchange.read_body();
+      sent.push_back(
+          {.method = request.method,
+           .target = request.target,
+           .authorization = std::string(request.headers.find("Authorization").value_or("")),
+           .body = body ? *body : std::string()});
+      (void)co_await exchange.reply({.status = sent.size() < 3 ? 503 : 204});
+      came.notify_all();
+    });
+    must(server.listen());
+    Metrics metrics;
+    net::Resolver names(metrics);
+    TunnelBans bans(executor, names, metrics,
+                    {.servers = {{.scheme = "http", .host = "127.0.0.1", .port = server.port()}},
+                     .token = Credential::fixed(Secret(std::string("api token"))),
+                     .domain = "tunnels.example"});
+    bans.ban("acc-prod");
+    while (sent.size() < 3) co_await came.wait();
+    EXPECT_EQ(sent[2].method, "PUT");
+    EXPECT_EQ(sent[2].target, "/v1/bans/acc-prod.tunnels.example");
+    EXPECT_EQ(sent[2].authorization, "Bearer api token");
+    const auto body = Json::parse(sent[2].body);
+    EXPECT_TRUE(parse_rfc3339(body["until"].get<std::string>()));
+    co_await bans.stop();
+    EXPECT_EQ(sent.size(), 3U);
+    co_await server.stop(Clock::now());
+  });
+}
+
+}  // namespace
+}  // namespace gitops::control_plane_server

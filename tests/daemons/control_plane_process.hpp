@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/process.hpp"
+
+namespace gitops::test {
+
+// The real control plane as a child process on free ports of 127.0.0.1, with a database of its own. Main thread.
+class ControlPlaneProcess {
+ public:
+  // `database_url` is PostgreSQL's; empty: a file of SQLite in a temporary folder. Starts nothing yet.
+  explicit ControlPlaneProcess(std::string database_url = {}, std::vector<std::string> flags = {});
+
+  // Runs a command of the program, as {"user", "add", "--name=ann"}, and returns what it prints. With SQLite only while
+  // the daemon does not run. Throws when it fails.
+  std::string command(std::vector<std::string> arguments) const;
+  // These return the ids that the commands print.
+  std::string add_account(const std::string& name) const;
+  std::string add_user(const std::string& name, const std::string& account,
+                       const std::vector<std::string>& flags = {}) const;
+  // Returns the key's text.
+  std::string create_key(const std::string& user, const std::string& account) const;
+
+  // Returns when the program serves; otherwise throws, with its log. A second start has another port.
+  void start();
+  // SIGTERM; returns the exit code.
+  int stop() { return process_->stop(std::chrono::seconds(20)); }
+  void kill() { process_->kill(); }
+  Process& process() { return *process_; }
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  [[nodiscard]] HttpReply admin(const std::string& path) const;
+  // The SQLite file.
+  [[nodiscard]] std::string database_path() const { return (folder_ / "database").string(); }
+  [[nodiscard]] const std::string& database_url() const { return database_url_; }
+
+  // Sends a document with variables, which are JSON, and returns the response.
+  [[nodiscard]] HttpReply graphql(const std::string& token, const std::string& query,
+                                  const std::string& variables = "{}") const;
+  // Registers a runtime and returns its token. Throws when that is refused.
+  [[nodiscard]] std::string register_runtime(const std::string& token,
+                                             const std::string& name) const;
+  // Posts the event of an Application, by the token of its runtime. `application` is its JSON.
+  [[nodiscard]] HttpReply post_application(const std::string& token, const std::string& application,
+                                           std::int64_t sequence) const;
+
+ private:
+  [[nodiscard]] std::vector<std::string> database_flags() const;
+
+  TempDir folder_;
+  std::string database_url_;
+  std::vector<std::string> flags_;
+  std::optional<Process> process_;
+  std::uint16_t port_ = 0;
+  std::uint16_t admin_port_ = 0;
+};
+
+}  // namespace gitops::test
