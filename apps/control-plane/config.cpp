@@ -4,6 +4,7 @@
 
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
+#include "control-plane/runtimes/secrets.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -182,6 +183,11 @@ void bind(ConfigReader& reader, Config& config) {
                      "digits or base64; without it none are kept. It is not in a backup of the "
                      "database"},
                     config.master_key);
+  reader.check({"master-key"}, [&config]() -> std::string {
+    if (config.master_key.empty()) return {};
+    const auto made = SecretStore::make(config.master_key);
+    return made ? std::string() : made.error().message;
+  });
   bind_first_start(reader, config);
   bind_tunnels(reader, config);
 }

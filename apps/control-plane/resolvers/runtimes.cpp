@@ -12,6 +12,7 @@
 #include "common/core/log.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/authenticator.hpp"
+#include "control-plane/resolvers/arguments.hpp"
 #include "control-plane/runtimes/cluster_view.hpp"
 #include "control-plane/runtimes/runtime_store.hpp"
 #include "control-plane/runtimes/runtime_view.hpp"
@@ -91,17 +92,9 @@ std::string shown(const RuntimeRead& read, const RuntimeRow& runtime, const Acco
   return runtime_json(runtime, facts);
 }
 
-SliceArguments slice_arguments(graphql::InputView pagination) {
-  SliceArguments arguments{.after = std::string(pagination["after"].text()),
-                           .before = std::string(pagination["before"].text())};
-  if (pagination["first"].exists()) arguments.first = pagination["first"].integer();
-  if (pagination["last"].exists()) arguments.last = pagination["last"].integer();
-  return arguments;
-}
-
 // Forward alone: no client asks backwards for these lists.
-Result<PageWindow> forward_window(graphql::InputView pagination) {
-  auto window = page_window(slice_arguments(pagination), 0);
+Result<PageWindow> forward_window(const Call& call) {
+  auto window = window_of(call, 0);
   if (window && window->is_backward) {
     return fail(ErrorCode::invalid_argument, "this list is read forward: use first and after");
   }
@@ -110,13 +103,12 @@ Result<PageWindow> forward_window(graphql::InputView pagination) {
 
 Task<Result<graphql::Json>> runtimes(Dependencies& dependencies, Call& call) {
   const auto account = caller_of(call).account;
-  const auto window = forward_window(call["pagination"]);
+  const auto window = forward_window(call);
   if (!window) co_return std::unexpected(window.error());
-  // Below edges and node, where a call does not look.
   const auto read = co_await dependencies.database.read(
-      call.deadline(), [number = account->number](store::Connection& db) {
-        return read_runtimes(db, number, {}, true);
-      });
+      call.deadline(),
+      [number = account->number, with_clusters = call.selects_below("managedClusters")](
+          store::Connection& db) { return read_runtimes(db, number, {}, with_clusters); });
   if (!read) co_return std::unexpected(read.error());
   std::vector<PageItem> items;
   for (const auto& runtime : read->runtimes) {
@@ -144,7 +136,7 @@ Task<Result<std::optional<graphql::Json>>> runtime_of_name(Dependencies& depende
 
 Task<Result<graphql::Json>> clusters(store::Database& database, Call& call) {
   const auto account = caller_of(call).account;
-  const auto window = forward_window(call["pagination"]);
+  const auto window = forward_window(call);
   if (!window) co_return std::unexpected(window.error());
   ClusterQuery query;
   if (window->from) {

@@ -1,0 +1,132 @@
+// The program as a whole: first start, restart, readiness and commands.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "daemons/control_plane_process.hpp"
+#include "support/postgres_server.hpp"
+
+namespace gitops::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string sample_application(const std::string& name) {
+  return Json{{"apiVersion", "argoproj.io/v1alpha1"},
+              {"kind", "Application"},
+              {"metadata", {{"name", name}, {"namespace", "argocd"}, {"uid", "uid-" + name}}},
+              {"spec",
+               {{"destination", {{"server", "https://kubernetes.default.svc"}}},
+                {"source", {{"repoURL", "https://git.example/a.git"}, {"path", "apps"}}}}},
+              {"status", {{"sync", {{"status", "Synced"}}}, {"health", {{"status", "Healthy"}}}}}}
+      .dump();
+}
+
+// The password that the first start has printed.
+std::string printed_password(const std::string& log) {
+  constexpr std::string_view kLabel = "Password (shown once): ";
+  const auto at = log.find(kLabel);
+  if (at == std::string::npos) return {};
+  return log.substr(at + kLabel.size(), log.find('\n', at) - at - kLabel.size());
+}
+
+int login_status(const ControlPlaneProcess& program, const std::string& password) {
+  return http_call({.method = "POST",
+                    .url = program.url() + "/console/api/v1/login",
+                    .headers = {"Content-Type: application/json"},
+                    .body = Json{{"name", "admin"}, {"password", password}}.dump()})
+      .status;
+}
+
+TEST(ControlPlaneDaemon, TheFirstStartMakesAnAdministratorAndTellsThePasswordOnce) {
+  ControlPlaneProcess program;
+  program.start();
+  const auto password = printed_password(program.log());
+  EXPECT_EQ(password.size(), 26U);
+  EXPECT_EQ(login_status(program, password), 200);
+  EXPECT_EQ(login_status(program, "wrong"), 401);
+  EXPECT_EQ(program.stop(), 0);
+  const auto before = program.log().size();
+  program.start();
+  EXPECT_THAT(program.log().substr(before), Not(HasSubstr("Password")));
+  EXPECT_EQ(login_status(program, password), 200);
+}
+
+TEST(ControlPlaneDaemon, NothingIsOpenWithoutACredential) {
+  ControlPlaneProcess program;
+  program.start();
+  EXPECT_EQ(http_call({.url = program.url() + "/api/ping"}).status, 200);
+  EXPECT_EQ(http_call({.url = program.url() + "/api/user"}).status, 401);
+  EXPECT_EQ(program.graphql("nobody.0000", "{me{id}}").status, 401);
+  EXPECT_EQ(program.post_application("nobody.0000", sample_application("a"), 1).status, 401);
+  EXPECT_EQ(
+      http_call({.method = "POST", .url = program.url() + "/tunnel-plugin", .body = "{}"}).status,
+      401);
+}
+
+TEST(ControlPlaneDaemon, TheAdminPortTellsItsState) {
+  ControlPlaneProcess program;
+  program.start();
+  EXPECT_EQ(program.admin("/readyz").status, 200);
+  const auto status = program.admin("/statusz").body;
+  EXPECT_THAT(status, HasSubstr("database: SQLite"));
+  EXPECT_THAT(status, HasSubstr("events in the queue: 0"));
+  EXPECT_THAT(program.admin("/metrics").body, HasSubstr("gitops_control_plane_"));
+}
+
+TEST(ControlPlaneDaemon, AFileOfSqliteBelongsToTheDaemonWhileItRuns) {
+  ControlPlaneProcess program;
+  program.add_account("acme");
+  program.start();
+  EXPECT_THROW(program.command({"account", "list"}), std::runtime_error);
+  program.stop();
+  EXPECT_THAT(program.command({"account", "list"}), HasSubstr("acme"));
+}
+
+TEST(ControlPlaneDaemon, AMalformedConfigurationIsRefused) {
+  const auto check = [](const std::string& flag) {
+    return run_command({std::string(GITOPS_BIN_DIR) + "/control-plane", "--check-config", flag});
+  };
+  EXPECT_EQ(check("--port=8080").exit_code, 0);
+  for (const auto* flag : {"--database.url=mysql://a/b", "--database.url=postgresql://u:secret@h/d",
+                           "--public-url=ftp://a", "--trusted-proxies=nowhere",
+                           "--tunnel.domain=UPPER.example", "--tunnel.api-urls=http://a"}) {
+    EXPECT_EQ(check(flag).exit_code, 2) << flag;
+  }
+}
+
+struct ControlPlaneRestart : testing::TestWithParam<bool> {};
+
+TEST_P(ControlPlaneRestart, WhatWasAcknowledgedIsThereAfterAKill) {
+  ControlPlaneProcess program(GetParam() ? PostgresServer::shared().new_database() : std::string());
+  program.add_account("acme");
+  program.add_user("ann", "acme", {"--admin"});
+  const auto key = program.create_key("ann", "acme");
+  program.start();
+  const auto token = program.register_runtime(key, "prod");
+  for (int i = 0; i < 5; ++i) {
+    const auto name = "app-" + std::to_string(i);
+    ASSERT_EQ(program.post_application(token, sample_application(name), i + 1).status, 200);
+  }
+  program.kill();
+  program.start();
+  for (int i = 0; i < 5; ++i) {
+    const auto reply = program.graphql(
+        key,
+        "query($name: String!){application(runtime: \"prod\", namespace: \"argocd\", name: "
+        "$name){metadata{name runtime} syncStatus healthStatus}}",
+        Json{{"name", "app-" + std::to_string(i)}}.dump());
+    const auto json = Json::parse(reply.body, nullptr, false);
+    EXPECT_EQ(json["data"]["application"]["syncStatus"], "SYNCED") << reply.body;
+  }
+  EXPECT_EQ(program.graphql(token, "{me{runtimeName}}").body,
+            R"({"data":{"me":{"runtimeName":"prod"}}})");
+  EXPECT_EQ(program.stop(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, ControlPlaneRestart, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Postgres" : "Sqlite"; });
+
+}  // namespace
+}  // namespace gitops::test
