@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
