@@ -249,7 +249,7 @@ class App {
                {"tls", !config_.certificate_file.empty()},
                {"database", database_.engine() == store::Engine::sqlite ? "sqlite" : "postgres"},
                {"installation", instance_}});
-    co_await keep_house();
+    co_await do_housekeeping();
   }
 
   // A PostgreSQL that is not there yet is waited for. False: the daemon stops.
@@ -292,7 +292,7 @@ class App {
                : publish_to_file(config_.administrator_password_output);
   }
 
-  Task<> keep_house() {
+  Task<> do_housekeeping() {
     while (true) {
       co_await sleep_for(kHousekeeping);
       const auto removed = co_await database_.write(

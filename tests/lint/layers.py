@@ -63,8 +63,8 @@ APP_FOLDERS = {
         "intake": ["accounts", "projection", "storage"],
         "views": ["projection", "storage"],
         "runtimes": ["accounts", "projection"],
-        "resolvers": ["accounts", "projection", "runtimes", "views"],
-        "http": ["accounts", "resolvers"],
+        "resolvers": ["accounts", "projection", "runtimes", "storage", "views"],
+        "http": ["accounts", "projection", "resolvers", "runtimes", "storage", "views"],
     },
     "apps/event-reporter": {
         "ledger": [],
@@ -94,7 +94,8 @@ FENCES = {
 # The name of each fenced library in the page.
 LIBRARIES = {
     r"boost/beast": "Beast", r"yaml-cpp/": "yaml-cpp", r"git2": "libgit2", r"openssl/": "OpenSSL", r"(spdlog|fmt)/": "spdlog, fmt",
-    r"snappy": "libsnappy", r"sqlite3\.h": "SQLite", r"simdjson": "simdjson",
+    r"snappy": "libsnappy", r"sqlite3\.h": "SQLite", r"simdjson": "simdjson", r"libpq-fe\.h": "libpq", r"zstd\.h": "libzstd",
+    r"argon2\.h": "libargon2",
 }
 # Page -> the diagrams that it has.
 PAGES = {

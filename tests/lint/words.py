@@ -45,7 +45,7 @@ BANNED = [
     (r"Entrance|entrance_", "TransportHandshake", []),
     (r"(?<!\w)Edge|edge_\.", "VhostProxy", []),
     (r"max_strangers\w*|strangers?_\w*|no_stranger|kStreamsOfStranger", "`unauthenticated`",
-     [r"tests/contract/control_plane_contract(_test)?\.[ch]pp", r"docs/.*\.md"]),
+     [r"tests/contract/control_plane_\w+\.[ch]pp", r"docs/.*\.md"]),
     (r"[Ss]creening", "RequestInspection", []),
     (r"(server|peer)_is_leaving|peer_leaving_?|on_leaving_?", "`draining`", []),
     (r"proxy::Exchange\w*|ExchangeRecord|ExchangeContext", "`proxy::Transaction`", []),

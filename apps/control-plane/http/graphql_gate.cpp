@@ -30,18 +30,18 @@ std::string caller_key(const Caller& caller) {
 }  // namespace
 
 // One of the caller's operations that run.
-class GraphqlGate::Place {
+class GraphqlGate::Permit {
  public:
-  Place(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
+  Permit(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
       : running_(std::move(running)), key_(std::move(key)) {
     ++(*running_)[key_];
   }
-  ~Place() {
+  ~Permit() {
     const auto found = running_->find(key_);
     if (--found->second == 0) running_->erase(found);
   }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
 
  private:
   std::shared_ptr<std::map<std::string, std::size_t>> running_;
@@ -110,7 +110,7 @@ Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* 
                                 .retry_after = std::chrono::seconds(1),
                                 .http_status = 429});
     }
-    place = std::make_shared<Place>(running_, std::move(key));
+    place = std::make_shared<Permit>(running_, std::move(key));
   }
   if (operation != nullptr) operations_.Increment();
   co_return std::nullopt;

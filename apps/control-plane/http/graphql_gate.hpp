@@ -42,7 +42,7 @@ class GraphqlGate {
   [[nodiscard]] std::size_t max_body() const { return options_.max_body; }
 
  private:
-  class Place;
+  class Permit;
   // What admits an operation; null: its document was refused.
   Task<std::optional<http::Response>> admit(const graphql::Prepared* operation,
                                             http::Exchange& exchange, RequestContext& context,

@@ -31,7 +31,7 @@ Json rule_json(const AbacRule& rule, const Account& account) {
           {"attributes", std::move(attributes)}};
 }
 
-Result<graphql::Json> shown_rule(const Result<AbacRule>& rule, const Account& account) {
+Result<graphql::Json> render_rule(const Result<AbacRule>& rule, const Account& account) {
   if (!rule) return std::unexpected(rule.error());
   return graphql::Json::trusted(to_text(rule_json(*rule, account)));
 }
@@ -56,7 +56,7 @@ Task<Result<graphql::Json>> abac_rule(store::Database& database, Call& call) {
   const auto rule = co_await database.read(
       call.deadline(), [number = *number, id = std::string(call["id"].text())](
                            store::Connection& db) { return find_rule(db, number, id); });
-  co_return shown_rule(rule, *account);
+  co_return render_rule(rule, *account);
 }
 
 AbacRule rule_of(graphql::InputView input) {
@@ -84,7 +84,7 @@ Task<Result<graphql::Json>> create_abac_rule(store::Database& database, Call& ca
       call.deadline(),
       [number = *number, rule = rule_of(call["createAbacRuleInput"]), now = micros_at(wall_now())](
           store::Connection& db) { return create_rule(db, number, rule, now); });
-  co_return shown_rule(rule, *account);
+  co_return render_rule(rule, *account);
 }
 
 Task<Result<graphql::Json>> remove_abac_rule(store::Database& database, Call& call) {
@@ -94,7 +94,7 @@ Task<Result<graphql::Json>> remove_abac_rule(store::Database& database, Call& ca
   const auto rule = co_await database.write(
       call.deadline(), [number = *number, id = std::string(call["id"].text())](
                            store::Connection& db) { return remove_rule(db, number, id); });
-  co_return shown_rule(rule, *account);
+  co_return render_rule(rule, *account);
 }
 
 }  // namespace

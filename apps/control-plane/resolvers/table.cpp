@@ -131,7 +131,7 @@ std::optional<Error> refusal(Permission permission, const Caller* caller) {
     return Error{.code = ErrorCode::forbidden,
                  .message = message,
                  .http_status = 403,
-                 .reason = std::string(graphql::kShownRefusal)};
+                 .subcode = graphql::kPublicRefusal};
   };
   switch (permission) {
     case Permission::anyone:

@@ -178,9 +178,9 @@ std::string runtime_json(const RuntimeRow& runtime, const RuntimeFacts& facts) {
   const auto* application = application_of(facts, "runtime");
   const auto* internal_config = application_of(facts, "internal-config");
   const bool has_git_token = string_at(status, {"runtimeGitToken", "status"}) == "SUCCESSFUL";
-  Json shown_errors = errors_json(errors, runtime.seen_at == 0 ? facts.now : runtime.seen_at);
+  Json render_errors = errors_json(errors, runtime.seen_at == 0 ? facts.now : runtime.seen_at);
   Json message = application != nullptr ? null_if_empty(application->health_message) : Json();
-  if (message.is_null() && !shown_errors.empty()) message = shown_errors[0]["message"];
+  if (message.is_null() && !render_errors.empty()) message = render_errors[0]["message"];
 
   Json json{{"metadata",
              {{"group", "codefresh.io"},
@@ -198,7 +198,7 @@ std::string runtime_json(const RuntimeRow& runtime, const RuntimeFacts& facts) {
             {"healthStatus",
              application != nullptr ? null_if_empty(to_string(application->health)) : Json()},
             {"healthMessage", std::move(message)},
-            {"errors", std::move(shown_errors)},
+            {"errors", std::move(render_errors)},
             {"cluster", null_if_empty(runtime.cluster)},
             {"installationType",
              string_at(arguments, {"installationType"}) == "HELM_HOSTED" ? "HELM_HOSTED" : "HELM"},
