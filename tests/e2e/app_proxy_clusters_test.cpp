@@ -93,7 +93,7 @@ TEST(AppProxyClusters, AreAddedReportedAndRemoved) {
                                        "the end of the cluster", kTimeLimit));
     // A list that shows nothing is one that may not be seen, and no removal.
     const auto reports = w.reported().size();
-    w.argocd.names.clear();
+    w.argocd.clusters.clear();
     CO_ASSERT_TRUE(co_await eventually(
         [&] {
           const auto status = w.base.daemon->status();

@@ -101,7 +101,7 @@ TEST_F(TunnelFaults, AC20_LostPacketsAreFoundByBothSidesWithin15Seconds) {
         ServerProgram server;
         RecordingUpstream upstream("router");
         TcpRelay relay(co_await asio::this_coro::executor, "127.0.0.1", server.tunnel_port);
-        Client client(relay.port(), upstream.port());
+        ClientProgram client(relay.port(), upstream.port());
         const auto serves = [&] { return client.is_ready() && serves_somebody(server); };
         EXPECT_TRUE(co_await eventually(serves, "a tunnel that serves")) << client.log();
         relay.hold();
