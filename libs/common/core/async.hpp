@@ -24,7 +24,7 @@ using Executor = Loop::executor_type;
 using Timer = asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Executor>;
 
 // A coroutine on the loop. References and views in its parameters are fine only when the caller
-// awaits it at once; whatever is spawned takes values, or belongs to an object that outlives its
+// awaits it at once; a spawned coroutine takes values, or belongs to an object that outlives its
 // TaskGroup.
 template <class T = void>
 using Task = asio::awaitable<T, Executor>;

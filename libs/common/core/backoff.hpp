@@ -16,11 +16,11 @@ class Backoff {
   };
   Backoff(Options options, std::uint64_t seed);
 
-  // The next delay. At least `floor` (what a Retry-After asked for): then floor plus jitter of at
-  // most a tenth of it, so that clients told the same time do not return together.
+  // Returns the next delay. With a `floor` (a Retry-After), the delay is the floor plus jitter of
+  // at most a tenth of it, so that clients with the same floor do not return together.
   std::chrono::milliseconds next(std::chrono::milliseconds floor = std::chrono::milliseconds{0});
   void reset() { attempt_ = 0; }
-  // Delays handed out since the last reset.
+  // Number of delays since the last reset.
   [[nodiscard]] unsigned attempts() const { return attempt_; }
 
  private:

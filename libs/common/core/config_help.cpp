@@ -6,14 +6,14 @@
 #include "common/core/config_reader.hpp"
 #include "common/core/text.hpp"
 
-// The help texts and tables generated from the rows of a configuration.
+// Help texts and tables, generated from the rows of a configuration.
 namespace gitops {
 
 namespace {
 
 constexpr std::size_t kHelpWidth = 100;
 
-// `text` in lines of at most `width` characters, broken at blanks.
+// Returns `text` in lines of at most `width` characters, broken at blanks.
 std::vector<std::string> wrap(std::string_view text, std::size_t width) {
   std::vector<std::string> lines;
   std::string line;
@@ -42,7 +42,7 @@ std::string code(std::string_view text) {
   return "`" + markdown_cell(text) + "`";
 }
 
-// "--output", or "-o, --output" with a letter.
+// Returns "--output", or "-o, --output" with a letter.
 std::string flag_names(char letter, const std::string& flag) {
   return (letter == 0 ? "--" : "-" + std::string(1, letter) + ", --") + flag;
 }
@@ -66,8 +66,8 @@ HelpGroup common_flags(ProgramKind kind) {
   return group;
 }
 
-// The column where the help begins: after the widest name that fits. A longer name gets a line of
-// its own.
+// Returns the column where the help begins: after the widest name that fits. A longer name gets a
+// line of its own.
 std::size_t right_column(const std::vector<HelpGroup>& groups) {
   constexpr std::size_t kWidestLeft = 34;
   std::size_t column = 0;

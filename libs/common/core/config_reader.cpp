@@ -23,8 +23,8 @@ constexpr std::size_t kMaxSecretFile = 64 * 1024;
 constexpr std::string_view kConfigEnv = "GITOPS_CONFIG";
 constexpr std::string_view kFileSuffix = "-file";
 
-// A value as quoted in a mistake: on one line and cut at the first blank, because an unclosed quote
-// in YAML may have pulled other settings into the value.
+// Returns a value as quoted in a mistake: on one line and cut at the first blank, because an
+// unclosed quote in YAML may have pulled other settings into the value.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMax = 80;
   const std::string_view part = text.substr(0, std::min(kMax, text.find_first_of(" \t\r\n")));
@@ -63,7 +63,7 @@ std::string_view without_line_end(std::string_view text) {
 
 }  // namespace
 
-// The values from the three sources, weakest last so that the strongest is assigned last.
+// The values of the three sources, the weakest last, so that the strongest is assigned last.
 struct ConfigReader::Sources {
   std::vector<Given> flags, environment, file;
   std::vector<std::string> flag_mistakes, environment_mistakes, file_mistakes;
@@ -277,7 +277,7 @@ std::string ConfigReader::suggestion(std::string_view name, std::string_view pre
 
 namespace {
 
-// The remedy for a secret given as a flag or in YAML.
+// Returns the remedy for a secret given as a flag or in YAML.
 std::string secret_hint(const std::string& file_flag, const std::vector<std::string>& env) {
   std::string hint =
       "a secret is not given here, others could read it; name a file by --" + file_flag;
@@ -287,7 +287,7 @@ std::string secret_hint(const std::string& file_flag, const std::vector<std::str
 
 }  // namespace
 
-// "-o json" and "-ojson" as "--output json" and "--output=json"; anything else as it is.
+// Returns "-o json" and "-ojson" as "--output json" and "--output=json"; other arguments unchanged.
 std::string ConfigReader::long_form(const std::string& argument) const {
   if (argument == "-h") return "--help";
   if (argument.size() < 2 || argument[0] != '-' || argument[1] == '-') return argument;
@@ -442,7 +442,7 @@ ConfigReader::Outcome ConfigReader::load(const std::vector<std::string>& argumen
   read_environment(environment, sources);
   if (sources.config_path) read_file(*sources.config_path, sources);
 
-  std::map<const Row*, std::string> source_of;  // the strongest that gave a value
+  std::map<const Row*, std::string> source_of;  // the strongest source with a value
   std::set<const Row*> wrong;
   const auto assign = [&](const std::vector<Given>& values, std::vector<std::string>& mistakes) {
     for (const Given& given : values) {

@@ -17,9 +17,9 @@
 
 namespace gitops {
 
-// How one setting is named in each source. The YAML key is the flag's name, dots nest:
-// flag "argocd-server" is key argocd-server in the file given by --config, flag "tls.ca-file" is
-// key ca-file under tls.
+// The names of one setting in each source. The YAML key is the flag's name, dots nest: flag
+// "argocd-server" is key argocd-server in the file given by --config, flag "tls.ca-file" is key
+// ca-file under tls.
 struct SettingNames {
   std::string_view flag;                   // without dashes
   std::vector<std::string_view> env = {};  // first is the documented one, the rest are aliases
@@ -27,8 +27,8 @@ struct SettingNames {
   char letter = '\0';                      // of a short flag: 'o' for -o
 };
 
-// Whose settings a table holds. A command of a command-line program has no --check-config and no
-// --version.
+// The kind of program that a table belongs to. A command of a command-line program has no
+// --check-config and no --version.
 enum class ProgramKind { daemon, command };
 
 // The configuration table of one program: each row binds a setting to a field of its plain Config
@@ -43,26 +43,26 @@ class ConfigReader {
   // `program` as in the usage line, `summary` one sentence for --help.
   ConfigReader(std::string program, std::string summary, ProgramKind kind = ProgramKind::daemon);
 
-  // Rows that are added from here on stand under this title in --help.
+  // Begins a group: --help lists the rows that follow under this title.
   void group(std::string title) { group_ = std::move(title); }
 
   void add(SettingNames names, std::string& target);
   void add(SettingNames names, bool& target);
-  // Inclusive range.
+  // Adds an integer; the range is inclusive.
   void add(SettingNames names, std::int64_t& target, std::int64_t min, std::int64_t max);
   void add(SettingNames names, std::chrono::milliseconds& target, std::chrono::milliseconds min,
            std::chrono::milliseconds max);
-  // Comma separated in flag and environment, a sequence in YAML; blanks trimmed, empty items
-  // dropped.
+  // Adds a list: comma separated in flag and environment, a sequence in YAML; blanks trimmed, empty
+  // items dropped.
   void add(SettingNames names, std::vector<std::string>& target);
-  // Any other type: `assign` stores what the text says, or returns the mistake and stores nothing.
-  // `kind` and `default_text` are shown in --help.
+  // Adds a setting of any other type: `assign` stores the value, or returns the mistake and stores
+  // nothing. `kind` and `default_text` are shown in --help.
   void add(SettingNames names, std::string kind, std::string default_text,
            std::function<std::string(const std::string& text)> assign);
-  // The same for a list: `assign` gets the items.
+  // Adds a list of any other type: `assign` gets the items.
   void add_list(SettingNames names, std::string default_text,
                 std::function<std::string(const std::vector<std::string>& items)> assign);
-  // A text or a list that `parse` makes a value of. It returns a Result, whose error is the mistake.
+  // Adds a text or a list that `parse` converts. It returns a Result, whose error is the mistake.
   template <class T, class Parse>
   void add_parsed(SettingNames names, T& target, std::string default_text, Parse parse) {
     add(std::move(names), "TEXT", std::move(default_text),
@@ -75,7 +75,7 @@ class ConfigReader {
                return store(target, parse(items));
              });
   }
-  // One of the names in `choices`; target is the index in it, or the enumerator of that value.
+  // Adds one of the names in `choices`; target is the index in it, or the enumerator of that value.
   void add_choice(SettingNames names, std::size_t& target, std::vector<std::string_view> choices);
   template <class Enum>
     requires std::is_enum_v<Enum>
@@ -83,13 +83,14 @@ class ConfigReader {
     add_choice_row(std::move(names), static_cast<std::size_t>(target), choices,
                    [&target](std::size_t index) { target = static_cast<Enum>(index); });
   }
-  // Never as a flag and never in YAML (design: secrets only from files or the API). `names.flag` is
-  // the stem of the flag and key "<flag>-file" that names a file holding it; environment: the value
-  // itself under the given names, as the peers' charts hand it over by secretKeyRef. Line ends
-  // behind the text are dropped. When `file` is given, it gets the path, and the caller reads the
-  // file (again whenever it rotates); then `target` is filled from the environment only.
+  // Adds a secret, which is never a flag or a YAML value (design: secrets only from files or the
+  // API). `names.flag` is the stem of the flag and key "<flag>-file" that names a file holding it;
+  // environment: the value itself under the given names, as the peers' charts pass it by
+  // secretKeyRef. Line ends behind the text are dropped. When `file` is given, it gets the path,
+  // and the caller reads the file (again whenever it rotates); then `target` is filled from the
+  // environment only.
   void add_secret(SettingNames names, Secret& target, std::string* file = nullptr);
-  // A rule over settings, named by their flags (a secret by its stem): returns the text of the
+  // Adds a rule over settings, named by their flags (a secret by its stem): returns the text of the
   // mistake, or an empty one. It runs after all values were read when none of these settings was
   // wrong; its mistake begins with their sources.
   void check(std::vector<std::string> about, std::function<std::string()> rule);
@@ -112,16 +113,16 @@ class ConfigReader {
   Outcome load(const std::vector<std::string>& arguments,
                const std::map<std::string, std::string>& environment);
 
-  // The text of --help, at most 100 columns wide.
+  // Returns the text of --help, at most 100 columns wide.
   [[nodiscard]] std::string help() const;
-  // Its part about the flags, without program, summary and usage.
+  // Returns the part of help() about the flags, without program, summary and usage.
   [[nodiscard]] std::string flags_help() const;
-  // The rows as a Markdown table: Flag | Environment | Default | Meaning. Printed by
+  // Returns the rows as a Markdown table: Flag | Environment | Default | Meaning. Printed by
   // --print-config-table for docs/configuration.md.
   [[nodiscard]] std::string markdown_table() const;
-  // The environment names of all rows, aliases included; the chart test compares with them.
+  // Returns the environment names of all rows, aliases included; the chart test compares with them.
   [[nodiscard]] std::vector<std::string> environment_names() const;
-  // All flags that --help shows, in its order; shells complete them.
+  // A flag that --help shows; flags() returns them in its order, and shells complete them.
   struct Flag {
     std::string name;
     char letter;
@@ -149,7 +150,7 @@ class ConfigReader {
     AssignList assign_list = {};  // lists only: a sequence in YAML
     Assign assign_env = {};       // secrets only: the environment holds the value, not a path
   };
-  // One value of one source, before it is parsed.
+  // The unparsed value of a setting in one source.
   struct Given {
     const Row* row;
     std::string source;  // as mistakes begin: "flag --port"
@@ -176,9 +177,9 @@ class ConfigReader {
   [[nodiscard]] const Row* find_row(std::string_view flag) const;
   [[nodiscard]] const Row* find_letter(char letter) const;
   [[nodiscard]] std::string long_form(const std::string& argument) const;
-  // The secret whose value somebody tries to give under this name.
+  // Returns the secret of this stem, for a value that was given in a wrong place.
   [[nodiscard]] const Row* find_secret(std::string_view stem) const;
-  // ", did you mean --port?" or an empty text.
+  // Returns ", did you mean --port?" or an empty text.
   [[nodiscard]] std::string suggestion(std::string_view name, std::string_view prefix) const;
   void read_flags(const std::vector<std::string>& arguments, Sources& out) const;
   void read_environment(const std::map<std::string, std::string>& environment, Sources& out) const;

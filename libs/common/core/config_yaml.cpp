@@ -87,7 +87,7 @@ void read_document(const std::string& text, const YamlVisitor& visitor) {
   const auto whole_file = [&](const std::string& mistake) {
     visitor.mistake(std::nullopt, "", mistake);
   };
-  // Not LoadAll: it does not terminate on some invalid input (yaml-cpp 0.7).
+  // LoadAll is not used: it does not terminate on some invalid input (yaml-cpp 0.7).
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   IgnoreEvents ignore;

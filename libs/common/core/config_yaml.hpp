@@ -19,10 +19,12 @@ struct YamlSetting {
 // Receives the entries and the mistakes of a settings file, in the order of the file.
 struct YamlVisitor {
   std::function<void(const YamlSetting& setting)> setting;
-  // Without a line number the mistake is about the whole file; with an empty key, about the line.
+  // Called with a mistake. A mistake without a line number concerns the whole file; one with an
+  // empty key concerns the line.
   std::function<void(std::optional<int> line, const std::string& key, const std::string& text)>
       mistake;
-  // True when a map under this key contains settings; false when the map is the key's value.
+  // Returns true when a map under this key contains settings; false when the map is the key's
+  // value.
   std::function<bool(const std::string& key)> is_prefix;
 };
 

@@ -67,7 +67,7 @@ Task<bool> Credential::refused() {
   co_return !(token_ == before);
 }
 
-// One call at a time: a wrong password must not be tried twice because two requests failed.
+// Makes one call at a time: a wrong password must not be tried twice because two requests failed.
 Task<> Credential::fetch() {
   if (std::exchange(fetching_, true)) co_return;
   struct Ended {

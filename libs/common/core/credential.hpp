@@ -15,33 +15,34 @@ namespace gitops {
 
 // A token that may rotate while the daemon runs: a fixed value, a file that is read again when it
 // changed, or the result of a function that is called periodically, after the peer refused the
-// token, or both. Until a new token is found the last one stays in use. Loop thread only.
+// token, or both. The last token stays in use until a new one is found. Loop thread only.
 class Credential {
  public:
   static Credential fixed(Secret token);
   static Credential file(std::string path);
 
-  // Reads or makes a token. An error says why there is none; while its code is transient the next
-  // attempt follows soon.
+  // Reads or makes a token. The error is the reason for a missing token; while its code is
+  // transient the next attempt follows soon.
   using Fetch = std::function<Task<Result<Secret>>()>;
   struct FetchOptions {
     std::string task;  // its name in the group of start()
-    // Says what is missing before the first attempt has ended: "not logged in yet".
+    // The value of last_error() until the first attempt has ended: "not logged in yet".
     std::string not_yet;
-    // Between calls; absent: after the first token, only when the peer refused it.
+    // Interval between calls; absent: after the first token, only when the peer refused it.
     std::optional<std::chrono::milliseconds> period = {};
-    // The least time after a failure, and between two refusals that lead to a call.
+    // Shortest time after a failure, and between two refusals that lead to a call.
     std::chrono::milliseconds retry = std::chrono::seconds(2);
-    // After a failure that is not transient.
+    // Time to the next attempt after a failure that is not transient.
     std::chrono::milliseconds retry_lasting = std::chrono::seconds(2);
   };
   static Credential fetched(Fetch fetch, FetchOptions options);
 
-  // The token to send now; empty while there is none.
+  // Returns the token to send now; empty while there is none.
   [[nodiscard]] Secret current();
-  // The peer refused it. True when a newer one was found, so that another attempt makes sense.
+  // Reports that the peer refused the token. Returns true when a newer one was found, so that
+  // another attempt makes sense.
   Task<bool> refused();
-  // Why there is no usable token right now; empty when there is one.
+  // The reason for a missing token; empty when there is one.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
   // Calls the function of fetched() until there is a token, and then periodically. The other kinds
   // need no task. The credential outlives the group's task.
@@ -57,13 +58,13 @@ class Credential {
   std::string last_error_;
 
   std::string path_;
-  std::string fingerprint_;  // of the file that was read
+  std::string fingerprint_;  // fingerprint of the file that was read
   Clock::time_point next_look_{};
 
   Fetch fetch_;
   FetchOptions options_;
   bool fetching_ = false;
-  Clock::time_point next_try_{};  // not called before, even when the token is refused
+  Clock::time_point next_try_{};  // earliest next call, even when the token is refused
 };
 
 }  // namespace gitops

@@ -22,7 +22,7 @@ void check(int outcome, const char* what) {
   if (outcome != 1) throw std::runtime_error(std::string("OpenSSL refuses ") + what);
 }
 
-// Algorithms are looked up once: for each sum that would cost as much as the sum of a short text.
+// Looks an algorithm up once: a look-up for each sum would cost as much as the sum of a short text.
 template <class Algorithm>
 Algorithm* available(Algorithm* algorithm, const char* name) {
   check(algorithm != nullptr ? 1 : 0, name);
@@ -30,7 +30,7 @@ Algorithm* available(Algorithm* algorithm, const char* name) {
 }
 
 const unsigned char* bytes(std::string_view text) {
-  // A pointer is wanted for an empty text, too.
+  // OpenSSL requires a pointer for an empty text, too.
   return reinterpret_cast<const unsigned char*>(text.data() == nullptr ? "" : text.data());
 }
 
@@ -38,7 +38,7 @@ unsigned char* bytes(std::string& text) {
   return reinterpret_cast<unsigned char*>(text.data());
 }
 
-// OpenSSL counts bytes in an int.
+// Converts a size to the int in which OpenSSL counts bytes.
 int int_size(std::size_t size) {
   if (size > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     throw std::invalid_argument("more than 2 GiB for OpenSSL at once");
@@ -47,7 +47,7 @@ int int_size(std::size_t size) {
 }
 
 OSSL_PARAM parameter(const char* name, std::string_view value) {
-  // OpenSSL takes it as its own to read.
+  // OpenSSL's parameter is not const, but OpenSSL only reads it.
   return OSSL_PARAM_construct_octet_string(name, const_cast<unsigned char*>(bytes(value)),
                                            value.size());
 }
@@ -88,7 +88,7 @@ Bio reader_of(std::string_view pem) {
   return bio;
 }
 
-// Without it OpenSSL asks for a password at the terminal.
+// Prevents OpenSSL from asking for a password at the terminal.
 int no_password(char*, int, int, void*) {
   return -1;
 }
@@ -123,7 +123,7 @@ Cipher new_cipher(Direction direction, const Secret& key, std::string_view nonce
   return cipher;
 }
 
-// `out`: null for what is only authenticated.
+// Adds bytes; `out` is null for bytes that are only authenticated.
 void update(const Cipher& cipher, unsigned char* out, std::string_view in) {
   int size = 0;
   check(EVP_CipherUpdate(cipher.get(), out, &size, bytes(in), int_size(in.size())), "AES-256-GCM");
@@ -332,7 +332,7 @@ Result<std::string> rsa_oaep_encrypt(std::string_view certificate, std::string_v
   check(EVP_PKEY_CTX_set_rsa_oaep_md(context.get(), EVP_sha256()), "RSA-OAEP");
   check(EVP_PKEY_CTX_set_rsa_mgf1_md(context.get(), EVP_sha256()), "RSA-OAEP");
   if (!label.empty()) {
-    // OpenSSL takes it as its own to free.
+    // OpenSSL takes ownership of the copy.
     void* const copy = OPENSSL_memdup(label.data(), label.size());
     check(copy != nullptr ? 1 : 0, "memory");
     check(EVP_PKEY_CTX_set0_rsa_oaep_label(context.get(), copy, int_size(label.size())),

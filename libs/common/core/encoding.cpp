@@ -35,8 +35,8 @@ bool is_unreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
-// How to write a byte in JSON: 0 keep, 1 escape always, 2 escape for JsonEscape::like_go, 4 the
-// first byte of a longer sequence.
+// Classes of bytes in JSON: 0 keep, 1 escape always, 2 escape for JsonEscape::like_go, 4 the first
+// byte of a longer sequence.
 constexpr std::array<std::uint8_t, 256> make_json_classes() {
   std::array<std::uint8_t, 256> classes{};
   for (std::size_t i = 0; i < 0x20; ++i) classes[i] = 1;
@@ -111,8 +111,8 @@ Result<std::string> base64_decode(std::string_view text) {
   std::string out;
   out.reserve(text.size() / 4 * 3);
   std::uint32_t bits = 0;
-  unsigned digits = 0;   // of the current group of four
-  unsigned padding = 0;  // '=' seen
+  unsigned digits = 0;   // digits of the current group of four
+  unsigned padding = 0;  // number of '=' so far
   for (const char c : text) {
     if (is_blank(c)) continue;
     if (c == '=') {
@@ -244,7 +244,7 @@ bool is_utf8(std::string_view text) {
 void append_json_string(std::string& out, std::string_view text, JsonEscape escape) {
   const unsigned special = escape == JsonEscape::like_go ? 1 | 2 | 4 : 1 | 4;
   out += '"';
-  std::size_t start = 0;  // of the part that is not yet copied
+  std::size_t start = 0;  // begin of the part that is not copied yet
   std::size_t i = 0;
   const auto flush = [&] { out.append(text, start, i - start); };
   while (true) {

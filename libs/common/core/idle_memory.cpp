@@ -21,11 +21,11 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
-// "55d0c0a00000-55d0c0b00000 r-xp 00100000 08:01 1234   /usr/bin/program"
+// The head of a mapping: "55d0c0a00000-55d0c0b00000 r-xp 00100000 08:01 1234   /usr/bin/program"
 struct Head {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
-  bool is_file = false;  // private, of a file, and not to be written
+  bool is_file = false;  // private mapping of a file, not writable
 };
 
 bool read_head(std::string_view line, Head& head) {
@@ -35,7 +35,7 @@ bool read_head(std::string_view line, Head& head) {
   const auto end = std::from_chars(begin.ptr + 1, last, head.end, 16);
   if (end.ec != std::errc()) return false;
   const std::string_view rest(end.ptr, static_cast<std::size_t>(last - end.ptr));
-  // " r-xp …"
+  // The rest begins with " r-xp …".
   head.is_file = rest.size() > 5 && rest[2] == '-' && rest[4] == 'p' && rest.contains('/');
   return true;
 }
@@ -68,7 +68,7 @@ void release_idle_memory() {
       (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
     }
   }
-  malloc_trim(0);  // that text, too
+  malloc_trim(0);  // frees the text of smaps, too
 }
 
 }  // namespace gitops

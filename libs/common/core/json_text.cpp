@@ -33,7 +33,7 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
 // `at` is the opening quote; returns the position after the closing one.
 std::size_t skip_string(std::string_view text, std::size_t at) {
   while ((at = text.find('"', at + 1)) != std::string_view::npos) {
-    // Behind an odd number of backslashes a quote is part of the string. The opening quote, or one
+    // A quote behind an odd number of backslashes is part of the string. The opening quote, or one
     // that was seen before, ends the count.
     auto first = at;
     while (text[first - 1] == '\\') --first;
@@ -99,10 +99,10 @@ using simdjson::dom::object;
 
 // -- numbers beyond 64 bits --
 
-// A text in which such numbers are strings, and which of its strings, keys included, these are.
+// A text in which such numbers are strings, and the indices of these strings, keys included.
 struct WithoutNumbers {
   std::string text;
-  std::vector<std::size_t> strings;  // from 0, ascending
+  std::vector<std::size_t> strings;  // indices from 0, ascending
 };
 
 bool fits_64_bits(std::string_view number) {
@@ -132,7 +132,7 @@ WithoutNumbers without_large_numbers(std::string_view text) {
     const auto end = std::min(text.find_first_not_of("0123456789+-.eE", at), text.size());
     const auto number = text.substr(at, end - at);
     const auto next = skip_blanks(text, end);
-    const bool is_key = next < text.size() && text[next] == ':';  // which only a string may be
+    const bool is_key = next < text.size() && text[next] == ':';  // only a string may be a key
     if (is_json_number(number) && !fits_64_bits(number) && !is_key) {
       out.text.append(text, copied, at - copied).append("\"").append(number).append("\"");
       out.strings.push_back(strings++);
@@ -163,10 +163,10 @@ void mark_numbers(simdjson::dom::document& document, const std::vector<std::size
   }
 }
 
-// simdjson refuses a text for one number that it cannot calculate with.
+// Parses a text with numbers of any size. simdjson refuses a text with a number beyond 64 bits.
 simdjson::error_code parse_any_number(simdjson::dom::parser& parser, std::string_view text,
                                       element& root) {
-  if (text.empty()) return simdjson::EMPTY;  // which may have no address
+  if (text.empty()) return simdjson::EMPTY;  // an empty text may have no address
   const auto error = parser.parse(text.data(), text.size()).get(root);
   if (error != simdjson::NUMBER_ERROR) return error;
   const auto readable = without_large_numbers(text);
@@ -315,7 +315,7 @@ JsonMembers::Iterator& JsonMembers::Iterator::operator++() {
 JsonParser::JsonParser() : parser_(std::make_unique<simdjson::dom::parser>()) {}
 
 JsonParser::JsonParser(std::size_t max_depth) : JsonParser() {
-  // The parser grows with its texts and keeps the depth that it began with.
+  // The parser grows with its texts and keeps its first depth.
   static constexpr std::size_t kFirstCapacity = 64;
   if (parser_->allocate(kFirstCapacity, max_depth) != simdjson::SUCCESS) throw std::bad_alloc();
 }

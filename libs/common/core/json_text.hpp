@@ -17,7 +17,7 @@ class element;
 class parser;
 }  // namespace simdjson::dom
 
-// Reading, changing and writing JSON as text: what is not touched stays the text that was received.
+// Reads, changes and writes JSON as text: untouched parts stay as they were received.
 namespace gitops {
 
 class JsonView;
@@ -28,7 +28,8 @@ class JsonRange;
 using JsonItems = JsonRange<JsonView>;
 using JsonMembers = JsonRange<JsonMember>;
 
-// Where simdjson has a value: its elements and iterators consist of these two words.
+// The position of a value in simdjson's memory: its elements and iterators consist of these two
+// words.
 struct JsonPlace {
   const void* document = nullptr;
   std::size_t index = 0;
@@ -36,36 +37,36 @@ struct JsonPlace {
 };
 
 // The kind of a number beyond 64 bits on simdjson's tape, which has none for it. Its word is
-// otherwise that of a string. For sources that use simdjson themselves.
+// otherwise that of a string. Only for sources that use simdjson themselves.
 inline constexpr char kNumberText = 'Z';
 
 // A place in a parsed document that may not be there; null counts as absent. Borrows from the
-// parser that made the document. Takes no memory of its own, nor do the ranges that it returns.
+// parser that made the document. Neither it nor the ranges that it returns allocate memory.
 class JsonView {
  public:
   JsonView() = default;
-  // For sources that use simdjson themselves.
+  // Makes a view of an element; only for sources that use simdjson themselves.
   explicit JsonView(const simdjson::dom::element& element);
 
   [[nodiscard]] bool exists() const { return place_.document != nullptr; }
-  // The member of that name; absent when this is no object.
+  // Returns the member of that name; absent when this is no object.
   [[nodiscard]] JsonView operator[](std::string_view key) const;
-  // The string here; empty when there is none.
+  // Returns the string here; empty when there is none.
   [[nodiscard]] std::string_view text() const;
   [[nodiscard]] bool is_text() const;
-  // The integer here; 0 when there is none. A number of another size or form is kept as its text,
-  // which to_text() returns.
+  // Returns the integer here; 0 when there is none. A number of another size or form is kept as its
+  // text, which to_text() returns.
   [[nodiscard]] std::int64_t number() const;
-  // False for numbers that number() cannot return.
+  // Returns false for numbers that number() cannot return.
   [[nodiscard]] bool is_integer() const;
   [[nodiscard]] bool is_true() const;
-  // The elements of the array here; none when it is none.
+  // Returns the elements of the array here; an empty range when it is no array.
   [[nodiscard]] JsonItems items() const;
   [[nodiscard]] bool is_array() const;
   [[nodiscard]] bool is_object() const;
-  // The members of the object here; none when it is none.
+  // Returns the members of the object here; an empty range when it is no object.
   [[nodiscard]] JsonMembers members() const;
-  // The value here as JSON text without blanks; empty when it is absent.
+  // Returns the value here as JSON text without blanks; empty when it is absent.
   [[nodiscard]] std::string to_text() const;
 
  private:
@@ -83,7 +84,7 @@ class JsonRange {
   class Iterator {
    public:
     using iterator_concept = std::forward_iterator_tag;
-    using iterator_category = std::input_iterator_tag;  // it gives values, not references
+    using iterator_category = std::input_iterator_tag;  // it returns values, not references
     using value_type = T;
     using difference_type = std::ptrdiff_t;
     using reference = T;
@@ -132,7 +133,7 @@ JsonMembers::Iterator& JsonMembers::Iterator::operator++();
 class JsonParser {
  public:
   JsonParser();
-  // A parser that refuses a text nested more than max_depth levels deep.
+  // Makes a parser that refuses a text nested more than max_depth levels deep.
   explicit JsonParser(std::size_t max_depth);
   ~JsonParser();
   JsonParser(JsonParser&&) noexcept;
@@ -147,7 +148,7 @@ class JsonParser {
   std::unique_ptr<simdjson::dom::parser> parser_;
 };
 
-// The same as JsonParser::parse_object() for sources that use simdjson themselves.
+// Does the work of JsonParser::parse_object() for sources that use simdjson themselves.
 Result<JsonView> parse_object(simdjson::dom::parser& with, std::string_view text,
                               std::string_view what);
 
@@ -158,7 +159,7 @@ class ObjectWriter {
   explicit ObjectWriter(std::string& out);
   void text(std::string_view key, std::string_view value);
   void raw(std::string_view key, std::string_view json);
-  // Writes the key alone; the caller appends the value to what is returned.
+  // Writes the key alone and returns the text, to which the caller appends the value.
   std::string& begin(std::string_view key);
   void end();
 
@@ -167,11 +168,11 @@ class ObjectWriter {
   bool first_ = true;
 };
 
-// Whether the text is a number by JSON's grammar, of any size.
+// Returns whether the text is a number by JSON's grammar, of any size.
 [[nodiscard]] bool is_json_number(std::string_view text);
 
 // The functions below work on the text of one JSON object or array and trust it to be well-formed:
-// given something else they return something useless, but never touch memory outside of it.
+// for other texts their result is undefined, but they never touch memory outside of the text.
 
 // Calls `visit` for each member with the key as written (without quotes, escapes kept) and the text
 // of its value, until it returns false.
@@ -182,25 +183,25 @@ void for_each_member(
 // Calls `visit` for the text of each element.
 void for_each_item(std::string_view array, const std::function<void(std::string_view item)>& visit);
 
-// The object with the value of `key` replaced by what `edit` makes of it; `edit` gets an empty text
-// when there was no such member, and the new one then comes first.
+// Returns the object with the value of `key` replaced by the result of `edit`; `edit` gets an empty
+// text when there was no such member, and the new one then comes first.
 std::string edit_member(std::string_view object, std::string_view key,
                         const std::function<std::string(std::string_view value)>& edit);
 
-// The same for a member that is there; without it the object comes back unchanged.
+// Does the same for an existing member; returns the object unchanged when there is none.
 std::string edit_present_member(std::string_view object, std::string_view key,
                                 const std::function<std::string(std::string_view value)>& edit);
 
 bool has_member(std::string_view object, std::string_view key);
 
-// The object with only those of its members, each as it is or as `reduce` makes it.
+// A member that keep_members() keeps, as it is or as `reduce` returns it.
 struct KeptMember {
   std::string_view name;
   std::function<std::string(std::string_view value)> reduce;
 };
 std::string keep_members(std::string_view object, std::initializer_list<KeptMember> kept);
 
-// The object, or a new one when `object` is none, with these string members set.
+// Returns the object, or a new one when `object` is no object, with these string members set.
 std::string with_strings(
     std::string_view object,
     std::initializer_list<std::pair<std::string_view, std::string_view>> members);

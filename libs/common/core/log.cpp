@@ -15,8 +15,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-// Headers only, and without the parts that are not used here: their shared libraries would be
-// 0.66 MB of each image.
+// Headers only, without the unused parts: their shared libraries would add 0.66 MB to each image.
 #define FMT_HEADER_ONLY
 #define SPDLOG_NO_EXCEPTIONS
 #define SPDLOG_NO_THREAD_ID
@@ -62,7 +61,7 @@ bool append_string(std::string& line, std::string_view text, std::size_t limit) 
       })) {
     return true;
   }
-  // The longest prefix whose quoted form fits; never ends within a character.
+  // Length of the longest prefix whose quoted form fits; never ends within a character.
   std::size_t fits = 0;
   std::size_t too_long = std::min(text.size(), room) + 1;
   std::string quoted;
@@ -198,9 +197,9 @@ class Sink final : public spdlog::sinks::sink {
   Take take_;
 };
 
-// The lines on their way to standard error: spdlog's queue, and spdlog's thread, which writes them.
-// When the queue is full, a new line takes the place of the oldest. Any thread. Never destroyed:
-// the thread may be in a write that does not end.
+// The lines that wait for standard error: spdlog's queue, and spdlog's thread, which writes them.
+// When the queue is full, a new line replaces the oldest one. Any thread. Never destroyed: the
+// thread may be in a write that does not end.
 class Queue {
  public:
   explicit Queue(const std::atomic<LogFormat>& format)
@@ -227,7 +226,7 @@ class Queue {
   static constexpr auto kPolicy = spdlog::async_overflow_policy::overrun_oldest;
 
   // Collects lines, so that a burst of them is one write. A pipe takes PIPE_BUF bytes as a whole,
-  // so nothing that another process writes comes within a line.
+  // so no text of another process is written inside a line.
   void take(spdlog::string_view_t line) {
     if (lines_ > 0 && text_.size() + line.size() >= PIPE_BUF) write();
     if (lines_ == 0) begin();
@@ -236,7 +235,7 @@ class Queue {
     if (pool_->queue_size() == 0) write();
   }
 
-  // First comes the notice of the lines that were lost since the last write began.
+  // Begins a write with the notice of the lines that were lost since the last write began.
   void begin() {
     text_.clear();
     reporting_ = dropped();
@@ -249,7 +248,7 @@ class Queue {
     notice_ = text_.size();
   }
 
-  // Waits as long as it takes.
+  // Writes all lines, without a time limit.
   void write() {
     std::string_view rest = text_;
     bool refused = false;
@@ -273,18 +272,18 @@ class Queue {
     taken_more_.notify_all();
   }
 
-  const std::atomic<LogFormat>& format_;  // of the notices
+  const std::atomic<LogFormat>& format_;  // format of the notices
   std::atomic<std::uint64_t> added_ = 0;
-  std::atomic<std::uint64_t> refused_ = 0;  // by standard error
+  std::atomic<std::uint64_t> refused_ = 0;  // lines that standard error refused
   std::mutex mutex_;
   std::condition_variable taken_more_;
-  std::uint64_t taken_ = 0;  // by the thread: written or refused
-  // Of the thread:
+  std::uint64_t taken_ = 0;  // lines that the thread has written or refused
+  // The members below belong to the thread.
   std::string text_;  // a notice and `lines_` lines, not written yet
   std::uint64_t lines_ = 0;
   std::size_t notice_ = 0;       // bytes of the notice
-  std::uint64_t reporting_ = 0;  // lost lines of which there is a notice, this one included
-  std::uint64_t reported_ = 0;   // and those of which one is written
+  std::uint64_t reporting_ = 0;  // lost lines with a notice, this one included
+  std::uint64_t reported_ = 0;   // lost lines with a written notice
   std::shared_ptr<spdlog::details::thread_pool> pool_ =
       std::make_shared<spdlog::details::thread_pool>(
           kMaxQueued, 1, [] { ::pthread_setname_np(::pthread_self(), "log"); });
@@ -293,12 +292,12 @@ class Queue {
 
 struct State {
   std::atomic<LogFormat> format{LogFormat::json};
-  // Has the level.
+  // Holds the level.
   spdlog::logger logger{"",
                         std::make_shared<Sink>([this](const auto& message) { dispatch(message); })};
-  std::mutex mutex;  // of capture, and of the start of the queue
+  std::mutex mutex;  // guards capture and the start of the queue
   std::function<void(std::string_view)> capture;
-  std::atomic<Queue*> queue = nullptr;  // from the first line on
+  std::atomic<Queue*> queue = nullptr;  // set by the first line
 
   void dispatch(const spdlog::details::log_msg& message) {
     const std::scoped_lock lock(mutex);
@@ -314,7 +313,7 @@ State& state() {
   return *kState;
 }
 
-// Destroyed after nearly everything else that ends with the process.
+// The destructor runs after nearly all others at the end of the process.
 const struct FlushAtExit {
   FlushAtExit() = default;
   FlushAtExit(const FlushAtExit&) = delete;
@@ -391,7 +390,7 @@ void configure_logging(LogLevel level, LogFormat format) {
 }
 
 void log_raw_line(std::string_view line) {
-  // No level is above `off`.
+  // The level `off` passes every filter, since no level is above it.
   state().logger.log(spdlog::level::off, spdlog::string_view_t(line.data(), line.size()));
 }
 

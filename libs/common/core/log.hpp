@@ -18,7 +18,7 @@ namespace gitops {
 
 enum class LogLevel { debug, info, warning, error, off };
 
-// "debug", "info", "warn"/"warning", "error"; anything else is an Error.
+// Parses "debug", "info", "warn"/"warning", "error"; anything else is an Error.
 Result<LogLevel> parse_log_level(std::string_view text);
 
 // One field of a log line. Keys are short snake_case literals. Values are borrowed: a field lives
@@ -27,7 +27,7 @@ struct Field {
   using Value = std::variant<std::string_view, std::int64_t, std::uint64_t, double, bool>;
   std::string_view key;
   Value value;
-  // T: anything that is or converts to one of Value's types; durations are given as a number.
+  // T is one of Value's types or converts to one; durations are given as a number.
   template <class T>
   Field(std::string_view k, const T& v) : key(k), value(to_value(v)) {}
 
@@ -56,7 +56,7 @@ struct Field {
 //
 // No call waits for the reader of standard error. Lines pass through a queue of 512 lines, at most 4 MiB, and
 // a thread of its own writes them (docs/adr/0015-log-lines-by-spdlog.md). When the queue is full, the
-// oldest line is lost; log_lines_dropped() counts it, and a line tells how many are missing.
+// oldest line is lost; log_lines_dropped() counts it, and a line reports how many are missing.
 class Log {
  public:
   explicit Log(std::string name) : name_(std::move(name)) {}
@@ -70,8 +70,8 @@ class Log {
   std::string name_;
 };
 
-// Lets a line through once per `period` and key; the next one that passes tells how many were held
-// back. For failures that repeat with every attempt. Loop thread only.
+// Lets a line through once per `period` and key; the next line that passes holds the number of
+// suppressed ones. Use it for failures that repeat with every attempt. Loop thread only.
 class RepeatFilter {
  public:
   explicit RepeatFilter(Clock::duration period) : period_(period) {}
@@ -79,7 +79,7 @@ class RepeatFilter {
     bool pass = false;
     std::uint64_t suppressed = 0;  // since the last line that passed
   };
-  // Remembers at most 1,000 keys, oldest forgotten first.
+  // Decides about a line. Remembers at most 1,000 keys and evicts the oldest.
   Verdict check(std::string_view key, Clock::time_point now);
 
  private:
@@ -92,15 +92,15 @@ class RepeatFilter {
   std::deque<std::string> order_;  // keys of entries_, oldest first
 };
 
-// A finished line, given without its line end, is written whatever the level: for a stream with a
-// format of its own. The caller keeps it below 8 KiB.
+// Writes a finished line, given without its line end, at any level: for a stream with a format of
+// its own. The caller keeps it below 8 KiB.
 void log_raw_line(std::string_view line);
 
-// Lines of this process that standard error did not take.
+// Number of lines of this process that standard error did not accept.
 std::uint64_t log_lines_dropped();
 
-// Waits until the lines so far are written, at most a second. A process does so at its end;
-// end_process() of process.hpp as well.
+// Waits until the lines so far are written, at most a second. Called at the end of a process, also
+// by end_process() of process.hpp.
 void flush_logging();
 
 enum class LogFormat { json, text };
@@ -111,10 +111,10 @@ void configure_logging(LogLevel level, LogFormat format);
 // sink is not called any more afterwards; a sink must not log. For tests.
 void capture_logging(std::function<void(std::string_view line)> sink);
 
-// True when the key names something that must not be shown: it holds "authorization", "token",
-// "password", "cookie", "secret", "apikey", "privatekey" or "credential", in any case and with any
-// '-', '_' or '.' in it. Keys that end in "name", "namespace", "file" or "path" only refer to a
-// secret. Also used for HTTP header names.
+// Returns true when the key names a secret: it holds "authorization", "token", "password",
+// "cookie", "secret", "apikey", "privatekey" or "credential", in any case and with any '-', '_' or
+// '.' in it. Keys that end in "name", "namespace", "file" or "path" only refer to a secret. Also
+// used for HTTP header names.
 bool is_sensitive_key(std::string_view key);
 
 }  // namespace gitops

@@ -9,20 +9,21 @@
 
 namespace gitops {
 
-// Values by key within a number of bytes; those that were used longest ago go first. One thread.
+// A cache of values by key, limited in bytes; it evicts the least recently used. One thread.
 template <class V>
 class LruCache {
  public:
   explicit LruCache(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Null when there is none. Valid until the next put() or erase().
+  // Returns the value; null when there is none. Valid until the next put() or erase().
   V* find(std::string_view key) {
     const auto found = index_.find(key);
     if (found == index_.end()) return nullptr;
     order_.splice(order_.begin(), order_, found->second);
     return &found->second->value;
   }
-  // `bytes`: what the value takes, besides its key. One that takes more than all may is not kept.
+  // Stores a value. `bytes` is its size without the key. A value larger than the whole cache is not
+  // kept.
   void put(std::string key, V value, std::size_t bytes) {
     erase(key);
     bytes += kOverhead + key.size();
@@ -44,7 +45,7 @@ class LruCache {
   [[nodiscard]] std::size_t size() const { return order_.size(); }
 
  private:
-  static constexpr std::size_t kOverhead = 192;  // of an entry, roughly
+  static constexpr std::size_t kOverhead = 192;  // overhead of an entry, roughly
   struct Entry {
     std::string key;
     V value;
@@ -52,7 +53,7 @@ class LruCache {
   };
   std::size_t max_bytes_;
   std::size_t bytes_ = 0;
-  std::list<Entry> order_;  // last used first
+  std::list<Entry> order_;  // most recently used first
   std::unordered_map<std::string_view, typename std::list<Entry>::iterator>
       index_;  // by Entry::key
 };

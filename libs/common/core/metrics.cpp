@@ -72,7 +72,7 @@ double count_open_files() {
   std::error_code error;
   const std::filesystem::directory_iterator files("/proc/self/fd", error);
   if (error) return 0;
-  // One of the descriptors is the open directory itself.
+  // The count includes the open directory itself.
   return static_cast<double>(std::distance(begin(files), end(files)) - 1);
 }
 

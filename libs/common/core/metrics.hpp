@@ -14,7 +14,8 @@ class Registry;
 
 namespace gitops {
 
-// Declared here; a source that calls them includes <prometheus/counter.h>, gauge.h or histogram.h.
+// Forward declarations; a source that calls them includes <prometheus/counter.h>, gauge.h or
+// histogram.h.
 using Counter = prometheus::Counter;
 using Gauge = prometheus::Gauge;
 using Histogram = prometheus::Histogram;
@@ -30,15 +31,15 @@ class Metrics {
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
-  // The handle lives as long as this object; asking again for the same name and labels gives the
-  // same handle.
+  // Returns a handle that lives as long as this object; the same name and labels give the same
+  // handle.
   Counter& counter(const std::string& name, const std::string& help, const Labels& labels = {});
   Gauge& gauge(const std::string& name, const std::string& help, const Labels& labels = {});
   Histogram& histogram(const std::string& name, const std::string& help,
                        const std::vector<double>& bounds, const Labels& labels = {});
 
-  // Prometheus text exposition format 0.0.4, process_* metrics (memory, CPU seconds, file
-  // descriptors, start time) included.
+  // Returns the metrics in Prometheus text exposition format 0.0.4, process_* metrics (memory, CPU
+  // seconds, file descriptors, start time) included.
   [[nodiscard]] std::string expose();
 
  private:

@@ -14,7 +14,8 @@
 namespace gitops {
 namespace {
 
-// In place of the message of the C++ library, which would wait for the reader of standard error.
+// Logs the exception in place of the C++ library's message, which would wait for the reader of
+// standard error.
 [[noreturn]] void log_and_abort() {
   std::string why = "std::terminate";
   try {

@@ -12,7 +12,8 @@
 
 #include "common/core/async.hpp"
 
-// Work against a deadline. Apart from async.hpp, since few need it and its headers are large.
+// Work with a deadline. Separate from async.hpp, since few sources need it and its headers are
+// large.
 namespace gitops {
 
 // Runs `work` for co_spawn. Asio 1.81 lets operation_aborted escape from the loop when a spawned

@@ -11,17 +11,17 @@ namespace gitops {
 class Secret {
  public:
   Secret() = default;
-  // Wipes what it was given, too.
+  // Takes over the text and wipes the argument.
   explicit Secret(std::string text);
   Secret(const Secret& other);
   Secret(Secret&& other) noexcept;
   Secret& operator=(Secret other) noexcept;
   ~Secret();
 
-  // The text itself, for the one call that sends it.
+  // Returns the text itself, for the one call that sends it.
   [[nodiscard]] std::string_view reveal() const { return {text_.data(), text_.size()}; }
   [[nodiscard]] bool empty() const { return text_.empty(); }
-  // Constant-time comparison.
+  // Compares in constant time.
   [[nodiscard]] bool operator==(const Secret& other) const;
 
  private:

@@ -8,13 +8,13 @@
 // Small files that users or Kubernetes provide to a program: settings, tokens, certificates.
 namespace gitops {
 
-// The whole of a regular file of at most `limit` bytes; anything else (a folder, a pipe) is
-// refused, so the call cannot block on a writer. Errors: not_found, unavailable, invalid_data,
+// Returns the content of a regular file of at most `limit` bytes; anything else (a folder, a pipe)
+// is refused, so the call cannot block on a writer. Errors: not_found, unavailable, invalid_data,
 // too_large; their messages say "cannot be read: ..." or "is ...", the caller names the file.
 Result<std::string> read_small_file(const std::string& path, std::size_t limit = 1024 * 1024);
 
-// The version of a file: changes whenever the file is replaced or written; empty when there is no
-// file. Take it before reading, and read again when it has changed.
+// Returns the version of a file, which changes whenever the file is replaced or written; empty when
+// there is no file. Take it before reading, and read again when it has changed.
 std::string file_fingerprint(const std::string& path);
 
 }  // namespace gitops

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxStatusName = 300;
 constexpr std::size_t kMaxStatusMessage = 1000;
 
-// Safe for a page of lines.
+// Returns a text in a form that is safe for a page of lines.
 std::string one_line(std::string_view text, std::size_t max_bytes) {
   auto line = shortened(text, max_bytes);
   std::ranges::replace_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
@@ -27,7 +27,7 @@ std::string label_of(const StatusValue& value) {
   return label;
 }
 
-// "3 of 16 under way", "5s", "server version: 0.44".
+// Returns "3 of 16 under way", "5s" or "server version: 0.44".
 std::string text_of(const StatusValue& value) {
   const auto label = label_of(value);
   if (const auto* text = std::get_if<std::string>(&value.value)) {
@@ -40,7 +40,7 @@ std::string text_of(const StatusValue& value) {
   return label.empty() ? out : out + " " + label;
 }
 
-// What stands behind the entry's name; empty for a heading.
+// Returns the text behind the entry's name; empty for a heading.
 std::string text_of(const StatusEntry& entry) {
   auto text = one_line(entry.message, kMaxStatusMessage);
   if (text.empty() && !entry.since && entry.values.empty()) {

@@ -11,7 +11,7 @@
 
 #include "common/core/time.hpp"
 
-// The status of a daemon as data: what /statusz shows as text and as JSON. Parts of a daemon return
+// The status of a daemon as data: /statusz shows it as text and as JSON. Parts of a daemon return
 // entries; only status_text() and status_json() write them. Entries hold no secrets.
 namespace gitops {
 
@@ -23,7 +23,7 @@ enum class StatusState : std::uint8_t {
   failed,       // it does not work
   standby,      // another replica does it
   unknown,      // its state cannot be read
-  unavailable,  // it is not configured, or what it needs is missing since the start
+  unavailable,  // it is not configured, or a requirement is missing since the start
 };
 std::string_view to_string(StatusState state);
 
@@ -32,14 +32,14 @@ struct StatusValue {
   std::string name;  // the key in JSON: "in_work"
   std::variant<std::uint64_t, std::chrono::milliseconds, std::string> value;
   std::optional<std::uint64_t> of = {};  // the limit or the total of a count
-  // The words beside it in the text. Absent: the name, with blanks.
+  // The words beside it in the text. Absent: the name, with blanks instead of underscores.
   std::optional<std::string> label = {};
 };
 
-// Details of one entry at most; further ones are only counted.
+// Maximum number of details of one entry; further ones are only counted.
 inline constexpr std::size_t kMaxStatusDetails = 100;
 
-// One part of a daemon: its state, and what people and scripts want to know of it.
+// One part of a daemon: its state, and details for people and scripts.
 struct StatusEntry {
   std::string name;
   StatusState state = StatusState::ok;
@@ -47,10 +47,10 @@ struct StatusEntry {
   std::optional<WallTime> since = {};
   std::vector<StatusValue> values = {};
   std::vector<StatusEntry> details = {};
-  std::size_t omitted = 0;  // details that were left out
+  std::size_t omitted = 0;  // number of details that were left out
 
   void add_count(std::string key, std::uint64_t count, std::optional<std::string> label = {});
-  // "3 of 16 under way".
+  // Adds a count with its limit or total: "3 of 16 under way".
   void add_count_of(std::string key, std::uint64_t count, std::uint64_t of,
                     std::optional<std::string> label = {});
   void add_duration(std::string key, std::chrono::milliseconds duration,
@@ -60,23 +60,23 @@ struct StatusEntry {
   void add_detail(StatusEntry detail);
 };
 
-// An entry that is only a number: "users known: 3".
+// Returns an entry that is only a number: "users known: 3".
 StatusEntry status_count(std::string name, std::uint64_t count);
-// An entry of a part that works when `error` is empty: ok with `message`, or failed with `error`.
+// Returns an entry that is ok with `message` when `error` is empty, else failed with `error`.
 StatusEntry status_entry(std::string name, std::string error, std::string message = {});
 
-// In the order in which people read them.
+// Entries in the order in which people read them.
 using StatusReport = std::vector<StatusEntry>;
 
-// All entries of the parts, in their order.
+// Returns all entries of the parts, in their order.
 StatusReport joined(std::vector<StatusReport> parts);
 
-// A line for each entry, with its details indented below it: "NAME: MESSAGE since TIME, VALUES". An
-// entry with a name alone shows its state instead. Texts are cut to 1,000 bytes, and a line end in
-// one becomes a blank.
+// Returns a line for each entry, with its details indented below it: "NAME: MESSAGE since TIME,
+// VALUES". An entry with a name alone shows its state instead. Texts are cut to 1,000 bytes, and a
+// line end in one becomes a blank.
 std::string status_text(const StatusReport& report);
-// A JSON array: [{"name":…,"state":…,"message":…,"since":…,"values":{…},"details":[…]}]. Empty
-// members are left out, except for the message. Texts are cut as in status_text().
+// Returns a JSON array: [{"name":…,"state":…,"message":…,"since":…,"values":{…},"details":[…]}].
+// Empty members are left out, except for the message. Texts are cut as in status_text().
 std::string status_json(const StatusReport& report);
 
 }  // namespace gitops

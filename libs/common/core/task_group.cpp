@@ -55,8 +55,8 @@ void TaskGroup::spawn(std::string name, std::function<Task<>()> task) {
                                    }));
 }
 
-// Asio 1.81 lets operation_aborted escape from the loop when a spawned coroutine is cancelled and
-// ends without ever having waited; so every child waits once.
+// Runs a child. Asio 1.81 lets operation_aborted escape from the loop when a spawned coroutine is
+// cancelled and ends without ever having waited; so every child waits once.
 Task<> TaskGroup::run(std::shared_ptr<Child> child) {
   co_await asio::post(co_await asio::this_coro::executor, use_task);
   co_await child->task();
@@ -84,7 +84,7 @@ Task<> TaskGroup::join() {
     try {
       co_await ended_.wait();
     } catch (const boost::system::system_error&) {
-      // The waiting coroutine was cancelled: cancel the children and go on waiting for them.
+      // The waiting coroutine was cancelled: cancel the children and continue to wait for them.
     }
   }
   co_await asio::this_coro::throw_if_cancelled(throws);

@@ -16,23 +16,24 @@ namespace gitops {
 // destroyed only after the group was joined. Lives on the loop thread.
 //
 // A child that ends with an exception is logged with its name; `on_failure`, when given, is then
-// called once (the daemon uses it to stop with a failure). operation_aborted after cancel() is no
-// failure; before it, it is one: nobody asked the child to end.
+// called once (the daemon uses it to stop with a failure). operation_aborted is a failure only
+// before cancel().
 class TaskGroup {
  public:
   using OnFailure = std::function<void(const std::string& task, const std::string& what)>;
 
   explicit TaskGroup(const Executor& executor, OnFailure on_failure = {});
-  // All children must have ended: call cancel() and join() first.
+  // Requires that all children have ended: call cancel() and join() first.
   ~TaskGroup();
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts `task` on the loop, not inside this call. The callable is kept until its coroutine
-  // ended, so its captures are safe to use inside. Spawning into a cancelled group starts nothing.
+  // Starts `task` on the loop, after this call has returned. The callable is kept until its
+  // coroutine has ended, so the coroutine may use its captures. Spawning into a cancelled group
+  // starts nothing.
   void spawn(std::string name, std::function<Task<>()> task);
 
-  // Asks every child to end: its current and every later await throws operation_aborted.
+  // Cancels every child: its current and every later await throws operation_aborted.
   void cancel();
   // Waits until no child is left. New children may be spawned meanwhile. When the waiting coroutine
   // is cancelled, the children are cancelled and still waited for; its next await then throws.

@@ -8,7 +8,8 @@ namespace gitops {
 
 namespace {
 
-// How many characters must be changed, added or dropped to get from one to the other.
+// Returns the number of characters that must be changed, added or dropped to turn one text into the
+// other.
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -34,7 +35,7 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<std::string_view> nearest(std::string_view name,
                                         const std::vector<std::string_view>& known) {
-  constexpr std::size_t kMaxLength = 100;  // of a name that is worth comparing
+  constexpr std::size_t kMaxLength = 100;  // length of a name that is worth comparing
   if (name.size() > kMaxLength) return std::nullopt;
   std::optional<std::string_view> best;
   std::size_t distance = std::max<std::size_t>(2, name.size() / 3) + 1;

@@ -26,7 +26,7 @@ void append_padded(std::string& out, std::int64_t value, int width) {
   out += digits;
 }
 
-// "2026-03-04T09:15:27", without fraction and offset.
+// Returns "2026-03-04T09:15:27", without fraction and offset.
 std::string format_seconds(WallTime time) {
   const auto day = std::chrono::floor<days>(time);
   const std::chrono::year_month_day date(day);
@@ -72,7 +72,7 @@ class Scanner {
       rest_.remove_prefix(literal.size());
     }
   }
-  // One of `characters`, or 0.
+  // Takes one of `characters`; returns 0 when there is none.
   char take(std::string_view characters) {
     if (rest_.empty() || !characters.contains(rest_[0])) return 0;
     const char c = rest_[0];
@@ -92,7 +92,8 @@ class Scanner {
   bool ok_ = true;
 };
 
-// Empty for a date or time of day that does not exist. A leap second counts as the next second.
+// Combines a date and a time of day; returns false when they do not exist. A leap second counts as
+// the next second.
 bool combine(int year, int month, int day, int hour, int minute, int second, WallTime& out) {
   const std::chrono::year_month_day date(std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
@@ -102,7 +103,7 @@ bool combine(int year, int month, int day, int hour, int minute, int second, Wal
   return true;
 }
 
-// "Sun, 06 Nov 1994 08:49:37 GMT", the form that RFC 9110 asks senders for.
+// Parses "Sun, 06 Nov 1994 08:49:37 GMT", the form that RFC 9110 requires of senders.
 bool parse_http_date(std::string_view text, WallTime& out) {
   constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};

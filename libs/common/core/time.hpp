@@ -11,8 +11,8 @@
 
 namespace gitops {
 
-// The steady clock. Everything reads it here and every Timer (core/async.hpp) follows it, so a test
-// can drive it: see run_in_test_time() in tests/support/run_coro.hpp. Programs never stop it.
+// The steady clock. All code and every Timer (core/async.hpp) uses it, so a test can drive it: see
+// run_in_test_time() in tests/support/run_coro.hpp. Programs never stop it.
 class Clock {
  public:
   using duration = std::chrono::steady_clock::duration;
@@ -26,8 +26,7 @@ class Clock {
     return at == kRunning ? std::chrono::steady_clock::now() : time_point(duration(at));
   }
 
-  // Held while another thread does something that the loop waits for; a test does not move the
-  // clock meanwhile.
+  // Stops a test from moving the clock while another thread works for the loop.
   class Hold {
    public:
     Hold() noexcept { ++holds_; }
@@ -49,23 +48,22 @@ class Clock {
   static constexpr rep kRunning = std::numeric_limits<rep>::min();
   inline static std::atomic<rep> stopped_at_ = kRunning;
   inline static std::atomic<int> holds_ = 0;
-  static std::atomic<std::chrono::milliseconds::rep> wall_ahead_;  // of a stopped clock
+  static std::atomic<std::chrono::milliseconds::rep> wall_ahead_;  // while stopped: wall - steady
   friend std::chrono::sys_time<std::chrono::milliseconds> wall_now();
 };
 
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
-// The moment after which nobody waits for an answer any more. Travels down the call tree as a
-// value.
+// The moment at which a call gives up. It travels down the call tree as a value.
 using Deadline = Clock::time_point;
 
 // A deadline that never comes.
 inline constexpr Deadline kNever = Deadline::max();
 
-// Now plus `wait`; kNever when the sum would overflow.
+// Returns now plus `wait`; kNever when the sum would overflow.
 Deadline deadline_after(Clock::duration wait);
 
-// The time of day. Moves with Clock while a test drives that.
+// Returns the time of day. It moves with Clock while a test drives that.
 WallTime wall_now();
 
 // "2026-03-04T09:15:27Z": UTC, whole seconds, as Kubernetes and Go write metav1.Time.
@@ -80,7 +78,7 @@ Result<WallTime> parse_rfc3339(std::string_view text);
 
 // Reads a duration as Go writes it: "300ms", "10s", "1m30s", "24h"; a bare number means seconds.
 Result<std::chrono::milliseconds> parse_duration(std::string_view text);
-// The shortest such text: 90 s is "1m30s".
+// Returns the shortest such text: 90 s is "1m30s".
 std::string format_duration(std::chrono::milliseconds duration);
 
 // Reads the value of a Retry-After header: seconds, or an HTTP date relative to `now`. Unreadable

@@ -6,13 +6,13 @@
 
 namespace gitops {
 
-// The coroutines that wait for something, first come, first served. Each one holds a Ticket and
-// proceeds when it is the first and what it waits for is there. Loop thread only; outlives its places.
+// A queue of coroutines, first come, first served. Each one holds a Ticket and proceeds when it is the
+// first and its condition holds. Loop thread only; outlives its tickets.
 class WaitLine {
  public:
   explicit WaitLine(const Executor& executor) : executor_(executor) {}
 
-  // A place at the end of the line. The one behind it is woken when it is left.
+  // A position in the queue. Its destructor wakes the next one.
   class Ticket {
    public:
     explicit Ticket(WaitLine& line)
@@ -25,7 +25,7 @@ class WaitLine {
     Ticket& operator=(const Ticket&) = delete;
 
     [[nodiscard]] bool is_first() const { return at_ == line_.waiting_.begin(); }
-    // Until this place is woken (true), or until the deadline.
+    // Waits until this ticket is woken (true) or until the deadline (false).
     Task<bool> wait(Deadline deadline = kNever) { return at_->wait(deadline); }
 
    private:

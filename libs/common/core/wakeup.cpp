@@ -12,8 +12,8 @@ struct LoopGateState {
 namespace {
 
 // Closes the gate when its loop is destroyed. Asio shuts a loop's services down before it empties
-// the queue of posted work, and it empties that queue without a lock: a post from another thread
-// would be a data race from then on.
+// the queue of posted work, and it empties that queue without a lock: a later post from another
+// thread would be a data race.
 class LoopGate : public asio::execution_context::service {
  public:
   static inline asio::execution_context::id id;

@@ -7,23 +7,23 @@
 
 namespace gitops {
 
-// Whether other threads may still post to a loop; outlives the loop.
+// Records whether other threads may still post to a loop; outlives the loop.
 struct LoopGateState;
 
 // Lets any thread wake one coroutine that waits on its loop, once. Both sides hold it by
-// std::shared_ptr: ring() is safe at any time, also when the waiter has left or its loop is gone.
+// std::shared_ptr: ring() is safe at any time, also when the waiter or its loop is gone.
 class Wakeup : public std::enable_shared_from_this<Wakeup> {
  public:
-  // `executor`: the loop of the coroutine that waits.
+  // `executor` is the loop of the coroutine that waits.
   explicit Wakeup(const Executor& executor);
   Wakeup(const Wakeup&) = delete;
   Wakeup& operator=(const Wakeup&) = delete;
 
-  // Any thread. What was written before it can be read after wait(). False when the waiter has left
-  // already.
+  // Wakes the waiter. Any thread. Memory written before the call is visible after wait(). Returns
+  // false when the waiter is gone.
   bool ring();
-  // On the loop, once. True when it was rung, also before this call; false at the deadline. Throws
-  // operation_aborted when the waiting coroutine is cancelled.
+  // Waits on the loop, once. Returns true when it was rung, also before this call; false at the
+  // deadline. Throws operation_aborted when the waiting coroutine is cancelled.
   Task<bool> wait(Deadline deadline);
 
  private:

@@ -54,7 +54,7 @@ class WorkerPool::State {
   };
   struct Worker {
     std::thread thread;
-    std::optional<std::stop_source> job;  // the one that runs
+    std::optional<std::stop_source> job;  // of the running job
     bool left_behind = false;
   };
 
@@ -66,16 +66,16 @@ class WorkerPool::State {
 
   const Options options_;
   std::mutex mutex_;
-  std::condition_variable work_;   // there is a lane to take, or the pool stops
-  std::condition_variable ended_;  // a job has, while the pool stops
+  std::condition_variable work_;   // notified when a lane is ready or the pool stops
+  std::condition_variable ended_;  // notified when a job has ended while the pool stops
   std::vector<std::shared_ptr<Worker>> workers_;
   std::map<std::string, std::shared_ptr<Lane>> keyed_;
   // Lanes that have a waiting job and no running one; the first has waited longest.
   std::deque<std::shared_ptr<Lane>> ready_;
   std::size_t queued_ = 0;  // waiting jobs of all lanes
-  std::size_t idle_;        // threads that run nothing
+  std::size_t idle_;        // idle threads
   bool stopping_ = false;
-  // Until stop(): a thread that was left behind, or a waiter, may outlive the metrics.
+  // True until stop(): a detached thread, or a waiter, may outlive the metrics.
   bool counting_ = true;
   Gauge& busy_gauge_;
   Gauge& queued_gauge_;
@@ -106,7 +106,7 @@ void WorkerPool::State::start(const std::shared_ptr<State>& self) {
   }
 }
 
-// Several pools of one name add up.
+// Adds to the gauges, since several pools may have one name.
 void WorkerPool::State::update_gauges() {
   if (!counting_) return;
   const auto busy = static_cast<double>(options_.threads - idle_);
@@ -134,7 +134,7 @@ Result<void> WorkerPool::State::submit(std::string key, std::stop_source stop, J
     rejected_.Increment();
     return fail(ErrorCode::too_many_requests, "worker pool " + options_.name + " is full");
   }
-  // The first of them runs, or is the next to run.
+  // The first one runs, or is the next to run.
   if (lane->waiting.size() >= options_.max_per_key + (lane->running ? 0 : 1)) {
     rejected_.Increment();
     return fail(ErrorCode::too_many_requests,
@@ -145,7 +145,7 @@ Result<void> WorkerPool::State::submit(std::string key, std::stop_source stop, J
   ++queued_;
   if (becomes_ready) ready_.push_back(lane);
   update_gauges();
-  // A thread that is woken under the lock would wait for it at once.
+  // A thread that wakes under the lock would at once wait for it.
   lock.unlock();
   if (becomes_ready) work_.notify_one();
   return {};
@@ -223,7 +223,7 @@ void WorkerPool::State::drop_stopped() {
 }
 
 std::size_t WorkerPool::State::stop(Clock::duration grace) {
-  // Real time: no test moves a blocked thread on.
+  // The deadline is in real time: no test clock advances a blocked thread.
   const auto deadline =
       std::chrono::steady_clock::now() + std::min<Clock::duration>(grace, kMaxGrace);
   std::vector<Item> dropped;
@@ -266,7 +266,7 @@ std::size_t WorkerPool::State::stop(Clock::duration grace) {
   update_gauges();
   counting_ = false;
   lock.unlock();
-  // These have nothing more to do.
+  // These threads have no more work and end.
   for (const auto& worker : workers) {
     if (worker->thread.joinable()) worker->thread.join();
   }

@@ -50,21 +50,21 @@ class WorkerPool {
   };
   template <class Function>
   using Value = detail::ValueOf<std::invoke_result_t<Function&, std::stop_token>>::Type;
-  // Called exactly once: on a thread of the pool; or, when it was dropped before one took it, with
-  // a token that was asked to stop, on the thread that dropped it. It then does no work.
+  // A job is called exactly once: on a thread of the pool; or, when it was dropped before that,
+  // with a stop requested on its token, on the thread that dropped it. It then does no work.
   using Job = std::move_only_function<void(std::stop_token)>;
 
   // Starts the threads. `metrics` outlives the pool.
   WorkerPool(Options options, Metrics& metrics);
-  // Like stop() with a grace of 2 s, unless it was stopped before.
+  // Stops as stop() does with a grace of 2 s, unless stop() was called before.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Runs `function` and resumes on the caller's loop with what it returned or threw.
-  // Errors of the pool: too_many_requests (it is full, or the key is), timeout (the deadline
-  // passed), unavailable (it is stopping). Whoever leaves early, at the deadline or by
-  // cancellation, asks the job to stop; a job that has not begun by then never runs.
+  // Runs `function` and resumes on the caller's loop with its result or exception. Errors of the
+  // pool: too_many_requests (it is full, or the key is), timeout (the deadline passed), unavailable
+  // (it is stopping). A caller that gives up at its deadline or is cancelled requests a stop of the
+  // job; a job that has not begun by then never runs.
   template <class Function>
   Task<Result<Value<Function>>> run(Deadline deadline, Function function) {
     return run_in(state_, {}, deadline, std::move(function));
@@ -74,19 +74,20 @@ class WorkerPool {
     return run_in(state_, std::move(key), deadline, std::move(function));
   }
 
-  // Below run(): puts a job into the queue. `stop` asks it to stop, by its owner or by the pool.
-  // After an error the job is destroyed without having been called. An empty key: none.
+  // Puts a job into the queue; run() uses it. `stop` requests its stop, by its owner or by the
+  // pool. After an error the job is destroyed without having been called. An empty key is no key.
   Result<void> submit(std::stop_source stop, Job job, std::string key = {});
   // Drops the jobs in the queue whose stop was requested.
   void drop_stopped();
 
   // Refuses further jobs, drops those in the queue, asks the running ones to stop, and waits for
-  // them; blocks the caller for at most `grace`. Returns how many jobs have not ended: their
-  // threads are left to themselves.
+  // them; blocks the caller for at most `grace`. Returns the number of jobs that have not ended;
+  // their threads are detached.
   std::size_t stop(Clock::duration grace);
 
-  // Jobs of all pools of this process that stop() did not wait for and that still run. While there
-  // are any, the process must end by end_process(): they may use what other ends destroy.
+  // Number of jobs of all pools of this process that stop() did not wait for and that still run.
+  // While it is not zero, the process must end by end_process(): the jobs may use objects that
+  // others destroy.
   static std::size_t left_behind();
 
  private:
@@ -106,7 +107,7 @@ class WorkerPool {
   std::shared_ptr<State> state_;
 };
 
-// What a job and the coroutine that waits for it share.
+// The state that a job and the coroutine that waits for it share.
 template <class Function>
 struct WorkerPool::Call : Wakeup {
   Call(const Executor& executor, Function f) : Wakeup(executor), function(std::move(f)) {}
@@ -126,7 +127,7 @@ struct WorkerPool::Call : Wakeup {
         failure = std::current_exception();
       }
     }
-    function.reset();  // what it owns is free when the waiter goes on
+    function.reset();  // frees its captures before the waiter continues
     if (!ring() && failure) log_lost(failure);
   }
 
@@ -163,7 +164,8 @@ Task<Result<WorkerPool::Value<Function>>> WorkerPool::run_in(std::shared_ptr<Sta
   if (!queued) co_return std::unexpected(std::move(queued.error()));
   leave.ended = co_await call->wait(deadline);
   if (!leave.ended) co_return too_late(*state);
-  // Taken out: the exception is destroyed on this thread, not by the last thread that has the call.
+  // Takes the exception out, so that this thread destroys it, not the last thread that has the
+  // call.
   if (call->failure) std::rethrow_exception(std::exchange(call->failure, nullptr));
   co_return std::move(*call->result);
 }

@@ -33,7 +33,8 @@ bool is_word_of_another_type(std::string_view text) {
   return std::ranges::find(words, lower) != words.end() || lower == "+.inf" || lower == "-.inf";
 }
 
-// True when some YAML reader takes the text for an integer, a float, a date or a base-60 number.
+// Returns true when some YAML reader takes the text for an integer, a float, a date or a base-60
+// number.
 bool looks_like_number(std::string_view text) {
   if (text.front() == '+' || text.front() == '-') text.remove_prefix(1);
   if (text.empty() || !(is_digit(text.front()) || text.front() == '.')) return false;
@@ -44,7 +45,7 @@ bool looks_like_number(std::string_view text) {
   }
   if (all(text, "0123456789_") || all(text, "0123456789:_.")) return true;  // also 190:20:30.15
   if (text.size() >= 8 && all(text.substr(0, 4), "0123456789") && text[4] == '-') return true;
-  // Float: digits, at most one point, an exponent.
+  // A float has digits, at most one point, and an exponent.
   const auto exponent = text.find_first_of("eE");
   const auto mantissa = text.substr(0, exponent);
   if (!all(mantissa, "0123456789._")) return false;
@@ -54,14 +55,14 @@ bool looks_like_number(std::string_view text) {
   return all(power, "0123456789");
 }
 
-// Characters that only a double-quoted scalar can hold: controls, line separators of other kinds,
-// the byte order mark.
+// Returns true for characters that only a double-quoted scalar can hold: controls, line separators
+// of other kinds, the byte order mark.
 bool needs_escapes(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if ((c < 0x20 && c != '\n') || c == 0x7f) return true;
     if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) {
-      return true;  // U+0080..U+009F, next line among them
+      return true;  // U+0080..U+009F, which include next line
     }
     const auto three = text.substr(i, 3);
     if (three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9" || three == "\xef\xbb\xbf") return true;
@@ -109,8 +110,8 @@ void append_double_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
-// A literal block keeps its text only when the first line gives the indentation and no line ends in
-// a blank (which readers and editors tend to lose).
+// Returns whether a literal block keeps the text: only when the first line gives the indentation
+// and no line ends in a blank (which readers and editors tend to lose).
 bool literal_allowed(std::string_view text) {
   return text.front() != ' ' && text.front() != '\n' && text.front() != '\t' &&
          text.find(" \n") == std::string_view::npos && text.back() != ' ';
@@ -137,7 +138,7 @@ void append_literal(std::string& out, std::string_view text, std::size_t indent)
 
 enum class Place { key, value };
 
-// Writes the scalar without a line end; `indent` is where a block's lines begin.
+// Writes the scalar without a line end; `indent` is the indentation of a block's lines.
 void append_string(std::string& out, std::string_view text, std::size_t indent, Place place) {
   if (text.empty()) {
     out += "\"\"";
@@ -212,7 +213,7 @@ void append_value(std::string& out, JsonView value, std::size_t indent) {
   if (value.is_text()) {
     append_string(out, value.text(), indent, Place::value);
   } else {
-    // A number, true, false, {} or [].
+    // The value is a number, true, false, {} or [].
     out += value.exists() ? value.to_text() : "null";
   }
   out += '\n';
