@@ -15,14 +15,14 @@
 namespace gitops::argo {
 namespace {
 
-// "/api/v1/applications/<name>"
+// Returns "/api/v1/applications/<name>".
 std::string app_path(const AppRef& app) {
   return "/api/v1/applications/" + percent_encode(app.name);
 }
 
 using Parameters = std::vector<std::pair<std::string_view, std::string_view>>;
 
-// "?appNamespace=…&project=…" and the given ones, without empty parameters.
+// Returns "?appNamespace=…&project=…" and the given parameters, without empty ones.
 std::string app_query(const AppRef& app, const Parameters& more) {
   Parameters pairs;
   const auto add = [&pairs](std::string_view name, std::string_view value) {
@@ -49,7 +49,7 @@ Parameters parameters_of(const ResourceRef& which) {
           {"kind", which.kind}};
 }
 
-// The JSON object with the names of the Application.
+// Returns the JSON object with the names of the Application.
 std::string with_app(const std::string& options, const AppRef& app) {
   auto json = parse_json_object(options.empty() ? "{}" : options);
   json["name"] = app.name;
@@ -239,7 +239,7 @@ Task<Result<std::string>> ArgoCdClient::call(std::string method, std::string tar
   if (const Secret token = token_(); !token.empty()) {
     request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
   }
-  // argocd-server wants it of every request that is no GET, also of one without a body.
+  // argocd-server requires this header of every request except GET, also of one without a body.
   request.headers.set("Content-Type", "application/json");
   request.body = std::move(body);
   co_return co_await send(std::move(request), std::move(what), deadline);

@@ -39,29 +39,29 @@ struct ResourceRef {
   std::string name = {};
 };
 
-// What is wanted of the logs of an Application's pods; an empty field leaves the choice to argocd-server.
+// Options for the logs of an Application's pods; an empty field leaves the choice to argocd-server.
 struct AppLogOptions {
-  ResourceRef of = {};   // the pods of this object; without a name: of all
-  std::string pod = {};  // this one alone, in the namespace of `of`
+  ResourceRef of = {};   // the pods of this object; without a name: of all objects
+  std::string pod = {};  // this pod alone, in the namespace of `of`
   std::string container = {};
-  std::string filter = {};  // lines with this text; "!text": without
+  std::string filter = {};  // lines with this text; "!text": lines without it
   bool follow = false;
   bool previous = false;
   std::optional<std::uint64_t> tail_lines = {};
   std::optional<std::chrono::seconds> since = {};
 };
 
-// What a read of an Application makes the controller do before.
+// The work that a read of an Application makes the controller do first.
 enum class Refresh { none, normal, hard };
 
-// Which dependents of a deleted object go with it.
+// Options of a deletion: its force, and the fate of the dependents.
 struct Removal {
   bool force = false;   // at once, without the grace period
   bool orphan = false;  // the dependents stay
 };
 
 // A client for argocd-server (REST, as in its swagger.json), with the calls that this project
-// needs. Results are the JSON text as received, at most `max_answer` bytes (too_large); an answer
+// needs. Results are the JSON text as received, at most `max_answer` bytes (too_large); a response
 // that is not JSON is a failure (`unavailable`). Failures contain argocd-server's message. A 401 is
 // `unauthenticated` and is never retried, because argocd-server counts failed attempts. Loop thread
 // only.
@@ -80,57 +80,61 @@ class ArgoCdClient {
   Task<Result<std::string>> resource_tree(AppRef app, Deadline deadline);
   Task<Result<std::string>> managed_resources(AppRef app, Deadline deadline,
                                               ObjectFilter only = {});
-  // The Application, with its health. With a refresh argocd-server answers after the controller has compared
-  // again. One that is missing is `forbidden`, as one that the token may not see.
+  // Returns the Application with its health. With a refresh, argocd-server responds after the controller has
+  // compared again. A missing Application is `forbidden`, like one that the token may not see.
   Task<Result<std::string>> application(AppRef app, Refresh refresh, Deadline deadline);
-  // `source_index` counts an Application's sources from 0: its present ones, or those of this entry
-  // of its history. argocd-server knows commits only, and answers 500 about anything else ("must be
-  // resolved").
+  // Returns the metadata of a commit. `source_index` counts an Application's sources from 0: its
+  // present ones, or those of this entry of its history. argocd-server knows commits only, and
+  // responds with 500 to anything else ("must be resolved").
   Task<Result<std::string>> revision_metadata(AppRef app, std::string revision, int source_index,
                                               Deadline deadline,
                                               std::optional<std::int64_t> history_id = {});
 
-  // State changes. `options` is the JSON object of the request in argocd-server's swagger.json
+  // Start a sync or a rollback. `options` is the JSON object of the request in argocd-server's swagger.json
   // (applicationApplicationSyncRequest, applicationApplicationRollbackRequest) without the names of the
   // Application, which are added. An operation in progress, or an auto-sync that excludes a rollback, is
   // `invalid_argument`.
   Task<Result<std::string>> sync(AppRef app, std::string options, Deadline deadline);
   Task<Result<std::string>> rollback(AppRef app, std::string options, Deadline deadline);
-  // `invalid_argument` when no operation is in progress.
+  // Fails with `invalid_argument` when no operation is in progress.
   Task<Result<void>> terminate_operation(AppRef app, Deadline deadline);
-  // `cascade`: with the objects that the Application has deployed. `propagation` is "foreground", "background" or
-  // empty for argocd-server's choice.
+  // Deletes the Application; with `cascade` also the objects that it has deployed. `propagation` is "foreground",
+  // "background" or empty for argocd-server's choice.
   Task<Result<void>> remove(AppRef app, bool cascade, std::string propagation, Deadline deadline);
-  // An object of the Application's tree; `manifest` of the answer is its JSON as text.
+  // Returns an object of the Application's tree; `manifest` of the response is its JSON as text.
   Task<Result<std::string>> resource(AppRef app, ResourceRef which, Deadline deadline);
-  // `patch_type` is a media type, as "application/merge-patch+json".
+  // Patches an object of the tree; `patch_type` is a media type, as "application/merge-patch+json".
   Task<Result<std::string>> patch_resource(AppRef app, ResourceRef which, std::string patch_type,
                                            std::string patch, Deadline deadline);
   Task<Result<void>> delete_resource(AppRef app, ResourceRef which, Removal how, Deadline deadline);
-  // The actions that argocd-server knows for the object: {"actions":[{"name","disabled","params"}]}.
+  // Returns the actions that argocd-server knows for the object:
+  // {"actions":[{"name","disabled","params"}]}.
   Task<Result<std::string>> actions(AppRef app, ResourceRef which, Deadline deadline);
-  // `parameters` is a JSON array of {"name","value"}. Argo CD has had parameters since 3.1, by another path
-  // (pull request 22822 of argoproj/argo-cd); before, they are `unsupported` unless there are none.
+  // Runs an action; `parameters` is a JSON array of {"name","value"}. Argo CD has had parameters since 3.1,
+  // by another path (pull request 22822 of argoproj/argo-cd); before, they are `unsupported` unless there
+  // are none.
   Task<Result<void>> run_action(AppRef app, ResourceRef which, std::string action,
                                 std::string parameters, Deadline deadline);
 
-  // Asks for logs (GET …/logs); the head of the answer is not read yet, since it may come with the first line
-  // only. Each line of the body is {"result":{"content","podName","timeStampStr","last"}} or {"error":{"message"}}.
+  // Requests logs (GET …/logs) and returns before the head of the response is read, since it may come with the
+  // first line only. Each line of the body is {"result":{"content","podName","timeStampStr","last"}} or
+  // {"error":{"message"}}.
   Task<Result<http::ClientExchange>> logs(AppRef app, AppLogOptions options, Deadline deadline);
 
-  // GET /api/v1/clusters: those that the token may see, with what Argo CD knows of each; without credentials.
+  // GET /api/v1/clusters: the clusters that the token may see, with Argo CD's data about each; without
+  // credentials.
   Task<Result<std::string>> clusters(Deadline deadline);
 
   // POST /api/v1/session: a token for that account, valid for `users.session.duration` (24 h). A
   // wrong password is `unauthenticated`; after five of them argocd-server refuses all logins.
   Task<Result<Secret>> log_in(std::string username, Secret password, Deadline deadline);
-  // POST /api/v1/account/{name}/token: a token for that account without an end, by the right of the current one.
-  // The account needs the capability apiKey.
+  // POST /api/v1/account/{name}/token: a token for that account that does not expire, by the permission of the
+  // current one. The account needs the capability apiKey.
   Task<Result<Secret>> create_token(std::string account, Deadline deadline);
-  // Whether argocd-server takes this token (GET /api/v1/session/userinfo).
+  // Returns whether argocd-server accepts this token (GET /api/v1/session/userinfo).
   Task<Result<bool>> is_accepted(Secret token, Deadline deadline);
-  // Whether the token has this right by argocd-server's RBAC. `object` is "PROJECT/APPLICATION",
-  // with "*" for any: can_i("applications", "get", "*/*").
+  // Returns whether argocd-server's RBAC grants the token this permission. `object` is
+  // "PROJECT/APPLICATION", with "*" for any: can_i("applications", "get", "*/*").
   Task<Result<bool>> can_i(std::string resource, std::string action, std::string object,
                            Deadline deadline);
   // GET /api/version. Needs no token; serves as a liveness check.
@@ -138,24 +142,24 @@ class ArgoCdClient {
 
  private:
   enum class Auth { token, none };
-  // Errors name the call by `what`.
+  // Sends a GET; errors name the call by `what`.
   Task<Result<std::string>> get(std::string target, std::string what, Auth auth, Deadline deadline);
-  // A request with the token; `body` is JSON.
+  // Sends a request with the token; `body` is JSON.
   Task<Result<std::string>> call(std::string method, std::string target, std::string body,
                                  std::string what, Deadline deadline);
   Task<Result<std::string>> send(http::Request request, std::string what, Deadline deadline);
-  // Whether the server has the newer path for actions; asked once for each version that answers.
+  // Requests the version, and returns whether the server has the newer path for actions.
   Task<Result<bool>> has_action_parameters(Deadline deadline);
   http::Client& http_;
   Options options_;
   std::function<Secret()> token_;
 };
 
-// Whether GET /api/version names a release with parameters of actions: 3.1 or later. A text that names no
-// release counts as a newer one. Pure.
+// Returns whether GET /api/version names a release with parameters of actions: 3.1 or later. A text that
+// names no release counts as a newer one. Pure.
 bool has_action_parameters(std::string_view version);
 
-// Parses "argo-cd-server:80", "http://…" or "https://…"; without a scheme, http is meant.
+// Parses "argo-cd-server:80", "http://…" or "https://…"; the default scheme is http.
 Result<http::Url> parse_server(const std::string& text);
 
 }  // namespace gitops::argo

@@ -13,7 +13,7 @@
 
 namespace gitops::argo {
 
-// What is wanted of the logs of a Workflow's pods; an empty field leaves the choice to the server.
+// Options for the logs of a Workflow's pods; an empty field leaves the choice to the server.
 struct WorkflowLogOptions {
   std::string pod = {};        // empty: all of them
   std::string container = {};  // empty: main
@@ -26,33 +26,33 @@ struct WorkflowLogOptions {
 
 // A client for the API server of Argo Workflows (REST, as in its api/openapi-spec/swagger.json),
 // with the calls that this project needs. Results are the JSON text as received, at most
-// `max_answer` bytes (too_large); an answer that is not JSON is a failure (`unavailable`). Failures
-// contain the server's message. Loop thread only.
+// `max_answer` bytes (too_large); a response that is not JSON is a failure (`unavailable`).
+// Failures contain the server's message. Loop thread only.
 class WorkflowsClient {
  public:
   struct Options {
     http::Url server;  // its path comes before /api
     std::size_t max_answer = std::size_t{16} << 20;
   };
-  // `token` is called before each request; an empty token is not sent. A server in mode `client` asks
-  // Kubernetes with it.
+  // `token` is called before each request; an empty token is not sent. A server in mode `client`
+  // sends it to Kubernetes.
   WorkflowsClient(http::Client& http, Options options, std::function<Secret()> token);
 
-  // `fields` as the server's parameter of that name: "metadata,status.phase".
+  // Returns a Workflow. `fields` is the server's parameter of that name: "metadata,status.phase".
   Task<Result<std::string>> workflow(std::string ns, std::string name, std::string fields,
                                      Deadline deadline);
   Task<Result<std::string>> workflow_template(std::string ns, std::string name, Deadline deadline);
   // PUT …/{name}/{verb} with a JSON object: terminate, stop, suspend, resume, retry, resubmit, set. Returns
-  // the Workflow; of `resubmit` it is the new one.
+  // the Workflow, or the new one of `resubmit`.
   Task<Result<std::string>> put(std::string ns, std::string name, std::string verb,
                                 std::string options, Deadline deadline);
-  // `force`: without its finalizers.
+  // Deletes a Workflow; `force` removes its finalizers first.
   Task<Result<void>> remove(std::string ns, std::string name, bool force, Deadline deadline);
-  // A new Workflow from a template. `options` is submitOptions; returns the Workflow.
+  // Creates a Workflow from a template and returns it. `options` is submitOptions.
   Task<Result<std::string>> submit(std::string ns, std::string workflow_template,
                                    std::string options, Deadline deadline);
-  // Asks for logs (GET …/log); the head of the answer is not read yet, since it may come with the first line
-  // only. Each line of the body is {"result":{"content","podName"}} or {"error":{"message"}}.
+  // Requests logs (GET …/log) and returns before the head of the response is read, since it may come with
+  // the first line only. Each line of the body is {"result":{"content","podName"}} or {"error":{"message"}}.
   Task<Result<http::ClientExchange>> logs(std::string ns, std::string name,
                                           WorkflowLogOptions options, Deadline deadline);
 
