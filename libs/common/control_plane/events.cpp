@@ -15,11 +15,12 @@ namespace gitops::control_plane {
 namespace {
 
 constexpr std::string_view kEventsPath = "/2.0/api/events";
-// Bytes read of an answer's body. More than is shown, so that the connection can be reused.
+// Limit of the bytes read of a response's body. More than is shown, so that the connection can be
+// reused.
 constexpr std::size_t kMaxAnswer = 64 * 1024;
 constexpr auto kAnswerTimeout = std::chrono::seconds(1);
 constexpr std::size_t kExcerpt = 200;
-constexpr std::size_t kLooked = 512;  // bytes that the excerpt is made of
+constexpr std::size_t kLooked = 512;  // bytes that the excerpt is made from
 constexpr std::size_t kQuote = 12;    // a shorter run that both hold is a coincidence
 
 // Marks the parts of `text` that also occur in `other`, of `run` bytes or more.
@@ -27,7 +28,7 @@ void mark_quotes(std::string_view text, std::string_view other, std::size_t run,
                  std::vector<bool>& marked) {
   if (run == 0 || text.size() < run) return;
   std::unordered_multimap<std::string_view, std::size_t> runs;
-  std::bitset<256 * 256> begins;  // spares most look-ups
+  std::bitset<256 * 256> begins;  // pairs that may begin a quote; avoids most look-ups
   const auto begin_of = [](std::string_view bytes) {
     return bytes.size() < 2 ? std::size_t{0}
                             : std::size_t{static_cast<unsigned char>(bytes[0])} * 256 +
@@ -55,7 +56,7 @@ std::string excerpt_of(std::string_view answer, std::string_view payload, const 
   mark_quotes(text, payload, kQuote, quoted);
   mark_quotes(text, token.reveal(), std::min(kQuote, token.reveal().size()), quoted);
   std::string out;
-  bool blank = true;  // white space becomes one blank, at the beginning none
+  bool blank = true;  // white space becomes one blank; leading white space is dropped
   for (std::size_t at = 0; at < text.size() && out.size() < kExcerpt; ++at) {
     const char c = text[at];
     if (quoted[at]) {
@@ -92,7 +93,7 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   request.headers.set("Authorization", std::string(token.reveal()));
   request.headers.set("X-Event-Id", label.id);
   request.headers.set("X-Event-Sequence", std::to_string(label.sequence));
-  // With Content-Length; other senders use the chunked form, receivers accept both.
+  // The request has a Content-Length; other senders use the chunked form, receivers accept both.
   request.body = std::move(compressed);
   auto exchange = co_await http_.open(url_, std::move(request), deadline);
   if (!exchange) co_return fail("control plane: event", std::move(exchange.error()));
@@ -104,7 +105,7 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   if (const auto value = head->headers.find("Retry-After")) {
     answer.retry_after = parse_retry_after(*value, wall_now());
   }
-  // The head decides, unless it announces a page; a body that is lost does not matter.
+  // The head decides, unless it announces a page; the loss of a body does not matter.
   exchange->set_deadline(std::min(deadline, deadline_after(kAnswerTimeout)));
   std::string body;
   bool lost = false;
@@ -114,7 +115,7 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
     if (!part || part->empty()) break;
     body += *part;
   }
-  // Servers that answer "ok" as HTML exist, too.
+  // Some servers respond "ok" as HTML.
   const auto begin = body.find_first_not_of(" \t\r\n");
   answer.is_page =
       http::is_page(head->headers) && (begin == std::string::npos ? lost : body[begin] == '<');

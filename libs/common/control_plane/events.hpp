@@ -12,22 +12,22 @@
 
 namespace gitops::control_plane {
 
-// The control plane's answer to one event.
+// The control plane's response to one event.
 struct Answer {
   int status = 0;
-  // The body is a page, as of a proxy or a login that stands in for the event endpoint. A success
-  // then says nothing about the event.
+  // The body is a page, as of a proxy or a login in front of the event endpoint. A success then
+  // does not confirm the event.
   bool is_page = false;
   std::chrono::milliseconds retry_after{0};  // zero: no Retry-After
-  // The beginning of a refusal's body, which may quote the event or the token: not to be shown, see
-  // excerpt_of().
+  // The beginning of a refusal's body. It may quote the event or the token, so only excerpt_of()
+  // may be shown.
   std::string quoting;
 
   [[nodiscard]] bool is_success() const { return status >= 200 && status < 300 && !is_page; }
 };
 
-// Answer::quoting for people: at most 200 printable characters, in which quotes from the event or the
-// token are replaced by "…". Takes about 2 ms for each MB of the payload. Pure.
+// Returns Answer::quoting for people: at most 200 printable characters, in which quotes from the
+// event or the token are replaced by "…". Takes about 2 ms for each MB of the payload. Pure.
 [[nodiscard]] std::string excerpt_of(std::string_view quoting, std::string_view payload,
                                      const Secret& token);
 
@@ -38,22 +38,22 @@ class Client {
   // `token` is called before each request, so that a rotated token is used at once.
   Client(http::Client& http, http::Url url, std::function<Secret()> token);
 
-  // What identifies and orders an event (docs/events.md, "Ids").
+  // The headers that identify and order an event (docs/events.md, "Ids").
   struct Label {
     std::string id;              // X-Event-Id: the receiver drops an event with a known id
-    std::uint64_t sequence = 0;  // X-Event-Sequence: and an older event about the same object
+    std::uint64_t sequence = 0;  // X-Event-Sequence: the receiver drops older events of an object
   };
-  // `payload` is the JSON body {"data":…}. It and `label` must stay valid until the call returns.
-  // Any complete head is an Answer, even if its body is lost; an Error means that none arrived. A
-  // page is told by its media type and the beginning of its body; with this media type and a lost
-  // body it counts as one.
+  // Sends an event. `payload` is the JSON body {"data":…}. It and `label` must stay valid until the
+  // call returns. Any complete head is an Answer, even if its body is lost; an Error means that
+  // none arrived. The media type and the beginning of the body reveal a page; a page's media type
+  // with a lost body counts as one.
   Task<Result<Answer>> post(std::string_view payload, const Label& label, Deadline deadline);
-  // The same for a payload that the caller has compressed (http::gzip_compress).
+  // Sends a payload that the caller has compressed (http::gzip_compress), as post() does.
   Task<Result<Answer>> post_compressed(std::string compressed, const Label& label,
                                        Deadline deadline);
 
-  // The same for callers that only need success or failure: an answer other than 2xx is an Error
-  // with its status and Retry-After, without any of the payload.
+  // Sends an event for callers that only need success or failure: a response other than 2xx is an
+  // Error with its status and Retry-After, without any of the payload.
   Task<Result<void>> post_event(std::string payload, Label label, Deadline deadline);
 
  private:

@@ -21,7 +21,7 @@ constexpr std::string_view kPath = "/2.0/api/graphql";
 constexpr std::size_t kMaxBody = 1024 * 1024;
 constexpr std::size_t kMaxMessage = 500;
 
-// The value at `path` in nested objects; null when it is absent.
+// Returns the value at `path` in nested objects; null when it is absent.
 Json value_at(const Json& json, std::initializer_list<const char*> path) {
   const Json* at = &json;
   for (const char* key : path) {
@@ -33,7 +33,7 @@ Json value_at(const Json& json, std::initializer_list<const char*> path) {
   return *at;
 }
 
-// The message of the first entry of `errors`; empty when there is none.
+// Returns the message of the first entry of `errors`; empty when there is none.
 std::optional<std::string> error_of(const Json& answer) {
   const Json errors = value_at(answer, {"errors"});
   if (!errors.is_array() || errors.empty()) return std::nullopt;
@@ -55,7 +55,8 @@ std::vector<std::string> texts_of(const Json& list) {
   return texts;
 }
 
-// A member of RuntimeStatus: {status description} except for two that are enumerations of their own.
+// Returns a member of RuntimeStatus: {status description}, except for two that are enumerations of
+// their own.
 Json status_json(const RuntimeStatusItem& item) {
   using enum RuntimeStatusItem::State;
   const bool is_good = item.state == successful;
@@ -65,7 +66,7 @@ Json status_json(const RuntimeStatusItem& item) {
   return {{"status", status}, {"description", item.description}};
 }
 
-// True when the errors of an answer say that nobody is known by the credential.
+// Returns true when the errors of a response report an unknown credential.
 bool says_unauthenticated(const Json& answer) {
   const Json errors = value_at(answer, {"errors"});
   if (!errors.is_array() || errors.empty()) return false;
@@ -110,7 +111,7 @@ Result<PromotionData::Application> application_of(const Json& json, const Applic
 }
 
 std::optional<AbacRule> rule_of(const Json& json) {
-  // What cannot be read might have narrowed the rule.
+  // An unreadable list might have narrowed the rule.
   for (const char* list : {"teams", "actions", "attributes"}) {
     if (!value_at(json, {list}).is_array()) return std::nullopt;
   }
@@ -278,7 +279,7 @@ Task<Result<void>> GraphqlClient::report_errors(const std::string& runtime,
 
 Task<Result<std::string>> GraphqlClient::save_sealing_key(const Secret& private_key,
                                                           Deadline deadline) {
-  // In base64, as Secrets have it and as getSealingKey answers.
+  // The key is in base64, as in Secrets and in the response of getSealingKey.
   const auto data = co_await ask(
       "mutation saveSealingKey($privateKey: String!){saveSealingKey(privateKey: $privateKey)}",
       Json{{"privateKey", base64_encode(private_key.reveal())}}, own(), deadline);
@@ -392,7 +393,7 @@ Task<Result<PromotionData>> GraphqlClient::promotion_data(const ApplicationId& s
   if (rules.is_null()) co_return promotion;
   if (!rules.is_array()) co_return fail(ErrorCode::invalid_data, "control plane: no list of rules");
   for (const Json& rule : rules) {
-    // What cannot be read might have narrowed the promotion.
+    // An unreadable path might have narrowed the promotion.
     const Json paths = value_at(rule, {"jsonPaths"});
     PromotionData::Rule read{.glob = text_at(rule, {"glob"}), .json_paths = texts_of(paths)};
     const bool is_complete =

@@ -15,7 +15,7 @@
 
 namespace gitops::control_plane {
 
-// Whom a credential belongs to.
+// The owner of a credential.
 struct Identity {
   std::string user_id;       // empty for the token of a runtime
   std::string runtime_name;  // set for the token of a runtime
@@ -24,20 +24,20 @@ struct Identity {
   std::string account_id;
   std::string account_name;
   bool is_account_admin = false;
-  // Of the account; may be empty.
+  // Git provider of the account; may be empty.
   std::string git_provider = {};
   std::string git_api_url = {};
   std::string shared_config_repo = {};
 };
 
-// A credential as its owner sent it: the control plane gets it in the same header.
+// A credential as its owner sent it; requests to the control plane carry it in the same header.
 struct SentCredential {
   std::string header;  // "Authorization", "x-access-token", "Cookie"
   Secret value;
 };
 
-// A rule of attribute-based access control, in the control plane's words: who may do what to which
-// entities.
+// A rule of attribute-based access control, in the control plane's terms: permitted teams, actions
+// and entities.
 struct AbacRule {
   struct Attribute {
     std::string name;  // "CLUSTER", "LABEL"
@@ -47,14 +47,14 @@ struct AbacRule {
     bool operator==(const Attribute&) const = default;
   };
   std::string id;
-  std::vector<std::string> teams;    // ids
+  std::vector<std::string> teams;    // their ids
   std::vector<std::string> actions;  // "SYNC"
   std::vector<Attribute> attributes;
 
   bool operator==(const AbacRule&) const = default;
 };
 
-// What the control plane keeps about a runtime.
+// The control plane's record of a runtime.
 struct RuntimeState {
   std::string account;
   std::string runtime_namespace;
@@ -71,7 +71,7 @@ struct ApplicationId {
   std::string name;
 };
 
-// What a promotion from one Application to another has to know.
+// The data of a promotion from one Application to another.
 struct PromotionData {
   struct Application {
     std::string name;
@@ -83,14 +83,14 @@ struct PromotionData {
   };
   struct Rule {
     std::string glob;                     // of files below the source's path
-    std::vector<std::string> json_paths;  // of the values to copy; empty: the whole file
+    std::vector<std::string> json_paths;  // paths of the values to copy; empty: the whole file
   };
   Application source;
   Application destination;
-  std::vector<Rule> rules;  // of the destination's promotion template; empty: everything
+  std::vector<Rule> rules;  // rules of the destination's promotion template; empty: everything
 };
 
-// A Git source of a runtime, and which users' own tokens may read and write its repository.
+// A Git source of a runtime, with the users whose own tokens may read and write its repository.
 struct GitSource {
   struct Permission {
     std::string user_id;
@@ -133,7 +133,7 @@ struct RuntimeStatusItem {
   bool operator==(const RuntimeStatusItem&) const = default;
 };
 
-// What the control plane shows people about a runtime.
+// An error of a runtime that the control plane shows to people.
 struct RuntimeError {
   enum class Level { warning, error } level = Level::error;
   std::string message;
@@ -158,14 +158,14 @@ struct ClusterState {
   std::string last_cache_sync = {};
   std::int64_t applications = 0;
   std::vector<std::string> api_versions = {};
-  bool is_gone = false;  // the runtime has it no more; not sent
+  bool is_gone = false;  // the runtime no longer has it; not sent
 
   bool operator==(const ClusterState&) const = default;
 };
 
 // The control plane's GraphQL endpoint: POST <url>/2.0/api/graphql, raw token in Authorization. One
 // attempt per call. Loop thread only. Errors: unauthenticated when the credential is refused;
-// invalid_data and protocol for an answer that makes no sense.
+// invalid_data and protocol for a malformed response.
 class GraphqlClient {
  public:
   // `token` is called before each request; an empty token is not sent.
@@ -174,11 +174,11 @@ class GraphqlClient {
   // The query `me`: the name of the token's account, which may be empty. `unauthenticated` when the
   // token is refused.
   Task<Result<std::string>> account(Deadline deadline);
-  // The same query with someone else's credential: who it belongs to.
+  // The query `me` with another credential: returns its owner.
   Task<Result<Identity>> me(const SentCredential& credential, Deadline deadline);
-  // And with the own token, which is that of a runtime.
+  // The query `me` with the own token, which is that of a runtime.
   Task<Result<Identity>> own_identity(Deadline deadline);
-  // Not found when the control plane has no such runtime.
+  // Returns the control plane's record of a runtime; `not_found` when there is none.
   Task<Result<RuntimeState>> runtime(const std::string& name, Deadline deadline);
   // The mutation createRuntime with a user's token: the new token of the runtime. An existing runtime of that name gets
   // a new token, too.
@@ -187,40 +187,43 @@ class GraphqlClient {
   // The mutation reportRuntimeErrors, as the public SDK sends it; an empty list clears what was reported.
   Task<Result<void>> report_errors(const std::string& runtime,
                                    const std::vector<RuntimeError>& failures, Deadline deadline);
-  // The mutation updateRuntimeStatus: the type RuntimeStatus is public, the mutation's name is ours.
+  // The mutation updateRuntimeStatus: the type RuntimeStatus is public, the name of the mutation is
+  // this project's.
   Task<Result<void>> report_status(const std::string& runtime,
                                    const std::vector<RuntimeStatusItem>& items, Deadline deadline);
-  // The mutation updateRuntimeClusters: adds these clusters of the runtime, or replaces what was told of them. Its
+  // The mutation updateRuntimeClusters: adds these clusters of the runtime, or replaces their earlier reports. Its
   // argument is the public type ClusterUpsertArgs.
   Task<Result<void>> report_clusters(const std::string& runtime,
                                      const std::vector<ClusterState>& clusters, Deadline deadline);
   // The mutation saveSealingKey: keeps an RSA private key in PEM for the runtimes of the account. Returns its id.
   Task<Result<std::string>> save_sealing_key(const Secret& private_key, Deadline deadline);
-  // The query getSealingKey: such a key.
+  // The query getSealingKey: returns a key of saveSealingKey.
   Task<Result<Secret>> sealing_key(const std::string& id, Deadline deadline);
-  // The rules of an account for one type of entity, as "gitopsApplications". The documents are those
-  // of the public Terraform provider.
+  // Returns the rules of an account for one type of entity, as "gitopsApplications". The documents
+  // are those of the public Terraform provider.
   Task<Result<std::vector<AbacRule>>> abac_rules(const std::string& account_id,
                                                  std::string_view entity_type, Deadline deadline);
-  // Not found when the control plane does not know one of the Applications.
+  // Returns the data of a promotion; `not_found` when the control plane does not know one of the
+  // Applications.
   Task<Result<PromotionData>> promotion_data(const ApplicationId& source,
                                              const ApplicationId& destination, Deadline deadline);
-  // User id → ids of its teams: GET <url>/api/team, as the public Terraform provider reads it.
+  // Returns the ids of each user's teams, by user id: GET <url>/api/team, as the public Terraform
+  // provider reads it.
   Task<Result<std::map<std::string, std::vector<std::string>>>> teams(Deadline deadline);
 
-  // The Git sources of a runtime, at most 10,000.
+  // Returns the Git sources of a runtime, at most 10,000.
   Task<Result<std::vector<GitSource>>> git_sources(const std::string& runtime, Deadline deadline);
-  // The feature csdpFilterAppsByGitPermissions of the own account: whether users see only what their own
-  // Git tokens may read. True when the account does not say.
+  // Returns the feature csdpFilterAppsByGitPermissions of the own account: whether users see only
+  // Applications that their own Git tokens may read. True when the account does not say.
   Task<Result<bool>> filters_by_git_permissions(Deadline deadline);
-  // Replaces the permissions of a Git source: all of its users'.
+  // Replaces all users' permissions of a Git source.
   Task<Result<void>> set_permissions(const GitSource& source, Deadline deadline);
 
  private:
   [[nodiscard]] SentCredential own() const;
   Task<Result<nlohmann::json>> send(http::Request request, const SentCredential& credential,
                                     Deadline deadline);
-  // The `data` of an answer without errors.
+  // Returns the `data` of a response without errors.
   Task<Result<nlohmann::json>> ask(std::string_view document, nlohmann::json variables,
                                    const SentCredential& credential, Deadline deadline);
 
