@@ -41,11 +41,11 @@ http::Response page(int status, std::string body) {
   return response;
 }
 
-// Where the settings came from.
+// The sources of the settings.
 struct ConfigSources {
   std::vector<std::string> arguments;
   std::string file = {};         // empty: none
-  std::string fingerprint = {};  // of the file, before it was read again
+  std::string fingerprint = {};  // of the file, taken before the file was read again
 };
 
 // Runs one daemon from its valid configuration to its exit code. Lives on the loop thread.
@@ -102,7 +102,7 @@ class Frame {
     options.address = config.admin_address;
     options.port = static_cast<std::uint16_t>(config.admin_port);
     options.max_connections = 100;
-    // However busy the port is with other pages.
+    // Reserves connections for these pages, however busy the port is with other pages.
     options.reserve = 8;
     options.reserved_for = [](const http::Request& request) {
       return request.target == "/healthz" || request.target == "/readyz";
@@ -181,7 +181,8 @@ class Frame {
     while (!stop_requested_) co_await changed_.wait();
   }
 
-  // The phase is `running` afterwards, unless the start failed or a signal came first.
+  // Starts the App. The phase is `running` afterwards, unless the start failed or a signal came
+  // first.
   Task<> start_app() {
     try {
       app_ = spec_.make({.executor = loop_.get_executor(),
@@ -254,7 +255,7 @@ class Frame {
     std::string reason;
   };
 
-  // Empty when ready.
+  // Returns the failing checks; empty when ready.
   [[nodiscard]] std::vector<NotReady> failing_checks() const {
     if (phase_ == Phase::starting) return {{.check = "daemon", .reason = "starting"}};
     if (phase_ == Phase::draining || stop_requested_) {
@@ -269,7 +270,7 @@ class Frame {
     return failing;
   }
 
-  // The reasons for not being ready, one a line; empty when ready.
+  // Returns the reasons for not being ready, one a line; empty when ready.
   [[nodiscard]] std::string not_ready_because() const {
     std::string reasons;
     for (const auto& [check, reason] : failing_checks()) reasons += check + ": " + reason + '\n';
@@ -325,7 +326,7 @@ class Frame {
     return page(200, report_as_text());
   }
 
-  // The App's answer; 503 while the App does not run.
+  // Returns the App's response; 503 while the App does not run.
   http::Response answer_of(const std::function<AdminPage()>& make) {
     if (phase_ != Phase::running) return page(503, not_ready_because());
     AdminPage content = make();
@@ -335,7 +336,7 @@ class Frame {
     return response;
   }
 
-  // The frame's own pages and, once there is an App, its pages; the frame's come first.
+  // Returns the frame's own pages and, once there is an App, its pages; the frame's come first.
   [[nodiscard]] std::shared_ptr<const http::Router> admin_routes() {
     std::vector<http::Route> routes;
     const auto add = [&routes](const std::string& path, std::function<http::Response()> make) {
@@ -399,7 +400,7 @@ class Frame {
   Metrics metrics_;
   Counter& lost_lines_ = metrics_.counter("gitops_log_lines_dropped_total",
                                           "Log lines that standard error did not take");
-  std::shared_ptr<const http::Router> routes_;  // of the admin port
+  std::shared_ptr<const http::Router> routes_;  // routes of the admin port
   http::Server admin_;
   asio::basic_signal_set<Executor> signals_;
   Event changed_;

@@ -25,12 +25,12 @@ struct DaemonConfig {
   LogFormat log_format = LogFormat::json;
   std::string admin_address = "::";
   std::int64_t admin_port = 8087;                   // 0: any free port, which is logged
-  std::chrono::milliseconds drain_delay{0};         // from not ready to the end of accepting
+  std::chrono::milliseconds drain_delay{0};         // time from not ready to the end of accepting
   std::chrono::milliseconds drain_timeout{20'000};  // for requests in flight
   void add_to(ConfigReader& reader, std::string_view admin_address_env);
 };
 
-// The parts of the frame that an App uses. All of them outlive the App.
+// The objects of the frame that an App uses. All of them outlive the App.
 struct DaemonContext {
   Executor executor;
   Metrics& metrics;
@@ -38,11 +38,11 @@ struct DaemonContext {
   const std::map<std::string, std::string>& environment;
   // Starts another loop on its own thread. The loop runs until the App has stopped.
   std::function<Executor()> add_loop;
-  // Stops the daemon in order, with exit code 1. For the failure of an essential task.
+  // Stops the daemon in order, with exit code 1, when an essential task fails.
   std::function<void(const std::string& why)> fail;
   // Reads flags, environment and configuration file again, if the file has changed since it was last
   // read, into the settings that `bind` adds. Returns the mistakes; nothing when there is no file or it
-  // is the same. For an App that takes over settings while it runs.
+  // is unchanged. Lets an App take over settings while it runs.
   using Bind = std::function<void(ConfigReader&)>;
   std::function<std::optional<std::vector<std::string>>(const Bind& bind)> read_again = {};
 };
@@ -68,7 +68,7 @@ struct DaemonApp {
   // its deadline by more than a second.
   std::function<Task<>(Deadline)> stop;
   std::vector<ReadyCheck> ready_checks;
-  // The entries of /statusz; may be empty.
+  // Returns the entries of /statusz; may be empty.
   std::function<StatusReport()> report = {};
   // Further pages of the admin port, by path ("/journal"). The argument is the raw query. They are
   // served while the App runs, for GET and HEAD, without authentication.

@@ -35,8 +35,8 @@ class LoopThread {
 };
 
 // Runs the coroutine `work` on another loop and resumes on this one when it has ended; it must not
-// fail. Started work is not interrupted: when the awaiting coroutine is cancelled, the wait still
-// ends only with the work.
+// fail. Started work is not interrupted: after a cancellation of the awaiting coroutine, the wait
+// still ends only with the work.
 template <class Work>
 Task<> run_on_loop(Executor other, Work work) {
   const auto executor = co_await asio::this_coro::executor;
