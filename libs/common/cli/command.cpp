@@ -63,7 +63,7 @@ std::string completion_help(const Program& program) {
          "compinit)\n";
 }
 
-// Prints the mistakes and where to find the usage.
+// Prints the mistakes and a hint to the usage.
 int wrong_usage(Console& console, const std::string& who, const std::vector<std::string>& mistakes,
                 const std::string& help) {
   for (const std::string& mistake : mistakes) console.err << who << ": " << mistake << '\n';

@@ -13,18 +13,18 @@ namespace gitops::cli {
 // Exit codes of every command-line program of the suite.
 enum ExitCode : int {
   kDone = 0,
-  kFailed = 1,         // the command failed, or a check did not pass
+  kFailed = 1,         // the command or a check failed
   kWrongUsage = 2,     // unknown command, wrong flag or setting
-  kNotKnown = 3,       // the result is not known; no failure was found either
+  kNotKnown = 3,       // the result is not known; no failure was found
   kInterrupted = 130,  // SIGINT, as shells report it
   kTerminated = 143,   // SIGTERM
 };
 
-// Where a command writes: results to `out`, problems to `err`.
+// Output of a command: results go to `out`, problems to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  bool colour = false;  // `out` is a terminal that shows colours
+  bool colour = false;  // `out` is a terminal that supports colours
 };
 
 using Environment = std::map<std::string, std::string>;
@@ -49,7 +49,7 @@ struct Program {
 };
 
 // Finds the command, reads its settings (flag > environment > YAML file > default) and runs it.
-// Unknown commands and flags are answered with the nearest known name and exit code 2.
+// Unknown commands and flags give a message with the nearest known name and exit code 2.
 int run(const Program& program, const std::vector<std::string>& arguments,
         const Environment& environment, Console& console);
 

@@ -18,7 +18,7 @@ std::vector<Flag> flags_of(const Program& program, const Command& command) {
   return reader.flags();
 }
 
-// "text|json" as "text json"; empty when any value is accepted.
+// Returns "text|json" as "text json"; empty when any value is accepted.
 std::string choices(const Flag& flag) {
   if (!flag.kind.contains('|')) return {};
   std::string out = flag.kind;
@@ -34,7 +34,7 @@ std::string command_names(const Program& program) {
   return names + "completion help";
 }
 
-// A `case` pattern for the names of a flag: "-o|--output".
+// Returns a `case` pattern for the names of a flag: "-o|--output".
 std::string case_pattern(const Flag& flag) {
   return (flag.letter == 0 ? "" : "-" + std::string(1, flag.letter) + "|") + "--" + flag.name;
 }

@@ -19,8 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kDeadlineGrace = seconds(1);  // work may overrun its deadline by this
-constexpr milliseconds kCancelGrace = seconds(1);    // for cancelled work to end
+constexpr milliseconds kDeadlineGrace = seconds(1);  // by which work may exceed its deadline
+constexpr milliseconds kCancelGrace = seconds(1);    // for the end of cancelled work
 
 // Exits without destructors: cancelled work or a blocked thread may still use the objects.
 [[noreturn]] void end_process(Console& console, int code) {

@@ -9,7 +9,7 @@
 
 namespace gitops::cli {
 
-// Settings of every command that waits for something.
+// Settings of every command that can wait.
 struct LoopOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   bool verbose = false;
@@ -17,7 +17,7 @@ struct LoopOptions {
   void add_to(ConfigReader& reader);
 };
 
-// Given to the work of run_on_loop. Everything in it outlives the work.
+// Arguments of the work of run_on_loop. They outlive the work.
 struct LoopContext {
   Executor executor;
   Metrics& metrics;   // required by Resolvers and WorkerPools; not exported

@@ -8,7 +8,7 @@ namespace gitops::cli {
 
 namespace {
 
-// The width of valid UTF-8 text, counted as one column for each character.
+// Returns the width of valid UTF-8 text, counted as one column for each character.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

@@ -14,10 +14,10 @@ enum class OutputFormat { text, json };
 // Adds -o, --output.
 void add_output_row(ConfigReader& reader, OutputFormat& format);
 
-// The meaning of a text, shown by colour on terminals.
+// The meaning of a text, which terminals show by a colour.
 enum class Tone { plain, good, bad, doubtful, faint, strong };
 
-// `text` in the colour of its tone when `colour` is set, otherwise unchanged.
+// Returns `text` in the colour of its tone when `colour` is set, otherwise unchanged.
 std::string painted(std::string_view text, Tone tone, bool colour);
 
 // Makes text of a peer safe for one line of a terminal: control characters (hence escape sequences
@@ -34,7 +34,7 @@ struct Cell {
 class Table {
  public:
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
-  // Each line begins with `indent` blanks.
+  // Returns the lines of the table; each begins with `indent` blanks.
   [[nodiscard]] std::string text(std::size_t indent, bool colour) const;
 
  private:
