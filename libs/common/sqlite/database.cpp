@@ -37,7 +37,7 @@ void Database::Close::operator()(sqlite3* handle) const {
 
 Database::Database(Options options) : options_(std::move(options)) {
   const bool memory = options_.path.empty();
-  // An absolute path is never taken for ":memory:" or a URI.
+  // An absolute path cannot be mistaken for ":memory:" or a URI.
   const auto name =
       memory ? std::string(":memory:") : std::filesystem::absolute(options_.path).string();
   const int flags = (options_.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
@@ -75,7 +75,8 @@ void Database::check(int code) {
   failure_ = Fault{.kind = kind_of(code, error), .message = std::move(message)};
 }
 
-// Of the last failed call to the operating system; sqlite3_system_errno() has it only for some.
+// Returns the errno of the last failed call to the operating system; sqlite3_system_errno() has it
+// only for some.
 int Database::os_error() const {
   auto* handle = handle_.get();
   int error = 0;

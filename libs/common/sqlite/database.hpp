@@ -9,38 +9,39 @@
 
 #include "common/sqlite/fault.hpp"
 
-struct sqlite3;       // of SQLite
-struct sqlite3_stmt;  // of SQLite
+struct sqlite3;       // SQLite's
+struct sqlite3_stmt;  // SQLite's
 
 namespace gitops::sqlite {
 
 class Database;
 
-// A prepared statement. One that could not be prepared does nothing: the failure is the database's.
+// A prepared statement. One that could not be prepared does nothing; the database records the
+// failure.
 class Statement {
  public:
   Statement() = default;
 
   [[nodiscard]] bool is_prepared() const { return handle_ != nullptr; }
-  // Parameters are numbered from 1. The bytes are not copied: they stay until the next execute(),
-  // step() or rewind().
+  // Binds a parameter; parameters are numbered from 1. The bytes are not copied: they must stay
+  // valid until the next execute(), step() or rewind().
   void bind_text(int at, std::string_view text);
   void bind_blob(int at, std::string_view bytes);
   void bind_number(int at, std::int64_t number);
   void bind_null(int at);
-  // True when there is a row to read.
+  // Advances to the next row; returns true when there is one.
   bool step();
-  // A column of the row, from 0, as bytes; valid until the next step.
+  // Returns a column of the row, from 0, as bytes; valid until the next step.
   [[nodiscard]] std::string_view column(int at) const;
-  // The same column as a number; 0 for what is none.
+  // Returns the same column as a number; 0 when it is no number.
   [[nodiscard]] std::int64_t number(int at) const;
   enum class ColumnKind { null, number, text, blob };
   [[nodiscard]] ColumnKind kind(int at) const;
-  // Columns of a row; 0 for a statement that returns none.
+  // Returns the number of columns of a row; 0 for a statement that returns none.
   [[nodiscard]] int columns() const;
-  // Ready to be used again, with nothing bound.
+  // Resets the statement and its parameters for another use.
   void rewind();
-  // Runs it for its effect, and rewinds it.
+  // Runs the statement for its effect, and rewinds it.
   void execute();
 
  private:
@@ -67,7 +68,7 @@ class Database {
   struct Options {
     std::string path;     // empty: in memory
     std::string what;     // begins every message: "ledger"
-    int max_value_bytes;  // of a text, a blob or a row; more is refused
+    int max_value_bytes;  // limit of a text, a blob or a row; larger ones are refused
     bool read_only = false;
   };
   explicit Database(Options options);
@@ -76,15 +77,15 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   [[nodiscard]] bool good() const { return !failure_; }
-  // Takes the first failure; there must be one.
+  // Takes the first failure. Requires that there is one.
   [[nodiscard]] Fault take_failure();
   // Records a failure that the caller found, as if SQLite had reported it.
   void fail(Fault::Kind kind, const std::string& why);
-  // An error in an SQL text, or a value over the limit, counts as damage of the file: for a caller
-  // whose statements are known to be right for a file that is whole.
+  // Counts an error in an SQL text, or a value over the limit, as damage of the file: for a caller
+  // whose statements are correct for an undamaged file.
   void take_statement_errors_for_damage();
 
-  // Drops a failure, unless the file is damaged: for work that can as well be left undone.
+  // Drops a failure, unless the file is damaged: for optional work.
   void forgive_all_but_damage();
 
   // Rows that the last INSERT, UPDATE or DELETE changed.
@@ -100,9 +101,9 @@ class Database {
   // Calls `row` with the statement for each row of a query.
   template <class Row>
   void each(const std::string& sql, const Row& row);
-  // The first column of the last row; empty when there is none.
+  // Returns the first column of the last row; empty when there is none.
   std::string value(const std::string& sql);
-  // Runs `body` as one transaction: all of it counts, or nothing.
+  // Runs `body` as one transaction: all of it takes effect, or nothing.
   template <class Body>
   void transact(const Body& body);
   // The same in steps, for a caller whose body may fail by itself: begin(), then commit() or roll_back().
@@ -110,8 +111,8 @@ class Database {
   void commit();
   void roll_back();
 
-  // Whether the write-ahead log is moved into the file and removed when the database is closed.
-  // Off at first: a file that turns out to be damaged is left as it is.
+  // Sets whether the write-ahead log is moved into the file and removed when the database is
+  // closed. Off at first: a file that is found to be damaged is not changed.
   void write_at_close(bool on);
   [[nodiscard]] bool is_read_only() const;
 

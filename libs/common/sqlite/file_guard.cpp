@@ -42,7 +42,7 @@ void remove_old_ones(const fs::path& folder, const std::string& prefix, const st
       aside.push_back(std::move(name));
     }
   }
-  // By name, which is by time unless the clock went back.
+  // The order by name is that by time, unless the clock went back.
   std::ranges::sort(aside);
   for (std::size_t i = 0; i + kKeptAside <= aside.size(); ++i) {
     fs::remove(aside[i], error);
@@ -64,7 +64,7 @@ Outcome FileGuard::lock() {
   lock_ = ::open((path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (lock_ < 0) return refused(name_ + ".lock", errno);
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
-    // Takes the room for a mark while there is some.
+    // Reserves the room for a mark while there is free space.
     struct stat found{};
     if (::fstat(lock_, &found) == 0 && found.st_size == 0) std::ignore = set_mark({});
     return {};
@@ -127,7 +127,7 @@ Outcome FileGuard::set_aside() const {
   for (int i = 2; fs::exists(fs::symlink_status(target, error)); ++i) {
     target = prefix + stamp + "-" + std::to_string(i);
   }
-  // What belongs to it goes with it, and goes first: nothing of it may meet the new file.
+  // The side files are renamed first, since the new file must never meet them.
   for (const auto* side : kSideFiles) fs::rename(file.string() + side, target + side, error);
   fs::rename(file, target, error);
   if (error && error != std::errc::no_such_file_or_directory) {

@@ -9,14 +9,14 @@
 
 namespace gitops::sqlite {
 
-// Keeps the file of a database: for one process at a time, of the right sort, and out of the way
-// when it is damaged. Every call blocks; one thread at a time. An empty path stands for a database
-// in memory, for which there is nothing to keep.
+// Guards the file of a database: locks it for one process, checks its type, and sets a damaged file
+// aside. Every call blocks; one thread at a time. An empty path means a database in memory, for
+// which there is nothing to do.
 class FileGuard {
  public:
   // `what` begins every message: "ledger".
   FileGuard(std::string path, std::string what);
-  // Unlocks.
+  // Unlocks the file.
   ~FileGuard();
   FileGuard(const FileGuard&) = delete;
   FileGuard& operator=(const FileGuard&) = delete;
@@ -25,18 +25,18 @@ class FileGuard {
   // the moment in which a damaged database is replaced.
   Outcome lock();
   void unlock();
-  // A text of at most kMaxMark bytes in the lock file, kept through restarts; empty: there is none.
-  // It is overwritten in place, so a full disk takes it, too. Requires lock().
+  // Maximum size of a mark: a text in the lock file, kept through restarts; empty: there is none.
+  // It is overwritten in place, so that it can be written on a full disk. Requires lock().
   static constexpr std::size_t kMaxMark = 32;
   [[nodiscard]] std::string mark() const;
   Outcome set_mark(std::string_view text);
-  // Makes a missing file (mode 0600, in a folder that exists). An error for what is no regular file
-  // or can't be read and written; it is left alone.
+  // Makes a missing file (mode 0600, in an existing folder). Fails when it is no regular file or
+  // can't be read and written; the file is not changed then.
   [[nodiscard]] Outcome prepare() const;
-  // Renames a damaged file, with what SQLite keeps beside it, to `<file>.corrupt-<UTC time>`, and
+  // Renames a damaged file, with SQLite's files beside it, to `<file>.corrupt-<UTC time>`, and
   // removes all but the newest 3 of these. The database must be closed.
   [[nodiscard]] Outcome set_aside() const;
-  // Bytes on disk, with the write-ahead log.
+  // Returns the bytes on disk, including the write-ahead log.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
