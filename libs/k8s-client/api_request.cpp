@@ -56,7 +56,7 @@ http::Request make_request(std::string method, std::string target, std::string b
   http::Request request;
   request.method = std::move(method);
   request.target = std::move(target);
-  // No gzip: inflating a list costs more than moving it inside a cluster.
+  // The request refuses gzip: inflating a list costs more than moving it inside a cluster.
   request.headers.set("Accept-Encoding", "identity");
   request.headers.set("Accept", std::string(accept));
   if (!body.empty()) request.headers.set("Content-Type", std::string(content_type));
@@ -64,7 +64,7 @@ http::Request make_request(std::string method, std::string target, std::string b
   return request;
 }
 
-// The request with its purpose. PUT and DELETE are idempotent by RFC 9110, section 9.2.2.
+// Returns the request with its purpose. PUT and DELETE are idempotent by RFC 9110, section 9.2.2.
 ApiRequest describe(std::string_view verb, const Resource& resource, const ObjectKey& key,
                     http::Request request) {
   ApiRequest out;
@@ -106,8 +106,8 @@ const char* policy_name(Propagation propagation) {
   std::unreachable();
 }
 
-// The DeleteOptions object; empty when no option is set. When there is a body, the API server
-// ignores these options in the query.
+// Returns the DeleteOptions object; empty when no option is set. When there is a body, the API
+// server ignores these options in the query.
 std::string delete_body(const DeleteOptions& options) {
   Json body = Json::object();
   if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;

@@ -61,7 +61,7 @@ enum class Propagation {
 };
 
 struct DeleteOptions {
-  // Preconditions: `conflict` when the object has another uid or version.
+  // Preconditions: the deletion fails with `conflict` when the object has another uid or version.
   std::string uid = {};
   std::string resource_version = {};
   std::optional<std::chrono::seconds> grace_period = {};
@@ -98,16 +98,16 @@ struct RawRequest {
 struct ApiRequest {
   http::Request request;
   std::string purpose;        // "get pods shop/web"; error messages begin with it
-  Words words = Words::show;  // hide: the server's answer may quote a Secret
-  // Sending it twice has the same effect as sending it once. The second answer may differ, such as
-  // `not_found` for a deletion.
+  Words words = Words::show;  // hide: the server's response may quote a Secret
+  // Sending it twice has the same effect as sending it once. The second response may differ, such
+  // as `not_found` for a deletion.
   bool idempotent = false;
-  // False for logs, and for requests of which only the caller knows the answer's form.
+  // False for logs, and for requests whose form of response only the caller knows.
   bool answered_by_json = true;
 };
 
-// Each fails with invalid_argument when `key` or a required namespace is empty or not a name: the
-// path would address something else.
+// The functions below fail with invalid_argument when `key` or a required namespace is empty or not
+// a name: the path would address something else.
 Result<ApiRequest> get_request(const Resource& resource, const ObjectKey& key);
 ApiRequest list_request(const Resource& resource, std::string_view ns, const ListOptions& options);
 ApiRequest watch_request(const Resource& resource, std::string_view ns,
@@ -120,7 +120,7 @@ Result<ApiRequest> patch_request(const Resource& resource, const ObjectKey& key,
                                  std::string body, const PatchOptions& options);
 Result<ApiRequest> delete_request(const Resource& resource, const ObjectKey& key,
                                   const DeleteOptions& options);
-// The API server deletes collections of one namespace only.
+// Deletes the collection of one namespace; the API server supports no others.
 Result<ApiRequest> delete_collection_request(const Resource& resource, std::string_view ns,
                                              const Selectors& selectors,
                                              const DeleteOptions& options);

@@ -26,7 +26,7 @@ Result<Json> parse_answer(const std::string& text, std::string_view what) {
   return fail(ErrorCode::protocol, std::string(what) + ": the answer is not a JSON object");
 }
 
-// The continue token of the next page; empty: this one is the last.
+// Returns the continue token of the next page; empty: this one is the last.
 Result<std::string> next_page(std::string_view list) {
   std::optional<std::string> token;
   for_each_member(list, [&](std::string_view key, std::string_view value) {
@@ -54,14 +54,14 @@ http::ClientOptions client_options(const ClusterConfig& config,
   return options;
 }
 
-// Whether the request succeeded, and an API server may have said so. Of a stream only the head is
-// known.
+// Returns whether the request succeeded and the response may be an API server's. Of a stream only
+// the head is known.
 bool is_success(const http::Response& response, const ApiRequest& request) {
   if (response.status < 200 || response.status >= 300) return false;
   return request.answered_by_json ? http::may_be_json(response) : !http::is_page(response.headers);
 }
 
-// The beginning of a refused stream's body, for the error message.
+// Returns the beginning of a refused stream's body, for the error message.
 Task<std::string> read_error_body(http::ClientExchange& exchange) {
   std::string body;
   while (body.size() < kMaxErrorBody) {
@@ -72,7 +72,7 @@ Task<std::string> read_error_body(http::ClientExchange& exchange) {
   co_return body;
 }
 
-// The number at the beginning of a text such as "27+".
+// Returns the number at the beginning of a text such as "27+".
 unsigned leading_number(const std::string& text) {
   unsigned value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -94,7 +94,7 @@ Client::Client(const Executor& executor, net::Resolver& resolver, ClusterConfig 
 
 Error Client::refused(const http::Response& response, const ApiRequest& request) const {
   const auto what = request.purpose + " at " + config_.server.host_header();
-  // A page that asks for credentials or for a pause means what it says.
+  // The status of a page counts when it asks for credentials or for a pause.
   const bool is_known = response.status == 401 || response.status == 429 || response.status >= 500;
   if (response.status < 300 || (http::is_page(response.headers) && !is_known)) {
     return {.code = ErrorCode::protocol, .message = what + ": " + http::not_json(response)};

@@ -19,7 +19,7 @@
 
 namespace gitops::k8s {
 
-// Responses that are read while they arrive, in pieces of any size: newline-separated JSON of a
+// A response that is read while it arrives, in pieces of any size: newline-separated JSON of a
 // watch, the text of a log. An empty piece is the end; destroying the stream ends the request. The
 // caller sets a deadline for each read.
 using WatchStream = http::ClientExchange;
@@ -35,9 +35,9 @@ struct ServerVersion {
 // A client for one API server. Results are the JSON text as received; failures are Errors made from
 // the Status object (status.hpp) with a message of one line that names the request. A failed
 // request is retried by the rules of retry.hpp, and once after a 401 when there is another
-// credential. An answer that is a page, or anything but JSON where the API answers with JSON, is
-// `protocol`, also with the status 403 or 404: it comes from something in between. Bodies over 64
-// MiB are refused. Loop thread only; outlives its streams.
+// credential. A response that is a page, or not JSON where the API responds with JSON, is
+// `protocol`, also with the status 403 or 404: it comes from an intermediary. Bodies over 64 MiB
+// are refused. Loop thread only; outlives its streams.
 //
 // Order of arguments: the object of the request, the deadline, the options.
 class Client {
@@ -49,7 +49,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   Task<Result<std::string>> get(const Resource& resource, ObjectKey key, Deadline deadline);
-  // One page, with metadata.continue and metadata.resourceVersion.
+  // Returns one page, with metadata.continue and metadata.resourceVersion.
   Task<Result<std::string>> list(const Resource& resource, std::string ns, ListOptions options,
                                  Deadline deadline);
   // Calls `on_page` with each page of a list, whose first one `options` describe, until it fails. Some pages may have
@@ -57,7 +57,8 @@ class Client {
   Task<Result<void>> list_pages(const Resource& resource, std::string ns, ListOptions options,
                                 Deadline deadline,
                                 std::function<Result<void>(std::string_view page)> on_page);
-  // Returns the object as stored. When it exists already: `conflict`, reasons::kAlreadyExists.
+  // Creates an object and returns it as stored. When it exists already: `conflict`,
+  // reasons::kAlreadyExists.
   Task<Result<std::string>> create(const Resource& resource, std::string ns, std::string object,
                                    Deadline deadline, CreateOptions options = {});
   // Replaces the object, which contains its resourceVersion; `conflict` when that is stale.
@@ -65,7 +66,8 @@ class Client {
                                    Deadline deadline, UpdateOptions options = {});
   Task<Result<std::string>> patch(const Resource& resource, ObjectKey key, PatchType type,
                                   std::string body, Deadline deadline, PatchOptions options = {});
-  // Returns the object when it remains for now (finalizers, a grace period), or a Status.
+  // Deletes an object. Returns the object when it remains for now (finalizers, a grace period), or
+  // a Status.
   Task<Result<std::string>> remove(const Resource& resource, ObjectKey key, Deadline deadline,
                                    DeleteOptions options = {});
   // Deletes the selected objects of a namespace; empty selectors select all of them. Returns the
@@ -81,7 +83,7 @@ class Client {
   // head only.
   Task<Result<LogStream>> log(ObjectKey pod, LogOptions options, Deadline deadline);
 
-  // A question to RBAC.
+  // A permission to check by RBAC.
   struct Access {
     std::string verb;
     std::string group;  // empty for the core group
@@ -90,24 +92,24 @@ class Client {
     std::string ns = {};    // empty: all namespaces
     std::string name = {};  // empty: objects of any name
   };
-  // Whether we have the right (SelfSubjectAccessReview).
+  // Returns whether we have the permission (SelfSubjectAccessReview).
   Task<Result<bool>> can_i(Access access, Deadline deadline);
-  // Our user name (SelfSubjectReview, Kubernetes 1.28+).
+  // Returns our user name (SelfSubjectReview, Kubernetes 1.28+).
   Task<Result<std::string>> who_am_i(Deadline deadline);
   struct BoundToken {
     Secret token;
     WallTime expires;
   };
-  // A token for a service account (TokenRequest).
+  // Requests a token for a service account (TokenRequest).
   Task<Result<BoundToken>> request_token(ObjectKey service_account,
                                          std::vector<std::string> audiences,
                                          std::chrono::seconds lifetime, Deadline deadline);
-  // Whether the server has this type now, by discovery of its group and version.
+  // Returns whether the server has this type now, by discovery of its group and version.
   Task<Result<bool>> exists(const Resource& resource, Deadline deadline);
-  // All types of the server, in two requests when it has aggregated discovery, else in one for each
-  // group and version. Groups that could not be read are in it as not known.
+  // Returns all types of the server, in two requests when it has aggregated discovery, else in one
+  // for each group and version. Groups that could not be read are in the result as not known.
   Task<Result<Discovery>> discover(Deadline deadline);
-  // Fails with `protocol` when the peer is not an API server.
+  // Returns the version; fails with `protocol` when the peer is not an API server.
   Task<Result<ServerVersion>> server_version(Deadline deadline);
 
   Task<Result<std::string>> raw(RawRequest request, Deadline deadline);
@@ -121,10 +123,10 @@ class Client {
     std::optional<http::ClientExchange> stream;  // Read::stream
   };
   [[nodiscard]] Error refused(const http::Response& response, const ApiRequest& request) const;
-  // The connections for the current client certificate.
+  // Returns the connections for the current client certificate.
   std::shared_ptr<http::Client> connections();
   Task<Result<void>> authorize(ApiRequest& request, Deadline deadline);
-  // Whether to send this request again after a 401.
+  // Returns whether to send this request again after a 401.
   bool has_other_credential(const http::Request& request);
   Task<Result<Answer>> perform(ApiRequest request, Read read, Deadline deadline);
   Task<Result<std::string>> send(Result<ApiRequest> request, Deadline deadline);
@@ -137,7 +139,7 @@ class Client {
   net::Resolver& resolver_;
   http::ClientOptions http_options_;
   std::shared_ptr<http::Client> http_;
-  ClientCertificate certificate_;  // of a plugin; http_ was made with it
+  ClientCertificate certificate_;  // from a plugin; http_ was made with it
 };
 
 }  // namespace gitops::k8s

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxBytes =
-    std::size_t{1024} * 1024;  // of a Secret, as the API server has it
+    std::size_t{1024} * 1024;  // limit of a Secret, as the API server has it
 constexpr std::size_t kMaxNamespaces = 100;
 constexpr std::size_t kMaxName = 128;
 
@@ -131,7 +131,7 @@ ClusterConfig read_config(Reader& reader, const Json& config) {
   out.username = reader.text(config, "username");
   out.password = Secret(reader.text(config, "password"));
   if (out.username.contains(':')) reader.note("username holds a colon");
-  // As in Argo CD's client.
+  // Argo CD's client makes the same choice.
   if (!out.token.empty() && !out.username.empty()) {
     reader.note("bearerToken and username are both set");
   }

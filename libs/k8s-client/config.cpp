@@ -19,7 +19,7 @@ namespace gitops::k8s {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1024 * 1024;
-// Far above any real file; they limit the work that YAML aliases can multiply.
+// Limits far above any real file, for the work that YAML aliases can multiply.
 constexpr std::size_t kMaxEntries = 10'000;
 constexpr std::size_t kMaxKeys = 200;
 constexpr std::size_t kMaxExecItems = 1'000;
@@ -37,19 +37,20 @@ std::string lookup(const Environment& environment, const std::string& name) {
 
 using Mistakes = std::vector<std::string>;
 
-// `line` counts from 0; -1: no line.
+// Records a mistake; `line` counts from 0; -1: no line.
 void note_mistake(Mistakes& mistakes, const std::string& file, int line, std::string_view what) {
   if (mistakes.size() == kMaxMistakes) return;
   mistakes.push_back(file + (line >= 0 ? ":" + std::to_string(line + 1) : std::string()) + ": " +
                      std::string(what));
 }
 
-// A name in a form that is safe for a message.
+// Returns a name in a form that is safe for a message.
 std::string shown(std::string_view name) {
   return "'" + std::string(name.substr(0, 100)) + "'";
 }
 
-// The type of a plain YAML scalar follows from its form; a quoted scalar is a string.
+// Converts a scalar. The type of a plain YAML scalar follows from its form; a quoted scalar is a
+// string.
 nlohmann::json scalar_to_json(const YAML::Node& node) {
   const std::string& text = node.Scalar();
   if (node.Tag() == "!") return text;
@@ -60,7 +61,8 @@ nlohmann::json scalar_to_json(const YAML::Node& node) {
   return finite ? nlohmann::json(number) : nlohmann::json(text);
 }
 
-// Fails for too many nodes, which aliases can make of a few, and for too deep nesting.
+// Converts a node. Fails for too many nodes, which aliases can make of a few, and for too deep
+// nesting.
 std::optional<nlohmann::json> to_json(const YAML::Node& node, std::size_t& nodes, unsigned depth) {
   if (++nodes > kMaxSettings || depth > kMaxDepth) return std::nullopt;
   if (node.IsScalar()) return scalar_to_json(node);
@@ -87,7 +89,7 @@ std::optional<nlohmann::json> to_json(const YAML::Node& node, std::size_t& nodes
 // All values of an absent mapping are empty.
 class Mapping {
  public:
-  // `line` is the place of mistakes when the mapping is absent (counted from 0; -1: none).
+  // `line` is the position of mistakes when the mapping is absent (counted from 0; -1: none).
   Mapping(const std::string& file, const YAML::Node& node, int line, Mistakes& mistakes)
       : file_(&file), node_(node), line_(line), mistakes_(&mistakes) {
     if (node_.Mark().line >= 0) line_ = node_.Mark().line;
@@ -119,7 +121,7 @@ class Mapping {
     return value.Scalar();
   }
 
-  // The value as JSON text.
+  // Returns the value as JSON text.
   [[nodiscard]] std::string json(const char* key) const {
     std::size_t nodes = 0;
     const auto value = to_json(get(key), nodes, 0);
@@ -137,7 +139,7 @@ class Mapping {
     return value;
   }
 
-  // A base64 value, decoded.
+  // Returns a decoded base64 value.
   [[nodiscard]] std::string data(const char* key) const {
     auto decoded = base64_decode(text(key));
     if (!decoded) {
@@ -147,7 +149,7 @@ class Mapping {
     return std::move(*decoded);
   }
 
-  // A file name; relative ones are resolved against the folder of this file.
+  // Returns a file name; relative ones are resolved against the folder of this file.
   [[nodiscard]] std::string path(const char* key) const { return resolve(text(key)); }
   [[nodiscard]] std::string resolve(const std::string& name) const {
     if (name.empty() || name.starts_with('/')) return name;
@@ -158,7 +160,7 @@ class Mapping {
     return {*file_, has(key) ? get(key) : YAML::Node(), line_, *mistakes_};
   }
 
-  // The elements of a sequence, at most `limit`.
+  // Returns the elements of a sequence, at most `limit`.
   [[nodiscard]] std::vector<YAML::Node> items(const char* key, std::size_t limit) const {
     if (!has(key)) return {};
     const YAML::Node value = get(key);
@@ -218,7 +220,7 @@ void merge_entries(const Mapping& file, const char* list, std::map<std::string, 
       entry.mistake(std::string(list) + " has two entries named " + shown(name));
     }
   }
-  into.merge(found);  // keeps what an earlier file named
+  into.merge(found);  // keeps the entries of earlier files
 }
 
 void merge_file(const KubeconfigText& source, Merged& into, Mistakes& mistakes) {
@@ -344,7 +346,7 @@ void read_client_certificate(const Mapping& user, net::TlsOptions& tls) {
 void read_user(const Mapping& user, ExecPolicy exec, ClusterConfig& config) {
   read_client_certificate(user, config.tls);
   config.token_file = user.path("tokenFile");
-  // As in client-go, the file wins over the inline text.
+  // The file wins over the inline text, as in client-go.
   if (config.token_file.empty()) {
     const std::string token = user.text("token");
     if (!http::is_field_value(token)) user.mistake("token", "holds control characters");
@@ -376,7 +378,7 @@ void read_user(const Mapping& user, ExecPolicy exec, ClusterConfig& config) {
   }
 }
 
-// The entry that `key` of `from` names; null when it names none or an unknown one.
+// Returns the entry that `key` of `from` names; null when it names none or an unknown one.
 const Mapping* referred(const Mapping& from, const char* key,
                         const std::map<std::string, Mapping>& entries) {
   const std::string name = from.text(key);
@@ -387,7 +389,7 @@ const Mapping* referred(const Mapping& from, const char* key,
   return nullptr;
 }
 
-// The cluster's settings for exec plugins, as JSON.
+// Returns the cluster's settings for exec plugins, as JSON.
 std::string exec_settings(const Mapping& cluster) {
   for (const Mapping& extension : cluster.maps("extensions", kMaxExecItems)) {
     if (extension.text("name") == kExecExtension) return extension.json("extension");

@@ -14,7 +14,7 @@
 namespace gitops::k8s {
 
 // An exec plugin, which prints credentials (ExecCredential of client.authentication.k8s.io/v1 and
-// v1beta1). Run only when the ExecPolicy allows it (AC-30).
+// v1beta1). It is run only when the ExecPolicy allows it (AC-30).
 struct ExecPlugin {
   std::string api_version;
   std::string command;  // looked up in PATH when it has no slash, otherwise absolute
@@ -28,7 +28,7 @@ struct ExecPlugin {
   std::string cluster_settings = {};
 };
 
-// How to reach one API server and to authenticate to it. A plain value, made by the functions
+// Address, TLS settings and credentials of one API server. A plain value, made by the functions
 // below. At most one of the credentials is set, besides a client certificate (in tls).
 struct ClusterConfig {
   http::Url server;
@@ -43,19 +43,20 @@ struct ClusterConfig {
   std::optional<ExecPlugin> exec;
 };
 
-// The pod's own service account: KUBERNETES_SERVICE_HOST and _PORT, and the files under `mount`
-// (token, ca.crt, namespace).
+// Returns the configuration of the pod's own service account: KUBERNETES_SERVICE_HOST and _PORT,
+// and the files under `mount` (token, ca.crt, namespace).
 Result<ClusterConfig> in_cluster_config(
     const std::map<std::string, std::string>& environment,
     const std::string& mount = "/var/run/secrets/kubernetes.io/serviceaccount");
 
-// Whether exec plugins of a kubeconfig may run, and which part of our environment they inherit.
+// Permission to run the exec plugins of a kubeconfig, and the part of our environment that they
+// inherit.
 enum class ExecPolicy {
   refuse,
-  // They inherit PATH, HOME and a few more: for daemons, whose environment may hold credentials.
+  // Plugins inherit PATH, HOME and a few more: for daemons, whose environment may hold credentials.
   allow,
-  // They inherit everything: for command-line tools. Plugins of cloud providers find their profile
-  // and their session there.
+  // Plugins inherit everything: for command-line tools. Plugins of cloud providers find their
+  // profile and their session in it.
   allow_inheriting,
 };
 
@@ -70,8 +71,8 @@ enum class ExecPolicy {
 Result<ClusterConfig> kubeconfig(const std::vector<std::string>& files, const std::string& context,
                                  ExecPolicy exec);
 
-// The same for texts in memory; `path` names a text in messages, and relative paths are relative to
-// its folder.
+// Reads texts in memory as kubeconfig() reads files; `path` names a text in messages, and relative
+// paths are relative to its folder.
 struct KubeconfigText {
   std::string path;
   std::string text;
@@ -79,8 +80,8 @@ struct KubeconfigText {
 Result<ClusterConfig> kubeconfig_from_text(const std::vector<KubeconfigText>& texts,
                                            const std::string& context, ExecPolicy exec);
 
-// The usual order: `path` (a --kubeconfig flag) > $KUBECONFIG (colon separated) > in-cluster (when
-// no context was asked for) > $HOME/.kube/config.
+// Loads the configuration in the usual order: `path` (a --kubeconfig flag) > $KUBECONFIG (colon
+// separated) > in-cluster (when no context was requested) > $HOME/.kube/config.
 Result<ClusterConfig> load_cluster_config(const std::string& path, const std::string& context,
                                           const std::map<std::string, std::string>& environment,
                                           ExecPolicy exec);

@@ -16,7 +16,7 @@ std::string api_version(std::string_view group, std::string_view version) {
   return group.empty() ? std::string(version) : std::string(group) + "/" + std::string(version);
 }
 
-// The elements of an array; none of any other value.
+// Returns the elements of an array; an empty array for any other value.
 const Json& elements(const Json& json, std::string_view name) {
   static const Json none = Json::array();
   const Json& value = value_at(json, {name});
@@ -86,7 +86,7 @@ bool Discovery::add_aggregated(std::string_view text) {
       const std::string version = string_at(served, {"version"});
       if (version.empty()) continue;
       versions.push_back(version);
-      // A stale list comes from an aggregated API whose server does not answer now.
+      // A stale list comes from an aggregated API whose server does not respond now.
       if (string_at(served, {"freshness"}) == "Stale") set_not_known({name, version});
       for (const Json& type : elements(served, "resources")) {
         ApiResource resource{.resource = {.group = name,

@@ -23,28 +23,28 @@ struct ApiResource {
 // The types of an API server at one moment, from its discovery endpoints. A plain value: filled by
 // the functions below, read by everyone else.
 //
-// A group and version whose server did not answer is *not known*: an aggregated API may be down
+// A group and version whose server did not respond is *not known*: an aggregated API may be down
 // while its types still exist. Only Answer::absent means that a type does not exist.
 class Discovery {
  public:
   enum class Answer { served, absent, not_known };
 
-  // Whether the type is served in its group and version.
+  // Returns whether the type is served in its group and version.
   [[nodiscard]] Answer find(const Resource& resource) const;
-  // The type of a kind in the group's preferred version, or else in the first version that has it;
-  // null when no version has it. While is_known(group) is false, null does not mean absent.
+  // Returns the type of a kind in the group's preferred version, or else in the first version that
+  // has it; null when no version has it. While is_known(group) is false, null does not mean absent.
   [[nodiscard]] const ApiResource* find_kind(std::string_view group, std::string_view kind) const;
-  // False when a version of the group could not be read.
+  // Returns false when a version of the group could not be read.
   [[nodiscard]] bool is_known(std::string_view group) const;
-  // The versions of a group, the preferred one first; empty when there is no such group.
+  // Returns the versions of a group, the preferred one first; empty when there is no such group.
   [[nodiscard]] const std::vector<std::string>& versions(std::string_view group) const;
-  // All types, by group (the core group first) and version.
+  // Returns all types, by group (the core group first) and version.
   [[nodiscard]] const std::vector<ApiResource>& resources() const { return resources_; }
-  // "group/version" (or "v1") of each one that could not be read.
+  // Returns "group/version" (or "v1") of each one that could not be read.
   [[nodiscard]] const std::set<std::string>& not_known() const { return not_known_; }
 
   // Reads an APIGroupDiscoveryList (aggregated discovery, apidiscovery.k8s.io/v2 and v2beta1, KEP
-  // 3352). False when the text is something else: the server has only the older form.
+  // 3352). Returns false when the text is something else: the server has only the older form.
   bool add_aggregated(std::string_view text);
   // Reads the APIVersions of "/api" or the APIGroupList of "/apis". Returns the groups and versions
   // whose types must be requested next.

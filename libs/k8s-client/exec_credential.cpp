@@ -158,8 +158,8 @@ Task<std::string> read_errors(Descriptor& pipe) {
   co_return text;
 }
 
-// The part of a program's standard error that may be shown: the first line, without words that are
-// long enough to be a credential.
+// Returns the part of a program's standard error that may be shown: the first line, without words
+// that are long enough to be a credential.
 std::string first_line(std::string_view text) {
   constexpr std::size_t kMaxWord = 30;
   constexpr std::size_t kMaxLine = 200;

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kOpenTimeout = 30s;  // until a watch's head has arrived
+constexpr auto kOpenTimeout = 30s;  // time limit for a watch's head
 constexpr auto kRepeatPeriod = 1min;
 
 struct Name {
@@ -33,8 +33,8 @@ struct Name {
 // An object of the store. Its name never changes; the other members may change within the set.
 struct Entry {
   mutable Record record;
-  mutable std::uint32_t list = 0;   // the last list, or watch after it, that had it
-  mutable std::uint32_t epoch = 0;  // of the record's version
+  mutable std::uint32_t list = 0;   // the last list, or watch after it, that contained it
+  mutable std::uint32_t epoch = 0;  // epoch of the record's version
 
   [[nodiscard]] Name name() const { return {record.ns(), record.name()}; }
 };
@@ -85,7 +85,7 @@ class Counters {
   }
   void count_quarantined() { quarantined_.Increment(); }
   void set_objects(std::size_t count) { objects_.Set(static_cast<double>(count)); }
-  // After the end, the age of the last event is no sign of a failure.
+  // Resets the gauges: the age of the last event no longer indicates a failure.
   void note_end() {
     objects_.Set(0);
     last_event_.Set(std::numeric_limits<double>::quiet_NaN());
@@ -116,7 +116,7 @@ class Counters {
   std::map<WatchEvent::Type, Counter*> events_;
 };
 
-// The resourceVersion of a list.
+// Returns the resourceVersion of a list.
 Result<std::string> list_version(std::string_view list) {
   ObjectDecoder decoder{FieldSet({})};
   auto meta = decoder.decode_list(list, [](Record&&, std::string_view) {}, [](Quarantined&&) {});
@@ -172,7 +172,7 @@ struct Informer::State {
   WatchDecoder events;
   Reflector reflector;
   Store store;
-  std::uint32_t list = 0;  // counts lists begun
+  std::uint32_t list = 0;  // number of lists begun
   bool synced = false;
   Event synced_changed;
   std::string last_error;
@@ -289,7 +289,7 @@ Task<std::optional<Error>> Informer::State::read_watch(WatchStream& stream,
   for (;;) {
     std::chrono::milliseconds quiet = action.timeout + options.watch_grace;
     if (reflector.has_seen_bookmark()) quiet = std::min(quiet, options.bookmark_silence);
-    // Events and bookmarks may go on and on without the end of the list.
+    // Events and bookmarks may continue without the end of the list.
     const bool lists = reflector.in_streaming_list();
     stream.set_deadline(lists ? end_of_list : deadline_after(quiet));
     const auto bytes = co_await stream.read_some();
@@ -311,7 +311,7 @@ Task<std::optional<Error>> Informer::State::read_watch(WatchStream& stream,
 std::optional<Error> Informer::State::take_events(std::string_view bytes) {
   std::optional<Error> failure;
   events.feed(bytes, [&](WatchEvent&& event) {
-    if (failure) return;  // what follows an error is not part of the watch
+    if (failure) return;  // data after an error is not part of the watch
     counters.count_event(event.type);
     if (event.type == WatchEvent::Type::error) {
       failure = std::move(event.error);
@@ -408,7 +408,7 @@ void Informer::State::quarantine(const Quarantined& bad, bool deletion) {
   if (deletion) deliver_deletion(found, nullptr, {});
 }
 
-// The list is complete: objects that it did not contain are deleted.
+// Completes a list: objects that it did not contain are deleted.
 void Informer::State::finish_list() {
   std::vector<Store::node_type> gone;
   for (auto at = store.begin(); at != store.end();) {
@@ -425,10 +425,10 @@ void Informer::State::finish_list() {
   synced = true;
   synced_changed.notify_all();
   objects.release_scratch();
-  malloc_trim(0);  // lists leave a heap of several pages behind
+  malloc_trim(0);  // lists leave free heap of several pages
 }
 
-// `last`: the state in the DELETED event; null when there is none.
+// Delivers a deletion; `last` is the state in the DELETED event; null when there is none.
 void Informer::State::deliver_deletion(Store::iterator found, const Record* last,
                                        std::string_view text) {
   const auto node = store.extract(found);
@@ -523,7 +523,7 @@ void Informer::for_each(const std::function<void(const Record&)>& visit) const {
   for (const auto& entry : state_->store) visit(entry.record);
 }
 
-// Without selectors, because with them the server may have to read many objects to find one.
+// Sends no selectors, because with them the server may have to read many objects to find one.
 Task<Result<std::string>> newest_version(Client& client, const Resource& resource, std::string ns,
                                          Deadline deadline) {
   ListOptions one;

@@ -88,17 +88,17 @@ class Informer {
 
   void start(TaskGroup& group);
 
-  // True after the first complete list.
+  // Returns true after the first complete list.
   [[nodiscard]] bool has_synced() const;
   // Waits for has_synced(); false when the deadline passes first.
   Task<bool> wait_synced(Deadline deadline);
-  // Why the copy may be stale right now: the last failure, empty while list or watch work.
+  // The last failure, because of which the copy may be stale; empty while list or watch work.
   [[nodiscard]] const std::string& last_error() const;
-  // How many restores of the API server from a backup were noticed. Incremented before the first
+  // Number of detected restores of the API server from a backup. Incremented before the first
   // change of the new epoch is delivered.
   [[nodiscard]] std::uint64_t epoch() const;
 
-  // Valid until the loop runs other work.
+  // Returns a record, or null; valid until the loop runs other work.
   [[nodiscard]] const Record* find(const ObjectKey& key) const;
   [[nodiscard]] std::size_t size() const;
   // Calls `visit`, which must not wait, for each record in no particular order.
@@ -109,8 +109,8 @@ class Informer {
   std::unique_ptr<State> state_;
 };
 
-// The resourceVersion that the API server has for the collection now: of a list of one object without a
-// version, which etcd answers by quorum. `client` and `resource` outlive the call.
+// Returns the resourceVersion that the API server has for the collection now. It lists one object
+// without a version, which etcd serves by quorum. `client` and `resource` outlive the call.
 Task<Result<std::string>> newest_version(Client& client, const Resource& resource, std::string ns,
                                          Deadline deadline);
 

@@ -37,7 +37,7 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
   return at;
 }
 
-// The offset behind the string whose opening quote is at `at`.
+// Returns the offset behind the string whose opening quote is at `at`.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   for (++at; at < text.size(); ++at) {
     if (text[at] == '\\') {
@@ -49,7 +49,7 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return std::string_view::npos;
 }
 
-// The offset behind the value that begins at `at`, or npos when it is cut short.
+// Returns the offset behind the value that begins at `at`, or npos when it is cut short.
 std::size_t end_of_value(std::string_view text, std::size_t at) {
   if (at >= text.size()) return std::string_view::npos;
   if (text[at] == '"') return end_of_string(text, at);
@@ -69,7 +69,7 @@ std::size_t end_of_value(std::string_view text, std::size_t at) {
   return std::string_view::npos;
 }
 
-// The four hex digits at `at`, or -1.
+// Returns the value of the four hex digits at `at`, or -1.
 int hex4(std::string_view text, std::size_t at) {
   if (text.size() - at < 4) return -1;
   int value = 0;

@@ -12,8 +12,8 @@
 // watch.cpp; internal to this library.
 namespace gitops::k8s::json {
 
-// Where the tokens of a text begin: brackets, colons, commas, and the first byte of each string,
-// number and literal. Found by the first stage of simdjson, with the best kernel this CPU has.
+// Offsets of the tokens of a text: brackets, colons, commas, and the first byte of each string,
+// number and literal. Found by the first stage of simdjson, with the best kernel for this CPU.
 class TokenIndex {
  public:
   TokenIndex();
@@ -24,7 +24,7 @@ class TokenIndex {
   // Returns empty, or the reason for a failure: invalid UTF-8, a control character in a string, an
   // unclosed string, empty text. The text is borrowed and needs no padding.
   std::string_view build(std::string_view text);
-  // Offsets of the last text built, ascending; valid until the next build().
+  // Returns the offsets of the last text built, ascending; valid until the next build().
   [[nodiscard]] std::span<const std::uint32_t> tokens() const;
   // Drops the tokens, and frees the memory after a large text.
   void release();
@@ -53,11 +53,11 @@ class Walk {
   }
 
   [[nodiscard]] bool at_end() const { return at_ == end_; }
-  // First byte of the token here; NUL at the end.
+  // Returns the first byte of the token here; NUL at the end.
   [[nodiscard]] char peek() const { return at_ == end_ ? '\0' : text_[*at_]; }
-  // Offset of the token here; the size of the text at the end.
+  // Returns the offset of the token here; the size of the text at the end.
   [[nodiscard]] std::size_t offset() const { return at_ == end_ ? text_.size() : *at_; }
-  // From `start` to the end of the bracket that was passed last.
+  // Returns the text from `start` to the end of the bracket that was passed last.
   [[nodiscard]] std::string_view since(std::size_t start) const {
     return text_.substr(start, at_[-1] + 1 - start);
   }
@@ -100,7 +100,7 @@ class Walk {
     }
   }
 
-  // The number of open brackets here, and its maximum since measure_depth().
+  // Number of open brackets here, and its maximum since measure_depth().
   [[nodiscard]] unsigned depth() const { return depth_; }
   [[nodiscard]] unsigned deepest() const { return deepest_; }
   void measure_depth() { deepest_ = depth_; }
@@ -125,19 +125,19 @@ class Walk {
 };
 
 // Appends the value of a JSON string; `inner` is the text between its quotes. Lone surrogates
-// become U+FFFD. False for an escape that JSON does not define.
+// become U+FFFD. Returns false for an escape that JSON does not define.
 bool append_unescaped(std::string& out, std::string_view inner);
 
-// True for a whole number, `true`, `false` or `null`, by JSON's grammar.
+// Returns true for a whole number, `true`, `false` or `null`, by JSON's grammar.
 bool is_number_or_literal(std::string_view text);
 
-// For text that has no tokens: finds values by quotes and brackets alone, also in text that is cut
+// Finds a value in text that has no tokens, by quotes and brackets alone, also in text that is cut
 // short. Returns the value of the first member of that name (to the end of the text when it is cut
 // short), or empty.
 std::string_view find_member(std::string_view object, std::string_view key);
-// The string whose JSON text is `value`; empty when it is not one.
+// Returns the string whose JSON text is `value`; empty when it is not one.
 std::string loose_string(std::string_view value);
-// Splits an array; false when it does not end.
+// Splits an array; returns false when it does not end.
 bool split_array(std::string_view array, std::vector<std::string_view>& elements);
 
 }  // namespace gitops::k8s::json

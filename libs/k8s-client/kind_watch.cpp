@@ -38,7 +38,7 @@ Task<> KindWatch::run() {
   }
 }
 
-// Whether the kind is served; false also when discovery failed.
+// Returns whether the kind is served; false also when discovery failed.
 Task<bool> KindWatch::look() {
   const auto& resource = what_.resource;
   const auto served = co_await client_.exists(resource, deadline_after(kLookTimeout));
@@ -61,7 +61,7 @@ Task<bool> KindWatch::look() {
   co_return *served;
 }
 
-// Returns when the kind is no longer served.
+// Watches the kind; returns when it is no longer served.
 Task<> KindWatch::watch() {
   std::string failure;
   TaskGroup tasks(executor_, [&failure](const std::string& task, const std::string& what) {

@@ -20,13 +20,13 @@
 
 namespace gitops::k8s {
 
-// A kind and where it is watched.
+// A kind and the namespaces in which it is watched.
 struct WatchedKind {
-  std::string name;  // for people, and as the caller's key
+  std::string name;  // shown to people, and the caller's key
   Resource resource;
-  FieldSet fields;  // kept of each object
+  FieldSet fields;  // fields kept of each object
   std::string ns;   // empty: all namespaces
-  // Selects among these namespaces; empty: all of them.
+  // Returns true for the namespaces to keep; empty: all of them.
   std::function<bool(std::string_view ns)> keep_namespace = {};
 
   [[nodiscard]] bool covers(std::string_view object_ns) const {
@@ -48,11 +48,11 @@ class KindWatch {
     std::function<void(const Change&)> changed;
     // Called after the first complete list of each watch; cancelled when the watch ends.
     std::function<Task<>(const KindWatch& watch)> listed;
-    // The API server was restored from a backup. Called before the first change after that; the
-    // versions of objects from before do not compare with those from now on. May be empty.
+    // Called when the API server was restored from a backup, before the first change after that;
+    // the versions of objects from before do not compare with those from now on. May be empty.
     std::function<void()> restored = {};
   };
-  // `program` and `cluster` are for metrics. `client` and `metrics` outlive this.
+  // `program` and `cluster` are labels of metrics. `client` and `metrics` outlive this.
   KindWatch(const Executor& executor, Client& client, WatchedKind what, Options options,
             Callbacks callbacks, Metrics& metrics, std::string program, std::string cluster);
 
@@ -60,13 +60,14 @@ class KindWatch {
   Task<> run();
 
   [[nodiscard]] const WatchedKind& what() const { return what_; }
-  // Null while the object is not known.
+  // Returns the record; null while the object is not known.
   [[nodiscard]] const Record* find(const ObjectKey& key) const;
-  // The cluster answered that it does not serve the kind.
+  // Returns true when the cluster has reported that it does not serve the kind.
   [[nodiscard]] bool is_missing() const { return state_ == State::missing; }
-  // Why objects may be missing or stale now; empty also when the cluster does not serve the kind.
+  // The reason why objects may be missing or stale now; empty also when the cluster does not serve
+  // the kind.
   [[nodiscard]] std::string last_error() const;
-  // "rollouts: 12 objects", "rollouts in argocd: not served".
+  // Returns the entry of /statusz: "rollouts: 12 objects", "rollouts in argocd: not served".
   [[nodiscard]] StatusEntry status() const;
 
  private:

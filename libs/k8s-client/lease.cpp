@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 const Log kLog("lease");
 constexpr std::chrono::seconds kReleaseTimeout{2};
 
-// The member of that name, replaced by an empty object if it is not an object.
+// Returns the member of that name, replaced by an empty object if it is not an object.
 Json& object_in(Json& json, const char* key) {
   Json& member = json[key];
   if (!member.is_object()) member = Json::object();
@@ -41,7 +41,7 @@ void add_labels(Json& lease, const Labels& labels) {
   for (const auto& [key, value] : labels) present[key] = value;
 }
 
-// The API server refuses values beyond int32.
+// Returns the next number of transitions. The API server refuses values beyond int32.
 std::int64_t after(std::int64_t transitions) {
   const bool sane = transitions >= 0 && transitions < std::numeric_limits<std::int32_t>::max();
   return sane ? transitions + 1 : 0;
@@ -166,7 +166,7 @@ LeaseSteps::LeaseSteps(LeaseOptions options, std::uint64_t seed)
 
 LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   if (now < wait_until_) {
-    // A leader waits no longer than until it must stop leading.
+    // A leader waits at most until it must stop leading.
     const auto until = leading(now) ? std::min(wait_until_, leading_until_) : wait_until_;
     return {.kind = Action::Kind::wait, .object = {}, .until = until};
   }
@@ -184,8 +184,8 @@ LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
 
 void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point now) {
   if (pending_ != Action::Kind::read) {
-    // Another candidate was quicker, or the API server did not answer: read again after a while, out
-    // of step with the writer that was quicker.
+    // Another candidate was quicker, or the API server did not respond: read again after a while,
+    // out of step with the writer that was quicker.
     if (!answer) {
       pause(now);
       if (is_punctual() && !leading(now)) wait_until_ += jitter();
@@ -213,7 +213,7 @@ void LeaseSteps::on_answer(const Result<std::string>& answer, Clock::time_point 
   observe(*answer, now);
   if (!view_.known()) return pause(now);
   const LeaseRecord& record = view_.record();
-  // As in client-go, a Lease with our own name is free, too: it is from an earlier process of this
+  // A Lease with our own name is free, too, as in client-go: it is from an earlier process of this
   // pod.
   const bool free = record.holder.empty() || record.holder == options_.identity ||
                     now >= view_.expires(options_.lease_duration);

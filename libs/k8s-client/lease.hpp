@@ -17,7 +17,7 @@
 namespace gitops::k8s {
 
 using Labels = std::map<std::string, std::string>;
-// "key=value,…": selects objects that have all these labels.
+// Returns a selector "key=value,…" of objects that have all these labels.
 std::string label_selector(const Labels& labels);
 
 struct LeaseOptions {
@@ -27,11 +27,12 @@ struct LeaseOptions {
   std::chrono::seconds lease_duration{15};
   std::chrono::milliseconds renew_deadline{10'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};     // less than renew_deadline
-  // The time that renewTime is set to, unless the one before is later.
+  // Returns the time for renewTime, which is used unless the one before is later.
   std::function<WallTime()> clock = wall_now;
-  // renewTime is set to later times than this one, for example that of a view from before.
+  // Lower bound of renewTime, which is set to later times only: for example that of an earlier
+  // view.
   WallTime newest_renewal{};
-  // LeaseView::cleared_annotation().
+  // The name of LeaseView::cleared_annotation().
   std::string cleared_annotation = {};
 };
 
@@ -47,10 +48,10 @@ struct LeaseRecord {
 };
 
 // A Lease as this process knows it: its last content, and the time of the last change by our own
-// clock. The objects that it makes keep all fields that other writers have set.
+// clock. The Leases that it makes keep all fields that other writers have set.
 class LeaseView {
  public:
-  // `labels` are added to each object that this makes. See newest_renewal() and cleared_annotation().
+  // `labels` are added to each Lease that this makes. See newest_renewal() and cleared_annotation().
   explicit LeaseView(ObjectKey key, Labels labels = {}, WallTime newest_renewal = {},
                      std::string cleared_annotation = {})
       : key_(std::move(key)),
@@ -58,47 +59,47 @@ class LeaseView {
         newest_renewal_(newest_renewal),
         cleared_annotation_(std::move(cleared_annotation)) {}
 
-  // Takes the Lease as the API server has it. Text that is not a Lease only makes known() false.
+  // Takes the Lease as the API server has it. After text that is not a Lease, known() is false.
   void see(std::string_view lease, Clock::time_point now);
   void see_none(Clock::time_point now);
-  // Treats the Lease as changed now. For after a pause in which it was not read.
+  // Treats the Lease as changed now: after a pause in which it was not read.
   void start_over(Clock::time_point now) {
     if (since_) since_ = now;
   }
 
   [[nodiscard]] const ObjectKey& key() const { return key_; }
-  // The Lease exists, and its last text could be read.
+  // Returns true when the Lease exists and its last text could be read.
   [[nodiscard]] bool known() const { return !object_.empty(); }
-  // When there is no Lease: the record of a free one.
+  // Returns the record; that of a free Lease when there is no Lease.
   [[nodiscard]] const LeaseRecord& record() const { return record_; }
   [[nodiscard]] const std::string& uid() const { return uid_; }
-  // The annotation's text; empty when there is none.
+  // Returns the annotation's text; empty when there is none.
   [[nodiscard]] std::string_view annotation(std::string_view name) const;
-  // The name of an annotation that taken() and freed() remove: it concerns one term. Empty: none.
+  // The name of an annotation of one term, which taken() and freed() remove. Empty: none.
   [[nodiscard]] const std::string& cleared_annotation() const { return cleared_annotation_; }
-  // The Lease has our labels.
+  // Returns true when the Lease has our labels.
   [[nodiscard]] bool labelled() const { return labelled_; }
-  // The latest renewTime that was ever seen, also of a Lease that was deleted since, or put back to an
-  // earlier state by a restore of the cluster. 1970 when there was none.
+  // Returns the latest renewTime that was ever seen, also of a Lease that was deleted since, or put
+  // back to an earlier state by a restore of the cluster. 1970 when there was none.
   [[nodiscard]] WallTime newest_renewal() const { return newest_renewal_; }
-  // When the record last changed; nothing before the first look.
+  // Returns the time of the last change of the record; nothing before the first see().
   [[nodiscard]] std::optional<Clock::time_point> since() const { return since_; }
-  // When the holder's term ends unless it renews. The term is at least `least` and at most ten
-  // times as long, because the duration in a Lease may be damaged. Only after the first see().
+  // Returns the end of the holder's term unless it renews. The term is at least `least` and at most
+  // ten times as long, because the duration in a Lease may be damaged. Requires a see() before.
   [[nodiscard]] Clock::time_point expires(std::chrono::seconds least) const;
 
-  // Each write moves renewTime at least this far beyond newest_renewal(), so it never goes back,
-  // whatever the skew of the writers' clocks.
+  // The step by which each write moves renewTime at least beyond newest_renewal(), so it never goes
+  // back, whatever the skew of the writers' clocks.
   static constexpr std::chrono::milliseconds kLeastStep{100};
-  // The Lease with `identity` as its holder; a change of the holder counts as a transition.
+  // Returns the Lease with `identity` as its holder; a change of the holder counts as a transition.
   [[nodiscard]] std::string taken(const std::string& identity, std::chrono::seconds duration,
                                   WallTime wall) const;
-  // The Lease without a holder, so that the next one need not wait.
+  // Returns the Lease without a holder, so that the next one need not wait.
   [[nodiscard]] std::string freed(WallTime wall) const;
-  // The Lease with this annotation, otherwise unchanged.
+  // Returns the Lease with this annotation, otherwise unchanged.
   [[nodiscard]] std::string with_annotation(const std::string& name,
                                             const std::string& value) const;
-  // The Lease with our labels, otherwise unchanged.
+  // Returns the Lease with our labels, otherwise unchanged.
   [[nodiscard]] std::string with_labels() const;
 
  private:
@@ -117,9 +118,9 @@ class LeaseView {
   std::optional<Clock::time_point> since_;
 };
 
-// The state machine of one candidate, without I/O: takes the answers of the API server and returns
-// the next request. Times are those of this process. A subclass may write to a Lease that another
-// process holds.
+// The state machine of one candidate, without I/O: takes the responses of the API server and
+// returns the next request. Times are those of this process. A subclass may write to a Lease that
+// another process holds.
 class LeaseSteps {
  public:
   LeaseSteps(LeaseOptions options, std::uint64_t seed);
@@ -135,37 +136,37 @@ class LeaseSteps {
     std::string object;       // create, update, annotate: the Lease to send
     Clock::time_point until;  // wait: its end; others: the deadline of the request
   };
-  // The next action; to be called again after a wait.
+  // Returns the next action. Call it again after a wait.
   Action next(Clock::time_point now, WallTime wall);
-  // The answer to a read, create, update or annotate: the Lease, or the error.
+  // Takes the response to a read, create, update or annotate: the Lease, or the error.
   void on_answer(const Result<std::string>& answer, Clock::time_point now);
 
-  // True from a successful create or update until renew_deadline after it was *sent*, unless
-  // renewed.
+  // Returns true from a successful create or update until renew_deadline after it was *sent*,
+  // unless renewed.
   [[nodiscard]] bool leading(Clock::time_point now) const { return now < leading_until_; }
   [[nodiscard]] const LeaseView& lease() const { return view_; }
 
   // Ends leading for good. Returns true when the Lease may name us as its holder, also because of a
-  // request that is still unanswered: then it must be read once more.
+  // request that is still in flight: then it must be read once more.
   bool stop(Clock::time_point now);
 
  protected:
   [[nodiscard]] const LeaseOptions& options() const { return options_; }
-  // The Lease to write when another process holds it. Nothing: a candidate only waits.
+  // Returns the Lease to write when another process holds it. Nothing: a candidate only waits.
   [[nodiscard]] virtual std::optional<std::string> annotate() const { return std::nullopt; }
-  // Whether the candidate returns exactly after each retry period. Otherwise its pauses are longer by
-  // a random time, so that candidates do not write all at once.
+  // Returns whether the candidate returns exactly after each retry period. Otherwise its pauses are
+  // longer by a random time, so that candidates do not write all at once.
   [[nodiscard]] virtual bool is_punctual() const { return false; }
 
  private:
   void observe(const std::string& object, Clock::time_point now);
   void pause(Clock::time_point now);
-  // Up to one retry period.
+  // Returns a random time of up to one retry period.
   std::chrono::milliseconds jitter();
 
   LeaseOptions options_;
   std::minstd_rand random_;
-  Action::Kind pending_ = Action::Kind::read;  // the request of the next answer
+  Action::Kind pending_ = Action::Kind::read;  // the request whose response is next
   Action::Kind planned_ = Action::Kind::read;  // the action at wait_until_
   std::string annotated_;                      // the Lease of a planned annotate
   Clock::time_point wait_until_{};
@@ -186,12 +187,12 @@ class LeaseElection {
  public:
   // `on_change` is called on the loop thread, first with true. `client` outlives the group's task.
   LeaseElection(Client& client, LeaseOptions options, std::function<void(bool leading)> on_change);
-  // The same with decisions of the program's own, made from the same options.
+  // Takes decisions of the program's own, made from the same options.
   LeaseElection(Client& client, LeaseOptions options, std::function<void(bool leading)> on_change,
                 std::unique_ptr<LeaseSteps> steps);
   // Runs until the group is cancelled; on_change(false) has been called by then.
   void start(TaskGroup& group);
-  // Correct also right after the process was suspended.
+  // Returns whether this process leads; correct also right after the process was suspended.
   [[nodiscard]] bool leading() const { return leading_ && steps_->leading(Clock::now()); }
   // The holder at the last read.
   [[nodiscard]] const std::string& holder() const { return steps_->lease().record().holder; }
@@ -207,7 +208,7 @@ class LeaseElection {
   LeaseOptions options_;
   std::function<void(bool)> on_change_;
   std::unique_ptr<LeaseSteps> steps_;
-  bool leading_ = false;  // as last told
+  bool leading_ = false;  // as last reported to on_change
 };
 
 }  // namespace gitops::k8s

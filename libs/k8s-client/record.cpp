@@ -123,10 +123,10 @@ struct ObjectDecoder::Scratch {
   };
   std::vector<Value> values;  // identity, then the fields
   std::string unescaped;
-  std::vector<std::uint64_t> seen;  // by node: the last object that had it
+  std::vector<std::uint64_t> seen;  // by node: the last object that contained it
   std::uint64_t object = 0;
-  bool refused = false;  // by keep
-  std::string reason;    // why it is bad
+  bool refused = false;  // refused by keep
+  std::string reason;    // the reason why it is bad
 
   [[nodiscard]] std::string_view view(std::size_t index_of_value) const {
     const auto& value = values[index_of_value];
@@ -216,8 +216,8 @@ std::optional<ObjectDecoder::Item> ObjectDecoder::decode_at(json::Walk& walk) {
   return item;
 }
 
-// Follows `node` through the object here. False when decoding must stop: `refused` or `reason` is
-// then set, or neither when the object is malformed.
+// Follows `node` through the object here. Returns false when decoding must stop: `refused` or
+// `reason` is then set, or neither when the object is malformed.
 bool ObjectDecoder::walk_members(json::Walk& walk, const FieldSet::Node& node) {
   auto& scratch = *scratch_;
   const auto child_named = [&](std::string_view key) -> const FieldSet::Node* {
@@ -290,7 +290,7 @@ bool ObjectDecoder::take(const FieldSet::Node& node, std::string_view value) {
   return true;
 }
 
-// Called after the metadata: whether the object is usable and kept.
+// Called after the metadata; returns whether the object is usable and kept.
 bool ObjectDecoder::check_metadata() {
   auto& scratch = *scratch_;
   if (scratch.view(kName).empty()) {

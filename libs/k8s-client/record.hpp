@@ -61,7 +61,7 @@ class Record {
   [[nodiscard]] std::string_view resource_version() const { return part(3); }
   [[nodiscard]] ObjectKey key() const { return {std::string(ns()), std::string(name())}; }
 
-  // The value of path `index` of the FieldSet; nullopt when the object does not have it.
+  // Returns the value of path `index` of the FieldSet; nullopt when the object does not have it.
   [[nodiscard]] std::optional<std::string_view> field(std::size_t index) const;
 
  private:
@@ -114,12 +114,12 @@ class ObjectDecoder {
     Quarantined quarantined;       // bad
     std::string resource_version;  // dropped; bad, when it could be read
   };
-  // One object's JSON text.
+  // Decodes one object's JSON text.
   Decoded decode(std::string_view json);
 
-  // A list: calls `on_object` for each kept item, with its JSON text (valid during the call), and
-  // `on_bad` for each quarantined one, in order. Returns the metadata of the list, or an error when
-  // the list itself cannot be read; then no function was called.
+  // Decodes a list: calls `on_object` for each kept item, with its JSON text (valid during the
+  // call), and `on_bad` for each quarantined one, in order. Returns the metadata of the list, or an
+  // error when the list itself cannot be read; then no function was called.
   struct ListMeta {
     std::string resource_version;
     std::string continue_token;
@@ -141,7 +141,8 @@ class ObjectDecoder {
     std::string_view text;
   };
 
-  // A walk from the first token of `json`, valid until the next call, or the reason for none.
+  // Returns a walk from the first token of `json`, valid until the next call, or the reason for a
+  // failure.
   std::expected<json::Walk, std::string_view> tokenize(std::string_view json);
   // Decodes the object at the walk's position and moves behind it; nullopt when it does not end.
   std::optional<Item> decode_at(json::Walk& walk);
@@ -149,7 +150,7 @@ class ObjectDecoder {
   bool take(const FieldSet::Node& node, std::string_view value);
   bool check_metadata();
   Record pack() const;
-  // The name of an object whose text has no tokens, as far as it can be found.
+  // Returns the name of an object whose text has no tokens, as far as it can be found.
   Decoded decode_broken(std::string_view text, std::string_view reason) const;
   Result<ListMeta> read_list(json::Walk walk, std::vector<Item>& items);
   Result<ListMeta> read_broken_list(std::string_view json, std::string_view reason,

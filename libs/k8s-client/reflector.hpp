@@ -14,8 +14,8 @@
 
 namespace gitops::k8s {
 
-// True when both versions are numbers and the first one is smaller. Versions are opaque to clients,
-// so this may only serve to ignore data that is certainly stale.
+// Returns true when both versions are numbers and the first one is smaller. Versions are opaque to
+// clients, so this may only serve to ignore data that is certainly stale.
 bool is_older_version(std::string_view version, std::string_view than);
 
 // The state machine of a live copy of one resource type, without I/O: it takes events and returns
@@ -25,8 +25,8 @@ bool is_older_version(std::string_view version, std::string_view than);
 //   first (KEP-3157). A server that refuses it (400, 422) gets paged lists from then on. A server
 //   that accepts it and does not end it in time by its bookmark, or closes it twice in a row
 //   without, gets a paged list now; the next list is a streaming one again.
-// - Paged lists request no version, which means the newest state. Version "0" would be answered
-//   from the watch cache, as a whole and regardless of the limit: 10,000 applications are 86 MB.
+// - Paged lists request no version, which means the newest state. Version "0" would be served from
+//   the watch cache, as a whole and regardless of the limit: 10,000 applications are 86 MB.
 // - A page that exceeds our size limit is requested again with half the number of objects; each
 //   complete list doubles that number, up to the configured one. A page that fails with a transient
 //   error is requested again. When the rest of the pages is gone (410), the list was slower than
@@ -34,7 +34,7 @@ bool is_older_version(std::string_view version, std::string_view than);
 // - Watches resume from the last version seen, bookmarks included, with a random timeout of 5 to 10
 //   minutes.
 // - Before a watch resumes, and before the next list, a check requests the server's newest version
-//   (a list of one object without a version, which etcd answers by quorum). A server that was
+//   (a list of one object without a version, which etcd serves by quorum). A server that was
 //   restored from a backup is behind the version seen here. It does not refuse a watch from that
 //   version but sends nothing until it gets there. So the copy is listed again, and a new epoch
 //   begins. A server that is already past that version cannot be distinguished from one that was
@@ -75,44 +75,48 @@ class Reflector {
     std::chrono::seconds timeout{0};     // watch: the server ends it then
     bool send_initial_events = false;    // watch: as a streaming list
 
-    // A list begins with this action: objects of earlier, incomplete lists do not count.
+    // Returns true for the action that begins a list: objects of earlier, incomplete lists do not
+    // count.
     [[nodiscard]] bool begins_list() const {
       return send_initial_events || (kind == Kind::list && continue_token.empty());
     }
   };
-  // The next action. Its outcome is reported by one of the functions below, except that of `wait`.
+  // Returns the next action. Its outcome is reported by one of the functions below, except that of
+  // `wait`.
   Action next();
   // The reason for the last list: "start", "gone", "restored", "streaming_refused" (for good),
   // "streaming_failed" (this time) or "failed".
   [[nodiscard]] std::string_view list_reason() const { return list_reason_; }
 
-  // The answer to a check: the resourceVersion of the list.
+  // Takes the response to a check: the resourceVersion of the list.
   void on_server_version(const std::string& resource_version);
   void on_check_error(const Error& error);
-  // The list in progress holds an older version of an object than the one that was known.
+  // Reports that the list in progress holds an older version of an object than the known one.
   void on_older_object() { ++epoch_; }
-  // A page arrived. True when it was the last one: the list is complete.
+  // Takes a page. Returns true when it was the last one: the list is complete.
   bool on_list_page(const std::string& resource_version, std::string continue_token);
   void on_list_error(const Error& error);
-  // The server accepted the watch.
+  // Reports that the server accepted the watch.
   void on_watch_open(Clock::time_point now);
-  // An event of an object, whether kept, dropped or quarantined.
+  // Takes an event of an object, whether kept, dropped or quarantined.
   void on_event(const std::string& resource_version);
   void on_bookmark(const std::string& resource_version);
-  // The bookmark that ends a streaming list: the list is complete.
+  // Takes the bookmark that ends a streaming list: the list is complete.
   void on_initial_events_end(const std::string& resource_version);
-  // The watch could not be opened or has ended; null when the server ended it in order.
+  // Reports that the watch could not be opened or has ended; null when the server ended it in
+  // order.
   void on_watch_end(const Error* error, Clock::time_point now);
 
-  // True from a complete list until another one is needed.
+  // Returns true from a complete list until another one is needed.
   [[nodiscard]] bool synced() const { return phase_ == Phase::watch; }
-  // A streaming list is in progress: events are its content.
+  // Returns true while a streaming list is in progress: events are its content.
   [[nodiscard]] bool in_streaming_list() const { return in_streaming_list_; }
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
-  // How many restores of the server from a backup were noticed. Versions of different epochs cannot
-  // be compared, and the same version may mean another state.
+  // Number of detected restores of the server from a backup. Versions of different epochs cannot be
+  // compared, and the same version may mean another state.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-  // The server sends bookmarks, about one a minute, so silence indicates a broken connection.
+  // Returns whether the server sends bookmarks, about one a minute, so that silence indicates a
+  // broken connection.
   [[nodiscard]] bool has_seen_bookmark() const { return has_seen_bookmark_; }
 
  private:
@@ -144,7 +148,7 @@ class Reflector {
   unsigned gone_in_a_row_ = 0;         // without news in between
 
   bool in_streaming_list_ = false;
-  std::optional<Clock::time_point> opened_at_;  // of this watch
+  std::optional<Clock::time_point> opened_at_;  // time at which this watch opened
   bool news_ = false;                           // in this watch
 };
 

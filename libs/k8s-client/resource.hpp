@@ -42,14 +42,14 @@ struct ObjectKey {
   std::string name;
 
   auto operator<=>(const ObjectKey&) const = default;
-  // "namespace/name", or "name".
+  // Returns "namespace/name", or "name".
   [[nodiscard]] std::string to_string() const;
 };
 
-// "/apis/apps/v1", "/api/v1".
+// Returns "/apis/apps/v1" or "/api/v1".
 std::string group_version_path(const Resource& resource);
-// "/apis/apps/v1/namespaces/shop/deployments"; an empty namespace means all of them. Segments are
-// percent-encoded.
+// Returns "/apis/apps/v1/namespaces/shop/deployments"; an empty namespace means all of them.
+// Segments are percent-encoded.
 std::string collection_path(const Resource& resource, std::string_view ns);
 std::string object_path(const Resource& resource, const ObjectKey& key,
                         std::string_view subresource = {});

@@ -5,7 +5,7 @@ namespace gitops::k8s {
 bool Retry::may_repeat(const Error& error, Sent sent) const {
   if (error.code == ErrorCode::too_many_requests) return true;
   if (error.code == ErrorCode::unavailable) return idempotent_ || sent == Sent::nothing;
-  // Without a status, our own deadline has passed.
+  // Our own deadline has passed when there is no status.
   return error.code == ErrorCode::timeout && error.http_status != 0 && idempotent_;
 }
 

@@ -32,7 +32,7 @@ class Retry {
       : attempts_left_(policy.attempts), idempotent_(idempotent), backoff_(policy.backoff, seed) {}
 
   enum class Sent { nothing, maybe };
-  // After a failed attempt: the wait before the next one; nullopt when there is none.
+  // Returns the wait after a failed attempt and before the next one; nullopt when there is none.
   std::optional<std::chrono::milliseconds> after(const Error& error, Sent sent,
                                                  Clock::time_point now, Deadline deadline);
 

@@ -50,7 +50,7 @@ Json parse(std::string_view text) {
   return text.size() <= kMaxText ? parse_json_object(text) : Json();
 }
 
-// Everything except the message.
+// Returns everything except the message.
 Error error_without_message(const Status& status) {
   Error error;
   if (status.code >= 400) {

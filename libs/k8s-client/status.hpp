@@ -54,24 +54,25 @@ inline constexpr std::string_view kResourceVersionTooLarge = "ResourceVersionToo
 inline constexpr std::string_view kFieldManagerConflict = "FieldManagerConflict";
 }  // namespace causes
 
-// Whether the API server itself says that the object does not exist. A 404 without a Status may
-// come from something in between, or from an API server that does not serve the kind.
+// Returns whether the API server itself reports that the object does not exist. A 404 without a
+// Status may come from an intermediary, or from an API server that does not serve the kind.
 [[nodiscard]] bool says_not_found(const Error& error);
 
-// The Status in a JSON text. Members of another type count as absent; a text that is no JSON object
-// or over 64 KiB gives an empty Status. `kind` and `apiVersion` are not looked at.
+// Returns the Status in a JSON text. Members of another type count as absent; a text that is no
+// JSON object or over 64 KiB gives an empty Status. `kind` and `apiVersion` are ignored.
 Status parse_status(std::string_view text);
 
-// The Error of a watch's ERROR event: its message is that of the Status, its code comes from the
-// code of the Status or, without a usable one, from its reason.
+// Returns the Error of a watch's ERROR event: its message is that of the Status, its code comes
+// from the code of the Status or, without a usable one, from its reason.
 Error error_of(const Status& status);
 
-// Whether an error may contain the API server's message, which may quote parts of a Secret.
+// Permission to include the API server's message in an error. The message may quote parts of a
+// Secret.
 enum class Words { show, hide };
 
-// The Error of a response that is not 2xx. Its message is one line: `what` was attempted, the HTTP
-// status, and, when the body is a Status, its reason and its message. retryAfterSeconds of the
-// Status wins over the header Retry-After.
+// Returns the Error of a response that is not 2xx. Its message is one line: `what` was attempted,
+// the HTTP status, and, when the body is a Status, its reason and its message. retryAfterSeconds of
+// the Status wins over the header Retry-After.
 Error error_of(const http::Response& response, std::string_view what, Words words = Words::show);
 
 }  // namespace gitops::k8s

@@ -13,16 +13,17 @@ namespace gitops::k8s {
 namespace {
 
 constexpr std::chrono::minutes kReread{1};
-// The shortest time between two runs of a plugin whose credential is refused.
+// Shortest time between two runs of a plugin whose credential is refused.
 constexpr std::chrono::seconds kPluginPause{10};
 
-// The time until a credential expires; a year stands for everything beyond it.
+// Returns the time until a credential expires, at most a year.
 std::chrono::milliseconds time_left(WallTime expires) {
   constexpr std::chrono::milliseconds kYear = std::chrono::hours(365 * 24);
   return std::clamp(expires - wall_now(), -kYear, kYear);
 }
 
-// How long it is used before it is renewed: until a minute before its end, or half of a short time.
+// Returns the time for which a credential is used before it is renewed: until a minute before its
+// end, or half of a short time.
 std::chrono::milliseconds time_of_use(std::chrono::milliseconds left) {
   return left > std::chrono::minutes(2) ? left - std::chrono::minutes(1) : left / 2;
 }

@@ -12,7 +12,7 @@ namespace gitops::k8s {
 
 namespace {
 
-constexpr std::size_t kMaxControlObject = 64 * 1024;  // of a BOOKMARK or an ERROR
+constexpr std::size_t kMaxControlObject = 64 * 1024;  // limit of a BOOKMARK or an ERROR
 constexpr std::size_t kMaxIdleBuffer = 64 * 1024;
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
 constexpr std::string_view kDeleted = "\"DELETED\"";
@@ -124,7 +124,7 @@ void WatchDecoder::end_line(std::string_view last_part, const OnEvent& on_event)
     on_event(std::exchange(too_long_, {}));
     return;
   }
-  // Moved out, so that the callback may call reset() and feed().
+  // The line is moved out, so that the callback may call reset() and feed().
   auto line = std::exchange(pending_, {});
   decode_line(line, on_event);
   if (pending_.empty() && line.capacity() <= kMaxIdleBuffer) {
@@ -182,7 +182,7 @@ void WatchDecoder::decode_line(std::string_view line, const OnEvent& on_event) {
 
   walk.reset(object_at);
   auto item = decoder_.decode_at(walk);
-  if (!item) {  // cannot be: its brackets were counted above
+  if (!item) {  // impossible: its brackets were counted above
     on_event(malformed("malformed event", line.size()));
     return;
   }

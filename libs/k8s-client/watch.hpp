@@ -23,14 +23,14 @@ struct WatchEvent {
   };
   Type type = Type::error;
   Record record;                 // added, modified, deleted
-  std::string_view text;         // its JSON, valid until the callback returns
-  std::string resource_version;  // all but error
+  std::string_view text;         // the JSON of `record`, valid until the callback returns
+  std::string resource_version;  // set for all types but error
   Error error;
   Quarantined quarantined;
   bool quarantined_deletion = false;  // quarantined: the object was deleted
 };
 
-// The stable name of a type, for metric labels: "added", "quarantined", …
+// Returns the stable name of a type, for metric labels: "added", "quarantined", …
 std::string_view to_string(WatchEvent::Type type);
 
 // Turns the newline-separated JSON of a watch into events, in order. Pure; takes the bytes in
@@ -44,13 +44,13 @@ class WatchDecoder {
   explicit WatchDecoder(ObjectDecoder& decoder) : decoder_(decoder) {}
 
   void feed(std::string_view bytes, const OnEvent& on_event);
-  // The stream ended: true when it ended between two lines.
+  // Returns true when the stream ended between two lines.
   [[nodiscard]] bool at_line_end() const { return pending_.empty() && skipped_bytes_ == 0; }
-  // Drops an incomplete line, before the next watch.
+  // Drops an incomplete line. Called before the next watch.
   void reset();
 
  private:
-  // The object limit, and room for the rest of the line.
+  // Maximum length of a line: the object limit, and room for the rest of the line.
   [[nodiscard]] std::size_t max_line() const { return decoder_.limits_.max_bytes + 4096; }
   void keep_part(std::string_view part);
   void end_line(std::string_view last_part, const OnEvent& on_event);
