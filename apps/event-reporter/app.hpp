@@ -4,7 +4,7 @@
 
 namespace gitops::reporter {
 
-// The event-reporter as the daemon frame runs it: name, settings, parts.
+// Returns the event-reporter as the daemon frame runs it: name, settings, parts.
 DaemonSpec event_reporter();
 
 }  // namespace gitops::reporter

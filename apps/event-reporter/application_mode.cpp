@@ -27,7 +27,7 @@ Credential argocd_credential(const Environment& environment, k8s::Client& kubern
 http::ClientOptions argocd_options(const Environment& environment) {
   const auto& config = environment.config;
   auto options = client_options(environment, config.argocd_ca_file, config.argocd_insecure);
-  // Each worker makes two reads at a time. A connection beyond those that are kept serves one read.
+  // Each worker makes two reads at a time. A connection above this number serves one read.
   options.max_idle_per_host = 2 * static_cast<std::size_t>(config.workers);
   return options;
 }

@@ -22,20 +22,20 @@ namespace gitops::reporter {
 class ApplicationMode {
  public:
   static constexpr std::string_view kReported = "applications";
-  static constexpr const char* kLeases = "event-reporter-app";  // without the shard's number
+  static constexpr const char* kLeases = "event-reporter-app";  // prefix of the names
 
   // `shared` outlives it.
   ApplicationMode(const DaemonContext& context, SharedParts& shared);
 
-  // Runs as tasks of `group`.
+  // Starts the tasks of `group`.
   void start(TaskGroup& group);
   [[nodiscard]] Reporter& reporter() { return reporter_; }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks() { return reporter_.ready_checks(); }
   [[nodiscard]] StatusReport status() const { return reporter_.status(); }
-  // The main port's routes, besides those of both modes.
+  // Returns the main port's routes, besides those of both modes.
   [[nodiscard]] std::vector<http::Route> routes() const;
-  // The setting of this mode that the start's log line shows.
+  // Returns the setting of this mode that the start's log line shows.
   static Field log_field(const Config& config) { return {"argocd_server", config.argocd_server}; }
 
  private:

@@ -51,7 +51,7 @@ struct Config {
   std::string platform_ca_file;
   bool platform_insecure = false;
 
-  std::string app_proxy_url;  // empty: events do not tell files in Git
+  std::string app_proxy_url;  // empty: events contain no files in Git
 
   std::int64_t replicas = 0;
   std::int64_t shard = -1;
@@ -70,7 +70,7 @@ struct Config {
 // Adds a row per setting, and the checks; `config` outlives the reader.
 void bind(ConfigReader& reader, Config& config);
 
-// The host name; in a pod the pod's name.
+// Returns the host name; in a pod the pod's name.
 std::string host_name();
 
 }  // namespace gitops::reporter

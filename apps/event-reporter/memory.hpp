@@ -6,8 +6,8 @@
 
 namespace gitops::reporter {
 
-// To be called first in main(). Memory that a batch of reports has freed stays for the next batch, instead of going back
-// to the system within 25 ms. Nothing happens in builds that do not allocate by mimalloc.
+// Keeps memory that a batch of reports has freed for the next batch, instead of returning it to the system within 25
+// ms. Call it first in main(). Does nothing in builds that do not allocate by mimalloc.
 inline void retain_freed_memory_for_a_while() {
 #ifdef GITOPS_MIMALLOC
   mi_option_set(mi_option_decommit_delay,

@@ -19,20 +19,20 @@ namespace gitops::reporter {
 class ResourceMode {
  public:
   static constexpr std::string_view kReported = "resources";
-  static constexpr const char* kLeases = "event-reporter-resource";  // without the shard's number
+  static constexpr const char* kLeases = "event-reporter-resource";  // prefix of the names
 
   // `shared` outlives it.
   ResourceMode(const DaemonContext& context, SharedParts& shared);
 
-  // Runs as tasks of `group`.
+  // Starts the tasks of `group`.
   void start(TaskGroup& group);
   [[nodiscard]] ResourceReporter& reporter() { return reporter_; }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   [[nodiscard]] StatusReport status() const;
-  // The main port's routes, besides those of both modes.
+  // Returns the main port's routes, besides those of both modes.
   [[nodiscard]] static std::vector<http::Route> routes() { return {}; }
-  // The setting of this mode that the start's log line shows.
+  // Returns the setting of this mode that the start's log line shows.
   static Field log_field(const Config& config) {
     return {"managed_clusters", config.managed_clusters};
   }

@@ -18,7 +18,7 @@
 
 namespace gitops::reporter {
 
-// The settings, and what they refer to outside the process.
+// The settings, and the objects outside the process that they name.
 struct Environment {
   Config config;
   k8s::ClusterConfig cluster;
@@ -29,11 +29,11 @@ struct Environment {
 Result<Environment> read_environment(const Config& config,
                                      const std::map<std::string, std::string>& environment);
 
-// The User-Agent of all requests.
+// Returns the User-Agent of all requests.
 std::string user_agent(const Config& config);
 http::ClientOptions client_options(const Environment& environment, const std::string& ca_file,
                                    bool insecure);
-// The content of `file`, or `value` when no file is given.
+// Returns the content of `file`, or `value` when no file is given.
 Credential file_or_value(const std::string& file, const Secret& value);
 
 // The parts that both modes use. A mode's own parts are constructed after these. Members are in
@@ -42,15 +42,15 @@ class SharedParts {
  public:
   SharedParts(const DaemonContext& context, Environment settings);
 
-  // Opens the ledger. Fails when its file belongs to the other mode, whose entries would look like
-  // deleted objects.
+  // Opens the ledger. Fails when its file belongs to the other mode, whose entries would be taken
+  // for deleted objects.
   Task<Result<void>> open_ledger();
   // Starts writing the ledger to its file.
   void start_ledger();
   // Waits for the events in flight until the deadline, writes the ledger, then cancels and joins all
-  // tasks. The next start finds whatever was not reported.
+  // tasks. The next start reports the rest.
   Task<> finish(Deadline deadline);
-  // The last entries of /statusz; `entries` names what the ledger has entries of.
+  // Returns the last entries of /statusz; `entries` names the kind of the ledger's entries.
   [[nodiscard]] StatusReport ledger_status(std::string_view entries) const;
 
   Environment environment;

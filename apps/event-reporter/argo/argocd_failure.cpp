@@ -3,7 +3,7 @@
 namespace gitops::reporter {
 namespace {
 
-// Without an answer to a connection attempt, or with one that every request would get.
+// Returns true for a failed connection attempt, and for a response that every request would get.
 bool surely_concerns_server(const Error& error) {
   switch (error.code) {
     case ErrorCode::unavailable:

@@ -10,7 +10,7 @@
 namespace gitops::reporter {
 
 // A token in a key of a Secret, which is read every minute and after argocd-server refused the token.
-// Needs the right to get that Secret. `client` outlives it.
+// Needs the permission to get that Secret. `client` outlives it.
 [[nodiscard]] Credential secret_credential(k8s::Client& client, k8s::ObjectKey key,
                                            std::string data_key);
 

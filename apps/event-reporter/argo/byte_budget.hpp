@@ -8,8 +8,8 @@
 
 namespace gitops::reporter {
 
-// Limits the bytes that the coroutines of one loop hold together. First come, first served, so that a
-// large share is not overtaken for ever. Outlives its shares.
+// Limits the bytes that the coroutines of one loop hold together. First come, first served, so that
+// small shares do not overtake a large one for ever. Outlives its shares.
 class ByteBudget {
  public:
   // A part of the budget, returned by the destructor.
@@ -25,7 +25,7 @@ class ByteBudget {
     }
     ~Share() { resize(0); }
 
-    // The share has another size from now on. A larger one may exceed the budget; others then wait.
+    // Changes the size of the share. A larger share may exceed the budget; others then wait.
     void resize(std::size_t bytes);
 
    private:
@@ -37,7 +37,7 @@ class ByteBudget {
 
   ByteBudget(const Executor& executor, std::size_t limit) : limit_(limit), line_(executor) {}
 
-  // Waits until `bytes` are free. More than the whole budget waits for all of it.
+  // Waits until `bytes` are free. A request for more than the whole budget waits for all of it.
   Task<Share> take(std::size_t bytes);
 
   [[nodiscard]] std::size_t used() const { return used_; }

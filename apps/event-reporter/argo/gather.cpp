@@ -16,21 +16,23 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kReadTimeout = std::chrono::seconds(30);
-// For all optional reads of one report.
+// Time limit for all optional reads of one report.
 constexpr auto kOptionalReads = std::chrono::seconds(10);
 constexpr auto kSettingsPeriod = std::chrono::seconds(30);
 constexpr std::size_t kCommits = 4096;
-// Between attempts to read the metadata of one commit.
+// Pauses between attempts to read the metadata of one commit.
 constexpr Backoff::Options kCommitPauses{.initial = std::chrono::seconds(1),
                                          .max = std::chrono::seconds(30)};
 constexpr auto kLeastCommitPause = std::chrono::milliseconds(500);
-// With less time a read is not tried, since its failure would count for all that wait for the commit.
+// Shortest time for a read of a commit. With less time a read is not tried, since its failure would
+// count for all that wait for the commit.
 constexpr auto kLeastCommitRead = std::chrono::seconds(2);
-// A commit that Argo CD refuses for so long is not waited for, and asked for again after the pause.
+// Time after which reports no longer wait for a commit that Argo CD refuses; it is requested again
+// after the pause.
 constexpr auto kRefusedLong = std::chrono::seconds(10);
 constexpr auto kRefusedPause = std::chrono::minutes(5);
 
-// Taken for a snapshot of unknown size, and for a smaller one.
+// Share of memory for a snapshot of unknown size, and for a smaller one.
 constexpr std::size_t kUsualSnapshot = std::size_t{256} << 10;
 
 std::string commit_key(std::string_view repo_url, std::string_view revision) {
@@ -56,7 +58,8 @@ std::size_t size_of(const Snapshot& snapshot) {
   return bytes;
 }
 
-// Whether the API server says that there is no such Application, or none for us to know of.
+// Returns whether the API server reports that there is no such Application, or that this account
+// may not know of one.
 bool is_no_parent(const Error& error) {
   return k8s::says_not_found(error) || error.code == ErrorCode::forbidden ||
          error.code == ErrorCode::invalid_argument;
@@ -67,14 +70,14 @@ void note(Error& why, const Error& error) {
   if (why.message.empty()) why = error;
 }
 
-// Whether an answer begins and ends as an object does. It is parsed later.
+// Returns whether a response begins and ends as an object does. It is parsed later.
 bool looks_like_object(std::string_view answer) {
   const auto first = answer.find_first_not_of(" \t\r\n");
   const auto last = answer.find_last_not_of(" \t\r\n");
   return first != std::string_view::npos && answer[first] == '{' && answer[last] == '}';
 }
 
-// The answer, or the error of one that is no JSON object.
+// Returns the response, or an error when it is no JSON object.
 Result<std::string> object_of(Result<std::string> answer, std::string_view what) {
   if (!answer || looks_like_object(*answer)) return answer;
   return fail(ErrorCode::invalid_data, std::string(what) + ": the answer is no JSON object");
@@ -87,12 +90,13 @@ bool is_revision_metadata(std::string_view answer) {
          ((*root)["author"].is_text() || (*root)["date"].is_text() || (*root)["message"].is_text());
 }
 
-// Argo CD looks up commits alone, and will always say so of another name.
+// Returns true for refusals of a name: Argo CD looks up commits alone, and always refuses other
+// names.
 bool is_about_name(const Error& error) {
   return error.message.contains(" must be resolved");
 }
 
-// "v2.13.9+abc" -> 2; 0 when it cannot be read.
+// Returns the major version of "v2.13.9+abc", 2; 0 when it cannot be read.
 int major_version(std::string_view answer) {
   JsonParser parser;
   const auto root = parser.parse(answer, "version");
@@ -192,7 +196,7 @@ Task<Result<void>> Gatherer::load_settings() {
 
   TrackingSettings settings;
   settings.argocd_namespace = settings_.argocd_namespace;
-  // Since 3.0 annotations are the default.
+  // Annotations are the default since 3.0.
   settings.method = major == 2 ? "label" : "annotation";
   const auto config = co_await kubernetes_.get(
       k8s::resources::kConfigMaps, {.ns = settings_.argocd_namespace, .name = "argocd-cm"},
@@ -260,8 +264,8 @@ Gatherer::CommitRequest& Gatherer::commit_request(const std::string& commit) {
       .first->second;
 }
 
-// Of applications that move to the same commit together, one reads its metadata. The others wait and
-// share the outcome, also a failure.
+// Reads the metadata of a commit. When several applications move to the same commit, one of them
+// reads the metadata; the others wait and share the outcome, also a failure.
 Task<Result<void>> Gatherer::read_commit(argo::AppRef app, ReadPlan::Commit commit,
                                          Deadline deadline) {
   const auto key = commit_key(commit.repo_url, commit.revision);
@@ -336,7 +340,7 @@ Gatherer::Revisions Gatherer::known_revisions(const std::vector<ReadPlan::Commit
   return revisions;
 }
 
-// Reads what is not known yet. One that cannot be read leaves the others.
+// Reads the unknown metadata. A failed read does not stop the others.
 Task<Gatherer::Revisions> Gatherer::revisions(argo::AppRef app,
                                               std::vector<ReadPlan::Commit> commits,
                                               Deadline deadline, Named& named) {
@@ -356,8 +360,9 @@ Task<Gatherer::Revisions> Gatherer::revisions(argo::AppRef app,
 
 // -- snapshots --
 
-// Absent when there is no parent Application; the application is then reported as a root
-// application. Fails when it cannot be read. Of one whose text makes no sense the name is known.
+// Returns the parent Application; absent when there is none, and the application is then reported
+// as a root application. Fails when it cannot be read. Only the name is known of a parent whose
+// text is malformed.
 Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey key, ResourceId child,
                                                                Deadline deadline, Named& named) {
   using Parent = Result<std::optional<AppSnapshot>>;
@@ -439,8 +444,8 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   if (files) files_->ask(*files);
   const auto deadline = deadline_after(kOptionalReads);
   auto answers = co_await read_answers(name, plan, reads, only, deadline);
-  // After these, so that an application about which Argo CD does not answer holds up no other that
-  // waits for the same commit.
+  // The commits are read last, so that an application about which Argo CD does not respond delays
+  // no other one that waits for the same commit.
   auto named = co_await read_named(
       plan, application_id(snapshot.app.app.ns(), snapshot.app.app.name()), deadline);
   if (!named) co_return unknown(named.error());
@@ -481,7 +486,7 @@ Task<Gatherer::Answers> Gatherer::read_answers(const std::string& name, const Re
   co_return std::move(answers);
 }
 
-// Adds to the snapshot of an Application what was read about it, and notes what is missing.
+// Adds the results of the reads to the snapshot of an Application, and records the missing parts.
 void Gatherer::fill(Gathered& gathered, Named named, Answers answers, bool in_deletion) {
   auto& snapshot = gathered.snapshot;
   auto& missing = gathered.missing;
@@ -509,7 +514,8 @@ void Gatherer::fill(Gathered& gathered, Named named, Answers answers, bool in_de
   if (in_deletion) {
     missing.commits = missing.refused = missing.parent = false;
     named.lacks_commits = false;
-    // Argo CD may not know it any more. After any other failure it may tell which resources are left.
+    // Argo CD may no longer know the Application. After any other failure the response may show which
+    // resources are left.
     const auto is_complete = [](const Error& error) {
       return error.code != ErrorCode::not_found && error.code != ErrorCode::forbidden;
     };

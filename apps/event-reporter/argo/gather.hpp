@@ -45,56 +45,56 @@ class RevisionCache {
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  // keys of entries_
 };
 
-// What a snapshot lacks.
+// The parts that a snapshot lacks.
 struct MissingParts {
   bool tree = false;
-  bool managed = false;     // the managed resources
-  bool commits = false;     // the metadata of a commit: nobody answered
-  bool refused = false;     // the same: Argo CD refuses it since a moment ago
-  bool parent = false;      // what the parent Application wants of this one
+  bool managed = false;     // managed resources
+  bool commits = false;     // the metadata of a commit: Argo CD did not respond
+  bool refused = false;     // the metadata of a commit: Argo CD has refused it recently
+  bool parent = false;      // the parent Application's desired state of this one
   bool comparison = false;  // Argo CD could not compare the Application (AppView::was_compared())
 
-  // Whether a later read may bring what is missing. A comparison comes with another change of the
+  // Returns whether a later read may fill the gap. A comparison comes with another change of the
   // Application.
   [[nodiscard]] bool may_be_read() const { return outage() || refused; }
-  // Whether that is more than a refusal, which Argo CD may mean.
+  // Returns whether more is missing than a commit that Argo CD refuses, which may be its intent.
   [[nodiscard]] bool outage() const { return tree || managed || commits || parent; }
   [[nodiscard]] bool any() const { return may_be_read() || comparison; }
 };
 
-// The outcome of gathering.
+// The result of a gathering.
 struct Gathered {
   enum class Outcome {
     complete,
-    partial,  // what `missing` names is not known
+    partial,  // the parts in `missing` are not known
     gone,     // there is no such Application
-    unknown,  // nothing can be said: the Application or Argo CD's settings could not be read
+    unknown,  // no statement is possible: the Application or Argo CD's settings could not be read
   };
   Outcome outcome = Outcome::unknown;
   Snapshot snapshot = {};  // of complete and partial, as are the settings
   TrackingSettings settings = {};
   MissingParts missing = {};
-  bool in_deletion = false;  // the Application is being deleted, which is told at once
+  bool in_deletion = false;  // the Application is being deleted, which is reported at once
   bool too_large = false;    // the managed resources are missing because there are too many at once
-  Error why = {};            // why it is unknown, or why the first missing part could not be read
-  std::size_t bytes = 0;     // of the snapshot's texts
+  Error why = {};            // the reason for `unknown`, or the failure of the first missing part
+  std::size_t bytes = 0;     // size of the snapshot's texts
 
   [[nodiscard]] bool has_snapshot() const {
     return outcome == Outcome::complete || outcome == Outcome::partial;
   }
 };
 
-// Reads the snapshot for one report: the Application, Argo CD's two answers about it, and the
+// Reads the snapshot for one report: the Application, Argo CD's two responses about it, and the
 // metadata of commits that are not in the cache. Also keeps Argo CD's own settings (ConfigMap
 // argocd-cm, major version) up to date.
 //
 // Required are the Application, its parent Application, if it has one, and the settings. The other
-// reads are optional: they share one limit of time, and what fails is missing. A commit that Argo
-// CD goes on refusing is not waited for: its metadata is not known, as Snapshot::lacks_commits
+// reads are optional: they share one time limit, and failed ones are missing. Reports do not wait
+// for a commit that Argo CD keeps refusing: its metadata is not known, as Snapshot::lacks_commits
 // says. Loop thread only; the arguments outlive it.
 class Gatherer {
  public:
-  // For the snapshots of all reports in work, in bytes.
+  // Memory for the snapshots of all reports in work, in bytes.
   static constexpr std::size_t kMemory = std::size_t{128} << 20;
   Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::ArgoCdClient& argocd,
            Credential& argocd_token, std::string argocd_namespace, Metrics& metrics,
@@ -102,44 +102,46 @@ class Gatherer {
 
   enum class Reads {
     all,
-    of_application,  // all that the application's own event needs
+    of_application,  // all reads for the application's own event
   };
-  // Waits until there is memory for the answers about an application, as large as the last ones were.
-  // The share is to be held as long as the snapshot, and resized to its size.
+  // Waits until there is memory for the responses about an application, as large as the last ones
+  // were. The caller holds the share as long as the snapshot, and resizes it to the snapshot's size.
   Task<ByteBudget::Share> reserve(const std::string& key);
-  // `text` is the Application's JSON; when it is empty, it is read from the API server. `only` selects
-  // managed resources; those that it leaves out are not known.
+  // Gathers a snapshot. `text` is the Application's JSON; when it is empty, it is read from the API
+  // server. `only` selects managed resources; those that it leaves out are not known.
   Task<Gathered> gather(k8s::ObjectKey key, std::string text, Reads reads,
                         argo::ObjectFilter only = {});
-  // The snapshot of a deleted Application, from its tombstone. Does not read from Argo CD.
+  // Makes the snapshot of a deleted Application from its tombstone, without reads from Argo CD.
   Task<Gathered> gather_gone(AppView app);
-  // Argo CD's resource tree alone.
+  // Reads Argo CD's resource tree alone.
   Task<Result<std::string>> tree(k8s::ObjectKey key, std::string project);
 
-  // Snapshots of whole applications name the files in Git, from now on. `files` outlives this object.
+  // Adds the files in Git to later snapshots of whole applications. `files` outlives this object.
   void use(SourceFiles& files) { files_ = &files; }
 
-  // Reads Argo CD's settings every 30 s, as a task of `group`, which also shows whether it answers.
+  // Reads Argo CD's settings every 30 s, as a task of `group`; each read also checks that
+  // argocd-server responds.
   void start(TaskGroup& group);
-  // Why argocd-server does not answer; empty when it does. Not empty before the first answer.
+  // The reason why argocd-server does not respond; empty when it does. Not empty before the first
+  // response.
   [[nodiscard]] const std::string& argocd_error() const { return failure_.text(); }
 
  private:
   using Revisions = std::optional<std::vector<Revision>>;
-  // The metadata of a commit that was asked for without success so far.
+  // The metadata of a commit that has been requested without success so far.
   struct CommitRequest {
     Backoff pauses;
     bool reading = false;
-    Error failure = {};        // of the last attempt
-    Clock::time_point next{};  // no attempt before
-    // The first of the refusals in a row; absent: the last attempt was none.
+    Error failure = {};        // failure of the last attempt
+    Clock::time_point next{};  // earliest next attempt
+    // Time of the first refusal in a row; absent: the last attempt was no refusal.
     std::optional<Clock::time_point> refused = {};
 
     void failed(const Error& error, Clock::time_point now);
-    // Argo CD goes on refusing it, and an outage of its own is told as one.
+    // Returns whether Argo CD keeps refusing it. An outage of Argo CD is not a refusal.
     [[nodiscard]] bool is_refused_for_good(Clock::time_point now) const;
   };
-  // What the Application's own text names: commits and the parent.
+  // The commits and the parent that the Application's own text names.
   struct Named {
     Revisions sync_revisions = {};
     Revisions change_revisions = {};
@@ -149,10 +151,10 @@ class Gatherer {
     Error why = {};
   };
 
-  // Argo CD's answers about an application.
+  // Argo CD's responses about an application.
   struct Answers {
     Result<std::string> tree = {};
-    std::optional<Result<std::string>> managed = {};  // absent: it was not asked for
+    std::optional<Result<std::string>> managed = {};  // absent: it was not requested
   };
 
   Task<Result<void>> require_settings();

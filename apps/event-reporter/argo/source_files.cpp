@@ -73,7 +73,7 @@ Task<> SourceFiles::fetch(std::string request) {
     co_return;
   }
   failures_.Increment();
-  // What an application asks for is no failure of app-proxy.
+  // A refusal because of an application's request is no failure of app-proxy.
   const int status = files.error().http_status;
   const bool is_about_source = status >= 400 && status < 500 && status != 401 && status != 403;
   if (!is_about_source) paused_until_ = Clock::now() + options_.pause;

@@ -32,7 +32,7 @@ bool Breaker::lets_through(Clock::time_point now) const {
 std::optional<Breaker::Permit> Breaker::try_acquire(Clock::time_point now) {
   if (!lets_through(now)) return std::nullopt;
   if (state_ == State::closed && in_period_ >= ramp_) return std::nullopt;
-  // Never prevents a probe: the failure that opened the breaker returned a permit.
+  // This limit never prevents a probe: the failure that opened the breaker returned a permit.
   if (in_flight_ >= options_.max_permits) return std::nullopt;
   if (state_ == State::open) state_ = State::probing;
   ++in_flight_;
@@ -62,7 +62,7 @@ void Breaker::succeeded(Permit permit) {
 void Breaker::failed(Permit permit, Clock::time_point now, milliseconds asked_pause) {
   asked_pause = std::min(asked_pause, options_.max_asked_pause);
   if (!take_back(permit)) {
-    // From before the breaker opened: only the pause that the peer asks for counts.
+    // A permit from before the breaker opened changes only the pause that the peer requires.
     if (state_ == State::open) next_probe_ = std::max(next_probe_, now + asked_pause);
     return;
   }

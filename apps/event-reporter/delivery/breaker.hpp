@@ -31,58 +31,58 @@ class Breaker {
     Backoff::Options pauses{.max = std::chrono::seconds(15)};  // full jitter
     std::chrono::milliseconds max_asked_pause = std::chrono::minutes(5);
   };
-  // The permission for one attempt. Its outcome does not count when the breaker has opened since.
+  // The permission for one attempt. Its outcome is ignored when the breaker has opened since.
   struct Permit {
     std::uint64_t period = 0;
   };
 
   Breaker(Options options, std::uint64_t seed);
 
-  // A permit; absent when the caller must wait.
+  // Returns a permit; absent when the caller must wait.
   [[nodiscard]] std::optional<Permit> try_acquire(Clock::time_point now);
-  // The peer answered the attempt.
+  // Records that the peer responded to the attempt.
   void succeeded(Permit permit);
-  // The attempt failed for a reason that lies with the peer. A positive `asked_pause` opens the
-  // breaker at once for at least that long (at most max_asked_pause), plus up to a tenth at random.
+  // Records a failure that the peer caused. A positive `asked_pause` opens the breaker at once for
+  // at least that long (at most max_asked_pause), plus up to a tenth at random.
   void failed(Permit permit, Clock::time_point now,
               std::chrono::milliseconds asked_pause = std::chrono::milliseconds{0});
-  // The peer refused the attempt, for a reason that may lie with the attempt or with the way to the
-  // peer. Counts as a failure in a row, and leaves the number of permits alone. Opens the breaker for
-  // at least `pause`.
+  // Records that the peer refused the attempt, because of the attempt, the path or the peer. Counts as
+  // a failure in a row, and leaves the number of permits unchanged. Opens the breaker for at least
+  // `pause`.
   void refused(Permit permit, Clock::time_point now,
                std::chrono::milliseconds pause = std::chrono::milliseconds{0});
-  // The attempt was cancelled, or says nothing about the peer.
+  // Returns the permit of an attempt that was cancelled or whose outcome does not concern the peer.
   void abandoned(Permit permit, Clock::time_point now);
   // Ends the pause, since the cause of the failures may be gone.
   void end_pause(Clock::time_point now);
 
   [[nodiscard]] State state() const { return state_; }
-  // True when an attempt may start: the breaker is closed, or a probe is due.
+  // Returns true when an attempt may start: the breaker is closed, or a probe is due.
   [[nodiscard]] bool lets_through(Clock::time_point now) const;
-  // When the next probe may start; meaningful while open.
+  // The time of the next probe; meaningful while open.
   [[nodiscard]] Clock::time_point next_probe() const { return next_probe_; }
-  // Permits that may be out at a time: 0 while open, 1 while probing.
+  // Number of permits that may be out at a time: 0 while open, 1 while probing.
   [[nodiscard]] std::size_t permitted() const;
-  // Permits not returned yet, including those from before it opened; at most max_permits.
+  // Number of permits not returned yet, including those from before it opened; at most max_permits.
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
 
  private:
   void open(Clock::time_point now, std::chrono::milliseconds asked_pause);
-  // Takes the permit back; true when its outcome counts.
+  // Takes the permit back; returns true when its outcome counts.
   bool take_back(Permit permit);
 
   Options options_;
   Backoff pauses_;
   State state_ = State::closed;
-  std::uint64_t period_ = 0;  // one more each time it opens
+  std::uint64_t period_ = 0;  // incremented each time it opens
   std::size_t ramp_;          // permits at a time while closed
   std::size_t in_flight_ = 0;
-  std::size_t in_period_ = 0;  // of in_flight_, those of this period
+  std::size_t in_period_ = 0;  // permits of in_flight_ that belong to this period
   unsigned failures_ = 0;      // in a row
   Clock::time_point next_probe_{};
 };
 
-// "closed", "open", "probing".
+// Returns "closed", "open" or "probing".
 std::string_view to_string(Breaker::State state);
 
 }  // namespace gitops::reporter

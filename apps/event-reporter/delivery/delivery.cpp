@@ -14,11 +14,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Events whose first refusal is remembered. Beyond that one more refusal is needed.
+// Number of events whose first refusal is remembered. Further events need one more refusal.
 constexpr std::size_t kMaxPutOff = 10'000;
 // Time limit for making a large body: one of 100 MB takes about 2 s.
 constexpr auto kPackTimeout = std::chrono::minutes(2);
-// Pause between looks for a newer token while the token is refused.
+// Pause between checks for a newer token while the token is refused.
 constexpr auto kTokenLook = std::chrono::seconds(1);
 
 milliseconds whole_millis(Clock::duration duration) {
@@ -73,9 +73,9 @@ Verdict verdict_of(int http_status) {
 // The result of one attempt.
 struct Delivery::Attempt {
   Verdict verdict = Verdict::outage;
-  Error error = {};  // unless acknowledged
+  Error error = {};  // set unless acknowledged
   milliseconds took{0};
-  std::string excerpt = {};  // of the answer
+  std::string excerpt = {};  // of the response
 };
 
 // A permit of the breaker, returned by the destructor when its attempt has no outcome.
@@ -172,7 +172,7 @@ Task<> Delivery::idle(Deadline deadline) {
   while (breaker_.in_flight() > 0 && Clock::now() < deadline) co_await idle_.wait(deadline);
 }
 
-// False when the breaker opens during the pause.
+// Waits; returns false when the breaker opens during the pause.
 Task<bool> Delivery::pause(milliseconds delay) {
   const auto until = deadline_after(delay);
   while (breaker_.state() == Breaker::State::closed) {
@@ -304,7 +304,7 @@ Task<Result<std::string>> Delivery::pack(Event& event, MakeBody make) {
   co_return std::move(packed->compressed);
 }
 
-// What an answer says, without quotes from the event.
+// Returns the text of a response, without quotes from the event.
 Task<std::string> Delivery::excerpt(Event& event, std::string quoting, Secret token) {
   if (!event.large) co_return control_plane::excerpt_of(quoting, event.body, token);
   // The job may outlive the event, when the caller is cancelled.
@@ -339,7 +339,7 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
       co_await platform_.post_compressed(compressed, label, deadline_after(options_.post_timeout));
   result.took = whole_millis(Clock::now() - began);
   if (!answer) {
-    // An http_status in the error is that of an HTTP proxy, and says nothing about event or token.
+    // The http_status of this error is that of an HTTP proxy, and does not concern event or token.
     result.error = std::move(answer.error());
     co_return result;
   }
@@ -359,12 +359,12 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
   co_return result;
 }
 
-// The answer to an event, or to anything that comes this way.
+// Handles the refusal of an event. Its cause may be the event, or the path of all events.
 Delivered Delivery::refuse(const Event& event, unsigned number, const Attempt& attempt,
                            Permit permit) {
   auto error = attempt.error;
   if (attempt.verdict == Verdict::unauthorized) {
-    // The token is good enough for other events. When it is not, the breaker has the error as it came.
+    // Other events are acknowledged with this token. Otherwise the breaker has the unchanged error.
     error.message = describe(error.http_status, attempt.excerpt, Verdict::refused);
   }
   // Nothing was sent when there is no status.
@@ -375,8 +375,8 @@ Delivered Delivery::refuse(const Event& event, unsigned number, const Attempt& a
   if (known) {
     permit.abandon();
   } else if (final && breaker_.state() != Breaker::State::closed && last_acknowledged_ >= opened_) {
-    // Another event was on its way when the breaker opened, and was acknowledged since: the control
-    // plane takes events, but not this one. Nothing else may be due that could show it.
+    // Another event was in flight when the breaker opened, and was acknowledged since: the control
+    // plane takes events, but not this one. No other event may be due that could show it.
     permit.succeeded();
   } else {
     permit.refused(attempt);
@@ -462,7 +462,7 @@ void Delivery::failed(Breaker::Permit permit, const Attempt& attempt) {
   const auto before = breaker_.state();
   const auto now = Clock::now();
   auto asked_pause = attempt.error.retry_after;
-  // Also after a refusal by an HTTP proxy, which may lock an account after failed logins.
+  // This includes a refusal by an HTTP proxy, which may lock an account after failed logins.
   if (attempt.error.code == ErrorCode::unauthenticated ||
       attempt.error.code == ErrorCode::forbidden) {
     asked_pause = std::max(asked_pause, options_.unauthorized_pause);

@@ -27,11 +27,11 @@
 
 namespace gitops::reporter {
 
-// The meaning of an answer of the control plane. An answer that every event would get concerns the
-// control plane or the way to it, and the event is retried; an answer to the event itself is final.
+// The meaning of a response of the control plane. A response that every event would get concerns the
+// control plane or the path to it, and the event is retried; a response to the event itself is final.
 //
 //   2xx                                      acknowledged
-//   2xx with an HTML page                    misdirected: a proxy or a login answers
+//   2xx with an HTML page                    misdirected: a proxy or a login responds
 //   401 403                                  unauthorized: a newer token is tried once; then
 //                                            attempts are rare and an error is logged. 403 while
 //                                            other events are acknowledged with the same token:
@@ -39,25 +39,26 @@ namespace gitops::reporter {
 //   413                                      too_large: sent once more in its reduced form, else
 //                                            refused
 //   408 425 429 499, 5xx but 501 and 505     outage: retried, Retry-After is honoured
-//   no answer (refused, cut, late, TLS)      outage
+//   no response (refused, cut, late, TLS)    outage
 //   3xx 402 404 405 406 407 410 411 415 417
 //   421 426 501 505                          misdirected: this is not the event endpoint; handled
 //                                            like an outage
 //   any other 4xx (400 409 414 422 431 …)    refused: by the control plane for the event's content,
-//                                            or by something on the way; see Delivered
+//                                            or by an intermediary; see Delivered
 enum class Verdict { acknowledged, unauthorized, too_large, outage, misdirected, refused };
 Verdict verdict_of(int http_status);
 
-// The outcome of an event that was answered.
+// The outcome of an event that got a response.
 struct Delivered {
   enum class Kind {
     acknowledged,
     reduced,  // acknowledged in its reduced form
-    // Refused twice, and another event was acknowledged in between: it is the event and not the way.
+    // Refused twice, with another event acknowledged in between: the event is the cause, not the
+    // path.
     refused,
-    put_off,  // refused, and to be tried again: it may be the way
+    put_off,  // refused, and to be retried: the path may be the cause
   } kind = Kind::acknowledged;
-  Error error = {};  // when refused or put off: the status and the beginning of the answer
+  Error error = {};  // when refused or put off: the status and the beginning of the response
 };
 
 // Delivers events to the control plane: permits of the circuit breaker, attempts, pauses and the
@@ -66,13 +67,13 @@ struct Delivered {
 class Delivery {
  public:
   struct Options {
-    unsigned max_attempts = 5;  // for one event, while the breaker is closed
+    unsigned max_attempts = 5;  // attempts for one event, while the breaker is closed
     Backoff::Options backoff{.initial = std::chrono::milliseconds(200),
                              .max = std::chrono::seconds(5)};
     std::chrono::milliseconds post_timeout = std::chrono::seconds(30);
     // Shortest pause between attempts while the control plane refuses the token.
     std::chrono::milliseconds unauthorized_pause = std::chrono::seconds(10);
-    // How long a probe is reserved for the caller that ready() let through.
+    // Time for which a probe is reserved for the caller that ready() let through.
     std::chrono::milliseconds probe_turn = std::chrono::seconds(5);
     Breaker::Options breaker = {};
     Journal::Options journal = {};
@@ -80,23 +81,23 @@ class Delivery {
 
   using MakeBody = std::function<std::string()>;
   struct Event {
-    std::string part;     // the label in metrics: "application", "resource", …
-    std::string subject;  // as Journal::add() has it
+    std::string part;     // label in metrics: "application", "resource", …
+    std::string subject;  // the subject of Journal::add()
     std::string id;
     std::uint64_t sequence = 0;  // orders the events of an object
     std::string body;
-    // Makes the body as soon as the event may be sent; then `body` is left empty. So a body exists only
+    // Makes the body as soon as the event may be sent; `body` is then left empty. So a body exists only
     // for events in flight.
     MakeBody make_body = {};
     // Returns the reduced form of the body; empty when there is none.
     std::function<std::string(std::string_view body)> reduce = {};
-    // The body takes long to make, to reduce, to compress or to search, so that is done on a thread of
-    // its own.
-    // `make_body` and `reduce` then own what they touch.
+    // The body takes long to make, to reduce, to compress or to search, so a worker thread does this.
+    // `make_body` and `reduce` then own the objects that they use.
     bool large = false;
-    // Asked before each attempt; false when the event must not be sent any more. Empty: it may.
+    // Called before each attempt; returns false when the event must not be sent any more. Empty: it
+    // may.
     std::function<bool()> allowed = {};
-    // It was refused for good before: another refusal is final and says nothing about the way.
+    // The event was refused for good before: another refusal is final and does not concern the path.
     bool refused_before = false;
   };
 
@@ -108,7 +109,7 @@ class Delivery {
   Task<> ready();
 
   // Delivers one event, in up to max_attempts attempts. An Error means that the event was not
-  // delivered, for a reason that is not the event's; it comes at once when the breaker is open and no
+  // delivered, for a reason other than the event; it comes at once when the breaker is open and no
   // probe is due, and when the breaker opens. Cancellation ends the attempt.
   Task<Result<Delivered>> deliver(Event event);
 
@@ -121,9 +122,9 @@ class Delivery {
 
   // Time of the last acknowledgement; the epoch before the first one.
   [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
-  // Why events cannot be delivered now; empty when they can.
+  // The reason why events cannot be delivered now; empty when they can.
   [[nodiscard]] std::string last_error() const;
-  // For /statusz.
+  // Returns the entries of /statusz.
   [[nodiscard]] StatusReport status() const;
   [[nodiscard]] const Journal& journal() const { return journal_; }
   [[nodiscard]] const Breaker& breaker() const { return breaker_; }
@@ -165,18 +166,18 @@ class Delivery {
 
   Breaker breaker_;
   gitops::Event state_changed_;
-  gitops::Event idle_;              // no event is in flight any more
+  gitops::Event idle_;              // notified when no event is in flight any more
   WaitLine line_;                   // callers that wait for a permit, first come, first served
-  Clock::time_point probe_turn_{};  // until then the probe is reserved, see Options::probe_turn
+  Clock::time_point probe_turn_{};  // end of the reservation of a probe, see Options::probe_turn
   std::optional<Secret> refused_token_;
   std::optional<Secret>
       working_token_;  // an event was acknowledged with it, since the breaker closed
   std::vector<OnRecovery> recovered_;
-  std::uint64_t acknowledged_ = 0;  // events so far
-  // acknowledged_ at the first refusal of each event, by id.
+  std::uint64_t acknowledged_ = 0;  // number of events so far
+  // Value of acknowledged_ at the first refusal of each event, by id.
   std::unordered_map<std::string, std::uint64_t> put_off_;
 
-  Error because_;  // why the breaker is not closed
+  Error because_;  // the reason why the breaker is not closed
   Clock::time_point opened_{};
   WallTime opened_time_{};
   unsigned failed_probes_ = 0;

@@ -65,7 +65,7 @@ void Journal::forget(const std::string& subject) {
 std::string Journal::json(std::string_view object, std::string_view refused) const {
   Found found;
   for (auto at = subjects_.lower_bound(object); at != subjects_.end(); ++at) {
-    // No name holds a space or a character that sorts before it, so an application's resources follow it.
+    // An application's resources follow it: no name holds a space or a character that sorts before it.
     const auto rest = std::string_view(at->first).substr(std::min(object.size(), at->first.size()));
     if (!at->first.starts_with(object) || (!rest.empty() && rest.front() != ' ')) break;
     for (const auto& kept : at->second.entries) found.emplace_back(&at->first, &kept);

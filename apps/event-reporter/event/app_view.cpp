@@ -25,12 +25,12 @@ bool is_ref(JsonView source) {
   return !source["ref"].text().empty();
 }
 
-// False for a chart and for an OCI artifact.
+// Returns false for a chart and for an OCI artifact.
 bool is_git(JsonView source) {
   return source["chart"].text().empty() && !source["repoURL"].text().starts_with("oci://");
 }
 
-// The index of the main one of a list of sources.
+// Returns the index of the main one of a list of sources.
 std::size_t main_in(JsonView sources) {
   std::size_t index = 0;
   for (const auto source : sources.items()) {
@@ -78,7 +78,7 @@ JsonView AppView::source(std::size_t index) const {
   return index == 0 ? root_["spec"]["source"] : JsonView();
 }
 
-// In the order of Argo CD's ApplicationSpec.GetSources().
+// The order is that of Argo CD's ApplicationSpec.GetSources().
 std::string_view AppView::repo_url(std::size_t index) const {
   const auto hydrator = root_["spec"]["sourceHydrator"];
   if (!hydrator.is_object()) return source(index)["repoURL"].text();
@@ -111,7 +111,7 @@ std::vector<AppView::SourceRevision> AppView::revisions_in(JsonView object,
 std::vector<AppView::SourceRevision> AppView::deployed() const {
   const auto result = operation_state()["syncResult"];
   auto synced = revisions_in(result, result);
-  // A sync that failed early has only what was asked for.
+  // A sync that failed early has only the requested revisions.
   const auto is_unresolved = [](const SourceRevision& each) {
     return is_git(each.source) && !may_be_commit(each);
   };
@@ -221,8 +221,8 @@ bool may_be_commit(const AppView::SourceRevision& revision) {
   const auto name = revision.revision;
   if (name.empty() || !is_git(revision.source)) return false;
   if (std::ranges::all_of(name, [](char c) { return hex_value(c) >= 0; })) return true;
-  // Argo CD writes hashes. A version, a digest or a path has other characters than a hash, and what
-  // is called as the target was never resolved.
+  // Argo CD writes hashes. A version, a digest or a path has other characters than a hash, and a
+  // revision with the name of the target was never resolved.
   const auto is_alphanumeric = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   };

@@ -11,7 +11,7 @@
 namespace gitops::reporter {
 namespace {
 
-// Sorted, as Go writes a map; null when there are no labels.
+// Returns the labels sorted, as Go writes a map; null when there are none.
 std::string labels_json(JsonView labels) {
   if (!labels.exists()) return "null";
   std::map<std::string_view, std::string_view> sorted;
@@ -26,8 +26,8 @@ std::string labels_json(JsonView labels) {
   return out += '}';
 }
 
-// Reads an answer that may be absent, and drops its text, which the view does not need. One of
-// another shape than Argo CD's counts as absent.
+// Reads a response that may be absent, and drops its text, which the view does not need. A response
+// of another shape than Argo CD's counts as absent.
 template <class View>
 Result<void> read_answer(std::optional<View>& view, std::optional<std::string>& answer) {
   if (!answer) return {};
@@ -38,7 +38,7 @@ Result<void> read_answer(std::optional<View>& view, std::optional<std::string>& 
   return {};
 }
 
-// For the events of the objects that the application manages.
+// Returns the fields for the events of the objects that the application manages.
 AppFields managing(const AppSnapshot& snapshot) {
   const auto& app = snapshot.app;
   return {.managed = true,
@@ -56,7 +56,7 @@ AppFields managing(const AppSnapshot& snapshot) {
           .ns = app.ns()};
 }
 
-// For the event of an application that no other one manages.
+// Returns the fields for the event of an application that no other one manages.
 AppFields root(const AppView& app) {
   return {.repo_url = app.repo_url(),
           .started_at = app.started_at(),
@@ -102,8 +102,8 @@ Digest ApplicationEvents::digest_of_application() const {
   const EventBody body{own_fields_, own_state_, errors, settings_, {}};
   const auto change = to_hex(change_);
   const std::string_view end = snapshot_.gone ? "gone" : "";
-  // The text of the Application covers all but the manifest that its parent wants. An event without
-  // the metadata of a commit is due once more when that is known.
+  // The text of the Application covers all but its manifest as the parent defines it. An event
+  // without the metadata of a commit is due once more when that is known.
   std::string more(own_state_.desired);
   if (snapshot_.lacks_commits) more += "without commits";
   return more.empty() ? digest_event(body, DigestScope::application, {change, end})
@@ -149,7 +149,7 @@ ResourceState ApplicationEvents::state_of(std::size_t index) const {
       snapshot_.git_files && !state.desired.empty() ? snapshot_.git_files->find(state.id) : nullptr;
   if (file != nullptr) {
     state.path = file->path;
-    // Its values are masked in the manifests.
+    // The values of a Secret are masked in the manifests.
     const bool is_secret = state.id.group.empty() && state.id.kind == "Secret";
     if (!is_secret) state.git_text = file->text;
   }

@@ -19,13 +19,14 @@
 
 namespace gitops::reporter {
 
-// The events of one application, of its own and of its resources, as of one snapshot: digests, which
-// tell whether an event is due, and the bodies that are posted (docs/events.md). Manifests keep the
-// text that was received, except for masked Secret values. Pure: no clock, no I/O.
+// The events of one application and of its resources, as of one snapshot: the digests that show
+// whether an event is due, and the bodies that are posted (docs/events.md). Manifests keep the text
+// that was received, except for masked Secret values. Pure: no clock, no I/O.
 class ApplicationEvents {
  public:
-  // invalid_data when an answer of Argo CD is not a JSON object. `scope` is that of the resources'
-  // digests; resource_and_revision makes each resource due again with a new revision.
+  // Makes the events; invalid_data when a response of Argo CD is not a JSON object. `scope` is that
+  // of the resources' digests; resource_and_revision makes each resource due again with a new
+  // revision.
   static Result<ApplicationEvents> make(Snapshot snapshot, TrackingSettings settings,
                                         DigestScope scope = DigestScope::resource);
 
@@ -35,14 +36,14 @@ class ApplicationEvents {
   [[nodiscard]] std::string_view resource_version() const {
     return app().metadata()["resourceVersion"].text();
   }
-  // change_digest() of the Application's text.
+  // Returns change_digest() of the Application's text.
   [[nodiscard]] const Digest& change() const { return change_; }
-  // The digest of the application's own event.
+  // Returns the digest of the application's own event.
   [[nodiscard]] const Digest& application_digest() const { return application_digest_; }
 
   struct Resource {
     ResourceId id;
-    Digest digest;  // of its event; provisional when final_digest is set
+    Digest digest;  // digest of its event; provisional when final_digest is set
     // The digest that the event will have after the sync. Set while the revision of a sync is not in
     // the history yet, so that events name the previous one: an event with the provisional digest is
     // due once more when the revision is known, and a resource that was acknowledged with its final
@@ -51,20 +52,20 @@ class ApplicationEvents {
     // False when its state is not known (ResourceState::known): none of its events is due.
     bool known = true;
   };
-  // Its resources, without child applications. Empty when resources_known() is false: Argo CD did
-  // not answer managed-resources, so nothing can be said about any resource.
+  // Returns its resources, without child applications. Empty when resources_known() is false: Argo
+  // CD did not respond to managed-resources, so the state of no resource is known.
   [[nodiscard]] std::span<const Resource> resources() const { return resources_; }
   [[nodiscard]] bool resources_known() const { return managed_.has_value(); }
-  // Whether a resource that resources() lacks is gone. False when an answer of Argo CD is missing or
-  // the comparison failed; it may then as well be one that could not be read.
+  // Returns whether a resource that resources() lacks is gone. False when a response of Argo CD is
+  // missing or the comparison failed; the resource may then be one that could not be read.
   [[nodiscard]] bool lists_every_resource() const {
     return managed_ && tree_ && app().was_compared();
   }
 
-  // The bodies, {"data":{…}}. `now` is the event's timestamp.
+  // Return the bodies, {"data":{…}}. `now` is the event's timestamp.
   [[nodiscard]] std::string application_event(WallTime now) const;
   [[nodiscard]] std::string resource_event(std::size_t index, WallTime now) const;
-  // The event of a resource that the application no longer has.
+  // Returns the event of a resource that the application no longer has.
   [[nodiscard]] std::string gone_event(const ResourceId& id, WallTime now) const;
 
  private:
@@ -98,11 +99,11 @@ class ApplicationEvents {
   std::optional<TreeView> tree_;
   std::optional<ManagedView> managed_;
   std::optional<ManagedView> parent_managed_;
-  AppFields managing_fields_;  // in the events of its resources
-  AppFields own_fields_;       // in its own event
-  ResourceState own_state_;    // it as the object of its own event
+  AppFields managing_fields_;  // for the events of its resources
+  AppFields own_fields_;       // for its own event
+  ResourceState own_state_;    // the application as the object of its own event
   std::vector<Entry> entries_;
-  std::vector<Resource> resources_;  // of the same indices, or empty
+  std::vector<Resource> resources_;  // with the same indices, or empty
   Digest change_;
   Digest application_digest_{};
 };

@@ -16,7 +16,8 @@ std::string_view state(JsonView value) {
   return text == "null" ? std::string_view{} : text;
 }
 
-// Whether the answer has that list, or none of its members, since Argo CD leaves empty lists out.
+// Returns whether the response has that list, or none of its members, since Argo CD leaves empty
+// lists out.
 bool has_list(JsonView answer, std::string_view list, std::initializer_list<const char*> others) {
   if (answer[list].exists()) return answer[list].is_array();
   return answer.members().size() == 0 ||

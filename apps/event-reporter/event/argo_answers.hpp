@@ -12,19 +12,20 @@
 #include "common/core/json_text.hpp"
 #include "event-reporter/event/document.hpp"
 
-// Argo CD's two answers about an application, indexed by ResourceId::identity(). Views into an
-// answer stay valid when the object that read it moves.
+// Argo CD's two responses about an application, indexed by ResourceId::identity(). Views into a
+// response stay valid when the object that read it moves.
 namespace gitops::reporter {
 
-// resource-tree: the live objects and their parents.
+// The response of resource-tree: the live objects and their parents.
 class TreeView {
  public:
-  // Fails when the answer is no JSON object. False when it is none of resource-tree.
+  // Reads a response. Fails when it is no JSON object. Returns false when it is not one of
+  // resource-tree.
   Result<bool> read(std::string_view answer);
 
-  // The node of the object; absent when the tree has none.
+  // Returns the node of the object; absent when the tree has none.
   [[nodiscard]] JsonView find(const std::string& identity) const;
-  // The nodes below the object in breadth-first order, each once.
+  // Returns the nodes below the object in breadth-first order, each once.
   [[nodiscard]] std::vector<JsonView> descendants(const std::string& identity) const;
 
  private:
@@ -34,13 +35,14 @@ class TreeView {
   std::unordered_map<std::string, std::vector<std::size_t>> children_;  // by the parent's identity
 };
 
-// managed-resources: desired and live manifests.
+// The response of managed-resources: desired and live manifests.
 class ManagedView {
  public:
-  // Fails when the answer is no JSON object. False when it is none of managed-resources.
+  // Reads a response. Fails when it is no JSON object. Returns false when it is not one of
+  // managed-resources.
   Result<bool> read(std::string_view answer);
 
-  // JSON text with Secret values masked; empty when there is no such manifest.
+  // JSON texts with Secret values masked; empty when there is no such manifest.
   struct States {
     std::string_view desired;
     std::string_view live;

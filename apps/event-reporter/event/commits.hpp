@@ -15,11 +15,11 @@ struct Commit {
   std::optional<WallTime> date;
 };
 
-// The commit of the main source that the application was synced to; absent when unknown.
+// Returns the commit of the main source that the application was synced to; absent when unknown.
 std::optional<Commit> main_commit(const AppSnapshot& snapshot);
 
-// The Application's text with apiVersion and kind, and with its commits' metadata in labels and
-// annotations. `commit` is its main_commit().
+// Returns the Application's text with apiVersion and kind, and with its commits' metadata in labels
+// and annotations. `commit` is its main_commit().
 std::string annotated_application(const AppSnapshot& snapshot, const std::optional<Commit>& commit);
 
 }  // namespace gitops::reporter

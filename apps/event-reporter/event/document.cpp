@@ -10,13 +10,14 @@
 namespace gitops::reporter {
 namespace {
 
-// A larger text leaves no room behind.
+// Size of a text above which the memory of its parser is not kept for the next one.
 constexpr std::size_t kKeptRoom = std::size_t{256} << 10;
 
 // simdjson's tape (its doc/tape.md): words with a type in the highest byte and a payload in the
 // others. The payload of the first word is the number of words. That of a string is its offset in
-// the buffer of strings, where it has its length before it and a zero behind it; so has a number
-// beyond 64 bits. The other kinds of numbers have their value in the word that follows.
+// the buffer of strings, where it has its length before it and a zero behind it; a number beyond 64
+// bits is stored in the same way. The other kinds of numbers have their value in the word that
+// follows.
 constexpr std::uint64_t payload_of(std::uint64_t word) {
   return word & 0x00ff'ffff'ffff'ffff;
 }

@@ -13,8 +13,8 @@
 
 namespace gitops::reporter {
 
-// The errors of one event, in the order of the calls (docs/events.md). An error without a known time
-// was last seen `now`.
+// The errors of one event, in the order of the calls (docs/events.md). `now` replaces an unknown
+// time at which an error was last seen.
 class ErrorList {
  public:
   explicit ErrorList(WallTime now) : now_(now) {}
@@ -26,14 +26,14 @@ class ErrorList {
   void add_conditions(const AppView& app);
   // Adds the application's last operation, if it failed.
   void add_operation(const AppView& app);
-  // Adds the degraded nodes below the resource, or else the resource's own node. `name_source`: the
-  // errors name the resource.
+  // Adds the degraded nodes below the resource, or else the resource's own node. With `name_source`
+  // the errors name the resource.
   void add_health(const TreeView& tree, const ResourceId& id, bool name_source);
 
   [[nodiscard]] bool empty() const { return errors_.empty(); }
-  // Appends them as a JSON array.
+  // Appends the errors as a JSON array.
   void write(std::string& out) const;
-  // Adds everything but the times to a digest.
+  // Adds the errors without their times to a digest.
   void add_to(Hasher& hasher) const;
 
  private:

@@ -26,7 +26,7 @@ class Value {
   Value() = default;  // absent: the field is left out
   explicit Value(std::string_view part) : text_(part) {}
   explicit Value(std::string&& made) : text_(std::move(made)) {}
-  explicit Value(const std::string&&) = delete;  // would borrow from a temporary
+  explicit Value(const std::string&&) = delete;  // a temporary may not be borrowed
   explicit Value(const char* literal) : text_(std::string_view(literal)) {}
 
   [[nodiscard]] std::optional<std::string_view> text() const {
@@ -39,13 +39,13 @@ class Value {
   std::variant<std::monostate, std::string_view, std::string> text_;
 };
 
-// Whether a change of the field makes the event due, and the field's place in the digest. Places
-// never change, because ledgers hold digests; a new field takes the next one.
+// Defines whether a change of the field makes the event due, and the field's position in the
+// digest. Positions never change, because ledgers hold digests; a new field takes the next one.
 struct Counts {
   constexpr Counts(DigestScope s, int p, std::string_view a = {}) : scope(s), place(p), absent(a) {}
   DigestScope scope;
   int place;                // from 1 on; 0: not in a digest
-  std::string_view absent;  // in the digest of an event without the field
+  std::string_view absent;  // value in the digest of an event without the field
 };
 constexpr Counts kNever(DigestScope::resource, 0);
 constexpr Counts counts(int place, std::string_view absent = {}) {
@@ -185,7 +185,7 @@ std::string write_event(const EventBody& body) {
   out += "{\"data\":";
   ObjectWriter payload(out);
   payload.text("timestamp", format_rfc3339_millis(body.now));
-  // Base64 has nothing to escape.
+  // Base64 needs no escapes.
   payload.begin("object").append("\"").append(base64_encode(state.object)).append("\"");
   write_source(payload.begin("source"), body);
   if (!body.errors.empty()) body.errors.write(payload.begin("errors"));

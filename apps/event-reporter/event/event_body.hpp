@@ -23,8 +23,8 @@ struct AppFields {
   std::string_view revision{};
   std::optional<Commit> commit{};
   std::string_view name{};
-  std::string labels = "{}";  // JSON
-  std::string started_at{};   // empty: at the time of the event
+  std::string labels = "{}";  // JSON object
+  std::string started_at{};   // empty: the time of the event
   std::string finished_at{};  // empty: not finished
   std::string_view cluster{};
   std::int64_t history_id = 0;
@@ -36,25 +36,26 @@ struct AppFields {
 // The content of one event (docs/events.md), by reference.
 struct EventBody {
   const AppFields& app;
-  const ResourceState& state;  // of the event's object
+  const ResourceState& state;  // state of the event's object
   const ErrorList& errors;
   const TrackingSettings& settings;
   WallTime now;  // the event's timestamp
 };
 
-// The body that is posted, {"data":{…}}.
+// Returns the body that is posted, {"data":{…}}.
 std::string write_event(const EventBody& body);
 
 // The fields that a digest covers. Each scope includes the previous one.
 enum class DigestScope { application, resource, resource_and_revision };
-// The digest of `head`, of the event's fields in the scope, and of its errors. The ledger keeps it;
-// an event is due when its digest is not the acknowledged one.
+// Returns the digest of `head`, of the event's fields in the scope, and of its errors. The ledger
+// keeps it; an event is due when its digest is not the acknowledged one.
 Digest digest_event(const EventBody& body, DigestScope scope,
                     std::initializer_list<std::string_view> head);
 
-// The event for a control plane that answered 413: objects and manifests are reduced to the fields
-// that identify them, an Application also keeps the summary of its status. Empty manifests stay
-// empty, since they mean that the object does not exist. Empty when the body cannot be reduced.
+// Returns the event in its reduced form, for a control plane that responded with 413: objects and
+// manifests are reduced to the fields that identify them, an Application also keeps the summary of
+// its status. Empty manifests stay empty, since they mean that the object does not exist. Empty
+// when the body cannot be reduced.
 std::string reduced_event(std::string_view body);
 
 }  // namespace gitops::reporter

@@ -15,29 +15,30 @@
 // Pure.
 namespace gitops::reporter {
 
-// The body of app-proxy's POST /api/source-files about the source that Argo CD compared the application
-// with. Nothing for what is no plain folder of manifests at a commit: several sources, Helm, kustomize,
-// plugins and Jsonnet settings.
+// Returns the body of app-proxy's POST /api/source-files about the source that Argo CD compared the
+// application with. Nothing when the source is no plain folder of manifests at a commit: several
+// sources, Helm, kustomize, plugins and Jsonnet settings.
 std::optional<std::string> source_files_request(const AppView& app);
 
-// What app-proxy answers.
+// The response of app-proxy.
 class GitFiles {
  public:
   struct File {
     std::string path;
-    std::string text;  // empty: not told
+    std::string text;  // empty: not provided
   };
-  // invalid_data when it is something else.
+  // Parses a response; invalid_data when it is something else.
   static Result<GitFiles> parse(std::string_view answer);
 
-  // The file of an object. A file may leave the namespace out. Null when there is none, or more than one.
+  // Returns the file of an object. A file may leave the namespace out. Null when there is none, or more
+  // than one.
   [[nodiscard]] const File* find(const ResourceId& id) const;
-  // Roughly the memory that it takes.
+  // Returns roughly the memory that it takes.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   std::vector<File> files_;
-  // By ResourceId::identity(); kSeveral: of more than one file.
+  // Indices by ResourceId::identity(); kSeveral: several files contain the object.
   std::unordered_map<std::string, std::size_t> by_object_;
   std::size_t bytes_ = 0;
 };

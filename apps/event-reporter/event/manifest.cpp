@@ -36,7 +36,7 @@ std::string mask_members(std::string_view secret) {
                              &mask_values);
 }
 
-// The value of a last-applied annotation: a JSON string that holds the whole Secret.
+// Masks the value of a last-applied annotation: a JSON string that holds the whole Secret.
 std::string mask_last_applied(std::string_view value) {
   JsonParser parser;
   const auto text = parser.parse(value, "annotation");

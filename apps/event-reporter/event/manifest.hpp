@@ -17,16 +17,16 @@ std::string mask_secret(std::string_view manifest);
 // Sets metadata.namespace; an empty `ns` leaves the manifest unchanged.
 std::string with_namespace(std::string_view manifest, std::string_view ns);
 
-// The manifest of an object of which only the name is known.
+// Returns the manifest of an object of which only the name is known.
 std::string stub(const ResourceId& id);
-// The same with uid and resourceVersion.
+// Returns such a manifest with uid and resourceVersion.
 std::string stub(const ResourceId& id, std::string_view uid, std::string_view resource_version);
 std::string application_stub(const k8s::ObjectKey& key, std::string_view uid,
                              std::string_view resource_version);
 
-// The object with only what its events need when there is no room for more: apiVersion, kind, name,
-// namespace, uid, resourceVersion, times of creation and deletion, labels, and the annotations by
-// which Argo CD knows an Application's parent.
+// Returns the object with only the parts that its events need when memory is short: apiVersion,
+// kind, name, namespace, uid, resourceVersion, times of creation and deletion, labels, and the
+// annotations by which Argo CD knows an Application's parent.
 std::string identity_stub(std::string_view object);
 
 }  // namespace gitops::reporter

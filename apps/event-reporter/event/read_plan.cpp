@@ -8,8 +8,8 @@
 namespace gitops::reporter {
 namespace {
 
-// Argo CD looks a revision up in the repository of the application's present source, which may be
-// another one by now, or in that of an entry of the history.
+// Returns the commits to read. Argo CD looks a revision up in the repository of the application's
+// present source, which may have changed, or in that of an entry of the history.
 std::vector<ReadPlan::Commit> commits(const AppView& app,
                                       const std::vector<AppView::SourceRevision>& revisions) {
   std::vector<ReadPlan::Commit> out;
@@ -28,8 +28,8 @@ std::vector<ReadPlan::Commit> commits(const AppView& app,
   return out;
 }
 
-// The parent's name in the application's tracking label or annotation; empty without one of this
-// installation.
+// Returns the parent's name in the application's tracking label or annotation; empty without one of
+// this installation.
 std::string_view tracked_parent(const AppView& app, const TrackingSettings& settings) {
   if (settings.method == "label") {
     return app.metadata()["labels"][settings.instance_label_key].text();
@@ -41,7 +41,7 @@ std::string_view tracked_parent(const AppView& app, const TrackingSettings& sett
   return id.substr(0, id.find(':'));
 }
 
-// Whether an API server may have an object or a namespace of this name (RFC 1123).
+// Returns whether an API server may have an object or a namespace of this name (RFC 1123).
 bool is_name(std::string_view text) {
   constexpr std::size_t kMaxLength = 253;
   const auto allowed = [](char c) {
@@ -52,7 +52,8 @@ bool is_name(std::string_view text) {
          ends(text.front()) && ends(text.back());
 }
 
-// The mark is only a hint: anybody can write it. One that names no object is none.
+// Returns the parent. The mark is only a hint, since anybody can write it. A mark that names no
+// object is ignored.
 std::optional<k8s::ObjectKey> parent_of(const AppView& app, const TrackingSettings& settings) {
   const auto name = tracked_parent(app, settings);
   if (name.empty()) return std::nullopt;

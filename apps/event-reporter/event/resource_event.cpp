@@ -6,8 +6,8 @@
 namespace gitops::reporter {
 namespace {
 
-// Leaves managedFields out. `deletion_time`, when not empty, is added to an object without a
-// deletionTimestamp.
+// Writes the metadata without managedFields. `deletion_time`, when not empty, is added to an object
+// without a deletionTimestamp.
 void write_metadata(std::string& out, std::string_view metadata, std::string_view deletion_time) {
   bool says = false;
   ObjectWriter writer(out);

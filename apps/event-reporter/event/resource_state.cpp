@@ -8,13 +8,14 @@
 namespace gitops::reporter {
 namespace {
 
-// The manifest of a live hook, which managed-resources leaves out, from its node in the tree.
+// Returns the manifest of a live hook, which managed-resources leaves out, from its node in the
+// tree.
 std::string live_stub(const ResourceId& id, JsonView node) {
   const auto uid = node["uid"].text();
   return uid.empty() ? std::string{} : stub(id, uid, node["resourceVersion"].text());
 }
 
-// Absent when the tree does not tell the health.
+// Returns the health; absent when the tree does not contain it.
 std::optional<Health> health_in_tree(JsonView node) {
   if (!node.exists()) return std::nullopt;
   if (node["health"].exists()) return read_health(node["health"]);
@@ -23,14 +24,14 @@ std::optional<Health> health_in_tree(JsonView node) {
   return lives ? std::nullopt : std::optional(Health{"Missing", ""});
 }
 
-// Whether Argo CD tells the resource's state. After a failed comparison an absent object is one that
-// could not be read.
+// Returns whether Argo CD reports the resource's state. After a failed comparison an absent object
+// is one that could not be read.
 bool is_known(JsonView status, const std::string& identity, const AppView& app,
               std::string_view live, bool managed, const TreeView* tree) {
   const bool health_told = status["health"].exists();
   const bool in_tree = tree != nullptr && tree->find(identity).exists();
-  // Argo CD's answers are newer than the Application, unless the resource is a hook: the next state of
-  // the Application says why.
+  // Argo CD's responses are newer than the Application, unless the resource is a hook: the next state
+  // of the Application shows the reason.
   if (!managed && !(in_tree && status["hook"].is_true())) return false;
   if (app.was_compared()) return health_told || tree != nullptr;
   return !live.empty() && (health_told || in_tree);

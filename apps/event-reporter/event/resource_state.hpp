@@ -15,11 +15,11 @@ struct Health {
   std::string status;
   std::string message;
 };
-// From the members "status" and "message"; empty where they are absent.
+// Reads the members "status" and "message"; empty when they are absent.
 Health read_health(JsonView health);
 
 // The state of one resource as events show it. Manifests are JSON text, borrowed from the Application
-// and from Argo CD's answers.
+// and from Argo CD's responses.
 struct ResourceState {
   ResourceId id;
   std::string sync_status;
@@ -27,26 +27,26 @@ struct ResourceState {
   std::string_view desired;  // empty: not in Git, or to be deleted
   std::string_view actual;   // empty: does not exist, or to be deleted
   std::string_view object;   // the live manifest, else the desired one, else its name; never empty
-  // False when Argo CD does not tell the resource's health, or could not read its live manifest.
-  // Nothing is said about such a resource.
+  // False when Argo CD does not report the resource's health, or could not read its live manifest.
+  // No event is made for such a resource.
   bool known = true;
   // The file in Git that holds the desired manifest, from the root of its repository, and the file's
   // text; empty when they are not known.
   std::string_view path = {};
   std::string_view git_text = {};
-  // A manifest that was made here. `actual` and `object` may borrow from it.
+  // A manifest that was made by this process. `actual` and `object` may borrow from it.
   std::shared_ptr<const std::string> made = {};
 
-  // Keeps the manifest in `made`.
+  // Stores the manifest in `made` and returns a view of it.
   std::string_view keep(std::string manifest);
 };
 
-// `status` is the resource's entry in status.resources of `app`, `identity` its identity; `tree` is
-// null when Argo CD did not give it.
+// Returns the state of a resource. `status` is its entry in status.resources of `app`, `identity`
+// its identity; `tree` is null when Argo CD did not provide it.
 ResourceState resource_state(JsonView status, const std::string& identity, const AppView& app,
                              const ManagedView& managed, const TreeView* tree,
                              bool app_being_deleted);
-// Absent when Argo CD does not tell it, and when the resource has none.
+// Returns the health; absent when Argo CD does not report it, and when the resource has none.
 std::optional<Health> resource_health(JsonView status, const std::string& identity,
                                       const TreeView* tree);
 

@@ -10,10 +10,10 @@
 
 namespace gitops::reporter {
 
-// Identifies a content: the first half of a SHA-256.
+// The identity of a content: the first half of a SHA-256.
 using Digest = std::array<std::uint8_t, 16>;
 
-// "8f1b…": lower-case hex of the first `bytes` bytes.
+// Returns the lower-case hex of the first `bytes` bytes: "8f1b…".
 std::string to_hex(const Digest& digest, std::size_t bytes = 16);
 
 // Digests a sequence of texts; the digests of ("ab", "c") and ("a", "bc") differ.
@@ -26,9 +26,10 @@ class Hasher {
   void flush();
 
   Sha256 hash_;
-  // Short texts are added to the sum together: most texts are, and each call costs as much as 100 bytes.
+  // Buffer of short texts, which are added to the sum together: most texts are short, and each call
+  // costs as much as 100 bytes.
   std::array<char, 512> waiting_;
-  std::size_t size_ = 0;  // of what waits
+  std::size_t size_ = 0;  // bytes in waiting_
 };
 
 }  // namespace gitops::reporter

@@ -14,18 +14,20 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kWriteAheadTimeout = std::chrono::seconds(2);
-// Callers of flush() that come within this time share a commit.
+// Time within which callers of flush() share a commit.
 constexpr auto kFlushPeriod = std::chrono::milliseconds(10);
-// How far a mark is above the sequence that needs it, in microseconds, so that it is written at most
-// once a second. Less than the margin between the sequences of two holders of a shard (ShardLeases).
+// Distance of a mark above the sequence that needs it, in microseconds, so that it is written at
+// most once a second. Less than the margin between the sequences of two holders of a shard
+// (ShardLeases).
 constexpr Sequence kMarkAhead = 1'000'000;
 // Longest pause after a failed commit while a caller waits in flush().
 constexpr auto kFlushRetry = std::chrono::milliseconds(200);
-// Rows that are kept in memory, in bytes: those of 10,000 applications with 20 resources each. A read of the file costs
-// two switches of threads, and an application changes many times during a sync.
+// Limit of the rows that are kept in memory, in bytes: those of 10,000 applications with 20 resources each. A read of
+// the file costs two switches of threads, and an application changes many times during a sync.
 constexpr std::size_t kKeptBytes = std::size_t{8} << 20;
-constexpr std::size_t kMaxReads = 1'000;  // waiting for the file; the default size of the queue
-// Ledger::floor() as a decimal number, and with the name of a group behind it the floor of the group.
+constexpr std::size_t kMaxReads = 1'000;  // that wait for the file; the default size of the queue
+// The name of the note with Ledger::floor() as a decimal number; followed by the name of a group, the
+// note of the group's floor.
 constexpr const char* kFloorNote = "sequence floor";
 constexpr std::string_view kGroupFloorNote = "sequence floor of ";
 
@@ -110,8 +112,8 @@ Task<Result<void>> Ledger::open() {
   co_return Result<void>();
 }
 
-// The previous process sent events that the file lacks: of objects that may have returned to the
-// state of their entries since, or that may have gone. Makes everything due.
+// Makes everything due. The previous process sent events that the file lacks: of objects that may
+// have returned to the state of their entries since, or that may have been deleted.
 Task<> Ledger::distrust_all(Sequence lacks_below) {
   log_.error(
       "the ledger lacks events that were sent while it could not be written: everything is "
@@ -123,7 +125,7 @@ Task<> Ledger::distrust_all(Sequence lacks_below) {
   for (const auto& [key, head] : known_) keys.push_back(key);
   for (const auto& key : keys) {
     auto entry = co_await load(key);
-    // A file that cannot be read now is found damaged by the first commit.
+    // The first commit finds that an unreadable file is damaged.
     if (!entry) continue;
     entry->distrust();
     store(key, *entry);
@@ -214,7 +216,7 @@ Task<Result<void>> Ledger::mark(Sequence sequence) {
   co_return fail(ErrorCode::unavailable, std::move(why.message));
 }
 
-// False when the mark is still there.
+// Removes the mark; returns false when it is still there.
 Task<bool> Ledger::end_mark() {
   marked_below_ = 0;
   may_be_marked_ = false;
@@ -241,14 +243,14 @@ Sequence Ledger::floor(std::string_view key) const {
   return found == group_floors_.end() ? 0 : found->second;
 }
 
-// Rows were lost of which nothing is known.
+// Raises the floor above all sequences, since unknown rows were lost.
 void Ledger::rise_above_all() {
   if (highest_ < floor_) return;
   floor_ = highest_ + 1;
   set_note(kFloorNote, std::to_string(floor_));
 }
 
-// The sequence of an object that has no entry any more.
+// Raises the floor above the sequence of an object that no longer has an entry.
 void Ledger::rise_above(std::string_view row, Sequence sequence) {
   rise_above_in_group(row, sequence);
   if (sequence < floor_) return;
@@ -346,7 +348,8 @@ Task<> Ledger::commit_loop() {
   }
 }
 
-// False when the batch could not be written; its changes then wait for the next commit.
+// Commits a batch; returns false when it could not be written. Its changes then wait for the next
+// commit.
 Task<bool> Ledger::commit() {
   const auto upto = changes_;
   const auto batch = std::make_shared<LedgerBatch>(std::exchange(waiting_, {}));
@@ -388,7 +391,7 @@ void Ledger::keep(LedgerBatch& written) {
   }
 }
 
-// The file was replaced by a new one that holds nothing but `written`.
+// Starts over after the file was replaced by a new one that contains only `written`.
 void Ledger::start_over(const std::string& why, const LedgerBatch& written) {
   rebuilt_.Increment();
   log_.error(

@@ -28,7 +28,7 @@ void put_text(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Length of the common prefix.
+// Returns the length of the common prefix.
 std::size_t shared_prefix(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
@@ -91,7 +91,7 @@ class Reader {
     std::ranges::copy(bytes(digest.size()), digest.begin());
     return digest;
   }
-  // `newest` is the entry's sequence; absent in the format without sequences.
+  // Reads a part. `newest` is the entry's sequence; absent in the format without sequences.
   LedgerEntry::Part part(std::optional<Sequence> newest) {
     LedgerEntry::Part part{.digest = digest(), .sequence = 0, .acknowledged = true};
     if (!newest) return part;
@@ -128,7 +128,7 @@ class Reader {
       if (digit << shift >> shift != digit) good_ = false;  // more than 64 bits
       number |= digit << shift;
       if ((part & 0x80U) != 0) continue;
-      if (part == 0 && shift != 0) good_ = false;  // longer than it needs to be
+      if (part == 0 && shift != 0) good_ = false;  // not the shortest form
       return number;
     }
     good_ = false;
@@ -307,7 +307,7 @@ LedgerHead head_of(const LedgerEntry& entry) {
 }
 
 std::string encode(const LedgerEntry& entry) {
-  constexpr std::size_t kResource = 40;  // bytes of most
+  constexpr std::size_t kResource = 40;  // bytes of most resources
   std::string out;
   out.reserve((entry.resources.size() + 3) * kResource);
   out += kFormat;

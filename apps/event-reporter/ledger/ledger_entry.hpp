@@ -17,7 +17,7 @@
 
 namespace gitops::reporter {
 
-// The content of a deletion, in place of a digest.
+// The digest of a deletion.
 inline constexpr Digest kGone = [] {
   Digest digest{};
   digest.fill(0xff);
@@ -26,27 +26,27 @@ inline constexpr Digest kGone = [] {
 
 // The last event of a part: of the application itself, or of one of its resources.
 struct LedgerPart {
-  Digest digest{};            // of its content; kGone: a deletion; zeros: not known
+  Digest digest{};            // digest of its content; kGone: a deletion; zeros: not known
   Sequence sequence = 0;      // 0: not known
   bool acknowledged = false;  // the control plane has the event
 
   // Announces an event with this content. It gets the sequence `fresh`, unless it was announced
   // before. Returns its sequence.
   Sequence announce(const Digest& content, Sequence fresh);
-  // The control plane has an event with this content.
+  // Returns whether the control plane has an event with this content.
   [[nodiscard]] bool has(const Digest& content) const { return acknowledged && digest == content; }
   bool operator==(const LedgerPart&) const = default;
 };
 
 // The mark of an event that the control plane refused for good. The part is not due while its
-// content stays the same.
+// content is the same.
 struct Refusal {
   std::string part;  // identity of the resource; empty: the application's own event
-  Digest digest{};   // of the event's content
+  Digest digest{};   // digest of the event's content
   Sequence sequence = 0;
-  int status = 0;          // of the answer; 0: the event could not be sent
-  std::int64_t since = 0;  // of the refusal, in seconds since 1970
-  std::string reason;      // the beginning of the answer, at most kMaxReason bytes
+  int status = 0;          // status of the response; 0: the event could not be sent
+  std::int64_t since = 0;  // time of the refusal, in seconds since 1970
+  std::string reason;      // the beginning of the response, at most kMaxReason bytes
   bool operator==(const Refusal&) const = default;
 };
 inline constexpr std::size_t kMaxReason = 300;
@@ -56,11 +56,11 @@ inline constexpr std::size_t kMaxReason = 300;
 //
 // An event is announced before it is sent, so that a restart knows which events may have arrived. A
 // part whose event was not acknowledged is sent again: with the same sequence while its content is
-// the same, else with a new one.
+// the same, otherwise with a new one.
 struct LedgerEntry {
   using Part = LedgerPart;
   struct Resource {
-    std::string version;  // API version of its last event
+    std::string version;  // API version in its last event
     Part last = {};
     bool operator==(const Resource&) const = default;
   };
@@ -75,32 +75,33 @@ struct LedgerEntry {
 
   bool operator==(const LedgerEntry&) const = default;
 
-  // Makes the entry that of `new_uid`: an entry of another uid becomes empty.
+  // Assigns the entry to `new_uid`: an entry of another uid becomes empty.
   void belong_to(std::string_view new_uid);
-  // Part::announce() of the application's own event, and of a resource's.
+  // Calls Part::announce() for the application's own event, or for a resource's.
   Sequence announce(const Digest& content, Sequence fresh);
   Sequence announce(const ResourceId& id, const Digest& content, Sequence fresh);
-  // The announced event, or one with this content, was acknowledged.
+  // Records that the announced event, or one with this content, was acknowledged.
   void acknowledge(const Digest& content);
   void acknowledge(const ResourceId& id, const Digest& content);
-  // The announced event was refused for good.
+  // Records that the announced event was refused for good.
   void refuse(int status, WallTime now, std::string_view reason);
   void refuse(const ResourceId& id, int status, WallTime now, std::string_view reason);
-  // Whether an event of the part with this content was refused for good.
+  // Returns whether an event of the part with this content was refused for good.
   [[nodiscard]] bool is_refused(std::string_view part, const Digest& content) const;
-  // An event of the object was announced; else only its parts were noted.
+  // Returns whether an event of the object was announced; otherwise only its parts were noted.
   [[nodiscard]] bool was_announced() const { return application || sequence != 0; }
-  // The object was deleted, and that was announced.
+  // Returns whether the object was deleted and the deletion was announced.
   [[nodiscard]] bool is_gone() const { return application && application->digest == kGone; }
-  // The resource may have been reported, by whatever event.
+  // Records that the resource may have been reported, by any event.
   void note(const ResourceId& id);
   // Removes a resource whose deletion was acknowledged.
   void forget(const ResourceId& id);
-  // Makes every part due again, with a new sequence. Events that were refused for good stay so.
+  // Makes every part due again, with a new sequence, except for events that were refused for good.
   void forget_contents();
-  // The same because another replica may have reported them; the refusals are forgotten, too.
+  // Makes every part due as forget_contents() does, because another replica may have reported them,
+  // and forgets the refusals, too.
   void distrust();
-  // Every resource that may have been reported, with the API version of its last event.
+  // Returns every resource that may have been reported, with the API version of its last event.
   [[nodiscard]] std::vector<ResourceId> resource_ids() const;
 };
 
@@ -125,11 +126,11 @@ struct LedgerEntry {
 // contains.
 [[nodiscard]] std::string inventory_row(std::string_view key, std::string_view uid);
 [[nodiscard]] bool is_inventory_row(std::string_view row);
-// The key in a row's name, and the uid; empty in one that has none.
+// Returns the key in a row's name, and the uid; empty when the name has none.
 [[nodiscard]] std::string_view key_of_row(std::string_view row);
 [[nodiscard]] std::string_view uid_of_row(std::string_view row);
 
-// More than any real application needs: 100,000 resources.
+// Limit of an encoded entry. It exceeds the needs of any real application: 100,000 resources.
 inline constexpr std::size_t kMaxEntryBytes = std::size_t{16} * 1024 * 1024;
 
 // The part of an entry that is kept in memory.
@@ -144,7 +145,8 @@ struct LedgerHead {
 
 [[nodiscard]] LedgerHead head_of(const LedgerEntry& entry);
 [[nodiscard]] std::string encode(const LedgerEntry& entry);
-// invalid_data for anything that encode() does not write, and for more than kMaxEntryBytes.
+// Decodes an entry; invalid_data for bytes that encode() cannot have written, and for more than
+// kMaxEntryBytes.
 [[nodiscard]] Result<LedgerEntry> decode_entry(std::string_view bytes);
 // Reads only the beginning of the entry.
 [[nodiscard]] Result<LedgerHead> decode_head(std::string_view bytes);

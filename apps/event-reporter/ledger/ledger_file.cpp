@@ -17,8 +17,8 @@ constexpr int kApplicationId = 0x674c6467;  // in the file's header; marks our f
 constexpr std::string_view kSchemaVersion = "1";
 constexpr std::string_view kSchemaName = "schema";
 constexpr std::string_view kNotePrefix = "note.";
-// In the order of their names. WITHOUT ROWID stores each row once, so that a damaged row cannot
-// disagree with an index.
+// The tables in the order of their names. WITHOUT ROWID stores each row once, so that a damaged row
+// cannot disagree with an index.
 constexpr std::array<const char*, 2> kTables = {
     "CREATE TABLE application(key TEXT PRIMARY KEY NOT NULL, checksum BLOB NOT NULL, "
     "entry BLOB NOT NULL) STRICT, WITHOUT ROWID",
@@ -131,7 +131,7 @@ void LedgerFile::Tables::verify() {
     const auto verdict = row.column(0);
     if (verdict != "ok") database.fail(Fault::Kind::damaged, std::string(verdict));
   });
-  // The path is known to be writable, so a database that is not is damaged.
+  // The path is known to be writable, so a database that is read-only is damaged.
   if (database.good() && database.is_read_only())
     database.fail(Fault::Kind::damaged, "its header is damaged");
   database.run("PRAGMA journal_mode=WAL");
@@ -171,7 +171,7 @@ LedgerFile::Contents LedgerFile::Tables::read_all() {
       drop_note.execute();
     }
   });
-  // When they cannot be deleted now, the next start finds them again.
+  // The next start finds the rows again if they cannot be deleted now.
   database.forgive_all_but_damage();
   return contents;
 }
@@ -264,7 +264,7 @@ std::expected<LedgerFile::Written, Fault> LedgerFile::write(const LedgerBatch& b
   return Written{.rebuilt = std::exchange(damage_, {}), .took = end - begin, .file_bytes = bytes_};
 }
 
-// The database's fault. A damaged file is no longer used.
+// Returns the database's fault. A damaged file is no longer used.
 Fault LedgerFile::give_up() {
   auto fault = tables_->database.take_failure();
   if (fault.kind == Fault::Kind::damaged) {

@@ -18,18 +18,18 @@
 
 namespace gitops::reporter {
 
-// The changes that one transaction writes.
+// The changes of one transaction.
 struct LedgerBatch {
   std::map<std::string, std::optional<std::string>> rows;  // key → encoded entry; absent: erase
   std::map<std::string, std::string> notes;
 };
 
-// The SQLite file behind the ledger (docs/adr/0006-ledger-on-sqlite.md). Every call blocks; one
-// thread at a time. An empty path keeps everything in memory.
+// The SQLite file behind the ledger (docs/adr/0006-ledger-on-sqlite.md). Every call blocks; one thread
+// at a time. An empty path keeps everything in memory.
 //
-// Two tables: `application` (key, checksum, entry) and `meta` (name, value, checksum), which holds
-// the version of this schema under "schema" and notes under "note.<name>". Each row carries a
-// checksum. Beside the file lie its -wal and `<file>.lock`, which is locked for as long as it is open.
+// Two tables: `application` (key, checksum, entry) and `meta` (name, value, checksum), which holds the
+// version of this schema under "schema" and notes under "note.<name>". Each row carries a checksum.
+// Beside the file are its -wal and `<file>.lock`, which is locked while the file is open.
 class LedgerFile {
  public:
   explicit LedgerFile(std::string path);
@@ -38,9 +38,9 @@ class LedgerFile {
   LedgerFile& operator=(const LedgerFile&) = delete;
 
   struct Contents {
-    std::unordered_map<std::string, LedgerHead> heads;  // by key
+    std::unordered_map<std::string, LedgerHead> heads;  // heads by key
     std::map<std::string, std::string> notes;
-    std::size_t damaged_rows = 0;  // dropped
+    std::size_t damaged_rows = 0;  // number of dropped rows
     std::string rebuilt;           // why the file was replaced; empty: it was not
     Sequence lacks_below = 0;      // see set_lacks_below()
   };
@@ -57,18 +57,18 @@ class LedgerFile {
   std::expected<Read, sqlite::Fault> read(const std::string& key);
 
   struct Written {
-    std::string rebuilt;  // why the file was replaced by one with this batch alone
+    std::string rebuilt;  // the reason why a file with this batch alone replaced the file
     std::chrono::duration<double> took{0};
-    std::uint64_t file_bytes = 0;  // of at most a second ago, including its write-ahead log
+    std::uint64_t file_bytes = 0;  // size at most a second ago, including its write-ahead log
   };
-  // Atomic. A damaged file is set aside and replaced.
+  // Writes a batch atomically. A damaged file is set aside and replaced.
   std::expected<Written, sqlite::Fault> write(const LedgerBatch& batch);
 
-  // Marks the file, in the lock file, as one that lacks events with sequences below this; 0 ends it.
-  // A full disk takes the mark, too.
+  // Marks the file, in the lock file, as one that lacks events with sequences below this; 0 removes
+  // the mark. Works on a full disk, too.
   sqlite::Outcome set_lacks_below(Sequence sequence);
 
-  // Size on disk, or in memory without a file.
+  // Returns the size on disk, or in memory without a file.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:

@@ -18,20 +18,20 @@ struct ResourceId {
   std::string name;
 
   bool operator==(const ResourceId&) const = default;
-  // "group/version/kind/namespace/name" and back; missing parts stay empty.
+  // Converts to "group/version/kind/namespace/name" and back; missing parts stay empty.
   [[nodiscard]] std::string to_string() const;
   static ResourceId parse(std::string_view text);
-  // From the members `group`, `version`, `kind`, `namespace` and `name`, as Argo CD writes them.
+  // Reads the members `group`, `version`, `kind`, `namespace` and `name`, as Argo CD writes them.
   static ResourceId of(JsonView object);
-  // "group/kind/namespace/name": the same for all versions of the object.
+  // Returns "group/kind/namespace/name", the same for all versions of the object.
   [[nodiscard]] std::string identity() const;
   static ResourceId of_identity(std::string_view identity, std::string_view version);
 };
 
-// ResourceId::of(object).identity().
+// Returns ResourceId::of(object).identity().
 std::string identity_of(JsonView object);
 
-// Argo CD's own kind.
+// The group of Argo CD's own kinds.
 inline constexpr std::string_view kApplicationGroup = "argoproj.io";
 inline constexpr std::string_view kApplicationVersion = "v1alpha1";
 inline constexpr std::string_view kApplicationKind = "Application";

@@ -21,8 +21,8 @@
 namespace gitops::reporter {
 namespace {
 
-// Larger snapshots are parsed and digested on a thread of their own, since the loop is not to be held
-// for 5 ms: 36 MB take about 100 ms, this size 3 ms.
+// Size above which a snapshot is parsed and digested on a worker thread, so that the loop is not
+// blocked for 5 ms: 36 MB take about 100 ms, this size 3 ms.
 constexpr std::size_t kLargeSnapshot = std::size_t{1} << 20;
 constexpr auto kMakeTimeout = std::chrono::minutes(1);
 constexpr auto kApplicationReadTimeout = std::chrono::seconds(30);
@@ -161,8 +161,8 @@ Task<Result<bool>> ApplicationReporter::report_live(Live live) {
   co_return co_await report_in_parts(live);
 }
 
-// A state that is older than what was reported is from before a read that was ahead of the watch, or
-// from a cluster that was restored from a backup. The newest one decides.
+// A state that is older than the reported one is from before a read that was ahead of the watch, or
+// from a cluster that was restored from a backup. The newest state decides.
 Task<Result<bool>> ApplicationReporter::report_first_part(Live& live, Part& part) {
   const Part whole = part;
   const auto reported = co_await report_part(live, part);
@@ -173,15 +173,15 @@ Task<Result<bool>> ApplicationReporter::report_first_part(Live& live, Part& part
   co_return co_await report_part(live, part);
 }
 
-// Reads the managed resources in parts, each small enough for one answer, and reports them one after
-// the other, so that only one of them is in memory.
+// Reads the managed resources in parts, each small enough for one response, and reports them one
+// after the other, so that only one of them is in memory.
 Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
   Part own{.reads = Gatherer::Reads::of_application, .is_last = false, .lists = true};
   const auto known = co_await report_first_part(live, own);
   if (!known || !*known) co_return known;
   live.heartbeat = false;
   auto rest = split_read({}, own.resources);
-  if (rest.empty()) rest.emplace_back();  // it has no resources any more
+  if (rest.empty()) rest.emplace_back();  // the application has no resources any more
   std::optional<Error> failure;
   std::size_t bytes = 0;
   while (!rest.empty()) {
@@ -200,7 +200,7 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
     if (!failure)
       failure = part.too_large ? lasting(reported.error(), options_.wait_limits.failures)
                                : reported.error();
-    // Then no other part can be told, either.
+    // No other part can be reported then.
     if (delivery_.breaker().state() != Breaker::State::closed || !changes_.holds(live.grant)) break;
   }
   if (failure) co_return std::unexpected(*failure);
@@ -210,7 +210,7 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
 
 Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   const bool was_read = live.text.empty();
-  // Not a part of the time that its reads take.
+  // The wait for memory is not counted as time of the reads.
   auto memory = co_await gatherer_.reserve(live.key);
   auto gathered = co_await gather(live, part);
   if (!gathered) co_return fail(ErrorCode::timeout, "its reads take long and give way to others");
@@ -218,7 +218,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   if (gathered->outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
   part.too_large = gathered->too_large;
   if (part.too_large || (part.lists && gathered->has_snapshot())) {
-    // For the parts that follow.
+    // The parts that follow need these values.
     const auto& app = gathered->snapshot.app;
     part.resources = app.app.resource_ids();
     part.bytes = app.managed ? app.managed->size() : 0;
@@ -251,8 +251,8 @@ std::optional<Error> ApplicationReporter::reason_to_wait(const Live& live,
   return waits ? std::optional(gathered.why) : std::nullopt;
 }
 
-// The entry of the Application with this uid. Reports the deletion of a predecessor first, which was
-// deleted without a watch event.
+// Returns the entry of the Application with this uid. Reports first the deletion of a predecessor
+// that was deleted without a watch event.
 Task<Result<LedgerEntry>> ApplicationReporter::entry_for(const Grant& grant, const std::string& key,
                                                          std::string uid) {
   auto loaded = co_await ledger_.load(key);
@@ -299,7 +299,7 @@ Task<Result<bool>> ApplicationReporter::report_made(const Live& live, const Part
   co_return Result<bool>(true);
 }
 
-// Absent when the reads took long and had to end.
+// Gathers the snapshot; absent when the reads took long and had to end.
 Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part& part) {
   auto reads = gatherer_.gather(application_key(live.key), std::exchange(live.text, {}), part.reads,
                                 part.only);
@@ -346,7 +346,7 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
                                                     std::string tombstone) {
   in_parts_.erase(key);
   auto app = AppView::parse(std::move(tombstone));
-  // A tombstone that cannot be read still has a name.
+  // An unreadable tombstone still has a name.
   if (!app) app = AppView::parse(application_stub(application_key(key), "", ""));
   if (!app) co_return std::unexpected(app.error());
   const auto events = co_await make_gone(std::move(*app));
@@ -357,7 +357,7 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   if (!loaded) co_return std::unexpected(loaded.error());
   auto entry = std::move(*loaded);
   const bool own = entry.uid.empty() || entry.uid == uid || uid.empty();
-  if (!own) entry = {};  // that of a successor
+  if (!own) entry = {};  // the entry of a successor
   if (entry.uid.empty()) entry.uid = uid;
   const auto row = inventory_row(key, uid);
   if (const auto added = co_await add_inventory(row, entry); !added) {
@@ -385,14 +385,14 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   } else {
     changes_.reported_without_shard(key, plan.entry.uid, parts);
   }
-  // A successor of the same name may be known already.
+  // The state of a successor with the same name may be known already.
   const auto* newest = newest_.uid(key);
   if (newest != nullptr && *newest == uid) newest_.forget(key);
   co_return Result<void>();
 }
 
-// Adds the inventory's row of the application, which another replica may have reported. False when
-// there is no such row.
+// Adds the inventory's row of the application, which another replica may have reported. Returns
+// false when there is no such row.
 Task<Result<bool>> ApplicationReporter::add_inventory(const std::string& row, LedgerEntry& entry) {
   if (!ledger_.inventory().contains(row)) co_return Result<bool>(false);
   auto seen = co_await ledger_.load(row);
@@ -434,7 +434,7 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::stri
   if (!entry) co_return std::unexpected(entry.error());
   auto app = AppView::parse(std::move(text));
   if (!app) co_return Result<void>();  // unreadable
-  // What the Application lacks may be what Argo CD could not read.
+  // Resources that the Application lacks may be some that Argo CD could not read.
   if (!app->was_compared()) co_return Result<void>();
   if (newest_.is_outdated(key, app->metadata()["resourceVersion"].text())) co_return Result<void>();
   if (!entry->uid.empty() && entry->uid != app->uid()) {

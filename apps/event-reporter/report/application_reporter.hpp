@@ -25,34 +25,33 @@
 
 namespace gitops::reporter {
 
-// The Application that a key "namespace/name" stands for.
+// Returns the Application of a key "namespace/name".
 [[nodiscard]] k8s::ObjectKey application_key(std::string_view key);
 
-// Reports one application: reads its snapshot, posts the events whose digests differ from the
-// ledger's, first the application's and then those of its resources, and records each
-// acknowledgement. Keys are "namespace/name"; only one call per key may run at a time. Loop thread
-// only; the arguments outlive it.
+// Reports one application: reads its snapshot, posts the events whose digests differ from the ledger's, first
+// the application's and then those of its resources, and records each acknowledgement. Keys are
+// "namespace/name"; only one call per key may run at a time. Loop thread only; the arguments outlive it.
 //
-// An event that is refused for good gets a mark in the ledger, and is not due while its content stays
-// the same. An Error means that an event is still due; its retry_after is set when an early retry is useless.
+// An event that is refused for good gets a mark in the ledger, and is not due while its content is the same.
+// An Error means that an event is still due; its retry_after is set when an early retry is useless.
 class ApplicationReporter final : public ObjectReporter {
  public:
   struct Options {
-    std::size_t resource_workers = 10;  // events of one application in flight at the same time
-    // The application's own event waits for missing answers of Argo CD for this number of failures in
-    // a row and for this time since the oldest change, whichever comes first.
+    std::size_t resource_workers = 10;  // events of one application in flight at a time
+    // Limits of the wait of the application's own event for missing responses of Argo CD: this number
+    // of failures in a row, or this time since the oldest change, whichever comes first.
     WaitLimits wait_limits = {};
-    // Pause between attempts to fill a lasting gap in Argo CD's answers about one application.
+    // Pause between attempts to fill a lasting gap in Argo CD's responses about one application.
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     bool resend_on_revision = false;  // a new revision makes every resource due
-    // An application whose managed resources were read in parts is read as a whole again below this.
+    // Size below which an application that was read in parts is read as a whole again.
     std::size_t whole_below = std::size_t{16} << 20;
   };
   ApplicationReporter(const Executor& executor, k8s::Client& kubernetes, Gatherer& gatherer,
                       Ledger& ledger, ChangeTracker& changes, Delivery& delivery, Options options,
                       Metrics& metrics);
 
-  // ObjectReporter.
+  // Implementation of ObjectReporter.
   Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone) override;
   Task<Result<void>> report_predecessor(Grant grant, std::string key, std::string uid) override;
   Task<Result<bool>> report_state(Grant grant, const std::string& key, const DirtyWork& work,
@@ -61,66 +60,66 @@ class ApplicationReporter final : public ObjectReporter {
 
   struct Live {
     std::string key;
-    Grant grant;                        // an owner's
+    Grant grant;                        // the grant of an owner
     std::string text;                   // the Application's JSON; empty: the newest state is read
     std::optional<Digest> change = {};  // change_digest() of the text; absent: not known
-    bool superseded = false;  // a newer state follows, and brings the events of the resources
+    bool superseded = false;  // a newer state follows, and covers the events of the resources
     bool heartbeat = false;   // the application's event is due even without a change
-    Clock::time_point since = Clock::now();  // time of its oldest change
+    Clock::time_point since = Clock::now();  // time of the oldest change
     ReportAttempt attempt = {};
   };
-  // False when the text had to be read and there is no such Application.
+  // Reports a state. Returns false when the text had to be read and there is no such Application.
   Task<Result<bool>> report_live(Live live);
 
-  // `text` is an Application that another replica reports now. Reports the deletion of resources that
-  // this process reported and that the Application no longer has.
+  // Reports the deletion of resources that this process reported and that the Application no longer
+  // has. `text` is an Application that another replica reports now.
   Task<Result<void>> report_lost_parts(Grant grant, std::string key, std::string text);
 
-  // The cluster was restored from a backup: forgets the resourceVersions from before. No report may be
-  // under way.
+  // Starts a new epoch after the cluster was restored from a backup: forgets the resourceVersions from
+  // before. Requires that no report is in flight.
   void start_epoch() {
     newest_.forget_all([](const std::string&) { return true; });
   }
-  // The states that this process reported.
+  // Returns the states that this process reported.
   [[nodiscard]] NewestStates& newest_states() { return newest_; }
 
-  // Whether Argo CD's resource tree differs from that of the last report. Makes one read. Finds
-  // changes of resources without a write to the Application.
+  // Returns whether Argo CD's resource tree differs from that of the last report. Makes one read.
+  // Finds changes of resources that do not change the Application.
   Task<Result<bool>> tree_changed(std::string key, std::string project);
 
  private:
-  // The part of an application's resources that one report tells, and what it found.
+  // The part of an application's resources that one report covers, and the findings of the report.
   struct Part {
     Gatherer::Reads reads = Gatherer::Reads::all;
     argo::ObjectFilter only = {};  // these resources; the others are not known
-    bool is_last = true;           // after its report nothing is due, unless something is missing
-    bool lists = false;            // `resources` and `bytes` are wanted
-    bool too_large = false;        // the answer about it is too large; nothing was reported
+    bool is_last = true;           // after its report no event is due, unless something is missing
+    bool lists = false;            // the caller needs `resources` and `bytes`
+    bool too_large = false;        // the response about it is too large; nothing was reported
     bool outdated = false;         // a newer state was reported before; nothing was reported
-    std::vector<ResourceId> resources = {};  // all of the application
-    std::size_t bytes = 0;                   // of the answer about the part
+    std::vector<ResourceId> resources = {};  // all resources of the application
+    std::size_t bytes = 0;                   // size of the response about the part
   };
-  // `live` keeps the text of the Application when there may be further parts.
+  // Reports a part. `live` keeps the text of the Application when there may be further parts.
   Task<Result<bool>> report_part(Live& live, Part& part);
   Task<Result<bool>> report_first_part(Live& live, Part& part);
   Task<Result<bool>> report_in_parts(Live& live);
   Task<Result<void>> report_unseen_predecessor(Grant grant, std::string key);
   Task<std::optional<Gathered>> gather(Live& live, const Part& part);
-  // Why the snapshot is not reported yet.
+  // Returns the reason for not reporting the snapshot yet.
   [[nodiscard]] std::optional<Error> reason_to_wait(const Live& live,
                                                     const Gathered& gathered) const;
-  // A snapshot as the plan and the posts of its report need it.
+  // The events of a snapshot, for the plan and the posts of its report.
   using Events = std::shared_ptr<const ApplicationEvents>;  // jobs of the pools share them
   struct EventSet {
     Events events;
-    std::optional<Digest> tree;  // of its resource tree
+    std::optional<Digest> tree;  // digest of its resource tree
     MissingParts missing;
-    Error why;  // parts are missing
+    Error why;  // reason of missing parts
     bool lacks_commits = false;
     bool large = false;
   };
   Task<Result<EventSet>> make(Gathered gathered);
-  // The events of a deleted Application, or of resources that it lost.
+  // Makes the events of a deleted Application, or of resources that it lost.
   Task<Result<Events>> make_gone(AppView app);
   Task<Result<LedgerEntry>> entry_for(const Grant& grant, const std::string& key, std::string uid);
   Task<Result<bool>> report_made(const Live& live, const Part& part, const EventSet& made,
@@ -141,8 +140,8 @@ class ApplicationReporter final : public ObjectReporter {
   Options options_;
   DigestScope scope_;
   Metrics& metrics_;
-  NewestStates newest_;  // reported by this process
-  // Applications whose managed resources are read in parts, since one answer is too large.
+  NewestStates newest_;  // states reported by this process
+  // Applications whose managed resources are read in parts, since one response is too large.
   std::unordered_set<std::string> in_parts_;
   WorkerPool pool_;  // reads large snapshots and trees
 };

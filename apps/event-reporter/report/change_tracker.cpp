@@ -14,8 +14,8 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kClaimRetry = std::chrono::seconds(1);
-// Room above the limit, or above the floor of a claim, for many events of one object: half of what the
-// next claim is at least higher.
+// Room above the limit, or above the floor of a claim, for many events of one object: half of the
+// distance by which the next claim is at least higher.
 constexpr Sequence kAboveLimit = std::chrono::microseconds(k8s::LeaseView::kLeastStep).count() / 2;
 
 std::string shard_note(std::uint32_t shard) {
@@ -30,7 +30,8 @@ std::optional<Term> read_term(const std::optional<std::string>& text) {
   return term;
 }
 
-// Every event is due again, with a new sequence. The object stays deleted, and what was refused stays so.
+// Makes every event due again, with a new sequence. The object stays deleted, and refused events stay
+// refused.
 void announce_again(LedgerEntry& entry) {
   const auto forget_sequence = [](LedgerPart& part) {
     part.sequence = 0;
@@ -114,9 +115,10 @@ bool ChangeTracker::holds(const Grant& grant) const {
   return (found == shards_.end() ? 0 : found->second.period) == grant.period;
 }
 
-// The ledger's floors rise during a report: when it ends the entry of a deleted object that is back
-// under its uid. That of all shards may be far ahead of this one, whose sequences are at most a little
-// above its limit. That of this shard counts in any case: they were used.
+// Returns the sequence of the next events. The ledger's floors rise during a report: when it ends the
+// entry of a deleted object that is back under its uid. The floor of all shards may be far ahead of
+// this one, whose sequences are at most a little above its limit. The floor of this shard counts in
+// any case: its sequences were used.
 Sequence ChangeTracker::next(const Grant& grant, std::string_view key, WallTime now,
                              const LedgerEntry& entry) const {
   if (!grant.owner) return entry.sequence + 1;
@@ -150,14 +152,15 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
     peers_.add(key, uid, objects_.parts(text), Clock::now());
   }
   if (!owns(key) && !may_lose_parts(key)) {
-    // What this process reported was deleted, and the owner of the shard may not know of it.
+    // Objects that this process reported were deleted, and the owner of the shard may not know of
+    // it.
     const auto known = ledger_.known().find(key);
     if (known != ledger_.known().end() && known->second.uid != uid) {
       dirty_.deleted(key, objects_.tombstone(key, known->second.uid), Clock::now());
     }
     return;
   }
-  // What is due may be its deletion, which ends what the ledger says.
+  // The ledger's state does not count while a deletion of the object is due.
   if (owns(key) && first && is_reported(key, digest) && !peers_.contains(key) &&
       !dirty_.contains(key)) {
     unchanged_.Increment();
@@ -223,7 +226,7 @@ Missing ChangeTracker::missing(const KeyFilter& is_gone) const {
 
 void ChangeTracker::missed(const std::string& key, std::string_view uid, std::string tombstone) {
   const auto now = Clock::now();
-  if (seen_.erase(key) > 0) --seen_in_[shard_of_key(key)];  // of a watch that ended before
+  if (seen_.erase(key) > 0) --seen_in_[shard_of_key(key)];  // from a watch that ended before
   peers_.remove(key, uid, now);
   if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
 }
@@ -354,9 +357,10 @@ Task<> ChangeTracker::take_claims() {
   }
 }
 
-// Another replica reported this shard, so the acknowledged states may be outdated: forgets the
-// digests. The entries stay, so that deletions are found. A deletion of the inventory that was announced
-// in an earlier term gets a new sequence, above the states that the other replica may have reported.
+// Forgets the digests of the shard: another replica reported it, so the acknowledged states may be
+// outdated. The entries stay, so that deletions are found. A deletion of the inventory that was
+// announced in an earlier term gets a new sequence, above the states that the other replica may have
+// reported.
 Task<bool> ChangeTracker::start_over(std::uint32_t shard) {
   std::vector<std::string> rows;
   for (const auto& [key, head] : ledger_.known()) {
@@ -379,14 +383,15 @@ Task<bool> ChangeTracker::start_over(std::uint32_t shard) {
   co_return true;
 }
 
-// Writes the term only after start_over(): a kill before that must not leave old digests under the
+// Writes the term, only after start_over(): a kill before that must not leave old digests under the
 // new term.
 void ChangeTracker::take_over(Claim claim) {
   const auto shard = claim.shard;
   ledger_.set_note(shard_note(shard), std::to_string(claim.term));
   shards_[shard].held = true;
   const auto now = Clock::now();
-  // Objects that other replicas may have reported; their reports find deleted parts.
+  // The inventory has the objects that other replicas may have reported; their reports find deleted
+  // parts.
   for (const auto& [row, head] : ledger_.inventory()) {
     const std::string key(key_of_row(row));
     if (shard_of_key(key) != shard) continue;

@@ -32,40 +32,41 @@ namespace gitops::reporter {
 // The permission to report an object. It ends with the next claim or release of the object's shard.
 struct Grant {
   std::uint32_t shard = 0;
-  std::uint64_t period = 0;  // the claims and releases of the shard so far
-  // This replica holds the shard, and reports states. Otherwise it only reports deletions of what it
-  // reported itself, with the sequence after its own last one, so that every later event of the
-  // owner wins.
+  std::uint64_t period = 0;  // number of claims and releases of the shard so far
+  // This replica holds the shard, and reports states. Otherwise it only reports deletions of objects
+  // that it reported itself, with the sequence after its own last one, so that every later event of
+  // the owner wins.
   bool owner = false;
-  Sequence floor = 0;          // an owner's sequences are at least this
-  bool retry_refused = false;  // events that were refused for good are tried once more
+  Sequence floor = 0;          // lower limit of an owner's sequences
+  bool retry_refused = false;  // events that were refused for good are retried once
 };
 
-// The kind of object that a ChangeTracker decides about.
+// The properties of the objects that a ChangeTracker decides about.
 class TrackedObjects {
  public:
   virtual ~TrackedObjects() = default;
-  // The tombstone of an object of which only key and uid are known.
+  // Returns the tombstone of an object of which only key and uid are known.
   [[nodiscard]] virtual std::string tombstone(const std::string& key,
                                               const std::string& uid) const = 0;
-  // Whether objects have parts with events of their own. Objects that this process once reported then
-  // stay due in shards of other replicas, because only this process knows of some parts that may be
-  // deleted.
+  // Returns whether objects have parts with events of their own. Objects that this process once
+  // reported then stay due in shards of other replicas, because only this process knows some parts
+  // that may be deleted.
   [[nodiscard]] virtual bool have_parts() const { return false; }
-  // The parts of an object, from its text.
+  // Returns the parts of an object, from its text.
   [[nodiscard]] virtual std::vector<ResourceId> parts(std::string_view /*text*/) const {
     return {};
   }
-  // The shard is held from now on, and another replica held it before (WatchLag::taken_over).
+  // Called when the shard is held from now on and another replica held it before
+  // (WatchLag::taken_over).
   virtual void taken_over(std::uint32_t /*shard*/) {}
 };
 
-// Decides which changes are due: those of objects in the shards that this process holds, unless the
-// ledger says that they were reported.
+// Decides which changes are due: those of objects in the shards that this process holds, unless
+// they are reported according to the ledger.
 //
 // No later event repairs a lost deletion. So a process reports the deletion of every object that it
-// ever reported, whichever replica holds the shard now. It keeps an inventory of the objects of
-// other replicas, too, and reports those that are missing when it takes their shard over.
+// ever reported, even if another replica holds the shard now. It keeps an inventory of the objects
+// of other replicas, too, and reports those that are missing when it takes their shard over.
 //
 // An object's shard follows from its name, the part of its key after the last '/'. The digest of an
 // object covers its uid. Loop thread only; runs as a task of the group given to start(); the
@@ -73,9 +74,9 @@ class TrackedObjects {
 class ChangeTracker final : public ShardObserver {
  public:
   struct Options {
-    std::uint32_t replicas = 1;  // that share the objects
-    // How long deleted objects of other shards are remembered.
-    // The time does not run while the control plane takes no events.
+    std::uint32_t replicas = 1;  // number of replicas that share the objects
+    // Time for which deleted objects of other shards are remembered. It does not run while the
+    // control plane takes no events.
     std::chrono::milliseconds inventory_retention = std::chrono::minutes(10);
   };
   ChangeTracker(const Executor& executor, Ledger& ledger, ReportScheduler& reports,
@@ -83,81 +84,84 @@ class ChangeTracker final : public ShardObserver {
 
   void start(TaskGroup& group);
 
-  // Whether the state that a watch delivers is reported, or the one that the object has when it is
+  // The reported state: the one that a watch delivers, or the one that the object has when it is
   // read for its report.
   enum class Report { as_delivered, as_read };
-  // The object exists, with this text. To be called for objects of all shards.
+  // Takes an object, with its text. Call it for objects of all shards.
   void changed(const std::string& key, std::string_view uid, const Digest& digest,
                std::string_view text, Milestone milestone, Report report = Report::as_delivered);
-  // The object was deleted; `tombstone` is its last known JSON.
+  // Takes the deletion of an object; `tombstone` is its last known JSON.
   void deleted(const std::string& key, std::string tombstone);
-  // The objects of the ledger that a complete list lacks, according to `is_gone`. Pass those that
-  // were really deleted (check_deletions()) to missed().
+  // Returns the objects of the ledger that a complete list lacks, according to `is_gone`. Pass
+  // those that were really deleted (check_deletions()) to missed().
   [[nodiscard]] Missing missing(const KeyFilter& is_gone) const;
-  // The object was deleted without a watch event; `tombstone` holds what is known of it.
+  // Takes a deletion that had no watch event; `tombstone` holds the known data of the object.
   void missed(const std::string& key, std::string_view uid, std::string tombstone);
   // Compares the objects of the held shards that `which` selects with the ledger again, although they
   // did not change.
   void report_all(const KeyFilter& which);
   // The keys of the objects of the held shards that `which` selects.
   [[nodiscard]] std::vector<std::string> owned_keys(const KeyFilter& which) const;
-  // Makes all events of the object due, as if none had been acknowledged. False when it is due already,
-  // and when it is not an object of the held shards.
+  // Makes all events of the object due, as if none had been acknowledged. Returns false when it is due
+  // already, and when it is not an object of the held shards.
   Task<bool> report_again(std::string key);
   // Compares the object with the ledger again when its shard is held, although it did not change.
   void compare_again(const std::string& key);
   // Makes any object of the held shards due although it did not change, if there is one.
   void send_heartbeat();
-  // Makes the objects with events that were refused for good due, and has these events tried once
-  // more. Returns how many such events there are.
+  // Makes the objects with events that were refused for good due, and retries these events once.
+  // Returns the number of such events.
   std::size_t retry_refused();
-  // The report of the object with Grant::retry_refused has ended.
+  // Reports that the report of the object with Grant::retry_refused has ended.
   void retried(const std::string& key) { retries_.erase(key); }
   // Forgets the objects that `which` selects, also in the ledger, without reporting anything. Returns
-  // how many of them the ledger had.
+  // the number of them in the ledger.
   std::size_t forget(const KeyFilter& which);
 
   // Sets a limit for the sequences of a shard's events (ShardLeases::latest). Absent: the wall clock's
   // time.
   using Latest = std::function<std::optional<WallTime>(std::uint32_t shard)>;
   void limit_sequences(Latest latest) { latest_ = std::move(latest); }
-  // ShardObserver. Both end every grant of the shard and cancel its reports.
+  // Implementation of ShardObserver. Both functions end every grant of the shard and cancel its
+  // reports.
   void claimed(std::uint32_t shard, Term term, Sequence floor = 0) override;
   void released(std::uint32_t shard) override;
   [[nodiscard]] bool busy(std::uint32_t shard) const override;
-  // The number of claimed shards that are not held yet.
+  // Number of claimed shards that are not held yet.
   [[nodiscard]] std::size_t awaiting_take_over() const noexcept { return claims_.size(); }
 
   [[nodiscard]] std::uint32_t shard_of_key(std::string_view key) const;
   [[nodiscard]] bool owns(std::string_view key) const { return holds(shard_of_key(key)); }
-  // The permission to report the object now; absent while its shard is being taken over.
+  // Returns the permission to report the object now; absent while its shard is being taken over.
   [[nodiscard]] std::optional<Grant> grant(std::string_view key) const;
-  // Whether the grant has not ended. To be checked before every post and every write to the ledger.
+  // Returns whether the grant has not ended. Check it before every post and every write to the
+  // ledger.
   [[nodiscard]] bool holds(const Grant& grant) const;
-  // The deletion of the object was told without its shard, so another replica's events may have higher
-  // sequences. It is told once more when the shard is held within the retention; `parts` are those that
-  // the object may have had.
+  // Records that the deletion of the object was reported without its shard, so another replica's events
+  // may have higher sequences. The deletion is reported once more when the shard is held within the
+  // retention; `parts` are those that the object may have had.
   void reported_without_shard(const std::string& key, std::string_view uid,
                               const std::vector<ResourceId>& parts);
-  // The same of the deletion of parts; those that the object has now are `present`.
+  // Records the deletion of parts that was reported without the shard; `present` are the parts that
+  // the object has now.
   void reported_without_shard(const std::string& key, std::string_view uid,
                               const std::vector<ResourceId>& gone,
                               const std::vector<ResourceId>& present);
-  // The sequence of the next events of the object with this key, whose entry this is.
+  // Returns the sequence of the next events of the object with this key and this entry.
   [[nodiscard]] Sequence next(const Grant& grant, std::string_view key, WallTime now,
                               const LedgerEntry& entry) const;
-  // Whether the object exists, as far as is known.
+  // Returns whether the object exists, as far as is known.
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
-  // Whether this process or another replica may have reported an object with that key.
+  // Returns whether this process or another replica may have reported an object with that key.
   [[nodiscard]] bool knows(const std::string& key) const {
     return ledger_.known().contains(key) || peers_.contains(key);
   }
-  // The same of the object with this uid.
+  // Returns whether they may have reported the object with this uid.
   [[nodiscard]] bool knows(const std::string& key, std::string_view uid) const;
-  // The uids of deleted objects with that key that other replicas may have reported. Empty while the
-  // shard is not held.
+  // Returns the uids of deleted objects with that key that other replicas may have reported. Empty
+  // while the shard is not held.
   [[nodiscard]] std::vector<std::string> predecessors(const std::string& key) const;
-  // The number of objects in the held shards.
+  // Returns the number of objects in the held shards.
   [[nodiscard]] std::size_t owned() const;
 
  private:
@@ -188,7 +192,7 @@ class ChangeTracker final : public ShardObserver {
   DirtySet& dirty_;
   Options options_;
   std::unordered_map<std::string, Digest> seen_;            // digest of each object's last text
-  std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // number of them by shard
+  std::unordered_map<std::uint32_t, std::size_t> seen_in_;  // number of objects by shard
   std::unordered_map<std::uint32_t, ShardState> shards_;    // those that were ever claimed
   std::unordered_set<std::string> retries_;                 // keys, see Grant::retry_refused
   std::unordered_set<std::string> to_compare_;              // keys, see compare_again()

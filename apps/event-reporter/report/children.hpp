@@ -7,12 +7,12 @@
 
 namespace gitops::reporter {
 
-// Which applications carry the mark of which parent, so that they can be found when it is deleted.
-// A mark is the parent's name as Argo CD's tracking annotation or label has it: "name", or
+// An index of applications by the mark of their parent, which finds them when the parent is
+// deleted. A mark is the parent's name as Argo CD's tracking annotation or label has it: "name", or
 // "namespace_name". Pure.
 class Children {
  public:
-  // The application carries this mark from now on; empty: none.
+  // Sets the mark that the application carries from now on; empty: none.
   void set(const std::string& application, std::string_view mark) {
     const auto before = marks_.find(application);
     if (before != marks_.end()) {
@@ -24,7 +24,7 @@ class Children {
     marks_.emplace(application, mark);
     applications_[std::string(mark)].insert(application);
   }
-  // The applications with this mark.
+  // Returns the applications with this mark.
   [[nodiscard]] std::set<std::string> of(const std::string& mark) const {
     const auto found = applications_.find(mark);
     return found == applications_.end() ? std::set<std::string>() : found->second;

@@ -17,15 +17,16 @@ struct Difference {
   std::vector<std::size_t> changed;  // indices of resources whose event is due
   std::vector<ResourceId> gone;      // acknowledged resources that the application no longer has
 };
-// Whether events that were refused for good are due.
+// Selects whether events that were refused for good are due.
 enum class Refused { wait, retry };
-// An entry of another uid counts as empty. `resources` is absent while they are not known; then none
-// of their events is due. Pure.
+// Returns the difference between a state and the entry. An entry of another uid counts as empty.
+// `resources` is absent while they are not known; then none of their events is due. Pure.
 [[nodiscard]] Difference diff(
     const LedgerEntry& entry, std::string_view uid, const Digest& application,
     const std::optional<std::span<const ApplicationEvents::Resource>>& resources,
     Refused refused = Refused::wait);
-// The deletions that are due: of the application that the entry belongs to, and of its resources.
+// Returns the deletions that are due: of the application that the entry belongs to, and of its
+// resources.
 [[nodiscard]] Difference diff_gone(const LedgerEntry& entry, Refused refused = Refused::wait);
 
 }  // namespace gitops::reporter

@@ -15,7 +15,7 @@ DirtyWork& DirtySet::mark(const std::string& key, Clock::time_point now) {
 }
 
 void DirtySet::enqueue(const std::string& key, const DirtyWork& work) {
-  // Others have waited longer for room.
+  // Other keys have waited longer for room.
   const bool must_wait = !overdue_.empty() && !queue_.contains(key);
   if (must_wait || !queue_.add(key)) overdue_.emplace(work.since, key);
   if (must_wait) refill();
@@ -124,7 +124,7 @@ void DirtySet::give_back(const std::string& key, DirtyWork rest) {
   }
   // The older states are dropped when the object was deleted since, even if it was created again, and
   // when its newest state was to be read, even if further states came after that: the cluster may have
-  // been restored from a backup, and the older ones are those of its former future.
+  // been restored from a backup, which undid the older states.
   if (deleted_since || !work.live || work.is_from_scratch) return;
   if (work.states.empty() || rest.states.empty()) return;
   for (const auto& state : rest.states) kept_bytes_ += state.text.size();

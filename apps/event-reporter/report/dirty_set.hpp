@@ -28,14 +28,14 @@ struct DirtyWork {
   // The last known JSON of a deleted object; empty: no deletion is due.
   std::string tombstone;
   bool live = false;  // the object exists, as far as is known
-  // Its states, oldest first. A live object without states has its newest state read.
+  // A state of the object. A live object without states has its newest state read.
   struct State {
     std::string text;
     Milestone milestone;
     std::optional<Digest> digest = {};  // of the text; absent: not known
   };
   std::deque<State> states;
-  // Its newest state was to be read: states from before that are not reported any more.
+  // The newest state was to be read; earlier states are not reported any more.
   bool is_from_scratch = false;
   // The object's event is due although nothing changed.
   bool heartbeat = false;
@@ -43,14 +43,14 @@ struct DirtyWork {
   [[nodiscard]] bool empty() const { return tombstone.empty() && !live; }
 };
 
-// The objects with changes that were not acknowledged yet, with the texts of the changes as far as
-// they fit. Fills the WorkQueue that the workers take keys from; a key that the full queue refuses
-// stays here until there is room, so no change is dropped. The key with the oldest change is then the
-// next one to enter.
+// The objects with changes that are not acknowledged yet, with the texts of the changes as far as
+// memory allows. Fills the WorkQueue that the workers take keys from; a key that the full queue
+// refuses stays here until there is room, so no change is dropped. The key with the oldest change is
+// then the next one to enter.
 //
 // While the texts fit, every state of a new milestone is kept. Beyond the limits the newest state of
-// each operation is kept, then the newest one; of a tombstone its identity_stub() is kept. Loop
-// thread only.
+// each operation is kept, then the newest one; a tombstone is cut to its identity_stub(). Loop thread
+// only.
 class DirtySet {
  public:
   struct Limits {
@@ -59,21 +59,22 @@ class DirtySet {
   };
   DirtySet(WorkQueue& queue, Limits limits) : queue_(queue), limits_(limits) {}
 
-  // The object is new or changed. With an empty text the newest state is read for the report, unless
-  // further states come first: these are reported instead.
+  // Records that the object is new or changed. With an empty text the newest state is read for the
+  // report, unless further states come first: these are reported instead.
   void changed(const std::string& key, std::string_view text, Milestone milestone,
                Clock::time_point now, std::optional<Digest> digest = {});
-  // The object's newest state is to be read and reported, unless a state of it waits already.
+  // Records that the object's newest state is to be read and reported, unless a state of it waits
+  // already.
   void touch(const std::string& key, Clock::time_point now);
-  // The object was deleted; its waiting states are dropped. Of two deletions in a row the first one
-  // counts, because the object between them was never reported.
+  // Records that the object was deleted; its waiting states are dropped. Of two deletions in a row
+  // the first one counts, because the object between them was never reported.
   void deleted(const std::string& key, std::string tombstone, Clock::time_point now);
-  // The object's event is due once more.
+  // Makes the object's event due once more.
   void heartbeat(const std::string& key, Clock::time_point now);
 
-  // Takes the work of a key. Until done() or give_back() it counts for oldest().
+  // Takes the work of a key. It counts for oldest() until done() or give_back().
   [[nodiscard]] DirtyWork take(const std::string& key);
-  // The work that was taken is reported.
+  // Ends the work that was taken: it is reported.
   void done(const std::string& key) { in_work_.erase(key); }
   // Returns the part of the work that could not be reported; changes since take() are newer.
   void give_back(const std::string& key, DirtyWork rest);
@@ -87,13 +88,13 @@ class DirtySet {
   // Drops all work of the keys that `which` selects, unless a worker has taken it.
   void drop(const KeyFilter& which);
 
-  // Whether a worker has taken work of a key that `which` selects.
+  // Returns whether a worker has taken work of a key that `which` selects.
   [[nodiscard]] bool in_work(const KeyFilter& which) const;
   [[nodiscard]] Clock::duration oldest(Clock::time_point now) const;
   [[nodiscard]] std::size_t overdue() const { return overdue_.size(); }
   [[nodiscard]] std::size_t size() const { return dirty_.size(); }
   [[nodiscard]] std::size_t kept_bytes() const { return kept_bytes_; }
-  // Waiting or in work.
+  // Returns whether the key waits or is in work.
   [[nodiscard]] bool contains(const std::string& key) const {
     return dirty_.contains(key) || in_work_.contains(key);
   }

@@ -15,11 +15,11 @@ using std::chrono::milliseconds;
 
 // The objects of a window are looked up at its beginning.
 constexpr int kWindows = 1440;  // in an interval
-// Least time between two objects, and between two looks at a busy queue.
+// Shortest time between two objects, and between two checks of a busy queue.
 constexpr auto kPause = milliseconds(100);
 constexpr auto kBusyPause = std::chrono::seconds(1);
 
-// The remainder that is not negative.
+// Returns the remainder that is not negative.
 milliseconds wrapped(milliseconds time, milliseconds interval) {
   return (time % interval + interval) % interval;
 }
@@ -48,7 +48,7 @@ Task<> FullReconcile::run() {
   const Clock::duration length = std::max<milliseconds>(interval_ / kWindows, kPause);
   auto begin = Clock::now() + interval_ / 24;
   while (true) {
-    // After a time without an idle queue that is longer than the interval.
+    // The queue may have been busy for longer than the interval.
     begin = std::max(begin, Clock::now() - interval_);
     co_await sleep_until(begin);
     co_await report_window(begin, length);
@@ -56,7 +56,7 @@ Task<> FullReconcile::run() {
   }
 }
 
-// Reports the objects whose place is in the window.
+// Reports the objects whose position is in the window.
 Task<> FullReconcile::report_window(Clock::time_point begin, Clock::duration length) {
   const auto first = since_epoch(begin) + phase_;
   const auto after_begin = [&](std::string_view key) {

@@ -10,13 +10,13 @@
 
 namespace gitops::reporter {
 
-// Reports every object of the held shards again once per interval, as if nothing were known of what
-// the control plane has. So whatever no digest sees heals by itself.
+// Reports every object of the held shards again once per interval, without regard to the ledger. So
+// changes that no digest covers heal by themselves.
 //
 // An object's time in the interval follows from its key, so the reports are spread out, and restarts
 // neither repeat nor skip them; only the first 24th of the interval after a start is left out, for the
-// reports that a start brings. One object at a time is reported again, and only while no other object
-// waits for a worker and the control plane takes events. What that delays comes afterwards.
+// reports that a start causes. One object at a time is reported again, and only while no other object
+// waits for a worker and the control plane takes events. Delayed reports follow afterwards.
 //
 // Loop thread only; the arguments outlive it.
 class FullReconcile {
@@ -34,11 +34,11 @@ class FullReconcile {
   ChangeTracker& changes_;
   const ReportQueue& queue_;
   std::chrono::milliseconds interval_;
-  std::chrono::milliseconds phase_{};  // the place in the interval at Clock's epoch
+  std::chrono::milliseconds phase_{};  // position in the interval at Clock's epoch
   Counter& reported_;
 };
 
-// The object's place in an interval of at most 2^32 ms.
+// Returns the object's position in an interval of at most 2^32 ms.
 [[nodiscard]] std::chrono::milliseconds reconcile_place(std::string_view key,
                                                         std::chrono::milliseconds interval);
 

@@ -10,7 +10,8 @@
 namespace gitops::reporter {
 namespace {
 
-// The digest of the Secret's data, which decides whether the cluster is watched again.
+// Returns the digest of the Secret's data, which decides whether the watch of the cluster is
+// restarted.
 Digest data_digest(std::string_view secret) {
   Hasher hasher;
   for_each_member(secret, [&hasher](std::string_view key, std::string_view value) {
@@ -46,7 +47,7 @@ ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& kubernet
         informers_.back()->subscribe([this](const k8s::Change& change) { on_change(change); }));
   };
   if (names.empty()) watch("", "");
-  // The API server compares metadata.name in the selector with the names that the permissions are for.
+  // The API server compares metadata.name in the selector with the names in the permissions.
   for (const auto& name : names) watch("metadata.name=" + name, "/" + name);
 }
 
@@ -120,8 +121,8 @@ std::set<std::string> ManagedClusters::servers() const {
   return out;
 }
 
-// Forgets the clusters whose Secrets were removed before this process started, unless a Secret cannot
-// be read, which may be that of any cluster.
+// Forgets the clusters whose Secrets were removed before this process started, unless a Secret is
+// unreadable, which may be that of any cluster.
 Task<> ManagedClusters::forget_missing() {
   for (const auto& informer : informers_) co_await informer->wait_synced(kNever);
   const bool all_known = std::ranges::none_of(

@@ -19,10 +19,10 @@
 
 namespace gitops::reporter {
 
-// Has the reporter watch the managed clusters of Argo CD: those of its cluster Secrets in the own
+// Makes the reporter watch the managed clusters of Argo CD: those of its cluster Secrets in the own
 // namespace. Of several Secrets for one server the first by name counts. The runtime's own cluster is
-// left out, since it is always watched. A cluster with an unusable Secret is skipped, which the log
-// and status() show; its objects stay in the ledger.
+// left out, since it is always watched. A cluster with an unusable Secret is skipped, as the log and
+// status() show; its objects stay in the ledger.
 //
 // Secrets are found by Argo CD's label, which needs the permissions to list and watch every Secret of the
 // namespace, or by their names, which needs these permissions for the named ones only.
@@ -31,20 +31,20 @@ namespace gitops::reporter {
 class ManagedClusters {
  public:
   using MakeClient = std::function<std::shared_ptr<k8s::Client>(k8s::ClusterConfig)>;
-  // `names` of Secrets; empty: all that have the label.
+  // `names` are those of the Secrets; empty: all that have the label.
   ManagedClusters(const Executor& executor, k8s::Client& kubernetes, const std::string& ns,
                   const std::vector<std::string>& names, ResourceReporter& reporter,
                   MakeClient make_client, Metrics& metrics, k8s::Reflector::Options reflector = {});
 
-  // After the reporter's start().
+  // Starts the tasks; call it after the reporter's start().
   void start(TaskGroup& group);
   [[nodiscard]] ReadyCheck ready_check() const;
-  // For /statusz, including the skipped clusters and the reasons.
+  // Returns the entry of /statusz, including the skipped clusters and the reasons.
   [[nodiscard]] StatusEntry status() const;
 
  private:
   struct Entry {
-    Digest digest{};  // of the Secret's data
+    Digest digest{};  // digest of the Secret's data
     k8s::ClusterSecret secret;
   };
   void on_change(const k8s::Change& change);
@@ -58,7 +58,7 @@ class ManagedClusters {
   Log log_{"clusters"};
   std::map<std::string, Entry> entries_;   // by the Secret's name
   std::map<std::string, Digest> watched_;  // by server
-  // One for all Secrets with the label, or one for each name.
+  // One informer for all Secrets with the label, or one for each name.
   std::vector<std::unique_ptr<k8s::Informer>> informers_;
   std::vector<k8s::Informer::Subscription> changes_;
   Gauge& skipped_;

@@ -10,10 +10,11 @@ namespace gitops::reporter {
 
 // The events that the control plane refused for good, from their marks in the ledger.
 
-// For /statusz; empty when there are none.
+// Returns the entries of /statusz; empty when there are none.
 [[nodiscard]] StatusReport refused_status(const Ledger& ledger);
-// For /journal: [{"subject":…,"uid":…,"sequence":…,"deletion":…,"since":…,"http_status":…,"reason":…}]
-// of one object and its resources, or of all objects when `object` is empty.
+// Returns the JSON for /journal:
+// [{"subject":…,"uid":…,"sequence":…,"deletion":…,"since":…,"http_status":…,"reason":…}] of one object
+// and its resources, or of all objects when `object` is empty.
 [[nodiscard]] std::string refused_json(const Ledger& ledger, std::string_view object);
 
 }  // namespace gitops::reporter

@@ -94,17 +94,17 @@ bool waits_for_reads(const MissingParts& missing, bool in_deletion, unsigned fai
 
 ReportPlan plan_application(LedgerEntry entry, const ApplicationFacts& facts,
                             const ReportScope& scope, const Grant& grant) {
-  // A superseded state tells nothing about resources.
+  // A superseded state does not cover resources.
   const bool with_resources = facts.resources_known && !scope.superseded;
   auto due =
       diff(entry, facts.uid, facts.content,
            with_resources ? std::optional(facts.resources) : std::nullopt, refused_of(grant));
-  // Nothing follows from what could not be read.
+  // Resources that could not be read are not reported as deleted.
   if (!facts.lists_every_resource) due.gone.clear();
   std::erase_if(due.changed, [&](std::size_t index) { return !facts.resources[index].known; });
 
   ReportPlan plan(std::move(entry));
-  // Until all events are acknowledged, a restart reports this application again.
+  // A restart reports this application again until all events are acknowledged.
   plan.entry.change.reset();
   const bool heartbeat = scope.heartbeat && !plan.entry.is_refused({}, facts.content);
   if (due.application || heartbeat) {
@@ -122,11 +122,11 @@ ReportPlan plan_application(LedgerEntry entry, const ApplicationFacts& facts,
     plan.incomplete = scope.why;
   } else if (scope.is_last) {
     plan.completion = ReportPlan::Completion{
-        // After a failed comparison the rest is told with the next change of the Application.
+        // The rest is reported with the next change of the Application after a failed comparison.
         .change = facts.missing.comparison ? std::nullopt : std::optional(facts.change),
-        // Argo CD does not always tell the managed resources of an application in deletion, and may
-        // refuse the metadata of a commit. Then the next sweep finds the tree changed, and asks for
-        // them again.
+        // Argo CD does not always return the managed resources of an application in deletion, and
+        // may refuse the metadata of a commit. The next sweep then finds the tree changed, and
+        // requests them again.
         .tree = facts.resources_known && !facts.lacks_commits ? facts.tree : std::nullopt};
   }
   return plan;

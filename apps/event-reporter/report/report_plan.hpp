@@ -22,9 +22,9 @@ namespace gitops::reporter {
 // An event of a report: of the object itself, or of one of its parts.
 struct PlannedEvent {
   std::optional<ResourceId> part = {};  // absent: the object's own event
-  Digest content{};                     // of the event; kGone: a deletion
-  std::size_t index = 0;  // of the part in ApplicationEvents::resources(), unless it is gone
-  // False: the event was acknowledged before, and is sent again as a heartbeat.
+  Digest content{};                     // digest of the event; kGone: a deletion
+  std::size_t index = 0;  // index in ApplicationEvents::resources(), unless it is gone
+  // False for a heartbeat: the event was acknowledged before, and is sent again.
   bool is_new = true;
 
   [[nodiscard]] bool is_own() const { return !part; }
@@ -32,11 +32,11 @@ struct PlannedEvent {
   bool operator==(const PlannedEvent&) const = default;
 };
 
-// The end of a report.
+// The result of a report.
 struct ReportEnd {
-  bool stopped = false;             // before every event was tried
-  bool erases = false;              // the deletion is complete: the ledger's entry is to be erased
-  std::optional<Error> error = {};  // why the object stays due; absent: it does not
+  bool stopped = false;             // ended before every event was tried
+  bool erases = false;              // the deletion is complete: the ledger's entry must be erased
+  std::optional<Error> error = {};  // the reason why the object stays due; absent: it does not
 
   [[nodiscard]] Result<void> result() const {
     return error ? Result<void>(std::unexpected(*error)) : Result<void>();
@@ -46,11 +46,11 @@ struct ReportEnd {
 // One report of an object, without I/O: the events to post, the object's entry in the ledger at each
 // moment, and whether the object stays due. ReportRunner performs it:
 //
-//   1. announce(), then the entry is written to the ledger's file, and only then is an event posted;
+//   1. announce(), then the entry is written to the ledger's file, and only then an event is posted;
 //   2. the object's own event is posted first, then those of its parts; record() takes each outcome;
 //   3. finish().
 //
-// No event is lost, since at each moment something says that it is due:
+// No event is lost, since at each moment one of these states shows that it is due:
 //
 // - The entry has each new event, as announced and not acknowledged, before it is posted. It stays so
 //   until the event is acknowledged, or gets the mark of one that was refused for good.
@@ -69,47 +69,49 @@ struct ReportPlan {
 
   explicit ReportPlan(LedgerEntry of) : entry(std::move(of)) {}
 
-  LedgerEntry entry;                      // as it is after what was recorded
-  std::vector<PlannedEvent> events = {};  // the object's own first
+  LedgerEntry entry;                      // with the outcomes recorded so far
+  std::vector<PlannedEvent> events = {};  // the object's own event is the first
   // The entry is written ahead of a heartbeat, too.
   bool writes_ahead = false;
   bool is_deletion = false;
-  // Nothing is to be done: the events were refused for good, and wait for Grant::retry_refused.
+  // There is nothing to do: the events were refused for good, and wait for Grant::retry_refused.
   bool waits = false;
-  // Nothing is to be posted: the owner of the shard tells the deletion of an object that this process
-  // never reported.
+  // There is nothing to post: the owner of the shard reports the deletion of an object that this
+  // process never reported.
   bool left_to_owner = false;
   std::optional<Completion> completion = {};  // absent: the report cannot be complete
-  // Why the object stays due even when every event was acknowledged: a part of it could not be read.
+  // The reason why the object stays due even when every event was acknowledged: a part of it could
+  // not be read.
   std::optional<Error> incomplete = {};
 
-  // Whether any event is new.
+  // Returns whether any event is new.
   [[nodiscard]] bool announces() const;
-  // Whether the entry is to be written before the first post.
+  // Returns whether the entry must be written before the first post.
   [[nodiscard]] bool is_written_ahead() const { return writes_ahead || announces(); }
   // Announces the new events; `fresh` is the sequence of those that were not announced before.
   void announce(Sequence fresh);
   [[nodiscard]] Sequence sequence_of(const PlannedEvent& event) const;
-  // Whether the event was refused for good before.
+  // Returns whether the event was refused for good before.
   [[nodiscard]] bool was_refused(const PlannedEvent& event) const;
-  // Takes the outcome of a post. False when no further event may be posted: the object's own event
-  // failed.
+  // Takes the outcome of a post. Returns false when no further event may be posted: the object's
+  // own event failed.
   bool record(const PlannedEvent& event, const Result<Delivered>& outcome, WallTime now);
-  // Whether the entry differs from the one that was saved last.
+  // Returns whether the entry differs from the one that was saved last.
   [[nodiscard]] bool is_unsaved() const { return unsaved_; }
   void saved() { unsaved_ = false; }
-  // Every event was tried, or record() returned false.
+  // Ends the report. Requires that every event was tried, or that record() returned false.
   [[nodiscard]] ReportEnd finish();
 
  private:
   bool unsaved_ = true;
   bool stopped_ = false;
-  std::optional<Error> failure_ = {};  // of the first post that failed
+  std::optional<Error> failure_ = {};  // failure of the first post that failed
   std::optional<Error> put_off_ =
-      {};  // of the last event that was refused and is to be tried again
+      {};  // error of the last event that was refused and is to be retried
 };
 
-// Whether a report waits for answers of Argo CD that are missing, instead of telling what is known.
+// Limits after which a report no longer waits for missing responses of Argo CD, and reports the
+// known state.
 struct WaitLimits {
   unsigned failures = 5;                                         // in a row
   std::chrono::milliseconds silence = std::chrono::seconds(10);  // since the oldest change
@@ -117,24 +119,24 @@ struct WaitLimits {
 [[nodiscard]] bool waits_for_reads(const MissingParts& missing, bool in_deletion, unsigned failures,
                                    Clock::duration silence, const WaitLimits& limits);
 
-// An application as far as it is known.
+// The known state of an application.
 struct ApplicationFacts {
   std::string_view uid;
-  Digest content{};  // of its own event
+  Digest content{};  // digest of its own event
   Digest change{};   // change_digest() of its text
   std::span<const ApplicationEvents::Resource> resources = {};
   bool resources_known = true;
-  bool lists_every_resource = true;  // what `resources` lacks is gone
-  std::optional<Digest> tree = {};   // of its resource tree
+  bool lists_every_resource = true;  // resources that `resources` lacks are gone
+  std::optional<Digest> tree = {};   // digest of its resource tree
   bool lacks_commits = false;
   MissingParts missing = {};
 };
 // The share of the work that a report of an application has.
 struct ReportScope {
-  bool superseded = false;  // a newer state follows, and brings the events of the resources
+  bool superseded = false;  // a newer state follows, and covers the events of the resources
   bool heartbeat = false;   // the application's event is due even without a change
   bool is_last = true;      // no further report of the same state follows
-  Error why = {};           // why parts are missing
+  Error why = {};           // reason of missing parts
 };
 
 // -- plans --
@@ -143,12 +145,12 @@ struct ReportScope {
 
 [[nodiscard]] ReportPlan plan_application(LedgerEntry entry, const ApplicationFacts& facts,
                                           const ReportScope& scope, const Grant& grant);
-// The state of an object without parts, whose event has this content.
+// Plans a report of the state of an object without parts, whose event has this content.
 [[nodiscard]] ReportPlan plan_object(LedgerEntry entry, const Digest& content, bool heartbeat,
                                      const Grant& grant);
-// The deletion of an object and its parts.
+// Plans the deletion of an object and its parts.
 [[nodiscard]] ReportPlan plan_deletion(LedgerEntry entry, const Grant& grant);
-// The deletion of parts that an object does not have any more; `present` are those that it has.
+// Plans the deletion of parts that an object no longer has; `present` are the parts that it has.
 [[nodiscard]] ReportPlan plan_lost_parts(LedgerEntry entry, const std::vector<ResourceId>& present,
                                          const Grant& grant);
 

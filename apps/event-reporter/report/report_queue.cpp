@@ -14,7 +14,8 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
-// Reports that begin together share wake-ups, commits of the ledger and what is in the cache.
+// Time within which reports begin together, and share wake-ups, commits of the ledger and the
+// cache.
 constexpr auto kBatchPeriod = std::chrono::milliseconds(100);
 // Delayed keys that bring_forward() releases in each tick.
 constexpr std::size_t kForwardPerTick = 100;
@@ -79,7 +80,7 @@ Task<> ReportQueue::work(ChangeTracker& changes, ObjectReporter& reporter) {
     }
     dirty_.give_back(*key, std::move(work));
     if (running.cancelled || running.gave_way) {
-      queue_.retry(*key, Clock::duration::zero());  // when it gave way, it waits for a place
+      queue_.retry(*key, Clock::duration::zero());  // a report that gave way waits for a permit
       continue;
     }
     if (delivery_.breaker().state() != Breaker::State::closed) {
@@ -96,7 +97,7 @@ Task<> ReportQueue::work(ChangeTracker& changes, ObjectReporter& reporter) {
 Task<Result<void>> ReportQueue::report(ChangeTracker& changes, ObjectReporter& reporter,
                                        const std::string& key, DirtyWork& work, Running& running) {
   slow_.begin(key);
-  // Of an attempt that is cancelled the place returns, too.
+  // Returns the permit, also after a cancelled attempt.
   struct Slot {
     SlowReports& slow;
     const std::string& key;
@@ -109,20 +110,20 @@ Task<Result<void>> ReportQueue::report(ChangeTracker& changes, ObjectReporter& r
                         .until_reads_must_end = [&] { return until_reads_must_end(key, running); }};
   auto outcome =
       co_await run(running, key, report_work(changes, reporter, key, work, std::move(attempt)));
-  // While the control plane takes no events, all reports fail.
+  // All reports fail while the control plane takes no events.
   place.failed =
       !outcome && !running.cancelled && delivery_.breaker().state() == Breaker::State::closed;
   co_return outcome;
 }
 
-// Waits for cancellation unless the report has to give way. Its reads count together.
+// Waits for cancellation unless the report must give way. The reads of the report count together.
 Task<> ReportQueue::until_reads_must_end(const std::string& key, Running& running) {
   struct Reading {
     Running& running;
     Clock::time_point since = Clock::now();
     ~Reading() { running.reading += Clock::now() - since; }
   } const reading{running};
-  // The reads mostly end first. This is then cancelled, which is no exception for each report.
+  // The reads mostly end first and cancel this wait. The timer avoids an exception for each report.
   Timer timer(co_await asio::this_coro::executor, deadline_after(kSlowAfter - running.reading));
   const auto [cancelled] = co_await timer.async_wait(asio::as_tuple(use_task));
   if (cancelled) co_return;

@@ -21,12 +21,12 @@
 
 namespace gitops::reporter {
 
-// How long the reads of one report may take until its object counts as slow (SlowReports).
+// Time that the reads of one report may take before its object counts as slow (SlowReports).
 inline constexpr auto kSlowAfter = std::chrono::milliseconds(500);
 
 // The queue of objects whose reports are due, and its workers. A worker takes a key when the control
-// plane takes events, and reports it (report_work). A failed key comes back with backoff, whatever the
-// reason, so nothing is dropped. No two workers hold the same object, so its reports leave in order.
+// plane takes events, and reports it (report_work). A failed key comes back with backoff after any
+// failure, so nothing is dropped. No two workers hold the same object, so its reports leave in order.
 //
 // Objects whose reports fail or whose reads take long (SlowReports) hold at most half of the workers,
 // and so delay the others by little. Loop thread only; runs as tasks of the group given to start().
@@ -37,7 +37,7 @@ class ReportQueue final : public ReportScheduler {
     std::size_t capacity = 1000;         // waiting keys
     std::size_t workers = 16;
     DirtySet::Limits dirty = {};
-    // The time without an acknowledgement after which a heartbeat is due.
+    // Time without an acknowledgement after which a heartbeat is due.
     std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
     Backoff::Options backoff{.initial = std::chrono::milliseconds(500),
                              .max = std::chrono::seconds(30)};
@@ -47,30 +47,31 @@ class ReportQueue final : public ReportScheduler {
 
   // `changes` and `reporter` outlive the group's tasks.
   void start(TaskGroup& group, ChangeTracker& changes, ObjectReporter& reporter);
-  // Starts no further report; reports in flight go on.
+  // Starts no further report; reports in flight continue.
   void stop() { queue_.stop(); }
 
-  // ReportScheduler, for the ChangeTracker that fills the queue.
+  // Implementation of ReportScheduler, for the ChangeTracker that fills the queue.
   [[nodiscard]] DirtySet& dirty() override { return dirty_; }
   void cancel(const KeyFilter& which) override;
   [[nodiscard]] bool takes_events() const override {
     return delivery_.breaker().state() == Breaker::State::closed;
   }
 
-  // No object waits for a worker or is in work, apart from those in backoff, and the control plane
-  // takes events.
+  // Returns whether no object waits for a worker or is in work, apart from those in backoff, and
+  // the control plane takes events.
   [[nodiscard]] bool is_idle() const;
-  // Whether a heartbeat is due. True restarts the interval.
+  // Returns whether a heartbeat is due. True restarts the interval.
   [[nodiscard]] bool heartbeat_due();
-  // Whether a report of the object waits or is under way.
+  // Returns whether a report of the object waits or is in flight.
   [[nodiscard]] bool is_due(const std::string& key) const { return dirty_.contains(key); }
-  // Ends the delays of failed objects, at a bounded rate: the peer that they failed for answers again.
+  // Ends the delays of failed objects, at a bounded rate: the peer that caused the failures responds
+  // again.
   void bring_forward() { forward_ = queue_.delayed(); }
-  // For /statusz.
+  // Returns the entries of /statusz.
   [[nodiscard]] StatusReport status() const;
 
  private:
-  // A report under way.
+  // A report in flight.
   struct Running {
     Timer never;  // its end cancels the report
     bool cancelled = false;

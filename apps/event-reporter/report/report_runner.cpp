@@ -14,7 +14,7 @@
 namespace gitops::reporter {
 namespace {
 
-// Posts of one report between two writes to the ledger.
+// Number of posts of one report between two writes to the ledger.
 constexpr std::size_t kStoreEvery = 100;
 
 }  // namespace
@@ -42,7 +42,7 @@ Task<ReportEnd> ReportRunner::perform(Target target, ReportPlan& plan, const Eve
   co_return end;
 }
 
-// Writes down which events are about to be sent, with their sequences. A kill before their
+// Records in the ledger which events will be sent, with their sequences. A kill before their
 // acknowledgement then neither loses them nor sends another content under the same id, a return to
 // the previous state is due as well, and the deletion of a new part is found.
 Task<Result<void>> ReportRunner::write_ahead(const Target& target, ReportPlan& plan) {
@@ -56,14 +56,15 @@ Task<Result<void>> ReportRunner::write_ahead(const Target& target, ReportPlan& p
   co_return written;
 }
 
-// Without effect after the end of the grant: the entry may be that of a new term.
+// Saves the entry. It has no effect after the end of the grant: the entry may be that of a new
+// term.
 void ReportRunner::save(const Target& target, ReportPlan& plan) {
   if (!plan.is_unsaved() || !changes_.holds(target.grant)) return;
   ledger_.store(target.row, plan.entry);
   plan.saved();
 }
 
-// False when no further event may be posted.
+// Posts an event; returns false when no further event may be posted.
 Task<bool> ReportRunner::post(const Target& target, ReportPlan& plan, const EventSource& source,
                               const PlannedEvent& event) {
   auto made = source.make(event, plan.entry.uid, plan.sequence_of(event));
@@ -73,7 +74,7 @@ Task<bool> ReportRunner::post(const Target& target, ReportPlan& plan, const Even
   co_return plan.record(event, outcome, wall_now());
 }
 
-// A failure does not stop the other events.
+// Posts the events of the parts. A failure does not stop the other events.
 Task<> ReportRunner::post_parts(const Target& target, ReportPlan& plan, const EventSource& source,
                                 std::size_t first) {
   const auto count = plan.events.size() - first;

@@ -12,11 +12,11 @@
 
 namespace gitops::reporter {
 
-// Makes the events of a plan as they are posted.
+// Makes the events of a plan when they are posted.
 class EventSource {
  public:
   virtual ~EventSource() = default;
-  // The event with its labels, its id and its body; `uid` is that of the object.
+  // Returns the event with its labels, its id and its body; `uid` is that of the object.
   [[nodiscard]] virtual Delivery::Event make(const PlannedEvent& event, std::string_view uid,
                                              Sequence sequence) const = 0;
 };
@@ -25,17 +25,17 @@ class EventSource {
 // the arguments outlive it.
 class ReportRunner {
  public:
-  // `workers` is the number of events of one report that are in flight at the same time.
+  // `workers` is the number of events of one report that are in flight at a time.
   ReportRunner(const Executor& executor, Ledger& ledger, ChangeTracker& changes, Delivery& delivery,
                std::size_t workers);
 
   struct Target {
     Grant grant;
     std::string key;
-    std::string row;  // of the entry in the ledger: `key`, or a row of the inventory
+    std::string row;  // the entry's row in the ledger: `key`, or a row of the inventory
   };
-  // The entry is saved as the plan's end has it; the caller erases it where the end says so. Neither
-  // posts nor writes after the end of the grant.
+  // Performs a plan and saves the entry as of its end; the caller erases the entry when the result
+  // requires it. Neither posts nor writes after the end of the grant.
   Task<ReportEnd> perform(Target target, ReportPlan& plan, const EventSource& source);
 
  private:

@@ -12,9 +12,9 @@ namespace gitops::reporter {
 // One attempt to report an object.
 struct ReportAttempt {
   unsigned failures = 0;  // failed attempts in a row before it
-  // A wait beside the reads of the attempt, which are to be cancelled when it returns: they take
-  // long, and other slow objects hold the workers for those. The attempt then ends with any Error
-  // and is repeated when a worker is free for it. Empty: the reads may take their time.
+  // A wait beside the reads of the attempt; its return cancels the reads: they take long, and other
+  // slow objects hold the workers for those. The attempt then ends with any Error and is repeated
+  // when a worker is free for it. Empty: the reads have no such limit.
   std::function<Task<>()> until_reads_must_end = {};
 };
 
@@ -23,24 +23,26 @@ struct ReportAttempt {
 class ObjectReporter {
  public:
   virtual ~ObjectReporter() = default;
-  // The object was deleted; `tombstone` is its last known JSON.
+  // Reports the deletion of the object; `tombstone` is its last known JSON.
   virtual Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone) = 0;
-  // A predecessor was deleted: another object with the same name, of which only the uid is known.
+  // Reports the deletion of a predecessor: another object with the same name, of which only the uid
+  // is known.
   virtual Task<Result<void>> report_predecessor(Grant grant, std::string key, std::string uid) = 0;
-  // The oldest of the work's states, or the newest state, which is to be read, when there are none.
-  // False when there was no such object to read.
+  // Reports the oldest of the work's states, or the newest state, which is read, when there are
+  // none. Returns false when there was no such object to read.
   virtual Task<Result<bool>> report_state(Grant grant, const std::string& key,
                                           const DirtyWork& work, const ReportAttempt& attempt) = 0;
-  // After all other work: deletions without a watch event that only this process knows of.
+  // Reports deletions without a watch event that only this process knows. Called after all other
+  // work.
   virtual Task<Result<void>> report_missed(Grant grant, std::string key, const DirtyWork& work) = 0;
 };
 
-// The error of a report whose grant has ended.
+// Returns the error of a report whose grant has ended.
 [[nodiscard]] Error grant_ended();
 
 // Reports the deletion of the object, the deletions of its predecessors, and its states, in this
-// order, and removes from `work` what was reported. States stay without the grant of an owner. Fails
-// while the object's shard is being taken over.
+// order, and removes the reported items from `work`. States stay without the grant of an owner.
+// Fails while the object's shard is being taken over.
 Task<Result<void>> report_work(ChangeTracker& changes, ObjectReporter& reporter,
                                const std::string& key, DirtyWork& work, ReportAttempt attempt);
 

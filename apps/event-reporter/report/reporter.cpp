@@ -37,8 +37,8 @@ k8s::FieldSet fields() {
                         R"(metadata.labels.app\.kubernetes\.io/instance)"});
 }
 
-// The name of the Application that may manage this one. Which of the two marks counts, and whether it
-// is one of this Argo CD, is decided when the application is read.
+// Returns the name of the Application that may manage this one. The read of the application decides
+// which of the two marks counts, and whether it is one of this Argo CD.
 std::string_view mark_of_parent(const k8s::Record& record) {
   const auto id = record.field(tracking_id).value_or("");
   return id.contains(':') ? id.substr(0, id.find(':')) : record.field(instance_label).value_or("");
@@ -108,7 +108,7 @@ void Reporter::start(TaskGroup& group) {
   queue_.start(group, changes_, application_reporter_);
 }
 
-// Empty: all namespaces.
+// Returns the watched namespace; empty: all namespaces.
 std::string Reporter::watched_namespace() const {
   return options_.application_namespaces.empty() ? options_.own_namespace : std::string();
 }
@@ -117,8 +117,9 @@ bool Reporter::watches(std::string_view ns) const {
   return ns == options_.own_namespace || matches_any(ns, options_.application_namespaces);
 }
 
-// Several Argo CDs may share a cluster; each one writes its namespace into its Applications when it
-// first looks at them. Those in its own namespace are its own.
+// Returns the Argo CD of an Application. Several Argo CDs may share a cluster; each one writes its
+// namespace into its Applications when it first reconciles them. Those in its own namespace are its
+// own.
 Reporter::Owner Reporter::owner_of(const k8s::Record& record) const {
   const auto controller = record.field(controller_namespace).value_or("");
   if (controller == options_.own_namespace) return Owner::ours;
@@ -153,7 +154,8 @@ void Reporter::on_change(const k8s::Change& change) {
   report_children(now.key());
 }
 
-// The parent was made or deleted, which makes its children resources of it or root applications.
+// Reports the children of a parent that was created or deleted, which makes them resources of it or
+// root applications.
 void Reporter::report_children(const k8s::ObjectKey& parent) {
   for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
     for (const auto& child : children_.of(mark)) {
@@ -163,8 +165,8 @@ void Reporter::report_children(const k8s::ObjectKey& parent) {
   }
 }
 
-// The cluster was restored from a backup. Reports under way have states from before, so they begin
-// again.
+// Starts a new epoch: the cluster was restored from a backup. Reports in flight have states from
+// before, so they begin again.
 void Reporter::start_epoch() {
   epoch_ = informer_.epoch();
   const auto all = [](std::string_view) { return true; };
@@ -174,14 +176,14 @@ void Reporter::start_epoch() {
   changes_.report_all(all);
 }
 
-// After the first complete list: reports the children of applications that were made while the process
-// was down, and finds those that were deleted, which the ledger has and the list does not.
+// Reports, after the first complete list, the children of applications that were created while the
+// process was down, and finds the deleted applications, which the ledger has and the list does not.
 Task<> Reporter::find_deleted() {
   co_await informer_.wait_synced(kNever);
   for (const auto& parent : std::exchange(new_, {})) {
     for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
       for (const auto& child : children_.of(mark)) {
-        // The report of a child that is due sees the parent, which was made before.
+        // The report of a child that is due sees the parent, which was created before.
         if (!queue_.is_due(child)) changes_.compare_again(child);
       }
     }
@@ -195,7 +197,7 @@ Task<> Reporter::find_deleted() {
                             .pauses = options_.queue.backoff},
                            [this](const std::string& key, const std::string& uid) {
                              const auto object = application_key(key);
-                             // Its successor came during the check; its report tells both.
+                             // Its successor was created during the check; its report covers both.
                              const auto* now = informer_.find(object);
                              if (now != nullptr && is_ours(*now)) return;
                              changes_.missed(key, uid, application_stub(object, uid, ""));

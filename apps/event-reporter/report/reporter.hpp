@@ -32,9 +32,9 @@ namespace gitops::reporter {
 // ReportQueue, whose workers call ApplicationReporter, which posts the difference to the ledger. So a
 // change passes through this class once, in on_change().
 //
-// An application of another Argo CD in the same cluster is not reported. While that is not known yet,
-// because the new Application names no controller, it waits; when it was reported before, it is taken
-// back like a deleted one.
+// An application of another Argo CD in the same cluster is not reported. A new Application that names
+// no controller waits until its Argo CD is known; one that was reported before is reported as
+// deleted.
 //
 // Two kinds of change have no watch event. Applications that were deleted while the process was down
 // are in the ledger and not in the first complete list. Changes of resources are found by reading the
@@ -61,20 +61,20 @@ class Reporter {
            Delivery& delivery, Options options, Metrics& metrics);
 
   void start(TaskGroup& group);
-  // Starts no further report; reports in flight go on.
+  // Starts no further report; reports in flight continue.
   void stop() { queue_.stop(); }
 
-  // For ShardLeases: claimed(), released() and busy().
+  // Returns the observer for ShardLeases: claimed(), released() and busy().
   [[nodiscard]] ChangeTracker& changes() { return changes_; }
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
-  // For /statusz.
+  // Returns the entries of /statusz.
   [[nodiscard]] StatusReport status() const;
-  // All applications of this Argo CD, in all shards.
+  // Returns all applications of this Argo CD, in all shards.
   [[nodiscard]] std::vector<k8s::ObjectKey> applications() const;
 
  private:
-  // Whose Application it is: that of the Argo CD in the own namespace, or of another one.
+  // The Argo CD of an Application: the one in the own namespace, or another one.
   enum class Owner { ours, other, unknown };
 
   void on_change(const k8s::Change& change);
@@ -109,9 +109,9 @@ class Reporter {
   k8s::Informer::Subscription subscription_;
   UndeliveredCheck undelivered_;
 
-  // Applications that nobody had reported before, until the first complete list.
+  // Applications that no replica had reported before, until the first complete list.
   std::vector<k8s::ObjectKey> new_;
-  std::uint64_t epoch_ = 0;   // of the informer
+  std::uint64_t epoch_ = 0;   // epoch of the informer
   bool argocd_well_ = false;  // as of the last tick
   bool argocd_answered_ = false;
 

@@ -20,7 +20,7 @@ constexpr auto kReadTimeout = std::chrono::seconds(10);
 constexpr auto kVersionTimeout = std::chrono::seconds(30);
 // Pause after a failed read from a managed cluster.
 constexpr auto kReadPause = std::chrono::seconds(5);
-// Clusters, or namespaces of clusters, with a label of their own in the metrics.
+// Maximum number of clusters, or namespaces of clusters, with a label of their own in the metrics.
 constexpr std::size_t kMaxLabels = 100;
 
 k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
@@ -28,7 +28,7 @@ k8s::WatchedKind watched(const ResourceKind& kind, std::string ns) {
       .name = kind.name, .resource = kind.resource, .fields = fields_of(kind), .ns = std::move(ns)};
 }
 
-// The cluster's name in events: empty for the runtime's own cluster.
+// Returns the cluster's name in events: empty for the runtime's own cluster.
 std::string_view server_of(const ResourceKey& id) {
   return id.cluster == kOwnCluster ? std::string_view() : std::string_view(id.cluster);
 }
@@ -73,7 +73,7 @@ struct ResourceReporter::Cluster {
         }) {}
 
   [[nodiscard]] bool is_own() const { return id == kOwnCluster; }
-  // The error of the first kind that has one.
+  // Returns the error of the first kind that has one.
   [[nodiscard]] std::string last_error() const {
     for (const auto& watch : watches) {
       if (auto text = watch->last_error(); !text.empty()) return watch->what().name + ": " + text;
@@ -82,8 +82,8 @@ struct ResourceReporter::Cluster {
   }
 
   std::string id;    // ResourceKey::cluster
-  std::string name;  // for people
-  // Of the kind, where it is watched.
+  std::string name;  // shown to people
+  // Returns the newest version of the kind in its watched namespaces.
   [[nodiscard]] Task<Result<std::string>> newest_version(std::size_t index) const {
     const auto& watch = *watches[index];
     // The watch of a kind that is not served yet will begin with a list.
@@ -94,7 +94,7 @@ struct ResourceReporter::Cluster {
 
   std::shared_ptr<k8s::Client> client;
   std::vector<std::unique_ptr<k8s::KindWatch>> watches;
-  std::deque<WatchLag> lags;  // of the watches
+  std::deque<WatchLag> lags;  // one for each watch
   std::string failure;
   std::size_t reads = 0;  // in flight
   Clock::time_point next_read{};
@@ -207,7 +207,7 @@ void ResourceReporter::watch(std::string id, const std::string& name,
   group_->spawn("cluster " + name, [this, cluster] { return run(cluster); });
 }
 
-// Runs until the cluster is no longer watched.
+// Watches a cluster until it is no longer watched.
 Task<> ResourceReporter::run(std::shared_ptr<Cluster> cluster) {
   for (const auto& watch : cluster->watches) {
     cluster->tasks.spawn(watch->what().name, [watch = watch.get()] { return watch->run(); });
@@ -282,8 +282,8 @@ void ResourceReporter::on_change(const Cluster& cluster, const ResourceKind& kin
                    outdated ? ChangeTracker::Report::as_read : ChangeTracker::Report::as_delivered);
 }
 
-// The cluster was restored from a backup. Reports under way have states from before, so they begin
-// again.
+// Starts a new epoch: the cluster was restored from a backup. Reports in flight have states from
+// before, so they begin again.
 void ResourceReporter::start_epoch(const Cluster& cluster, const ResourceKind& kind) {
   const auto which = [&](std::string_view key) {
     const auto id = parse_resource_key(key);
@@ -308,7 +308,7 @@ Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
       *cluster->client, missing,
       {.resource = watch.what().resource, .object = object, .pauses = options_.queue.backoff},
       [&](const std::string& key, const std::string& uid) {
-        // Its successor came during the check; its report tells both.
+        // Its successor was created during the check; its report covers both.
         if (watch.find(object(key)) != nullptr) return;
         changes_.missed(key, uid, resource_stub(object(key), uid));
       });
@@ -344,7 +344,7 @@ Task<Result<bool>> ResourceReporter::report_state(Grant grant, const std::string
   bool from_server = work.states.empty();
   if (!from_server && newest_.uid(key) != nullptr) {
     const auto facts = read_resource(work.states.front().text);
-    // A read was ahead of the watch, or the cluster was restored from a backup: what there is now
+    // The read was ahead of the watch, or the cluster was restored from a backup: the present state
     // decides.
     from_server = facts && newest_.is_outdated(key, facts->resource_version);
     if (from_server && work.states.size() > 1) co_return Result<bool>(true);
@@ -422,7 +422,7 @@ Task<Result<void>> ResourceReporter::report_text(Grant grant, const ResourceKey&
   co_return Result<void>();
 }
 
-// The entry of the object that `row` of the inventory stands for: that of the key, unless it belongs to
+// Returns the entry of the object of this row of the inventory: that of the key, unless it belongs to
 // another object with this name, or else the row, which another replica may have reported.
 Task<Result<LedgerEntry>> ResourceReporter::load(const std::string& key, const std::string& row) {
   const auto known = ledger_.known().find(key);
@@ -461,8 +461,8 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   co_return Result<void>();
 }
 
-// Limits the reads of each managed cluster, so that one that does not answer leaves workers to the
-// other clusters.
+// Reads an object. Limits the reads of each managed cluster, so that one that does not respond
+// leaves workers to the other clusters.
 Task<Result<std::string>> ResourceReporter::read(const ResourceKey& id) {
   const auto found = clusters_.find(id.cluster);
   if (found == clusters_.end()) {
@@ -505,7 +505,7 @@ void ResourceReporter::note_unreadable(const std::string& key, const Error& erro
                {{"resource", key}, {"reason", error.message}, {"suppressed", verdict.suppressed}});
 }
 
-// The resourceVersion that a watch delivered last; empty when there is no such object.
+// Returns the resourceVersion that a watch delivered last; empty when there is no such object.
 std::string_view ResourceReporter::watched_version(const std::string& key) const {
   const auto id = parse_resource_key(key);
   const auto cluster = clusters_.find(id.cluster);
@@ -534,7 +534,7 @@ Task<> ResourceReporter::tick() {
 
 // -- what people see --
 
-// A managed cluster that is away is not for this process to be restarted for.
+// An unreachable managed cluster is no reason to restart this process.
 std::vector<ReadyCheck> ResourceReporter::ready_checks() {
   return {{"resources",
            [this] {

@@ -33,9 +33,9 @@ namespace gitops::reporter {
 // Reports every change of the objects of some kinds (resource_kinds.hpp), on the runtime's own
 // cluster and on managed clusters. An event holds the whole object.
 //
-// Objects that the ledger has and the first complete list of their kind lacks were deleted. Nothing
-// is known about the objects of a kind that the cluster does not serve, and of a cluster that cannot
-// be reached or is no longer watched.
+// Objects that the ledger has and the first complete list of their kind lacks were deleted. No state
+// is known of the objects of a kind that the cluster does not serve, and of a cluster that cannot be
+// reached or is no longer watched.
 //
 // Loop thread only. Runs as tasks of the group given to start(); the arguments outlive it.
 class ResourceReporter final : private TrackedObjects, private ObjectReporter {
@@ -43,9 +43,9 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   struct Options {
     std::string own_namespace;
     std::vector<const ResourceKind*> kinds;
-    // Patterns of further namespaces for kinds of ResourceKind::Home::runtime.
+    // Patterns of further namespaces, for kinds of ResourceKind::Home::runtime.
     std::vector<std::string> runtime_namespaces;
-    bool only_own_namespace = false;  // for all kinds
+    bool only_own_namespace = false;  // applies to all kinds
     bool any_owner = false;  // report objects without the owner of ResourceKind::owner, too
     ChangeTracker::Options changes = {};
     ReportQueue::Options queue = {};
@@ -57,16 +57,17 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
                    Delivery& delivery, Options options, Metrics& metrics);
 
   void start(TaskGroup& group);
-  // Starts no further report; reports in flight go on.
+  // Starts no further report; reports in flight continue.
   void stop() { queue_.stop(); }
 
-  // For ShardLeases: claimed(), released() and busy().
+  // Returns the observer for ShardLeases: claimed(), released() and busy().
   [[nodiscard]] ChangeTracker& changes() { return changes_; }
 
-  // Watches a managed cluster, after start(). Restarts the watch of a cluster that is watched already.
+  // A managed cluster for watch_cluster(), which may be called after start(). It restarts the watch of
+  // a cluster that is watched already.
   struct ManagedCluster {
     std::string server;  // URL of its API server; identifies it
-    std::string name;    // for people
+    std::string name;    // shown to people
     std::shared_ptr<k8s::Client> client;
     std::vector<std::string> namespaces;  // empty: all
   };
@@ -75,11 +76,11 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   void unwatch_cluster(const std::string& server);
   // Stops the watch and forgets the objects of a cluster that is no longer managed, without a report.
   void forget_cluster(const std::string& server);
-  // The same for every managed cluster that is not in `servers`.
+  // Forgets every managed cluster that is not in `servers`.
   void forget_clusters_but(const std::set<std::string>& servers);
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
-  // For /statusz.
+  // Returns the entries of /statusz.
   [[nodiscard]] StatusReport status() const;
 
  private:
@@ -92,7 +93,7 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   [[nodiscard]] std::vector<k8s::WatchedKind> kinds_of(const ManagedCluster& managed) const;
   [[nodiscard]] std::string metric_label(const std::string& cluster, const std::string& ns);
 
-  // TrackedObjects.
+  // Implementation of TrackedObjects.
   [[nodiscard]] std::string tombstone(const std::string& key,
                                       const std::string& uid) const override;
   void taken_over(std::uint32_t shard) override;
@@ -102,7 +103,7 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   void start_epoch(const Cluster& cluster, const ResourceKind& kind);
   Task<> find_deleted(std::shared_ptr<Cluster> cluster, const k8s::KindWatch& watch);
 
-  // ObjectReporter.
+  // Implementation of ObjectReporter.
   Task<Result<void>> report_gone(Grant grant, std::string key, std::string tombstone) override;
   Task<Result<void>> report_predecessor(Grant grant, std::string key, std::string uid) override;
   Task<Result<bool>> report_state(Grant grant, const std::string& key, const DirtyWork& work,
@@ -131,10 +132,10 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   ChangeTracker changes_;
   ReportRunner runner_;
   FullReconcile reconcile_;
-  TaskGroup* group_ = nullptr;                                // since start()
+  TaskGroup* group_ = nullptr;                                // set by start()
   std::map<std::string, std::shared_ptr<Cluster>> clusters_;  // by ResourceKey::cluster
   std::set<std::string> metric_labels_;
-  NewestStates newest_;  // of the objects that were read instead of watched
+  NewestStates newest_;  // states of the objects that were read instead of watched
   UndeliveredCheck undelivered_;
 
   Gauge& resources_;

@@ -5,7 +5,7 @@
 namespace gitops::reporter {
 namespace {
 
-// A watch delivers within seconds what a read has shown.
+// Time within which the watch must deliver a state that was read. A watch takes seconds.
 constexpr auto kUndelivered = std::chrono::minutes(1);
 
 }  // namespace

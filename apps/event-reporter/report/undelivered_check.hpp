@@ -6,13 +6,13 @@
 
 namespace gitops::reporter {
 
-// Has objects compared again whose newest state was read, and has not come by the watch for a minute.
-// What there is now decides. Loop thread only; the arguments outlive it.
+// Makes objects due whose newest state was read and has not been delivered by the watch for a minute.
+// Their present state is then compared. Loop thread only; the arguments outlive it.
 class UndeliveredCheck {
  public:
   UndeliveredCheck(NewestStates& newest, ChangeTracker& changes, NewestStates::Watched watched);
 
-  // To be called at every tick; looks once a minute.
+  // Checks once a minute. Call it at every tick.
   void look(Clock::time_point now);
 
  private:

@@ -13,11 +13,12 @@
 
 namespace gitops::reporter {
 
-// Tells which states of a watch are from before this replica took a shard over. A watch may lag behind
-// that of the former holder, which then has told newer states, or the object's deletion, already.
+// Detects states of a watch that are older than the take-over of their shard by this replica. A watch
+// may lag behind that of the former holder, which then has already reported newer states, or the
+// object's deletion.
 //
-// After each take-over it requests the newest version of the watched collection. What is not above that
-// version may be outdated, and so is everything until the version is known. Loop thread only; the
+// After each take-over it requests the newest version of the watched collection. States up to that
+// version may be outdated, and so are all states until the version is known. Loop thread only; the
 // objects that `newest` uses outlive this.
 class WatchLag {
  public:
@@ -25,15 +26,16 @@ class WatchLag {
   using Newest = std::function<Task<Result<std::string>>()>;
   WatchLag(const Executor& executor, Newest newest);
 
-  // This replica has just taken the shard over from another one.
+  // Records that this replica has just taken the shard over from another one.
   void taken_over(std::uint32_t shard);
-  // The API server was restored from a backup: versions from before do not compare with those of now.
+  // Records that the API server was restored from a backup: versions from before do not compare with
+  // later ones.
   void restored();
-  // Whether an object of that shard, which the watch delivers with this version, may have changed since
-  // in the term of another replica.
+  // Returns whether an object of that shard, which the watch delivers with this version, may have
+  // changed since in the term of another replica.
   [[nodiscard]] bool may_be_outdated(std::uint32_t shard, std::string_view version) const;
 
-  // The number of shards for which the version is not known yet.
+  // Number of shards for which the version is not known yet.
   [[nodiscard]] std::size_t unknown() const;
 
   // Runs until it is cancelled.
@@ -46,7 +48,7 @@ class WatchLag {
   gitops::Event unknown_changed_;
 };
 
-// For /statusz. Empty if there are none.
+// Returns the entries of /statusz; empty when there are none.
 [[nodiscard]] StatusReport status_of_take_overs(std::size_t shards);
 
 }  // namespace gitops::reporter

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxShardings = 16;
 
-// The names in the order of the text, without repetitions; at most one more than kMaxShardings.
+// Returns the names in the order of the text, without repetitions; at most one more than
+// kMaxShardings.
 std::vector<std::string_view> names_in(std::string_view shardings) {
   std::vector<std::string_view> names;
   while (!shardings.empty() && names.size() <= kMaxShardings) {

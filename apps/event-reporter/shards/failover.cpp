@@ -129,7 +129,7 @@ Clock::time_point FailoverSteps::due(std::size_t index) const {
   const k8s::LeaseView& view = views_[index];
   if (!view.since()) return kNever;
   const std::string& holder = view.record().holder;
-  // Held by the previous process of this pod.
+  // The previous process of this pod holds the Lease.
   if (holder == options_.identity) return {};
   const auto over = holder.empty() ? *view.since() + options_.lease_duration
                                    : view.expires(options_.lease_duration);
@@ -255,7 +255,7 @@ Task<> Failover::finish_work(std::size_t lease, Deadline deadline) {
   while (observer_.busy(lease) && Clock::now() < deadline) co_await sleep_for(kBusyPoll);
 }
 
-// A conflict only means that another process wrote first.
+// Records the response to a write. A conflict only means that another process wrote first.
 void Failover::note(const Result<std::string>& answer) {
   if (answer || answer.error().code == ErrorCode::conflict) return;
   if (failures_.check(to_string(answer.error().code), Clock::now()).pass) {

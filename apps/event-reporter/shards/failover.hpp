@@ -20,9 +20,9 @@ struct FailoverOptions {
     WallTime newest_renewal{};  // as in k8s::LeaseOptions
   };
   std::string ns;
-  std::vector<Lease> leases;  // the first to stand in for first
+  std::vector<Lease> leases;  // in the order in which this process takes them over
   std::string identity;       // unique per process, e.g. the pod's name
-  k8s::Labels labels = {};    // of all these Leases; selects them in lists
+  k8s::Labels labels = {};    // labels of all these Leases; they select them in lists
   std::chrono::seconds lease_duration{8};
   std::chrono::milliseconds renew_deadline{6'000};  // less than lease_duration
   std::chrono::milliseconds retry_period{2'000};    // between two lists, and two renewals
@@ -30,11 +30,11 @@ struct FailoverOptions {
   std::chrono::milliseconds handover_grace{5'000};  // time for work in flight before a hand-over
 };
 
-// The decisions of a process that stands in for the owners of other Leases (lease_owner.hpp), one
-// at a time. Without I/O: takes the API server's answers and returns the next request. A Lease is
-// taken when it has expired, or was free or missing for lease_duration, so that an owner that
-// restarts in order gets it back. It is handed back when its owner asks for it. Time in which the API
-// server could not be reached does not count. All times are those of this process's clock.
+// The decisions of a process that takes over the Leases of other owners (lease_owner.hpp), one at a
+// time. Without I/O: takes the API server's responses and returns the next request. A Lease is taken
+// when it has expired, or was free or missing for lease_duration, so that an owner that restarts in
+// order gets it back. It is handed back when its owner requests it. Time in which the API server
+// could not be reached does not count. All times are those of this process's clock.
 //
 // The Leases are listed by their labels. Leases of earlier versions have no labels and are labelled:
 // the first list has no selector, nor has the list after a create that failed because the Lease
@@ -57,40 +57,40 @@ class FailoverSteps {
     Clock::time_point until;  // end of wait and part; deadline of the requests
     bool all = false;
   };
-  // The next action. Call it again when the action is done.
+  // Returns the next action. Call it again when the action is done.
   Action next(Clock::time_point now, WallTime wall);
   void on_list(const Result<std::string>& answer, Clock::time_point now);
-  // The answer to a create or update: the Lease.
+  // Takes the response to a create or update: the Lease.
   void on_written(const Result<std::string>& answer, Clock::time_point now);
-  // The answer to a label of the Lease with that index.
+  // Takes the response to a label of the Lease with that index.
   void on_labelled(std::size_t lease, const Result<std::string>& answer, Clock::time_point now);
-  // The work has ended, or its time has run out.
+  // Reports that the work has ended, or its time has run out.
   void on_parted() { parting_ = Parting::parted; }
 
-  // The Lease that is held for its owner, by index.
+  // Returns the index of the Lease that is held for its owner.
   [[nodiscard]] std::optional<std::size_t> held(Clock::time_point now) const;
   [[nodiscard]] const k8s::LeaseView& lease(std::size_t index) const { return views_.at(index); }
 
-  // Gives up holding for good. Returns the Lease whose holder this process may still be on the API
+  // Stops holding for good. Returns the Lease whose holder this process may still be on the API
   // server.
   std::optional<std::size_t> stop();
 
  private:
   enum class Parting { no, asked, parted };
-  // When this Lease may be taken; kNever while it has not been seen.
+  // Returns the time at which this Lease may be taken; kNever while it has not been seen.
   [[nodiscard]] Clock::time_point due(std::size_t index) const;
   [[nodiscard]] std::optional<std::size_t> next_due() const;
-  // False when the text is not a list of Leases.
+  // Takes a list; returns false when the text is not a list of Leases.
   bool see(const std::string& list, Clock::time_point now);
   void forget();
 
   FailoverOptions options_;
   std::vector<k8s::LeaseView> views_;
   Clock::time_point list_at_{};
-  std::optional<Clock::time_point> seen_at_;  // time of the last answered list
-  bool seen_ = false;                         // the last list was answered
+  std::optional<Clock::time_point> seen_at_;  // time of the last successful list
+  bool seen_ = false;                         // the last list was successful
   bool may_write_ = false;                    // one write after each list
-  bool list_all_ = true;                      // there may be Leases without the labels
+  bool list_all_ = true;                      // Leases without the labels may exist
   std::vector<std::size_t> unlabelled_;       // found by the last list
   Clock::time_point sent_at_{};
   std::optional<std::size_t> lease_;  // held or being taken
@@ -102,15 +102,16 @@ class FailoverSteps {
 // of the namespace.
 class Failover {
  public:
-  // The work that depends on the held Lease. Called on the loop thread.
+  // The owner of the work that depends on the held Lease. Called on the loop thread.
   class Observer {
    public:
     virtual ~Observer() = default;
-    // The Lease is held or not held any more; first with true, for one Lease at a time.
+    // Reports that the Lease is held or not held any more; first with true, for one Lease at a
+    // time.
     virtual void on_change(std::size_t lease, bool held) = 0;
-    // Whether work from the time of holding is still in flight; polled before a hand-over.
+    // Returns whether work from the time of holding is still in flight; polled before a hand-over.
     [[nodiscard]] virtual bool busy(std::size_t lease) const = 0;
-    // As k8s::LeaseOptions::clock.
+    // Returns the time for renewTime, as k8s::LeaseOptions::clock.
     [[nodiscard]] virtual WallTime now() const { return wall_now(); }
   };
   // `client` and `observer` outlive the group's task.
@@ -118,9 +119,9 @@ class Failover {
   // Runs until the group is cancelled, then gives the held Lease back.
   void start(TaskGroup& group);
 
-  // Correct even when the process was suspended and no task has run since.
+  // Returns the held Lease; correct even when the process was suspended and no task has run since.
   [[nodiscard]] std::optional<std::size_t> held() const;
-  // The Lease as last seen or written.
+  // Returns the Lease as last seen or written.
   [[nodiscard]] const k8s::LeaseView& lease(std::size_t index) const { return steps_.lease(index); }
 
  private:

@@ -18,7 +18,7 @@ k8s::LeaseOptions with_request(k8s::LeaseOptions options) {
 LeaseOwnerSteps::LeaseOwnerSteps(k8s::LeaseOptions options, std::uint64_t seed)
     : LeaseSteps(with_request(std::move(options)), seed) {}
 
-// The owner asks once in each term.
+// Returns the Lease with the owner's request, once in each term.
 std::optional<std::string> LeaseOwnerSteps::annotate() const {
   if (wanted_by(lease()) == options().identity) return std::nullopt;
   return lease().with_annotation(kWantedBy, options().identity);

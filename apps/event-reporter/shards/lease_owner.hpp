@@ -10,17 +10,17 @@
 
 namespace gitops::reporter {
 
-// The annotation by which the owner of a Lease asks its holder to release it; holds an identity. It
-// concerns one term of the holder: each write of the record removes it.
+// The annotation by which the owner of a Lease requests its release from the holder; holds an
+// identity. It concerns one term of the holder: each write of the record removes it.
 inline constexpr const char* kWantedBy = "gitops-runtime.io/wanted-by";
 
-// The identity of the owner that asks for the Lease; empty when none does.
+// Returns the identity of the owner that requests the Lease; empty when none does.
 [[nodiscard]] inline std::string_view wanted_by(const k8s::LeaseView& lease) {
   return lease.annotation(kWantedBy);
 }
 
-// The decisions of the owner of a Lease: those of a candidate, which also asks for its Lease when it
-// finds another process holding it (failover.hpp), and which is punctual.
+// The decisions of the owner of a Lease: those of a candidate, which also requests its Lease when
+// another process holds it (failover.hpp), and which is punctual.
 class LeaseOwnerSteps final : public k8s::LeaseSteps {
  public:
   LeaseOwnerSteps(k8s::LeaseOptions options, std::uint64_t seed);
@@ -33,7 +33,7 @@ class LeaseOwnerSteps final : public k8s::LeaseSteps {
 // The election of a Lease's owner.
 class LeaseOwner final : public k8s::LeaseElection {
  public:
-  // As those of LeaseElection.
+  // Takes the arguments of LeaseElection.
   LeaseOwner(k8s::Client& client, k8s::LeaseOptions options, std::function<void(bool)> on_change);
 };
 

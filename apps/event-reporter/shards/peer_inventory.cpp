@@ -21,7 +21,7 @@ LedgerEntry entry_of(std::string_view uid, const std::vector<ResourceId>& parts)
   return entry;
 }
 
-// The rows of `key`, which are adjacent.
+// Returns the rows of `key`, which are adjacent.
 auto rows_of(const Ledger& ledger, std::string_view key) {
   const auto& rows = ledger.inventory();
   const auto begin = rows.lower_bound(inventory_row(key, ""));
@@ -82,7 +82,7 @@ void PeerInventory::remove_others(std::string_view key, std::string_view uid,
   }
 }
 
-// The retention starts with the first deletion, or with the last change.
+// Marks a row as outdated. The retention starts with the first deletion, or with the last change.
 void PeerInventory::outdate(const std::string& row, std::optional<LedgerEntry> newest,
                             Clock::time_point now) {
   const auto found = outdated_.find(row);
@@ -118,10 +118,10 @@ void PeerInventory::expire(Clock::time_point now) {
   std::erase_if(outdated_, [&](const auto& outdated) {
     const auto& [row, what] = outdated;
     if (now - what.since < retention_) return false;
-    // The row is gone when this process has reported the object itself meanwhile.
+    // The row is removed when this process has reported the object itself meanwhile.
     const auto known = ledger_.inventory().find(row);
     if (known == ledger_.inventory().end()) return true;
-    if (!known->second.refused.empty()) return false;  // a deletion that is still to be reported
+    if (!known->second.refused.empty()) return false;  // a deletion must still be reported
     if (what.newest) {
       ledger_.store(row, *what.newest);
     } else {

@@ -8,12 +8,12 @@
 
 namespace gitops::reporter {
 
-// Which replica reports an application: FNV-1a (32 bits) of its name modulo the number of replicas,
-// the documented shard function. The namespace does not count.
+// Returns the replica that reports an application: FNV-1a (32 bits) of its name modulo the number
+// of replicas, the documented shard function. The namespace does not count.
 std::uint32_t shard_of(std::string_view name, std::uint32_t replicas);
-// The same for an object's key, whose part after the last '/' is the name.
+// Returns the shard of an object's key, whose part after the last '/' is the name.
 std::uint32_t shard_of_key(std::string_view key, std::uint32_t replicas);
-// The name of the key's shard in this layout, for Ledger::GroupOf.
+// Returns the name of the key's shard in this layout, for Ledger::GroupOf.
 std::string group_of_key(std::string_view key, std::uint32_t replicas);
 
 // The share of the applications that this process reports.
@@ -26,10 +26,10 @@ struct Shard {
   }
 };
 
-// `configured` (EVENT_REPORTER_SHARD) wins unless it is negative; otherwise the ordinal is the last
-// part of the host name after a '-', as a StatefulSet sets it. With more than one replica, an ordinal
-// that is missing, unreadable or not below `replicas` is an error, because such a process would
-// report nothing.
+// Returns the own shard. `configured` (EVENT_REPORTER_SHARD) wins unless it is negative; otherwise
+// the ordinal is the last part of the host name after a '-', as a StatefulSet sets it. With more than
+// one replica, an ordinal that is missing, unreadable or not below `replicas` is an error, because
+// such a process would report nothing.
 Result<Shard> own_shard(std::int64_t replicas, std::int64_t configured, std::string_view hostname);
 
 }  // namespace gitops::reporter

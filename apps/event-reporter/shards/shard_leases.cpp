@@ -18,10 +18,10 @@ using k8s::resources::kLeases;
 
 const Log kLog("shards");
 
-// Replicas that one process watches; it can stand in for only one of them.
+// Maximum number of replicas that one process watches; it takes over for only one of them.
 constexpr std::uint32_t kMaxNeighbours = 63;
 
-// A text that another client wrote into a Lease, safe for a page of text.
+// Returns a text that another client wrote into a Lease in a form that is safe for a page of text.
 std::string printable(std::string_view text) {
   constexpr std::size_t kMaxLength = 128;
   std::string out(text.substr(0, kMaxLength));
@@ -29,12 +29,12 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-// The holder of the layout's Lease.
+// Returns the holder of the layout's Lease.
 std::string layout_holder(std::uint32_t replicas) {
   return std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas");
 }
 
-// The upper half of a Term.
+// Returns the upper half of a Term.
 Term which(std::string_view identity) {
   return static_cast<Term>(fnv1a_32(identity) & 0x7fff'ffffU) << 32;
 }
@@ -52,7 +52,8 @@ ShardLeases::ShardLeases(k8s::Client& client, Options options, ShardObserver& ob
 void ShardLeases::make_elections() {
   if (alone()) return;
   const Shard& own = options_.own;
-  // What was seen before, so that a Lease that was put back meanwhile does not lower the floors.
+  // The earlier renewals are used, so that a Lease that was put back meanwhile does not lower the
+  // floors.
   const auto newest_renewal = [this](std::uint32_t shard) {
     return others_ ? lease_of(shard).newest_renewal() : WallTime{};
   };
@@ -197,7 +198,7 @@ k8s::Labels ShardLeases::labels() const {
   return {{"gitops-runtime.io/leases-of", options_.name}};
 }
 
-// The shards of other replicas, the first to stand in for first.
+// Returns the shard of another replica, in the order in which this process takes them over.
 std::uint32_t ShardLeases::neighbour(std::size_t index) const {
   return static_cast<std::uint32_t>((std::uint64_t{options_.own.ordinal} + 1 + index) %
                                     options_.own.replicas);
@@ -210,7 +211,8 @@ Term ShardLeases::term(const k8s::LeaseView& lease) const {
   return upper | lower;
 }
 
-// The Lease is held by this process, whose renewTime is later than that of the previous holder.
+// Returns the floor of a Lease that this process holds; its renewTime is later than that of the
+// previous holder.
 Sequence ShardLeases::floor(const k8s::LeaseView& lease) const {
   const auto renewed = parse_rfc3339(lease.record().renewed);
   return renewed ? sequence_of(*renewed + options_.lease_duration) : 0;
@@ -222,8 +224,8 @@ const k8s::LeaseView& ShardLeases::lease_of(std::uint32_t shard) const {
   return others_->lease((shard + own.replicas - own.ordinal - 1) % own.replicas);
 }
 
-// Half of the duration leaves room for sequences that run ahead: those of a burst of events, and of a
-// ledger that lost some.
+// Returns the latest time for sequences. Half of the duration leaves room for sequences that run
+// ahead: those of a burst of events, and of a ledger that lost some.
 std::optional<WallTime> ShardLeases::latest(std::uint32_t shard) const {
   const auto latest = latest_of_layout();
   if (alone() || !latest) return latest;
@@ -248,7 +250,7 @@ bool ShardLeases::is_our_layout() const {
   return layout_.record().holder == layout_holder(std::max(options_.own.replicas, 1U));
 }
 
-// Replicas with another number, before the last change.
+// Returns whether replicas with another number, from before the last change, have stopped.
 bool ShardLeases::others_have_stopped() const {
   const auto& record = layout_.record();
   return record.transitions == 0 || record.renewed != record.acquired ||
@@ -332,7 +334,7 @@ Task<Result<void>> ShardLeases::see_layout(Deadline deadline) {
   co_return Result<void>();
 }
 
-// The renewTime that is to be written now; absent when no write is due.
+// Returns the renewTime to write now; absent when no write is due.
 std::optional<WallTime> ShardLeases::next_layout_time() const {
   const auto now = wall_now();
   const auto& record = layout_.record();
@@ -340,7 +342,8 @@ std::optional<WallTime> ShardLeases::next_layout_time() const {
   if (layout_.known() && is_our_layout()) {
     if (!renewed) return now;
     if (!others_have_stopped()) return std::nullopt;
-    // It goes on also when it is ahead of the clock, at half the speed, and after it was put back.
+    // The time also advances when it is ahead of the clock, at half the speed, and after it was put
+    // back.
     const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
                                                                            layout_.since().value());
     const auto next = std::max({now, *renewed + age / 2, layout_time_});
@@ -348,7 +351,7 @@ std::optional<WallTime> ShardLeases::next_layout_time() const {
     return first || next - *renewed >= options_.layout_duration / 4 ? std::optional(next)
                                                                     : std::nullopt;
   }
-  // Replicas with another number: a rollout replaces us soon.
+  // Replicas with another number exist: a rollout replaces this one soon.
   if (layout_.known() && joined_) return std::nullopt;
   auto next = now;
   if (renewed) next = std::max(next, *renewed + options_.layout_duration);

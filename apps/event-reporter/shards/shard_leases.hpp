@@ -20,40 +20,40 @@ namespace gitops::reporter {
 // bits above identify the Lease and the layout of the shards.
 using Term = std::int64_t;
 
-// Whether no other replica reported a shard between two terms of this one. A replica that takes a
-// Lease with another holder, or with none, increments the transitions; giving the Lease back does
-// not, and neither does taking one whose holder it still is. So the next term is `before` or
-// `before + 1`, and at least `before + 2` when another replica held the Lease in between. A Lease
-// that was deleted and created again, an overflow of the counter and a change of the number of
-// replicas give a term outside that range. False also when the other replica took the Lease but
+// Returns whether no other replica reported a shard between two terms of this one. A replica that
+// takes a Lease with another holder, or with none, increments the transitions; giving the Lease
+// back does not, and neither does taking one whose holder it still is. So the next term is `before`
+// or `before + 1`, and at least `before + 2` when another replica held the Lease in between. A
+// Lease that was deleted and created again, an overflow of the counter and a change of the number
+// of replicas give a term outside that range. False also when the other replica took the Lease but
 // reported nothing; wrongly true only after a manual change of the counter.
 [[nodiscard]] constexpr bool nobody_between(Term before, Term now) {
   return now == before || now == before + 1;
 }
 
-// The reports of shards. Called on the loop thread.
+// The owner of the reports of shards. Called on the loop thread.
 class ShardObserver {
  public:
   virtual ~ShardObserver() = default;
-  // Reports of the shard may start from now on. `floor` lies above every sequence that another
-  // holder of the Lease may have used, whatever the skew of the clocks: a holder's sequences lie
-  // below its last renewTime plus the lease duration, see ShardLeases::latest(), and renewTime never
-  // goes back.
+  // Reports that the shard is claimed: its reports may start. `floor` lies above every sequence that
+  // another holder of the Lease may have used, whatever the skew of the clocks: a holder's sequences
+  // lie below its last renewTime plus the lease duration, see ShardLeases::latest(), and renewTime
+  // never goes back.
   virtual void claimed(std::uint32_t shard, Term term, Sequence floor) = 0;
-  // No report of the shard may start after this call returns.
+  // Reports that the shard is released: none of its reports may start after this call returns.
   virtual void released(std::uint32_t shard) = 0;
-  // Whether reports of a released shard are still in flight; the hand-over waits for them.
+  // Returns whether reports of a released shard are still in flight; the hand-over waits for them.
   [[nodiscard]] virtual bool busy(std::uint32_t shard) const = 0;
 };
 
 // Holds the shards that this process reports: its own, and at most one more whose owner is dead.
 //
-// Each shard has a Lease, "<name>-<shard>". Its owner, the replica with that ordinal, takes it
-// whenever it is free, and asks for it back when another replica holds it. The other replicas stand in
-// when it was not renewed for lease_duration, the next lower neighbour first (replica 0 for shard 1,
-// the last replica for shard 0). A holder that cannot reach the API server stops before another
-// replica may start. Leases of shards beyond our number of replicas are not touched. A single
-// replica has no such Lease and claims everything at the start.
+// Each shard has a Lease, "<name>-<shard>". Its owner, the replica with that ordinal, takes it whenever
+// it is free, and requests it back when another replica holds it. The other replicas take over when it
+// was not renewed for lease_duration, the next lower neighbour first (replica 0 for shard 1, the last
+// replica for shard 0). A holder that cannot reach the API server stops before another replica may
+// start. Leases of shards beyond our number of replicas are not touched. A single replica has no such
+// Lease and claims everything at the start.
 //
 // A change of the number of replicas moves objects between shards. The Lease "<name>-layout" records the
 // number: it is its holder, and its transitions count the changes. Each replica corrects it when it
@@ -62,13 +62,13 @@ class ShardObserver {
 // of them to have waited renews the Lease, which shows that the others need not wait any more. A single
 // replica creates no such Lease and, while there is none, holds everything at once.
 //
-// The layout's Lease also limits the sequences of events: they do not run ahead of its renewTime by
-// more than layout_duration / 2, and the next layout begins layout_duration above it.
+// The layout's Lease also limits the sequences of events: they do not run ahead of its renewTime by more
+// than layout_duration / 2, and the next layout begins layout_duration above it.
 //
 // The Leases have the label gitops-runtime.io/leases-of=<name>, by which they are listed.
 //
-// Needs these permissions on leases.coordination.k8s.io in its namespace: get, list, create, update.
-// A single replica: get, update.
+// Needs these permissions on leases.coordination.k8s.io in its namespace: get, list, create, update. A
+// single replica: get, update.
 //
 // Loop thread only; runs as tasks of the group given to start().
 class ShardLeases final : private Failover::Observer {
@@ -83,7 +83,7 @@ class ShardLeases final : private Failover::Observer {
     std::chrono::milliseconds retry_period{2'000};    // less than renew_deadline
     std::chrono::milliseconds rank_delay{
         1'000};  // extra wait per replica that is nearer to the shard
-    std::chrono::milliseconds handover_grace{5'000};  // for reports in flight
+    std::chrono::milliseconds handover_grace{5'000};  // time for reports in flight
     std::chrono::seconds layout_duration{120};
   };
   // `client` and `observer` outlive the group's tasks.
@@ -92,23 +92,25 @@ class ShardLeases final : private Failover::Observer {
   // Runs until the group is cancelled, then releases all shards and gives their Leases back.
   void start(TaskGroup& group);
 
-  // Correct even when the process was suspended and no task has run since.
+  // Returns whether the shard is held; correct even when the process was suspended and no task has
+  // run since.
   [[nodiscard]] bool holds(std::uint32_t shard) const;
   [[nodiscard]] std::vector<std::uint32_t> held() const;
-  // The latest time that the sequences of a held shard's events may stand for, whatever the clock
-  // says: those of every later holder are above it. Absent: a single replica has no such limit.
+  // Returns the latest time that the sequences of a held shard's events may reach, whatever the
+  // clock reads: those of every later holder are above it. Absent: a single replica has no such
+  // limit.
   [[nodiscard]] std::optional<WallTime> latest(std::uint32_t shard) const;
-  // Why our own shard is not held; empty when it is.
+  // The reason why our own shard is not held; empty when it is.
   [[nodiscard]] std::string last_error() const;
-  // For /statusz: an entry per shard, our own first.
+  // Returns the entries of /statusz: one per shard, our own first.
   [[nodiscard]] StatusReport status() const;
 
  private:
-  // Failover::Observer, of the Leases of other replicas' shards.
+  // Implementation of Failover::Observer, for the Leases of other replicas' shards.
   void on_change(std::size_t index, bool held) override;
   [[nodiscard]] bool busy(std::size_t index) const override;
-  // At least the beginning of the layout and within its limits, so that the floor of each holder is
-  // above that of the one before.
+  // Returns a time not before the beginning of the layout and within its limits, so that the floor
+  // of each holder is above that of the one before.
   [[nodiscard]] WallTime now() const override;
 
   [[nodiscard]] std::string lease_name(std::uint32_t shard) const;
@@ -137,11 +139,11 @@ class ShardLeases final : private Failover::Observer {
   Options options_;
   ShardObserver& observer_;
   k8s::LeaseView layout_;
-  std::string layout_id_;                // of our layout; empty: there is no Lease of it
+  std::string layout_id_;                // uid of our layout's Lease; empty: there is none
   WallTime layout_time_{};               // the latest renewTime of our layout that was seen
-  WallTime layout_begin_{};              // above the sequences of the layouts before
+  WallTime layout_begin_{};              // above the sequences of earlier layouts
   Clock::time_point in_layout_until_{};  // unless its Lease is seen before
-  bool joined_ = false;                  // the number of replicas was corrected where needed
+  bool joined_ = false;                  // the number of replicas was corrected where necessary
   bool holds_all_ = false;               // a single replica that has claimed everything
   std::optional<LeaseOwner> own_;        // this and others_: with several replicas
   std::optional<Failover> others_;

@@ -13,8 +13,8 @@ bool is_expression(std::string_view pattern) {
   return pattern.size() > 2 && pattern.starts_with('/') && pattern.ends_with('/');
 }
 
-// The expression between the slashes, compiled once in each thread; nullopt: it is not valid. The
-// patterns come from the configuration, so there are few.
+// Returns the expression between the slashes, compiled once in each thread; nullopt: it is not
+// valid. The patterns come from the configuration, so there are few.
 const std::optional<std::regex>& expression(const std::string& pattern) {
   thread_local std::map<std::string, std::optional<std::regex>> compiled;
   const auto found = compiled.find(pattern);

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kOwners = "metadata.ownerReferences";
 constexpr const char* kRevision = R"(metadata.annotations.rollout\.argoproj\.io/revision)";
 
-// The index of the record's first field of `operation`.
+// Returns the index of the record's first field of `operation`.
 std::size_t first_path(const ResourceKind& kind) {
   return kind.owner.empty() ? 0 : 1;
 }
