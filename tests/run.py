@@ -144,6 +144,7 @@ class Schedule:
         check("include layers", sys.executable, f"{lint}/layers.py", str(ROOT))
         check("map of the units", sys.executable, f"{lint}/map.py", str(ROOT))
         check("words", sys.executable, f"{lint}/words.py", str(ROOT))
+        check("comments", sys.executable, f"{lint}/comments.py", str(ROOT))
         check("length of functions", sys.executable, f"{lint}/function_length.py", str(ROOT))
         check("layout of the tests", sys.executable, f"{lint}/test_layout.py", str(ROOT))
         check("commit messages", sys.executable, f"{lint}/commits.py", str(ROOT))
