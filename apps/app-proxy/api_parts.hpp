@@ -28,10 +28,10 @@
 
 namespace gitops::app_proxy {
 
-// The API that the program serves: GraphQL and the REST routes. Loop thread; the arguments outlive it.
+// API of the program: GraphQL and the REST routes. Loop thread; the arguments outlive it.
 class ApiParts {
  public:
-  // The parts that need the runtime's cluster; null while the runtime has no access to it.
+  // Parts that need the runtime's cluster. Null while the runtime has no access to it.
   struct InCluster {
     ClusterParts* cluster = nullptr;
     GitParts* git = nullptr;

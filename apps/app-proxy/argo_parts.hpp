@@ -18,8 +18,8 @@
 
 namespace gitops::app_proxy {
 
-// The servers of Argo CD and Argo Workflows as they are configured, and what users do with them and with
-// Rollouts. Starts at once. Loop thread; the arguments outlive it.
+// Clients of the configured servers of Argo CD and Argo Workflows, and the user actions on their
+// objects and on Rollouts. Starts at once. Loop thread; the arguments outlive it.
 class ArgoParts {
  public:
   // `cluster` is null while the runtime has no access to its cluster.
@@ -29,17 +29,17 @@ class ArgoParts {
   // Ends the logins.
   Task<> stop();
 
-  // Null: not configured.
+  // Null when Argo CD is not configured.
   [[nodiscard]] ApplicationActions* applications() { return pointer_to(applications_); }
   [[nodiscard]] WorkflowActions* workflows() { return pointer_to(workflows_); }
   [[nodiscard]] argo::ArgoCdClient* argocd() { return pointer_to(argocd_); }
-  // Null: no access to the cluster.
+  // Null without access to the cluster.
   [[nodiscard]] RolloutActions* rollouts() { return pointer_to(rollouts_); }
-  // Of Argo CD; null when it is not configured.
+  // Token for Argo CD; null when Argo CD is not configured.
   [[nodiscard]] Credential* argocd_token() { return pointer_to(argocd_token_); }
-  // Whether argo-server answers; only when it is configured.
+  // Checks that argo-server responds. Call it only when Argo Workflows is configured.
   Task<Result<void>> reach_workflows(Deadline deadline);
-  // For /statusz.
+  // Entries for /statusz.
   [[nodiscard]] StatusReport status() const;
 
  private:

@@ -12,22 +12,22 @@
 
 namespace gitops::app_proxy {
 
-// The runtime's files as they are configured. Their namespace is empty, since it is known from the cluster.
+// Configured files of the runtime. Their namespace is empty; it comes from the cluster.
 RuntimeFiles runtime_files(const Config& config, const UserDirectory& users);
 
-// The cluster of the runtime, and which replica leads there. Starts at once. Loop thread; `names` and
-// `control_plane` outlive it.
+// Client of the runtime's cluster, and the leader among the replicas there. Starts at once. Loop
+// thread; `names` and `control_plane` outlive it.
 struct ClusterParts {
   ClusterParts(const DaemonContext& context, const Config& config, net::Resolver& names,
                const http::ProxySettings& proxy, ControlPlaneParts& control_plane,
                k8s::ClusterConfig cluster);
 
-  // Gives the Lease back.
+  // Releases the Lease.
   Task<> stop();
 
   RuntimeFiles files;
   k8s::Client client;
-  bool is_registering;    // there is a user's token, so the runtime registers itself
+  bool is_registering;    // a user token is configured, so the runtime registers itself
   Leadership leadership;  // by a Lease if the runtime registers itself
   TaskGroup tasks;
 };

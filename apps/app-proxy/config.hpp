@@ -14,13 +14,13 @@
 
 namespace gitops::app_proxy {
 
-// A server's URL.
+// URL of a server.
 struct ServerUrl {
-  std::string text;  // as it was given
+  std::string text;  // as given
   http::Url url;
 };
 
-// The daemon's configuration in addition to that of every daemon.
+// Configuration of app-proxy, in addition to that of every daemon.
 struct Config {
   std::string listen_address = "::";
   std::int64_t port = 8080;
@@ -35,8 +35,8 @@ struct Config {
       .url = {.scheme = "https", .host = "g.codefresh.io", .port = 443, .path = {}}};
   Secret runtime_token;
   std::string runtime_token_file;
-  std::string ca_file;        // replaces the system's authorities
-  std::string extra_ca_file;  // in addition to these
+  std::string ca_file;        // replaces the system's certificate authorities
+  std::string extra_ca_file;  // in addition to them
   bool control_plane_insecure = false;
 
   std::chrono::milliseconds user_cache_ttl{30'000};
@@ -45,7 +45,7 @@ struct Config {
   std::chrono::milliseconds rules_max_age{900'000};
   std::string audit_file;  // empty: standard error
 
-  std::optional<ServerUrl> argocd;  // nothing: there is no Argo CD
+  std::optional<ServerUrl> argocd;  // unset: no Argo CD
   Secret argocd_token;
   std::string argocd_token_file;
   std::string argocd_username;
@@ -53,9 +53,9 @@ struct Config {
   std::string argocd_password_file;
   bool argocd_insecure = false;
 
-  std::optional<ServerUrl> workflows;  // nothing: there are no Argo Workflows
+  std::optional<ServerUrl> workflows;  // unset: no Argo Workflows
   Secret workflows_token;
-  std::string workflows_token_file;  // empty, without a token: that of the pod's ServiceAccount
+  std::string workflows_token_file;  // empty, and no token given: that of the pod's ServiceAccount
   bool workflows_insecure = false;
 
   std::string kubeconfig;
@@ -70,7 +70,7 @@ struct Config {
 
   bool logs_without_login = false;
 
-  // What the runtime registers itself with.
+  // Settings for the registration of the runtime by itself.
   Secret user_token;
   std::string user_token_file;
   std::string chart_version;
@@ -82,12 +82,12 @@ struct Config {
   control_plane::InstallationType installation_type = control_plane::InstallationType::helm;
   bool is_managed = false;
   bool has_external_argocd = false;
-  std::string leader_id;  // empty: the name of the host, which is the pod's
+  std::string leader_id;  // empty: the name of the host, which is that of the pod
 
   std::int64_t cluster_chunk_size = 50;  // 0: no limit
   net::AddressList special_cluster_addresses;
 
-  // Of the Workflows that report images; times in seconds.
+  // Settings of the Workflows that report images; times in seconds.
   std::string image_service_account = "codefresh-image-enrichment-sa";
   std::string image_semaphore_config_map = "workflow-synchronization-semaphores";
   std::string image_semaphore_key = "imageReportExecutor";
@@ -95,7 +95,7 @@ struct Config {
   std::int64_t image_kept = 86'400;
   std::int64_t image_longest = 900;
   std::int64_t image_heartbeat = 5;
-  // Empty: those of images/image_report.hpp.
+  // Empty: the default in images/image_report.hpp.
   std::string image_report_task;
   std::string image_git_task;
   std::string image_jira_task;
@@ -112,7 +112,7 @@ struct Config {
 
 void bind(ConfigReader& reader, Config& config);
 
-// Of each client that the program makes. `insecure`: accepts any certificate.
+// Options of each HTTP client of the program. `insecure` accepts any certificate.
 http::ClientOptions client_options(const Config& config, http::ProxySettings proxy, bool insecure);
 
 }  // namespace gitops::app_proxy

@@ -14,21 +14,21 @@
 
 namespace gitops::app_proxy {
 
-// The control plane and what it knows: the runtime, the account with its users, and the account's rules.
-// Starts at once. Loop thread; `names` outlives it.
+// Client of the control plane, and the data that comes from it: the runtime, the account with its
+// users, and the account's rules. Starts at once. Loop thread; `names` outlives it.
 struct ControlPlaneParts {
   ControlPlaneParts(const DaemonContext& context, const Config& config, net::Resolver& names,
                     const http::ProxySettings& proxy);
 
   Task<> stop();
-  // Why rules of a type are not usable; empty when all are.
+  // Error of rules that are not usable; empty when all are.
   [[nodiscard]] std::string rules_error() const;
-  // Lines for people.
+  // Entries for /statusz.
   [[nodiscard]] StatusReport status() const;
 
-  std::string url;  // base URL, without a slash at its end
+  std::string url;  // base URL, without a trailing slash
   RuntimeIdentity identity;
-  Credential user_token;  // with which the runtime registers itself; empty: others register it
+  Credential user_token;  // registers the runtime; empty: others register it
   http::Client http;
   control_plane::GraphqlClient client;
   UserDirectory users;

@@ -26,30 +26,31 @@
 
 namespace gitops::app_proxy {
 
-// All that the program does with Git: integrations of users with Git hosts, and commits. It needs a
-// cluster, since integrations lie in Secrets. Starts at once. Loop thread; the arguments outlive it.
+// Parts that work with Git: integrations of users with Git hosts, and commits. They need a cluster,
+// since Secrets hold the integrations. Starts at once. Loop thread; the arguments outlive it.
 class GitParts {
  public:
   GitParts(const DaemonContext& context, const Config& config, net::Resolver& names,
            const http::ProxySettings& proxy, ControlPlaneParts& control_plane,
            ClusterParts& cluster);
 
-  // Waits for the commits that are under way.
+  // Waits for the commits in flight.
   Task<> stop();
 
   [[nodiscard]] GitIntegrations& integrations() { return integrations_; }
-  // For logins of users at Git hosts.
+  // Client for logins of users at Git hosts.
   [[nodiscard]] OauthClient& oauth() { return oauth_; }
   [[nodiscard]] const TokenSeal& seal() const { return seal_; }
-  // Null, as the three below: there is no folder for clones.
+  // This and the three below are null when there is no folder for clones.
   [[nodiscard]] Committer* committer() { return committer_ ? &*committer_ : nullptr; }
   [[nodiscard]] TreeReader* reader() { return reader_ ? &*reader_ : nullptr; }
   [[nodiscard]] SourceFiles* source_files() { return source_files_ ? &*source_files_ : nullptr; }
   [[nodiscard]] Promotions* promotions() { return promotions_ ? &*promotions_ : nullptr; }
   [[nodiscard]] RuntimeGitToken& own_token() { return own_token_; }
-  // Empty: the shared configuration repository is applied. Nothing while it was not looked at.
+  // Error of the shared configuration repository; empty when it is applied, unset until it was
+  // checked.
   [[nodiscard]] std::optional<std::string> config_repository_error() const;
-  // For /statusz.
+  // Entries for /statusz.
   [[nodiscard]] StatusReport status() const;
 
  private:

@@ -21,8 +21,8 @@
 
 namespace gitops::app_proxy {
 
-// The work that the runtime does by itself in its cluster: it registers itself, reports its state and its
-// clusters, and shares its sealing key. Starts at once. Loop thread; the arguments outlive it.
+// Work of the runtime in its cluster without a request: it registers itself, reports its state and
+// its clusters, and shares its sealing key. Starts at once. Loop thread; the arguments outlive it.
 class RuntimeParts {
  public:
   RuntimeParts(const DaemonContext& context, const Config& config, ControlPlaneParts& control_plane,
@@ -32,14 +32,14 @@ class RuntimeParts {
 
   [[nodiscard]] ManagedClusters& clusters() { return clusters_; }
   [[nodiscard]] SealingKeys& sealing_keys() { return sealing_keys_; }
-  // For /statusz.
+  // Entries for /statusz.
   [[nodiscard]] StatusReport status();
 
  private:
   void start_registration(const DaemonContext& context, const Config& config);
   [[nodiscard]] StatusReport registration_status();
   [[nodiscard]] RuntimeFacts facts();
-  // The state of the runtime in groups.
+  // State of the runtime in groups.
   [[nodiscard]] std::vector<RuntimeGroup> groups(const RuntimeFacts& facts,
                                                  std::string control_plane_error);
 
@@ -51,9 +51,9 @@ class RuntimeParts {
   ManagedClusters clusters_;
   SealingKeys sealing_keys_;
   PermissionCheck permission_check_;
-  // While the runtime registers itself.
+  // Set while the runtime registers itself.
   std::optional<GroupReader> group_reader_;
-  std::optional<ClusterReporter> cluster_reporter_;  // with an Argo CD
+  std::optional<ClusterReporter> cluster_reporter_;  // only with Argo CD
   std::optional<RuntimeRegistration> life_;
   TaskGroup tasks_;
 };

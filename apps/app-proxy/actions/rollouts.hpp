@@ -11,16 +11,17 @@
 
 namespace gitops::app_proxy {
 
-// What users do with Rollouts and their analyses: in the runtime's own cluster by patches of the objects,
-// elsewhere by the actions of Argo CD. The account's rules are about Applications, so a user who is no
-// administrator names the Application that has deployed the Rollout. Loop thread only; its parts outlive
-// it.
+// User actions on Rollouts and their analyses: in the runtime's own cluster by patches of the
+// objects, elsewhere by actions of Argo CD. The account's rules cover Applications, so a user who
+// is not an administrator names the Application that has deployed the Rollout. Loop thread only;
+// its parts outlive it.
 class RolloutActions {
  public:
   // `applications` is null where the runtime has no Argo CD.
   RolloutActions(k8s::Client& cluster, ApplicationActions* applications);
 
-  // An object and the Application that it is part of; without one, only administrators may act.
+  // An object and the Application that it is part of. Without an Application only administrators
+  // may act.
   struct Target {
     std::string ns;
     std::string name;
@@ -32,20 +33,20 @@ class RolloutActions {
     bool changed = true;
     std::int64_t new_revision = 0;
   };
-  // Revision 0 is the one before.
+  // Returns to `revision`; 0 is the previous one.
   Task<Result<Undone>> undo(const User& user, Target target, std::int64_t revision,
                             Deadline deadline);
-  // Administrators only: no rule is about it. `container` "*" means all.
+  // Sets the image of `container`; "*" means all. Administrators only, since no rule covers it.
   Task<Result<Outcome>> set_image(const User& user, Target target, std::string container,
                                   std::string image, Deadline deadline);
-  // Ends a run.
+  // Kind of run that can be ended.
   enum class Run { analysis, experiment };
   Task<Result<Outcome>> terminate(const User& user, Run run, Target target, Deadline deadline);
 
  private:
   enum class Where { here, elsewhere };
-  // Whether the user may do it, and where the Application's objects are. `kind` is that of an object which
-  // the Application has deployed.
+  // Checks that the user may act, and returns where the Application's objects are. `kind` is the
+  // kind of an object that the Application has deployed.
   Task<Result<Where>> allowed(const User& user, Action action, std::string kind, Target target,
                               Deadline deadline);
   Task<Result<std::string>> read(const User& user, const k8s::Resource& resource,
@@ -56,7 +57,7 @@ class RolloutActions {
   ApplicationActions* applications_;
 };
 
-// The right that an action on a Rollout needs. Pure.
+// Permission that an action on a Rollout needs. Pure.
 Action right_for(RolloutAction action);
 
 }  // namespace gitops::app_proxy

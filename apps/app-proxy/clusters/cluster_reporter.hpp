@@ -39,13 +39,14 @@ class ClusterReporter {
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
-  // One round. The error says why a change was not reported.
+  // Runs one round. The error says why a change was not reported.
   Task<Result<void>> round();
-  // Why the last round failed; empty: every change is reported.
+  // Error of the last round; empty when every change is reported.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
-  // For /statusz.
+  // Entry for /statusz.
   [[nodiscard]] StatusEntry status() const;
-  // The clusters that Argo CD could not reach, as of the last round; an error when its list is not known.
+  // Clusters that Argo CD could not reach in the last round; an error when Argo CD's list is
+  // unknown.
   [[nodiscard]] const Result<std::vector<control_plane::ClusterState>>& unreachable() const {
     return unreachable_;
   }

@@ -18,14 +18,15 @@ struct GitSource {
   RepositorySpecifier source;
   std::string server;
   std::string destination_namespace = {};                        // empty: the runtime's
-  std::vector<std::pair<std::string, std::string>> labels = {};  // besides ours
+  std::vector<std::pair<std::string, std::string>> labels = {};  // in addition to ours
   std::string include = {};                                      // glob; empty: all files
   std::string exclude = {};
   bool is_internal = false;
 };
 
-// A Git source whose Applications lie in a namespace of their own and may deploy only where and from
-// what it names. An operator makes its Application and two projects of it.
+// A Git source whose Applications are in a namespace of their own and may deploy only to its
+// destinations and from its repositories. An operator creates its Application and two projects from
+// it.
 struct RestrictedGitSource {
   struct Destination {
     std::string name = {};  // of the cluster, or
@@ -42,32 +43,33 @@ struct RestrictedGitSource {
   std::string include = {};
   std::string exclude = {};
 };
-// "codefresh.io/v1beta1", that of the product's chart.
+// API version of the product's chart.
 inline constexpr std::string_view kRestrictedGitSourceApi = "codefresh.io/v1beta1";
-// The one of earlier releases.
+// API version of earlier releases.
 inline constexpr std::string_view kOldRestrictedGitSourceApi = "csdp.codefresh.io/v1";
 
-// The Git source that each runtime has.
+// Name of the Git source that each runtime has.
 inline constexpr std::string_view kDefaultGitSource = "default-git-source";
 
-// Its names, addresses and limits; `invalid_argument` names the field.
+// Checks names, addresses and limits. `invalid_argument` names the field.
 Result<void> check_restricted(const RestrictedGitSource& source);
 
-// The Application of a Git source as YAML.
+// Returns the Application of a Git source as YAML.
 std::string git_source_manifest(const ConfigRepository& repository, const GitSource& source);
-// `api`: one of the two above.
+// `api` is one of the two API versions above.
 std::string restricted_git_source_manifest(const ConfigRepository& repository,
                                            const RestrictedGitSource& source, std::string_view api);
 
-// The changes of the commit that makes a Git source. They change nothing when it is there as wanted,
-// and fail with `conflict` when there is another of that name, or a managed cluster, whose Application
-// has that name. The in-cluster Application is made when there is none.
+// Changes that create a Git source, and the in-cluster Application if it is missing. They have no
+// effect when the Git source already is as wanted. The commit fails with `conflict` when another
+// Git source or a managed cluster has that name.
 std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
                                           const GitSource& source);
 std::vector<FileChange> changes_to_create(const ConfigRepository& repository,
                                           const RestrictedGitSource& source, std::string_view api);
-// Those that edit one in place, also one that has its source in a list; comments and other fields stay. Without a
-// value, include or exclude stays as it is. not_found when there is no such Git source.
+// Edit of a Git source in place, also of one that has its source in a list; comments and other
+// fields are kept. An unset include or exclude is kept as it is. `not_found` when there is no such
+// Git source.
 struct GitSourceEdit {
   std::string name;
   RepositorySpecifier source;
@@ -76,8 +78,8 @@ struct GitSourceEdit {
 };
 std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
                                         const GitSourceEdit& edit);
-// The same of a restricted one. When its destinations or repositories change, the file is written
-// again; otherwise its values are edited in place.
+// Edit of a restricted Git source. New destinations or repositories replace the whole file;
+// otherwise its values are edited in place.
 struct RestrictedGitSourceEdit {
   RestrictedGitSource wanted;  // without include and exclude
   std::optional<std::string> include = {};
@@ -85,10 +87,11 @@ struct RestrictedGitSourceEdit {
 };
 std::vector<FileChange> changes_to_edit(const ConfigRepository& repository,
                                         const RestrictedGitSourceEdit& edit);
-// Those that remove one of either kind; they change nothing when there is none.
+// Changes that remove a Git source of either kind. They have no effect when there is none.
 std::vector<FileChange> changes_to_remove(const ConfigRepository& repository,
                                           std::string_view name);
-// Those that make what every runtime needs, the default Git source and its folder. One that was edited stays.
+// Changes that create the files which every runtime needs, the default Git source and its folder.
+// An edited one is kept.
 std::vector<FileChange> changes_to_bring_up(const ConfigRepository& repository);
 
 }  // namespace gitops::app_proxy

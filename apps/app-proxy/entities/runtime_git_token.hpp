@@ -8,14 +8,14 @@
 
 namespace gitops::app_proxy {
 
-// The Git token of the runtime itself (GIT_USERNAME, GIT_PASSWORD), with which it commits its own files and
-// promotes. Loop thread.
+// Git token of the runtime itself (GIT_USERNAME, GIT_PASSWORD). The runtime uses it to commit its
+// own files and to promote. Loop thread.
 class RuntimeGitToken {
  public:
   RuntimeGitToken(std::string username, Credential password)
       : username_(std::move(username)), password_(std::move(password)) {}
 
-  // Without a password when the runtime has no token.
+  // Returns the credential. Its password is empty when the runtime has no token.
   [[nodiscard]] GitCredential credential() {
     return {.username = username_, .password = password_.current()};
   }

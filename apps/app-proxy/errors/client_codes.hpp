@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-// The values of Error::subcode that clients see as the code of an error (docs/app-proxy-api.md). They
-// are stable: clients compare them.
+// Values of Error::subcode that clients see as the code of an error (docs/app-proxy-api.md). They
+// are stable, since clients compare them.
 namespace gitops::app_proxy {
 
 // Failures of Git hosts and Git servers.
@@ -28,7 +28,7 @@ inline constexpr std::string_view kExists = "GIT_INTEGRATION_EXISTS";
 inline constexpr std::string_view kNoToken = "GIT_TOKEN_MISSING";
 inline constexpr std::string_view kInvalidToken = "GIT_TOKEN_INVALID";
 inline constexpr std::string_view kTooMany = "GIT_INTEGRATION_FULL";
-// The host does not accept the code of a login, or its refresh token.
+// The host rejects the code of a login, or its refresh token.
 inline constexpr std::string_view kNotGranted = "GIT_LOGIN_NOT_GRANTED";
 }  // namespace integration_errors
 
@@ -49,7 +49,7 @@ inline constexpr std::string_view kNoKey = "SEALING_KEY_MISSING";
 
 // Actions on Applications, workflows and rollouts, and their logs.
 namespace action_errors {
-// Public clients look for this word.
+// Public clients compare this code.
 inline constexpr std::string_view kNotFound = "NOT_FOUND_ERROR";
 inline constexpr std::string_view kInProgress = "ARGO_CD_OPERATION_IN_PROGRESS";
 inline constexpr std::string_view kAutoSync = "ARGO_CD_AUTO_SYNC";

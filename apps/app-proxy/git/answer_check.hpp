@@ -11,20 +11,21 @@
 #include "app-proxy/git/pack_check.hpp"
 #include "common/core/error.hpp"
 
-// Reads what a Git server answers before libgit2 does: the packets of gitprotocol-common(5) and the
-// answers of gitprotocol-pack(5), version 0. libgit2 1.5 takes any packet where it expects a branch,
-// and compares every name with every symbolic reference; here only what a server may say passes.
-// Answers come in pieces of any size. Nothing may follow an error. Pure.
+// Checks the responses of a Git server before libgit2 reads them: the packets of
+// gitprotocol-common(5) and the responses of gitprotocol-pack(5), version 0. libgit2 1.5 accepts
+// any packet in place of a branch, and compares every name with every symbolic reference; this
+// check passes only what the protocol allows. Input comes in pieces of any size. After an error an
+// object must not be used. Pure.
 namespace gitops::app_proxy {
 
-// Divides an answer into packets.
+// Divides a response into packets.
 class Packets {
  public:
   enum class Event : std::uint8_t { more, packet, flush, pack };
-  // Takes bytes off the front of `bytes` until a packet is complete. `more`: all were taken.
-  // `pack`: instead of a packet a pack begins, whose first four bytes "PACK" were taken.
+  // Takes bytes off the front of `bytes` until a packet is complete. `more`: all bytes were taken.
+  // `pack`: a pack begins instead of a packet; its first four bytes "PACK" were taken.
   Result<Event> next(std::string_view& bytes);
-  // Of the last packet.
+  // Payload of the last packet.
   [[nodiscard]] std::string_view payload() const { return payload_; }
 
  private:
@@ -33,21 +34,21 @@ class Packets {
   std::string payload_;
 };
 
-// The list of references that a repository has. Writes it again, with the branches that are asked
-// for, the default branch and HEAD, each once, and of the server's capabilities those that are used.
-// libgit2 looks for every reference it knows in the clone before a push, so others would cost time.
+// Filters the list of references of a repository. The output has the requested branches, the
+// default branch and HEAD, each once, and only the capabilities that are used. libgit2 looks for
+// every listed reference in the clone before a push, so others would cost time.
 class ReferenceList {
  public:
-  // `service`: "git-upload-pack" or "git-receive-pack". `branches`: short names that parse_branch()
-  // returned, or "refs/tags/" and the name of a tag.
+  // `service` is "git-upload-pack" or "git-receive-pack". `branches` are short names that
+  // parse_branch() returned, or "refs/tags/" and the name of a tag.
   ReferenceList(std::string service, const std::vector<std::string>& branches);
 
-  // Appends to `out` what libgit2 may see.
+  // Appends the filtered list to `out`.
   Result<void> feed(std::string_view bytes, std::string& out);
   [[nodiscard]] bool complete() const { return step_ == Step::end; }
-  // True once the list had a branch, asked for or not, with a name that parse_branch() takes.
+  // True once the list had a branch, requested or not, whose name parse_branch() accepts.
   [[nodiscard]] bool has_branches() const { return has_branches_; }
-  // Of the names that are shown: whether the list has it, as far as it was read.
+  // Checks whether the list, as far as it was read, has this name. Covers only names in the output.
   [[nodiscard]] bool has(std::string_view name) const { return branches_.contains(name); }
 
  private:
@@ -57,7 +58,7 @@ class ReferenceList {
   void write(std::string_view id, std::string_view name, std::string& out);
 
   std::string service_;
-  std::set<std::string, std::less<>> missing_;  // names to be shown that have not come yet
+  std::set<std::string, std::less<>> missing_;  // requested names that have not come yet
   std::set<std::string, std::less<>> branches_;
   Packets packets_;
   Step step_ = Step::service;
@@ -65,16 +66,16 @@ class ReferenceList {
   bool has_branches_ = false;
 };
 
-// Of protocol version 2 (gitprotocol-v2(5)): the question for HEAD, which alone names the branch
-// that a repository without commits will have, and its answer. Whether the capabilities of a server
-// say that it answers it.
+// Checks whether the capabilities of a server announce the request for an unborn HEAD of protocol
+// version 2 (gitprotocol-v2(5)). Only its response names the future branch of a repository without
+// commits.
 bool announces_unborn_head(std::string_view capabilities);
 std::string head_request();
-// The branch; empty when the answer names none.
+// Returns the branch that the response names; empty when there is none.
 std::string branch_of_head(std::string_view answer);
 
-// Texts that a server sends for people while it works, as one line: without reports of progress and
-// without lines that have no words. The first 2 KiB are kept. Nothing in it can be trusted.
+// Collects texts that a server sends for people, as one line, without progress reports and without
+// lines that have no words. Keeps the first 2 KiB. The text is not trusted.
 class ServerWords {
  public:
   void add(std::string_view bytes);
@@ -85,19 +86,19 @@ class ServerWords {
 
   std::string words_;
   std::string line_;
-  bool returned_ = false;  // a carriage return came: what follows replaces the line
+  bool returned_ = false;  // a carriage return came: the next text replaces the line
 };
 
-// The answer to a push: the report of gitprotocol-pack(5), bare or in a side band. It is read
-// beside libgit2, which tells less of it: of "unpack <error>" only that there is one. A malformed
-// report says nothing.
+// Parses the response to a push: the report of gitprotocol-pack(5), bare or in a side band. It sees
+// the same bytes as libgit2, which reports less: no text for "unpack <error>". A malformed report
+// is ignored.
 class PushReport {
  public:
   void feed(std::string_view bytes);
-  // Why the server does not take the push: "unpack <error>", the reason of the branch, or a fatal
-  // error; empty while it has not refused.
+  // Reason for which the server refuses the push: "unpack <error>", the reason of the branch, or a
+  // fatal error. Empty while it has not refused.
   [[nodiscard]] std::string refusal() const;
-  // What the server and its hooks said beside it.
+  // Other texts of the server and its hooks.
   [[nodiscard]] std::string words() const { return words_.text(); }
 
  private:
@@ -108,14 +109,14 @@ class PushReport {
   Packets packets_;
   Packets report_;  // within the side band
   bool is_over_ = false;
-  std::string unpack_;  // its status
+  std::string unpack_;  // status of "unpack"
   std::string reason_;  // of the branch
   std::string fatal_;
   ServerWords words_;
 };
 
-// The answer to a fetch: acknowledgements, then a pack, bare or in a side band. The pack must pass
-// PackCheck, progress reports are limited to 1 MiB.
+// Checks the response to a fetch: acknowledgements, then a pack, bare or in a side band. The pack
+// must pass PackCheck; progress reports are limited to 1 MiB.
 class FetchAnswer {
  public:
   explicit FetchAnswer(PackLimits limits = {}) : pack_(limits) {}

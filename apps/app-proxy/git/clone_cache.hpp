@@ -20,46 +20,47 @@
 
 namespace gitops::app_proxy {
 
-// The bare clones below one folder (REPOS_DIR), one for each repository, shared by all users of it;
-// what a user may read or push is asked of the server each time. A clone is made on first use, or
-// ahead by prepare(), beside its place, and moved there when it is complete. The least recently used
-// clones are removed when all of them need more than the quota. A broken one is dropped and made
-// again by the next use. Loop thread; the clones are used on the pool, a clone by one job at a time.
+// The bare clones below one folder (REPOS_DIR), one for each repository, shared by all users. The
+// server checks a user's permissions to read and push at each use. A clone is made on first use, or
+// ahead of it by prepare(), in a temporary folder that is moved into place when it is complete. The
+// least recently used clones are removed when the sum of sizes exceeds the quota. A broken clone is
+// dropped and recreated by the next use. Loop thread; the clones are used on the pool, each by one
+// job at a time.
 class CloneCache {
  public:
   struct Options {
     std::filesystem::path folder;
     std::uintmax_t quota = std::uintmax_t{4} * 1024 * 1024 * 1024;  // bytes on disk
     std::size_t clones_at_a_time = 6;
-    std::size_t clones_at_a_time_per_host = 4;  // a slow host leaves places for others
+    std::size_t clones_at_a_time_per_host = 4;  // a slow host leaves room for others
     Clock::duration report_period = std::chrono::seconds(30);  // of progress in the log
     Clock::duration clone_timeout = std::chrono::minutes(30);
-    Clock::duration stall = std::chrono::seconds(60);  // a server that sends nothing
+    Clock::duration stall = std::chrono::seconds(60);  // limit for a server that sends nothing
     WireLimits limits = {};
-    // The present boot of the machine, see this_boot(). Clones of another one are dropped, since a
-    // loss of power may have cut their files short. Empty: not known, so no old clone is kept.
+    // Present boot of the machine, see this_boot(). Clones of another boot are dropped, since a
+    // loss of power may have truncated their files. Empty when unknown; then no old clone is kept.
     std::string boot_id = {};
   };
-  // The value of /proc/sys/kernel/random/boot_id (random(4)); empty when it cannot be read.
+  // Returns /proc/sys/kernel/random/boot_id (random(4)); empty when it cannot be read.
   static std::string this_boot();
 
-  // All outlive this object. `cloning` makes the clones, so that their servers, however slow, take no
-  // thread of `pool`, which does the rest. Finds the clones of an earlier process; their sizes come
-  // from the pool, so the quota holds for them once all are measured.
+  // All arguments outlive this object. `cloning` makes the clones, so that slow servers take no
+  // thread of `pool`, which does the other work. Finds the clones of an earlier process. The pool
+  // measures them, so the quota holds once all are measured.
   CloneCache(const Executor& executor, WorkerPool& pool, WorkerPool& cloning, Metrics& metrics,
              Options options);
   CloneCache(const CloneCache&) = delete;
   CloneCache& operator=(const CloneCache&) = delete;
   ~CloneCache();
 
-  // A clone in use, which is not removed meanwhile.
+  // A clone in use. It is not removed meanwhile.
   class Lease {
    public:
     Lease() = default;
     [[nodiscard]] const std::filesystem::path& folder() const;
-    // The key of jobs on the pool that use this clone.
+    // Key for jobs on the pool that use this clone.
     [[nodiscard]] const std::string& key() const;
-    // It is broken or its repository was deleted: the next use recreates it.
+    // Marks the clone as broken, or its repository as deleted: the next use recreates it.
     void discard();
 
    private:
@@ -67,17 +68,19 @@ class CloneCache {
     struct Use;
     std::shared_ptr<Use> use_;
   };
-  // The clone of a repository; made first when there is none, with the caller's credential. Callers
-  // that come meanwhile wait for the same one, and one that leaves does not end it.
+  // Returns the clone of a repository. Makes it first when there is none, with the caller's
+  // credential. Concurrent callers wait for the same clone, which continues when one of them
+  // leaves.
   Task<Result<Lease>> get(RepositoryUrl url, GitCredential credential, http::Client& client,
                           Deadline deadline);
-  // Makes a clone in the background, for a repository that became known: one at a time, while no other
-  // is being made and the quota has room. A user who comes meanwhile waits for the same one. Failures
-  // are in the log alone. At most 100 wait; more are left to the first commit.
+  // Makes a clone in the background for a repository that became known. One at a time, while no
+  // other clone is being made and the quota has room. A concurrent get() waits for the same clone.
+  // Failures only go to the log. At most 100 repositories wait; more are cloned by their first
+  // commit.
   void prepare(RepositoryUrl url, GitCredential credential, http::Client& client);
   // Measures a clone that was used and removes others when the quota is exceeded.
   Task<> settle(Lease lease);
-  // Removes all clones that are not in use but these: for a disk that others filled.
+  // Removes all unused clones except these. For a disk that other programs have filled.
   Task<std::size_t> make_room();
 
   // Clones that are being made.
@@ -87,12 +90,12 @@ class CloneCache {
     WallTime since;
   };
   [[nodiscard]] std::vector<InProgress> in_progress() const;
-  // Clones that prepare() was asked for and that are not begun.
+  // Number of clones that prepare() was asked for and that have not started.
   [[nodiscard]] std::size_t to_prepare() const { return ahead_.size(); }
-  // Without those that are not measured yet.
+  // Size of all clones that have been measured.
   [[nodiscard]] std::uintmax_t bytes() const;
 
-  // Ends clones that are being made.
+  // Cancels clones that are being made.
   Task<> stop();
 
  private:
@@ -126,7 +129,7 @@ class CloneCache {
   WorkerPool& cloning_;
   const Options options_;
   std::map<std::string, std::shared_ptr<Clone>> clones_;  // by folder name
-  Event made_one_;                                        // wakes clones that wait to be made
+  Event made_one_;                                        // notified when a clone was made
   std::map<std::string, std::size_t> making_;             // by host
   std::deque<Ahead> ahead_;
   bool makes_ahead_ = false;

@@ -16,13 +16,13 @@ namespace gitops::app_proxy {
 class CommitSigner {
  public:
   // Reads a private key in OpenSSH's format (openssh's PROTOCOL.key): "-----BEGIN OPENSSH PRIVATE
-  // KEY-----". Only Ed25519 without a passphrase; others are invalid_argument, a damaged one is
-  // invalid_data. Messages hold nothing of the key.
+  // KEY-----". Accepts only Ed25519 without a passphrase; other keys are `invalid_argument`, a
+  // damaged one is `invalid_data`. Messages contain nothing of the key.
   static Result<CommitSigner> from_openssh_key(std::string_view text);
 
-  // The armored signature, for a commit's field gpgsig.
+  // Returns the armored signature for the field gpgsig of a commit.
   [[nodiscard]] std::string sign(std::string_view commit) const;
-  // A line for git's allowed signers: "ssh-ed25519 AAAA…".
+  // Returns a line for git's allowed signers: "ssh-ed25519 AAAA…".
   [[nodiscard]] std::string public_key() const;
 
  private:
@@ -31,12 +31,12 @@ class CommitSigner {
   std::string public_blob_;
 };
 
-// The signer of a mounted key file, which is read again when it changes. Loop thread.
+// The signer of a mounted key file. Reads the file again when it changes. Loop thread.
 class SigningKey {
  public:
   explicit SigningKey(std::string file) : file_(file), key_(Credential::file(std::move(file))) {}
-  // The signer now. kNoSigningKey when there is no usable key: then nothing may be committed, since
-  // whoever asks for signatures refuses commits without them.
+  // Returns the present signer. kNoSigningKey when there is no usable key. Then nothing may be
+  // committed, since a server that requires signatures refuses unsigned commits.
   Result<std::shared_ptr<const CommitSigner>> current();
 
  private:

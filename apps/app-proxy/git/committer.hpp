@@ -24,18 +24,18 @@
 
 namespace gitops::app_proxy {
 
-// A commit that a user, or the runtime, wants to have in a branch.
+// A commit for a branch, requested by a user or by the runtime.
 struct CommitRequest {
   RepositoryUrl repository;
   std::string branch = {};  // empty or "HEAD": the default branch
-  // Where a branch that does not exist yet begins; empty: such a branch is an error. A repository
-  // without any branch gets its first commit in either case.
+  // Start of a branch that does not exist yet; empty: such a branch is an error. A repository
+  // without branches gets its first commit in either case.
   std::string new_branch_from = {};
-  // The default branch as the host tells it, for a Git server that does not; may be empty.
+  // Default branch according to the host, for a Git server that does not report it. May be empty.
   std::string default_branch = {};
   std::vector<FileChange> changes = {};
   std::string message = {};
-  std::string description = {};  // below the message, after a blank line
+  std::string description = {};  // follows the message after an empty line
   GitAuthor author = {};
   GitCredential credential = {};
   bool allow_empty = false;
@@ -43,20 +43,20 @@ struct CommitRequest {
 };
 
 struct CommitResult {
-  std::string sha = {};      // as it was pushed
-  std::string branch = {};   // its short name
+  std::string sha = {};      // as pushed
+  std::string branch = {};   // short name
   std::string message = {};  // with the description
   WallTime time = {};
 };
 
-// Puts commits into branches of repositories, one queue for each branch. Each request becomes a
-// commit of its own author on top of the branch as the server has it; the server is asked every
-// time. Those that wait together and have the same credential are pushed together, so nobody's
-// commits go through another's permissions; the credential that has waited longest is next. When
-// somebody else pushes first, the changes are applied again to the new state (push_rules.hpp).
+// Puts commits into branches of repositories, with one queue for each branch. Each request becomes
+// a commit of its own author on top of the branch as the server has it; every commit asks the
+// server. Waiting requests with the same credential are pushed together, so no commit is pushed
+// with another user's permissions. The credential that has waited longest is next. When somebody
+// else pushes first, the changes are applied again to the new state (push_rules.hpp).
 //
-// A request that leaves early, at its deadline or cancelled, is not begun any more; if its push is
-// under way, the error says so. Loop thread; the blocking parts run on the pool.
+// A request that is cancelled or reaches its deadline before its push does not start. If its push
+// is in flight, the error says so. Loop thread; the blocking parts run on the pool.
 class Committer {
  public:
   struct Options {
@@ -69,24 +69,24 @@ class Committer {
     Clock::duration longest_pause = std::chrono::seconds(3);
     Clock::duration refused_pause = std::chrono::milliseconds(1'500);  // of connections
     WireLimits limits = {};
-    // Gives the signer of each request's commit; an error fails the request. None: commits are not
-    // signed.
+    // Returns the signer of each request's commit; an error fails the request. Without it, commits
+    // are not signed.
     std::function<Result<std::shared_ptr<const CommitSigner>>()> signer = {};
   };
-  // All outlive this object.
+  // All arguments outlive this object.
   Committer(const Executor& executor, WorkerPool& pool, CloneCache& clones, http::Client& client,
             Metrics& metrics, Options options);
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
   ~Committer();
 
-  // Errors besides those of BareRepository::commit: conflict (the branch changed too often, or not the
-  // revision), unauthenticated, forbidden (the server refuses, with its reason), not_found,
-  // too_many_requests (the queue is full), timeout (its message says when the commit may have been
-  // pushed), unavailable.
+  // Commits and pushes. Errors besides those of BareRepository::commit: `conflict` (the branch
+  // changed too often, or the revision differs), `unauthenticated`, `forbidden` (the server
+  // refuses, with its reason), `not_found`, `too_many_requests` (the queue is full), `timeout` (the
+  // message says when the commit may have been pushed), `unavailable`.
   Task<Result<CommitResult>> commit(CommitRequest request, Deadline deadline);
 
-  // Has the clone of a repository made that a commit may soon go to, see CloneCache::prepare().
+  // Makes the clone of a repository that may soon get a commit, see CloneCache::prepare().
   void prepare(RepositoryUrl repository, GitCredential credential) {
     clones_.prepare(std::move(repository), std::move(credential), client_);
   }

@@ -4,8 +4,8 @@
 
 #include "common/core/error.hpp"
 
-// The values of Error::subcode that this folder sets. They are for the program alone: resolvers/commits
-// turns them into those of errors/client_codes.hpp.
+// Values of Error::subcode that this folder sets. They are internal: resolvers/commits maps them to
+// those of errors/client_codes.hpp.
 namespace gitops::app_proxy {
 
 // Failures of the local clone, not of the server.
@@ -17,9 +17,9 @@ inline bool is_clone_failure(const Error& error) {
 
 // The branch has the contents of the commit already.
 inline constexpr std::string_view kNothingToCommit = "NothingToCommit";
-// Commits must be signed and cannot be.
+// Commits must be signed, and there is no usable key.
 inline constexpr std::string_view kNoSigningKey = "NoSigningKey";
-// A refusal that has a cause_of_refusal().
+// A refusal with a known cause_of_refusal().
 inline constexpr std::string_view kServerLimit = "ServerLimit";
 // Committer::stop() ended the request.
 inline constexpr std::string_view kStopping = "Stopping";

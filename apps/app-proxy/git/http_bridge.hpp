@@ -20,41 +20,42 @@
 
 namespace gitops::app_proxy {
 
-// HTTP for a thread that blocks: a job of a WorkerPool makes requests here, one after another, and
-// the loop carries them out with its http::Client. So a blocking library has the same proxies, trust,
-// deadlines and pooled connections as everything else. docs/adr/0014-libgit2-on-our-http.md.
+// HTTP for a blocking thread: a job of a WorkerPool makes requests here, one after another, and the
+// loop sends them with its http::Client. A blocking library thereby has the same proxies, trust,
+// deadlines and pooled connections as all other code. docs/adr/0014-libgit2-on-our-http.md.
 //
-// Held by both sides with std::shared_ptr. When the loop's side ends, at its deadline or because it
-// was cancelled, the thread's calls fail at once. At most 512 KiB of a body are held each way.
+// Both sides hold it with std::shared_ptr. When the loop's side ends, at its deadline or by
+// cancellation, the thread's calls fail at once. Holds at most 512 KiB of a body in each direction.
 class HttpBridge {
  public:
   explicit HttpBridge(const Executor& executor) : executor_(executor) {}
   HttpBridge(const HttpBridge&) = delete;
   HttpBridge& operator=(const HttpBridge&) = delete;
 
-  // Loop: carries out requests until it is cancelled. Each one has to make progress within `stall`.
+  // Sends requests until it is cancelled. Each one has to make progress within `stall`. Loop
+  // thread.
   Task<Result<void>> serve(http::Client& client, Deadline deadline, Clock::duration stall);
-  // Any thread: the thread's calls fail with `error` from now on, and serve() returns.
+  // Makes the thread's calls fail with `error` from now on, and serve() return. Any thread.
   void close(Error error);
 
-  // The rest is for the job's thread.
+  // The remaining functions are for the job's thread.
 
-  // Starts a request; an unfinished one is dropped, with its connection. With a length, that much of
-  // the body follows by write().
+  // Starts a request. An unfinished one is dropped together with its connection. With a length, a
+  // body of that length follows by write().
   Result<void> begin(http::Url url, http::Request request,
                      std::optional<std::uint64_t> length = {});
-  // More of the body, then its end.
+  // Sends more of the body, then its end.
   Result<void> write(std::string_view bytes);
   Result<void> finish();
   // Waits for the response's head.
   Result<http::Response> head();
-  // The next bytes of its body, at least one; 0 at the end.
+  // Reads the next bytes of the body, at least one; 0 at the end.
   Result<std::size_t> read(std::span<char> buffer);
   // True once a byte of the present request may have left this process.
   bool was_sent();
 
  private:
-  struct Current;  // a request, shared with the coroutine that carries it out
+  struct Current;  // a request, shared with the coroutine that sends it
 
   Task<Result<void>> carry_out(http::Client& client, std::shared_ptr<Current> current,
                                Deadline deadline, Clock::duration stall);
@@ -63,19 +64,19 @@ class HttpBridge {
 
   const Executor executor_;
   std::mutex mutex_;
-  std::condition_variable changed_;  // for the thread
+  std::condition_variable changed_;  // notifies the thread
   std::shared_ptr<Wakeup> loop_;     // set while the loop waits for the thread
   std::shared_ptr<Current> current_;
   std::optional<Error> closed_;
 
-  // Of the thread alone: bytes of the body that it took and has not returned yet.
+  // Bytes of the body that the thread has taken and not returned yet. Job's thread only.
   std::string taken_;
   std::size_t returned_ = 0;
 };
 
-// Runs `job(bridge, stop)` on the pool, with the loop at its service, and resumes with its result.
-// The job returns Result<T> with a T that can be made by default. Errors besides those of the job:
-// those of WorkerPool::run.
+// Runs `job(bridge, stop)` on the pool while the loop serves the bridge, and resumes with its
+// result. The job returns Result<T> with a default-constructible T. Errors: those of the job and of
+// WorkerPool::run.
 template <class Job>
 auto run_with_http(WorkerPool& pool, std::string key, http::Client& client, Deadline deadline,
                    Clock::duration stall, Job job)

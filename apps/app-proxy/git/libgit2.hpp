@@ -8,8 +8,8 @@
 #include "app-proxy/git/transport.hpp"
 #include "common/core/error.hpp"
 
-// What repository, repository_session and tree_edit share of libgit2: owners of its objects and its
-// errors. No other file includes it.
+// Owners of libgit2's objects and conversion of its errors, for repository, repository_session and
+// tree_edit only.
 namespace gitops::app_proxy::libgit2 {
 
 // unique_ptr for an object that a function of the library releases.
@@ -43,22 +43,23 @@ struct Buffer {
   git_buf buf = GIT_BUF_INIT;
 };
 
-// Sets up the library for the process: no configuration of the machine, bounded memory. Any thread.
+// Sets up the library for the process: ignores the machine's configuration, bounds memory. Any
+// thread.
 void start();
 
-// Before an operation whose failure local_error() tells.
+// Clears the last failure. Call it before an operation whose failure goes to local_error().
 void forget_failures();
-// The library's last failure on this thread, as a failure of the clone.
+// Returns the library's last failure on this thread, as a failure of the clone.
 Error local_error(std::string_view what);
 std::unexpected<Error> local_failure(std::string_view what);
-// The failure of an operation with the server: the wire's own reason if it has one.
+// The failure of an operation with the server: the reason of the wire, if it has one.
 Error remote_error(Wire& wire, std::string_view what);
 
 std::string text_of(const git_oid& id);
-// All zeros when the text is no id.
+// Parses an id. Returns all zeros when the text is not an id.
 git_oid id_of(const std::string& text);
 
-// Makes a reference of the clone name this commit, whatever it named before.
+// Points a reference of the clone to this commit, and replaces an existing one.
 Result<void> set_reference(git_repository* repository, const std::string& name,
                            const std::string& commit);
 

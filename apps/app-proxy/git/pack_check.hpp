@@ -12,22 +12,22 @@
 
 namespace gitops::app_proxy {
 
-// What a pack may cost to unpack.
+// Limits for the cost of unpacking a pack.
 struct PackLimits {
   std::uint32_t objects = 4'000'000;
-  std::uint64_t object = std::uint64_t{256} * 1024 * 1024;  // bytes of one, unpacked
-  // Bytes that are made for one object: its own and those of all its bases. Git makes chains of 50
-  // deltas, of 250 at most.
+  std::uint64_t object = std::uint64_t{256} * 1024 * 1024;  // largest object, unpacked bytes
+  // Largest number of bytes produced for one object, including all its bases. Git makes chains of
+  // 50 deltas, of 250 at most.
   std::uint64_t chain = std::uint64_t{16} * 1024 * 1024 * 1024;
 };
 
-// Reads a pack (gitformat-pack(5), versions 2 and 3) as it comes and refuses what would cost its
-// reader more than the limits: libgit2 1.5 walks chains of any length without asking whether it should
-// stop, and from some packs it never returns. Two of the rules here are narrower
-// than Git's. Deltas must name their base by its offset, which must be that of an earlier object;
-// servers do so when they are asked for "ofs-delta" and not for a thin pack. Sizes must be true.
+// Reads a pack (gitformat-pack(5), versions 2 and 3) in pieces and refuses one that would exceed
+// the limits. libgit2 1.5 walks chains of any length without checking for a stop, and never returns
+// from some packs. Two rules are narrower than Git's: deltas must name their base by its offset,
+// which must be that of an earlier object, and sizes must be true. Servers send such offsets when
+// the request has "ofs-delta" and not "thin-pack".
 //
-// Each object is inflated once and thrown away. Keeps 16 bytes for each object. Any thread, one at a
+// Each object is inflated once and discarded. Keeps 16 bytes for each object. Any thread, one at a
 // time; no I/O.
 class PackCheck {
  public:
@@ -36,9 +36,11 @@ class PackCheck {
   PackCheck& operator=(PackCheck&&) noexcept;
   ~PackCheck();
 
-  // The next bytes, in pieces of any size. invalid_data or too_large; nothing may follow an error.
+  // Checks the next bytes, in pieces of any size. `invalid_data` or `too_large`; must not be called
+  // after an error.
   Result<void> feed(std::string_view bytes);
-  // Header, all objects and the checksum have been seen. The checksum is not compared.
+  // True when the header, all objects and the checksum have been read. The checksum is not
+  // compared.
   [[nodiscard]] bool complete() const { return step_ == Step::end; }
 
  private:
@@ -65,11 +67,11 @@ class PackCheck {
   std::vector<Entry> entries_;
   std::unique_ptr<Inflate> inflate_;
 
-  // Of the present object.
+  // State of the present object.
   std::uint64_t start_ = 0;
   unsigned type_ = 0;
   std::uint64_t size_ = 0;
-  unsigned digits_ = 0;  // bytes of the number that is being read
+  unsigned digits_ = 0;  // bytes read of the present number
   std::uint64_t distance_ = 0;
   std::uint64_t base_chain_ = 0;
   std::uint64_t made_ = 0;

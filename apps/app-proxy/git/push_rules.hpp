@@ -8,80 +8,83 @@
 
 #include "common/core/error.hpp"
 
-// What follows from a push. Pure: the committer does what is decided here. The rules:
+// Decisions after a push. Pure: the committer carries them out. The rules:
 //
 //  - Our commits are built once for each state of the branch. While the branch is where it was, the
-//    same commits are pushed again, so that a push whose answer was lost cannot count twice.
-//  - An answer that is missing or a refusal is never believed alone; the branch decides. It holds our
-//    commit: done. It has moved on without it: build again on top. It has not moved: a refused push
-//    was refused for a reason of its own.
-//  - A refusal that passes by itself, as a lock that another push holds, is tried again for some
-//    seconds. No refusal is ever reported as an unknown outcome.
-//  - A refused push of several commits is tried commit by commit, so that nobody pays for another's.
+//    same commits are pushed again, so that a push whose response was lost cannot count twice.
+//  - A missing response or a refusal is never trusted alone; the branch decides. If it has our
+//    commit, the request is done. If it has moved on without our commit, the commits are built again
+//    on top. If it has not moved, a refused push was refused for its own reason.
+//  - A temporary refusal, as for a lock that another push holds, is retried for some seconds. A
+//    refusal is never reported as an unknown outcome.
+//  - A refused push of several commits is retried commit by commit, so that one does not fail the
+//    others.
 namespace gitops::app_proxy {
 
-// What the server said to a push.
+// Result of a push.
 struct PushAnswer {
   enum class Kind : std::uint8_t {
     accepted,
     refused,   // by the server, with a reason: a race, a hook, a protected branch, a full disk
-    not_now,   // by the server, for a reason that passes by itself
-    lost,      // sent, in whole or in part, and no answer
-    not_sent,  // nothing that could change the branch left us
+    not_now,   // by the server, for a temporary reason
+    lost,      // sent, in whole or in part, without a response
+    not_sent,  // nothing was sent that could change the branch
   };
   Kind kind = Kind::not_sent;
-  Error error = {};  // unless accepted
+  Error error = {};  // set unless accepted
 };
 
-// Whether a refusal passes by itself. `refusal`: its reason as the server reports it; `words`: what
-// the server says beside it.
+// Checks whether a refusal is temporary. `refusal` is its reason as the server reports it; `words`
+// are other texts of the server.
 bool is_passing(std::string_view refusal, std::string_view words);
-// What is behind a refusal, for people: a full disk, a quota, the size, a check of objects. Empty
-// when the server does not tell, or it is something else.
+// Cause of a refusal, for people: a full disk, a quota, the size, a check of objects. Empty when
+// the cause is unknown or another one.
 std::string_view cause_of_refusal(std::string_view refusal, std::string_view words);
 
-// Where the branch is, compared with the last push of these commits.
+// State of the branch, compared with the last push of these commits.
 enum class BranchState : std::uint8_t {
   has_ours,  // our last commit is the tip or behind it
   same,      // the tip is still the commit that ours were built on
   moved,     // any other tip
 };
 
-// What An attempt does once it knows the branch. `last` is nullopt in the first one.
+// Work of an attempt once it knows the branch. `last` is nullopt in the first attempt.
 enum class PushStep : std::uint8_t {
-  build,       // make the commits on the tip, push them
-  push_again,  // push the commits made before
+  build,       // build the commits on the tip, push them
+  push_again,  // push the existing commits
   landed,      // nothing: they are in the branch
-  refused,     // nothing: the server does not want them
+  refused,     // nothing: the server refuses them
 };
 PushStep step_of(const std::optional<PushAnswer>& last, BranchState state);
 
-// What the committer does after an attempt.
+// Decision of the committer after an attempt.
 enum class NextStep : std::uint8_t {
   done,
   again,  // another attempt, after a pause
-  split,  // an attempt for each commit by itself
+  split,  // one attempt for each commit
   fail,
 };
 struct Attempt {
   PushAnswer answer;
   PushStep step = PushStep::build;
-  std::size_t commits = 1;           // that the push had
+  std::size_t commits = 1;           // in the push
   unsigned rounds = 1;               // so far, this one included
   unsigned refused_connections = 0;  // in a row, this attempt included
-  unsigned not_now = 0;              // likewise
+  unsigned not_now = 0;              // in a row, this attempt included
 };
 NextStep next_of(const Attempt& attempt);
 
-// The error for the caller after NextStep::fail. `maybe_pushed`: a push of these commits was sent
-// and its outcome is not known.
+// Error for the caller after NextStep::fail. `maybe_pushed`: a push of these commits was sent and
+// its outcome is unknown.
 Error final_error(const PushAnswer& answer, bool maybe_pushed);
 
-// A branch on which somebody else is always faster is given up after this many attempts.
+// Number of attempts after which a branch that others change all the time is given up.
 inline constexpr unsigned kMaxRounds = 30;
-// A server to which nobody listens is given up after as many tries, unless a push has been sent.
+// Number of refused connections in a row after which a server is given up, unless a push has been
+// sent.
 inline constexpr unsigned kMaxRefusedConnections = 3;
-// Refusals that should pass, in a row: with the committer's pauses some ten seconds.
+// Number of temporary refusals in a row that are retried: about ten seconds with the committer's
+// pauses.
 inline constexpr unsigned kMaxNotNow = 12;
 
 }  // namespace gitops::app_proxy

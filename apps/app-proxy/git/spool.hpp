@@ -10,7 +10,7 @@
 
 namespace gitops::app_proxy {
 
-// A file without a name that is written once and then read from its beginning; it is gone with the
+// An unnamed file that is written once and then read from its beginning. It disappears with the
 // object, also when the process is killed. Blocks; one thread.
 class Spool {
  public:
@@ -19,10 +19,11 @@ class Spool {
   Spool& operator=(Spool&& other) noexcept;
   ~Spool();
 
-  // After an error nothing more may be written. Its subcode is kDiskFull when that was the cause.
+  // Appends bytes. The subcode of the error is kDiskFull when the disk is full. Must not be called
+  // after an error.
   Result<void> write(std::string_view bytes);
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  // Hands over all bytes, in parts of 64 KiB; ends with the first error.
+  // Passes all bytes to `take`, in parts of 64 KiB. Ends with the first error.
   Result<void> each(const std::function<Result<void>(std::string_view)>& take) const;
 
  private:

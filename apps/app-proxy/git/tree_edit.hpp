@@ -9,7 +9,7 @@
 #include "app-proxy/git/tree_path.hpp"
 #include "common/core/error.hpp"
 
-// Reading trees of a clone and editing them in memory: there is no work tree. For repository alone.
+// Reads trees of a clone and edits them in memory, without a work tree. For repository only.
 namespace gitops::app_proxy::libgit2 {
 
 // A file in a tree.
@@ -17,7 +17,7 @@ struct FileEntry {
   git_oid blob{};
   git_filemode_t mode = GIT_FILEMODE_BLOB;
 };
-// What a path names.
+// The object at a path.
 struct Found {
   enum class Kind : std::uint8_t { nothing, file, folder, link, submodule, below_file };
   Kind kind = Kind::nothing;
@@ -25,15 +25,16 @@ struct Found {
 };
 
 Result<TreePtr> tree_of(git_repository* repository, const git_oid& commit);
-// Walks the path by itself, so that nothing but folders is walked through. No root: nothing.
+// Finds the object at a path, and walks through folders only. Returns an empty result without a
+// root.
 Result<Found> find(git_repository* repository, const git_tree* root, std::string_view path);
-// Of a file; too_large over `limit` bytes.
+// Returns the content of a file; `too_large` over `limit` bytes.
 Result<std::string> content_of(git_repository* repository, const git_oid& blob, std::size_t limit);
 
-// Writes the tree that the changes make of `root`, the tree of `parent` (both null: of an empty
-// one), and returns its id. `force`: FileChange::revision is not compared. Files that Git LFS
-// stores are `unsupported`: those that are pointers, and new ones whose attributes say so; a
-// pointer may be written. Other failures as of BareRepository::commit().
+// Applies the changes to `root`, the tree of `parent` (both null: an empty tree), writes the new
+// tree and returns its id. `force` skips the check of FileChange::revision. Files in Git LFS are
+// `unsupported`: pointers, and new files whose attributes require LFS; a pointer may be written.
+// Other errors as of BareRepository::commit().
 Result<git_oid> edit_tree(git_repository* repository, const git_commit* parent,
                           const git_tree* root, std::span<const FileChange> changes, bool force);
 

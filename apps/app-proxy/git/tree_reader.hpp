@@ -14,14 +14,14 @@
 
 namespace gitops::app_proxy {
 
-// The files of a folder at a commit.
+// Request for the files of a folder at a commit.
 struct FolderRequest {
   RepositoryUrl repository;
   std::string branch = {};  // empty or "HEAD": the default branch
   std::string commit = {};  // an id in that branch; empty: its tip
   std::string folder = {};  // empty: the root
   GitCredential credential = {};
-  // Which of the paths, relative to the folder, are read. Runs on a thread of the pool.
+  // Selects the paths, relative to the folder, that are read. Runs on a thread of the pool.
   std::function<bool(std::string_view path)> wanted = [](std::string_view) { return true; };
   std::size_t max_bytes = std::size_t{32} * 1024 * 1024;  // of all files that are read
 };
@@ -35,18 +35,19 @@ struct FolderContent {
   std::vector<FolderFile> files;
 };
 
-// Reads from the clones that commits are made in; the server is asked for the branch every time, with
-// the caller's credential. Symbolic links and submodules are left out. Loop thread; the blocking parts
-// run on the pool.
+// Reads from the clones that commits are made in. Every read asks the server for the branch, with
+// the caller's credential. Symbolic links and submodules are left out. Loop thread; the blocking
+// parts run on the pool.
 class TreeReader {
  public:
-  // All outlive this object.
+  // All arguments outlive this object.
   TreeReader(WorkerPool& pool, CloneCache& clones, http::Client& client)
       : pool_(pool), clones_(clones), client_(client) {}
 
-  // Errors: not_found (the branch, or a commit that is not in it), too_large, and those of a fetch.
+  // Reads the folder. Errors: not_found (the branch, or a commit that is not in it), too_large, and
+  // those of a fetch.
   Task<Result<FolderContent>> read(FolderRequest request, Deadline deadline);
-  // Asks the server without a clone: whether it has the repository, with a branch or tag `ref`
+  // Checks on the server, without a clone, that it has the repository and a branch or tag `ref`
   // (empty: any). Errors: those of the request; a repository that the credential does not show is
   // not_found or forbidden.
   Task<Result<bool>> has(RepositoryUrl repository, std::string ref, GitCredential credential,

@@ -7,9 +7,9 @@
 
 namespace gitops::app_proxy {
 
-// POST /api/clusters, which the add-cluster Job sends with the key of the user that runs it: an administrator's. A line
-// of the audit stream says who added what. `clusters` is null while the runtime has no access to its own cluster. Loop
-// thread only; the arguments outlive it.
+// Serves POST /api/clusters. The add-cluster Job sends it with the key of its user, who must be an
+// administrator. A line of the audit stream names the user and the cluster. `clusters` is null
+// while the runtime has no access to its own cluster. Loop thread only; the arguments outlive it.
 Task<> serve_cluster(http::Exchange& exchange, RequestGate& gate, Audit& audit,
                      ManagedClusters* clusters, const std::string& runtime);
 

@@ -22,16 +22,15 @@ namespace gitops::app_proxy {
 // callback that the host sends the browser to. At its end the token is registered as by the mutation
 // registerToGitIntegration.
 //
-// The command line opens the first address with a user's id and no credential. Nobody is believed to
-// be that user: without a credential the answer is a form that asks for the API key, and the key must
-// be that user's. A login belongs to the browser that began it, by a cookie, and comes back once; so
-// a link that somebody sends neither gives his account to another user, nor him the account of one.
-// The state of a login is sealed and travels with the browser: any replica ends what another began.
-// Loop thread only; its dependencies outlive it.
+// The command line opens the first address with a user's id and no credential. The id alone is not
+// trusted: a request without a credential gets a form that asks for the API key, and the key must
+// belong to that user. A cookie binds a login to the browser that started it, and a login can be
+// completed once. A forwarded link therefore cannot connect one user's account at the host with
+// another user. The state of a login is sealed and travels with the browser, so any replica can
+// complete it. Loop thread only; its dependencies outlive it.
 class GitLoginRoutes {
  public:
-  // The pointers are null while the runtime has no access
-  // to its cluster.
+  // Dependencies. The pointers are null while the runtime has no access to its cluster.
   struct Dependencies {
     RequestGate& gate;
     Audit& audit;
@@ -43,19 +42,19 @@ class GitLoginRoutes {
   };
   explicit GitLoginRoutes(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 
-  // `provider` is that of the path.
+  // `provider` is the segment of the path.
   Task<> serve_start(http::Exchange& exchange, std::string provider);
   Task<> serve_form(http::Exchange& exchange, std::string provider);
   Task<> serve_callback(http::Exchange& exchange, std::string provider);
 
  private:
-  // What the address or the form names.
+  // Values of the address or the form.
   struct Wanted {
     std::string user_id = {};
     std::string account_id = {};
     std::string integration = {};
   };
-  // Where the browser goes, and the cookie that it keeps.
+  // Target URL of the browser, and its cookie.
   struct Begun {
     std::string location;
     std::string cookie;
@@ -68,17 +67,18 @@ class GitLoginRoutes {
   Task<Result<LoginTarget>> login_target_of(Actor actor, ProviderKind kind, std::string integration,
                                             Deadline deadline);
   Task<Result<Begun>> begin(const User& user, ProviderKind kind, Wanted wanted, Deadline deadline);
-  // Begins a login, tells the audit stream when it is refused, and answers with a page in that case.
+  // Begins a login. A refusal goes to the audit stream and to the browser as a page; then returns
+  // nullopt.
   Task<std::optional<Begun>> begin_or_refuse(http::Exchange& exchange, const Caller& caller,
                                              ProviderKind kind, Wanted wanted);
-  // The login that a Git host's answer belongs to, used up; or the page that refuses the answer.
+  // Returns the login of a Git host's response and marks it as used, or the page that refuses it.
   std::expected<oauth::Login, http::Response> login_of(const http::Exchange& exchange,
                                                        ProviderKind kind);
-  // Finishes the login with the code of the answer. The result names the user at the host.
+  // Completes the login with the code of the response. Returns the name of the user at the host.
   Task<Result<std::string>> take_answer(const http::Exchange& exchange, const oauth::Login& login);
-  // Exchanges the code and registers the token. The result names the user at the host.
+  // Exchanges the code and registers the token. Returns the name of the user at the host.
   Task<Result<std::string>> finish(const oauth::Login& login, std::string code, Deadline deadline);
-  // Whether the form's request comes from the form's page.
+  // Checks whether the form's request comes from the form's page.
   [[nodiscard]] bool is_from_page(const http::Request& request, ProviderKind kind) const;
 
   Dependencies dependencies_;

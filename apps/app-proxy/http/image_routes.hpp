@@ -13,13 +13,15 @@
 
 namespace gitops::app_proxy {
 
-// GET /api/image-report, as the public image reporter sends it from pipelines: without parameters, the ones there are;
-// otherwise a Workflow carries the report out, and the answer is a stream of events (info, warn, heartbeat, workflow-log)
-// that ends with `end` or `error`. A problem is an `error` event of an answer 200, since the reporter shows no other body;
-// only a wrong credential is 401. The Workflow goes on when the client leaves. Loop thread only; its dependencies outlive it.
+// Serves GET /api/image-report, as the public image reporter sends it from pipelines. Without
+// parameters it lists the available ones. Otherwise a Workflow makes the report, and the response
+// is a stream of events (info, warn, heartbeat, workflow-log) that ends with `end` or `error`. A
+// failure is an `error` event of a 200 response, since the reporter shows no other body; only a
+// wrong credential is 401. The Workflow continues when the client disconnects. Loop thread only;
+// its dependencies outlive it.
 class ImageRoutes {
  public:
-  // The parts of the program that it works with.
+  // Other parts that it uses.
   struct Dependencies {
     RequestGate& gate;
     Audit& audit;
@@ -37,25 +39,26 @@ class ImageRoutes {
   Task<Result<void>> complete(ImageReport& report, const User& user, Deadline deadline);
   Task<Result<StoredIntegration>> integration(std::string name, Deadline deadline);
   Task<Result<void>> add_git_host(ImageReport& report, const User& user, Deadline deadline);
-  // The name of the Workflow, which is running.
+  // Starts a Workflow and returns its name.
   Task<Result<std::string>> begin(const ImageReport& report, const Secret& api_key,
                                   Deadline deadline);
   Task<> follow(http::Exchange& exchange, std::string workflow, std::vector<std::string> warnings);
-  // The events of the Workflow's state, if it has changed; the last one with `is_over`.
+  // Events for a change of the Workflow's state; `is_over` with the last one.
   struct Seen {
     std::string phase = {};
     std::string events = {};
     bool is_over = false;
   };
   Task<> look(const std::string& workflow, Seen& seen);
-  // The logs of its tasks; null, with why as an event, when there are none.
+  // Opens the logs of the Workflow's tasks. Returns null, with the reason as an event in `out`,
+  // when there are none.
   Task<LogStreams::Feed> open_logs(std::string workflow, std::string& out);
 
   Dependencies dependencies_;
   ImageReportOptions options_;
-  // By user: each report leaves a Workflow and a Secret for a day.
+  // Limit by user, since each report keeps a Workflow and a Secret for a day.
   Attempts reports_{{.burst = 300, .period = std::chrono::seconds(5)}};
-  // The Workflows are the program's own: no rule of the account is about their logs.
+  // Caller for the program's own Workflows. The account's rules do not cover their logs.
   Caller own_;
   Log log_{"image-report"};
 };

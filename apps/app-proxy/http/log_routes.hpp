@@ -8,16 +8,17 @@
 
 namespace gitops::app_proxy {
 
-// GET /api/applications/logs. To who accepts text/event-stream, the lines of one log as server-sent events:
-// "log" with the JSON of a line, "trouble" with a text, at last "end"; a comment each 20 s keeps proxies from
-// closing a silent connection. To others, an archive (tar.gz) with a file for each component of the runtime,
-// for administrators. Loop thread only; its dependencies outlive it.
+// Serves GET /api/applications/logs. Clients that accept text/event-stream get the lines of one log
+// as server-sent events: "log" with the JSON of a line, "trouble" with a text, at last "end". A
+// comment every 20 s keeps proxies from closing a silent connection. Other clients, if
+// administrators, get an archive (tar.gz) with a file for each component of the runtime. Loop
+// thread only; its dependencies outlive it.
 class LogRoutes {
  public:
   struct Options {
-    std::string runtime = {};          // names the archive
+    std::string runtime = {};          // in the name of the archive
     bool anonymous_archive = false;    // the command line sends no credential
-    std::size_t max_archives = 2;      // at the same time; one holds max_file twice
+    std::size_t max_archives = 2;      // concurrent; each holds max_file twice
     std::size_t max_file = 2UL << 20;  // bytes of one component's log
     std::chrono::milliseconds heartbeat{20'000};
   };
@@ -38,7 +39,7 @@ class LogRoutes {
   std::size_t archives_ = 0;
 };
 
-// The event of a line or an end, as text.
+// Returns the text of the event for a line or an end.
 std::string server_sent(const LogEvent& event);
 
 }  // namespace gitops::app_proxy

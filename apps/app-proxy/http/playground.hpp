@@ -4,8 +4,8 @@
 
 namespace gitops::app_proxy {
 
-// A page on which a person writes a GraphQL query, gives a token and sees the answer. It loads nothing
-// from elsewhere and keeps nothing.
+// A page to write a GraphQL query, enter a token and see the response. It loads no other resources
+// and stores nothing.
 http::Response playground_page();
 
 }  // namespace gitops::app_proxy

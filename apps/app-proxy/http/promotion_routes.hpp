@@ -7,9 +7,9 @@
 
 namespace gitops::app_proxy {
 
-// POST /api/promotions/commit and /api/promotions/pullRequest: who asks, the promotion, its line of the audit
-// stream and the answer. `promotions` is null while the runtime has no folder for clones. Loop thread only;
-// the arguments outlive it.
+// Serves POST /api/promotions/commit and /api/promotions/pullRequest: authenticates, promotes,
+// writes the line of the audit stream and responds. `promotions` is null while the runtime has no
+// folder for clones. Loop thread only; the arguments outlive it.
 Task<> serve_promotion(http::Exchange& exchange, PromotionKind kind, RequestGate& gate,
                        Audit& audit, Promotions* promotions);
 

@@ -10,7 +10,8 @@
 
 namespace gitops::app_proxy {
 
-// The Git hosts from which the tasks of image reports read commits. Loop thread; its dependencies outlive it.
+// Git hosts from which the tasks of image reports read commits. Loop thread; its dependencies
+// outlive it.
 class ReportGitHosts {
  public:
   struct Dependencies {
@@ -21,8 +22,9 @@ class ReportGitHosts {
   };
   explicit ReportGitHosts(const Dependencies& dependencies) : dependencies_(dependencies) {}
 
-  // The host of an integration, with the user's own token. Without a name, administrators without a token
-  // there get the host of the account with the token of the runtime, which reads all that the runtime reads.
+  // Returns the host of an integration, with the user's own token. With an empty name,
+  // administrators without a token there get the account's host with the runtime's token, which can
+  // read everything that the runtime reads.
   Task<Result<GitHostAccess>> access(const User& user, std::string integration, Deadline deadline);
 
  private:

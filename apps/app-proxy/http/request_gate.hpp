@@ -19,16 +19,16 @@
 
 namespace gitops::app_proxy {
 
-// What every request passes before it reaches a resolver: CORS, its id, whose it is, whether it may
-// come from where it comes, and how much the same user has running. Serves GraphQL over POST and
-// WebSocket. Loop thread only.
+// Checks every request before it reaches a resolver: CORS, request id, authentication, permitted
+// source, and the user's number of running operations. Serves GraphQL over POST and WebSocket. Loop
+// thread only.
 class RequestGate {
  public:
   struct Options {
     std::vector<std::string> cors_origins = {};
-    net::AddressList trusted_proxies = {};  // whose X-Forwarded-For is believed
-    std::size_t max_operations = 20;        // of one user at the same time
-    // A little less than what proxies in front allow for an answer.
+    net::AddressList trusted_proxies = {};  // their X-Forwarded-For is trusted
+    std::size_t max_operations = 20;        // concurrent, of one user
+    // Slightly below the usual response timeout of proxies in front.
     std::chrono::milliseconds timeout{55'000};
     bool playground = false;
   };
@@ -36,29 +36,30 @@ class RequestGate {
   RequestGate(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirectory& users,
               Metrics& metrics, Options options);
 
-  // Adds the fields that every answer has.
+  // Adds the header fields that every response has.
   void add_common_headers(http::Exchange& exchange);
   Task<> serve_post(http::Exchange& exchange);
   Task<> serve_get(http::Exchange& exchange);
 
-  // Who asks on a route that is not GraphQL's, with one of the permits of that user.
+  // The caller of a REST route, with one of the user's permits.
   struct Admission {
     Caller caller;
     std::shared_ptr<void> permit;
   };
-  // Nullopt when the request was refused; the refusal has been sent.
+  // Authenticates the caller. Returns nullopt when the request was refused; the response has been
+  // sent.
   Task<std::optional<Admission>> authenticate(http::Exchange& exchange,
                                               http::Headers of_refusal = {});
-  // The same for a credential that came in another way than in the request's head, as in a form.
-  // Nothing is sent; errors are those of UserDirectory::find(), and too_many_requests.
+  // Authenticates with a credential from outside of the request's head, as from a form. Sends
+  // nothing; errors are those of UserDirectory::find(), and `too_many_requests`.
   Task<Result<Admission>> identify(http::Exchange& exchange, RequestCredential credential);
-  // A caller who is not known: with an id, which the answer tells, and an address.
+  // A caller before authentication, with an address and the request id that the response has.
   [[nodiscard]] Caller caller_of(http::Exchange& exchange);
-  // Asks again whose the credential of that request is, and takes the user over.
+  // Looks up the user of the request's credential again, and updates `caller`.
   Task<Result<void>> reauthenticate(http::Exchange& exchange, Caller& caller);
 
  private:
-  // One of the permits that a user has; its destructor gives it back.
+  // One of a user's permits; its destructor returns it.
   class Permit;
 
   [[nodiscard]] std::string request_id_of(const http::Request& request);
@@ -83,9 +84,10 @@ class RequestGate {
   Counter& unauthenticated_;
 };
 
-// {"error":"Unauthorized: Invalid token."} for 401, the form of REST errors for the rest.
+// Response for a refusal: {"error":"Unauthorized: Invalid token."} for 401, otherwise in the form
+// of REST errors.
 http::Response refusal_response(const Error& error);
-// Adds Retry-After, in whole seconds, if the error asks for a pause.
+// Adds Retry-After, in whole seconds, if the error requests a pause.
 void add_retry_after(http::Response& response, const Error& error);
 
 }  // namespace gitops::app_proxy

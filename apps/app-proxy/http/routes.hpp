@@ -8,18 +8,19 @@
 
 namespace gitops::app_proxy {
 
-// The path that a request's path stands for: without the prefix /app-proxy, which proxies in front
-// pass on, and without slashes that are doubled or at the end.
+// Returns a request's path without the prefix /app-proxy, which proxies in front keep, and without
+// doubled and trailing slashes.
 std::string canonical_path(std::string_view path);
 
-// {"statusCode":400,"message":"…","error":"Bad Request"}: the form that clients of the REST routes know.
+// Response of the form {"statusCode":400,"message":"…","error":"Bad Request"}, which clients of the
+// REST routes expect.
 http::Response rest_error(int status, std::string_view message);
 
-// What answers the routes that do something.
+// Handlers of the routes.
 struct RouteHandlers {
   http::RouteHandler graphql;         // POST
   http::RouteHandler graphql_opened;  // GET: a WebSocket, or a person
-  // These ask by themselves who it is.
+  // Handlers that authenticate by themselves.
   http::RouteHandler promotion_commit = {};
   http::RouteHandler promotion_pull_request = {};
   http::RouteHandler clusters = {};
@@ -34,7 +35,7 @@ struct RouteHandlers {
 // All routes, by canonical path.
 std::vector<http::Route> routes(RouteHandlers handlers);
 
-// The rows of the table in docs/app-proxy-api.md.
+// A row of the table in docs/app-proxy-api.md.
 struct ListedRoute {
   std::string method;
   std::string path;

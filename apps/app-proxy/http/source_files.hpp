@@ -13,9 +13,9 @@
 
 namespace gitops::app_proxy {
 
-// The files that the manifests of an Application come from, for event-reporter. Reads with the runtime's
-// own Git token, which goes to the account's Git host alone. What was read at a commit never changes, so
-// it is kept, within 8 MiB. Loop thread only.
+// Reads the files of an Application's manifests for event-reporter. Uses the runtime's own Git
+// token, and sends it to the account's Git host only. Files at a commit never change, so up to 8
+// MiB of them are cached. Loop thread only.
 class SourceFiles {
  public:
   struct Dependencies {
@@ -24,11 +24,11 @@ class SourceFiles {
     const UserDirectory& users;
     Scheme scheme = Scheme::https_only;
   };
-  // What `parts` names outlives this object.
+  // The objects in `dependencies` outlive this one.
   explicit SourceFiles(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 
-  // plain_folder_answer(); without files when the folder is no plain one. Errors have the HTTP status of
-  // the answer, or are those of TreeReader::read().
+  // Returns plain_folder_answer(), without files when the folder is not a plain one. Errors have
+  // the HTTP status of the response, or are those of TreeReader::read().
   Task<Result<std::shared_ptr<const std::string>>> read(PlainFolder folder, Deadline deadline);
 
  private:
@@ -38,9 +38,9 @@ class SourceFiles {
   LruCache<std::shared_ptr<const std::string>> kept_{std::size_t{8} * 1024 * 1024};
 };
 
-// POST /api/source-files: for the runtime's own token alone, and not through the prefix by which requests
-// from outside the cluster come. `files` is null while the runtime has no folder for clones. Loop thread
-// only; the arguments outlive it.
+// Serves POST /api/source-files. Accepts the runtime's own token only, and not the prefix of
+// requests from outside the cluster. `files` is null while the runtime has no folder for clones.
+// Loop thread only; the arguments outlive it.
 Task<> serve_source_files(http::Exchange& exchange, RequestGate& gate, SourceFiles* files);
 
 }  // namespace gitops::app_proxy

@@ -11,24 +11,24 @@
 
 namespace gitops::app_proxy {
 
-// Tells whether this replica leads: the leader does the work that one of several replicas has to do. The
-// leader is the holder of a Lease; without a Lease each replica leads. Loop thread; the client of the
-// cluster outlives it.
+// Tells whether this replica leads. The leader does work that only one of several replicas may do.
+// The leader is the holder of a Lease; without a Lease each replica leads. Loop thread; the client
+// of the cluster outlives it.
 class Leadership {
  public:
-  // Without a Lease.
+  // Leads without a Lease.
   explicit Leadership(const Executor& executor) : changed_(executor) {}
-  // With a Lease, which this replica does not hold before start().
+  // Leads by a Lease, which this replica does not hold before start().
   Leadership(const Executor& executor, k8s::Client& cluster, k8s::LeaseOptions lease);
 
   // Competes for the Lease, if there is one, until the group is cancelled.
   void start(TaskGroup& group);
 
-  // Correct also right after the process was suspended.
+  // True while this replica leads. Correct also right after the process was suspended.
   [[nodiscard]] bool leads() const { return election_ ? election_->leading() : leads_; }
   // Notified when this replica starts or stops leading.
   [[nodiscard]] Event& changed() { return changed_; }
-  // The number of changes so far. What was reported in one term may be outdated in the next.
+  // Number of changes so far. A report from one term may be outdated in the next.
   [[nodiscard]] std::uint64_t term() const { return term_; }
   // The holder of the Lease at the last read; empty without a Lease.
   [[nodiscard]] std::string holder() const;

@@ -9,28 +9,29 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 
-// Reports of images: the parameters that the public image reporter sends, and the Workflow that carries a report out.
-// Pure.
+// Reports of images: the parameters from the public image reporter, and the Workflow that makes a
+// report. Pure.
 namespace gitops::app_proxy {
 
-// What the tasks of a report get as their environment. Values may be credentials.
+// Environment of the tasks of a report. Values may be credentials.
 struct ImageReport {
   std::string image = {};                          // "registry/name:tag"
   std::map<std::string, Secret> environment = {};  // IMAGE_NAME, GIT_PROVIDER, REGISTRY_PASSWORD, …
   std::vector<std::string> warnings = {};          // for the client
-  bool has_git = false;                            // the commits of the image are wanted
+  bool has_git = false;                            // the report includes the image's commits
   bool has_jira = false;
-  // Names of integrations whose credentials the tasks get (report_credentials.hpp). Empty: none is named.
+  // Integrations whose credentials the tasks get (report_credentials.hpp). Empty: none.
   std::string registry_integration = {};
   std::string jira_integration = {};
   std::string git_integration = {};
 };
 
-// The query of GET /api/image-report: the reporter's variables CF_*, or a parameter `data`, base64 of the zlib form of
-// such a query, whose CF_DOCKERFILE_CONTENT is compressed once more. Variables that tasks do not know are left out.
-// `invalid_argument` for what is malformed, `too_large` for more than a report needs, also after it was inflated.
+// Parses the query of GET /api/image-report: the reporter's variables CF_*, or a parameter `data`,
+// base64 of the zlib form of such a query, whose CF_DOCKERFILE_CONTENT is compressed once more.
+// Variables unknown to the tasks are left out. `invalid_argument` when it is malformed, `too_large`
+// when it exceeds the limits, also after inflation.
 Result<ImageReport> parse_image_report(std::string_view query);
-// The variables that there are, as JSON: {"sections":[…]}.
+// The available variables, as JSON: {"sections":[…]}.
 std::string image_report_catalogue();
 
 struct ImageReportOptions {
@@ -50,16 +51,16 @@ struct ImageReportOptions {
   std::string jira_image =
       "quay.io/codefreshplugins/argo-hub-codefresh-csdp-image-enricher-jira-info:1.1.31";
 };
-// The Workflow `name`; its tasks have their environment from the Secret of the same name.
+// Returns the Workflow `name`. Its tasks get their environment from the Secret of the same name.
 std::string image_report_workflow(const ImageReportOptions& options, const ImageReport& report,
                                   std::string_view name);
-// That Secret, with the key of the user who reports. It goes with the Workflow, whose uid is given.
+// Returns that Secret, with the API key of the user. Its owner is the Workflow, whose uid is given.
 Secret image_report_secret(const ImageReportOptions& options, const ImageReport& report,
                            const Secret& api_key, std::string_view name, std::string_view uid);
 
-// How a Workflow is doing.
+// State of a Workflow.
 struct ImageReportState {
-  std::string phase = {};  // empty: it has not begun
+  std::string phase = {};  // empty: not started
   std::string message = {};
 
   [[nodiscard]] bool is_over() const;
