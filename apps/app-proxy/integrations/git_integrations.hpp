@@ -19,8 +19,7 @@
 
 namespace gitops::app_proxy {
 
-// What a user needs to work with a host: the provider, the user's own token, and the identity for
-// commits.
+// Account of a user at a host: the provider, the user's own token, and the identity for commits.
 struct GitAccount {
   std::shared_ptr<GitProvider> provider;
   ApiRoot root;
@@ -30,9 +29,9 @@ struct GitAccount {
   std::string mail;
 };
 
-// What users do with Git integrations. Errors have a subcode of integration_errors
-// or git_errors. Whether the actor is an administrator is decided here for what is hidden; who may add,
-// edit and remove is the resolvers' table's decision. Loop thread only; its dependencies outlive it.
+// User operations on Git integrations. Errors have a subcode of integration_errors or git_errors.
+// This class hides integrations from users who are not administrators; the resolvers' table
+// restricts who may add, edit and remove. Loop thread only; its dependencies outlive it.
 class GitIntegrations {
  public:
   struct Options {
@@ -41,9 +40,10 @@ class GitIntegrations {
   };
   GitIntegrations(IntegrationStore& store, TokenSeal& seal, GitHostClient& hosts, Options options);
 
-  // Those that the actor may see.
+  // Returns the integrations that the actor may see.
   Task<Result<std::vector<Integration>>> list(Actor actor, Deadline deadline);
-  // An empty name means "default", here and below. Nothing when there is none that the actor sees.
+  // Returns an integration that the actor may see; nullopt when there is none. Here and below an
+  // empty name means "default".
   Task<Result<std::optional<Integration>>> get(Actor actor, std::string name, Deadline deadline);
   struct New {
     std::string name;
@@ -55,43 +55,44 @@ class GitIntegrations {
   Task<Result<Integration>> edit(Actor actor, std::string name, std::string api_url,
                                  SharingPolicy sharing, Deadline deadline);
   Task<Result<void>> remove(Actor actor, std::string name, Deadline deadline);
-  // Makes the integration "default" for the account's own host, for all users, unless there is one.
-  // False when it could not be found out or made now.
+  // Creates the integration "default" for the account's own host, for all users, unless there is
+  // one. Returns false when the check or the creation failed.
   Task<bool> ensure_default(std::string account_id, std::string provider, std::string api_url,
                             Deadline deadline);
-  // Checks the token with the host before it is stored.
+  // Registers a token after a check by the host.
   Task<Result<Integration>> register_user(Actor actor, std::string name, GitAccess access,
                                           Deadline deadline);
-  // The same for the token of a login at the host, and what comes with it.
+  // Registers the token of a login at the host, with the data for its renewal.
   struct Renewal {
-    Secret refresh_token = {};         // empty: there is none
-    std::chrono::seconds lifetime{0};  // of the token; 0: it does not end
+    Secret refresh_token = {};         // empty: none
+    std::chrono::seconds lifetime{0};  // of the token; 0: it does not expire
   };
   Task<Result<Integration>> register_login(Actor actor, std::string name, GitAccess access,
                                            Renewal renewal, Deadline deadline);
-  // From now on a token of a login that has less than five minutes left is renewed before it is used:
-  // once for all who wait for it, and stored before anybody gets it. A host that refuses makes it
-  // invalid; one that does not answer changes nothing. `tasks` has the requests, which are finished
-  // even when it is cancelled, because a host may give the next token only once.
+  // Turns on renewal: a token of a login with less than five minutes left is renewed before use,
+  // once for all concurrent callers, and stored before any of them gets it. A refusal by the host
+  // makes the token invalid; a host that does not respond changes nothing. `tasks` runs the
+  // requests. They are completed even when it is cancelled, because a host may issue the next token
+  // only once.
   void renew_with(OauthClient& oauth, TaskGroup& tasks) {
     oauth_ = &oauth;
     renewals_ = &tasks;
   }
-  // Without a token nothing happens.
+  // Removes the user's token. Has no effect without a token.
   Task<Result<Integration>> deregister_user(Actor actor, std::string name, Deadline deadline);
 
-  // The actor's own account at the host of an integration.
+  // Returns the actor's own account at the host of an integration.
   Task<Result<GitAccount>> open(Actor actor, std::string name, Deadline deadline);
-  // Whether a host accepts a token and lets it do what `use` needs; an error says what is missing.
-  // Here and below, only administrators may name hosts that no integration that they see is for: the
-  // runtime would ask anything on behalf of anybody.
+  // Checks that a host accepts a token and permits what `use` needs; an error names missing
+  // permissions. Here and below, only administrators may name hosts without an integration that
+  // they see. Otherwise any user could make the runtime send requests to any host.
   Task<Result<Profile>> validate(Actor actor, std::string provider, std::string api_url,
                                  GitAccess access, TokenUse use, Deadline deadline);
-  // An account with credentials that are not stored.
+  // Returns an account with credentials that are not stored.
   Task<Result<GitAccount>> open_unstored(Actor actor, std::string provider, std::string api_url,
                                          GitAccess access, Deadline deadline);
 
-  // One user's token was found to be valid or invalid, which was not known before.
+  // A change of a user's token between valid and invalid.
   struct Transition {
     std::string integration;
     std::string account_id;
@@ -102,16 +103,16 @@ class GitIntegrations {
     on_transition_ = std::move(on_transition);
   }
 
-  // Asks the host whether it accepts one stored token, as background work. Writes, and tells, only a
-  // transition; what cannot be found out changes nothing. A token sealed with an older key is sealed
-  // again.
+  // Asks the host whether it accepts one stored token, as background work. Stores and reports only
+  // a transition; a failed check changes nothing. A token that was sealed with an older key is
+  // sealed again.
   Task<> check(Integration integration, std::string user_id, Deadline deadline);
-  // What one stored token may do with a repository, as background work. A token that the host refuses
-  // may do nothing; every other failure, and an answer that is not fresh, is an error.
+  // Returns the permissions of one stored token for a repository, as background work. A token that
+  // the host refuses has none; every other failure, and a response that is not fresh, is an error.
   Task<Result<Permissions>> permissions(Integration integration, std::string user_id,
                                         RepositoryName name, Deadline deadline);
-  // The same for a page (from 1) of the token's own list of repositories: those whose permissions the
-  // host tells in lists.
+  // Permissions from a page (counted from 1) of the token's own list of repositories. Contains the
+  // repositories whose permissions the host reports in lists.
   struct ListedPermissions {
     std::vector<std::pair<std::string, Permissions>> by_name =
         {};  // "owner/name" as the host writes it
@@ -123,16 +124,17 @@ class GitIntegrations {
 
  private:
   struct Flight;
-  // What of a token is written again beside its state. A refresh token without a text is dropped.
+  // Parts of a token to be written again with its state. A refresh token with an empty text is
+  // removed.
   struct Again {
     std::optional<SealedToken> sealed = {};
     std::optional<SealedToken> refresh = {};
   };
-  // A stored token for background work.
+  // Returns a stored token for background work.
   Task<Result<GitAccess>> background_access(Integration integration, std::string user_id,
                                             Deadline deadline);
-  // The integration as it is when the user's token needs not be renewed, or cannot be while it still
-  // counts; otherwise as it is after that.
+  // Renews the user's token if needed and returns the integration afterwards. Returns it unchanged
+  // when a renewal is not needed, or fails while the token is still valid.
   Task<Result<Integration>> renewed(Integration integration, std::string user_id,
                                     Deadline deadline);
   Task<Result<Integration>> renew(std::string name, std::string account_id, std::string user_id,
@@ -145,7 +147,8 @@ class GitIntegrations {
                                      std::string_view api_url, Deadline deadline);
   Task<Result<Profile>> checked(const ApiRoot& root, const GitAccess& access, TokenUse use,
                                 Deadline deadline);
-  // Writes the state of a token, unless it was replaced since; one caller of many tells it.
+  // Writes the state of a token, unless the token was replaced since. One of several concurrent
+  // callers reports it.
   Task<> mark(const Integration& integration, const std::string& user_id, TokenState state,
               SealedToken seen, Again again, Deadline deadline);
 

@@ -19,7 +19,7 @@
 
 namespace gitops::app_proxy {
 
-// What a user's own token may do with the repository of a Git source.
+// Permissions of a user's own token for the repository of a Git source.
 struct UserPermission {
   std::string user_id;
   bool read = false;
@@ -27,38 +27,38 @@ struct UserPermission {
   bool operator==(const UserPermission&) const = default;
 };
 
-// A Git source as the control plane knows it.
+// A Git source as the control plane has it.
 struct KnownGitSource {
   std::string account_id;
   std::string name;
   std::string source_namespace;
   std::string repository_url;
-  std::vector<UserPermission> permissions;  // as they were reported last, by any replica
+  std::vector<UserPermission> permissions;  // last reported, by any replica
 };
 
-// The repository that a clone URL names at a host; nothing when it is another host's. Pure.
+// Returns the repository of a clone URL at a host; nullopt when the URL is of another host. Pure.
 std::optional<RepositoryName> repository_at(const ApiRoot& root, std::string_view clone_url);
 
 // Reports to the control plane which users may read and write the repositories of the runtime's Git
-// sources, unless the account does not filter by them. Each registered token is asked about each
-// repository of its host: at once when the token or the Git source is new, then once in a period, as
-// background work within the token's rate budget. Several questions of one token are answered by its
-// list of repositories, where the host tells permissions there; what the list lacks is asked one by one.
-// What a host does not tell now stays as it was. A report is sent only when it differs from what the
-// control plane has, so restarts and changes of the leader send none. Only the leader of several replicas
-// asks and reports. Loop thread; its dependencies outlive it.
+// sources, if the account filters by Git permissions. The host is asked about each registered token
+// and each repository of the host: at once for a new token or Git source, then once in a period, as
+// background work within the token's rate budget. Where the host includes permissions in its lists,
+// one list covers several questions of a token; repositories that it lacks are asked one by one. A
+// permission that the host cannot report now keeps its last value. A report is sent only when it
+// differs from the state of the control plane, so restarts and changes of the leader send none.
+// Only the leader of several replicas asks and reports. Loop thread; its dependencies outlive it.
 class GitPermissions {
  public:
   struct Options {
-    std::chrono::milliseconds period = std::chrono::hours(1);      // of a question, about
-    std::chrono::milliseconds tick = std::chrono::minutes(1);      // of a look for what is new
-    std::size_t max_questions = 60;                                // in a tick
-    std::chrono::milliseconds timeout = std::chrono::seconds(20);  // for one question
-    std::size_t list_from = 4;                                     // questions of one token
-    std::size_t max_pages = 5;                                     // of such a list in a tick
+    std::chrono::milliseconds period = std::chrono::hours(1);      // between two asks of a question
+    std::chrono::milliseconds tick = std::chrono::minutes(1);      // between searches for new questions
+    std::size_t max_questions = 60;                                // per tick
+    std::chrono::milliseconds timeout = std::chrono::seconds(20);  // per question
+    std::size_t list_from = 4;                                     // smallest number of due questions of a token
+    std::size_t max_pages = 5;                                     // of such a list, per tick
   };
   using List = std::function<Task<Result<std::vector<KnownGitSource>>>(Deadline)>;
-  // Whether the account filters by Git permissions.
+  // Checks whether the account filters by Git permissions.
   using Filters = std::function<Task<Result<bool>>(Deadline)>;
   using Report = std::function<Task<Result<void>>(const KnownGitSource&, Deadline)>;
   GitPermissions(GitIntegrations& integrations, Leadership& leadership, Filters filters, List list,
@@ -66,28 +66,29 @@ class GitPermissions {
 
   // Runs until the group is cancelled. A change of the leader starts a tick at once.
   void start(TaskGroup& group);
-  // One tick.
+  // Runs one tick.
   Task<> round();
-  // For /statusz.
+  // Entry for /statusz.
   [[nodiscard]] StatusEntry status() const;
 
  private:
-  // Integration, user, repository.
+  // Key of a question: integration, user, repository.
   using Question = std::tuple<std::string, std::string, std::string>;
   struct Answer {
-    std::string sealed;  // the token that was asked
+    std::string sealed;  // the token of the last question
     std::optional<Permissions> permissions;
     Clock::time_point due{};
   };
-  // Whether permissions are wanted; asked once in the time of ten ticks. As last known while the control
-  // plane does not tell.
+  // Checks whether the account filters by Git permissions, at most once in ten ticks. Returns the
+  // last known value while the control plane does not respond.
   Task<bool> are_wanted();
   [[nodiscard]] bool is_due(const Answer& answer, const UserToken& token) const {
     return answer.due <= Clock::now() || answer.sealed != token.sealed.text;
   }
-  // The answer to a question; at first as it was reported, perhaps by another process.
+  // Returns the record of a question. A new record has the permissions of the last report, of any
+  // process.
   Answer& answer_to(const Question& question, const UserToken& token, const KnownGitSource& source);
-  // Answers what the lists of tokens tell, where enough is due.
+  // Fills in the permissions from the lists of tokens that have enough due questions.
   Task<> read_lists(const std::vector<Integration>& integrations,
                     const std::vector<KnownGitSource>& sources, std::size_t& questions);
   Task<> ask(const Integration& integration, const UserToken& token, RepositoryName name,

@@ -14,15 +14,15 @@ inline constexpr const char* kIntegrationSelector = "io.codefresh.integration-ty
 
 std::string secret_name(std::string_view integration, std::string_view account_id);
 
-// `object`: the Secret's JSON. `invalid_data` for a Secret that is not in this form, such as one of
-// another program with the same labels; its message quotes nothing of the Secret. A user's entry that
-// cannot be read is left out.
+// Reads the Secret's JSON. `invalid_data` for a Secret in another form, such as one of another
+// program with the same labels; the message contains nothing of the Secret. An unreadable entry of
+// a user is left out.
 Result<Integration> read_integration(std::string_view object);
 
-// A new Secret.
+// Returns a new Secret as JSON.
 std::string new_integration_secret(std::string_view ns, const Integration& integration);
-// The Secret with the integration written into it: entries of users that it does not have any more
-// go, everything else of the Secret stays.
+// Returns the Secret with the integration written into it. Entries of removed users are removed;
+// all other contents are kept.
 Result<std::string> with_integration(std::string_view object, const Integration& integration);
 
 }  // namespace gitops::app_proxy

@@ -16,29 +16,29 @@
 
 namespace gitops::app_proxy {
 
-// Git integrations in the Secrets of the runtime's namespace. Every call but recent() reads them again,
-// so that several replicas agree; a write that meets a newer version is made again upon that. Loop
-// thread only; `cluster` outlives it.
+// Git integrations, stored in Secrets of the runtime's namespace. Every call except recent() reads
+// the Secrets again, so that several replicas agree. A write that conflicts with a newer version is
+// repeated on top of it. Loop thread only; `cluster` outlives it.
 class IntegrationStore {
  public:
   IntegrationStore(k8s::Client& cluster, std::string ns);
 
-  // All that can be read, of all accounts, by name. A Secret that cannot be read is left out, with a
-  // warning in the log.
+  // Returns all readable integrations, of all accounts, by name. An unreadable Secret is left out
+  // and logged as a warning.
   Task<Result<std::vector<Integration>>> list(Deadline deadline);
-  // `not_found` when there is none (unknown_integration()).
+  // Returns an integration; `not_found` when there is none (unknown_integration()).
   Task<Result<Integration>> get(std::string name, std::string account_id, Deadline deadline);
-  // The same, as it was read at most a second ago, or as one of the calls here has left it. Never
-  // null. What another replica writes is seen a second later.
+  // Returns an integration from a cache with entries of at most one second, which writes of this
+  // object update. Never null. Writes of other replicas are visible after a second.
   Task<Result<std::shared_ptr<const Integration>>> recent(std::string name, std::string account_id,
                                                           Deadline deadline);
-  // `conflict` when it exists. A Secret of that name in another form becomes one in ours; what else
-  // it holds stays.
+  // Creates an integration; `conflict` when it exists. A Secret of that name in another form is
+  // converted; its other contents are kept.
   Task<Result<void>> create(Integration integration, Deadline deadline);
   Task<Result<void>> remove(std::string name, std::string account_id, Deadline deadline);
 
-  // Changes an integration: `change` gets it as stored, perhaps several times, and says whether it is
-  // to be written. Returns it as it then is.
+  // Changes an integration and returns the result. `change` gets the stored integration, perhaps
+  // several times, and returns whether to write it.
   using Change = std::function<Result<bool>(Integration&)>;
   Task<Result<Integration>> apply(std::string name, std::string account_id, Change change,
                                   Deadline deadline);
@@ -59,7 +59,7 @@ class IntegrationStore {
   k8s::Client& cluster_;
   std::string ns_;
   std::map<std::string, Recent> recent_;  // by the Secret's name
-  std::uint64_t writes_ = 0;              // a read that began before a write is not kept
+  std::uint64_t writes_ = 0;              // a read that started before a write is not cached
 };
 
 }  // namespace gitops::app_proxy

@@ -10,30 +10,31 @@
 
 namespace gitops::app_proxy {
 
-// Asks Git hosts for the tokens of users who logged in there, as the OAuth application that a Secret
-// of the runtime's namespace names. The Secret is read again each time. Nothing is sent elsewhere than
-// to the URL of that Secret, and no redirect is followed. Loop thread only; its dependencies outlive it.
+// Requests tokens from Git hosts for users who logged in there, as the OAuth application in a
+// Secret of the runtime's namespace. The Secret is read each time. Requests go only to the URL of
+// that Secret, and redirects are not followed. Loop thread only; its dependencies outlive it.
 class OauthClient {
  public:
   struct Options {
     std::string own_namespace = {};
     PlainHttp plain_http = PlainHttp::refused;
-    // The address of the runtime, as browsers reach it; empty: it is not known.
+    // Address of the runtime for browsers; empty when it is unknown.
     std::string public_url = {};
   };
   // `http` has the TLS and proxy settings for Git hosts.
   OauthClient(k8s::Client& cluster, http::Client& http, Options options);
 
-  // The application for the host of an API root. `not_found`, with what to make, when there is none.
+  // Returns the application for the host of an API root. `not_found`, with the Secret to create,
+  // when there is none.
   Task<Result<oauth::OauthApp>> app_for(ApiRoot root, Deadline deadline);
-  // The tokens for a code that the host has sent to redirect_uri().
+  // Exchanges a code that the host has sent to redirect_uri() for tokens.
   Task<Result<oauth::Grant>> exchange(ProviderKind kind, oauth::OauthApp app, std::string code,
                                       std::string verifier, Deadline deadline);
-  // The tokens that follow; the host may accept the old refresh token no more.
+  // Exchanges a refresh token for new tokens. The host may reject the old refresh token afterwards.
   Task<Result<oauth::Grant>> refresh(ApiRoot root, Secret refresh_token, Deadline deadline);
 
-  // Where hosts send browsers back to. `unavailable`, with what to set, when the runtime does not
-  // know its address.
+  // URL to which hosts send browsers back. `unavailable`, with the setting to set, when the
+  // runtime's address is unknown.
   [[nodiscard]] Result<http::Url> redirect_uri(ProviderKind kind) const;
 
  private:

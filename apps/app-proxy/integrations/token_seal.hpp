@@ -9,16 +9,16 @@
 
 namespace gitops::app_proxy {
 
-// A token as it is stored: encrypted by AES-256-GCM.
+// An encrypted token, as stored: AES-256-GCM.
 struct SealedToken {
-  std::string key_id;  // of the key that it was sealed with
+  std::string key_id;  // id of the sealing key
   std::string nonce;   // 12 bytes
   std::string text;    // ciphertext and tag
   bool operator==(const SealedToken&) const = default;
 };
 
-// Whom a token belongs to, and for which host. It is authenticated with the ciphertext: what was
-// sealed for one owner cannot be opened for another, wherever it was copied to.
+// Owner and host of a token. They are authenticated with the ciphertext: a token that was sealed
+// for one owner cannot be opened for another, even if it is copied.
 struct TokenOwner {
   std::string user_id;
   std::string integration;
@@ -27,24 +27,24 @@ struct TokenOwner {
 };
 
 // Seals and opens users' tokens. Keys are derived from the runtime's token and its store IV by
-// HKDF-SHA-256. After the runtime's token has rotated, older keys of this process still open what
-// they sealed; is_current() tells what is to be sealed again. Loop thread only.
+// HKDF-SHA-256. After a rotation of the runtime's token, older keys of this process still open the
+// tokens that they sealed; is_current() shows which tokens need sealing again. Loop thread only.
 class TokenSeal {
  public:
   // Derives a key and makes it the current one. An empty token changes nothing.
   void use(const Secret& runtime_token, const Secret& store_iv);
   [[nodiscard]] bool has_key() const { return !current_.empty(); }
 
-  // `unavailable` while there is no key: the runtime is not registered yet.
+  // Seals a token. `unavailable` while there is no key, since the runtime is not registered yet.
   Result<SealedToken> seal(const TokenOwner& owner, const Secret& token) const;
-  // `invalid_data` when the key is not known any more, or the text is not the owner's. The user has
-  // to register a token again then.
+  // Opens a token. `invalid_data` when the key is no longer known, or the token is of another
+  // owner. Then the user has to register a token again.
   Result<Secret> open(const TokenOwner& owner, const SealedToken& sealed) const;
   [[nodiscard]] bool is_current(const SealedToken& sealed) const {
     return sealed.key_id == current_;
   }
 
-  // The same for a text that is no token, as the state of a login. It opens for this purpose only,
+  // Seals a text that is not a token, as the state of a login. It opens only for the same purpose,
   // and never as a token.
   Result<SealedToken> seal_for(std::string_view purpose, const Secret& text) const;
   Result<Secret> open_for(std::string_view purpose, const SealedToken& sealed) const;

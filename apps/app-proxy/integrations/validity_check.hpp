@@ -10,24 +10,25 @@
 
 namespace gitops::app_proxy {
 
-// The pause before the next of `tokens` checks of a round that takes about `period`: between half and
-// one and a half of an even share. Pure.
+// Returns the pause before the next of `tokens` checks in a round of about `period`: between half
+// and one and a half of an even share. Pure.
 std::chrono::milliseconds pause_between_checks(std::chrono::milliseconds period, std::size_t tokens,
                                                std::minstd_rand& random);
 
-// Asks Git hosts, one token after the other and spread over a period, whether they still accept the
-// tokens of all integrations. Only the leader of several replicas asks; each transition is told once.
+// Asks Git hosts whether they still accept the tokens of all integrations, one token after the
+// other and spread over a period. Only the leader of several replicas asks. Each transition is
+// reported once.
 class ValidityCheck {
  public:
   struct Options {
     std::chrono::milliseconds period = std::chrono::hours(1);
-    std::chrono::milliseconds timeout = std::chrono::seconds(20);  // for one token
+    std::chrono::milliseconds timeout = std::chrono::seconds(20);  // per token
   };
   ValidityCheck(GitIntegrations& integrations, Leadership& leadership, Options options);
 
   // Runs until the group is cancelled. A new leader begins a round at once.
   void start(TaskGroup& group);
-  // One round; it ends early when this replica does not lead any more.
+  // Runs one round. It ends early when this replica stops leading.
   Task<> round();
 
  private:

@@ -14,48 +14,50 @@
 
 namespace gitops::app_proxy {
 
-// A stream of a server that was asked for.
+// An open stream of a server.
 struct LogSource {
   http::ClientExchange exchange;
   LogFormat format = LogFormat::kubernetes;
-  // The head of the answer is still to be read: argocd-server and argo-server send it with the first line.
+  // The head of the response must still be read: argocd-server and argo-server send it with the
+  // first line.
   bool needs_head = false;
-  std::string pod = {};  // when the lines do not tell
+  std::string pod = {};  // set when the lines do not name it
   std::string container = {};
 };
 
-// What comes next of a feed. `error`: one of the streams broke off; the others go on.
+// Next event of a feed. `error`: one of the streams failed; the others continue.
 struct LogEvent {
   enum class Kind { line, error, end, nothing_yet } kind = Kind::end;
   LogLine line = {};
   std::string error = {};
 };
 
-// The lines of one or more streams, in the order in which they come. Reads at most one piece (16 KiB) of each stream
-// ahead, and hands out one piece at a time: who does not call next() holds up the servers. Memory of a
-// stream: that, and a line of at most 64 KiB of text or 1 MiB of JSON. Loop thread only.
+// Merges the lines of one or more streams, in the order of arrival. Reads at most one piece (16
+// KiB) of each stream ahead, and returns one piece at a time, so a reader that does not call next()
+// slows down the servers. Memory of a stream: that piece, and a line of at most 64 KiB of text or 1
+// MiB of JSON. Loop thread only.
 class LogFeed {
  public:
   struct Options {
     LogFilter filter = {};
-    // Asked at intervals before lines are handed out; an error is the end. None: always.
+    // Called at intervals before lines are returned; an error ends the feed. Unset: no check.
     std::function<Result<void>()> is_allowed = {};
     std::chrono::milliseconds check_period{30'000};
-    // Handed out first: why streams that were asked for could not be opened.
+    // Returned first: errors of streams that could not be opened.
     std::vector<std::string> errors = {};
-    // Kept as long as the feed.
+    // Held for the lifetime of the feed.
     std::shared_ptr<void> slot = {};
   };
-  // `ending` outlives the feed: its tasks end there after the feed has gone.
+  // `ending` outlives the feed: the feed's tasks end there after its destruction.
   LogFeed(TaskGroup& ending, const Executor& executor, std::vector<LogSource> sources,
           Options options);
   ~LogFeed();
   LogFeed(const LogFeed&) = delete;
   LogFeed& operator=(const LogFeed&) = delete;
 
-  // Waits until the deadline. One caller at a time.
+  // Returns the next event, and waits for it until the deadline. One caller at a time.
   Task<LogEvent> next(Deadline until = kNever);
-  // Whether next() has an event at once.
+  // True when next() has an event without waiting.
   [[nodiscard]] bool has_more() const;
 
  private:

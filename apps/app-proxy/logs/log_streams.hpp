@@ -15,11 +15,11 @@
 
 namespace gitops::app_proxy {
 
-// What a reader wants of a log; an empty field leaves it open.
+// A reader's selection of log lines; an empty field selects all.
 struct LogChoice {
   std::string pod = {};
   std::string container = {};
-  std::string filter = {};  // of a Workflow a regular expression, else as LogFilter has it
+  std::string filter = {};  // a regular expression for a Workflow, else as LogFilter has it
   bool follow = false;
   std::optional<std::int64_t> tail_lines = {};
   std::optional<std::int64_t> since_seconds = {};
@@ -27,32 +27,36 @@ struct LogChoice {
   std::string until_time = {};
 };
 
-// Opens the logs of pods for users: of an Application by argocd-server, which reaches every cluster, of a
-// Workflow by argo-server, of the runtime's own components and the events of pods by the API server. Each
-// call checks the right of the caller's user first, and the feed now and then again; the caller outlives the feed.
-// Loop thread only; its dependencies outlive it, and stop() comes when all feeds have gone.
+// Opens the logs of pods for users: of an Application by argocd-server, which reaches every
+// cluster; of a Workflow by argo-server; of the runtime's own components, and the events of pods,
+// by the API server. Each call checks the user's permission first, and the feed repeats the check
+// from time to time. The caller outlives the feed. Loop thread only; its dependencies outlive it,
+// and stop() is called after all feeds have ended.
 class LogStreams {
  public:
   struct Options {
     std::string own_namespace = {};
-    std::size_t max_streams = 2'000;      // feeds at the same time
-    std::size_t max_component_pods = 50;  // whose logs one feed joins
+    std::size_t max_streams = 2'000;      // concurrent feeds
+    std::size_t max_component_pods = 50;  // pods in one feed
   };
   using Feed = std::unique_ptr<LogFeed>;
-  // Each of them may be null: not configured.
+  // Each pointer is null when its server is not configured.
   LogStreams(const Executor& executor, ApplicationActions* applications, WorkflowActions* workflows,
              k8s::Client* cluster, Options options);
   Task<> stop();
 
-  // `of`: an object whose pods are meant; without a name, all pods of the Application.
+  // Opens the logs of an Application. `of` is an object whose pods are selected; without a name,
+  // all pods of the Application.
   Task<Result<Feed>> application(const Caller& caller, argo::AppRef app, argo::ResourceRef of,
                                  LogChoice choice, Deadline deadline);
   Task<Result<Feed>> workflow(const Caller& caller, std::string ns, std::string name,
                               LogChoice choice, Deadline deadline);
-  // For administrators and the runtime itself. Of several containers, one whose log cannot be opened is an `error`.
+  // Opens the logs of a component. For administrators and the runtime itself. When one of several
+  // containers cannot be opened, the feed has an `error`.
   Task<Result<Feed>> component(const Caller& caller, std::string component, LogChoice choice,
                                Deadline deadline);
-  // The events of a pod of an Application of this cluster, or of a Workflow; one of the two is named.
+  // Owner of a pod whose events are wanted: an Application of this cluster, or a Workflow. One of
+  // the two is set.
   struct PodOwner {
     argo::AppRef app = {};
     std::string workflow = {};
@@ -60,7 +64,7 @@ class LogStreams {
   Task<Result<Feed>> pod_events(const Caller& caller, PodOwner owner, std::string ns,
                                 std::string pod, Deadline deadline);
 
-  // The containers of the runtime's pods, ordered by component, pod and container.
+  // A container of the runtime's pods. Ordered by component, pod and container.
   struct Part {
     std::string component;
     std::string pod;
@@ -68,20 +72,21 @@ class LogStreams {
     auto operator<=>(const Part&) const = default;
   };
   Task<Result<std::vector<Part>>> parts(Deadline deadline);
-  // The last lines of one of them, at most `max_bytes`. For the archive.
+  // Returns the last lines of one container, at most `max_bytes`. For the archive.
   Task<Result<std::string>> last_lines(Part part, std::size_t max_bytes, Deadline deadline);
 
-  // Feeds, and those that are being opened.
+  // Number of feeds, including those that are being opened.
   [[nodiscard]] std::size_t open() const {
     return static_cast<std::size_t>(slots_.use_count()) - 1;
   }
 
  private:
-  // Held by each feed of max_streams. Taken before the first wait, so that feeds that are being opened count, too.
+  // Held by each feed, for the limit max_streams. Taken before the first wait, so that feeds that
+  // are being opened count, too.
   using Slot = std::shared_ptr<void>;
   [[nodiscard]] Result<Slot> take_slot() const;
   Feed feed(std::vector<LogSource> sources, const LogChoice& choice, LogFeed::Options options);
-  // Of argocd-server or argo-server, which have filtered the text.
+  // Makes a feed of argocd-server or argo-server, which has filtered the text.
   Feed argo_feed(OpenedLogs opened, const Caller& caller, const LogChoice& choice, LogFilter filter,
                  Slot slot);
 
@@ -94,19 +99,19 @@ class LogStreams {
   TaskGroup ending_;
 };
 
-// Below: pure.
+// Pure functions.
 
-// The bounds of a choice; invalid_argument names what cannot be read.
+// Returns the filter of a choice. `invalid_argument` names a field that cannot be parsed.
 Result<LogFilter> filter_of(const LogChoice& choice, WallTime now);
-// The age of the oldest line that is wanted, at least one second.
+// Returns the age of the oldest line to read, at least one second.
 std::optional<std::chrono::seconds> age_of(const LogFilter& filter, WallTime now);
-// The containers of a list of pods.
+// Returns the containers of a list of pods.
 std::vector<LogStreams::Part> parts_of(std::string_view pod_list);
 
-// The header of a regular file in a tar archive (POSIX ustar), 512 bytes. Of a name over 100 bytes, the
-// beginning is taken.
+// Returns the header of a regular file in a tar archive (POSIX ustar), 512 bytes. A name over 100
+// bytes is truncated.
 std::string tar_header(std::string_view name, std::size_t size, WallTime modified);
-// What follows `size` bytes of a file, up to the next 512.
+// Returns the padding after `size` bytes of a file, up to the next multiple of 512.
 std::string tar_padding(std::size_t size);
 inline constexpr std::size_t kTarEnd = 1024;  // zeroes at the end of an archive
 

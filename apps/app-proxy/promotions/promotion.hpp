@@ -7,11 +7,11 @@
 #include "app-proxy/git/manifest_edit.hpp"
 #include "app-proxy/git/tree_path.hpp"
 
-// A promotion: values or whole files of one application's folder become those of another one. Pure.
+// A promotion: copies values or whole files from one application's folder to another one's. Pure.
 namespace gitops::app_proxy {
 
-// Which files of the source, by a glob, and which values in them, by JSON paths; without any, the
-// whole files.
+// Selects files of the source by a glob, and values in them by JSON paths. Without paths, whole
+// files.
 struct PromotionRule {
   std::string glob;
   std::vector<std::string> json_paths;
@@ -23,22 +23,22 @@ struct PromotedFile {
   std::string content;
 };
 
-// "$.image.tag", "$.images[0]['new-tag']": keys and indices; "$" is the whole file. invalid_argument
-// for filters, wildcards, slices and recursive descent.
+// Parses "$.image.tag", "$.images[0]['new-tag']": keys and indices; "$" is the whole file.
+// `invalid_argument` for filters, wildcards, slices and recursive descent.
 Result<ManifestPath> parse_json_path(std::string_view text);
 
-// '*' and '?' stand for characters of one name, "**" for any, "**/" for any folders, also none, and
-// "{a,b}" for one of several.
+// Matches a path. '*' and '?' match characters of one name, "**" any, "**/" any number of folders,
+// and "{a,b}" one of several.
 bool matches_glob(std::string_view glob, std::string_view path);
 
-// Whether a rule is about a file; without rules, all are.
+// Checks whether a rule selects a file; without rules, all files are selected.
 bool is_promoted(const std::vector<PromotionRule>& rules, std::string_view path);
 
-// The changes that promote these files to the folder `destination` (empty: the root). Of a file
-// with JSON paths, the values are set in the destination's file, whose other data and comments
-// stay: scalars, maps and lists, empty ones too, and what is missing above them is made. A value
-// that the source lacks is left out, and a file that the destination lacks is an error when the
-// changes are applied. invalid_argument: a JSON path, or a source file that cannot be read.
+// Changes that promote these files to the folder `destination` (empty: the root). For a file with
+// JSON paths, the values (scalars, maps and lists, empty ones too) are set in the destination's
+// file; its other data and comments are kept, and missing parents are created. A value that the
+// source lacks is left out. A file that the destination lacks is an error when the changes are
+// applied. `invalid_argument` for a JSON path, or for a source file that cannot be parsed.
 Result<std::vector<FileChange>> promotion_changes(const std::vector<PromotionRule>& rules,
                                                   const std::vector<PromotedFile>& source,
                                                   std::string_view destination);

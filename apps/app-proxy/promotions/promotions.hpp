@@ -14,38 +14,39 @@
 #include "app-proxy/users/rules.hpp"
 #include "common/control_plane/graphql.hpp"
 
-// Promotions: the REST routes /api/promotions/commit and /api/promotions/pullRequest, by which the
-// operator of a runtime and people's workflows bring what one application has in Git to another one.
+// Promotions: the REST routes /api/promotions/commit and /api/promotions/pullRequest. The operator
+// of a runtime and users' workflows call them to copy the state of one application in Git to
+// another one.
 namespace gitops::app_proxy {
 
 enum class PromotionKind { commit, pull_request };
 
-// The body of a request.
+// Body of a request.
 struct PromotionRequest {
   control_plane::ApplicationId source;
   control_plane::ApplicationId destination;
-  std::string source_commit = {};  // empty: what its targetRevision is now
+  std::string source_commit = {};  // empty: the present commit of its targetRevision
   std::string message = {};
   std::string description = {};  // of the commit
-  // Of a pull request; its branch is made from the destination's when there is none.
+  // Branch of a pull request. It is created from the destination's branch when it does not exist.
   std::string head = {};
   std::string title = {};
   std::string pull_request_description = {};
 };
-// invalid_argument with what is missing. Pure.
+// Parses the body. `invalid_argument` names a missing field. Pure.
 Result<PromotionRequest> parse_promotion(PromotionKind kind, std::string_view body);
 
-// What the answer of a promotion without a difference says; clients compare it.
+// Message of the response to a promotion without a difference. Clients compare it.
 inline constexpr std::string_view kNothingToPromote =
     "no changes found between source and destination applications";
 
-// A clone URL of an application, if it is at the account's Git host: the runtime's token goes nowhere
-// else. Errors have the HTTP status 400. Pure.
+// Returns the clone URL of an application, if it is at the account's Git host. The runtime's token
+// is sent to no other host. Errors have the HTTP status 400. Pure.
 Result<RepositoryUrl> repository_of_account(const control_plane::Identity& account,
                                             std::string_view url, Scheme scheme);
 
-// Promotes with the runtime's own Git token, which therefore goes to the account's Git host alone.
-// Loop thread.
+// Promotes with the runtime's own Git token, which is sent only to the account's Git host. Loop
+// thread.
 class Promotions {
  public:
   struct Dependencies {
@@ -54,17 +55,18 @@ class Promotions {
     TreeReader& reader;
     Committer& committer;
     GitHostClient& hosts;
-    RuntimeGitToken& token;  // nothing is promoted without it
+    RuntimeGitToken& token;  // required for promotions
     const UserDirectory& users;
     std::string runtime;
     Scheme scheme = Scheme::https_only;
   };
-  // What `parts` names outlives this object.
+  // The objects in `dependencies` outlive this one.
   explicit Promotions(Dependencies dependencies) : dependencies_(std::move(dependencies)) {}
 
-  // Returns the answer as JSON. Allowed to the runtime itself, to administrators, and by the right
-  // PROMOTE_TO for the destination with VIEW for the source; for others an application that is not
-  // there and one that they may not promote are the same. Errors have the HTTP status of the answer.
+  // Promotes, and returns the response as JSON. Permitted for the runtime itself, for
+  // administrators, and for users with PROMOTE_TO for the destination and VIEW for the source.
+  // Other users get the same error for a missing application and for one that they may not promote.
+  // Errors have the HTTP status of the response.
   Task<Result<std::string>> promote(PromotionKind kind, const User& user, PromotionRequest request,
                                     Deadline deadline);
 

@@ -14,39 +14,40 @@
 
 namespace gitops::app_proxy {
 
-// How long a host lets an answer be used again without a question: its Cache-Control (RFC 9111) with
-// `max-age`, less its Age, and at most a minute. Zero when it says nothing, or forbids it.
+// Time for which a host permits a response to be used again without a request: its Cache-Control
+// (RFC 9111) with `max-age`, minus its Age, and at most a minute. Zero without such a field, or
+// when the host forbids it.
 std::chrono::seconds fresh_for(const http::Headers& headers);
 
-// The last answers of hosts to GET requests, for If-None-Match and for times when a host throttles.
-// Each token's answers are its own. When there are too many bytes, the answers that were used
-// longest ago go, first those of a token that has more than its share. Pure; one thread.
+// Cache of the last responses of hosts to GET requests, for If-None-Match and for times when a host
+// throttles. Responses are separate for each token. Over the limit of bytes, the least recently
+// used responses are evicted, first those of a token that exceeds its share. Pure; one thread.
 class AnswerCache {
  public:
   struct Limits {
     std::size_t bytes = 16UL * 1024 * 1024;
-    std::size_t bytes_of_owner = 2UL * 1024 * 1024;   // one token's share
-    std::size_t bytes_of_answer = 1UL * 1024 * 1024;  // larger ones are not kept
+    std::size_t bytes_of_owner = 2UL * 1024 * 1024;   // share of one token
+    std::size_t bytes_of_answer = 1UL * 1024 * 1024;  // larger ones are not cached
   };
   struct Entry {
-    std::string etag;       // empty: the host gave none
+    std::string etag;       // empty: the host sent none
     http::Headers headers;  // those that callers read
     std::string body;
-    std::shared_ptr<const HostPage> page = {};  // in place of the body, where that was read
+    std::shared_ptr<const HostPage> page = {};  // replaces the body of a page that was parsed
     Clock::time_point fresh_until = {};
   };
 
   explicit AnswerCache(Limits limits) : limits_(limits) {}
 
-  // Null when there is none. Valid until the next put() or forget().
+  // Returns the cached response; null when there is none. Valid until the next put() or forget().
   const Entry* find(std::string_view owner, std::string_view url);
   void put(std::string_view owner, std::string_view url, Entry entry);
-  // The host has said that the answer still holds.
+  // Marks a cached response as fresh after a 304 of the host.
   void renew(std::string_view owner, std::string_view url, Clock::time_point fresh_until);
-  // The token has changed something at its host: no answer of it is fresh any more.
+  // Ends the freshness of all responses of a token, after a change that it made at its host.
   void expire(std::string_view owner);
   void forget(std::string_view owner, std::string_view url);
-  // Everything of a token.
+  // Evicts all responses of a token.
   void forget(std::string_view owner);
 
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -59,7 +60,7 @@ class AnswerCache {
     Entry entry;
     std::size_t bytes = 0;
   };
-  using Order = std::list<Kept>;  // last used first
+  using Order = std::list<Kept>;  // most recently used first
 
   void erase(Order::iterator entry);
 

@@ -9,9 +9,9 @@
 
 namespace gitops::app_proxy {
 
-// Bitbucket Cloud: REST API 2.0 (developer.atlassian.com/cloud/bitbucket/rest). A token of a user needs
-// the user's name beside it; without one it is sent as an OAuth token. New repositories are empty:
-// the host cannot make a first commit.
+// Bitbucket Cloud: REST API 2.0 (developer.atlassian.com/cloud/bitbucket/rest). A user's token
+// needs the user's name beside it; without a name it is sent as an OAuth token. New repositories
+// are empty, since the host cannot create a first commit.
 class Bitbucket : public GitProvider {
  public:
   Bitbucket(GitHostClient& client, ApiRoot root);
@@ -51,15 +51,16 @@ class Bitbucket : public GitProvider {
                                                       Deadline deadline) override;
   Task<Result<void>> delete_webhook(const GitAccess& access, const RepositoryName& name,
                                     const std::string& id, Deadline deadline) override;
-  // By the scopes that the host tells with each answer.
+  // Checks the scopes that the host sends with each response.
   Task<Result<TokenCheck>> check_token(const GitAccess& access, TokenUse use,
                                        Deadline deadline) override;
 
  private:
-  // Each of the user's workspaces, from the newer interface or, where that is missing, the older one.
+  // Returns the user's workspaces, from the newer interface or, where that is missing, the older
+  // one.
   Task<Result<Answer<std::vector<std::string>>>> workspaces(const GitAccess& access,
                                                             Deadline deadline);
-  // The names of all pages; `rest` begins below the repository.
+  // Returns the names on all pages. `rest` is the path below the repository.
   Task<Result<Answer<std::vector<std::string>>>> names(const GitAccess& access,
                                                        const RepositoryName& name, std::string rest,
                                                        Deadline deadline);

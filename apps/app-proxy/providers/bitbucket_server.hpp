@@ -9,9 +9,9 @@
 
 namespace gitops::app_proxy {
 
-// Bitbucket Server and Data Center: REST API 1.0 (developer.atlassian.com/server/bitbucket/rest). The
-// owner of a repository is its project's key, or "~user". New repositories are empty, and lists of
-// repositories tell neither default branch nor time of the last push.
+// Bitbucket Server and Data Center: REST API 1.0 (developer.atlassian.com/server/bitbucket/rest).
+// The owner of a repository is its project's key, or "~user". New repositories are empty, and lists
+// of repositories contain neither the default branch nor the time of the last push.
 class BitbucketServer : public GitProvider {
  public:
   BitbucketServer(GitHostClient& client, ApiRoot root);
@@ -51,18 +51,18 @@ class BitbucketServer : public GitProvider {
                                                       Deadline deadline) override;
   Task<Result<void>> delete_webhook(const GitAccess& access, const RepositoryName& name,
                                     const std::string& id, Deadline deadline) override;
-  // For a user: whether the token may write to any repository. For a runtime: whether it may create
-  // one, by a request with a name that the host refuses.
+  // Checks a token. For a user: it must have write access to some repository. For a runtime: it
+  // must be able to create one, tested by a request with a name that the host refuses.
   Task<Result<TokenCheck>> check_token(const GitAccess& access, TokenUse use,
                                        Deadline deadline) override;
 
  private:
-  // All values of a list in pages.
+  // Returns all values of a list in pages.
   template <class T, class Decode>
   Task<Result<Answer<std::vector<T>>>> all_values(const GitAccess& access, std::string path,
                                                   std::string what, std::size_t most,
                                                   Deadline deadline, Decode decode);
-  // Whether the user has this permission for the repository.
+  // Checks whether the user has this permission for the repository.
   Task<Result<bool>> has(const GitAccess& access, const RepositoryName& name,
                          std::string permission, Deadline deadline);
   HostCalls calls_;

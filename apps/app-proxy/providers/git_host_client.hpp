@@ -26,19 +26,19 @@ struct ApiAnswer {
   bool is_last_known = false;
 };
 
-// Asks Git hosts over REST, for all providers and all users: the one place that knows limits, caches
-// and redirects.
+// REST client for Git hosts, for all providers and all users. It implements limits, caches and
+// redirects.
 //
 // - A token has a budget (RateBudget), at most `max_parallel_of_token` requests in flight and a
-//   short queue; only then a limit of all tokens counts.
-// - GET answers are kept with their ETag. A 304 gives the kept answer, and so does a host that
-//   throttles the token: the answer then says is_last_known.
-// - Pages of repositories are kept as they were read. While the host calls one fresh (fresh_for()) it
-//   is given without a question, until the token changes something at the host; those who ask for the
-//   same page of one token at the same time share one request.
+//   short queue. A request that passes these limits then counts in a limit of all tokens.
+// - GET responses are cached with their ETag. A 304 returns the cached response, and so does a host
+//   that throttles the token: the response then has is_last_known.
+// - Pages of repositories are cached in parsed form. While the host declares a page fresh
+//   (fresh_for()), it is returned without a request, until the token changes something at the host.
+//   Concurrent callers that request the same page with one token share one request.
 // - A redirect is followed, at most three times, only within scheme, host and port of the API root.
-//   What changes something is repeated there only after a 307 or 308.
-// - Errors are those of git_error.hpp. Tokens stand in no error, log line or metric.
+//   A request that changes something is repeated there only after a 307 or 308.
+// - Errors are those of git_error.hpp. No error, log line or metric contains a token.
 //
 // Loop thread only; outlives its requests.
 class GitHostClient {
@@ -48,7 +48,7 @@ class GitHostClient {
     std::size_t max_parallel = 64;
     std::size_t max_parallel_of_token = 8;
     std::size_t max_waiting_of_token = 64;
-    std::size_t max_tokens = 4'096;  // whose budgets are remembered
+    std::size_t max_tokens = 4'096;  // with a budget in memory
   };
   // `http` has the TLS and proxy settings for Git hosts.
   GitHostClient(const Executor& executor, http::Client& http, Metrics& metrics, Options options);
@@ -58,17 +58,19 @@ class GitHostClient {
   GitHostClient(const GitHostClient&) = delete;
   GitHostClient& operator=(const GitHostClient&) = delete;
 
-  // The answer when its status is 2xx or one of request.also; `status` is then set.
+  // Sends a request. Returns a response whose status is 2xx or one of request.also; `status` is
+  // set.
   Task<Result<ApiAnswer>> send(const ApiRoot& root, AuthStyle style, const GitAccess& access,
                                ApiRequest request, Deadline deadline);
 
-  // A page for people to choose from, which may be as old as the host allows. `request` is a GET.
+  // Returns a page of repositories for people, which may be as old as the host permits. `request`
+  // is a GET.
   Task<Result<Answer<std::shared_ptr<const HostPage>>>> page(const ApiRoot& root, AuthStyle style,
                                                              const GitAccess& access,
                                                              ApiRequest request, ReadPage read,
                                                              Deadline deadline);
 
-  // Drops the kept answers of a token, for one that was removed.
+  // Evicts the cached responses of a token that was removed.
   void forget(const ApiRoot& root, const GitAccess& access);
   [[nodiscard]] std::size_t cached_bytes() const { return cache_.bytes(); }
 
@@ -76,27 +78,27 @@ class GitHostClient {
   struct TokenState;
   class Permit;
   struct Flight;
-  // An answer, and the page that was read from it.
+  // A response, and the page that was parsed from it.
   struct Reply {
     ApiAnswer answer;
     std::shared_ptr<const HostPage> page = {};
   };
-  // `owner` is owner_of().
+  // Sends a request. `owner` is owner_of().
   Task<Result<Reply>> ask(const HostCall& call, const std::string& owner, Deadline deadline);
-  // Waits until the request may be sent. The time until a limit lets it through, if one forbids it.
+  // Waits until the request may be sent. Returns the time until then if a limit forbids it.
   static Task<Result<std::optional<Clock::duration>>> admit(const HostCall& call,
                                                             const TokenState& token, Permit& permit,
                                                             Deadline deadline);
   Task<Result<http::Response>> exchange(const HostCall& call, http::Request request,
                                         Deadline deadline);
-  // Does what outcome_of() says.
+  // Carries out the result of outcome_of().
   Result<Reply> take(const HostCall& call, const std::string& owner, TokenState& token,
                      http::Response response);
   void change_cache(const HostCall& call, const std::string& owner, const HostOutcome& outcome,
                     const http::Response& response, Clock::time_point now);
-  // The kept response, for a host that throttles; an error without one.
+  // Returns the cached response, for a host that throttles; an error when there is none.
   Result<Reply> last_known(const HostCall& call, const std::string& owner, Clock::duration wait);
-  // The kept response in the form that is wanted; null without one.
+  // Returns the cached response in the requested form; null when there is none.
   const AnswerCache::Entry* find_kept(const HostCall& call, const std::string& owner);
 
   [[nodiscard]] std::string owner_of(const ApiRoot& root, const GitAccess& access) const;
@@ -105,7 +107,7 @@ class GitHostClient {
   Executor executor_;
   http::Client& http_;
   Options options_;
-  std::string key_;  // of owner_of(); random for each process
+  std::string key_;  // key of owner_of(); random for each process
   AnswerCache cache_;
   std::map<std::string, std::shared_ptr<TokenState>> tokens_;
   std::map<std::string, std::shared_ptr<Flight>> flights_;  // by owner and path

@@ -12,21 +12,21 @@
 #include "common/core/secret.hpp"
 #include "common/core/time.hpp"
 
-// What Git hosts are asked and what they answer, in one form for all of them. Plain values.
+// Requests to Git hosts and their results, in one form for all hosts. Plain values.
 namespace gitops::app_proxy {
 
-// How urgent a request is: background work leaves a fifth of a token's budget to people.
+// Priority of a request. Background work leaves a fifth of a token's budget to people.
 enum class Urgency { person, background };
 
-// On whose behalf a host is asked.
+// Credential for a host.
 struct GitAccess {
   Secret token;
-  std::string username = {};  // only for hosts that want one beside the token (Bitbucket Cloud)
+  std::string username = {};  // only for hosts that need one beside the token (Bitbucket Cloud)
   Urgency urgency = Urgency::person;
 };
 
-// "owner/name". The owner of a GitLab project may be several groups ("a/b"); of a repository of
-// Bitbucket Server it is the key of its project, or "~user".
+// "owner/name". The owner of a GitLab project may be several groups ("a/b"); the owner of a
+// Bitbucket Server repository is the key of its project, or "~user".
 struct RepositoryName {
   std::string owner;
   std::string name;
@@ -34,41 +34,41 @@ struct RepositoryName {
   [[nodiscard]] std::string full() const { return owner + "/" + name; }
   bool operator==(const RepositoryName&) const = default;
 };
-// Refuses empty segments, "." and "..", a ".git" at the end, and characters that no host allows in
-// names: what passes can be part of a path.
+// Parses a repository's name. Refuses empty segments, "." and "..", a ".git" at the end, and
+// characters that no host allows in names. A valid name is safe as a part of a path.
 Result<RepositoryName> parse_repository_name(std::string_view text);
 
-// Refuses paths of files that are not relative and plain: empty segments, "." and "..", control
-// characters, over 4,096 bytes.
+// Checks the path of a file. Refuses paths that are not relative and plain: empty segments, "." and
+// "..", control characters, over 4,096 bytes.
 Result<void> check_file_path(std::string_view path);
-// Refuses names that Git refuses for branches and tags (git-check-ref-format), and those that look
-// like an option.
+// Checks a name of a branch or tag. Refuses names that Git refuses (git-check-ref-format), and
+// names that look like an option.
 Result<void> check_ref(std::string_view ref);
-// Refuses what is no commit id: 7 to 64 hex digits.
+// Checks a commit id: 7 to 64 hex digits.
 Result<void> check_sha(std::string_view sha);
-// Refuses ids of webhooks that are not letters, digits, '-', '{' and '}'.
+// Checks the id of a webhook: letters, digits, '-', '{' and '}'.
 Result<void> check_webhook_id(std::string_view id);
 
-// An answer of a host, or the last one that it gave, when it throttles this token now.
+// A result of a host, or the last known one while the host throttles this token.
 template <class T>
 struct Answer {
   T value = {};
   bool is_last_known = false;
-  bool is_truncated = false;  // of a list: the host has more
+  bool is_truncated = false;  // a list only: the host has more
 };
 
-// Texts that come from a host: URLs in them are http or https (ssh_url: ssh) and hold no
-// credentials, otherwise they are empty.
+// Profile of a user. Texts here and below come from a host: URLs in them are http or https
+// (ssh_url: ssh) and contain no credentials, otherwise they are empty.
 struct Profile {
   std::string id;
   std::string login;
   std::string name;  // the login when the user has set none
-  std::string mail;  // never empty: a no-reply address when the host tells none
+  std::string mail;  // never empty: a no-reply address when the host reports none
   std::string avatar_url;
 };
 
 struct Organisation {
-  std::string name;  // as it stands in the names of repositories
+  std::string name;  // as in the names of repositories
 };
 
 struct Permissions {
@@ -83,16 +83,16 @@ struct Repository {
   std::string full_name;
   std::string owner_login;
   std::string owner_avatar_url;
-  std::optional<std::string> organisation;  // when the owner is one and the host tells so
-  std::optional<std::string> project;       // of Bitbucket
+  std::optional<std::string> organisation;  // set when the owner is one and the host reports it
+  std::optional<std::string> project;       // Bitbucket only
   std::string default_branch;               // empty: the repository has no commits
   std::string clone_url;
   std::string ssh_url;
   std::string web_url;
-  std::string pushed_at;  // RFC 3339; of the last change where the host tells no push
+  std::string pushed_at;  // RFC 3339; time of the last change where the host reports no push
   std::int64_t open_issues = 0;
-  bool is_private = true;                  // unless the host says that it is public
-  std::optional<Permissions> permissions;  // of the token's user, when the host tells them
+  bool is_private = true;                  // false only if the host reports it as public
+  std::optional<Permissions> permissions;  // of the token's user, when the host reports them
 };
 
 struct RepositoryQuery {
@@ -102,23 +102,23 @@ struct RepositoryQuery {
 };
 
 struct RepositoryPage {
-  // Shared with the pages of the host that are kept (GitHostClient::page()); never null.
+  // Shared with the cached pages of the host (GitHostClient::page()); never null.
   std::vector<std::shared_ptr<const Repository>> repositories;
   std::size_t page = 1;
   bool has_next = false;
 };
 
-// One page of repositories as a host gives it.
+// A page of repositories as a host returns it.
 struct HostPage {
   std::vector<Repository> repositories;
-  std::size_t size = 0;  // items of the answer, readable or not
+  std::size_t size = 0;  // items in the response, parsed or not
   bool has_next = false;
-  std::size_t total = 0;                       // of all pages; 0: the host does not tell it
-  std::optional<std::size_t> next_start = {};  // of Bitbucket Server
+  std::size_t total = 0;                       // on all pages; 0: the host does not report it
+  std::optional<std::size_t> next_start = {};  // Bitbucket Server only
 };
-// Roughly the memory that it takes.
+// Approximate memory of a page.
 std::size_t memory_of(const HostPage& page);
-// One repository of a page, which it keeps.
+// Returns one repository of a page, and keeps the page alive.
 inline std::shared_ptr<const Repository> item_of(const std::shared_ptr<const HostPage>& page,
                                                  std::size_t index) {
   return {page, &page->repositories[index]};
@@ -133,13 +133,13 @@ struct BranchesAndTags {
 struct FileContent {
   std::string path;
   std::string content;   // bytes
-  std::string revision;  // the blob's id; empty when the host tells none
+  std::string revision;  // the blob's id; empty when the host reports none
 };
 
 struct NewRepository {
   RepositoryName name;
   bool is_private = true;
-  bool is_initialised = true;  // with a first commit
+  bool is_initialised = true;  // creates a first commit
 };
 
 struct NewPullRequest {
@@ -161,13 +161,13 @@ struct PullRequest {
   std::string created_at;  // RFC 3339
   bool is_open = false;
   bool is_merged = false;
-  std::string merge_commit_sha;  // empty until it is merged
+  std::string merge_commit_sha;  // empty until the merge
 };
 
 struct CommitStatus {
   enum class State { pending, success, failure };
   State state = State::pending;
-  std::string context;  // names the check
+  std::string context;  // name of the check
   std::string description = {};
   std::string target_url = {};
 };
@@ -180,18 +180,18 @@ struct Webhook {
 
 struct NewWebhook {
   std::string url;
-  Secret secret;  // signs deliveries; empty: they are not signed
+  Secret secret;  // signs deliveries; empty: unsigned
   bool insecure_skip_verify = false;
 };
 
-// What a token is for, which decides what it must be allowed to do.
+// Purpose of a token, which decides the permissions that it needs.
 enum class TokenUse { user, runtime };
 
-// The outcome of a check of a valid token. A token that the host refuses is an error instead.
+// Result of a check of a valid token. A token that the host refuses is an error instead.
 struct TokenCheck {
   Profile profile;
-  std::vector<std::string> missing = {};  // permissions that it lacks, in the host's words
-  bool permissions_known = true;          // false: the host could not be asked; `missing` is empty
+  std::vector<std::string> missing = {};  // permissions that it lacks, in the host's terms
+  bool permissions_known = true;          // false: the check was not possible; `missing` is empty
 };
 
 }  // namespace gitops::app_proxy

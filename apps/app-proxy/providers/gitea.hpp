@@ -4,7 +4,7 @@
 
 namespace gitops::app_proxy {
 
-// Gitea: REST API version 1 (docs.gitea.com/api), proven with 1.23.8.
+// Gitea: REST API version 1 (docs.gitea.com/api), tested with 1.23.8.
 class Gitea : public GitHubFamily {
  public:
   Gitea(GitHostClient& client, ApiRoot root);
@@ -13,7 +13,7 @@ class Gitea : public GitHubFamily {
   Task<Result<Answer<RepositoryPage>>> repositories(const GitAccess& access,
                                                     const RepositoryQuery& query,
                                                     Deadline deadline) override;
-  // By requests that change nothing because their bodies are incomplete.
+  // Checks by requests that change nothing because their bodies are incomplete.
   Task<Result<TokenCheck>> check_token(const GitAccess& access, TokenUse use,
                                        Deadline deadline) override;
 };

@@ -10,12 +10,13 @@ class GitHub : public GitHubFamily {
   GitHub(GitHostClient& client, ApiRoot root);
 
   Task<Result<Answer<Profile>>> who_am_i(const GitAccess& access, Deadline deadline) override;
-  // A search finds names in the repositories of the user and of the user's organisations.
+  // Returns a page of repositories. A search covers the repositories of the user and of the user's
+  // organisations.
   Task<Result<Answer<RepositoryPage>>> repositories(const GitAccess& access,
                                                     const RepositoryQuery& query,
                                                     Deadline deadline) override;
-  // Classic tokens by their scopes; fine-grained ones, which have none, by requests to one of their
-  // repositories that change nothing because their bodies are incomplete.
+  // Checks a classic token by its scopes. A fine-grained token has none; it is checked by requests
+  // to one of its repositories that change nothing because their bodies are incomplete.
   Task<Result<TokenCheck>> check_token(const GitAccess& access, TokenUse use,
                                        Deadline deadline) override;
 

@@ -12,13 +12,13 @@
 
 namespace gitops::app_proxy {
 
-// The operations that GitHub and Gitea offer in the same way.
+// Operations that are equal for GitHub and Gitea.
 class GitHubFamily : public GitProvider {
  public:
   struct Dialect {
     AuthStyle style;
     std::string accept;
-    std::optional<std::string> hook_type;  // of Gitea
+    std::optional<std::string> hook_type;  // Gitea only
     std::size_t page_limit;                // of lists
   };
   GitHubFamily(GitHostClient& client, ApiRoot root, Dialect dialect);

@@ -49,8 +49,8 @@ class GitLab : public GitProvider {
                                                       Deadline deadline) override;
   Task<Result<void>> delete_webhook(const GitAccess& access, const RepositoryName& name,
                                     const std::string& id, Deadline deadline) override;
-  // By the scopes that the token has; where the host does not tell them, the one for a runtime by a
-  // request that changes nothing because its body is empty. The token of a project is refused.
+  // Checks a token by its scopes. Where the host does not report them, a runtime's token is checked
+  // by a request that changes nothing because its body is empty. Project tokens are refused.
   Task<Result<TokenCheck>> check_token(const GitAccess& access, TokenUse use,
                                        Deadline deadline) override;
 

@@ -6,20 +6,21 @@
 
 #include "app-proxy/providers/git_types.hpp"
 
-// Requests and answers of GitLab's REST API version 4 (docs.gitlab.com/api/rest). Pure.
+// Requests and responses of GitLab's REST API version 4 (docs.gitlab.com/api/rest). Pure.
 namespace gitops::app_proxy::gitlab {
 
 std::string project_path(const RepositoryName& name, std::string_view rest = {});
-// `namespace_id`: of the owning group; empty for the user's own namespace.
+// Body for a new project. `namespace_id` is that of the owning group; empty for the user's own
+// namespace.
 std::string new_project_body(const NewRepository& repository, std::string_view namespace_id);
 std::string new_merge_request_body(const NewPullRequest& pull_request);
 std::string commit_status_body(const CommitStatus& status);
 std::string new_hook_body(const NewWebhook& webhook);
 
 Result<Profile> read_user(std::string_view body, std::string_view host);
-// A token of a project, which sees nothing but that project.
+// Checks whether a token is a project's, which sees only that project.
 Result<bool> is_project_bot(std::string_view body);
-// The id of a namespace.
+// Returns the id of a namespace.
 Result<std::string> read_namespace(std::string_view body);
 Result<std::vector<Organisation>> read_groups(std::string_view body);
 Result<Repository> read_project(std::string_view body);
@@ -29,7 +30,7 @@ Result<FileContent> read_file(std::string_view body, std::string_view path);
 Result<PullRequest> read_merge_request(std::string_view body);
 Result<Webhook> read_hook(std::string_view body);
 Result<std::vector<Webhook>> read_hooks(std::string_view body);
-// Of GET /personal_access_tokens/self: what the token lacks for `use`.
+// Returns the scopes that the token lacks for `use`, from GET /personal_access_tokens/self.
 Result<std::vector<std::string>> read_missing_scopes(std::string_view body, TokenUse use);
 
 }  // namespace gitops::app_proxy::gitlab

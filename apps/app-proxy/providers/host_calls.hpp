@@ -11,12 +11,12 @@
 
 namespace gitops::app_proxy {
 
-// The most branches, and the most tags, that are read of a repository, and the most items of other
-// lists.
+// Limits for the number of branches and of tags that are read of a repository, and for the items of
+// other lists.
 inline constexpr std::size_t kMaxRefs = 3'000;
 inline constexpr std::size_t kMaxListed = 10'000;
 
-// Adds a page to a list of at most `most` items. False when there was no room for all of it: the
+// Adds a page to a list of at most `most` items. Returns false when some items did not fit; the
 // list is then marked as truncated.
 template <class T>
 bool add_page(Answer<std::vector<T>>& list, std::vector<T> page, std::size_t most) {
@@ -38,9 +38,9 @@ inline Answer<BranchesAndTags> joined(Answer<std::vector<std::string>> branches,
           .is_last_known = branches.is_last_known || tags.is_last_known};
 }
 
-// One provider's way to its host: API root, style of the token, and the steps that its operations
-// share. Decoders are pure functions from a body to a Result; their errors become `protocol` with
-// the request and the host in front (or keep their code, where it is no invalid_data).
+// Client of one provider's host: API root, style of the token, and common steps of its operations.
+// Decoders are pure functions from a body to a Result. Their errors become `protocol`, or keep a
+// code other than invalid_data; the message begins with the request and the host.
 class HostCalls {
  public:
   HostCalls(GitHostClient& client, ApiRoot root, AuthStyle style, std::string accept)
@@ -53,8 +53,8 @@ class HostCalls {
     return client_.send(root_, style_, access, std::move(request), deadline);
   }
 
-  // A page of repositories, perhaps a kept one (GitHostClient::page()). `decode` makes a HostPage of
-  // the answer's body and headers.
+  // Returns a page of repositories, perhaps a cached one (GitHostClient::page()). `decode` makes a
+  // HostPage of the response's body and headers.
   template <class Decode>
   Task<Result<Answer<std::shared_ptr<const HostPage>>>> page(const GitAccess& access,
                                                              ApiRequest request, Deadline deadline,
@@ -69,7 +69,7 @@ class HostCalls {
     return client_.page(root_, style_, access, std::move(request), std::move(read), deadline);
   }
 
-  // What `decode` makes of the answer's body.
+  // Returns the result of `decode` for the response's body.
   template <class T, class Decode>
   Task<Result<Answer<T>>> get(const GitAccess& access, std::string path, std::string what,
                               Deadline deadline, Decode decode) {
@@ -92,8 +92,9 @@ class HostCalls {
     co_return std::move(*value);
   }
 
-  // The items of a list whose pages are numbered, up to `most` of them. `path` has a query already.
-  // `decode` gives a vector of T. A page that is not full is the last one, unless a Link says more.
+  // Returns the items of a list with numbered pages, at most `most` of them. `path` already has a
+  // query. `decode` returns a vector of T. A page that is not full is the last one, unless a Link
+  // field names a next page.
   template <class T, class Decode>
   Task<Result<Answer<std::vector<T>>>> all_pages(const GitAccess& access, std::string path,
                                                  std::string page_size_name, std::size_t page_size,
@@ -120,7 +121,7 @@ class HostCalls {
     co_return out;
   }
 
-  // For a list of which a part would mislead: `too_large` when it is truncated.
+  // Fails with `too_large` for a truncated list. For lists of which a part would mislead.
   template <class T>
   [[nodiscard]] Result<Answer<std::vector<T>>> whole(Result<Answer<std::vector<T>>> list,
                                                      std::string_view what) const {

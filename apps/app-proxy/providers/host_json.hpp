@@ -7,14 +7,14 @@
 #include "common/core/error.hpp"
 #include "common/core/json_text.hpp"
 
-// Reading what Git hosts answer. Everything here is chosen by a stranger.
+// Parsing of responses of Git hosts. Their content is not trusted.
 namespace gitops::app_proxy {
 
-// An answer's JSON, an object or an array. Views borrow from it.
+// JSON of a response, an object or an array. Views borrow from it.
 class HostJson {
  public:
   enum class Expect { object, array };
-  // `invalid_data` when it is something else, or nested too deeply.
+  // Parses a text. `invalid_data` when it is something else, or nested too deeply.
   static Result<HostJson> parse(std::string_view text, Expect expect);
 
   [[nodiscard]] JsonView operator[](std::string_view key) const { return root_[key]; }
@@ -27,26 +27,28 @@ class HostJson {
   JsonView root_;
 };
 
-// A string, at most 64 KiB of it.
+// Returns a string, truncated to 64 KiB.
 std::string host_text(JsonView value);
-// An id: a string, or a number's digits.
+// Returns an id: a string, or the digits of a number.
 std::string host_id(JsonView value);
-// An http or https URL without its user, else empty: clients make links and clones of it.
+// Returns an http or https URL without its user, else an empty text. Clients use it for links and
+// clones.
 std::string host_url(JsonView value);
-// An ssh:// URL or user@host:path without control characters, else empty.
+// Returns an ssh:// URL or user@host:path without control characters, else an empty text.
 std::string host_ssh_url(JsonView value);
-// RFC 3339 as it came; milliseconds since the epoch (of Bitbucket Server) are written so; else empty.
+// Returns an RFC 3339 time unchanged. Milliseconds since the epoch (Bitbucket Server) are converted
+// to it; other values become an empty text.
 std::string host_time(JsonView value);
-// A mail address that can be written into a commit, else empty.
+// Returns a mail address that is valid in a commit, else an empty text.
 std::string host_mail(JsonView value);
 
-// "<id>+<login>@users.noreply.<host>", for users whose address the host does not tell.
+// Returns "<id>+<login>@users.noreply.<host>", for users whose address the host does not report.
 std::string no_reply_mail(std::string_view id, std::string_view login, std::string_view host);
 
-// The id that Git gives a file with this content, for hosts that do not tell it.
+// Returns the id that Git gives a file with this content, for hosts that do not report it.
 std::string blob_id(std::string_view content);
 
-// `path` with each segment percent-encoded.
+// Returns `path` with each segment percent-encoded.
 std::string encode_path(std::string_view path);
 
 }  // namespace gitops::app_proxy

@@ -8,7 +8,7 @@
 
 namespace gitops::app_proxy {
 
-// The implementation for a host. `client` outlives it.
+// Creates the provider for a host. `client` outlives it.
 std::unique_ptr<GitProvider> make_provider(GitHostClient& client, ApiRoot root);
 
 }  // namespace gitops::app_proxy

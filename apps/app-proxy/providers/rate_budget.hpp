@@ -13,18 +13,19 @@
 
 namespace gitops::app_proxy {
 
-// How much one token may still ask of its host, from the answers that it got. Pure. Sources: GitHub's
+// Remaining requests of one token at its host, computed from its responses. Pure. Sources: GitHub's
 // X-RateLimit-{Limit,Remaining,Reset,Resource} and its secondary limits (403 or 429 with
 // Retry-After), GitLab's RateLimit-*, Retry-After of all others.
 class RateBudget {
  public:
-  // The wait until a request may be sent; nothing when it may be sent now. `resource`: the host's
-  // name of the limit ("core", "search").
+  // Returns the wait until a request may be sent; nullopt when it may be sent now. `resource` is
+  // the host's name of the limit ("core", "search").
   [[nodiscard]] std::optional<Clock::duration> wait(std::string_view resource, Urgency urgency,
                                                     Clock::time_point now) const;
-  // A request is sent now.
+  // Counts a request that is sent now.
   void spend(std::string_view resource);
-  // What an answer tells. True when the host refused the request because of a limit.
+  // Reads the limits of a response. Returns true when the host refused the request because of a
+  // limit.
   bool note(std::string_view resource, const http::Response& response, Clock::time_point now,
             WallTime wall);
 

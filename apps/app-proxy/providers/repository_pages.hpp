@@ -14,26 +14,26 @@ namespace gitops::app_proxy {
 using FetchPage = std::function<Task<Result<Answer<std::shared_ptr<const HostPage>>>>(
     std::size_t page, std::size_t size)>;
 
-// The page of a host whose answers tell of the next one in a Link field.
+// Returns a page of a host that names the next page in a Link field.
 Result<HostPage> linked_page(Result<std::vector<Repository>> repositories,
                              const http::Headers& headers);
 
-// What a host gives at most at once. Where an administrator of the host can set a smaller limit, that
-// shows in its answers: then it is asked again.
+// Page size limit of a host. An administrator of the host can set a smaller limit; responses show
+// it, and then the request is repeated.
 struct HostLimit {
   std::size_t items = 100;
   bool is_certain = true;
 };
 
-// A page of one of several lists, both counted from 0 and 1.
+// Fetches a page of one of several lists. Lists are counted from 0, pages from 1.
 using FetchListPage = std::function<Task<Result<Answer<std::shared_ptr<const HostPage>>>>(
     std::size_t list, std::size_t page)>;
-// The page that `query` asks for, from lists that are read one after the other. A list whose pages
-// tell its total is passed over after its first page.
+// Returns the page for `query` from lists that are read one after the other. A list whose pages
+// report its total can be skipped after its first page.
 Task<Result<Answer<RepositoryPage>>> gather_lists(const RepositoryQuery& query, std::size_t lists,
                                                   FetchListPage fetch);
 
-// The page that `query` asks for, from as many pages of a host as it takes.
+// Returns the page for `query` from the necessary number of pages of a host.
 Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, HostLimit host_limit,
                                                  FetchPage fetch);
 

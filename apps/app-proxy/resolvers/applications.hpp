@@ -6,7 +6,7 @@
 #include "app-proxy/actions/applications.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of the schema about Applications and their objects.
+// Fields of the schema for Applications and their objects.
 namespace gitops::app_proxy {
 
 Task<Result<graphql::Json>> application_proxy_query(ApplicationActions& applications,
@@ -31,16 +31,17 @@ Task<Result<graphql::Json>> run_resource_action(ApplicationActions& applications
 
 void add_application_types(graphql::Resolvers& to);
 
-// Below: pure.
+// Pure functions.
 
-// The JSON of SyncOptions, as clients send it, as argocd-server's request has it.
+// Converts a client's SyncOptions to the JSON of argocd-server's request.
 std::string sync_options(graphql::InputView options);
 
-// An Application as argocd-server shows it, in the form of ApplicationItemInfo: Argo CD's words for health and
-// sync in capitals, and what the schema adds.
+// Converts an Application of argocd-server to ApplicationItemInfo: Argo CD's terms for health and
+// sync in capitals, and the additional fields of the schema.
 std::string render_application(std::string_view application, std::string_view runtime);
 
-// "OutOfSync" as the schema's enums write it: "OUT_OF_SYNC". A word in capitals stays as it is.
+// Converts "OutOfSync" to the form of the schema's enums: "OUT_OF_SYNC". A word in capitals is not
+// changed.
 std::string enum_word(std::string_view word);
 
 }  // namespace gitops::app_proxy

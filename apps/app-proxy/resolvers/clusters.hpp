@@ -5,7 +5,7 @@
 
 namespace gitops::app_proxy {
 
-// removeCluster: of this runtime, by the URL of its API server.
+// Resolves removeCluster: removes a cluster of this runtime by the URL of its API server.
 Task<Result<void>> remove_cluster(ManagedClusters& clusters, const RuntimeFiles& files,
                                   graphql::Call& call);
 

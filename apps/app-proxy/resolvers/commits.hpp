@@ -6,11 +6,11 @@
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of the schema that put commits into a repository, as the caller: with the token that the
-// caller has registered, and the name and mail that the host tells of it.
+// Fields of the schema that commit to a repository as the caller: with the caller's registered
+// token, and the name and mail that the host reports for it.
 namespace gitops::app_proxy {
 
-// A commit that was pushed, and its author.
+// A pushed commit and its author.
 struct CommitView {
   CommitResult commit;
   GitAuthor author;
@@ -18,32 +18,33 @@ struct CommitView {
 
 Task<Result<CommitView>> commit_files(GitIntegrations& git, Committer& committer,
                                       graphql::Call& call);
-// Each path is a file that exists.
+// Deletes files. Each path must be an existing file.
 Task<Result<CommitView>> delete_files(GitIntegrations& git, Committer& committer,
                                       graphql::Call& call);
 
 void add_commit_types(graphql::Resolvers& to);
 
-// Pushes a commit as the user of `account`: its author and credential are set here. Errors as clients
-// may see them.
+// Pushes a commit as the user of `account`, whose author and credential it sets. Errors are in the
+// form for clients.
 Task<Result<CommitView>> commit_as(const GitAccount& account, Committer& committer,
                                    CommitRequest request, Deadline deadline);
 
-// Has a repository cloned that the user of `account` may soon commit to, unless it is at another host.
+// Starts to clone a repository that the user of `account` may soon commit to, unless it is at
+// another host.
 void prepare_clone(const GitAccount& account, Committer& committer,
                    const RepositoryUrl& repository);
 
-// Below: pure.
+// Pure functions.
 
-// Where a repository is cloned from and pushed to, as its host tells. The user's token goes there, so
-// it must be the integration's own host, and with TLS unless the integration has none. Errors have a
+// Checks the clone URL that a host reports for a repository. The user's token is sent there, so it
+// must be at the integration's own host, and use TLS unless the integration does not. Errors have a
 // subcode of git_errors.
 Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view url);
 
-// The user name beside a token in Git's requests. Most hosts look at the token alone.
+// User name beside a token in Git's requests. Most hosts check the token alone.
 std::string git_username_of(const GitAccount& account);
 
-// An error of the committer as clients may see it: with a subcode of git_errors and what to do.
+// Converts an error of the committer for clients: with a subcode of git_errors and a remedy.
 Error public_commit_error(Error error);
 
 }  // namespace gitops::app_proxy

@@ -8,10 +8,10 @@
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// What the fields have in common that change the shared configuration repository by a commit of the caller.
+// Common parts of fields that change the shared configuration repository by a commit of the caller.
 namespace gitops::app_proxy {
 
-// The caller and the repository that the commit goes to.
+// The caller and the repository for the commit.
 struct ConfigTarget {
   GitAccount account;
   ConfigRepository repository;
@@ -20,7 +20,8 @@ struct ConfigTarget {
 
 Task<Result<ConfigTarget>> config_target(GitIntegrations& git, const RuntimeFiles& files,
                                          graphql::Call& call, Deadline deadline);
-// True when there was something to commit. The message gets a line on who asked.
+// Commits, and returns true when there was something to commit. Adds a line with the caller to the
+// message.
 Task<Result<bool>> commit_config(const ConfigTarget& target, Committer& committer,
                                  std::vector<FileChange> changes, std::string message,
                                  Deadline deadline);

@@ -10,21 +10,21 @@
 
 namespace gitops::app_proxy {
 
-// An ability that a runtime may lack. Its settings decide about it at its start.
+// A feature that a runtime may lack. Settings at its start decide it.
 enum class Feature {
-  git_integrations,  // access to the runtime's cluster, where they are stored
-  commits,           // a folder for clones
-  clusters,          // access to the runtime's cluster
-  rollouts,          // the same
-  applications,      // an Argo CD
-  workflows,         // Argo Workflows
+  git_integrations,  // needs access to the runtime's cluster, where they are stored
+  commits,           // needs a folder for clones
+  clusters,          // needs access to the runtime's cluster
+  rollouts,          // needs the same
+  applications,      // needs Argo CD
+  workflows,         // needs Argo Workflows
   logs,
 };
 
-// What a field says that needs a feature which the runtime lacks. Pure.
+// Error of a field that needs a feature which the runtime lacks. Pure.
 Error not_available(Feature feature);
 
-// An object that a feature consists of, or nothing when the runtime lacks the feature.
+// A pointer to an object of a feature; null when the runtime lacks the feature.
 template <Feature kFeature, class T>
 class FeaturePart {
  public:
@@ -39,7 +39,7 @@ class FeaturePart {
   T* part_ = nullptr;
 };
 
-// A part that a resolver does without when the runtime lacks it: it gets the FeaturePart.
+// Marks a part as optional for a resolver, which then gets the FeaturePart itself.
 template <class Part>
 struct IfThere {
   Part part;
@@ -49,12 +49,12 @@ IfThere<Part> if_there(Part part) {
   return {std::move(part)};
 }
 
-// A resolver with its parts, and the features that these need.
+// A resolver with its parts, and the features that they need.
 template <class Function>
 struct Bound {
   Function function;
   std::vector<Feature> needs;
-  std::optional<Error> missing;  // of the first feature that the runtime lacks
+  std::optional<Error> missing;  // of the first missing feature
 };
 
 namespace detail {
@@ -82,9 +82,9 @@ void note(Bound<Function>&, const Other&) {}
 
 }  // namespace detail
 
-// Binds a resolver to its first arguments: a FeaturePart, which the resolver takes by reference and which its
-// row needs; if_there() of one; std::cref() of another object. The row's guard lets no call through while a part is
-// missing.
+// Binds a resolver to its first arguments: a FeaturePart, which the resolver takes by reference and
+// which its row requires; if_there() of one; std::cref() of another object. The row's guard rejects
+// calls while a part is missing.
 template <class Resolver, class... Args>
 auto bound(Resolver resolver, Args... parts) {
   auto function = [resolver, parts...](graphql::Call& call) {

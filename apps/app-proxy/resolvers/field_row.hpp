@@ -12,7 +12,7 @@
 
 namespace gitops::app_proxy {
 
-// Who may ask for a field. What rules of the account decide is checked by the field's own function with
+// Callers that may use a field. Rules of the account are checked by the field's own function with
 // Rules::check(), since it has to read the entity first.
 enum class Permission {
   anyone,  // also without a credential
@@ -22,19 +22,19 @@ enum class Permission {
 
 enum class RootType { query, mutation, subscription };
 
-// A field of a root type: who may ask for it, and how it is resolved.
+// A field of a root type: its permission and its resolver.
 struct FieldRow {
   RootType root;
   std::string field;
   Permission permission;
-  bool changes = false;                        // state; each call stands in the audit stream
-  std::vector<std::string_view> subject = {};  // its arguments that tell of what, as "args.name"
+  bool changes = false;                        // changes state; each call is written to the audit stream
+  std::vector<std::string_view> subject = {};  // arguments that name its object, as "args.name"
   graphql::Row row = {};
   std::vector<Feature> needs = {};
-  std::optional<Error> missing = {};  // what the field answers when the runtime lacks a feature
+  std::optional<Error> missing = {};  // error of the field when the runtime lacks a feature
 };
 
-// A field that only reads. `function` as in graphql::RowOf<Root>.
+// Row of a field that only reads. `function` as in graphql::RowOf<Root>.
 template <class F>
 FieldRow read(std::string field, Permission permission, F function) {
   graphql::RowOf<graphql::Root> row(field, std::move(function));
@@ -44,8 +44,8 @@ FieldRow read(std::string field, Permission permission, F function) {
           .row = std::move(row)};
 }
 
-// A field that changes state. `subject` names the arguments that the audit stream shows; never one
-// that holds a secret.
+// Row of a field that changes state. `subject` names the arguments for the audit stream; it must
+// not name a secret.
 template <class F>
 FieldRow change(std::string field, Permission permission, std::vector<std::string_view> subject,
                 F function) {
@@ -58,7 +58,7 @@ FieldRow change(std::string field, Permission permission, std::vector<std::strin
           .row = std::move(row)};
 }
 
-// A field of Subscription. `function` as in graphql::StreamRow.
+// Row of a field of Subscription. `function` as in graphql::StreamRow.
 template <class F>
 FieldRow subscribe(std::string field, Permission permission, F function) {
   graphql::StreamRow row(field, std::move(function));
@@ -68,7 +68,7 @@ FieldRow subscribe(std::string field, Permission permission, F function) {
           .row = std::move(row)};
 }
 
-// The same rows for a resolver with its parts.
+// The same rows for a resolver with bound parts.
 template <class F>
 FieldRow needing(FieldRow row, Bound<F>& bound) {
   row.needs = std::move(bound.needs);
@@ -90,8 +90,9 @@ FieldRow subscribe(std::string field, Permission permission, Bound<F> bound) {
   return needing(subscribe(std::move(field), permission, std::move(bound.function)), bound);
 }
 
-// The same field under Query, where some public clients ask for changes, too. Requests of other sites' pages cannot
-// reach it: operations come by POST as JSON, or by a WebSocket that such a page may not open.
+// The same field under Query, which some public clients use for changes, too. Pages of other sites
+// cannot reach it: operations come by POST as JSON, or by a WebSocket that such a page may not
+// open.
 inline FieldRow under_query(FieldRow row) {
   row.root = RootType::query;
   return row;

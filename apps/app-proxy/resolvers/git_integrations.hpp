@@ -7,7 +7,7 @@
 #include "app-proxy/users/caller.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of the schema about Git integrations.
+// Fields of the schema for Git integrations.
 namespace gitops::app_proxy {
 
 Task<Result<std::vector<Integration>>> git_integrations(GitIntegrations& git, graphql::Call& call);
@@ -22,13 +22,13 @@ Task<Result<void>> validate_git_provider(GitIntegrations& git, graphql::Call& ca
 
 void add_git_integration_types(graphql::Resolvers& to);
 
-// What the resolvers of Git share.
+// Helpers that the resolvers for Git share.
 
-// The caller of an operation that passed the check of its permission.
+// Returns the caller of an operation that passed its permission check.
 Actor actor_of(graphql::Call& call);
-// An error as clients may see it: with its remedy where the caller can do something, and without the
-// runtime's own errors, which only the log tells. A Git host's 401 and 403 are not shown as such:
-// they concern the Git token, not the caller's session.
+// Converts an error for clients: adds a remedy where the caller can act, and hides the runtime's
+// own errors, which go to the log. A Git host's 401 and 403 get another code, since they concern
+// the Git token and not the caller's session.
 Error shown(Error error);
 template <class T>
 Result<T> shown(Result<T> result) {

@@ -15,47 +15,49 @@ namespace gitops::k8s {
 class Client;
 }
 
-// The fields of the schema that change the shared configuration repository: each is one commit by the
-// caller, with the token that the caller has registered in the integration "default". Argo CD applies
-// it.
+// Fields of the schema that change the shared configuration repository. Each makes one commit as
+// the caller, with the caller's registered token of the integration "default". Argo CD applies the
+// commit.
 namespace gitops::app_proxy {
 
-// The parts that these fields can do without.
+// Optional parts of these fields.
 using CommitterPart = FeaturePart<Feature::commits, Committer>;
 using ApplicationsPart = FeaturePart<Feature::applications, ApplicationActions>;
 
-// Registers the caller's token, and has the shared configuration repository cloned with it.
+// Registers the caller's token, and starts to clone the shared configuration repository with it.
 Task<Result<Integration>> register_git_token(GitIntegrations& git, CommitterPart committer,
                                              const RuntimeFiles& files, graphql::Call& call);
-// Has the shared configuration repository cloned with the token that somebody has just registered.
+// Clones the shared configuration repository with a token that was just registered.
 Task<> prepare_config_repository(GitIntegrations& git, CommitterPart committer,
                                  const RuntimeFiles& files, Actor actor, std::string integration,
                                  Deadline deadline);
-// Creating or editing a Git source has its repository cloned, too.
-// GIT_NOT_FOUND when the caller's Git host does not have it, or not that branch.
+// Creates a Git source. Creating or editing a Git source also starts to clone its repository.
+// GIT_NOT_FOUND when the caller's Git host does not have the repository or the branch.
 Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
                                      const RuntimeFiles& files, graphql::Call& call);
 Task<Result<void>> edit_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
                                    const RuntimeFiles& files, graphql::Call& call);
-// `unsupported` when the cluster does not know the kind RestrictedGitSource.
+// Creates a restricted Git source; `unsupported` when the cluster does not have the kind
+// RestrictedGitSource.
 Task<Result<void>> create_restricted_git_source(GitIntegrations& git, Committer& committer,
                                                 TreeReader& reader, k8s::Client& cluster,
                                                 const RuntimeFiles& files, graphql::Call& call);
 Task<Result<void>> edit_restricted_git_source(GitIntegrations& git, Committer& committer,
                                               TreeReader& reader, const RuntimeFiles& files,
                                               graphql::Call& call);
-// Removes a Git source of this runtime, and waits for the Argo CD, if there is one, to prune it.
+// Removes a Git source of this runtime. Waits until Argo CD, if configured, has pruned it.
 Task<Result<void>> delete_application(GitIntegrations& git, Committer& committer,
                                       ApplicationsPart applications, const RuntimeFiles& files,
                                       graphql::Call& call);
-// An Application that is there for this cluster stays as it is, but for its destination's namespace.
+// Installs Argo Rollouts in a cluster. An existing Application for this cluster is kept, except for
+// its destination's namespace.
 Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committer,
                                         TreeReader& reader, const RuntimeFiles& files,
                                         graphql::Call& call);
-// Returns the number of files that it removed; 0 when nothing was left of the runtime. Files that
-// people put into the folder of the default Git source stay, which the commit says. From then on
-// this process does not put the files back by itself, until a Git source is created, and the
-// runtime's Application is deleted (ConfigRepositorySetup).
+// Removes the runtime's files and returns their number; 0 when none were left. Files of people in
+// the folder of the default Git source are kept; the commit's message says so. Afterwards this
+// process does not recreate the files until a Git source is created, and the runtime's Application
+// is deleted (ConfigRepositorySetup).
 Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Committer& committer,
                                                         TreeReader& reader,
                                                         const RuntimeFiles& files,

@@ -5,7 +5,7 @@
 #include "app-proxy/logs/log_streams.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of Subscription.
+// Fields of Subscription.
 namespace gitops::app_proxy {
 
 Task<Result<graphql::Stream>> application_logs(LogStreams& logs, graphql::Call& call);
@@ -15,11 +15,11 @@ Task<Result<graphql::Stream>> pod_events(LogStreams& logs, graphql::Call& call);
 
 void add_log_types(graphql::Resolvers& to);
 
-// Below: pure.
+// Pure functions.
 
-// The fields that show one line.
+// Fields that return one line.
 enum class LogShape { application, workflow, component, pod_events };
-// The JSON of `data`. `component`: the one that was asked for.
+// Returns the JSON of `data`. `component` is the requested one.
 std::string render_line(LogShape shape, const LogLine& line, std::string_view component = {});
 
 }  // namespace gitops::app_proxy

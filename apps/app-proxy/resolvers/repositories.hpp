@@ -8,11 +8,10 @@
 #include "app-proxy/integrations/git_integrations.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of the schema that ask a Git host on behalf of the caller, with the token that the
-// caller has registered.
+// Fields of the schema that send requests to a Git host with the caller's registered token.
 namespace gitops::app_proxy {
 
-// A page of repositories, as gitRepositories shows it.
+// A page of repositories in the form of gitRepositories.
 struct RepositoryView {
   std::shared_ptr<const Repository> repository;  // never null
   ProviderKind provider = ProviderKind::github;
@@ -32,7 +31,7 @@ Task<Result<std::vector<Organisation>>> git_organizations(GitIntegrations& git,
 Task<Result<RepositoriesPage>> git_repositories(GitIntegrations& git, graphql::Call& call);
 Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations& git,
                                                            graphql::Call& call);
-// Text only: what is not UTF-8 is refused.
+// Reads a text file; content that is not UTF-8 is refused.
 Task<Result<FileContent>> read_file(GitIntegrations& git, graphql::Call& call);
 Task<Result<std::optional<PullRequestView>>> pull_request(GitIntegrations& git,
                                                           graphql::Call& call);

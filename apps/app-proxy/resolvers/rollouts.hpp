@@ -3,11 +3,11 @@
 #include "app-proxy/actions/rollouts.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of the schema about Rollouts.
+// Fields of the schema for Rollouts.
 namespace gitops::app_proxy {
 
 Task<Result<Outcome>> rollout_action(RolloutActions& rollouts, graphql::Call& call);
-// An undone Rollout, as rolloutRollback shows it.
+// A Rollout after an undo, in the form of rolloutRollback.
 struct RollbackView {
   std::string rollout;
   std::int64_t new_revision = 0;

@@ -16,12 +16,12 @@ class ManagedClusters;
 class RolloutActions;
 class WorkflowActions;
 
-// What the resolvers work with. It outlives the rows; so do the parts.
+// Dependencies of the resolvers. They and this object outlive the rows.
 struct ResolverDependencies {
   const VersionInfo& version;
   RuntimeFiles files = {};
   FeaturePart<Feature::git_integrations, GitIntegrations> git_integrations = {};
-  // Without these, there is no access to the cluster either.
+  // Null when there is no access to the cluster; then the parts above are null, too.
   FeaturePart<Feature::git_integrations, k8s::Client> cluster = {};
   FeaturePart<Feature::git_integrations, SealingKeys> sealing_keys = {};
   FeaturePart<Feature::git_integrations, RuntimeIdentity> identity = {};
@@ -34,22 +34,22 @@ struct ResolverDependencies {
   FeaturePart<Feature::logs, LogStreams> logs = {};
 };
 
-// The one list of all fields of Query, Mutation and Subscription: who may ask for each, its function, and the features
-// that it needs. A new field is a line of schema.graphql and a row here.
+// The list of all fields of Query, Mutation and Subscription: permission, function and required
+// features of each. A new field is a line of schema.graphql and a row here.
 std::vector<FieldRow> table(const ResolverDependencies& dependencies);
 
-// These rows behind the checks of their permissions and of their features. Each call of one that changes state is written to
-// `audit`, which outlives what is returned.
+// Wraps the rows with the checks of their permissions and features. Each call of a row that changes
+// state is written to `audit`, which outlives the result.
 graphql::Resolvers guarded(const std::vector<FieldRow>& rows, Audit& audit);
-// The same with the rows of all object types: what schema.graphql asks for. Engine::make() refuses a
-// field of the schema without a row.
+// Returns the guarded rows together with the rows of all object types. Engine::make() refuses a
+// field of schema.graphql without a row.
 graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, Audit& audit);
 
-// Who must ask for a field of a root type. Fields that the table does not have, as __schema,
-// need a user; __typename does not.
+// Permission of a field of a root type. Fields that are not in the table, as __schema, need a user;
+// __typename does not.
 Permission permission_of(const std::vector<FieldRow>& rows, RootType root, std::string_view field);
 
-// The text of schema.graphql.
+// Text of schema.graphql.
 std::string_view schema_text();
 
 }  // namespace gitops::app_proxy

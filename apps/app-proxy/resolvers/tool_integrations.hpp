@@ -10,8 +10,8 @@
 
 namespace gitops::app_proxy {
 
-// applyIntegration: creates, updates or deletes an integration with another tool by one commit of the caller. The
-// other tool is not asked.
+// Resolves applyIntegration: creates, updates or deletes an integration with another tool by one
+// commit of the caller. Sends no request to the other tool.
 Task<Result<graphql::Json>> apply_integration(GitIntegrations& git, Committer& committer,
                                               TreeReader& reader, SealingKeys& keys,
                                               RuntimeIdentity& runtime, const RuntimeFiles& files,

@@ -6,7 +6,7 @@
 
 namespace gitops::app_proxy {
 
-// The answer to versionInfo.
+// Result of versionInfo.
 struct VersionInfo {
   std::string version;           // of this program
   std::string platform_host;     // base URL of the control plane

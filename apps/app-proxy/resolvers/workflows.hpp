@@ -3,13 +3,13 @@
 #include "app-proxy/actions/workflows.hpp"
 #include "common/graphql/resolvers.hpp"
 
-// The fields of the schema about Workflows.
+// Fields of the schema for Workflows.
 namespace gitops::app_proxy {
 
-// {"metadata":{"name","namespace"},"changed","message"}
+// Returns {"metadata":{"name","namespace"},"changed","message"}.
 Task<Result<graphql::Json>> change_workflow(WorkflowActions& workflows, WorkflowAction action,
                                             graphql::Call& call);
-// {"newWorkflowName"}
+// Returns {"newWorkflowName"}.
 Task<Result<graphql::Json>> resubmit_workflow(WorkflowActions& workflows, graphql::Call& call);
 Task<Result<graphql::Json>> submit_workflow(WorkflowActions& workflows, graphql::Call& call);
 

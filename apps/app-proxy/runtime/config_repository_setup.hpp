@@ -14,34 +14,34 @@
 
 namespace gitops::app_proxy {
 
-// Keeps what applies the shared configuration repository for this runtime: the runtime's files in
-// it, by the runtime's own Git token, and the Application of the runtime in its cluster, which
-// applies them. Both are made where they are missing and mended where they differ; what people
-// added to the files stays. Only the leader of several replicas does so. Nothing is made while the
-// runtime is removed (ConfigRepository::is_removed): then the Application is deleted. Loop thread;
-// its dependencies outlive it.
+// Maintains the shared configuration repository's setup for this runtime: the runtime's files in
+// it, by the runtime's own Git token, and the runtime's Application in its cluster, which applies
+// them. Missing ones are created and differing ones corrected; additions of people to the files are
+// kept. Only the leader of several replicas does so. Creates nothing while the runtime is removed
+// (ConfigRepository::is_removed), and deletes the Application then. Loop thread; its dependencies
+// outlive it.
 class ConfigRepositorySetup {
  public:
   struct Options {
-    Clock::duration period = std::chrono::minutes(1);       // of the Application
-    Clock::duration git_period = std::chrono::hours(1);     // of the files
-    Clock::duration first_retry = std::chrono::seconds(2);  // doubles until the period
+    Clock::duration period = std::chrono::minutes(1);       // between checks of the Application
+    Clock::duration git_period = std::chrono::hours(1);     // between checks of the files
+    Clock::duration first_retry = std::chrono::seconds(2);  // doubles up to the period
     Clock::duration timeout = std::chrono::minutes(2);
   };
-  // Without a token nothing is done: then the first Git source makes the files.
+  // Does nothing without a token: then the first Git source creates the files.
   ConfigRepositorySetup(Committer& committer, k8s::Client& cluster, const RuntimeFiles& files,
                         RuntimeGitToken& token, Leadership& leadership, Options options);
 
   // Runs until the group is cancelled. A change of the leader starts a round at once.
   void start(TaskGroup& group);
-  // One round. Fails with why something is not as it should be.
+  // Runs one round. The error names the part that is not as it should be.
   Task<Result<void>> round();
-  // For /statusz.
+  // Entry for /statusz.
   [[nodiscard]] StatusEntry status() const {
     return {.name = "shared configuration repository", .state = state_, .message = status_};
   }
-  // The error of the last round; an empty text: there is none. No value before the first round and while another
-  // replica leads.
+  // The error of the last round; an empty text when there is none. Unset before the first round and
+  // while another replica leads.
   [[nodiscard]] const std::optional<std::string>& last_error() const { return last_error_; }
 
  private:
@@ -56,7 +56,7 @@ class ConfigRepositorySetup {
   RuntimeGitToken& token_;
   Leadership& leadership_;
   Options options_;
-  std::string files_put_for_;  // specifier; empty: not yet
+  std::string files_put_for_;  // specifier; empty: none yet
   Clock::time_point files_put_at_{};
   std::string status_ = "not known yet";
   StatusState state_ = StatusState::pending;

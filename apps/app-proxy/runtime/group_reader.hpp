@@ -12,18 +12,18 @@
 
 namespace gitops::app_proxy {
 
-// Finds out what the groups of the runtime's state need: its own Applications, when it has a Git token and so the permission to
-// get them, the pods of its namespace, and whether its servers answer. Only the leader of several replicas looks. Loop
-// thread; its dependencies outlive it.
+// Reads the state for the runtime's groups: its own Applications, if it has a Git token and
+// therefore the permission to get them; the pods of its namespace; and whether its servers respond.
+// Only the leader of several replicas reads. Loop thread; its dependencies outlive it.
 class GroupReader {
  public:
-  // Whether a server answers; what it answers is of no interest.
+  // Checks that a server responds; the content of the response is ignored.
   using Ask = std::function<Task<Result<void>>(Deadline)>;
   struct Dependencies {
     k8s::Client& cluster;
     Leadership& leadership;
     RuntimeGitToken& git_token;
-    Ask argocd = {};  // empty, as the next: not configured
+    Ask argocd = {};  // empty, as the next one: not configured
     Ask workflows = {};
   };
   struct Options {
@@ -31,19 +31,19 @@ class GroupReader {
     std::string runtime = {};
     Clock::duration period = std::chrono::seconds(30);
     Clock::duration timeout = std::chrono::seconds(15);
-    Clock::duration answer_timeout = std::chrono::seconds(5);  // for the answer of a server
+    Clock::duration answer_timeout = std::chrono::seconds(5);  // for the response of a server
   };
   GroupReader(Dependencies dependencies, Options options);
 
   // Runs until the group is cancelled. A change of the leader starts a round at once.
   void start(TaskGroup& group);
-  // One round.
+  // Runs one round.
   Task<> round();
 
-  // As of the last round.
+  // State as of the last round.
   [[nodiscard]] const RuntimeGroup& applications() const { return applications_; }
   [[nodiscard]] const RuntimeGroup& components() const { return components_; }
-  // Why the server does not answer; empty: it does.
+  // Error of the last request to the server; empty when it responds.
   [[nodiscard]] const std::string& argocd_error() const { return argocd_error_; }
   [[nodiscard]] const std::string& workflows_error() const { return workflows_error_; }
 

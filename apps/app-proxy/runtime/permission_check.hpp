@@ -18,49 +18,50 @@ struct NeededPermission {
   std::string resource;
   std::string subresource = {};
   std::vector<std::string> verbs;
-  std::string name = {};     // of the object; empty: of any name
-  bool everywhere = false;   // in all namespaces, or at least in the runtime's own
-  std::string without = {};  // what does not work without it: "image reports"
+  std::string name = {};     // of the object; empty: any name
+  bool everywhere = false;   // in all namespaces; a confined runtime: in its own
+  std::string without = {};  // feature that fails without it: "image reports"
 };
-// What decides which permissions are needed.
+// Settings that decide which permissions are needed.
 struct PermissionSettings {
   bool has_user_token = false;     // the runtime registers itself
   bool has_git_token = false;      // of the runtime itself
-  bool has_image_reports = false;  // the chart was told to report images
+  bool has_image_reports = false;  // the chart enables image reports
   bool has_actions = false;        // Argo CD or Argo Workflows is configured
 };
-// The permissions that charts/gitops-runtime grants for these settings. Pure; a test compares them with those of gitopsctl,
-// and another one those with the chart.
+// Returns the permissions that charts/gitops-runtime grants for these settings. Pure; one test
+// compares them with those of gitopsctl, and another one those with the chart.
 std::vector<NeededPermission> needed_permissions(const PermissionSettings& settings);
-// "create, update secrets in namespace argocd". Pure.
+// Returns a text such as "create, update secrets in namespace argocd". Pure.
 std::string describe(const NeededPermission& permission, const std::vector<std::string>& verbs,
                      const std::string& ns);
 
-// Asks the API server whether app-proxy has the permissions that it needs (SelfSubjectAccessReview, which needs no permission):
-// some seconds after the start, when the runtime is registered, then once in a period. A review that fails means that a
-// right is not known. Loop thread; its dependencies outlive it.
+// Asks the API server whether app-proxy has the permissions that it needs (SelfSubjectAccessReview,
+// which needs no permission): some seconds after the start, when the runtime is registered, then
+// once in a period. After a failed review the permission is unknown. Loop thread; its dependencies
+// outlive it.
 class PermissionCheck {
  public:
   struct Options {
     std::string own_namespace = {};
     Clock::duration first_pause = std::chrono::seconds(10);
     Clock::duration period = std::chrono::hours(1);
-    Clock::duration retry = std::chrono::minutes(1);  // while one is missing or not known
+    Clock::duration retry = std::chrono::minutes(1);  // while one is missing or unknown
     Clock::duration timeout = std::chrono::seconds(10);
   };
-  // `git_token` decides about `has_git_token` in each round.
+  // `git_token` decides `has_git_token` in each round.
   PermissionCheck(k8s::Client& cluster, PermissionSettings settings, RuntimeGitToken& git_token,
                   Options options);
 
   // Runs until the group is cancelled.
   void start(TaskGroup& group);
-  // One round. True when all permissions are there.
+  // Runs one round. Returns true when no permission is missing.
   Task<bool> round();
-  // What is missing, as of the last round.
+  // Missing permissions as of the last round.
   [[nodiscard]] const RuntimeGroup& permissions() const { return permissions_; }
 
  private:
-  // The verbs that are missing.
+  // Returns the missing verbs.
   Task<Result<std::vector<std::string>>> ask(const NeededPermission& permission);
   void log_changes(const RuntimeGroup& found);
 

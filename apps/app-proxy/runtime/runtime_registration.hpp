@@ -22,38 +22,39 @@
 
 namespace gitops::app_proxy {
 
-// What the runtime knows of itself; empty texts: all is well.
+// State of the runtime for reports; an empty text means no error.
 struct RuntimeFacts {
   std::string argocd_error = {};
   std::string git_error = {};                               // of integrations
-  std::optional<std::string> config_repository_error = "";  // nothing: not looked at yet
+  std::optional<std::string> config_repository_error = "";  // unset: not checked yet
   bool has_argocd = false;
   bool has_git_token = false;  // of the runtime itself
   std::vector<RuntimeGroup> groups = {};
 };
 
-// Keeps what the runtime is registered by: Secret codefresh-token, which other programs wait for, and
-// argocd-token, which event reporters use; and runtime-repo-creds-secret, by which Argo CD reads Git sources
-// with the runtime's Git token. The first start registers the runtime with a user's token; a Secret that
-// vanished comes back; a token that Argo CD refuses is replaced. Tells the control plane the runtime's status
-// and its errors, when they change, and the status also at intervals. Only the leader of several replicas
-// writes and tells. Loop thread; its dependencies outlive it.
+// Maintains the registration of the runtime: Secret codefresh-token, which other programs wait for;
+// argocd-token, which event reporters use; and runtime-repo-creds-secret, with which Argo CD reads
+// Git sources by the runtime's Git token. The first start registers the runtime with a user's
+// token. A deleted Secret is recreated; a token that Argo CD refuses is replaced. Reports the
+// runtime's status and its errors to the control plane when they change, and the status also at
+// intervals. Only the leader of several replicas writes and reports. Loop thread; its dependencies
+// outlive it.
 class RuntimeRegistration {
  public:
   struct Options {
     std::string own_namespace = {};
     control_plane::RuntimeInstallation installation = {};
-    std::string argocd_account = {};  // empty: no argocd-token is made
+    std::string argocd_account = {};  // empty: no argocd-token is created
     Clock::duration period = std::chrono::seconds(5);
     Clock::duration retry = std::chrono::milliseconds(500);
-    Clock::duration check_period = std::chrono::seconds(60);  // whether tokens are accepted
+    Clock::duration check_period = std::chrono::seconds(60);  // of checks that tokens are accepted
     Clock::duration heartbeat = std::chrono::seconds(60);
-    // How long the first errors wait for the first looks.
+    // Delay of the first report of errors, for the first checks to complete.
     Clock::duration first_errors = std::chrono::seconds(20);
     Clock::duration timeout = std::chrono::seconds(15);
-    int refusals = 3;  // checks in a row, until the runtime is registered again
+    int refusals = 3;  // failed checks in a row before the runtime is registered again
   };
-  // The parts of the program that it works with.
+  // Other parts that it uses.
   struct Dependencies {
     k8s::Client& cluster;
     control_plane::GraphqlClient& control_plane;
@@ -62,36 +63,36 @@ class RuntimeRegistration {
     Credential& user_token;
     const RuntimeFiles& files;
     RuntimeGitToken& git_token;
-    argo::ArgoCdClient* argocd = nullptr;  // null: no Argo CD is configured
-    Credential* argocd_token = nullptr;    // of that client; null: it cannot be renewed
+    argo::ArgoCdClient* argocd = nullptr;  // null: Argo CD is not configured
+    Credential* argocd_token = nullptr;    // token of that client; null: it cannot be renewed
   };
-  // What the process was started with counts until there is a Secret.
+  // The configured secret is used until there is a Secret.
   RuntimeRegistration(const Executor& executor, Dependencies dependencies,
                       std::function<RuntimeFacts()> facts, Options options);
 
-  // Runs until the group is cancelled. A change of the leader starts a round of each part at once. What the control
-  // plane knows may be another one's then, so all of it is told again.
+  // Runs until the group is cancelled. A change of the leader starts a round of each part at once.
+  // Then everything is reported again, since another replica may have sent the last reports.
   void start(TaskGroup& group);
-  // One round each. They fail with what is missing.
+  // Each runs one round. The error names the missing part.
   Task<Result<void>> maintain_registration();
   Task<Result<void>> maintain_argocd_token();
   Task<Result<void>> maintain_repo_creds();
   Task<Result<void>> report_status();
 
-  // For /statusz.
+  // Entries for /statusz.
   [[nodiscard]] StatusReport status() const;
 
  private:
   enum class Who { everyone, leader };
   using Round = Task<Result<void>> (RuntimeRegistration::*)();
   Task<> run(std::string name, Who who, Round round, std::optional<std::string>& error);
-  // Counts changes of the leader and registrations.
+  // Number of changes of the leader and registrations.
   [[nodiscard]] std::uint64_t turn() const {
     return dependencies_.leadership.term() + registrations_;
   }
   [[nodiscard]] const RuntimeSecret& known() const { return dependencies_.identity.registered(); }
-  // What Argo CD is to read Git sources with: the runtime's Git token, for the host of the shared configuration
-  // repository. Nothing while one of them is not known.
+  // Returns the credential with which Argo CD reads Git sources: the runtime's Git token, for the
+  // host of the shared configuration repository. Unset while one of them is unknown.
   [[nodiscard]] std::optional<RepoCreds> repo_creds() const;
   Task<Result<void>> enroll(std::string_view before, Deadline deadline);
   Task<Result<void>> store(std::string_view name, std::string object, bool exists,
@@ -107,17 +108,17 @@ class RuntimeRegistration {
   Clock::time_point token_checked_{};
   Clock::time_point argocd_checked_{};
   bool has_argocd_token_ = false;
-  // Made, and not stored yet. While they cannot be stored, no further ones are made.
+  // A new token that is not stored yet. While it cannot be stored, no further one is requested.
   std::optional<RuntimeSecret> enrolled_;
   Secret made_argocd_token_;
   bool are_repo_creds_others_ = false;
-  // Nothing: no round has ended, or another replica leads.
+  // Unset before the end of the first round, and while another replica leads.
   std::optional<std::string> registration_error_;
   std::optional<std::string> argocd_error_;
   std::optional<std::string> repo_creds_error_;
   std::optional<std::string> status_error_;
   std::uint64_t registrations_ = 0;
-  std::optional<std::uint64_t> reported_turn_;  // what follows was told in this turn
+  std::optional<std::uint64_t> reported_turn_;  // turn in which the reports below were sent
   Clock::time_point turn_began_{};
   std::vector<control_plane::RuntimeStatusItem> reported_;
   Clock::time_point reported_at_{};
@@ -125,16 +126,16 @@ class RuntimeRegistration {
   Log log_{"runtime"};
 };
 
-// Pure. The items of RuntimeStatus, and what of them is an error.
+// Items of RuntimeStatus, with their errors. Pure.
 struct KnownSecrets {
   bool has_runtime_secret = false;
-  std::optional<std::string> argocd_token_error = {};  // nothing: not looked at yet
+  std::optional<std::string> argocd_token_error = {};  // unset: not checked yet
 };
 std::vector<control_plane::RuntimeStatusItem> status_items(const RuntimeFacts& facts,
                                                            const KnownSecrets& secrets);
 std::vector<control_plane::RuntimeError> item_errors(
     const std::vector<control_plane::RuntimeStatusItem>& items);
-// The errors that people see: those of the groups, and of the items that no group is about.
+// Returns the errors for people: those of the groups, and of the items without a group.
 std::vector<control_plane::RuntimeError> errors_of(
     std::vector<control_plane::RuntimeStatusItem> items, const std::vector<RuntimeGroup>& groups);
 

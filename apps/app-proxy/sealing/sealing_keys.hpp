@@ -23,22 +23,23 @@ namespace gitops::app_proxy {
 struct SealingKeySecret {
   std::string name = {};
   std::string created = {};  // RFC 3339
-  std::string id = {};       // at the control plane; empty: it is not shared
+  std::string id = {};       // at the control plane; empty: not shared
   std::string certificate = {};
   Secret private_key = {};  // PEM
 };
 
-// The keys that credentials in Git are sealed with. Each runtime has those of its own controller of Sealed Secrets, in
-// Secrets of its namespace. When the account's runtimes share one, its private key is kept at the control plane and its
-// certificate in the shared configuration repository; each runtime gets it as a further key of its controller. The
-// first runtime that has a controller shares the newest key of it. Loop thread; its dependencies outlive it.
+// Keys that seal credentials in Git. Each runtime has the keys of its own controller of Sealed
+// Secrets, in Secrets of its namespace. When the account's runtimes share a key, its private key is
+// stored at the control plane and its certificate in the shared configuration repository. Each
+// runtime adds it to the keys of its controller. The first runtime with a controller shares its
+// newest key. Loop thread; its dependencies outlive it.
 class SealingKeys {
  public:
-  // The parts of the program that it works with.
+  // Other parts that it uses.
   struct Dependencies {
     k8s::Client& cluster;
     control_plane::GraphqlClient& control_plane;
-    Committer* committer = nullptr;  // null, as the reader: nothing can be shared
+    Committer* committer = nullptr;  // null, as the reader: no key can be shared
     TreeReader* reader = nullptr;
     const RuntimeFiles& files;
     RuntimeGitToken& token;
@@ -48,22 +49,22 @@ class SealingKeys {
     std::string own_namespace = {};
     bool is_shared = false;
     Clock::duration period = std::chrono::minutes(1);
-    Clock::duration first_retry = std::chrono::seconds(2);  // doubles until the period
+    Clock::duration first_retry = std::chrono::seconds(2);  // doubles up to the period
     Clock::duration timeout = std::chrono::minutes(1);
   };
   SealingKeys(Dependencies dependencies, Options options);
 
-  // Runs until the group is cancelled; only when the key is shared.
+  // Runs until the group is cancelled, if the key is shared.
   void start(TaskGroup& group);
-  // One round. Fails with why this runtime does not have the account's key yet.
+  // Runs one round. The error is the reason why this runtime lacks the account's key.
   Task<Result<void>> round();
 
-  // The certificate to seal with: the shared key's, or without one, for this runtime alone, that of its own controller.
-  // Reason kNoKey.
+  // Returns the certificate to seal with: that of the shared key or, without one and only for this
+  // runtime, that of its own controller. Fails with reason kNoKey.
   Task<Result<std::string>> certificate(bool is_for_others, Deadline deadline);
-  // Of a runtime of the account. not_found when there is no such runtime.
+  // Returns the namespace of a runtime of the account. `not_found` when there is no such runtime.
   Task<Result<std::string>> namespace_of(std::string runtime, Deadline deadline);
-  // For /statusz.
+  // Entry for /statusz.
   [[nodiscard]] StatusEntry status() const {
     return {.name = "sealing key", .state = state_, .message = status_};
   }
@@ -85,11 +86,11 @@ class SealingKeys {
   Log log_{"sealing-key"};
 };
 
-// Below: pure.
+// Pure functions.
 
-// The keys in a list of Secrets, the newest first; what is no key is left out.
+// Returns the keys in a list of Secrets, the newest first; other Secrets are left out.
 std::vector<SealingKeySecret> sealing_keys_in(std::string_view list);
-// The Secret of a shared key as JSON, which the controller takes for one of its own.
+// Returns the Secret of a shared key as JSON, in the form of the controller's own ones.
 std::string sealing_key_object(std::string_view ns, const SealingKeyFile& key,
                                const Secret& private_key);
 

@@ -13,19 +13,20 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 
-// Integrations with other tools, as Jira and registries of images: each is a ConfigMap, and a SealedSecret when it has
-// credentials, in the shared configuration repository. Pure but for randomness.
+// Integrations with other tools, such as Jira and image registries. Each is a ConfigMap, and a
+// SealedSecret if it has credentials, in the shared configuration repository. Pure except for
+// randomness.
 namespace gitops::app_proxy {
 
-// As clients send it.
+// An integration as clients send it.
 struct SentIntegration {
   std::string name;
   std::string type;           // "issue.jira", "registry.ecr"
-  std::string provider_info;  // a JSON object of what is no secret
-  // One of what is; without a value the credentials stay as they are.
+  std::string provider_info;  // a JSON object of values that are not secret
+  // Credentials: one of the two fields is set. Without a value the stored credentials are kept.
   std::optional<Secret> secure_data = {};
   std::vector<std::string> consumers = {};
-  // Which runtimes have it; empty: all of the account.
+  // Runtimes that get it; empty: all of the account.
   std::vector<std::string> runtimes = {};
 };
 
@@ -37,16 +38,17 @@ struct ToolIntegration {
   std::vector<std::string> consumers;
   std::vector<std::string> runtimes;  // each once; empty: all
 };
-// invalid_argument for what makes no sense; no message has a value of `secure_data`.
+// Parses an integration; `invalid_argument` when it is malformed. Messages contain no value of
+// `secure_data`.
 Result<ToolIntegration> read_tool_integration(const SentIntegration& sent);
 
-// Of the ConfigMap and of the Secret.
+// Name of the ConfigMap and of the Secret.
 std::string integration_object_name(std::string_view name);
 
-// Where the files of an integration lie; an empty runtime stands for all.
+// Folder for the files of an integration; an empty runtime means all.
 std::string integration_folder(const ConfigRepository& repository, std::string_view runtime,
                                std::string_view name);
-// Whether a path below "resources" is a file of this integration, and what for.
+// Checks whether a path below "resources" is a file of this integration, and returns its meaning.
 struct IntegrationFile {
   std::string runtime;  // empty: all
   bool is_secret = false;
@@ -55,28 +57,30 @@ struct IntegrationFile {
 };
 std::optional<IntegrationFile> integration_file_of(std::string_view path, std::string_view name);
 
-// Runtimes that get it, with what its credentials are sealed for.
+// Runtimes that get it, and the namespace and certificate for sealing its credentials.
 struct IntegrationPlace {
   std::string runtime;            // empty: all
   std::string runtime_namespace;  // empty for all
-  std::string certificate;        // in PEM; may be empty when there are no credentials
+  std::string certificate;        // PEM; may be empty when there are no credentials
 };
 struct IntegrationChange {
   enum class Operation { create, update, remove } operation = Operation::create;
   ToolIntegration integration;
   std::vector<IntegrationPlace> places;
   std::vector<IntegrationFile> present;  // its files in the repository
-  // Lets the same credentials be recognised without being readable: a secret of this runtime.
+  // Key of the digest that recognises equal credentials without revealing them: a secret of this
+  // runtime.
   Secret digest_key;
 };
-// The changes of its commit. They change nothing when the integration is as wanted. They fail with `conflict` when one
-// that is to be created is there with other values, with `not_found` when one that is to be changed is not there, and
-// with `invalid_argument` when one gets to a runtime without credentials that it has elsewhere.
+// Changes of the commit. They have no effect when the integration already is as wanted. Errors:
+// `conflict` when the integration to be created exists with other values, `not_found` when the one
+// to be changed does not exist, `invalid_argument` when a runtime would get it without the
+// credentials that it has elsewhere.
 Result<std::vector<FileChange>> changes_to_apply(const ConfigRepository& repository,
                                                  const IntegrationChange& change);
 
-// The account's sealing key in the shared configuration repository: a ConfigMap with its id at the control plane and
-// its certificate. The private key is not in it.
+// The account's sealing key in the shared configuration repository: a ConfigMap with its id at the
+// control plane and its certificate. It does not contain the private key.
 struct SealingKeyFile {
   std::string id;
   std::string certificate;  // PEM
@@ -86,7 +90,7 @@ struct SealingKeyFile {
 std::string sealing_key_file(const ConfigRepository& repository);
 std::string sealing_key_manifest(const SealingKeyFile& key);
 Result<SealingKeyFile> read_sealing_key(std::string_view manifest);
-// A key that is there stays.
+// Changes that add the key. An existing key is kept.
 std::vector<FileChange> changes_to_share_key(const ConfigRepository& repository,
                                              const SealingKeyFile& key);
 

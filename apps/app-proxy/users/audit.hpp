@@ -11,34 +11,34 @@
 
 namespace gitops::app_proxy {
 
-// One change of state that somebody asked for, or one that was refused.
+// A requested change of state, carried out or refused.
 struct AuditEntry {
   const Caller& caller;
   std::string_view action;  // "addGitIntegration"
-  // On what: names and values of arguments that are no secrets.
+  // Object of the action: names and values of arguments that are not secret.
   std::vector<std::pair<std::string_view, std::string>> subject = {};
-  std::string_view result;  // "ok", an error's code, or "unknown" for one that was cut off
+  std::string_view result;  // "ok", an error's code, or "unknown" for an interrupted one
   std::string_view reason = {};
   Clock::duration took{};
 };
 
-// The line of an entry, with its line end: {"stream":"audit","time":…,"action":…}. Pure.
+// Returns the line of an entry, with its line end: {"stream":"audit","time":…,"action":…}. Pure.
 std::string audit_line(const AuditEntry& entry, WallTime now);
 
-// Where the lines go: a file, or standard error between the lines of the log, where "stream":"audit"
-// tells them from these. Loop thread only.
+// Output for the lines: a file, or standard error between the lines of the log, where
+// "stream":"audit" marks them. Loop thread only.
 class Audit {
  public:
-  // Empty: standard error. A file is appended to, and made if it is missing; when it was renamed, a new
-  // one is made.
+  // Path of the file; empty: standard error. The file is created if missing, appended to, and
+  // created again after it was renamed.
   explicit Audit(std::string path) : path_(std::move(path)) {}
   ~Audit();
   Audit(const Audit&) = delete;
   Audit& operator=(const Audit&) = delete;
 
-  // Errors: the file cannot be opened.
+  // Opens the file. Fails when it cannot be opened.
   Result<void> open();
-  // A line that cannot be written to the file goes to standard error.
+  // Writes a line. A line that cannot be written to the file goes to standard error.
   void write(const AuditEntry& entry);
 
  private:

@@ -12,14 +12,14 @@ struct User {
   std::string email = {};
   std::string account_id = {};
   bool is_admin = false;  // of the account
-  // The runtime itself asks, with its own token: its other programs do. Has a name and no id.
+  // The runtime itself, with its own token, which its other programs use. Has a name and no id.
   bool is_runtime = false;
 };
 
-// Who asks: what every resolver finds in call.context<Caller>(). Each request and each operation of a
-// WebSocket has its own.
+// Caller of a request, which every resolver gets by call.context<Caller>(). Each request and each
+// operation of a WebSocket has its own.
 struct Caller {
-  // Null: only fields that anyone may ask for are run. Replaced between two events of a stream, when its
+  // Null: only fields for anyone are resolved. Replaced between two events of a stream, when its
   // credential is checked again; never while a resolver runs.
   std::shared_ptr<const User> user = {};
   std::string request_id = {};

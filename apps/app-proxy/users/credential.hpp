@@ -11,27 +11,27 @@ namespace gitops::app_proxy {
 
 using control_plane::SentCredential;
 
-// What a request brought to say who asks.
+// Credential of a request.
 struct RequestCredential {
   enum class Kind {
     none,
-    malformed,  // no control plane would know it: an empty token, two of them, control characters
+    malformed,  // never valid: an empty token, two of them, control characters
     token,      // Authorization, without or with "Bearer"; or x-access-token
-    cookie,  // only Cookie: what a browser adds by itself, also to requests of other sites' pages
+    cookie,  // only Cookie, which a browser adds by itself, also to requests of other sites' pages
   };
   Kind kind = Kind::none;
   SentCredential sent = {};
 };
 
-// Reads it from a request's header fields. Authorization counts before x-access-token, and both before
-// Cookie. At most 8 KiB; a longer one is malformed.
+// Reads the credential from a request's header fields. Authorization has precedence over
+// x-access-token, and both over Cookie. At most 8 KiB; a longer one is malformed.
 RequestCredential credential_of(const http::Headers& headers);
 
-// The same for the payload of a WebSocket's connection_init, which clients fill with the fields that
-// they would have sent: {"Authorization":"…"} in any case, or within "headers". JSON text.
+// Reads the credential from the payload of a WebSocket's connection_init. Clients put header fields
+// there: {"Authorization":"…"} in any case, or within "headers". JSON text.
 RequestCredential credential_of_payload(std::string_view payload);
 
-// By what a credential is known in memory: a keyed hash, with a key of its own in each process.
+// Identifies a credential in memory by a keyed hash, with a new key in each process.
 class CredentialHash {
  public:
   CredentialHash();

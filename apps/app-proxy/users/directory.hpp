@@ -19,43 +19,44 @@
 
 namespace gitops::app_proxy {
 
-// Who a credential belongs to. It asks the control plane with that credential and keeps the answer for
-// a short time: under a keyed hash, so that no credential is kept. Requests with the same credential
-// wait for one question. Loop thread only; stop() before the end.
+// Finds the user of a credential. Asks the control plane with that credential and caches the
+// response for a short time under a keyed hash, so that no credential is stored. Concurrent
+// requests with the same credential share one question. Loop thread only; call stop() before
+// destruction.
 class UserDirectory {
  public:
   struct Options {
     std::chrono::milliseconds ttl{
-        30'000};  // of an answer: how long a revoked credential still works
-    // While the control plane cannot be asked, an answer that was good counts this long altogether.
+        30'000};  // of a response: how long a revoked credential still works
+    // Total lifetime of a successful response while the control plane cannot be reached.
     std::chrono::milliseconds outage{300'000};
-    std::chrono::milliseconds known_timeout{2'000};  // then the answer that was good counts
-    std::chrono::milliseconds retry{5'000};          // between questions that fail, for one user
+    std::chrono::milliseconds known_timeout{2'000};  // then the cached successful response is used
+    std::chrono::milliseconds retry{5'000};          // between failed questions, for one user
     std::chrono::milliseconds refused_ttl{10'000};
-    std::chrono::milliseconds timeout{10'000};  // of one question
-    // Between questions for the own account: when it is complete, and while it has no Git provider or no
-    // shared configuration repository.
+    std::chrono::milliseconds timeout{10'000};  // per question
+    // Interval of questions for the own account: when it is complete, and while it lacks a Git
+    // provider or a shared configuration repository.
     std::chrono::milliseconds own_refresh{60'000};
     std::chrono::milliseconds own_incomplete{5'000};
-    std::size_t max_known = 10'000;  // credentials; then the one used longest ago goes
-    std::size_t max_questions = 64;  // at the same time
+    std::size_t max_known = 10'000;  // credentials; the least recently used one is evicted
+    std::size_t max_questions = 64;  // concurrent
     Attempts::Options attempts = {};
   };
-  // `control_plane` sends the token of `runtime`. They outlive this object.
+  // `control_plane` sends the token of `runtime`. Both outlive this object.
   UserDirectory(const Executor& executor, control_plane::GraphqlClient& control_plane,
                 RuntimeIdentity& runtime, Metrics& metrics, Options options);
 
-  // Learns the own account and follows its changes, in the background.
+  // Fetches the own account and follows its changes, in the background.
   void start();
   Task<> stop();
 
-  // The owner of a credential that came from `peer`. Errors: unauthenticated for a credential that the
-  // control plane refuses and for one of another account, which are not told apart; too_many_requests
-  // after too many wrong ones; unavailable or timeout when it cannot be found out now.
+  // Returns the owner of a credential that came from `peer`. Errors: unauthenticated, equally for a
+  // credential that the control plane refuses and for one of another account; too_many_requests
+  // after too many wrong ones; unavailable or timeout when the control plane cannot be asked.
   Task<Result<std::shared_ptr<const User>>> find(const SentCredential& credential,
                                                  const std::string& peer, Deadline deadline);
 
-  // The own account, as the control plane told it last; empty until then. Copy it before a co_await.
+  // The own account from the last response; empty until then. Copy it before a co_await.
   [[nodiscard]] const control_plane::Identity& own() const { return own_; }
   // Notified when own() changes.
   [[nodiscard]] Event& own_changed() { return own_changed_; }
@@ -65,8 +66,8 @@ class UserDirectory {
   struct Entry {
     explicit Entry(const Executor& executor) : answered(executor) {}
     std::shared_ptr<const User> user;  // null: refused, or not asked yet
-    Clock::time_point asked_at{};      // when the answer was given; epoch: never
-    Clock::time_point ask_again_at{};  // after a question without an answer
+    Clock::time_point asked_at{};      // time of the response; epoch: never
+    Clock::time_point ask_again_at{};  // earliest time after a failed question
     bool is_asking = false;
     Result<void> outcome = {};  // of the last question
     Event answered;
@@ -91,7 +92,7 @@ class UserDirectory {
   control_plane::Identity own_;
   Event own_changed_;
   std::unordered_map<Sha256Sum, std::shared_ptr<Entry>, SumHash> entries_;
-  std::list<Sha256Sum> order_;  // used last: at the end
+  std::list<Sha256Sum> order_;  // most recently used at the end
   std::size_t questions_ = 0;
   Log log_{"users"};
   RepeatFilter repeated_{std::chrono::minutes(1)};

@@ -13,7 +13,7 @@ namespace gitops::app_proxy {
 
 using control_plane::AbacRule;
 
-// What rules are about, by the control plane's names.
+// Types of entities in rules, by the control plane's names.
 enum class EntityType {
   gitops_applications,
   workflows,
@@ -26,7 +26,7 @@ enum class EntityType {
 std::span<const EntityType> entity_types();
 std::string_view to_string(EntityType type);
 
-// What a rule may allow, by the control plane's names.
+// Actions that a rule may allow, by the control plane's names.
 enum class Action {
   view,
   create,
@@ -55,8 +55,8 @@ enum class Action {
 };
 std::string_view to_string(Action action);
 
-// The entity that somebody wants to act on, as rules see it. What is not known of it stays empty and
-// fits no rule that asks for it.
+// The entity of an action, as rules see it. An unknown attribute is empty and matches no rule that
+// requires it.
 struct Entity {
   EntityType type = EntityType::gitops_applications;
   std::string cluster = {};
@@ -69,9 +69,9 @@ struct Entity {
   std::map<std::string, std::string> labels = {};
 };
 
-// True when one of the rules lets a member of these teams act: a rule fits when it names a team and
-// the action, and when for each kind of attribute in it (for labels: each key) one of its values is
-// the entity's. SYNC includes REFRESH. Rules about what is not known here fit nothing. Pure.
+// True when one of the rules lets a member of these teams act. A rule matches when it names a team
+// and the action, and when for each kind of attribute in it (for labels: each key) one of its
+// values is the entity's. SYNC includes REFRESH. Rules about unknown names match nothing. Pure.
 bool allows(const std::vector<AbacRule>& rules, const std::vector<std::string>& teams,
             Action action, const Entity& entity);
 

@@ -17,32 +17,32 @@
 
 namespace gitops::app_proxy {
 
-// The account's rules and teams, fetched from the control plane now and then, and what they allow.
-// While they are missing or too old, nobody but administrators may do anything that needs them. Loop
-// thread only; stop() before the end.
+// The account's rules and teams, fetched from the control plane periodically. While they are
+// missing or too old, only administrators may do what needs them. Loop thread only; call stop()
+// before destruction.
 class Rules {
  public:
   struct Options {
     std::chrono::milliseconds refresh;  // the period
-    std::chrono::milliseconds max_age;  // older rules allow nothing
+    std::chrono::milliseconds max_age;  // rules older than this allow nothing
     std::chrono::milliseconds timeout{10'000};
   };
-  // `account` is empty until the account is known.
+  // `account` returns an empty text until the account is known.
   Rules(const Executor& executor, control_plane::GraphqlClient& control_plane,
         std::function<std::string()> account, Metrics& metrics, Options options);
 
   void start();
   Task<> stop();
 
-  // Administrators of the account may do everything. Errors: forbidden; unavailable while the rules are
-  // missing or too old.
+  // Checks a user's permission. Administrators of the account may do everything. Errors: forbidden;
+  // unavailable while the rules are missing or too old.
   [[nodiscard]] Result<void> check(const User& user, Action action, const Entity& entity) const;
 
-  // Fetches once; true when all of it came. start() calls it.
+  // Fetches once; returns true when all of it was received. start() calls it.
   Task<bool> refresh();
-  // Why rules for this type are not usable; empty when they are.
+  // Error of the rules for this type; empty when they are usable.
   [[nodiscard]] std::string last_error(EntityType type) const;
-  // For /statusz: "rules for gitSource: fresh".
+  // Entry for /statusz: "rules for gitSource: fresh".
   [[nodiscard]] StatusEntry status(EntityType type) const;
 
  private:
