@@ -12,7 +12,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-// The control plane's API has this number in its paths.
+// Version number in the paths of the control plane's API.
 constexpr const char* kPlatformVersion = "2.0";
 
 http::ServerOptions server_options(const Config& config) {
@@ -56,7 +56,7 @@ ResolverDependencies resolver_parts(const Config& config, const VersionInfo& ver
   return parts;
 }
 
-// The schema and the table are parts of the program, so a mistake in them is one of the program.
+// Creates the engine. The schema and the table are compiled in, so an error in them is a bug.
 std::unique_ptr<graphql::Engine> engine_of(const std::vector<FieldRow>& rows, Audit& audit) {
   auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows, audit),
                                       {.hides_values = true, .plain_variable_errors = true});

@@ -22,7 +22,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Owns all parts. Members are in order of dependence: each is made after those that it uses.
+// Owns all parts. Members are in order of dependence: each is created after the parts that it uses.
 class App {
  public:
   App(const DaemonContext& context, const Config& config)
@@ -90,7 +90,7 @@ class App {
   }
   k8s::Client* cluster_client() { return cluster_ ? &cluster_->client : nullptr; }
 
-  // Without a cluster the rest serves.
+  // Connects to the cluster. Without a cluster, the other parts serve.
   void connect_cluster(const http::ProxySettings& proxy) {
     auto cluster = k8s::load_cluster_config(config_.kubeconfig, config_.context,
                                             context_.environment, k8s::ExecPolicy::refuse);

@@ -15,7 +15,7 @@ constexpr const char* kServiceAccountToken = "/var/run/secrets/kubernetes.io/ser
 
 constexpr const char* kNotLoggedInYet = "not logged in yet";
 
-// The entry of a server; `token` is null when the server is not configured.
+// Entry of a server; `token` is null when the server is not configured.
 StatusEntry server_entry(std::string name, const Credential* token, const std::string& url) {
   if (token == nullptr) {
     return {
@@ -59,7 +59,7 @@ Task<> ArgoParts::stop() {
   co_await tasks_.join();
 }
 
-// As the kubelet does.
+// Obtains a token in the same way as the kubelet.
 Task<Result<void>> ArgoParts::reach_workflows(Deadline deadline) {
   const auto& server = config_.workflows->url;
   const auto answer = co_await workflows_http_->send(
@@ -84,7 +84,7 @@ Credential ArgoParts::argocd_credential() {
   if (config_.argocd_username.empty()) return Credential::fixed(config_.argocd_token);
   return Credential::fetched(
       [this]() -> Task<Result<Secret>> {
-        // Read each time: it may have been changed with the account's password.
+        // The file is read each time, since it may change together with the account's password.
         auto password = config_.argocd_password_file.empty()
                             ? Credential::fixed(config_.argocd_password)
                             : Credential::file(config_.argocd_password_file);
@@ -97,7 +97,7 @@ Credential ArgoParts::argocd_credential() {
 Credential ArgoParts::workflows_credential() const {
   if (!config_.workflows_token_file.empty()) return Credential::file(config_.workflows_token_file);
   if (!config_.workflows_token.empty()) return Credential::fixed(config_.workflows_token);
-  // A server in mode `server` asks for none.
+  // A server in mode `server` requires no token.
   std::error_code missing;
   return std::filesystem::exists(kServiceAccountToken, missing)
              ? Credential::file(kServiceAccountToken)

@@ -11,10 +11,11 @@
 namespace gitops::app_proxy {
 namespace {
 
-// The Lease of the replica that does what must be done once.
+// Lease of the replica that does work only one replica may do.
 constexpr const char* kLease = "cap-app-proxy";
 
-// Of this process among the replicas. A container that restarts keeps the name of its pod, and so the Lease.
+// Identity of this process among the replicas. A restarted container keeps the name of its pod, and
+// therefore the Lease.
 std::string replica_name(const Config& config) {
   if (!config.leader_id.empty()) return config.leader_id;
   std::array<char, 256> host{};

@@ -12,12 +12,12 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Threads for Git's blocking work, and for clones, which take one each for their whole time.
+// Numbers of threads for Git's blocking work, and for clones, each of which occupies one.
 constexpr std::size_t kGitThreads = 4;
 constexpr std::size_t kCloneThreads = 6;
 
-// The folder for clones. The one below the temporary folder must be ours alone: settings of a clone
-// that somebody else put there could send a token elsewhere.
+// Returns the folder for clones. The one below the temporary folder must belong to this user:
+// settings of a clone that another user put there could send a token elsewhere.
 Result<std::filesystem::path> clones_folder(const Config& config) {
   if (!config.repos_dir.empty()) {
     std::error_code failed;
@@ -93,13 +93,13 @@ void GitParts::use_seal() {
   seal_.use(secret.token, secret.iv);
 }
 
-// Either part of the secret may change; until there is a token, nothing can be sealed.
+// Follows both parts of the secret. Until there is a token, nothing can be sealed.
 Task<> GitParts::follow_runtime_secret() {
   const bool is_from_files =
       !config_.runtime_token_file.empty() || !config_.runtime_store_iv_file.empty();
   while (true) {
     use_seal();
-    // Only a look at a file shows that it was replaced.
+    // A replaced file is only found by reading it.
     const Clock::duration period = control_plane_.identity.token().empty()
                                        ? Clock::duration(std::chrono::milliseconds(200))
                                        : std::chrono::seconds(5);
@@ -108,7 +108,8 @@ Task<> GitParts::follow_runtime_secret() {
   }
 }
 
-// The integration is made as soon as the account has a Git host, and when it gets another one.
+// Creates the default integration as soon as the account has a Git host, and again when the host
+// changes.
 Task<> GitParts::keep_default_integration() {
   control_plane::Identity done;
   while (true) {

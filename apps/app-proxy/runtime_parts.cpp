@@ -8,7 +8,7 @@ namespace {
 PermissionSettings permission_settings(const DaemonContext& context, const ClusterParts& cluster,
                                        ArgoParts& argo) {
   return {.has_user_token = cluster.is_registering,
-          // The chart sets it for image reports only.
+          // The chart sets it only for image reports.
           .has_image_reports = context.environment.contains("IRW_SERVICE_ACCOUNT"),
           .has_actions = argo.argocd() != nullptr || argo.workflows() != nullptr};
 }
@@ -130,7 +130,7 @@ RuntimeFacts RuntimeParts::facts() {
   return facts;
 }
 
-// The control plane need not be told that it cannot be asked.
+// Returns the groups. An unreachable control plane is not reported to itself.
 std::vector<RuntimeGroup> RuntimeParts::groups(const RuntimeFacts& facts,
                                                std::string control_plane_error) {
   Connectivity servers{.control_plane = std::move(control_plane_error), .git = facts.git_error};
@@ -156,7 +156,7 @@ StatusReport RuntimeParts::status() {
   return joined({life_ ? registration_status() : StatusReport(), std::move(rest)});
 }
 
-// The registration, who leads, and the groups that the leader looks at.
+// Status of the registration, the leader, and the groups that the leader reads.
 StatusReport RuntimeParts::registration_status() {
   auto report = life_->status();
   const bool leads = cluster_.leadership.leads();

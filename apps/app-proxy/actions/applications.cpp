@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPeer = "Argo CD";
 constexpr std::string_view kRolloutGroup = "argoproj.io";
-// Between looks whether an Application is gone.
+// Interval of checks that an Application is gone.
 constexpr auto kPruneStep = std::chrono::milliseconds(500);
 
 Error refused(std::string_view subcode, std::string message) {
@@ -52,7 +52,7 @@ std::string destination_namespace(std::string_view application) {
   return root ? std::string((*root)["spec"]["destination"]["namespace"].text()) : std::string();
 }
 
-// After the time for a deletion is over. `last` is Argo CD's last answer.
+// Error after the deadline of a deletion. `last` is Argo CD's last response.
 Error still_pruning(const std::string& git_source, const Result<std::string>& last) {
   std::string why = "Argo CD has not pruned it yet";
   if (!is_pruned(last, false)) {
@@ -67,7 +67,7 @@ Error still_pruning(const std::string& git_source, const Result<std::string>& la
           .subcode = action_errors::kPruning};
 }
 
-// For administrators alone, since no rule is about it.
+// Fails for users who are not administrators. For operations without a rule.
 Result<void> needs_admin(const User& user, std::string_view what) {
   if (user.is_admin) return {};
   return std::unexpected(
@@ -165,7 +165,7 @@ Task<Result<Outcome>> ApplicationActions::terminate(const User& user, argo::AppR
   if (!application_state(*found).has_operation) co_return nothing;
   auto done = co_await with_token([&] { return argocd_.terminate_operation(app, deadline); });
   if (done) co_return Outcome();
-  // It ended in the meantime.
+  // The operation ended in the meantime.
   if (done.error().code == ErrorCode::invalid_argument) co_return nothing;
   co_return std::unexpected(shown(std::move(done.error())));
 }
@@ -200,7 +200,8 @@ Task<Result<void>> ApplicationActions::wait_until_pruned(std::string git_source,
       co_return std::unexpected(still_pruning(git_source, found));
     }
     for (const auto& parent : parents) {
-      // The answer comes after the comparison. A parent that is not there cannot be asked.
+      // The response comes after the comparison. A missing parent cannot be compared, so errors are
+      // ignored.
       (void)co_await with_token(
           [&] { return argocd_.application(parent, argo::Refresh::normal, deadline); });
     }
@@ -337,7 +338,7 @@ ApplicationState application_state(std::string_view application) {
   if (!root) return {};
   const std::string_view phase = (*root)["status"]["operationState"]["phase"].text();
   const JsonView automated = (*root)["spec"]["syncPolicy"]["automated"];
-  // Argo CD 3 can switch it off in place: spec.syncPolicy.automated.enabled.
+  // Argo CD 3 can turn it off in place: spec.syncPolicy.automated.enabled.
   const JsonView enabled = automated["enabled"];
   return {.has_operation =
               (*root)["operation"].exists() || phase == "Running" || phase == "Terminating",
@@ -352,9 +353,10 @@ std::optional<bool> is_pruned(const Result<std::string>& answer, bool sees_all) 
     return (*root)["metadata"]["labels"]["codefresh.io/entity"].text() != "git-source";
   }
   if (answer.error().code == ErrorCode::not_found) return true;
-  // Argo CD answers a missing Application with 404 only to a request that names its project, which the runtime does
-  // not know of a missing one. Without a project both are 403: an Application that is missing, and one that the
-  // account may not get (argocd-server, getAppEnforceRBAC). An account that may get all of them is told of a missing one.
+  // Argo CD sends 404 for a missing Application only when the request names its project, which the
+  // runtime does not know. Without a project it sends 403 both for a missing Application and for
+  // one that the account may not get (argocd-server, getAppEnforceRBAC). For an account that may
+  // get all Applications, 403 means that it is missing.
   if (answer.error().code == ErrorCode::forbidden && sees_all) return true;
   return std::nullopt;
 }
@@ -375,7 +377,7 @@ bool complete(argo::ResourceRef& which, std::string_view application) {
     if (which.version.empty()) match->version = item["version"].text();
   }
   if (!match) {
-    // Objects that others made of these lie where they do.
+    // Objects that others created from these keep their namespaces.
     if (which.ns.empty()) which.ns = (*root)["spec"]["destination"]["namespace"].text();
     return false;
   }

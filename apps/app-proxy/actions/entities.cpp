@@ -6,21 +6,21 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::string_view kProduct = "codefresh.io/product";
-// Argo CD marks what it has deployed by one of the two (argo-cd.readthedocs.io, "Resource Tracking").
+// Argo CD marks deployed objects with one of the two (argo-cd.readthedocs.io, "Resource Tracking").
 constexpr std::string_view kTrackingId = "argocd.argoproj.io/tracking-id";
 constexpr std::string_view kInstanceLabel = "app.kubernetes.io/instance";
 
-// "gs" of "gs:argoproj.io/Application:argocd/shop"; an Application of another namespace than Argo CD's is
-// "ns_gs".
+// Returns "gs" for "gs:argoproj.io/Application:argocd/shop". An Application outside of Argo CD's
+// namespace is written "ns_gs".
 std::string owner_of(JsonView metadata) {
   const std::string_view id = metadata["annotations"][kTrackingId].text();
   std::string_view name = id.substr(0, id.find(':'));
   if (name.empty()) name = metadata["labels"][kInstanceLabel].text();
-  const auto mark = name.find('_');  // no character of names
+  const auto mark = name.find('_');  // not valid in names
   return std::string(mark == std::string_view::npos ? name : name.substr(mark + 1));
 }
 
-// The annotation is the documented form; the label is taken where there is none.
+// Returns the product. The annotation is the documented form; the label is used without it.
 std::string product_of(JsonView metadata) {
   const std::string_view name = metadata["annotations"][kProduct].text();
   return std::string(name.empty() ? metadata["labels"][kProduct].text() : name);

@@ -22,16 +22,16 @@ std::unexpected<Error> impossible(std::string message) {
                                .subcode = action_errors::kNotPossible});
 }
 
-// What decides about the patches.
+// State of a Rollout on which the patches depend.
 struct State {
   bool is_canary = false;
   std::size_t steps = 0;
-  std::size_t step = 0;  // the current one, from 0; `steps` after the last
+  std::size_t step = 0;  // the current one, from 0; equal to `steps` after the last
   bool is_paused_by_spec = false;
   bool has_pauses = false;  // status.pauseConditions
   bool is_inconclusive = false;
   bool is_aborted = false;
-  bool is_promoted = false;  // the new version is the stable one
+  bool is_promoted = false;  // the new version is stable
   bool is_promoting_fully = false;
 };
 
@@ -70,7 +70,7 @@ RolloutPatch to_step(std::size_t step, bool ends_controller_pause) {
                    R"("currentStepIndex":)" + std::to_string(step) + "}}");
 }
 
-// Ends the pauses of spec and status.
+// Patches that end the pauses in spec and status.
 std::vector<RolloutPatch> unpause(const State& state) {
   std::vector<RolloutPatch> patches;
   if (state.has_pauses) patches.push_back(of_status(R"({"status":{"pauseConditions":null}})"));
@@ -88,7 +88,7 @@ Result<RolloutPlan> plan_promote(const State& state) {
   }
   plan.patches = unpause(state);
   if (!plan.patches.empty()) return plan;
-  // In the middle of a step that is no pause.
+  // The Rollout is in a step that is not a pause.
   if (state.is_canary && state.step < state.steps && !state.is_promoted) {
     plan.patches.push_back(to_step(next, false));
     return plan;
@@ -106,7 +106,7 @@ Result<RolloutPlan> plan_steps(RolloutAction action, const State& state) {
                      .note = {}};
 }
 
-// 0 for what is no revision.
+// Returns the revision of an object; 0 when it has none.
 std::int64_t revision_of(JsonView object) {
   const std::string_view text = object["metadata"]["annotations"][kRevision].text();
   std::int64_t number = 0;
@@ -121,7 +121,7 @@ bool is_owned_by(JsonView object, std::string_view uid) {
                              [&](JsonView owner) { return owner["uid"].text() == uid; });
 }
 
-// The text of a member of a JSON object; empty when there is none.
+// Returns the text of a member of a JSON object; empty when there is none.
 std::string_view member(std::string_view object, std::string_view name) {
   std::string_view found;
   for_each_member(object, [&](std::string_view key, std::string_view value) {
@@ -131,7 +131,7 @@ std::string_view member(std::string_view object, std::string_view name) {
   return found;
 }
 
-// {…,"key":value} without that member.
+// Returns the JSON object without this member.
 std::string without_member(std::string_view object, std::string_view name) {
   std::string out = "{";
   for_each_member(object, [&](std::string_view key, std::string_view value) {
@@ -144,7 +144,7 @@ std::string without_member(std::string_view object, std::string_view name) {
   return out + "}";
 }
 
-// A ReplicaSet's pod template as the Rollout had it.
+// Returns the pod template of a ReplicaSet in the form that the Rollout had.
 std::string template_of(std::string_view replica_set) {
   const std::string_view pod = member(member(replica_set, "spec"), "template");
   return edit_present_member(pod, "metadata", [](std::string_view metadata) {

@@ -21,7 +21,7 @@ Result<void> check(const RolloutActions::Target& target) {
   return check_object_name("name", target.name);
 }
 
-// Whether the Application's objects are in the cluster of this API server.
+// Checks whether the Application's objects are in the cluster of this API server.
 bool is_here(std::string_view application, const http::Url& own) {
   JsonParser parser;
   const auto root = parser.parse_object(application, "Application");
@@ -31,7 +31,7 @@ bool is_here(std::string_view application, const http::Url& own) {
          k8s::is_own_cluster(destination["server"].text(), own);
 }
 
-// The Rollout that owns an AnalysisRun or an Experiment; empty when none does.
+// Returns the Rollout that owns an AnalysisRun or an Experiment; empty when there is none.
 std::string owner_of(std::string_view object) {
   JsonParser parser;
   const auto root = parser.parse_object(object, "object");

@@ -12,7 +12,7 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::string_view kPeer = "Argo Workflows";
-// What is needed of a Workflow, whose nodes may be megabytes.
+// Fields to read of a Workflow. Its nodes may be megabytes.
 constexpr const char* kFields =
     "metadata.name,metadata.namespace,metadata.labels,metadata.annotations,spec.suspend,"
     "spec.shutdown,status.phase,status.finishedAt";
@@ -188,7 +188,7 @@ Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string 
   co_return made;
 }
 
-// The action has been done; a failure here is for the log only.
+// The action has succeeded; a failure to label only goes to the log.
 Task<> WorkflowActions::name_user(const User& user, std::string_view role, k8s::ObjectKey key,
                                   Deadline deadline) {
   if (cluster_ == nullptr || key.name.empty()) co_return;
@@ -210,7 +210,7 @@ std::string label_value(std::string_view text) {
   constexpr std::size_t kMaxLength = 63;
   std::string value;
   for (const char c : text) {
-    // One '-' for a whole character of UTF-8.
+    // One '-' replaces a whole UTF-8 character.
     const bool is_continuation = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
     if (is_continuation) continue;
     value += is_end(c) || c == '-' || c == '_' || c == '.' ? c : '-';

@@ -45,8 +45,8 @@ bool is_alphanumeric(char c) {
   return is_letter(c) || is_digit(c);
 }
 
-// Letters and digits at both ends, and these or '-', '_', '.' between; Kubernetes' rule for values of labels and for
-// the last part of keys.
+// Checks a text by Kubernetes' rule for values of labels and for the last part of keys: letters and
+// digits at both ends, and these or '-', '_', '.' between.
 bool is_word(std::string_view text) {
   if (text.empty() || text.size() > kMaxWord) return false;
   const auto is_inner = [](char c) {
@@ -56,7 +56,7 @@ bool is_word(std::string_view text) {
          std::ranges::all_of(text, is_inner);
 }
 
-// "prefix/name" or "name".
+// Checks a key: "prefix/name" or "name".
 bool is_key(std::string_view key) {
   const auto slash = key.find('/');
   if (slash == std::string_view::npos) return is_word(key);
@@ -85,7 +85,7 @@ Result<void> check_entry(Map which, std::string_view key, std::string_view value
   return {};
 }
 
-// The text member of that name, decoded from base64; empty when there is none.
+// Returns the member of that name, decoded from base64; empty when there is none.
 Result<std::string> decoded(const Json& body, const char* key, std::size_t limit) {
   const Json& value = value_at(body, {key});
   if (value.is_null()) return std::string();
@@ -96,7 +96,7 @@ Result<std::string> decoded(const Json& body, const char* key, std::size_t limit
   return bytes;
 }
 
-// A flat YAML map.
+// Parses a flat YAML map.
 Result<Words> parse_map(const Json& body, const char* key, Map which) {
   auto text = decoded(body, key, kMaxMap);
   if (!text) return std::unexpected(std::move(text.error()));
@@ -119,7 +119,8 @@ Result<Words> parse_map(const Json& body, const char* key, Map which) {
   return words;
 }
 
-// The public command line's rule; and what Applications of the runtime's repository are called.
+// Checks a name by the rules of the public command line and of Applications in the runtime's
+// repository.
 Result<std::string> parse_name(const Json& body) {
   const Json& name = value_at(body, {"name"});
   if (!name.is_string()) return mistake("name is missing");
@@ -140,7 +141,7 @@ Result<void> check_host(const std::string& host, const net::AddressList& allowed
     }
     return {};
   }
-  // Addresses in other forms than four numbers are no hosts of a URL.
+  // Addresses in forms other than four numbers are not valid hosts of a URL.
   if (host == "localhost" || host.ends_with(".localhost")) {
     return mistake("kubeConfig: server: no cluster is at a host of this kind");
   }
@@ -159,7 +160,7 @@ Json tls_of(const net::TlsOptions& given) {
 }
 
 Result<k8s::ClusterConfig> parse_kubeconfig(std::string text, const std::string& name) {
-  // The path has no folder, so that no file could be found by accident.
+  // The path has no folder, so the parser cannot read a file by accident.
   auto config = k8s::kubeconfig_from_text({{.path = "kubeConfig", .text = std::move(text)}}, name,
                                           k8s::ExecPolicy::refuse);
   if (!config) return mistake(std::move(config.error().message));

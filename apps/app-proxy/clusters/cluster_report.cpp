@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxClusters = 10'000;
 constexpr const char* kData = "told.json";
-// Of a digest: enough for what changes by itself, not for who wants to find two alike.
+// Bytes of a digest: enough for accidental changes, not against deliberate collisions.
 constexpr std::size_t kDigestBytes = 8;
 
 std::int64_t count_at(const Json& object, std::initializer_list<std::string_view> path) {
@@ -55,7 +55,7 @@ ClusterState state_of(const Json& item) {
   return state;
 }
 
-// About what it takes as JSON.
+// Approximate size of a cluster as JSON.
 std::size_t size_of(const ClusterState& cluster) {
   std::size_t size = 400 + cluster.name.size() + cluster.server.size() + cluster.message.size();
   for (const auto& version : cluster.api_versions) size += version.size() + 3;

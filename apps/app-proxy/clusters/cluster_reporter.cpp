@@ -63,7 +63,7 @@ Task<Result<void>> ClusterReporter::round() {
   auto record = read_cluster_record(stored);
   if (record.registration != registration()) record = {.registration = registration()};
   if (now->empty() && !record.reported.empty()) {
-    // argocd-server leaves out of its list what its account may not see.
+    // argocd-server's list leaves out clusters that its account may not see.
     co_return fail(ErrorCode::forbidden,
                    "Argo CD shows no cluster; its account needs the right to get clusters");
   }
@@ -72,7 +72,7 @@ Task<Result<void>> ClusterReporter::round() {
   auto removed = co_await removed_clusters(std::move(due.gone), deadline);
   if (removed) std::ranges::move(*removed, std::back_inserter(all));
   for (auto& chunk : in_chunks(std::move(all), options_.chunk_count, options_.chunk_bytes)) {
-    // After a pause of the process another replica may lead, and may have told this already.
+    // After a suspension of the process another replica may lead and have reported this already.
     if (!leadership_.leads()) co_return Result<void>();
     auto reported = co_await report_chunk(std::move(chunk), record, stored, deadline);
     if (!reported) co_return reported;
@@ -81,7 +81,8 @@ Task<Result<void>> ClusterReporter::round() {
   co_return Result<void>();
 }
 
-// Another token is another registration, whose clusters are not known yet.
+// Returns an identifier of the registration. A new token is a new registration, to which no cluster
+// was reported.
 std::string ClusterReporter::registration() const {
   const auto token = runtime_.token();
   if (token.empty()) return {};
@@ -89,10 +90,11 @@ std::string ClusterReporter::registration() const {
   return hex_encode(bytes_of(sha256("clusters:" + std::string(token.reveal()))).substr(0, kBytes));
 }
 
-// The account of the runtime at Argo CD may have been narrowed; the Secrets tell which clusters were removed.
+// Returns the clusters that were removed. The runtime's account at Argo CD may have lost
+// permissions, so the Secrets decide.
 Task<Result<std::vector<ClusterState>>> ClusterReporter::removed_clusters(
     std::vector<ClusterState> gone, Deadline deadline) {
-  // It has no Secret, and is never removed.
+  // The in-cluster one has no Secret, and is never removed.
   std::erase_if(gone, [this](const ClusterState& cluster) {
     return k8s::is_own_cluster(cluster.server, cluster_.config().server);
   });
@@ -110,8 +112,9 @@ StatusEntry ClusterReporter::status() const {
   return entry;
 }
 
-// The record says first that these states are about to be told, so that they are told again when the second write is
-// missing: the control plane may have them then, and the cluster may be as it was before.
+// Reports a chunk. The record is first marked as about to be reported, so that the states are
+// reported again if the second write fails. In that case the control plane may have them, and the
+// cluster may have returned to its earlier state.
 Task<Result<void>> ClusterReporter::report_chunk(std::vector<ClusterState> chunk,
                                                  ClusterRecord& record, std::string& stored,
                                                  Deadline deadline) {
@@ -122,7 +125,7 @@ Task<Result<void>> ClusterReporter::report_chunk(std::vector<ClusterState> chunk
   }
   if (record != before) {
     if (auto noted = co_await store(record, stored, deadline); !noted) co_return noted;
-    // After a pause of the process another replica may lead, and may have told this already.
+    // After a suspension of the process another replica may lead and have reported this already.
     if (!leadership_.leads()) co_return Result<void>();
   }
   auto reported = co_await control_plane_.report_clusters(options_.runtime, chunk, deadline);
@@ -138,7 +141,7 @@ Task<Result<void>> ClusterReporter::report_chunk(std::vector<ClusterState> chunk
   co_return co_await store(record, stored, deadline);
 }
 
-// A conflict means that another replica has written since: the rest is its business.
+// Stores the record. A conflict means that another replica has written since and reports the rest.
 Task<Result<void>> ClusterReporter::store(const ClusterRecord& record, std::string& stored,
                                           Deadline deadline) {
   const auto& ns = options_.own_namespace;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kLookup = std::chrono::seconds(5);
 
-// Makes the controller compare with Git at once (argo-cd.readthedocs.io, annotation of that name).
+// Annotation that makes the controller compare with Git at once (argo-cd.readthedocs.io).
 constexpr const char* kRefresh =
     R"({"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}})";
 
@@ -80,8 +80,8 @@ Task<Result<std::vector<KnownCluster>>> known_clusters(k8s::Client& cluster, std
   co_return all;
 }
 
-// The commit comes first: where it refuses the name, nothing is left behind. A request that ends between the commit and
-// the Secret is completed when it is sent again.
+// The commit comes first: if it refuses the name, nothing was changed. A request that ends between
+// the commit and the Secret can be repeated.
 Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string requested_by,
                                         Deadline deadline) {
   if (auto checked = co_await check_addresses(cluster.server); !checked) co_return checked;
@@ -121,7 +121,7 @@ Task<Result<void>> ManagedClusters::remove(std::string server, std::string reque
   if (found == all->end()) {
     co_return fail(ErrorCode::not_found, "this runtime has no such cluster");
   }
-  // A name that was not given here may be no name of a file.
+  // A name that was not set by this class may not be valid as the name of a file.
   if (has_files() && check_entity_name(found->name)) {
     const auto done =
         co_await commit(changes_to_remove_cluster(*files_.repository(), found->name),
@@ -157,13 +157,13 @@ Task<Result<bool>> ManagedClusters::commit(std::vector<FileChange> changes, std:
   co_return std::unexpected(std::move(made.error()));
 }
 
-// Argo CD looks at Git now, and then the Application goes with what it had applied. A cluster that does not answer is
-// removed without that.
+// Makes Argo CD compare with Git, and waits until the Application and its objects are gone. A
+// cluster that does not respond is removed without it.
 Task<> ManagedClusters::settle(std::string name, Deadline deadline) {
   const auto repository = files_.repository();
   if (!repository) co_return;
   const k8s::ObjectKey application{repository->runtime_namespace, std::move(name)};
-  // A read that fails for another reason does not tell.
+  // A read that fails for another reason proves nothing.
   const auto is_gone = [this, &application, deadline]() -> Task<bool> {
     const auto there = co_await cluster_.get(k8s::resources::kApplications, application, deadline);
     co_return !there && there.error().code == ErrorCode::not_found;

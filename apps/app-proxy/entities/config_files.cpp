@@ -29,13 +29,14 @@ ManifestPath include_path() {
   return {"spec", "source", "directory", "include"};
 }
 
-// All YAML files of a folder below "resources", directly in it and deeper.
+// Adds globs for all YAML files of a folder below "resources", directly in it and deeper.
 void add_folder(std::vector<std::string>& globs, const std::string& folder) {
   globs.push_back(folder + "/*.yaml");
   globs.push_back(folder + "/**/*.yaml");
 }
 
-// in-cluster.yaml with its globs changed by `change`, which returns false when they are right.
+// Returns in-cluster.yaml with its globs changed by `change`, which returns false when they are
+// right.
 Result<std::string> with_globs(const ConfigRepository& repository,
                                std::optional<std::string_view> content,
                                const std::function<bool(std::vector<std::string>&)>& change) {
@@ -51,7 +52,7 @@ Result<std::string> with_globs(const ConfigRepository& repository,
   auto globs = parse_globs(*include);
   if (!change(globs)) return text;
   const auto list = format_globs(globs);
-  // Braces that are not closed, or a comma outside of them.
+  // The text has unclosed braces, or a comma outside of them.
   if (parse_globs(list) != globs) {
     return std::unexpected(Error{.code = ErrorCode::invalid_data,
                                  .message = repository.in_cluster_file() +
@@ -63,7 +64,7 @@ Result<std::string> with_globs(const ConfigRepository& repository,
   return edit_manifest(text, {.path = include_path(), .value = {.text = list}});
 }
 
-// An Application that applies these globs of "resources" to a cluster.
+// Returns an Application that applies these globs of "resources" to a cluster.
 std::string resources_manifest(const ConfigRepository& repository, std::string_view name,
                                std::string_view server, const std::vector<std::string>& globs,
                                std::string_view exclude = {}) {

@@ -14,14 +14,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of the lists of a restricted Git source.
+// Largest number of entries in a list of a restricted Git source.
 constexpr std::size_t kMaxEntries = 100;
 
 std::string glob_of(const ConfigRepository& repository, std::string_view git_source) {
   return repository.runtime + "/" + std::string(git_source) + ".yaml";
 }
 
-// The "source" of the Application of either kind.
+// Returns the "source" of the Application of either kind.
 Json folder_source(const auto& git_source) {
   Json source = application_source(git_source.source);
   source["directory"] = {{"recurse", true},
@@ -30,7 +30,7 @@ Json folder_source(const auto& git_source) {
   return source;
 }
 
-// A file with these words, unless there is another one.
+// Creates a file with this text, and fails when a different one exists.
 FileChange create_file(std::string path, std::string_view name, std::string manifest) {
   return {.path = std::move(path),
           .kind = FileChange::Kind::edit,
@@ -65,7 +65,7 @@ Error other_form(std::string_view name, std::string_view what) {
           .subcode = git_source_errors::kForm};
 }
 
-// The values of the source at `at`, as "spec.source".
+// Returns the values of the source at `at`, such as "spec.source".
 ManifestValues source_values(ManifestPath at, const RepositorySpecifier& source,
                              const std::optional<std::string>& include,
                              const std::optional<std::string>& exclude) {
@@ -167,7 +167,7 @@ Result<void> check_restricted(const RestrictedGitSource& source) {
   if (auto checked = check_entity_name(source.name); !checked) {
     return mistake("appName: " + checked.error().message);
   }
-  // The operator makes a project "<name>-restricted".
+  // The operator creates a project "<name>-restricted".
   constexpr std::size_t kMaxLength = 63 - std::string_view("-restricted").size();
   if (source.name.size() > kMaxLength) {
     return mistake("appName: at most " + std::to_string(kMaxLength) + " characters");

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxAlternatives = 64;
 constexpr std::size_t kMaxPattern = 1'024;
 
-// Picks the members that name an object out of the events of one document.
+// Collects the name of an object from the events of one document.
 class NameReader : public YAML::EventHandler {
  public:
   std::string api_version, kind, ns, name;
@@ -60,7 +60,7 @@ class NameReader : public YAML::EventHandler {
   }
   void close() {
     levels_.pop_back();
-    // A map or list that was a key, or a value.
+    // Ends a map or list that was a key or a value.
     if (!levels_.empty()) levels_.back().is_key = !levels_.back().is_key;
   }
   void value(const std::string& text) {
@@ -83,7 +83,7 @@ class NameReader : public YAML::EventHandler {
   std::vector<Level> levels_;
 };
 
-// `pattern` with "*" and "?" alone.
+// Matches a pattern that has no special characters except "*" and "?".
 bool matches_plain(std::string_view pattern, std::string_view path) {
   std::size_t p = 0;
   std::size_t at = 0;
@@ -107,7 +107,7 @@ bool matches_plain(std::string_view pattern, std::string_view path) {
   return p == pattern.size();
 }
 
-// The pattern with each of the alternatives in its braces. Empty when it is not understood.
+// Returns the pattern with each of the alternatives in its braces. Empty when it is not supported.
 std::vector<std::string> alternatives(std::string_view pattern) {
   if (pattern.size() > kMaxPattern || pattern.find_first_of("[]\\!") != std::string_view::npos) {
     return {};
@@ -176,7 +176,7 @@ Result<PlainFolder> read_plain_folder(std::string_view body) {
 }
 
 bool is_other_source(std::string_view path) {
-  // Argo CD's own names; those of kustomize are konfig.RecognizedKustomizationFileNames().
+  // Argo CD's own names. Those of kustomize are konfig.RecognizedKustomizationFileNames().
   return path == "Chart.yaml" || path == "kustomization.yaml" || path == "kustomization.yml" ||
          path == "Kustomization" || path.starts_with(".argocd-source");
 }
@@ -202,7 +202,7 @@ Result<std::vector<ManifestName>> names_in(std::string_view text) {
     while (true) {
       NameReader reader;
       if (!parser.HandleNextDocument(reader)) return out;
-      // yaml-cpp 0.7 finds documents without end in some text that is no YAML, as in ",,".
+      // yaml-cpp 0.7 finds documents without end in some invalid texts, as in ",,".
       if (reader.start <= before) return fail(ErrorCode::invalid_data, "it is not YAML");
       before = reader.start;
       if (reader.api_version.empty() || reader.kind.empty() || reader.name.empty()) continue;

@@ -15,13 +15,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// As Argo CD compares them.
+// Returns the URL in the form that Argo CD compares.
 std::string_view without_slashes(std::string_view server) {
   while (server.ends_with('/')) server.remove_suffix(1);
   return server;
 }
 
-// "https://kubernetes.default.svc" → "in-cluster", others by their host: a part of a file's name.
+// Returns the part of a file's name for a cluster: "in-cluster" for
+// "https://kubernetes.default.svc", otherwise the host.
 std::string cluster_word(std::string_view server) {
   if (server == kOwnClusterServer) return std::string(kInClusterName);
   const auto url = http::parse_url(server);

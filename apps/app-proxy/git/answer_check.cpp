@@ -15,13 +15,13 @@ constexpr std::size_t kMaxProgress = 1024UL * 1024;
 constexpr std::string_view kHead = "HEAD";
 constexpr std::string_view kBranches = "refs/heads/";
 constexpr std::string_view kTags = "refs/tags/";
-// Stands in for a branch in the list of a repository that has none.
+// Name in place of a branch in the list of a repository without branches.
 constexpr std::string_view kNone = "capabilities^{}";
-// Of what a server says to people.
+// Largest line of a server's texts for people.
 constexpr std::size_t kMaxLine = 1024;
 constexpr std::size_t kMaxWords = 2048;
 
-// The bands of a side band (gitprotocol-pack(5)).
+// Bands of a side band (gitprotocol-pack(5)).
 constexpr char kData = 1;
 constexpr char kProgress = 2;
 constexpr char kError = 3;
@@ -36,7 +36,7 @@ std::unexpected<Error> reported(std::string_view text, std::string_view words = 
   return fail(ErrorCode::protocol, std::move(message));
 }
 
-// Forms of the protocol that exist and that libgit2 does not read.
+// Error for valid forms of the protocol that libgit2 cannot read.
 std::unexpected<Error> unsupported(std::string_view what) {
   return fail(ErrorCode::unsupported, std::string(what) + "; that is not supported");
 }
@@ -53,7 +53,7 @@ std::string_view without_newline(std::string_view line) {
   return line;
 }
 
-// The value of a capability; empty when there is none.
+// Returns the value of a capability; empty when there is none.
 std::string_view capability(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const auto word = text.substr(0, text.find(' '));
@@ -63,7 +63,7 @@ std::string_view capability(std::string_view text, std::string_view name) {
   return {};
 }
 
-// The lines of an answer, up to what is no packet.
+// Returns the lines of a response, up to the first invalid packet.
 std::vector<std::string> lines_of(std::string_view bytes) {
   std::vector<std::string> lines;
   Packets packets;
@@ -130,7 +130,7 @@ Result<void> ReferenceList::feed(std::string_view bytes, std::string& out) {
         if (step_ == Step::service_end) {
           step_ = Step::first;
         } else if (step_ == Step::first || step_ == Step::others) {
-          // Capabilities need a line, which is not there when nothing was kept.
+          // Capabilities need a line, which is missing when no reference was kept.
           if (!capabilities_.empty()) write(std::string(kObjectId, '0'), kNone, out);
           step_ = Step::end;
         } else {
@@ -188,7 +188,7 @@ Result<void> ReferenceList::read_line(std::string_view line, std::string& out) {
   return {};
 }
 
-// "thin-pack" is left out, so that deltas are within a pack, and what is not used by anybody.
+// Keeps only capabilities that are used. "thin-pack" is left out, so that deltas are within a pack.
 void ReferenceList::read_capabilities(std::string_view text) {
   constexpr std::string_view kUsed[] = {"multi_ack",     "multi_ack_detailed", "side-band",
                                         "side-band-64k", "ofs-delta",          "report-status"};
@@ -209,7 +209,7 @@ void ReferenceList::read_capabilities(std::string_view text) {
     if (!capabilities_.empty()) capabilities_ += ' ';
     capabilities_ += word;
   }
-  // A line is written for them, even if it is about nothing.
+  // A line is written for the capabilities, even without any.
   if (capabilities_.empty()) capabilities_ = " ";
 }
 
@@ -246,7 +246,7 @@ std::string head_request() {
 std::string branch_of_head(std::string_view answer) {
   constexpr std::string_view kTarget = "HEAD symref-target:refs/heads/";
   for (const std::string_view line : lines_of(answer)) {
-    // "unborn", or an id, comes first.
+    // "unborn", or an id, is first.
     const auto rest = line.substr(std::min(line.find(' '), line.size() - 1) + 1);
     if (!rest.starts_with(kTarget)) continue;
     if (auto branch = parse_branch(rest.substr(kTarget.size()))) return std::move(*branch);

@@ -23,18 +23,18 @@ const Log& log() {
   return kLog;
 }
 
-constexpr std::string_view kUnfinished = "unfinished-";  // being made, or being removed
+constexpr std::string_view kUnfinished = "unfinished-";  // prefix while a clone is made or removed
 
 constexpr std::size_t kMaxAhead = 100;
 
-constexpr std::string_view kBootFile = "boot-id";  // the boot that the clones are of
+constexpr std::string_view kBootFile = "boot-id";  // names the boot of the clones
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// Bytes on disk below a folder, about; less when it is stopped.
+// Returns the approximate bytes on disk below a folder; fewer when it is stopped.
 std::uintmax_t size_of(const fs::path& folder, const std::stop_token& stop = {}) {
   std::uintmax_t total = 0;
   std::error_code ignored;
@@ -42,13 +42,13 @@ std::uintmax_t size_of(const fs::path& folder, const std::stop_token& stop = {})
        !ignored && at != end && !stop.stop_requested(); at.increment(ignored)) {
     std::error_code not_a_file;
     const auto size = at->is_regular_file(not_a_file) ? at->file_size(not_a_file) : 0;
-    // Small files take a block each.
+    // A small file takes a whole block.
     if (!not_a_file) total += (size + 4095) / 4096 * 4096;
   }
   return total;
 }
 
-// "owner-name-0123456789abcdef.git": readable, and different for each repository.
+// Returns "owner-name-0123456789abcdef.git": readable, and different for each repository.
 std::string folder_name(const RepositoryUrl& url) {
   std::string name = url.name.substr(url.name.size() - std::min<std::size_t>(url.name.size(), 80));
   for (char& c : name) {
@@ -58,7 +58,7 @@ std::string folder_name(const RepositoryUrl& url) {
   return name + "-" + hex_encode(bytes_of(sha256(url.key()))).substr(0, 16) + ".git";
 }
 
-// Takes it out of sight: what is half removed is no clone. Returns where it lies now.
+// Renames a folder, so that a half-removed one is not taken for a clone. Returns its new path.
 fs::path put_aside(const fs::path& folder) {
   fs::path aside = folder.parent_path() / (std::string(kUnfinished) + hex_encode(random_bytes(8)));
   std::error_code failed;
@@ -66,7 +66,7 @@ fs::path put_aside(const fs::path& folder) {
   return failed ? folder : aside;
 }
 
-// Many files take long, so the pool removes them, in one job.
+// Removes folders. Many files take long, so the pool removes them, in one job.
 void remove_folders(WorkerPool& pool, std::vector<fs::path> folders) {
   const auto remove = [gone = std::move(folders)](const std::stop_token&) {
     std::error_code ignored;
@@ -83,14 +83,14 @@ struct CloneCache::Clone {
   std::string name;
   fs::path folder;
   enum class State : std::uint8_t { absent, making, ready } state = State::absent;
-  bool discarded = false;  // remove it when nobody uses it
+  bool discarded = false;  // to be removed once it is unused
   std::uintmax_t bytes = 0;
   std::uint64_t last_use = 0;
   std::size_t users = 0;
   Event changed;
-  std::optional<Error> failure;  // of the last attempt to make it
+  std::optional<Error> failure;  // of the last attempt to clone
   std::uint64_t attempts = 0;
-  // While it is being made.
+  // Set while it is being made.
   std::string url;
   WallTime since;
   struct Shared {
@@ -156,7 +156,8 @@ bool CloneCache::same_boot() const {
   return !options_.boot_id.empty() && text_of(options_.folder / kBootFile) == options_.boot_id;
 }
 
-// A file that a loss of power cut short or lost differs from every id, so nothing is synchronised.
+// Records the boot of the clones. No file is synchronised: one that a loss of power truncated or
+// lost no longer matches its id.
 void CloneCache::remember_boot() const {
   std::ofstream(options_.folder / kBootFile, std::ios::binary | std::ios::trunc)
       << options_.boot_id;
@@ -170,7 +171,7 @@ void CloneCache::find_clones() {
   std::size_t dropped = 0;
   bool all_gone = true;
   std::vector<std::pair<fs::file_time_type, std::shared_ptr<Clone>>> found;
-  // Listed first, since what is moved aside below would be listed again.
+  // The folder is listed first, since folders that are renamed below would be listed again.
   std::vector<fs::directory_entry> entries;
   std::ranges::copy(fs::directory_iterator(options_.folder, ignored), std::back_inserter(entries));
   for (const auto& entry : entries) {
@@ -190,7 +191,7 @@ void CloneCache::find_clones() {
       found.emplace_back(fs::last_write_time(entry.path() / "refs", each), std::move(clone));
     }
   }
-  // After the clones are out of sight: a start that is interrupted drops the rest next time.
+  // Written after the clones were renamed: an interrupted start drops the rest next time.
   if (!trusted && all_gone && !options_.boot_id.empty()) remember_boot();
   if (dropped > 0) {
     log().info("dropped clones of another boot of the machine", {{"clones", dropped}});
@@ -209,10 +210,10 @@ void CloneCache::find_clones() {
   count();
 }
 
-// One after another, so that commits find free threads.
+// Measures clones of earlier processes one after another, so that commits find free threads.
 Task<> CloneCache::measure_old(std::vector<std::shared_ptr<Clone>> clones) {
   for (const auto& clone : clones) {
-    // Not one that was removed, recreated or measured after a use meanwhile.
+    // Skips a clone that was removed, recreated or measured after a use meanwhile.
     const auto wanted = [&] {
       return clone->state == Clone::State::ready && clone->attempts == 0 && clone->bytes == 0;
     };
@@ -284,7 +285,7 @@ void CloneCache::remove_now(Clone& clone) {
 Task<Result<CloneCache::Lease>> CloneCache::get(RepositoryUrl url, GitCredential credential,
                                                 http::Client& client, Deadline deadline) {
   const auto clone = clone_for(url);
-  std::optional<std::uint64_t> begun;  // the number of the attempt that we wait for
+  std::optional<std::uint64_t> begun;  // number of the attempt to wait for
   while (true) {
     if (clone->state == Clone::State::ready && clone->discarded && clone->users == 0) {
       log().warning("dropped a clone that cannot be used", {{"folder", clone->name}});
@@ -299,7 +300,8 @@ Task<Result<CloneCache::Lease>> CloneCache::get(RepositoryUrl url, GitCredential
       begin(clone, url, credential, client);
       begun = clone->attempts;
     } else if (!begun && clone->state == Clone::State::making) {
-      // Somebody else's attempt. If it fails, it may be for their credential: then it is our turn.
+      // Another caller's attempt. If it fails, the cause may be their credential; then this caller
+      // tries.
       begun = clone->attempts + 1;
     }
     if (!co_await clone->changed.wait(deadline)) {
@@ -335,7 +337,7 @@ void CloneCache::prepare(RepositoryUrl url, GitCredential credential, http::Clie
 
 Task<> CloneCache::make_ahead() {
   while (!ahead_.empty()) {
-    // Users come first.
+    // Clones for users have priority.
     while (!in_progress().empty()) co_await made_one_.wait();
     const Ahead next = std::move(ahead_.front());
     ahead_.pop_front();
@@ -378,7 +380,7 @@ Task<> CloneCache::make(std::shared_ptr<Clone> clone, RepositoryUrl url, GitCred
     std::size_t* place = nullptr;  // of its host
   };
   Ending ending{.clone = *clone, .made_one = made_one_};
-  // Not in a line: one that waits for its host would hold up those of others.
+  // No queue is used: a clone that waits for its host would block those of others.
   std::size_t& of_host = making_[url.http.host_header()];
   const auto all = [this] {
     std::size_t total = 0;
@@ -435,7 +437,7 @@ Task<Result<std::uintmax_t>> CloneCache::make_on_pool(std::shared_ptr<Clone> clo
       if (!repository) return std::unexpected(std::move(repository.error()));
       auto session = repository->connect(wire, BareRepository::Direction::fetch);
       if (!session) return std::unexpected(std::move(session.error()));
-      // The default branch only; others come with the first commit to them.
+      // Fetches the default branch only; the first commit to another branch fetches it.
       if (const std::string branch = session->default_branch(); !session->tip(branch).empty()) {
         auto fetched = session->fetch(branch, [&](const FetchProgress& so_far) {
           progress->received = so_far.received_objects;
@@ -444,7 +446,7 @@ Task<Result<std::uintmax_t>> CloneCache::make_on_pool(std::shared_ptr<Clone> clo
           progress->bytes = so_far.bytes;
         });
         if (!fetched) {
-          // A new clone cannot be broken by age: it is what the server sent.
+          // The clone is new, so an error is the server's and not one of a broken clone.
           Error error = std::move(fetched.error());
           if (error.subcode == kBrokenClone) error.code = ErrorCode::invalid_data;
           return std::unexpected(std::move(error));
@@ -473,7 +475,7 @@ std::size_t CloneCache::evict(std::uintmax_t until) {
       if (clone->state != Clone::State::ready || clone->users > 0) continue;
       if (!oldest || clone->last_use < oldest->last_use) oldest = clone;
     }
-    // The newest one stays, however large: its user is about to come.
+    // The newest clone stays, even if it is too large, since its user is about to use it.
     if (!oldest || (until > 0 && oldest->last_use == uses_)) break;
     log().info("removed a clone to keep within the quota",
                {{"folder", oldest->name}, {"bytes", oldest->bytes}});

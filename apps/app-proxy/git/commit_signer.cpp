@@ -21,7 +21,7 @@ void add_number(std::string& out, std::size_t number) {
   }
 }
 
-// SSH's "string" (RFC 4251, section 5): a length of four bytes and the bytes.
+// Appends an SSH "string" (RFC 4251, section 5): a length of four bytes and the bytes.
 void add_text(std::string& out, std::string_view text) {
   add_number(out, text.size());
   out += text;

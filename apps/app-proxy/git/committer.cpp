@@ -27,15 +27,15 @@ std::string message_of(const CommitRequest& request) {
   return request.message + "\n\n" + request.description;
 }
 
-// How often a clone's size is measured and its files are packed.
+// Number of rounds between measurements of a clone's size, with a packing of its files.
 constexpr std::uint64_t kRoundsBetweenChecks = 16;
 
 std::chrono::milliseconds in_ms(Clock::duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
 }
 
-// The default branch: of the Git server, which names it in a repository without commits too, else
-// of the host.
+// Returns the default branch: from the Git server, which reports it for an empty repository too,
+// else from the host.
 Result<std::string> default_branch_of(const BareRepository::Session& session, Wire& wire,
                                       const CommitRequest& request) {
   std::string branch = session.default_branch();
@@ -49,7 +49,7 @@ Result<std::string> default_branch_of(const BareRepository::Session& session, Wi
                                         request.repository.name + "; name the branch");
 }
 
-// A commit of a batch: its id, or why it cannot be made.
+// Result of building a commit of a batch: its id, or the error.
 using CommitOutcome = Result<std::string>;
 
 }  // namespace
@@ -62,27 +62,27 @@ struct Committer::Item {
   const CommitRequest request;
   const std::shared_ptr<const CommitSigner> signer;  // none: not signed
   const Deadline deadline;
-  bool abandoned = false;  // nobody waits for it
+  bool abandoned = false;  // no caller waits for it
   bool pushing = false;
   std::optional<Result<CommitResult>> result;
   Event completed;
 };
 
-// The queue of a branch, worked off by one coroutine.
+// Queue of a branch. One coroutine works it off.
 struct Committer::BranchQueue {
   RepositoryUrl repository;
   std::string branch;  // empty: the default branch
   std::deque<std::shared_ptr<Item>> waiting;
 };
 
-// The jobs that a host may have on the pool.
+// Limit for the jobs of a host on the pool.
 struct Committer::HostSlots {
   HostSlots(const Executor& executor, std::size_t free_slots) : line(executor), free(free_slots) {}
   WaitLine line;
   std::size_t free;
 };
 
-// Commits that are pushed together, and what is known about them. Copied to the pool.
+// Commits that are pushed together, with the state of their push. Copied to the pool.
 struct Committer::Batch {
   RepositoryUrl repository;
   std::string branch;
@@ -90,30 +90,30 @@ struct Committer::Batch {
   Deadline deadline = Deadline::min();
   PushPlan plan;
 
-  // Of the last attempt that built commits.
-  std::string base;  // what they were built on; empty: nothing, the branch is new
-  std::string head;  // the last of them
+  // State of the last attempt that built commits.
+  std::string base;  // base of the commits; empty: the branch is new
+  std::string head;  // the last commit
   std::vector<CommitOutcome> made;
   WallTime time;
 };
 
-// What one round did.
+// Result of one round.
 struct Committer::PushAttempt {
   PushStep step = PushStep::build;
   PushAnswer answer;
   std::string branch;
-  std::string base;  // the commit that new ones go on top of
+  std::string base;  // base of new commits
   std::string head;
   std::vector<CommitOutcome> made;
   WallTime time;
-  std::size_t commits = 0;  // made without an error
+  std::size_t commits = 0;  // built without an error
 };
 
-// The result of request `index` of a batch that has ended.
+// Returns the result of request `index` of a batch that has ended.
 Result<CommitResult> Committer::result_of(const Batch& batch, std::size_t index,
                                           const PushEnd& end) {
   const CommitOutcome* made = index < batch.made.size() ? &batch.made[index] : nullptr;
-  // A fault of the request itself says more than what happened to the others.
+  // An error of the request itself has precedence over that of the batch.
   if (made != nullptr && !*made) return std::unexpected(made->error());
   if (end.outcome != PushOutcome::pushed) return std::unexpected(end.error);
   return CommitResult{.sha = **made,
@@ -209,7 +209,7 @@ Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline dea
   co_return std::move(*item->result);
 }
 
-// The commits of the request that has waited longest and of all that wait with its credential.
+// Takes the requests with the credential that has waited longest.
 std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(BranchQueue& queue) {
   std::vector<std::shared_ptr<Item>> batch;
   std::deque<std::shared_ptr<Item>> rest;
@@ -269,7 +269,8 @@ Task<> Committer::push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Ite
   co_await push_batch(queue, {middle, items.end()});
 }
 
-// Attempts until the commits are in the branch or cannot be. Afterwards `batch` has the commits.
+// Makes attempts until the commits are in the branch or have failed. Afterwards `batch` has the
+// commits.
 Task<PushEnd> Committer::push_items(BranchQueue& queue, Batch& batch) {
   Backoff pause({.initial = in_ms(options_.first_pause), .max = in_ms(options_.longest_pause)},
                 random_seed());
@@ -286,7 +287,7 @@ Task<PushEnd> Committer::push_items(BranchQueue& queue, Batch& batch) {
   }
 }
 
-// Keeps the commits of an attempt for the next one, and counts it.
+// Stores the commits of an attempt for the next one, and counts the attempt.
 PushPlan::Next Committer::note_round(Batch& batch, PushAttempt round) {
   batch.branch = std::move(round.branch);
   if (round.step == PushStep::build) {
@@ -303,7 +304,8 @@ PushPlan::Next Committer::note_round(Batch& batch, PushAttempt round) {
 }
 
 Task<Result<Committer::PushAttempt>> Committer::run_attempt(BranchQueue& queue, Batch& batch) {
-  // Before a place is taken: commits to other repositories of the host go on while one is cloned.
+  // The lease comes before the slot: commits to other repositories of the host continue during a
+  // clone.
   auto lease = co_await clones_.get(queue.repository, batch.items.front()->request.credential,
                                     client_, batch.deadline);
   if (!lease) co_return std::unexpected(std::move(lease.error()));
@@ -347,12 +349,12 @@ Task<Result<Committer::PushAttempt>> Committer::run_attempt(BranchQueue& queue, 
   co_return round;
 }
 
-// One attempt, on a thread of the pool: finds the commit to build on, judges the branch, builds the
-// commits, pushes them. Two connections at most: the list for a push says all when nobody else has
+// One attempt, on a thread of the pool: finds the base, compares the branch, builds the commits and
+// pushes them. Makes at most two connections. The list for a push suffices when nobody else has
 // pushed since.
 class Committer::PushWorker {
  public:
-  // All outlive this object.
+  // All arguments outlive this object.
   PushWorker(BareRepository& repository, HttpBridge& bridge, const std::stop_token& stop,
              const Batch& batch, const WireLimits& limits)
       : repository_(repository),
@@ -394,7 +396,7 @@ class Committer::PushWorker {
   PushAttempt round_;
 };
 
-// Sees where the branch is, and gets the commit that new ones go on top of.
+// Reads the state of the branch, and fetches the base of new commits.
 Result<void> Committer::PushWorker::find_base() {
   if (round_.branch.empty()) {
     if (auto found = find_default_branch(); !found) return found;
@@ -433,7 +435,8 @@ Result<void> Committer::PushWorker::find_default_branch() {
   return {};
 }
 
-// False when the branch moved between the list for the push and that for the fetch.
+// Fetches the base. Returns false when the branch moved between the lists for the push and for the
+// fetch.
 Result<bool> Committer::PushWorker::fetch(const BasePlan& plan) {
   auto session = repository_.connect(fetch_wire_, Direction::fetch, {plan.branch});
   if (!session) return std::unexpected(std::move(session.error()));
@@ -460,7 +463,7 @@ Result<BranchState> Committer::PushWorker::judge_branch() {
   return state_of(facts);
 }
 
-// Makes the commits on top of the base, unless those of an earlier round are pushed again.
+// Builds the commits on top of the base, unless those of an earlier round are pushed again.
 Result<void> Committer::PushWorker::build() {
   if (round_.step != PushStep::build) {
     round_.head = batch_.head;
@@ -500,7 +503,7 @@ Result<void> Committer::PushWorker::push() {
     }
   }
   if (round_.step == PushStep::landed || round_.answer.kind == PushAnswer::Kind::accepted) {
-    // Only spares a fetch: the commits are in the branch already.
+    // A failure is ignored: the commits are in the branch, and this only saves a fetch.
     (void)repository_.remember(round_.branch, round_.head);
   }
   return {};

@@ -26,7 +26,7 @@ std::string_view without_slashes(std::string_view text) {
   return text;
 }
 
-// What is wrong with the segments of a path, each decoded once; empty when nothing is.
+// Returns the fault of a path's segments, each decoded once; empty when there is none.
 std::string_view fault_of_path(std::string_view path) {
   while (!path.empty()) {
     const auto slash = path.find('/');
@@ -56,7 +56,7 @@ bool is_scp_like(std::string_view text) {
          text.find('/') > colon;
 }
 
-// The URL with all checks but those of its path.
+// Parses the URL with all checks except those of its path.
 Result<http::Url> parse_base(std::string_view text, Scheme scheme) {
   if (text.empty()) return refuse("is empty");
   if (text.size() > kMaxUrl) return refuse("is longer than 2048 bytes");
@@ -73,7 +73,7 @@ Result<http::Url> parse_base(std::string_view text, Scheme scheme) {
   if (url->scheme != "https" && (url->scheme != "http" || scheme == Scheme::https_only)) {
     return refuse("does not begin with https://");
   }
-  // Azure puts the organisation there, in the clone URLs that it shows.
+  // Azure's clone URLs have the organisation as the user name.
   if (url->host == "dev.azure.com" && !url->userinfo.contains(':')) url->userinfo.clear();
   if (!url->userinfo.empty()) return refuse("holds a credential; remove it");
   return std::move(*url);
@@ -89,7 +89,7 @@ Result<RepositoryUrl> finish(http::Url url) {
   return RepositoryUrl{.http = std::move(url), .name = std::move(name)};
 }
 
-// Where the repository's part of a path ends, and whether ".git" is missing there.
+// End of the repository's part of a path, and whether ".git" must be added.
 struct RepositoryEnd {
   std::size_t at = 0;
   bool lacks_suffix = false;
@@ -116,7 +116,7 @@ Result<RepositoryEnd> repository_end(std::string_view path) {
   return RepositoryEnd{.at = segment_end(name + 1), .lacks_suffix = true};
 }
 
-// The reference that a query names.
+// Parses the reference in a query.
 Result<void> read_query(std::string_view query, RepositorySpecifier& into) {
   using Kind = RepositorySpecifier::Kind;
   const auto equals = query.find('=');

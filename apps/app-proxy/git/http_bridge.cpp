@@ -7,9 +7,9 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxHeld = 512 * 1024;
-// Sent at once.
+// Bytes of one send.
 constexpr std::size_t kPart = 64 * 1024;
-// How much later than the loop a blocked thread gives up, in case nobody told it anything.
+// Extra time after the loop's deadline before a blocked thread gives up without a notification.
 constexpr auto kGrace = std::chrono::minutes(10);
 
 }  // namespace
@@ -18,15 +18,15 @@ struct HttpBridge::Current {
   http::Url url;
   http::Request request;
   std::optional<std::uint64_t> length;  // of a body that follows
-  // All below is guarded by mutex_.
+  // The fields below are guarded by mutex_.
   std::string out;
   bool out_ended = false;
-  bool dropped = false;  // the thread went on without it
-  bool taken = false;    // the loop has begun
+  bool dropped = false;  // the thread no longer waits for it
+  bool taken = false;    // the loop has started it
   std::optional<Result<http::Response>> head;
   std::string in;
   bool in_ended = false;
-  std::optional<Error> failure;  // while the body was read
+  std::optional<Error> failure;  // error while reading the body
 };
 
 // Waits on the loop until the thread calls wake_loop(). `lock` is held before and after.
@@ -109,7 +109,7 @@ Task<Result<void>> HttpBridge::carry_out(http::Client& client, std::shared_ptr<C
       (void)co_await exchange->finish();
       break;
     }
-    // A server that answers early and closes has an answer that is worth reading.
+    // A server that responds early and closes the connection has sent a response to be read.
     if (const auto written = co_await exchange->write(part); !written) break;
   }
   exchange->set_deadline(soon());
@@ -164,7 +164,7 @@ Result<void> HttpBridge::write(std::string_view bytes) {
       return fail(ErrorCode::timeout, "the request's body is not taken");
     }
     if (closed_) return std::unexpected(*closed_);
-    // The answer came before the body's end: nobody reads the rest.
+    // The response came before the end of the body, so the rest is not sent.
     if (current_->head || current_->in_ended) return {};
     const auto part = bytes.substr(0, kPart);
     current_->out += part;

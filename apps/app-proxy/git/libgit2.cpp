@@ -26,9 +26,9 @@ void start() {
     ::git_libgit2_opts(GIT_OPT_SET_CACHE_MAX_SIZE, kObjectCache);
     ::git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECTS, std::size_t{PackLimits{}.objects});
     ::git_libgit2_opts(GIT_OPT_SET_PACK_MAX_OBJECT_SIZE, std::size_t{PackLimits{}.object});
-    // The folder may belong to another user id, as on OpenShift; it holds nothing but our clones.
+    // The folder may belong to another user id, as on OpenShift. It contains only our clones.
     ::git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0);
-    // Looked for with every pack otherwise; nobody else keeps packs here.
+    // Disables a search for keep files with every pack; the clones have none.
     ::git_libgit2_opts(GIT_OPT_DISABLE_PACK_KEEP_FILE_CHECKS, 1);
   });
 }
@@ -45,7 +45,8 @@ Error local_error(std::string_view what) {
   Error error{.code = ErrorCode::unavailable,
               .message = "the local clone: " + std::string(what) + ": " + detail,
               .subcode = kBrokenClone};
-  // Of some failures libgit2 has no text. errno is that of forget_failures() or of a call since.
+  // libgit2 has no text for some failures. errno was cleared by forget_failures() or set by a later
+  // call.
   for (const int code : {ENOSPC, EDQUOT, EFBIG}) {
     if (errno_now == code || detail.contains(std::strerror(code))) error.subcode = kDiskFull;
   }

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxText = 1024 * 1024;
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Thrown and caught in this file.
+// Refusal of an edit. Thrown and caught in this file.
 struct Refused {
   ErrorCode code;
   std::string why;
@@ -30,19 +30,19 @@ struct Refused {
   throw Refused{.code = code, .why = std::move(why)};
 }
 
-// A node with its place in the text; the children of a map are key, value, key, value.
+// A node with its position in the text. The children of a map are key, value, key, value.
 struct Node {
   enum class Kind : std::uint8_t { null, scalar, alias, list, map } kind = Kind::null;
-  bool is_text = false;  // a scalar that is read as text
+  bool is_text = false;  // a scalar that YAML reads as text
   bool flow = false;
-  std::size_t at = 0;      // bytes from the text's begin
-  std::size_t column = 0;  // of `at`, bytes
+  std::size_t at = 0;      // bytes from the text's beginning
+  std::size_t column = 0;  // column of `at`, bytes
   YAML::anchor_t anchor = 0;
-  std::string tag = {};  // explicit ones
+  std::string tag = {};  // explicit tag
   std::string value = {};
   std::vector<Node> children = {};
 
-  // The same data.
+  // Compares the data.
   bool operator==(const Node& other) const {
     return kind == other.kind && is_text == other.is_text && anchor == other.anchor &&
            tag == other.tag && value == other.value && children == other.children;
@@ -53,7 +53,8 @@ bool is_any_of(std::string_view text, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, text) != words.end();
 }
 
-// Whether YAML 1.1 or 1.2 may read a plain scalar as something else than text; rather too often.
+// Checks whether YAML 1.1 or 1.2 may read a plain scalar as something other than text. Errs on the
+// side of true.
 bool reads_as_other(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {
@@ -76,7 +77,7 @@ bool reads_as_other(std::string_view text) {
 class Builder : public YAML::EventHandler {
  public:
   Node root;
-  int start = 0;  // where the document begins
+  int start = 0;  // start of the document
 
   void OnDocumentStart(const YAML::Mark& mark) override { start = mark.pos; }
   void OnDocumentEnd() override {}
@@ -132,7 +133,7 @@ std::vector<Node> documents_of(const std::string& text) {
   while (true) {
     Builder builder;
     if (!parser.HandleNextDocument(builder)) return documents;
-    // yaml-cpp 0.7 finds documents without end in some text that is no YAML, as in ",,".
+    // yaml-cpp 0.7 finds documents without end in some invalid texts, as in ",,".
     if (builder.start <= before) refuse("it is not YAML", ErrorCode::invalid_data);
     before = builder.start;
     documents.push_back(std::move(builder.root));
@@ -175,7 +176,7 @@ bool plain_is_safe(std::string_view text) {
       text, [&](char c) { return is_word(c) || std::string_view("_./@+=~- :*#$()").contains(c); });
 }
 
-// `quote`: what stood there, to keep the style.
+// Returns a value as written. `quote` is that of the old value, to keep the style.
 std::string written(const ManifestValue& value, char quote = 0) {
   if (!value.is_text) return value.text;
   const bool control = std::ranges::any_of(
@@ -210,7 +211,7 @@ Node node_of(const ManifestData& data) {
   return node;
 }
 
-// `data` below the keys and entries of these steps.
+// Returns `data` nested below the keys and entries of these steps.
 ManifestData wrapped(ManifestData data, std::span<const ManifestPath::value_type> steps) {
   for (; !steps.empty(); steps = steps.first(steps.size() - 1)) {
     ManifestData outer;
@@ -230,7 +231,7 @@ ManifestData wrapped(ManifestData data, std::span<const ManifestPath::value_type
   return data;
 }
 
-// Writes data. `quote`: for all texts and keys, or none.
+// Writes data. `quote` is used for all texts and keys, if set.
 class Writer {
  public:
   Writer(char quote, std::string line_ending)
@@ -251,8 +252,8 @@ class Writer {
     return out + (is_map ? '}' : ']');
   }
   enum class After : std::uint8_t { key, dash };
-  // What follows the colon of a key or the dash of an entry; `indent` is that of the lines below
-  // it.
+  // Appends the text after the colon of a key or the dash of an entry. `indent` is that of the
+  // lines below it.
   void block(const ManifestData& data, std::size_t indent, After after, std::string& out) const {
     if (data.kind == ManifestData::Kind::scalar || data.children.empty()) {
       out += " " + flow(data);
@@ -282,7 +283,7 @@ void check_all_plain(const Node& node) {
   for (const Node& child : node.children) check_all_plain(child);
 }
 
-// The index of a key's value among the children of a map.
+// Returns the index of a key's value among the children of a map.
 std::optional<std::size_t> find_key(const Node& map, const std::string& key) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i + 1 < map.children.size(); i += 2) {
@@ -296,7 +297,7 @@ std::optional<std::size_t> find_key(const Node& map, const std::string& key) {
   return found;
 }
 
-// One change of the text, and the same in the data.
+// Makes one change of the text, and the same change in the data.
 class Editor {
  public:
   Editor(std::string text, Node& root)
@@ -388,7 +389,7 @@ class Editor {
     const auto before = at == 0 ? std::string::npos : text_.rfind('\n', at - 1);
     return before == std::string::npos ? 0 : before + 1;
   }
-  [[nodiscard]] std::size_t line_end(std::size_t at) const {  // behind the line's end
+  [[nodiscard]] std::size_t line_end(std::size_t at) const {  // after the line end
     const auto end = text_.find('\n', at);
     return end == std::string::npos ? text_.size() : end + 1;
   }
@@ -400,7 +401,7 @@ class Editor {
     return at >= text_.size() || text_[at] == '\n' || text_[at] == '\r';
   }
 
-  // The end of a scalar that is written in one line.
+  // Returns the end of a scalar that is written in one line.
   [[nodiscard]] std::size_t scalar_end(const Node& node, bool key) const {
     const char first = char_at(node.at);
     std::size_t at = node.at;
@@ -432,7 +433,8 @@ class Editor {
     return at;
   }
 
-  // Puts a value in the place of a block scalar. A comment in its header would be lost.
+  // Replaces a block scalar by a value. Refuses one with a comment in its header, which would be
+  // lost.
   void set_block(const Node& parent, std::size_t index, const ManifestValue& value) {
     const std::size_t at = parent.children[index].at;
     const std::size_t header_end = line_end(at);
@@ -444,10 +446,10 @@ class Editor {
     text_.replace(at, end - at, written(value, '\'') + (has_line_end ? line_ending() : ""));
   }
 
-  // Behind the bracket that closes the flow collection at `at`.
+  // Returns the position after the bracket that closes the flow collection at `at`.
   [[nodiscard]] std::size_t flow_end(std::size_t at) const {
     std::size_t depth = 0;
-    char before = '[';  // the last character that is no blank
+    char before = '[';  // the last character that is not blank
     for (; at < text_.size(); ++at) {
       const char c = text_[at];
       const bool begins = std::string_view("[{,:").contains(before);
@@ -466,7 +468,8 @@ class Editor {
     refuse("the end of a flow collection is not recognised");
   }
 
-  // Behind the quote that closes the quoted scalar at `at`, of one line or several.
+  // Returns the position after the quote that closes the quoted scalar at `at`, of one line or
+  // several.
   [[nodiscard]] std::size_t quoted_end(std::size_t at) const {
     const char quote = text_[at];
     for (++at; at < text_.size(); ++at) {
@@ -480,7 +483,7 @@ class Editor {
     refuse("a quoted scalar has no end");
   }
 
-  // Puts data in the place of whatever the entry has.
+  // Replaces an entry, of any form, by data.
   void replace(Node& parent, std::size_t index, const ManifestData& data) {
     Node& node = parent.children[index];
     check_all_plain(node);
@@ -509,7 +512,7 @@ class Editor {
     node = node_of(data);
   }
 
-  // Behind the colon of a key.
+  // Returns the position after the colon of a key.
   [[nodiscard]] std::size_t colon_end(const Node& key) const {
     if (key.kind != Node::Kind::scalar) refuse("a key is not a scalar");
     const std::size_t at = skip_blanks(scalar_end(key, true));
@@ -545,7 +548,7 @@ class Editor {
     node = node_of(value);
   }
 
-  // The place of an entry of a block collection: its dash or its key.
+  // Returns the position of an entry of a block collection: its dash or its key.
   [[nodiscard]] std::size_t entry_at(const Node& parent, std::size_t index) const {
     if (parent.kind == Node::Kind::map) return parent.children[index - 1].at;
     std::size_t at = parent.children[index].at;
@@ -556,7 +559,8 @@ class Editor {
     return at - 1;
   }
 
-  // Behind the last line of an entry. Comments that are not deeper than it belong to what follows.
+  // Returns the position after the last line of an entry. Comments that are not deeper than the
+  // entry belong to the next one.
   [[nodiscard]] std::size_t entry_end(const Node& parent, std::size_t index) const {
     const std::size_t begin = entry_at(parent, index);
     const std::size_t column = begin - line_begin(begin);
@@ -566,7 +570,7 @@ class Editor {
     for (std::size_t at = end; at < text_.size(); at = line_end(at)) {
       std::size_t first = at;
       while (char_at(first) == ' ') ++first;
-      if (ends_line(first)) continue;  // counts when more of the entry follows
+      if (ends_line(first)) continue;  // part of the entry only if more of it follows
       const std::size_t indent = first - at;
       if (text_[first] == '#' && indent <= column) continue;
       const bool dash = dashes && indent == column && text_[first] == '-' &&
@@ -582,7 +586,7 @@ class Editor {
     return begin - line_begin(begin);
   }
 
-  // Puts a line behind the last entry of a block collection.
+  // Adds a line after the last entry of a block collection.
   void add_line(const Node& parent, const std::string& line) {
     const std::size_t at = entry_end(parent, parent.children.size() - 1);
     std::string added = std::string(column_of_last(parent), ' ') + line;
@@ -591,7 +595,7 @@ class Editor {
     text_.insert(at, added);
   }
 
-  // Puts the first entry into "[]" or "{}".
+  // Writes the first entry into "[]" or "{}".
   void add_to_empty(const Node& node, std::string_view brackets, const std::string& entry) {
     if (text_.compare(node.at, 2, brackets) != 0) refuse("a flow collection is not edited");
     text_.insert(node.at + 1, entry);
@@ -641,7 +645,7 @@ class Editor {
     const std::size_t line = line_begin(begin);
     const bool starts_line = text_.find_first_not_of(' ', line) == begin;
     if (std::cmp_equal(parent.children.size(), width)) {
-      // The last one: an empty collection is left, not null.
+      // Removing the last entry leaves an empty collection instead of null.
       const auto& [grandparent, at] = above_;
       if (grandparent == nullptr || grandparent->kind != Node::Kind::map || !starts_line) {
         refuse("it is the only entry of its collection");
@@ -653,7 +657,7 @@ class Editor {
     } else if (starts_line) {
       text_.erase(line, end - line);
     } else {
-      // Behind a dash: the next key takes its place.
+      // The entry is after a dash: the next key takes its place.
       const std::size_t next = index + static_cast<std::size_t>(width);
       if (next >= parent.children.size()) refuse("the entry does not begin its line");
       const std::size_t follower = entry_at(parent, next);
@@ -665,10 +669,10 @@ class Editor {
 
   std::string text_;
   Node& root_;
-  const char quote_;  // of all texts in a file that is a flow collection, as JSON
+  const char quote_;  // for all texts in a file that is a flow collection, as JSON
   const Writer writer_;
   Node* parent_of_ = nullptr;
-  std::pair<Node*, std::size_t> above_ = {nullptr, 0};  // where the parent stands
+  std::pair<Node*, std::size_t> above_ = {nullptr, 0};  // position of the parent
 };
 
 void check_value(const ManifestValue& value) {
@@ -692,7 +696,7 @@ void check_data(const ManifestData& data, std::size_t depth = 0) {
 
 namespace {
 
-// Calls `use` with the documents of a text. It may throw Refused.
+// Calls `use` with the documents of a text. `use` may throw Refused.
 Result<std::string> with_documents(
     std::string_view text, const std::function<Result<std::string>(std::vector<Node>&)>& use) {
   if (text.size() > kMaxText) return fail(ErrorCode::too_large, "the YAML file is over 1 MiB");
@@ -708,13 +712,13 @@ Result<std::string> with_documents(
   } catch (const Refused& refused) {
     return fail(refused.code, "the YAML file cannot be edited: " + refused.why);
   } catch (const YAML::Exception& error) {
-    // what() may quote the input; the reason alone does not.
+    // what() may quote the input; the reason does not.
     return fail(ErrorCode::invalid_data,
                 "is not YAML, line " + std::to_string(error.mark.line + 1) + ": " + error.msg);
   }
 }
 
-// A file without data, which may have comments, with `data` at its end.
+// Returns a file without data, which may have comments, with `data` appended.
 Result<std::string> first_document(std::string text, const ManifestData& data) {
   if (data.kind != ManifestData::Kind::map) {
     return fail(ErrorCode::unsupported, "the YAML file has no data, and what is set is no map");
@@ -723,7 +727,7 @@ Result<std::string> first_document(std::string text, const ManifestData& data) {
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   std::string block;
   writer.block(data, 0, Writer::After::key, block);
-  text += block.substr(1) + "\n";  // without the line's end before the first key
+  text += block.substr(1) + "\n";  // without the line end before the first key
   const auto documents = documents_of(text);
   if (documents.size() != 1 || documents.front() != node_of(data)) {
     return fail(ErrorCode::unsupported, "the YAML file has a form that cannot be edited");
@@ -736,7 +740,7 @@ Result<Node*> document_at(std::vector<Node>& documents, std::size_t document) {
   return fail(ErrorCode::not_found, "the YAML file has no such document");
 }
 
-// The node at a path; null when there is none.
+// Returns the node at a path; null when there is none.
 const Node* find(const Node* node, const ManifestPath& path) {
   for (const auto& step : path) {
     const auto* const key = std::get_if<std::string>(&step);

@@ -16,7 +16,7 @@ constexpr unsigned kRefDelta = 7;
 constexpr std::size_t kHeader = 12;
 constexpr std::size_t kChecksum = 20;
 constexpr std::size_t kScratch = 64UL * 1024;
-// More digits than a 64-bit number has.
+// Largest number of 7-bit digits in a number.
 constexpr unsigned kMaxDigits = 9;
 
 std::unexpected<Error> refuse(std::string_view why) {
@@ -31,7 +31,7 @@ unsigned value_of(char c) {
   return static_cast<unsigned char>(c);
 }
 
-// A number of 7 bits a byte, the lowest first; removes it from `bytes`.
+// Parses a number of 7 bits a byte, the lowest first, and removes it from `bytes`.
 std::optional<std::uint64_t> take_number(std::span<const unsigned char>& bytes) {
   std::uint64_t value = 0;
   for (unsigned i = 0; i < bytes.size() && i < kMaxDigits; ++i) {
@@ -125,7 +125,7 @@ void PackCheck::next_object() {
   made_ = 0;
 }
 
-// Type and size: 3 and 4 bits in the first byte, then 7 bits a byte.
+// Reads type and size: 3 and 4 bits in the first byte, then 7 bits a byte.
 Result<void> PackCheck::read_entry(char byte) {
   const unsigned bits = value_of(byte);
   if (digits_ == 0) {
@@ -150,7 +150,7 @@ Result<void> PackCheck::read_entry(char byte) {
   return {};
 }
 
-// The distance to the base: 7 bits a byte, the highest first, and one is added for each byte more.
+// Reads the distance to the base: 7 bits a byte, the highest first; each further byte adds one.
 Result<void> PackCheck::read_base(char byte) {
   const unsigned bits = value_of(byte);
   if (digits_ >= kMaxDigits) return refuse("has a delta without a base");
@@ -200,7 +200,7 @@ Result<void> PackCheck::read_content(std::string_view& bytes) {
   bytes.remove_prefix(used);
   offset_ += used;
   if (status == Z_STREAM_END) return end_content();
-  // Without progress it would be offered the same again.
+  // Without progress zlib would get the same bytes again.
   if (used == 0) return refuse("has an object that cannot be inflated");
   return {};
 }

@@ -17,7 +17,8 @@ BasePlan plan_base(const ListedBranch& listed) {
 
 namespace {
 
-// A branch that does not exist yet is where it was when it would begin at the same commit.
+// Checks whether the branch is unchanged. A branch that does not exist is unchanged while it would
+// begin at the same commit.
 bool is_at_pushed_base(const BranchFacts& facts) {
   return facts.tip == facts.pushed_base || (facts.tip.empty() && facts.base == facts.pushed_base);
 }
@@ -32,7 +33,7 @@ bool needs_history(const BranchFacts& facts) {
 BranchState state_of(const BranchFacts& facts) {
   if (facts.pushed_head.empty()) return BranchState::moved;
   if (facts.tip == facts.pushed_head) return BranchState::has_ours;
-  // A clone that was made again lacks the commits of a push that did not arrive.
+  // A recreated clone lacks the commits of a push that did not arrive.
   if (is_at_pushed_base(facts)) {
     return facts.has_pushed_head ? BranchState::same : BranchState::moved;
   }
@@ -42,7 +43,7 @@ BranchState state_of(const BranchFacts& facts) {
 PushPlan::Next PushPlan::after_attempt(Report report) {
   ++attempts_;
   refused_connections_ = 0;
-  // The branch was seen: an earlier push with an unknown outcome has none now.
+  // The branch was read, so the outcome of an earlier push is known.
   if (report.step != PushStep::push_again) outcome_unknown_ = false;
   if (report.commits == 0) return {.end = PushEnd{.outcome = PushOutcome::pushed}};
   not_now_ = report.answer.kind == PushAnswer::Kind::not_now ? not_now_ + 1 : 0;
@@ -86,13 +87,13 @@ PushPlan::Next PushPlan::next(const Attempt& attempt) {
       break;
   }
   const Kind kind = attempt.answer.kind;
-  // Fewer commits are ready sooner, where others push all the time.
+  // Smaller batches are ready sooner when others push all the time.
   if (attempts_ >= kMaxAttemptsOfWholeBatch && requests_ > 1 && !outcome_unknown_ &&
       kind == Kind::refused) {
     return {.end = PushEnd{.outcome = PushOutcome::split}};
   }
   Next again{.retry_after = attempt.answer.error.retry_after};
-  // A look at the branch needs no pause; a race needs a short one.
+  // Reading the branch needs no pause; a race needs a short one.
   if (kind == Kind::lost && attempts_ == 1) again.pause = Pause::none;
   if (refused_connections_ > 0) again.pause = Pause::refused;
   return again;

@@ -41,7 +41,7 @@ std::string_view cause_of_refusal(std::string_view refusal, std::string_view wor
 bool is_passing(std::string_view refusal, std::string_view words) {
   if (!cause_of_refusal(refusal, words).empty()) return false;
   const auto beside = lower_case(words);
-  // A lock that cannot be taken for a reason that stays.
+  // The lock cannot be taken for a permanent reason.
   if (has_any(beside, {"exists; cannot create", "permission denied", "read-only file system"})) {
     return false;
   }

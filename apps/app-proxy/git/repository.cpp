@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxMessage = 64UL * 1024;
-// compact(): at so many loose objects or packs, those packs that are at most so large.
+// Thresholds of compact(): number of loose objects or packs, and size of packs to repack.
 constexpr std::size_t kManyLoose = 4'096;
 constexpr std::size_t kManyPacks = 40;
 constexpr std::uintmax_t kSmallPack = 16UL * 1024 * 1024;
@@ -39,7 +39,7 @@ Result<std::string> message_text(std::string_view text) {
   return result + "\n";
 }
 
-// The ids of loose objects, by their files; `add` gets each.
+// Passes the ids of loose objects to `add`, from their file names.
 std::size_t each_loose(const fs::path& objects,
                        const std::function<void(const fs::path&, const git_oid&)>& add) {
   std::size_t count = 0;
@@ -167,7 +167,7 @@ Result<std::vector<std::string>> BareRepository::list_files(const std::string& c
   if (!root) return std::unexpected(std::move(root.error()));
   struct Folder {
     TreePtr tree;
-    std::string path;  // with a '/' at its end
+    std::string path;  // with a trailing '/'
     std::size_t level;
   };
   std::vector<std::string> files;

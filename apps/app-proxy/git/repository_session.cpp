@@ -13,7 +13,7 @@ struct BareRepository::Session::State {
   git_repository* repository = nullptr;
   Wire* wire = nullptr;
   RemotePtr remote;
-  std::map<std::string, std::string> branches;  // short name → commit; those asked for
+  std::map<std::string, std::string> branches;  // short name → commit; the requested ones
   bool has_branches = false;
   std::string default_branch;
   const std::function<void(const FetchProgress&)>* progress = nullptr;
@@ -78,7 +78,7 @@ namespace {
 constexpr std::size_t kMaxReason = 150;
 constexpr std::size_t kMaxWords = 250;
 
-// The words of the server beside an answer to a push, as the end of a message.
+// Returns the server's texts beside the response to a push, as the end of a message.
 std::string server_says(const Wire& wire) {
   const auto words = wire.quoted(wire.push_report().words(), kMaxWords);
   return words.empty() ? std::string() : "; it says: \"" + words + "\"";
@@ -197,7 +197,7 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
   ::git_push_options_init(&options, GIT_PUSH_OPTIONS_VERSION);
   options.callbacks = state_->callbacks();
   options.pb_parallelism = 1;
-  // libgit2 pushes what has a name.
+  // libgit2 only pushes a reference.
   constexpr const char* kPushed = "refs/gitops/pushed";
   if (auto named = set_reference(state_->repository, kPushed, commit); !named) {
     return {.kind = PushAnswer::Kind::not_sent, .error = std::move(named.error())};
@@ -206,7 +206,7 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
   char* specs[] = {spec.data()};
   const git_strarray refspecs{.strings = specs, .count = 1};
   const int failed = ::git_remote_upload(state_->remote.get(), &refspecs, &options);
-  // libgit2 fails alike without an answer and with one that says "unpack <error>".
+  // libgit2 fails in the same way without a response and for "unpack <error>".
   auto refusal = wire.push_report().refusal();
   if (refusal.empty()) refusal = state_->refusal;
   if (!refusal.empty()) return refused_push(wire, branch, refusal);
@@ -222,7 +222,7 @@ PushAnswer BareRepository::Session::push(const std::string& branch, const std::s
   }
   Error error = remote_error(wire, "pushing");
   error.message += server_says(wire);
-  // An answer with a status is an answer: nothing was taken.
+  // A response with a status means that nothing was accepted.
   const int status = error.http_status;
   if (status == 408 || status == 429) {
     return {.kind = PushAnswer::Kind::not_now, .error = std::move(error)};

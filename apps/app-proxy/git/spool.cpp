@@ -26,7 +26,7 @@ std::unexpected<Error> refuse(int code) {
 Result<Spool> Spool::in(const std::filesystem::path& folder) {
   int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    // A file system without such files.
+    // The file system does not support unnamed files.
     std::string name = folder / "spool-XXXXXX";
     file = ::mkostemp(name.data(), O_CLOEXEC);
     if (file >= 0) ::unlink(name.c_str());

@@ -14,9 +14,9 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Longer bodies are kept on the disk until they are sent.
+// Largest body in memory; larger ones are on disk until they are sent.
 constexpr std::size_t kMaxWhole = 1024 * 1024;
-// Of the body of an answer that is an error.
+// Largest part of an error response's body that is read.
 constexpr std::size_t kMaxErrorBody = 16UL * 1024;
 constexpr std::size_t kMaxQuotedBody = 200;
 
@@ -53,7 +53,7 @@ std::string printable(std::string_view text, std::size_t limit) {
   return shown;
 }
 
-// The explanation in the JSON body of an error.
+// Returns the explanation in the JSON body of an error.
 std::string message_in(std::string_view body) {
   JsonParser parser;
   const auto json = parser.parse_object(body, "error");
@@ -67,7 +67,7 @@ std::string message_in(std::string_view body) {
   return {};
 }
 
-// Without every occurrence of a secret, also where a host name was made of it.
+// Removes every occurrence of a secret, also in lower case as in a host name.
 std::string without(std::string text, std::string_view secret) {
   constexpr std::size_t kShortest = 4;
   if (secret.size() < kShortest) return text;
@@ -111,7 +111,7 @@ Wire::Wire(RepositoryUrl url, GitCredential credential, WireCalls calls, std::st
 
 http::Request Wire::request_for(std::string method, const std::string& target) const {
   http::Request request{.method = std::move(method), .target = target};
-  // Some hosts serve Git only to clients whose name begins like this.
+  // Some hosts serve Git only to clients whose name has this prefix.
   request.headers.add("User-Agent", "git/2.39 (gitops-runtime)");
   if (!credential_.empty()) {
     std::string pair = credential_.username + ":";
@@ -128,7 +128,7 @@ std::string Wire::without_credential(std::string text) const {
 }
 
 std::string Wire::quoted(std::string_view text, std::size_t limit) const {
-  // Cut last, so that no part of a secret is left.
+  // Truncated last, so that no part of a secret remains.
   return printable(without_credential(std::string(text)), limit);
 }
 
@@ -138,8 +138,8 @@ std::optional<Error> Wire::take_error() {
   return error;
 }
 
-// What the body of an error tells, as one line: plain text, or the message of a JSON object. Pages
-// for browsers are left out.
+// Returns the text of an error's body as one line: plain text, or the message of a JSON object.
+// HTML pages are left out.
 std::string Wire::words_of(const http::Response& answer) {
   const auto type = http::media_type(answer.headers);
   const bool is_text = http::equal_ignoring_case(type, "text/plain");
@@ -246,7 +246,7 @@ Result<void> Wire::list(Service service) {
   }
 }
 
-// The body of a successful answer by protocol version 2; empty when there is none.
+// Returns the body of a successful response by protocol version 2; empty when there is none.
 std::string Wire::whole_answer(http::Request request) {
   constexpr std::size_t kMax = 64UL * 1024;
   request.headers.add("Git-Protocol", "version=2");
@@ -368,7 +368,7 @@ Result<std::size_t> Wire::read(std::span<char> buffer) {
   return size;
 }
 
-// Of the server's answer, within its limits.
+// Reads from the server's response, within its limits.
 Result<std::size_t> Wire::read_checked(std::span<char> buffer) {
   auto size = calls_.read(buffer);
   if (!size) return size;
@@ -389,7 +389,7 @@ Result<std::size_t> Wire::read_checked(std::span<char> buffer) {
   return size;
 }
 
-// The part that libgit2 calls. Objects are made here and destroyed by their free functions.
+// Functions that libgit2 calls. Objects are created here and destroyed by their free functions.
 namespace {
 
 struct Subtransport : git_smart_subtransport {
@@ -400,7 +400,7 @@ struct Stream : git_smart_subtransport_stream {
   Wire* wire = nullptr;
 };
 
-// Runs `work` and hands its error to libgit2 and to the wire; -1 after one.
+// Runs `work` and passes its error to libgit2 and to the wire; returns -1 on an error.
 template <class Work>
 int guarded(Wire& wire, Work work) noexcept {
   Error error;
@@ -411,7 +411,7 @@ int guarded(Wire& wire, Work work) noexcept {
   } catch (const std::exception& failure) {
     error = {.code = ErrorCode::internal, .message = failure.what()};
   }
-  // Its own text is in the wire; this one says that there is one.
+  // The wire has the text of the error; libgit2 only needs to have one.
   ::git_error_set_str(GIT_ERROR_NET, "the transport failed");
   wire.note(std::move(error));
   return -1;
@@ -489,7 +489,7 @@ int make_subtransport(git_smart_subtransport** out, git_transport* /*owner*/, vo
 }  // namespace
 
 int Wire::make_transport(git_transport** out, git_remote* owner, void* wire) {
-  // Every request is complete in itself ("rpc"), as HTTP wants it.
+  // Every request is complete in itself ("rpc"), as HTTP requires.
   git_smart_subtransport_definition definition{
       .callback = make_subtransport, .rpc = 1, .param = wire};
   return ::git_transport_smart(out, owner, &definition);
@@ -497,10 +497,10 @@ int Wire::make_transport(git_transport** out, git_remote* owner, void* wire) {
 
 }  // namespace gitops::app_proxy
 
-// What libgit2 refers to in its own HTTP, TLS and SSH. It is linked from its archive, and with these
-// definitions the linker leaves those parts out, and with them mbedTLS, libssh2, Kerberos and an
-// HTTP client that knows nothing of our proxies and authorities. Every operation brings its
-// transport; one that forgets it fails. A newer libgit2 that needs another name does not link.
+// Functions that libgit2 references in its own HTTP, TLS and SSH code. It is linked from its
+// archive. With these definitions the linker leaves that code out, and with it mbedTLS, libssh2,
+// Kerberos and an HTTP client without our proxies and certificate authorities. Every operation sets
+// its transport; one without it fails. A newer libgit2 that needs another function does not link.
 extern "C" {
 
 static int no_transport() {
@@ -521,7 +521,8 @@ int git_smart_subtransport_ssh(git_smart_subtransport** /*out*/, git_transport* 
   return no_transport();
 }
 
-// These are not in libgit2's headers. git_libgit2_init calls the first two; the others are options.
+// These functions are not in libgit2's headers. git_libgit2_init calls the first two; the others
+// are options.
 int git_mbedtls_stream_global_init() {
   return 0;
 }

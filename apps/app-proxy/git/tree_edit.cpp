@@ -8,7 +8,7 @@ namespace gitops::app_proxy::libgit2 {
 namespace {
 
 constexpr std::size_t kMaxEditedFile = 32UL * 1024 * 1024;
-// git-lfs/docs/spec.md
+// Limit of a pointer's size (git-lfs/docs/spec.md).
 constexpr std::size_t kMaxPointer = 1024;
 constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
 
@@ -16,7 +16,7 @@ std::unexpected<Error> refuse(const FileChange& change, ErrorCode code, std::str
   return fail(code, change.path + " " + std::string(why));
 }
 
-// Whether the file is the version that the user saw: its blob, or the commit it was read from.
+// Checks that the file is at the user's revision: its blob, or the commit it was read from.
 Result<void> check_revision(git_repository* repository, const FileChange& change,
                             const Found& present) {
   const git_oid seen = id_of(change.revision);
@@ -44,7 +44,7 @@ bool is_pointer(std::string_view content) {
   return content.size() < kMaxPointer && content.starts_with(kPointer);
 }
 
-// Whether the attributes of the commit give the file to Git LFS.
+// Checks whether the attributes of the commit assign the file to Git LFS.
 bool is_for_lfs(git_repository* repository, const git_commit* commit, const std::string& path) {
   if (commit == nullptr) return false;
   git_attr_options options{};
@@ -58,7 +58,8 @@ bool is_for_lfs(git_repository* repository, const git_commit* commit, const std:
   return ::git_attr_value(value) == GIT_ATTR_VALUE_STRING && std::string_view(value) == "lfs";
 }
 
-// Git LFS has the content of some files elsewhere; what is committed in their place is lost to it.
+// Refuses files whose content Git LFS stores elsewhere. Content that is committed instead would not
+// be in LFS.
 Result<void> check_lfs(git_repository* repository, const git_commit* parent,
                        const FileChange& change, const Found& present, std::string_view content) {
   if (is_pointer(content)) return {};
@@ -90,7 +91,7 @@ std::string_view fault_of(Found::Kind kind) {
   }
 }
 
-// The update of the tree that a change asks for; nullopt when it changes nothing.
+// Returns the update of the tree for a change; nullopt when it changes nothing.
 Result<std::optional<git_tree_update>> update_of(git_repository* repository,
                                                  const git_commit* parent, const git_tree* root,
                                                  const FileChange& change, bool force) {
@@ -235,7 +236,7 @@ Result<git_oid> edit_tree(git_repository* repository, const git_commit* parent,
     return root == nullptr ? write_empty_tree(repository) : *::git_tree_id(root);
   }
   git_oid id{};
-  // The library takes the root for an input that it does not change.
+  // The library takes the root as an input and does not change it.
   if (::git_tree_create_updated(&id, repository, const_cast<git_tree*>(root), updates.size(),
                                 updates.data()) != 0) {
     const git_error* last = ::git_error_last();

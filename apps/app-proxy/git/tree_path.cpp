@@ -14,7 +14,7 @@ constexpr std::size_t kMaxPath = 4096;
 constexpr std::size_t kMaxName = 255;
 constexpr std::size_t kMaxDepth = 64;
 
-// Code points that HFS+ leaves out when it compares names.
+// Checks for code points that HFS+ ignores when it compares names.
 bool is_ignored_by_hfs(std::string_view sequence) {
   if (sequence.size() != 3) return false;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
@@ -23,8 +23,8 @@ bool is_ignored_by_hfs(std::string_view sequence) {
          (point >= 0x206a && point <= 0x206f) || point == 0xfeff;
 }
 
-// A name as the least exact file system compares it: lower case, without ignored code points,
-// without a stream's name, without dots and spaces at the end.
+// Returns a name as the least exact file system compares it: lower case, without ignored code
+// points, without a stream's name, without dots and spaces at the end.
 std::string folded(std::string_view name) {
   std::string result;
   while (!name.empty()) {
@@ -41,7 +41,8 @@ std::string folded(std::string_view name) {
   return result;
 }
 
-// A short name of NTFS: "gitmod~1" to "gitmod~4", or "gi7eba~1", which follows when those are taken.
+// Checks for a short name of NTFS: "gitmod~1" to "gitmod~4", or "gi7eba~1", which follows when
+// those are taken.
 bool is_short_name_of_gitmodules(std::string_view name) {
   if (name.size() != 8) return false;
   if (name.starts_with("gitmod~")) return name[7] >= '1' && name[7] <= '4';
@@ -109,7 +110,7 @@ Result<void> check_changes(std::span<const FileChange> changes, std::size_t max_
     return fail(ErrorCode::too_large,
                 "the files have more than " + std::to_string(max_bytes) + " bytes");
   }
-  // Sorted as trees are, with '/' before every other byte, a folder comes right before its content.
+  // With '/' before every other byte, as in trees, a folder is directly before its content.
   const auto key = [](char c) {
     return c == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(c)) + 1;
   };

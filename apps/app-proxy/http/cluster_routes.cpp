@@ -10,10 +10,10 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Less than the router waits for an answer.
+// Time limit of a request. It is below the router's response timeout.
 constexpr auto kTime = std::chrono::seconds(53);
 
-// A refusal of a peer is not one of this request.
+// Status of the response. A refusal by a peer is not a refusal of this request.
 int status_of(const Error& error) {
   if (error.http_status != 0) return 502;
   switch (error.code) {
@@ -50,7 +50,7 @@ Task<> serve_cluster(http::Exchange& exchange, RequestGate& gate, Audit& audit,
     (void)co_await exchange.reply(rest_error(413, read.error().message));
     co_return;
   }
-  // It holds the cluster's credentials.
+  // The body holds the cluster's credentials.
   const Secret body(std::move(*read));
   const auto begin = Clock::now();
   Result<AddedCluster> added;

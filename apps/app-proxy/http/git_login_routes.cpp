@@ -20,11 +20,11 @@ constexpr auto kBeginTime = std::chrono::seconds(15);
 constexpr auto kFinishTime = std::chrono::seconds(40);
 constexpr std::size_t kMaxForm = 16UL * 1024;
 constexpr std::size_t kMaxCode = 2'048;
-constexpr std::size_t kMaxShown = 200;  // of what comes from elsewhere
+constexpr std::size_t kMaxShown = 200;  // of a text from a request or a host
 constexpr std::string_view kNotDone = "The login did not succeed";
 constexpr std::string_view kAudited = "registerToGitIntegration";
 
-// The word for the audit stream: ours, else the peer's.
+// Code for the audit stream: our subcode, else the peer's reason.
 std::string_view reason_of(const Error& error) {
   return error.subcode.empty() ? std::string_view(error.reason) : error.subcode;
 }
@@ -66,12 +66,12 @@ http::Response unknown_provider_page() {
                     "For others, make a token there and register it with the integration.");
 }
 
-// As a browser writes it in Origin.
+// Origin of a URL in the form of browsers.
 std::string origin_of(const http::Url& url) {
   return url.scheme + "://" + url.host_header();
 }
 
-// For the host and the path of the callback. An empty value takes it away.
+// Cookie for the host and the path of the callback. An empty value deletes it.
 std::string cookie_for(const http::Url& callback, const std::string& value) {
   const auto seconds =
       value.empty() ? std::chrono::seconds(0) : std::chrono::seconds(kMaxLoginTime);
@@ -80,8 +80,8 @@ std::string cookie_for(const http::Url& callback, const std::string& value) {
          (callback.is_tls() ? "; Secure" : "");
 }
 
-// Whether a cookie of the request belongs to the login. There can be several of one name, of other
-// paths and domains.
+// Checks whether a cookie of the request belongs to the login. There can be several of one name, of
+// other paths and domains.
 bool is_begun_here(const http::Headers& headers, const oauth::Login& login) {
   for (const auto& [name, value] : headers) {
     if (!http::equal_ignoring_case(name, "Cookie")) continue;
@@ -104,7 +104,7 @@ bool is_form(const http::Headers& headers) {
 }  // namespace
 
 bool GitLoginRoutes::is_from_page(const http::Request& request, ProviderKind kind) const {
-  // Each browser sends this to https:// and to localhost, and no page can change it.
+  // Every browser sends this field to https:// and to localhost, and pages cannot change it.
   if (const auto site = request.headers.find("Sec-Fetch-Site")) return *site == "same-origin";
   const auto callback = dependencies_.oauth->redirect_uri(kind);
   return callback && request.headers.find("Origin") == origin_of(*callback);
@@ -221,7 +221,7 @@ Task<> GitLoginRoutes::serve_start(http::Exchange& exchange, std::string provide
   Wanted wanted{.user_id = value("userId"),
                 .account_id = value("accountId"),
                 .integration = value("integration")};
-  // What a browser sends by itself says nothing about who opened this address.
+  // A cookie is not used: a browser sends it no matter who opened this address.
   const auto credential = credential_of(exchange.request().headers);
   const bool is_asked = credential.kind == RequestCredential::Kind::none ||
                         (credential.kind == RequestCredential::Kind::cookie &&
@@ -261,8 +261,8 @@ Task<> GitLoginRoutes::serve_form(http::Exchange& exchange, std::string provider
         login_page(503, kNotDone, "The runtime has no access to its cluster; see its log."));
     co_return;
   }
-  // Else another site's page could log its user in with a key of its own, and get the Git account of
-  // whoever looks at it.
+  // Otherwise a page of another site could submit its own API key, and connect the Git account of
+  // its visitor to the owner of that key.
   if (!is_from_page(exchange.request(), *kind)) {
     (void)co_await exchange.reply(
         login_page(400, kNotDone,
@@ -334,7 +334,7 @@ Task<Result<std::string>> GitLoginRoutes::finish(const oauth::Login& login, std:
 std::expected<oauth::Login, http::Response> GitLoginRoutes::login_of(const http::Exchange& exchange,
                                                                      ProviderKind kind) {
   const auto state = http::query_parameter(exchange.query(), "state");
-  // HEAD would use the login up.
+  // HEAD must not use up the login.
   if (state.empty() || exchange.request().method != "GET") {
     return std::unexpected(
         login_page(400, kNotDone,

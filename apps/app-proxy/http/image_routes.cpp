@@ -21,7 +21,7 @@ namespace {
 constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kReadTimeout = std::chrono::seconds(10);
 constexpr auto kPoll = std::chrono::seconds(1);
-constexpr auto kLastLines = std::chrono::seconds(3);  // to come after the end of the Workflow
+constexpr auto kLastLines = std::chrono::seconds(3);  // for lines after the end of the Workflow
 constexpr std::size_t kMaxWrite = 16 * 1024;
 constexpr std::size_t kSuffixBytes = 5;
 
@@ -35,14 +35,15 @@ std::string error_event(std::string_view name, std::string_view message) {
   return event_of("error", to_text({{"name", name}, {"message", message}}));
 }
 
-// As the reporter reads it.
+// Returns an event in the form for the reporter.
 std::string log_event(const LogEvent& event) {
-  if (event.kind == LogEvent::Kind::error) return {};  // of the stream, not of the report
+  if (event.kind == LogEvent::Kind::error) return {};  // concerns the stream, not the report
   return event_of("workflow-log",
                   to_text({{"podName", event.line.pod}, {"content", event.line.content}}));
 }
 
-// Waits for lines until then, and adds those that are there. False: there are no more.
+// Waits for lines until the deadline, and appends those that are available. Returns false at the
+// end of the logs.
 Task<bool> next_lines(LogFeed& logs, Deadline until, std::string& out) {
   auto event = co_await logs.next(until);
   while (event.kind == LogEvent::Kind::line || event.kind == LogEvent::Kind::error) {
@@ -85,7 +86,7 @@ Task<> ImageRoutes::serve(http::Exchange& exchange) {
   auto report = parse_image_report(exchange.query());
   Result<std::string> workflow;
   if (credential.kind != RequestCredential::Kind::token) {
-    // Another site's page could send a cookie.
+    // A page of another site could send a cookie.
     workflow = fail(ErrorCode::forbidden, "an API key is needed, not a session");
   } else if (!report) {
     workflow = std::unexpected(report.error());
@@ -161,7 +162,8 @@ Task<Result<void>> ImageRoutes::complete(ImageReport& report, const User& user, 
   co_return co_await add_git_host(report, user, deadline);
 }
 
-// As applyIntegration stores it, once Argo CD and Sealed Secrets have applied it.
+// Reads an integration as applyIntegration has stored it, after Argo CD and Sealed Secrets have
+// applied it.
 Task<Result<StoredIntegration>> ImageRoutes::integration(std::string name, Deadline deadline) {
   if (auto checked = check_entity_name(name); !checked) {
     co_return fail("name of an integration", std::move(checked.error()));
@@ -187,13 +189,13 @@ Task<Result<void>> ImageRoutes::add_git_host(ImageReport& report, const User& us
   auto used =
       host ? use_git_host(report, *host) : Result<void>(std::unexpected(std::move(host.error())));
   if (used || is_named) co_return used;
-  // The image itself can be reported without its commits.
+  // The image can be reported without its commits.
   report.has_git = false;
   report.warnings.push_back("no commits are added: " + used.error().message);
   co_return Result<void>();
 }
 
-// The pods of the Workflow wait until its Secret is there.
+// Creates the Workflow, then its Secret. The Workflow's pods wait for the Secret.
 Task<Result<std::string>> ImageRoutes::begin(const ImageReport& report, const Secret& api_key,
                                              Deadline deadline) {
   const std::string name = "image-report-" + hex_encode(random_bytes(kSuffixBytes));
@@ -222,7 +224,7 @@ Task<> ImageRoutes::look(const std::string& workflow, Seen& seen) {
       seen.events = error_event("not_found", "Workflow " + workflow + " was deleted");
       seen.is_over = true;
     }
-    co_return;  // not known now
+    co_return;  // the state is unknown now
   }
   const auto state = image_report_state(*object);
   if (state.is_success()) {
@@ -283,7 +285,7 @@ Task<> ImageRoutes::follow(http::Exchange& exchange, std::string workflow,
       co_await sleep_until(next_look);
     }
   }
-  // What the last task has written.
+  // Lines that the last task has written.
   for (const auto end = Clock::now() + kLastLines; logs && Clock::now() < end;) {
     const bool is_open = co_await next_lines(*logs, end, out);
     if (!out.empty() && !co_await exchange.write(std::exchange(out, {}))) co_return;

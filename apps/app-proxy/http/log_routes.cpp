@@ -16,8 +16,9 @@ namespace {
 constexpr auto kOpenTimeout = std::chrono::seconds(30);
 constexpr auto kReadTimeout = std::chrono::seconds(60);  // of one container's log, for the archive
 constexpr std::size_t kMaxWrite = 16 * 1024;
-// The public command line sends no credential, and looks at no status: it makes a file of the name
-// that it finds here. In a folder that is not there it fails, and shows the whole name to its user.
+// Name for a client without a credential. The public command line sends none, ignores the status,
+// and creates a file with the name from the response. With a missing folder in the name it fails,
+// and shows the whole name to its user.
 constexpr std::string_view kNoCredential =
     "attachment; filename=\"nothing was downloaded/the runtime's logs need a credential, which "
     "this command does not send: use curl with the header Authorization (docs of app-proxy, "
@@ -87,7 +88,7 @@ Task<> LogRoutes::serve_events(http::Exchange& exchange) {
     (void)co_await exchange.reply(refusal_response(opened.error()));
     co_return;
   }
-  // Proxies must pass each event on at once.
+  // Tells proxies to pass each event on at once.
   auto started = co_await exchange.start({.status = 200,
                                           .headers = {{"Content-Type", "text/event-stream"},
                                                       {"Cache-Control", "no-cache"},
@@ -161,11 +162,11 @@ Task<> LogRoutes::serve_archive(http::Exchange& exchange) {
                    {"Content-Disposition", "attachment; filename=\"" + name + "\""},
                    {"Cache-Control", "no-store"}}});
   if (!started) co_return;
-  // Without the end of the body the client sees that it is incomplete.
+  // Without the end of the body the client detects an incomplete archive.
   if (co_await write_archive(exchange, *parts)) (void)co_await exchange.finish();
 }
 
-// One component after the other, so that no more than one log is in memory.
+// Writes one component after the other, so that at most one log is in memory.
 Task<Result<void>> LogRoutes::write_archive(http::Exchange& exchange,
                                             const std::vector<LogStreams::Part>& parts) {
   http::Deflater deflater(6);

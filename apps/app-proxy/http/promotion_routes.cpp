@@ -9,7 +9,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Less than the router waits for an answer.
+// Time limit of a promotion. It is below the router's response timeout.
 constexpr auto kPromotionTime = std::chrono::seconds(53);
 
 }  // namespace

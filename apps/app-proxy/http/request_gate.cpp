@@ -26,7 +26,7 @@ std::unexpected<Error> unauthorized() {
                                .http_status = 401});
 }
 
-// What browsers send as an Origin; programs send other things there, as the Go SDK its host.
+// Checks for an Origin of a browser. Programs send other values, as the Go SDK its host.
 bool is_origin(std::string_view text) {
   return text == "null" || text.contains("://");
 }
@@ -106,7 +106,8 @@ std::string RequestGate::request_id_of(const http::Request& request) {
   return id_prefix_ + "-" + std::to_string(++requests_);
 }
 
-// The last address of X-Forwarded-For that no proxy of ours is, if one of them sends it.
+// Returns the last address of X-Forwarded-For that is not a trusted proxy, if the request comes
+// from one.
 std::string RequestGate::client_of(http::Exchange& exchange) const {
   std::string peer = exchange.peer_address();
   std::string_view rest = exchange.request().headers.find("X-Forwarded-For").value_or("");
@@ -149,7 +150,7 @@ Task<Result<std::shared_ptr<const User>>> RequestGate::user_of(const RequestCred
     unauthenticated_.Increment();
     co_return unauthorized();
   }
-  // A browser adds cookies to whatever a page sends; only known pages may use them.
+  // A browser adds cookies to requests of any page; only known pages may use them.
   if (credential.kind == Kind::cookie &&
       !cors_.names(request.headers.find("Origin").value_or(""))) {
     co_return std::unexpected(
@@ -250,8 +251,8 @@ Task<> RequestGate::serve_get(http::Exchange& exchange) {
   co_await graphql::serve_http(exchange, engine_, graphql::Context(nobody));
 }
 
-// Pages of other sites must not open one: a browser adds cookies to the request, and CORS does not hold
-// for it.
+// Checks the origin of a WebSocket. Pages of other sites must not open one: a browser adds cookies
+// to the request, and CORS does not apply.
 bool RequestGate::may_open_socket(const http::Request& request) const {
   const auto origin = request.headers.find("Origin");
   if (!origin || !is_origin(*origin) || cors_.names(*origin)) return true;
@@ -280,7 +281,7 @@ Task<> RequestGate::serve_socket(http::Exchange& exchange) {
   options.timeout = options_.timeout;
   options.session.max_operations = options_.max_operations;
   options.websocket.session.max_message = kMaxSocketMessage;
-  // Who lost the right to be here since the session began is refused here.
+  // Refuses a user who has lost the permission since the session began.
   options.admission = [&](const graphql::Prepared&,
                           const graphql::Context& context) -> Task<Result<std::shared_ptr<void>>> {
     auto& caller = context.get<Caller>();
@@ -289,8 +290,8 @@ Task<> RequestGate::serve_socket(http::Exchange& exchange) {
     if (acquired) operations_.Increment();
     co_return acquired;
   };
-  // Each operation has its own caller: an admission replaces the user, and resolvers of other operations
-  // still work with theirs.
+  // Each operation has its own caller: an admission replaces the user, while resolvers of other
+  // operations still use theirs.
   const auto make_context = [&session] {
     auto caller = std::make_shared<Caller>(session);
     const graphql::Context context(*caller);

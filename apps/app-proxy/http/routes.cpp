@@ -40,7 +40,7 @@ struct RouteRow {
   const char* purpose;
 };
 
-// The one list of all routes.
+// List of all routes.
 constexpr RouteRow kRoutes[] = {
     {"GET", "/api/readyz", Does::ok, "readiness: `OK`"},
     {"GET", "/api/healthz", Does::ok, "liveness: `OK`"},
@@ -119,7 +119,8 @@ std::vector<http::Route> routes(RouteHandlers handlers) {
   };
   std::vector<http::Route> made;
   for (const RouteRow& row : kRoutes) {
-    // GraphQL asks by field who it is, and others by themselves; the rest tells nothing.
+    // GraphQL authenticates by field, and other handlers by themselves; the remaining routes are
+    // public.
     made.push_back({row.method, row.path, http::open_to_all(), handler_of(row.does), kMaxBody});
   }
   return made;

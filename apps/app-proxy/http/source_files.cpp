@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxFolder = std::size_t{4} * 1024 * 1024;  // of all files that are read
 constexpr std::size_t kMaxBody = std::size_t{64} * 1024;
-// A first clone takes its time; it goes on when nobody waits any more.
+// Time limit of a request. A first clone may take longer; it continues after the request has ended.
 constexpr auto kTime = std::chrono::seconds(50);
 
 std::string key_of(const PlainFolder& folder) {
@@ -24,7 +24,8 @@ std::string key_of(const PlainFolder& folder) {
 
 }  // namespace
 
-// A branch that is no branch may be a tag or a commit: then the commit may be in the default branch.
+// Reads the files. A branch that does not exist may be a tag or a commit; then the commit may be in
+// the default branch.
 Task<Result<FolderContent>> SourceFiles::content(FolderRequest request, Deadline deadline) {
   auto fallback = request;
   const bool has_branch = !request.branch.empty();
@@ -46,7 +47,7 @@ Task<Result<std::shared_ptr<const std::string>>> SourceFiles::read(PlainFolder f
                                     .message = "the runtime has no Git token (GIT_PASSWORD)",
                                     .http_status = 503});
   }
-  // Written on a thread of the pool, and read when that has ended.
+  // Written on a thread of the pool, and read after that job has ended.
   const auto is_plain = std::make_shared<bool>(true);
   auto found = co_await content({.repository = std::move(*url),
                                  .branch = folder.branch,

@@ -24,7 +24,8 @@ constexpr std::size_t kMaxImage = 512;
 constexpr std::string_view kPrefix = "CF_";
 constexpr const char* kDockerfile = "CF_DOCKERFILE_CONTENT";
 
-// The variables whose names differ between the reporter and the tasks; of the others, only the prefix.
+// Variables whose names differ between the reporter and the tasks. For all others only the prefix
+// differs.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kRenamed{
     {{"CF_IMAGE", "IMAGE_NAME"},
      {"CF_GIT_REPO", "REPO"},
@@ -32,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kRenamed{
      {"CF_GIT_REVISION", "REVISION"},
      {"CF_JIRA_FAIL_ON_NOT_FOUND", "FAIL_ON_NOT_FOUND"},
      {"CF_DOCKERFILE_CONTENT", "DOCKERFILE_CONTENT"}}};
-// Those whose values are names of integrations. The older name for issues is the last one.
+// Variables whose values are names of integrations. The older name for issues is the last one.
 constexpr std::array<std::pair<std::string_view, std::string ImageReport::*>, 4> kIntegrations{
     {{"CF_CONTAINER_REGISTRY_INTEGRATION", &ImageReport::registry_integration},
      {"CF_GIT_INTEGRATION", &ImageReport::git_integration},
@@ -64,7 +65,7 @@ Result<std::string> decoded(std::string text) {
   return value;
 }
 
-// "a=1&b=2". A name that comes twice is an error.
+// Parses "a=1&b=2". A repeated name is an error.
 Result<Parameters> split(std::string_view query) {
   Parameters parameters;
   while (!query.empty()) {
@@ -86,7 +87,8 @@ Result<Parameters> split(std::string_view query) {
   return parameters;
 }
 
-// Base64 of the zlib form. Both alphabets are read; a space is a '+' that a form decoder has read.
+// Decodes base64 of the zlib form. Accepts both alphabets; a space is a '+' that a form decoder has
+// replaced.
 Result<std::string> inflated(std::string text, std::size_t limit, const char* what) {
   std::ranges::replace(text, '-', '+');
   std::ranges::replace(text, '_', '/');
@@ -105,7 +107,7 @@ Result<std::string> inflated(std::string text, std::size_t limit, const char* wh
   return out;
 }
 
-// Whether the variable names an integration, which is noted.
+// Stores the value when the variable names an integration, and returns whether it does.
 bool note_integration(ImageReport& report, std::string_view name, const std::string& value) {
   const auto* found = std::ranges::find(
       kIntegrations, name, &std::pair<std::string_view, std::string ImageReport::*>::first);
@@ -115,7 +117,7 @@ bool note_integration(ImageReport& report, std::string_view name, const std::str
   return true;
 }
 
-// The name that tasks have for a variable; empty when they do not know it.
+// Returns the tasks' name of a variable; empty when they do not have it.
 std::string task_name(std::string_view name) {
   for (const auto& [from, to] : kRenamed) {
     if (name == from) return std::string(to);
@@ -284,7 +286,7 @@ ImageReportState image_report_state(std::string_view workflow) {
                          .message = string_at(json, {"status", "message"})};
   const Json& nodes = value_at(json, {"status", "nodes"});
   if (!nodes.is_object()) return state;
-  // A task says more about its end than the Workflow does.
+  // The message of a task is more specific than that of the Workflow.
   for (const Json& node : nodes) {
     const Json& outputs = value_at(node, {"outputs", "parameters"});
     if (!outputs.is_array()) continue;

@@ -21,7 +21,7 @@ constexpr const char* kTypeLabel = "io.codefresh.integration-type";
 constexpr std::string_view kRegistry = "registry.";
 constexpr std::string_view kJira = "issue.jira";
 
-// A variable of a task, and the names that its value may have in an integration (as of canonical()).
+// A variable of a task, and the names of its value in an integration (in the form of canonical()).
 struct Variable {
   const char* task;
   std::vector<std::string_view> keys;
@@ -39,7 +39,7 @@ const std::vector<Variable>& variables_of(std::string_view registry) {
   static const std::vector<Variable> google{
       {"GOOGLE_REGISTRY_HOST", {"domain", "host", "registryhost"}, false},
       {"GOOGLE_JSON_KEY", {"jsonkey", "keyjson", "key", "password"}}};
-  // Those of Docker's protocol: Quay, GitHub, JFrog and others.
+  // Registries with Docker's protocol: Quay, GitHub, JFrog and others.
   static const std::vector<Variable> any{
       {"REGISTRY_DOMAIN", {"domain", "host", "server", "hosturl", "url"}},
       {"REGISTRY_USERNAME", {"username"}},
@@ -50,7 +50,7 @@ const std::vector<Variable>& variables_of(std::string_view registry) {
   return any;
 }
 
-// "role_arn", "roleArn" and "role-arn" are the same.
+// Makes "role_arn", "roleArn" and "role-arn" equal.
 std::string canonical(std::string_view key) {
   std::string out;
   for (const char c : key) {
@@ -60,7 +60,7 @@ std::string canonical(std::string_view key) {
   return out;
 }
 
-// "https://quay.io/" → "quay.io": the task puts the scheme in front of it.
+// Returns "quay.io" for "https://quay.io/": the task adds the scheme.
 std::string host_of(std::string_view url) {
   for (const std::string_view scheme : {"https://", "http://"}) {
     if (url.starts_with(scheme)) url.remove_prefix(scheme.size());
@@ -148,7 +148,7 @@ Result<void> use_issue_tracker(ImageReport& report, const StoredIntegration& int
   if (integration.type != kJira) return mistake(integration, "is not one with Jira");
   if (auto filled = fill(report, integration, variables); !filled) return filled;
   const bool has_pat = report.environment.contains("JIRA_SERVER_PAT");
-  if (has_pat) {  // the task takes one of the two
+  if (has_pat) {  // the task uses one of the two
     report.environment.erase("JIRA_API_TOKEN");
     report.environment.erase("JIRA_EMAIL");
   } else if (!report.environment.contains("JIRA_API_TOKEN")) {
@@ -172,9 +172,9 @@ bool has_git_credentials(const ImageReport& report) {
 
 Result<void> use_git_host(ImageReport& report, const GitHostAccess& host) {
   struct Provider {
-    std::string_view wire;     // of the control plane
-    std::string_view task;     // of the task
-    std::string_view api_end;  // what follows the address that the task wants
+    std::string_view wire;     // name at the control plane
+    std::string_view task;     // name for the task
+    std::string_view api_end;  // suffix of the URL after the address for the task
   };
   constexpr std::array<Provider, 4> kProviders{
       {{"GITHUB", "github", ""},
@@ -183,7 +183,7 @@ Result<void> use_git_host(ImageReport& report, const GitHostAccess& host) {
        {"BITBUCKET_SERVER", "bitbucket-server", "/rest/api/1.0"}}};
   drop(report, {"GITHUB_", "GITLAB_", "BITBUCKET_", "GERRIT_"});
   const auto* provider = std::ranges::find(kProviders, host.provider, &Provider::wire);
-  // Gitea is shown as GitHub; its interface is another one.
+  // Gitea is reported as GitHub, but has another interface.
   if (provider == kProviders.end() || host.api_url.ends_with("/api/v1")) {
     return fail(ErrorCode::invalid_argument,
                 "no commits are known of a Git host of the kind that the runtime has");
@@ -202,7 +202,7 @@ Result<void> use_git_host(ImageReport& report, const GitHostAccess& host) {
     environment[name] = Secret(std::string(value));
   };
   if (provider->wire == "GITHUB") {
-    // The task takes the path apart from the host.
+    // The task takes path and host separately.
     const auto path = std::min(url.find('/', url.find("://") + 3), url.size());
     put("GITHUB_API_HOST_URL", url.substr(0, path));
     if (path < url.size()) put("GITHUB_API_PATH_PREFIX", url.substr(path));

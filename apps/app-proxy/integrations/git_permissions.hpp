@@ -51,10 +51,10 @@ class GitPermissions {
  public:
   struct Options {
     std::chrono::milliseconds period = std::chrono::hours(1);      // between two asks of a question
-    std::chrono::milliseconds tick = std::chrono::minutes(1);      // between searches for new questions
+    std::chrono::milliseconds tick = std::chrono::minutes(1);      // between looks for new ones
     std::size_t max_questions = 60;                                // per tick
     std::chrono::milliseconds timeout = std::chrono::seconds(20);  // per question
-    std::size_t list_from = 4;                                     // smallest number of due questions of a token
+    std::size_t list_from = 4;                                     // due questions of a token
     std::size_t max_pages = 5;                                     // of such a list, per tick
   };
   using List = std::function<Task<Result<std::vector<KnownGitSource>>>(Deadline)>;

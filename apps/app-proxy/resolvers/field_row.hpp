@@ -27,7 +27,7 @@ struct FieldRow {
   RootType root;
   std::string field;
   Permission permission;
-  bool changes = false;                        // changes state; each call is written to the audit stream
+  bool changes = false;                        // changes state; calls go to the audit stream
   std::vector<std::string_view> subject = {};  // arguments that name its object, as "args.name"
   graphql::Row row = {};
   std::vector<Feature> needs = {};

@@ -21,7 +21,7 @@ enum class SealScope {
 // A Secret to be sealed.
 struct PlainSecret {
   std::string name;
-  std::string secret_namespace = {};  // required for the scope strict; not written for the other one
+  std::string secret_namespace = {};  // required for `strict`; not written otherwise
   SealScope scope = SealScope::strict;
   std::vector<std::pair<std::string, std::string>> labels = {};       // of the Secret as well
   std::vector<std::pair<std::string, std::string>> annotations = {};  // of the SealedSecret only
