@@ -39,7 +39,7 @@ milliseconds since(Clock::time_point begin) {
   return std::chrono::ceil<milliseconds>(Clock::now() - begin);
 }
 
-// One run. Its parts fill the groups of the report concurrently.
+// One run of the check. Its parts fill the groups of the report concurrently.
 class Check {
  public:
   Check(const Settings& settings, const cli::Environment& environment, http::ProxySettings proxy,
@@ -152,7 +152,7 @@ class Check {
                                             "set --argocd-server or ARGOCD_SERVER"));
       co_return;
     }
-    // Checked when the settings were read.
+    // The URL was checked when the settings were read.
     const http::Url server = argo::parse_server(settings.server).value();
     argocd_.about = server.to_string();
     http::Client http(context_.executor, resolver_,
@@ -189,7 +189,7 @@ class Check {
     if (settings.token.empty()) {
       control_plane_.rows.push_back(not_configured(
           "token", "no token was given", "set --control-plane-token-file or CODEFRESH_TOKEN"));
-      // The request is made all the same: a refusal shows that the control plane is reachable.
+      // The request is sent even then: a refusal shows that the control plane is reachable.
     }
     http::Client http(context_.executor, resolver_,
                       client_options(settings.ca_file, settings.insecure));

@@ -9,7 +9,7 @@ namespace gitops::ctl {
 
 namespace {
 
-// A setting whose value shells complete as a file name.
+// Adds a setting whose value shells complete as a file name.
 void add_file(ConfigReader& reader, SettingNames names, std::string& target) {
   reader.add(std::move(names), "FILE", target, [&target](const std::string& text) {
     target = text;

@@ -14,13 +14,13 @@
 
 namespace gitops::ctl {
 
-// Which cluster, and which namespace in it.
+// Settings for a cluster and a namespace in it.
 struct KubernetesSettings {
   std::string kubeconfig;
   std::string context;
-  std::string ns;  // empty: the context's
+  std::string ns;  // empty: that of the context
   void add_to(ConfigReader& reader);
-  // For commands that concern one namespace; to be called after add_to().
+  // Adds the setting for a namespace. Call it after add_to().
   void add_namespace_to(ConfigReader& reader);
 };
 
@@ -47,7 +47,8 @@ struct ControlPlaneSettings {
   void add_to(ConfigReader& reader);
 };
 
-// The chart values that the permissions depend on. Environment variables are the event-reporter's.
+// Adds the chart values that the permissions depend on. Environment variables are the
+// event-reporter's.
 void add_installation(ConfigReader& reader, Installation& installation);
 
 }  // namespace gitops::ctl

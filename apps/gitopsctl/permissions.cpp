@@ -17,7 +17,7 @@ constexpr const char* kArgo = "argoproj.io";
 constexpr const char* kLeases = "coordination.k8s.io";
 const std::vector<std::string> kRead = {"get", "list", "watch"};
 
-// The Leases by which the replicas of a reporter divide its work.
+// Adds the Leases by which the replicas of a reporter divide its work.
 void add_leases(std::vector<Permission>& permissions, const std::string& daemon,
                 const std::string& mode, std::int64_t replicas) {
   const std::string prefix = "event-reporter-" + mode + "-";
@@ -38,7 +38,7 @@ void add_leases(std::vector<Permission>& permissions, const std::string& daemon,
                          .purpose = "know how many replicas there are"});
 }
 
-// What our reporter of Rollouts and Workflows watches.
+// Adds the permissions for the resources that our reporter of Rollouts and Workflows watches.
 void add_resource_reporter(std::vector<Permission>& permissions, const Installation& installation) {
   if (installation.managed_clusters) {
     permissions.push_back({.daemon = kResourceReporter,
@@ -75,7 +75,8 @@ void add_resource_reporter(std::vector<Permission>& permissions, const Installat
   }
 }
 
-// What the EventSources of Argo Events watch. Their reading begins with a list, and needs no get.
+// Adds the permissions for the resources that EventSources of Argo Events watch. A watch begins
+// with a list, and needs no get.
 void add_argo_events(std::vector<Permission>& permissions, bool everywhere) {
   const auto add = [&](const char* daemon, const char* group, const char* resource, bool all,
                        const char* purpose) {
@@ -93,7 +94,7 @@ void add_argo_events(std::vector<Permission>& permissions, bool everywhere) {
   add("workflow-reporter", kArgo, "workflows", false, "report Workflows");
 }
 
-// What users do with objects of Argo.
+// Adds the permissions for user actions on objects of Argo.
 void add_actions(std::vector<Permission>& permissions, bool everywhere) {
   const auto add = [&](const char* group, const char* resource, std::vector<std::string> verbs,
                        const char* purpose) {

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array kStatuses = {Status::ok, Status::failed, Status::not_known};
 
-// The status in text output; id_of(): in JSON.
+// Returns the status for text output; id_of() returns it for JSON.
 std::string_view text_of(Status status) {
   switch (status) {
     case Status::ok:
@@ -48,7 +48,7 @@ Tone tone_of(Status status) {
   std::unreachable();
 }
 
-// Padded to the widest status, so that the columns of all groups line up.
+// Pads a status to the widest one, so that the columns of all groups line up.
 std::string padded(std::string_view status) {
   std::string text(status);
   text.resize(text_of(Status::not_known).size(), ' ');
@@ -63,7 +63,7 @@ std::size_t count(const Report& report, Status status) {
   return n;
 }
 
-// No check of the group could be made, all for the same cause.
+// True when no check of the group was possible, all for the same cause.
 bool is_one_line(const Group& group) {
   const auto same = [&](const Row& row) {
     return row.status == Status::not_known && row.message == group.rows.front().message;

@@ -16,13 +16,14 @@ enum class Status {
   not_known,  // the check could not be made
 };
 
-// One thing that was checked.
+// The result of one check.
 struct Row {
   std::string name;          // what was checked: "API server"
-  std::string subject = {};  // tells rows of one name apart: "get secrets argocd-token in …"
+  std::string subject = {};  // distinguishes rows of one name: "get secrets argocd-token in …"
   Status status = Status::not_known;
-  // Stable, for programs; empty for ok. The name of an ErrorCode, or "denied" (the answer was no),
-  // "not_configured" (no address or credential was given), "skipped" (an earlier check failed).
+  // Stable, for programs; empty for ok. The name of an ErrorCode, or "denied" (the response was
+  // negative), "not_configured" (no address or credential was given), "skipped" (an earlier check
+  // failed).
   std::string reason = {};
   std::string message = {};  // the finding or the cause, for people
   std::string hint = {};     // the remedy, for people
@@ -34,7 +35,7 @@ struct Row {
 struct Group {
   std::string id;     // stable, for programs: "kubernetes"
   std::string title;  // "Kubernetes"
-  std::string about;  // address or the like; may be empty
+  std::string about;  // such as the address; may be empty
   std::vector<Row> rows;
 };
 
@@ -45,16 +46,16 @@ Status verdict(const Report& report);
 // The exit code for a verdict: 0, 1 or 3.
 int exit_code(Status verdict);
 
-// For people: a table for each group and a line with the totals. A group whose rows are all not
-// known for the same cause is one line.
+// Returns the report for people: a table for each group and a line with the totals. A group whose
+// rows are all not known for the same cause is one line.
 std::string to_text(const Report& report, bool colour);
-// For programs: JSON as in docs/gitopsctl.md, with a newline at its end.
+// Returns the report for programs: JSON as in docs/gitopsctl.md, with a newline at its end.
 std::string to_json(const Report& report);
 
-// Rows from the results of calls.
+// Functions that return rows for the results of calls.
 
 Row ok(std::string name, std::string message);
-// An answer that says no.
+// Row for a negative response.
 Row denied(std::string name, std::string message, std::string hint);
 Row failed(std::string name, const Error& error, std::string hint);
 Row not_known(std::string name, const Error& error, std::string hint);

@@ -18,12 +18,12 @@ constexpr const char* kOtherServer = "another server may be listening at this ad
 constexpr const char* kProxy =
     "check the user name and password in HTTPS_PROXY, HTTP_PROXY or the kubeconfig's proxy-url";
 
-// The peer answered, so it is reachable.
+// True when the peer responded, so it is reachable.
 bool is_answered(const Error& error) {
   return error.http_status != 0;
 }
 
-// The peer refused the credential. A refusal by a proxy does not count.
+// True when the peer refused the credential. A refusal by a proxy does not count.
 bool is_refusal(const Error& error) {
   return is_answered(error) &&
          (error.code == ErrorCode::unauthenticated || error.code == ErrorCode::forbidden);

@@ -9,19 +9,20 @@
 #include "gitopsctl/report.hpp"
 #include "k8s-client/client.hpp"
 
-// Turns the answers of the peers into rows of the report. No I/O.
+// Converts the responses of the peers to rows of the report. No I/O.
 namespace gitops::ctl {
 
-// The version of an API server. A refusal (401, 403) shows that it is reachable, too.
+// Row for the version of an API server. A refusal (401, 403) shows that it is reachable, too.
 Row api_server_row(const Result<k8s::ServerVersion>& answer, std::chrono::milliseconds took);
 
-// The request was not sent: the kubeconfig's exec plugin or token file gave no credential.
+// True when the request was not sent: the kubeconfig's exec plugin or token file returned no
+// credential.
 bool is_without_credential(const Error& error);
 
-// `user`: the user name by SelfSubjectReview.
+// Row for the credentials. `user` is the user name by SelfSubjectReview.
 Row credentials_row(const Result<std::string>& user);
 
-// The API server's answer for one verb of a permission, on one object or on all.
+// The API server's response for one verb of a permission, on one object or on all.
 struct PermissionAnswer {
   std::string verb;
   std::string name;
@@ -30,15 +31,15 @@ struct PermissionAnswer {
 Row permission_row(const Permission& permission, const std::string& ns,
                    const std::vector<PermissionAnswer>& answers);
 
-// GET /api/version of argocd-server.
+// Row for GET /api/version of argocd-server.
 Row argocd_row(const Result<std::string>& answer, std::chrono::milliseconds took);
 
-// Whether the token may get all Applications; false when it may get only some.
+// Row for the token of Argo CD. True: it may get all Applications; false: only some.
 Row argocd_token_row(const Result<bool>& may_get_applications);
-// For app-proxy, which reports clusters when it registers the runtime.
+// Row for app-proxy, which reports clusters when it registers the runtime.
 Row argocd_clusters_row(const Result<bool>& may_get_clusters);
 
-// The account of the token, from one call to the control plane. Two rows: reachability and token.
+// Rows for reachability and token, from one call to the control plane for the token's account.
 std::vector<Row> control_plane_rows(const Result<std::string>& account,
                                     std::chrono::milliseconds took);
 

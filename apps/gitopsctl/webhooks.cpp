@@ -33,7 +33,7 @@ std::string url_mistake(const std::string& text) {
   return url->scheme == "http" || url->scheme == "https" ? std::string() : "not http or https";
 }
 
-// The router's page; an error says what to do.
+// Requests the router's page. Errors contain a remedy.
 Task<Result<json>> ask(const Settings& settings, const cli::Environment& environment,
                        const cli::LoopContext& context) {
   const auto url = http::parse_url(settings.url).value();
