@@ -14,17 +14,17 @@ namespace {
 using nlohmann::json;
 
 constexpr auto kTimeLimit = std::chrono::seconds(60);
-constexpr const char* kProject = "acme/shop";  // the repository, as the Git host calls it
+constexpr const char* kProject = "acme/shop";  // the repository, by its name at the Git host
 constexpr const char* kRuntimeToken = "demo-runtime-token";
-// The user's token at the control plane. The Git host knows her by FakeGitHost::kToken.
+// The user's token at the control plane. At the Git host she has FakeGitHost::kToken.
 constexpr const char* kUserToken = "demo-user-token";
 constexpr const char* kDeployment = "deployment.yaml";
 constexpr const char* kHook = "wait.yaml";
 
-// State changes of act().
+// Number of state changes that act() makes.
 constexpr std::size_t kChanges = 10;
 
-// A hook that never ends: no node fits its pod.
+// A hook that never ends, since no node fits its pod.
 constexpr const char* kEndlessJob =
     "apiVersion: batch/v1\n"
     "kind: Job\n"
@@ -66,7 +66,7 @@ Task<> Scene::start_app_proxy() {
   app_proxy_ = std::make_unique<test::AppProxyProcess>(environment);
   narrator_.step("app-proxy started (pid " + std::to_string(app_proxy_->process().pid()) + "), " +
                  app_proxy_->url());
-  // It serves before it knows whom.
+  // app-proxy serves before it has read its account.
   const auto deadline = deadline_after(kTimeLimit);
   while (!app_proxy_->log().contains("the account is known")) {
     check(app_proxy_->process().running(), "app-proxy has ended");
@@ -171,7 +171,7 @@ Task<> Scene::act() {
           world_.app_namespace + "\", historyId: $id) }",
       {{"name", kAppName}, {"id", earlier.at("id")}});
   narrator_.step("appRollback to deployment " + earlier.at("id").dump() + " of the history");
-  // It differs from the branch now.
+  // The cluster differs from the branch now.
   report = co_await wait_for_replicas(before, 3, "OutOfSync");
   narrator_.received(report->arrived, describe(*report) + ", replicas 4 -> 3");
 

@@ -21,9 +21,9 @@
 #include "support/wait.hpp"
 #include "world.hpp"
 
-// gitops-demo: plays the scene "a change in Git reaches the control plane", with a webhook, a
-// request from outside and one through the tunnel, on one machine, and checks every line. Exit
-// code 0: every check passed.
+// gitops-demo: plays the scene "a change in Git reaches the control plane" on one machine, with a
+// webhook, a request from outside and one through the tunnel, and checks every line. Exit code 0:
+// every check passed.
 namespace gitops::demo {
 namespace {
 
@@ -34,7 +34,7 @@ constexpr const char* kHelp =
 
 constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// The user interrupted the start.
+// Set when the user interrupts the start.
 volatile std::sig_atomic_t ended_early = 0;
 
 struct Options {
@@ -55,7 +55,7 @@ Task<int> play(Options options, Narrator& narrator) {
   }
   test::GitServer git;
   World world = co_await (options.real ? real_world(narrator)(pool, git) : embedded_world(git));
-  // It listens again after its outage, so no outgoing connection may be able to take its port.
+  // The platform listens again after its outage, so no outgoing connection may take its port.
   test::FakePlatform::Options platform_options;
   platform_options.server.port = static_cast<std::uint16_t>(test::free_port());
   test::FakePlatform platform(executor, platform_options);
@@ -79,7 +79,7 @@ Task<int> play(Options options, Narrator& narrator) {
     signals.async_wait([&](const boost::system::error_code& error, int) {
       if (error) return;
       interrupted = true;
-      test::interrupt_waits();  // of what runs on the pool
+      test::interrupt_waits();  // ends waits of jobs on the pool
       tasks.cancel();
     });
     co_await tasks.join();
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   configure_logging(LogLevel::off, LogFormat::text);
-  std::signal(SIGPIPE, SIG_IGN);  // if the reader leaves, stop the programs all the same
+  std::signal(SIGPIPE, SIG_IGN);  // stop the programs even after the reader has left
   Loop loop(1);
   int exit_code = 1;
   asio::co_spawn(

@@ -43,7 +43,7 @@ Task<> Scene::send_inbound() {
           {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder_ / "webhook-secret").string()},
           {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
           {"APP_PROXY_URL", app_proxy_->url()},
-          {"TRUSTED_PROXIES", "127.0.0.1"}}});  // the tunnel-client
+          {"TRUSTED_PROXIES", "127.0.0.1"}}});  // address of the tunnel-client
   narrator_.step("request-router started (pid " + std::to_string(router_->process().pid()) +
                  "), http://127.0.0.1:" + std::to_string(router_->port()));
 

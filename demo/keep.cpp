@@ -1,4 +1,4 @@
-// The option --keep: everything keeps running, and the output says how to use it.
+// The option --keep: all programs keep running, and the output explains how to use them.
 #include <filesystem>
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace gitops::demo {
 namespace {
 
-// A shell command that signs a webhook and sends it.
+// Returns a shell command that signs a webhook and sends it.
 std::string signed_webhook(const std::filesystem::path& secret_file, const std::string& url) {
   return R"sh(body='{"ref":"refs/heads/main","after":"0123456"}'; sign=$(printf %s "$body" | )sh"
          R"sh(openssl dgst -sha256 -hex -hmac "$(cat )sh" +

@@ -7,7 +7,7 @@
 
 namespace gitops::demo {
 
-// A check of the scene failed; the text is a sentence for the reader.
+// A failed check of the scene. The text is a sentence for the reader.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -19,9 +19,9 @@ class Narrator {
   Narrator();
 
   void headline(const std::string& text);
-  // "  1.24 s  text"
+  // Writes "  1.24 s  text".
   void step(const std::string& text);
-  // As step(), with the time of arrival.
+  // Writes a step with the time of arrival.
   void received(Clock::time_point arrived, const std::string& text);
   void failure(const std::string& text);
   void plain(const std::string& text);

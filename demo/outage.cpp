@@ -25,7 +25,7 @@ std::string config_map(int number, const std::string& value) {
          "\ndata:\n  value: " + value + "\n";
 }
 
-// Files of the settings from number `first`, all with the same value.
+// Returns files of the settings from number `first`, all with the same value.
 test::FileChanges settings(int first, int count, const std::string& value) {
   test::FileChanges changes;
   for (int number = first; number < first + count; ++number) {

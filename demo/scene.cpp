@@ -70,7 +70,7 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// -1 when the number is missing.
+// Returns the number of replicas in a report; -1 when it is missing.
 int replicas_in(const test::FakePlatform::Report& report) {
   const auto live = Json::parse(report.source("actualManifest"), nullptr, false);
   return live.is_object() ? live.value("/spec/replicas"_json_pointer, -1) : -1;
@@ -86,14 +86,14 @@ bool is_gone(const test::FakePlatform::Report& report) {
   return is_deletion(report) && report.event_id.ends_with("/gone");
 }
 
-// The value of a metric without labels; 0 when it is absent.
+// Returns the value of a metric without labels; 0 when it is absent.
 double metric(const std::string& text, const std::string& name) {
   const auto line = text.find("\n" + name + " ");
   return line == std::string::npos ? 0
                                    : std::strtod(text.c_str() + line + name.size() + 2, nullptr);
 }
 
-// The deployed commit in the report; empty when absent.
+// Returns the deployed commit in the report; empty when absent.
 std::string revision_of(const test::FakePlatform::Report& report) {
   if (report.kind() != "Application") return report.source("revision");
   return report.object.value("/status/sync/revision"_json_pointer, "");
@@ -161,7 +161,7 @@ Task<const Scene::Report*> Scene::wait_for(std::size_t after, std::string what,
                                            std::function<bool(const Report&)> matches) {
   const auto* report = co_await platform_.wait_for(
       [this, &matches](const Report& candidate) {
-        // A daemon that has ended reports nothing more.
+        // A daemon that has ended sends no more reports.
         if (!daemon_->running()) throw Failure("event-reporter has ended");
         return matches(candidate);
       },
@@ -186,7 +186,7 @@ Task<> Scene::while_syncing(std::string said, std::function<Task<>()> body) {
   } catch (...) {
     failure = std::current_exception();
   }
-  // Also after a cancellation: the sync must end before the scene does.
+  // Runs also after a cancellation: the sync must end before the scene does.
   co_await asio::this_coro::reset_cancellation_state();
   if (failure) syncing.cancel();
   co_await syncing.join();
@@ -373,7 +373,7 @@ Task<> Scene::remove_resource() {
   });
 }
 
-// Average seconds from an application's change to its last acknowledgement.
+// Returns the average seconds from an application's change to its last acknowledgement.
 Task<double> Scene::own_part() {
   const auto metrics = co_await ask_daemon("/metrics");
   check(metrics.has_value() && metrics->status == 200, "event-reporter shows no metrics");

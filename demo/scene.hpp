@@ -28,10 +28,10 @@ namespace gitops::demo {
 
 inline constexpr const char* kRepository = "shop";
 
-// The application's Deployment, as a manifest.
+// Returns the application's Deployment, as a manifest.
 std::string deployment(int replicas);
 std::string describe(const test::FakePlatform::Report& report);
-// The fields of a GitHub push webhook, from its body.
+// Describes a GitHub push webhook by the fields of its body.
 std::string describe_push(const std::string& body);
 
 // The scene: a change in Git reaches the control plane. It is the same in every world and checks
@@ -41,7 +41,7 @@ class Scene {
   Scene(Narrator& narrator, World& world, test::GitServer& git, test::FakePlatform& platform,
         asio::thread_pool& pool, std::string daemon_program);
 
-  // `keep`: stops before the application is deleted.
+  // Plays the scene. `keep`: stops before the application is deleted.
   Task<> play(bool keep);
   // Follows the repository as automated sync does, until cancelled.
   Task<> follow();
@@ -51,29 +51,30 @@ class Scene {
   Task<> stop_daemons();
   // The tunnel's network and the Git host. Await it before the destructor.
   Task<> stop_servers();
-  // The last log lines of each daemon that was started.
+  // Returns the last log lines of each daemon that was started.
   [[nodiscard]] std::string daemon_logs(std::size_t lines) const;
 
  private:
   using Report = test::FakePlatform::Report;
 
-  // Waits until the daemon's admin port answers `awaited` with 200.
+  // Waits until the daemon's admin port responds to `awaited` with 200.
   Task<> start_daemon(const char* awaited);
   Task<std::string> push(test::FileChanges changes, std::string message);
   void kill_daemon();
-  // The first matching report after index `after`. `what` names it in a failure.
+  // Returns the first matching report after index `after`. `what` names it in a failure.
   Task<const Report*> wait_for(std::size_t after, std::string what,
                                std::function<bool(const Report&)> matches);
   // Runs a sync of Argo CD and `body` concurrently; returns when both have ended.
   Task<> while_syncing(std::string said, std::function<Task<>()> body);
-  // GET from the daemon's admin port.
+  // Sends a GET to the daemon's admin port.
   Task<Result<http::Response>> ask_daemon(std::string target);
   void check(bool condition, const std::string& otherwise) const;
 
   Task<> stop(test::Process& daemon, std::string name);
   // Sends a GitHub webhook for the last commit, signed with the secret as GitHub does.
   Task<test::RawResponse> send_webhook(std::string secret);
-  // The shell command with which the user posts a GraphQL request through the tunnel, and its answer.
+  // Returns the shell command with which the user posts a GraphQL request through the tunnel, with
+  // its response.
   [[nodiscard]] std::string tunnel_command(const std::string& body) const;
   Task<test::HttpReply> ask_through_tunnel(std::string body);
   // Waits until both ends of the tunnel serve, or until none does.
@@ -81,16 +82,17 @@ class Scene {
 
   Task<> start_app_proxy();
   static std::string user_token();
-  // An operation with one field, through the tunnel; its data. An error is a failure.
+  // Sends an operation with one field through the tunnel, and returns its data. Throws for an
+  // error.
   Task<nlohmann::json> ask_app_proxy(std::string document, nlohmann::json variables);
   Task<nlohmann::json> application();
   Task<std::string> commit_as_user(nlohmann::json file, std::string message);
   Task<> sync_as_user();
   Task<> wait_for_operation(std::string phase);
-  // The report of the Deployment with this many replicas.
+  // Waits for the report of the Deployment with this many replicas.
   Task<const Report*> wait_for_replicas(std::size_t after, int replicas,
                                         std::string sync_status = "Synced");
-  // State changes that succeeded, by app-proxy's audit stream.
+  // Number of state changes that succeeded, by app-proxy's audit stream.
   [[nodiscard]] std::size_t audited() const;
 
   Task<> report_what_is_there();
@@ -114,7 +116,7 @@ class Scene {
   std::string daemon_program_;
   test::TempDir folder_;
   std::optional<test::Process> daemon_;
-  std::unique_ptr<test::FakeGitHost> git_host_;  // the REST interface beside git_
+  std::unique_ptr<test::FakeGitHost> git_host_;  // REST interface for the repositories of git_
   std::unique_ptr<test::AppProxyProcess> app_proxy_;
   std::unique_ptr<test::RouterHarness> router_;
   std::unique_ptr<test::CertificateAuthority> authority_;  // of the tunnel-server
@@ -128,7 +130,7 @@ class Scene {
   std::string first_revision_;
   std::string last_revision_;
   std::size_t commits_ = 0;
-  // The part of these and of Argo CD's reads that belongs to the outage.
+  // Commits, and Argo CD's reads, that belong to the outage.
   std::size_t outage_commits_ = 0;
   World::Reads outage_reads_;
   double own_part_ = 0;            // seconds on average, before the outage

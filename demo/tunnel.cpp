@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kTimeLimit = std::chrono::seconds(40);
 constexpr auto kCut = std::chrono::seconds(3);
-// The user's address; all else has 127.0.0.1.
+// The user's address; all other programs have 127.0.0.1.
 constexpr const char* kUser = "127.0.0.7";
 
 std::string milliseconds_since(Clock::time_point begin) {

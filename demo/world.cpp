@@ -24,7 +24,7 @@ void require(const Result<T>& result) {
 }  // namespace
 
 Task<World> embedded_world(const test::GitServer& git) {
-  // Without a token: users look in with kubectl, which sends none over plain HTTP.
+  // The doubles require no token, since kubectl sends none over plain HTTP.
   struct Doubles {
     explicit Doubles(const Executor& executor)
         : cluster(executor), argocd(executor, cluster), folder("gitops-demo-cluster") {}

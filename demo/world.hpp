@@ -18,7 +18,7 @@ namespace gitops::demo {
 // The peers of the daemons in the scene: a cluster, Argo CD with one application, and an event
 // source, with the operations of the scene. Functions may throw.
 struct World {
-  std::string description;  // a sentence that says which programs are real
+  std::string description;  // a sentence that names the real programs
   std::string kubernetes_url;
   std::string argocd_url;  // http://host:port
   std::string argocd_token;
@@ -33,7 +33,7 @@ struct World {
   std::function<Task<>(std::string revision)> sync;
   std::function<Task<>()> delete_app;
 
-  // The number of reads that argocd-server has answered.
+  // Number of reads to which argocd-server has responded.
   struct Reads {
     std::size_t trees = 0;
     std::size_t managed = 0;
@@ -52,11 +52,11 @@ inline constexpr const char* kAppName = "guestbook";
 inline constexpr const char* kDestination = "demo";
 inline constexpr const char* kWebhook = "/webhooks/argo/github";
 
-// The doubles of tests/doubles, on this loop.
+// Creates the world from the doubles of tests/doubles, on this loop.
 Task<World> embedded_world(const test::GitServer& git);
 
-// The real programs. The call starts them in about ten seconds and must come from the main
-// thread. Their later operations block and run on the pool.
+// Creates the world from the real programs. The call starts them in about ten seconds and must come
+// from the main thread. Their later operations block and run on the pool.
 std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_world(
     Narrator& narrator);
 
