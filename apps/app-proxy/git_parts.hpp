@@ -41,7 +41,7 @@ class GitParts {
   // Client for logins of users at Git hosts.
   [[nodiscard]] OauthClient& oauth() { return oauth_; }
   [[nodiscard]] const TokenSeal& seal() const { return seal_; }
-  // This and the three below are null when there is no folder for clones.
+  // Null, as the next three, when there is no folder for clones.
   [[nodiscard]] Committer* committer() { return committer_ ? &*committer_ : nullptr; }
   [[nodiscard]] TreeReader* reader() { return reader_ ? &*reader_ : nullptr; }
   [[nodiscard]] SourceFiles* source_files() { return source_files_ ? &*source_files_ : nullptr; }

@@ -104,7 +104,7 @@ struct ApplicationState {
 };
 ApplicationState application_state(std::string_view application);
 
-// Tells whether the Application of a Git source is gone, from argocd-server's response to a read
+// Checks whether the Application of a Git source is gone, from argocd-server's response to a read
 // that names no project. An Application of that name that is not of a Git source counts as gone.
 // Returns nullopt when the response does not show it. `sees_all`: the runtime's account may get all
 // Applications.

@@ -64,7 +64,7 @@ struct UndoPlan {
   std::int64_t from_revision = 0;
   std::int64_t new_revision = 0;  // number that the controller will give it
 };
-// Plans the return to `revision`; 0 is the one before the present one. `replica_sets` is the JSON
+// Plans the return to `revision`; 0 is the previous one. `replica_sets` is the JSON
 // of a list. `conflict` when there is no such revision.
 Result<UndoPlan> plan_undo(std::string_view rollout, std::string_view replica_sets,
                            std::int64_t revision, std::string_view template_path);

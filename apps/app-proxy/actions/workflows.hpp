@@ -22,7 +22,7 @@ enum class WorkflowAction {
   resume,
   retry,     // failed steps only
   resubmit,  // as a new Workflow
-  set,       // outputs of a waiting step
+  set,       // fields of a waiting step
   remove,
 };
 std::string_view to_string(WorkflowAction action);

@@ -32,7 +32,7 @@ class CloneCache {
     std::filesystem::path folder;
     std::uintmax_t quota = std::uintmax_t{4} * 1024 * 1024 * 1024;  // bytes on disk
     std::size_t clones_at_a_time = 6;
-    std::size_t clones_at_a_time_per_host = 4;  // a slow host leaves room for others
+    std::size_t clones_at_a_time_per_host = 4;                 // a slow host leaves room for others
     Clock::duration report_period = std::chrono::seconds(30);  // of progress in the log
     Clock::duration clone_timeout = std::chrono::minutes(30);
     Clock::duration stall = std::chrono::seconds(60);  // limit for a server that sends nothing

@@ -236,7 +236,7 @@ Task<> Committer::work(std::shared_ptr<BranchQueue> queue) {
     if (items.empty()) break;
     co_await push_batch(*queue, std::move(items));
   }
-  // Nothing was awaited since the queue was found empty.
+  // There was no co_await since the queue was found empty.
   queues_.erase(queue->repository.key() + "#" + queue->branch);
 }
 

@@ -16,7 +16,7 @@ namespace gitops::app_proxy {
 // Path from the document's root: keys of maps and indices of lists.
 using ManifestPath = std::vector<std::variant<std::string, std::size_t>>;
 
-// A scalar to be written.
+// A scalar, by the value that YAML reads.
 struct ManifestValue {
   std::string text = {};
   // Text, quoted where YAML would read something else ("2.0", "yes"). Otherwise a number, a boolean
@@ -26,7 +26,7 @@ struct ManifestValue {
   bool operator==(const ManifestValue&) const = default;
 };
 
-// Data to be written: a scalar, or a collection.
+// Data, by the value that YAML reads: a scalar, or a collection.
 struct ManifestData {
   enum class Kind : std::uint8_t { scalar, list, map };
   Kind kind = Kind::scalar;

@@ -11,9 +11,9 @@
 
 namespace gitops::app_proxy {
 
-// Tells whether this replica leads. The leader does work that only one of several replicas may do.
-// The leader is the holder of a Lease; without a Lease each replica leads. Loop thread; the client
-// of the cluster outlives it.
+// Leadership of this replica. The leader does work that only one of several replicas may do. The
+// leader is the holder of a Lease; without a Lease each replica leads. Loop thread; the client of
+// the cluster outlives it.
 class Leadership {
  public:
   // Leads without a Lease.

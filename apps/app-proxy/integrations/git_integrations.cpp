@@ -10,11 +10,11 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxToken = 4'096;
-constexpr std::size_t kListed = 100;                   // repositories of a page
-constexpr auto kMargin = std::chrono::minutes(5);      // before the end of a token
-constexpr auto kRenewal = std::chrono::seconds(15);    // for one
-constexpr auto kPause = std::chrono::seconds(30);      // after one without an outcome
-constexpr auto kOthersTime = std::chrono::seconds(2);  // to store what a replica has renewed
+constexpr std::size_t kListed = 100;                   // repositories in a page
+constexpr auto kMargin = std::chrono::minutes(5);      // before the expiry of a token
+constexpr auto kRenewal = std::chrono::seconds(15);    // per renewal
+constexpr auto kPause = std::chrono::seconds(30);      // after a renewal without a known outcome
+constexpr auto kOthersTime = std::chrono::seconds(2);  // for a replica to store a renewed token
 constexpr std::size_t kMaxPaused = 1'000;
 constexpr int kStores = 3;
 
@@ -239,7 +239,7 @@ Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, De
       }
     }
   }
-  // A refusal is never told from something that may have changed since.
+  // A refusal must not come from cached data.
   auto integration = co_await store_.get(*named, actor.account_id, deadline);
   if (!integration) co_return std::unexpected(integration.error());
   if (!is_visible(*integration, actor)) co_return std::unexpected(unknown_integration(*named));
@@ -261,7 +261,7 @@ Task<Result<GitAccount>> GitIntegrations::open(Actor actor, std::string name, De
     }
     co_return std::unexpected(no_usable_token(*named, integration_errors::kInvalidToken));
   }
-  // A token that was marked invalid is tried all the same: the host decides.
+  // A token that is marked invalid is tried, too: the host decides.
   co_return account_of(hosts_, *integration, *token, std::move(*opened));
 }
 
@@ -305,7 +305,7 @@ Task<Result<Profile>> GitIntegrations::validate(Actor actor, std::string provide
 
 Task<> GitIntegrations::check(Integration integration, std::string user_id, Deadline deadline) {
   auto current = co_await renewed(std::move(integration), user_id, deadline);
-  if (!current) co_return;  // it is marked, or not known
+  if (!current) co_return;  // it is marked, or the state is unknown
   integration = std::move(*current);
   const auto* token = integration.find(user_id);
   if (token == nullptr || token->sealed.text.empty() || !seal_.has_key()) co_return;
@@ -318,7 +318,7 @@ Task<> GitIntegrations::check(Integration integration, std::string user_id, Dead
   const GitAccess access{*opened, token->username, Urgency::background};
   const auto provider = make_provider(hosts_, integration.root);
   const auto profile = co_await provider->who_am_i(access, deadline);
-  if (!profile && profile.error().subcode != git_errors::kTokenRejected) co_return;  // not known
+  if (!profile && profile.error().subcode != git_errors::kTokenRejected) co_return;  // unknown
   if (profile && profile->is_last_known) co_return;
   Again again;
   if (!seal_.is_current(token->sealed)) {
@@ -346,7 +346,7 @@ Task<Result<GitAccess>> GitIntegrations::background_access(Integration integrati
   co_return GitAccess{std::move(*opened), token->username, Urgency::background};
 }
 
-// One renewal for all who wait for it.
+// A renewal that all concurrent callers share.
 struct GitIntegrations::Flight {
   explicit Flight(const Executor& executor) : landed(executor) {}
   Event landed;
@@ -378,7 +378,7 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
           "renewal of a Git token",
           [this, key, flight = found->second, name = integration.name,
            account_id = integration.account_id, user_id]() -> Task<> {
-            // What the host gives must not be lost.
+            // Cancellation is disabled, since the host's new token must not be lost.
             co_await asio::this_coro::reset_cancellation_state(asio::disable_cancellation());
             struct Landing {
               GitIntegrations& integrations;
@@ -413,7 +413,7 @@ Task<Result<Integration>> GitIntegrations::renewed(Integration integration, std:
 void GitIntegrations::note_renewal(const std::string& key, const std::string& name,
                                    const std::string& user_id, const Result<Integration>& result) {
   paused_.erase(key);
-  // A refusal is told with the change of the token's state.
+  // A refusal is logged with the change of the token's state.
   if (result || result.error().subcode == integration_errors::kInvalidToken) return;
   if (paused_.size() >= kMaxPaused) {
     std::erase_if(paused_, [](const auto& entry) { return entry.second <= Clock::now(); });
@@ -428,7 +428,7 @@ Task<Result<Integration>> GitIntegrations::renew(std::string name, std::string a
   auto integration = co_await store_.get(name, account_id, deadline);
   if (!integration) co_return integration;
   const auto* token = integration->find(user_id);
-  // Another replica, or the user, was faster.
+  // Another replica or the user has replaced the token.
   if (token == nullptr || !token->can_renew(wall_now(), kMargin)) co_return integration;
   const auto seen = *token;
   if (!seal_.has_key()) co_return fail(ErrorCode::unavailable, "the runtime is not registered yet");
@@ -441,7 +441,7 @@ Task<Result<Integration>> GitIntegrations::renew(std::string name, std::string a
   if (grant.error().subcode != integration_errors::kNotGranted) {
     co_return std::unexpected(grant.error());
   }
-  // Another replica may have renewed it, and be about to store that.
+  // Another replica may have renewed it and may be storing it.
   co_await sleep_for(kOthersTime);
   integration = co_await store_.get(name, account_id, deadline);
   if (!integration) co_return integration;
@@ -469,7 +469,7 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
         integration.name, integration.account_id,
         [&](Integration& there) -> Result<bool> {
           auto* token = there.find(user_id);
-          // The user has registered another one meanwhile, or none.
+          // The user has registered another token, or removed it.
           if (token == nullptr || token->sealed != seen.sealed) return false;
           token->sealed = *sealed;
           token->refresh = *refresh;
@@ -524,7 +524,7 @@ Task<> GitIntegrations::mark(const Integration& integration, const std::string& 
       [&](Integration& stored) -> Result<bool> {
         is_transition = false;
         auto* token = stored.find(user_id);
-        // A new token, or none: what was found out concerns the old one.
+        // The result is about the old token, which was replaced or removed.
         if (token == nullptr || token->sealed != seen) return false;
         is_transition = token->state != state;
         token->state = state;

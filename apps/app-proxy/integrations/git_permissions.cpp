@@ -9,7 +9,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Hosts find repositories without regard to case.
+// Compares names without regard to case, as hosts do.
 struct IgnoringCase {
   bool operator()(std::string_view a, std::string_view b) const {
     return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
@@ -77,7 +77,7 @@ StatusEntry GitPermissions::status() const {
   return entry;
 }
 
-// Between half and one and a half of the period.
+// Returns a random time between half and one and a half of the period.
 Clock::duration GitPermissions::around(std::chrono::milliseconds period) {
   std::uniform_int_distribution<std::int64_t> some(period.count() / 2,
                                                    period.count() + period.count() / 2);
@@ -90,7 +90,7 @@ Task<> GitPermissions::ask(const Integration& integration, const UserToken& toke
                                                        deadline_after(options_.timeout));
   answer.sealed = token.sealed.text;
   if (told) answer.permissions = *told;
-  // A host that fails is asked sooner, but not by every tick.
+  // After a failure the host is asked sooner, but not in every tick.
   answer.due = Clock::now() + around(told ? options_.period : options_.period / 4);
 }
 
@@ -110,7 +110,7 @@ GitPermissions::Answer& GitPermissions::answer_to(const Question& question, cons
   const auto reported =
       std::ranges::find(source.permissions, token.user_id, &UserPermission::user_id);
   if (answer.sealed.empty() && reported != source.permissions.end()) {
-    // Found out before this process began, so there is no hurry.
+    // The permission comes from a report before this process, so it is not urgent.
     answer = {.sealed = token.sealed.text,
               .permissions = Permissions{.read = reported->read, .write = reported->write},
               .due = Clock::now() + around(options_.period) / 2};
@@ -122,7 +122,7 @@ Task<> GitPermissions::read_lists(const std::vector<Integration>& integrations,
                                   const std::vector<KnownGitSource>& sources,
                                   std::size_t& questions) {
   for (const auto& integration : integrations) {
-    // The hosts of Bitbucket tell no permissions in lists.
+    // Bitbucket's hosts do not report permissions in lists.
     const auto kind = integration.root.kind;
     if (kind == ProviderKind::bitbucket || kind == ProviderKind::bitbucket_server) continue;
     for (const auto& token : integration.users) {
@@ -138,7 +138,7 @@ Task<> GitPermissions::read_lists(const std::vector<Integration>& integrations,
         }
       }
       if (due.size() < options_.list_from) continue;
-      // A list that costs more than the questions alone is given up.
+      // A list that costs more than the single questions is not read further.
       const auto most = std::min(options_.max_pages, due.size() / 2);
       for (std::size_t page = 1; page <= most && !due.empty(); ++page) {
         if (questions == options_.max_questions || !leadership_.leads()) co_return;
@@ -161,7 +161,7 @@ Task<> GitPermissions::read_lists(const std::vector<Integration>& integrations,
 }
 
 Task<> GitPermissions::round() {
-  // Answers of before would be old when this replica leads again.
+  // Old answers would be outdated when this replica leads again.
   if (!leadership_.leads() || !co_await are_wanted()) {
     answers_.clear();
     sources_ = 0;
@@ -181,9 +181,9 @@ Task<> GitPermissions::round() {
   sources_ = sources->size();
   std::size_t questions = 0;
   co_await read_lists(*integrations, *sources, questions);
-  std::set<Question> kept;  // what still has a token and a Git source
+  std::set<Question> kept;  // questions that still have a token and a Git source
   for (const auto& source : *sources) {
-    co_await asio::post(co_await asio::this_coro::executor, use_task);  // others have their turn
+    co_await asio::post(co_await asio::this_coro::executor, use_task);  // lets other tasks run
     std::map<std::string, Permissions> found;                           // by user
     for (const auto& integration : *integrations) {
       if (integration.account_id != source.account_id) continue;
@@ -198,7 +198,7 @@ Task<> GitPermissions::round() {
         if (!leadership_.leads()) co_return;
         if (is_due(answer, token) && questions < options_.max_questions) {
           ++questions;
-          // Nobody else changes the answers meanwhile.
+          // No other task changes the answers meanwhile.
           co_await ask(integration, token, *name, answer);
         }
         if (answer.permissions) {

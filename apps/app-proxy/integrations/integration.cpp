@@ -7,7 +7,7 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxUsers = 1'000;
-constexpr std::size_t kMaxName = 63;  // a label's value
+constexpr std::size_t kMaxName = 63;  // of a label's value
 
 bool is_dns_label(std::string_view text) {
   if (text.empty() || text.size() > kMaxName || text.front() == '-' || text.back() == '-') {

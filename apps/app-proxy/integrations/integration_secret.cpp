@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxBytes = 2UL * 1024 * 1024;  // of a Secret as JSON
+constexpr std::size_t kMaxBytes = 2UL * 1024 * 1024;  // Secret as JSON
 constexpr const char* kTypeLabel = "io.codefresh.integration-type";
 constexpr const char* kNameLabel = "io.codefresh.integration-name";
 constexpr const char* kConfigKey = "integration";
@@ -26,12 +26,12 @@ std::unexpected<Error> unreadable(const char* what) {
               std::string("the Secret of a Git integration cannot be read: ") + what);
 }
 
-// Ids of users may hold characters that a Secret's keys must not.
+// Returns the key of a user. Ids may have characters that are not valid in a Secret's keys.
 std::string key_of_user(std::string_view user_id) {
   return std::string(kUserKey) + hex_encode(bytes_of(sha256(user_id))).substr(0, 32);
 }
 
-// The JSON object in a value of a Secret; null when it is none.
+// Returns the JSON object in a value of a Secret; null when it is not one.
 Json decoded(const Json& data, const std::string& key) {
   const auto bytes = base64_decode(string_at(data, {key}));
   return bytes ? parse_json_object(*bytes) : Json();
@@ -41,7 +41,7 @@ std::string stored_provider(ProviderKind kind) {
   return kind == ProviderKind::gitea ? "GITEA" : std::string(wire_name(kind));
 }
 
-// Without a text when it is not whole.
+// Returns a token with an empty text when the entry is incomplete.
 SealedToken read_sealed(const Json& entry, std::string_view key_id, std::string_view nonce_key,
                         std::string_view text_key) {
   SealedToken out{.key_id = string_at(entry, {key_id}), .nonce = {}, .text = {}};
@@ -112,7 +112,7 @@ void write_into(Json& secret, const Integration& integration) {
                                                    : "ALL_USERS_IN_ACCOUNT"}}));
   for (auto entry = data.begin(); entry != data.end();) {
     const bool is_of_user = entry.key().starts_with(kUserKey);
-    // An entry that nobody can read helps nobody either.
+    // An unreadable entry is of no use and is removed, too.
     const bool is_left = is_of_user && std::ranges::none_of(integration.users, [&](const auto& u) {
                            return key_of_user(u.user_id) == entry.key();
                          });
@@ -140,16 +140,16 @@ Result<Integration> read_integration(std::string_view object) {
   out.account_id = string_at(config, {"accountId"});
   const auto checked = integration_name(out.name);
   if (out.name.empty() || !checked || out.account_id.empty()) return unreadable("no name");
-  // A copy under another name must not stand for the original.
+  // A copy under another name must not be taken for the original.
   if (string_at(secret, {"metadata", "name"}) != secret_name(out.name, out.account_id)) {
     return unreadable("its name is not that of the integration");
   }
-  // What was accepted when it was stored.
+  // The URL was accepted when it was stored.
   auto root = make_api_root(string_at(config, {"provider"}), string_at(config, {"apiUrl"}),
                             PlainHttp::insecure_allowed);
   if (!root) return unreadable("no API root");
   out.root = std::move(*root);
-  // Unknown policies hide.
+  // An unknown policy hides the integration.
   out.sharing = string_at(config, {"sharingPolicy"}) == "ALL_USERS_IN_ACCOUNT"
                     ? SharingPolicy::all_users
                     : SharingPolicy::account_admins;

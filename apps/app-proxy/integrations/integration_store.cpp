@@ -15,7 +15,7 @@ constexpr int kAttempts = 10;
 
 }  // namespace
 
-// Forgets what was read of an integration before and while it was written.
+// Evicts the cached integration before and after a write.
 struct IntegrationStore::Forgets {
   IntegrationStore& store;
   std::string key;

@@ -19,10 +19,10 @@ constexpr std::size_t kRandomBytes = 32;
 constexpr std::size_t kKeyIdSize = 16;
 constexpr std::size_t kMaxState = 4'096;
 constexpr std::size_t kMaxName = 100;
-constexpr std::size_t kMaxToken = 4'096;                  // as of tokens that users register
-constexpr std::size_t kMaxValue = 4'096;                  // of a key of the Secret
+constexpr std::size_t kMaxToken = 4'096;                  // as for registered tokens
+constexpr std::size_t kMaxValue = 4'096;                  // per key of the Secret
 constexpr std::size_t kMaxWord = 64;                      // of an error
-constexpr std::int64_t kMaxLifetime = 10 * 366 * 86'400;  // seconds; what is longer does not expire
+constexpr std::int64_t kMaxLifetime = 10 * 366 * 86'400;  // seconds; a longer one means no expiry
 
 struct Endpoints {
   const char* authorize;
@@ -30,9 +30,9 @@ struct Endpoints {
   const char* scope;
 };
 
-// docs.github.com/apps/oauth-apps, docs.gitlab.com/api/oauth2, docs.gitea.com/development/oauth2-provider
-// and "Bitbucket OAuth 2.0 provider API" of Bitbucket Data Center. The scopes are those that a token
-// needs that a user registers by hand.
+// Endpoints and scopes, from docs.github.com/apps/oauth-apps, docs.gitlab.com/api/oauth2,
+// docs.gitea.com/development/oauth2-provider and "Bitbucket OAuth 2.0 provider API" of Bitbucket
+// Data Center. The scopes are those of a token that a user registers by hand.
 Endpoints endpoints_of(ProviderKind kind) {
   switch (kind) {
     case ProviderKind::gitlab:
@@ -49,7 +49,7 @@ Endpoints endpoints_of(ProviderKind kind) {
   return {"/login/oauth/authorize", "/login/oauth/access_token", "repo"};
 }
 
-// A value of the Secret, without the line end that editors leave.
+// Returns a value of the Secret without the line end that editors add.
 std::string value_of(const nlohmann::json& secret, std::string_view key) {
   const auto bytes = base64_decode(string_at(secret, {"data", key}));
   if (!bytes) return {};
@@ -74,7 +74,7 @@ std::unexpected<Error> strange(std::string what) {
                                        "; check url of the OAuth application");
 }
 
-// The word of an error, if it is one; hosts could say anything.
+// Returns the code of an error, if it has the form of one; hosts may send any text.
 std::string word_in(const nlohmann::json& json) {
   auto word = string_at(json, {"error"});
   const bool is_word =
@@ -83,8 +83,9 @@ std::string word_in(const nlohmann::json& json) {
   return is_word ? word : std::string("an error");
 }
 
-// RFC 6749 section 5.2, and the hosts' own words for a code and a refresh token. Gitea says the same of
-// one that it does not know, or that has ended, as others of a client that may not do this.
+// Checks an error code: RFC 6749 section 5.2, and the hosts' own codes for a code and a refresh
+// token. Gitea sends, for an unknown or expired one, the code that others send for a client without
+// permission.
 bool is_refusal(ProviderKind kind, std::string_view word) {
   if (kind == ProviderKind::gitea && word == "unauthorized_client") return true;
   return word == "invalid_grant" || word == "bad_verification_code" || word == "bad_refresh_token";
@@ -94,7 +95,7 @@ bool is_token(std::string_view text) {
   return !text.empty() && text.size() <= kMaxToken && http::is_field_value(text);
 }
 
-// Some hosts write the number as a text.
+// Returns the number, which some hosts send as a text.
 std::int64_t seconds_in(const nlohmann::json& json) {
   if (const auto number = integer_at(json, {"expires_in"})) return *number;
   const auto text = string_at(json, {"expires_in"});
@@ -133,7 +134,7 @@ Result<OauthApp> read_app(std::string_view object, PlainHttp plain) {
 bool is_for(const OauthApp& app, const ApiRoot& root) {
   if (app.url.scheme != root.url.scheme || app.url.port != root.url.port) return false;
   if (app.url.host != root.web_host()) return false;
-  // An API on a host of its own has nothing in common with the path of pages.
+  // An API on a separate host is independent of the path of pages.
   if (root.web_host() != root.url.host) return app.url.path.empty();
   return root.url.path.starts_with(app.url.path + "/");
 }
@@ -177,7 +178,7 @@ std::string authorize_url(ProviderKind kind, const OauthApp& app, std::string_vi
   const auto challenge = challenge_of(verifier);
   auto url = app.url;
   url.path += endpoints.authorize;
-  // GitHub Apps have permissions, and overlook the scope.
+  // GitHub Apps have permissions, and ignore the scope.
   url.query = http::query_string({{"client_id", app.client_id},
                                   {"response_type", "code"},
                                   {"redirect_uri", redirect_uri},
@@ -223,7 +224,7 @@ Result<Grant> read_grant(ProviderKind kind, const http::Response& response) {
       http::equal_ignoring_case(http::media_type(response.headers), "application/json")
           ? parse_json_object(response.body)
           : nlohmann::json();
-  // GitHub tells errors with 200.
+  // GitHub sends errors with status 200.
   if (json.is_object() && json.contains("error")) {
     const auto word = word_in(json);
     if (is_refusal(kind, word)) {
@@ -254,7 +255,7 @@ Result<Grant> read_grant(ProviderKind kind, const http::Response& response) {
   return grant;
 }
 
-// GitLab takes such tokens beside this name only: docs.gitlab.com/api/oauth2.
+// GitLab accepts such tokens with this name only: docs.gitlab.com/api/oauth2.
 std::string_view git_username(ProviderKind kind) {
   return kind == ProviderKind::gitlab ? "oauth2" : "";
 }

@@ -8,7 +8,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-// The parts with their lengths, so that two owners never give the same text.
+// Encodes the parts with their lengths, so that different owners never have the same text.
 std::string associated_data(const TokenOwner& owner) {
   std::string out = "git token v1";
   for (const auto* part :
@@ -21,7 +21,7 @@ std::string associated_data(const TokenOwner& owner) {
   return out;
 }
 
-// Of what is no token; begins with another word than a token's.
+// Associated data of a text that is not a token. It begins with another word than a token's.
 std::string associated_data(std::string_view purpose) {
   return "purpose v1\n" + std::string(purpose);
 }

@@ -48,7 +48,7 @@ Task<> ValidityCheck::round() {
     for (const auto& user : integration.users) {
       co_await sleep_for(pause_between_checks(options_.period, tokens, random_));
       if (!leadership_.leads()) co_return;
-      // As it is now: a round takes long.
+      // Reads the present state, since a round takes long.
       const auto fresh = co_await integrations_.store().get(
           integration.name, integration.account_id, deadline_after(options_.timeout));
       if (!fresh) continue;

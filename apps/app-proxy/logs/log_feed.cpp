@@ -12,7 +12,8 @@ constexpr std::size_t kMaxTextLine = 64 * 1024;
 constexpr std::size_t kMaxJsonLine = 1024 * 1024;
 constexpr std::size_t kMaxRefusal = 64 * 1024;
 
-// What a server says with another status than 200: {"message"}, or {"error":{"message"}} of a stream.
+// Returns the message of a response with a status other than 200: {"message"}, or
+// {"error":{"message"}} of a stream.
 std::string refusal_of(int status, std::string_view body) {
   JsonParser parser;
   const auto root = parser.parse_object(body, "answer");
@@ -34,7 +35,7 @@ struct LogFeed::State : std::enable_shared_from_this<State> {
     for (auto& text : options.errors) waiting.push_back(error_event(std::move(text)));
   }
 
-  // Hands events over when those before were taken.
+  // Passes events on after the previous ones were taken.
   Task<> give(std::deque<LogEvent> events) {
     while (!waiting.empty()) co_await changed.wait();
     waiting = std::move(events);
@@ -86,7 +87,7 @@ struct LogFeed::State : std::enable_shared_from_this<State> {
     return {.kind = LogEvent::Kind::error, .error = std::move(text)};
   }
 
-  // Why there is no stream.
+  // Starts a stream. Returns the error when there is none.
   static Task<std::optional<std::string>> begin(LogSource& source) {
     source.exchange.set_deadline(kNever);
     auto head = co_await source.exchange.read_head();
@@ -104,7 +105,7 @@ struct LogFeed::State : std::enable_shared_from_this<State> {
 
   Options options;
   std::deque<LogEvent> waiting;
-  std::size_t open = 0;  // streams
+  std::size_t open = 0;  // number of open streams
   Clock::time_point checked = Clock::now();
   bool has_ended = false;
   Event changed;
@@ -127,7 +128,7 @@ LogFeed::LogFeed(TaskGroup& ending, const Executor& executor, std::vector<LogSou
 
 LogFeed::~LogFeed() {
   state_->readers.cancel();
-  // The readers end in their own time.
+  // The readers end later, in this group.
   ending_.spawn("end of a log",
                 [state = std::move(state_)]() -> Task<> { co_await state->readers.join(); });
 }

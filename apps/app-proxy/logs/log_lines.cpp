@@ -98,7 +98,8 @@ void LineSplitter::end_line(std::vector<std::string>& lines) {
 Result<std::optional<LogLine>> parse_log_line(LogFormat format, std::string_view line) {
   if (format == LogFormat::kubernetes) return kubernetes_line(line);
   if (line.empty()) return std::nullopt;
-  // One for the short lines of all streams, which then take no memory of their own; it grows with its longest.
+  // One parser serves the short lines of all streams, which then need no memory of their own. It
+  // grows with its longest line.
   thread_local JsonParser shared;
   JsonParser own;
   JsonParser& parser = line.size() <= kShortLine ? shared : own;
@@ -127,7 +128,8 @@ std::string component_of(std::string_view pod) {
   for (const auto owner : metadata["ownerReferences"].items()) {
     if (!owner["controller"].is_true()) continue;
     std::string name(owner["name"].text());
-    // A Deployment's ReplicaSet is called after it and a hash, which its pods have as a label.
+    // The name of a Deployment's ReplicaSet is the Deployment's and a hash, which is a label of its
+    // pods.
     const std::string_view hash = metadata["labels"]["pod-template-hash"].text();
     if (owner["kind"].text() == "ReplicaSet" && !hash.empty() &&
         name.ends_with("-" + std::string(hash))) {

@@ -166,7 +166,7 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
                          .container = part.container});
       continue;
     }
-    // As of a pod that is gone since, or whose container has not begun. Of several, the others are read.
+    // The pod may be gone, or its container may not have started. The other containers are read.
     auto error = public_action_error(std::move(opened.error()), "the API server");
     if (all->size() == 1) co_return std::unexpected(std::move(error));
     errors.push_back(part.pod + "/" + part.container + ": " + error.message);
@@ -217,7 +217,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
     }
     still_allowed = workflows_->still_allowed(Action::view, *found);
   }
-  // Without a version of its own, a watch begins with what there is.
+  // Without a resourceVersion, a watch begins with the existing objects.
   auto opened = co_await cluster_->watch(
       kEvents, ns,
       {.field_selector = "involvedObject.kind=Pod,involvedObject.name=" + pod,
@@ -265,7 +265,8 @@ Task<Result<std::string>> LogStreams::last_lines(Part part, std::size_t max_byte
     if (!piece) co_return std::unexpected(std::move(piece.error()));
     if (piece->empty()) break;
     text += *piece;
-    // Twice as much is kept before the older half goes, so that bytes are moved seldom.
+    // Up to twice the limit is kept before the older half is dropped, so that bytes are rarely
+    // moved.
     if (text.size() > 2 * max_bytes) {
       text.erase(0, text.size() - max_bytes);
       is_cut = true;
@@ -362,7 +363,7 @@ std::string tar_header(std::string_view name, std::size_t size, WallTime modifie
                 static_cast<unsigned long long>(std::max<std::int64_t>(since_1970, 0)));
   header.type = '0';
   std::memcpy(header.magic.data(), "ustar\00000", 8);
-  // The checksum counts its own field as blanks.
+  // The checksum counts its own field as spaces.
   header.checksum.fill(' ');
   std::string bytes(512, '\0');
   std::memcpy(bytes.data(), &header, bytes.size());

@@ -12,7 +12,7 @@ std::unexpected<Error> mistake(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
-// A part of a glob without braces.
+// A token of a glob without braces.
 struct Token {
   enum class Kind { literal, one, name, any, folders };
   Kind kind = Kind::literal;
@@ -41,8 +41,8 @@ std::vector<Token> tokens_of(std::string_view glob) {
   return tokens;
 }
 
-// Which tokens may come next, all at once, so that no glob takes more than its length for each
-// character.
+// Matcher that tracks all possible next tokens at once, so that a glob takes at most its length for
+// each character.
 class Matcher {
  public:
   explicit Matcher(std::vector<Token> tokens)
@@ -73,7 +73,7 @@ class Matcher {
   [[nodiscard]] bool is_done() const { return at_[tokens_.size()]; }
 
  private:
-  // What may stand for nothing is passed.
+  // Skips tokens that may match nothing.
   void enter(std::vector<bool>& at, std::size_t i) const {
     while (true) {
       at[i] = true;
@@ -95,7 +95,7 @@ bool matches_plain(std::string_view glob, std::string_view path) {
   return matcher.is_done();
 }
 
-// The first "{…}" that is not in another one.
+// The first "{…}" that is not nested.
 struct Braces {
   std::size_t open = 0;
   std::size_t close = 0;
@@ -120,7 +120,7 @@ std::optional<Braces> braces_in(std::string_view glob) {
   return std::nullopt;
 }
 
-// `left`: how many alternatives may still be tried.
+// Matches a glob with braces. `left` is the number of alternatives that may still be tried.
 bool matches(std::string_view glob, std::string_view path, int& left) {
   const auto braces = braces_in(glob);
   if (!braces) return --left >= 0 && matches_plain(glob, path);
@@ -131,7 +131,7 @@ bool matches(std::string_view glob, std::string_view path, int& left) {
   });
 }
 
-// What is at one JSON path of a file.
+// The data at a JSON path of a file.
 struct PromotedValue {
   ManifestPath path;
   ManifestData data;
@@ -148,7 +148,8 @@ Result<std::string> removed(std::string_view text, ManifestPath path) {
   return edit_manifest(text, {.action = ManifestEdit::Action::remove, .path = std::move(path)});
 }
 
-// Additions come before removals, so that no map or list is empty meanwhile.
+// Sets the entries of a map. Additions come before removals, so that no map or list is empty
+// meanwhile.
 Result<std::string> with_map(std::string text, const ManifestPath& path,
                              const ManifestData& present, const ManifestData& wanted) {
   Result<std::string> edited = std::move(text);
@@ -175,8 +176,8 @@ Result<std::string> with_list(std::string text, const ManifestPath& path,
   return edited;
 }
 
-// `text` with this data at a path. What is the same already stays as it is written; collections are
-// changed entry by entry where their form allows it, and else are rewritten.
+// Returns `text` with this data at a path. Equal data keeps its spelling. Collections are changed
+// entry by entry where their form permits it, and rewritten otherwise.
 Result<std::string> with_data(std::string text, const ManifestPath& path,
                               const ManifestData& data) {
   using Kind = ManifestData::Kind;

@@ -24,8 +24,7 @@ std::unexpected<Error> refuse(int status, std::string message) {
       .code = error_code_of_status(status), .message = std::move(message), .http_status = status});
 }
 
-// With the status that the answer has. What a Git host or the control plane says of itself is no
-// status of ours.
+// Sets the status of the response. The status of a Git host or the control plane is not passed on.
 Error answered(Error error) {
   using enum ErrorCode;
   switch (error.code) {
@@ -80,7 +79,7 @@ Entity entity_of(const ApplicationId& id, const PromotionData::Application& appl
           .runtime = id.runtime};
 }
 
-// "./apps/" → "apps".
+// Returns "apps" for "./apps/".
 std::string folder_of(std::string_view path) {
   while (path.starts_with("./")) path.remove_prefix(2);
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -281,7 +280,7 @@ Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& 
   } else if (made.error().subcode != kNothingToCommit) {
     co_return std::unexpected(answered(public_commit_error(std::move(made.error()))));
   } else {
-    // Of an earlier request whose answer or pull request was lost, if there is such a branch.
+    // The branch may exist from an earlier request whose response or pull request was lost.
     const auto present = co_await dependencies_.reader.read(head, deadline);
     if (!present) co_return nothing_to_promote();
     sha = present->commit;

@@ -11,7 +11,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-constexpr std::size_t kOverhead = 256;  // of an entry, roughly
+constexpr std::size_t kOverhead = 256;  // of an entry, approximate
 constexpr std::int64_t kMaxFresh = 60;  // seconds
 
 std::optional<std::int64_t> seconds_of(std::string_view text) {
@@ -87,7 +87,7 @@ void AnswerCache::put(std::string_view owner, std::string_view url, Entry entry)
   for (auto at = order_.end(); of_owner + bytes > limits_.bytes_of_owner && at != order_.begin();) {
     const auto oldest = std::prev(at);
     if (oldest->owner == owner) {
-      // The count of this owner stays: it is about to grow again.
+      // The owner's count is kept, since it is about to grow again.
       of_owner -= oldest->bytes;
       bytes_ -= oldest->bytes;
       entries_.erase(oldest->key);

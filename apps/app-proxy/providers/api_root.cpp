@@ -20,7 +20,7 @@ std::optional<ProviderKind> kind_of(std::string_view provider) {
   return std::nullopt;
 }
 
-// Of the provider's public host; empty when it has none.
+// API root of the provider's public host; empty when it has none.
 std::string_view public_root(ProviderKind kind) {
   switch (kind) {
     case ProviderKind::github:
@@ -36,7 +36,7 @@ std::string_view public_root(ProviderKind kind) {
   return "";
 }
 
-// The path of the REST interface on a host of one's own.
+// Path of the REST interface on a self-managed host.
 std::string_view usual_path(ProviderKind kind) {
   switch (kind) {
     case ProviderKind::github:
@@ -55,8 +55,8 @@ std::string_view usual_path(ProviderKind kind) {
 
 constexpr std::string_view kApiHost = "api.";
 
-// Whether a host of the vendor has its REST interface on a host of its own, "api.HOST": github.com,
-// the hosts of GitHub with data residency, which are one name below ghe.com
+// Checks for a vendor's host whose REST interface is on a separate host, "api.HOST": github.com,
+// GitHub with data residency, whose hosts are one name below ghe.com
 // (docs.github.com/enterprise-cloud, "About GitHub Enterprise Cloud with data residency"), and
 // bitbucket.org.
 bool has_api_host(std::string_view host) {
@@ -67,7 +67,8 @@ bool has_api_host(std::string_view host) {
   return !host.empty() && !host.contains('.');
 }
 
-// The host of pages and clones, of either host that such a vendor has; `host` itself otherwise.
+// Returns the host of pages and clones for either host of such a vendor, and `host` itself
+// otherwise.
 std::string_view page_host(std::string_view host) {
   for (const std::string_view prefix : {kApiHost, std::string_view("www.")}) {
     if (host.starts_with(prefix) && has_api_host(host.substr(prefix.size()))) {
@@ -77,7 +78,7 @@ std::string_view page_host(std::string_view host) {
   return host;
 }
 
-// Pages of public hosts, which people paste.
+// Replaces the host of pages of a public host, which users may paste, by its API host.
 void name_api_host(ProviderKind kind, http::Url& url) {
   const std::string page(page_host(url.host));
   const bool is_bitbucket = page == "bitbucket.org";

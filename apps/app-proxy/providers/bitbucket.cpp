@@ -82,7 +82,7 @@ Task<Result<Answer<RepositoryPage>>> Bitbucket::repositories(const GitAccess& ac
   if (!query.search.empty()) {
     filter += "&" + http::query_string({{"q", bitbucket::name_filter(query.search)}});
   }
-  // There is no list of all workspaces.
+  // The host has no list of all workspaces.
   auto page =
       co_await gather_lists(query, owners->value.size(), [&](std::size_t list, std::size_t number) {
         const auto& owner = owners->value[list];
@@ -152,7 +152,7 @@ Task<Result<Answer<FileContent>>> Bitbucket::read_file(const GitAccess& access,
   if (auto checked = check_ref(ref); !checked) co_return std::unexpected(checked.error());
   std::string at = ref;
   if (ref.contains('/')) {
-    // The path of a file begins behind one segment: the commit stands for the branch.
+    // The path follows a single segment, so the commit is used instead of the branch's name.
     auto commit = co_await calls_.get<std::string>(
         access, bitbucket::repository_path(name, "/refs/branches/" + encode_path(ref)),
         "branch " + ref + " of " + name.full(), deadline, bitbucket::read_branch_commit);
@@ -208,7 +208,7 @@ Task<Result<Repository>> Bitbucket::create_repository(const GitAccess& access,
                                                "new repository " + repository.name.full(), deadline,
                                                bitbucket::read_repository);
   if (!made && made.error().http_status == 400) {
-    // The host has one status for every mistake in a new repository.
+    // The host has one status for every error in a new repository.
     if (co_await this->repository(access, repository.name, deadline)) {
       made.error().code = ErrorCode::conflict;
       made.error().subcode = git_errors::kConflict;

@@ -16,7 +16,7 @@ std::unexpected<Error> lacks(std::string_view member) {
   return fail(ErrorCode::invalid_data, "no " + std::string(member));
 }
 
-// Accounts have a nickname; old answers and workspaces a username.
+// Returns the login: accounts have a nickname; old responses and workspaces have a username.
 std::string login_of(JsonView account) {
   for (const auto* member : {"username", "nickname", "display_name"}) {
     if (auto login = host_text(account[member]); !login.empty()) return login;
@@ -57,7 +57,7 @@ Result<Webhook> webhook_of(JsonView json) {
   return out;
 }
 
-// `read` gives an item or an error; unreadable items do not hide the others.
+// Reads a list. `read` returns an item or an error; unreadable items are skipped.
 template <class T, class Read>
 Result<Page<T>> read_page(std::string_view body, Read read) {
   const auto json = HostJson::parse(body, Expect::object);

@@ -45,7 +45,7 @@ Task<Result<Answer<std::vector<T>>>> BitbucketServer::all_values(const GitAccess
 
 Task<Result<Answer<Profile>>> BitbucketServer::who_am_i(const GitAccess& access,
                                                         Deadline deadline) {
-  // Everybody may read this; only a valid token gives the header.
+  // Anonymous users may read this, but only a valid token gets the header field.
   auto answer = co_await calls_.send(
       access, {.path = "/application-properties", .what = "user of the Git token"}, deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
@@ -55,7 +55,7 @@ Task<Result<Answer<Profile>>> BitbucketServer::who_am_i(const GitAccess& access,
                                               {.status = 401}, access.token.reveal()));
   }
   const auto host = calls_.root().web_host();
-  // Slugs are lower case; where else they differ from the name, the host finds none.
+  // Slugs are lower case. If one differs from the name in another way, the host finds no user.
   std::string slug(*name);
   std::ranges::transform(slug, slug.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -122,7 +122,7 @@ Task<Result<Answer<Repository>>> BitbucketServer::repository(const GitAccess& ac
                                                "repository " + name.full(), deadline,
                                                bitbucket_server::read_repository);
   if (!found || !found->value.default_branch.empty()) co_return found;
-  // 404: an empty repository, or a server before 7.5, which knows the other path.
+  // 404 means an empty repository, or a server before 7.5, which has the other path.
   for (const auto* path : {"/default-branch", "/branches/default"}) {
     auto branch = co_await calls_.send(access,
                                        {.path = bitbucket_server::repository_path(name, path),
@@ -179,7 +179,7 @@ Task<Result<Answer<FileContent>>> BitbucketServer::read_file(const GitAccess& ac
 
 Task<Result<bool>> BitbucketServer::has(const GitAccess& access, const RepositoryName& name,
                                         std::string permission, Deadline deadline) {
-  // The filters match more than the one repository: names by their beginning.
+  // The filters match other repositories, too: they compare the beginning of names.
   const auto what = "permissions for " + name.full();
   const auto found =
       calls_.whole(co_await all_values<Repository>(
@@ -256,7 +256,7 @@ Task<Result<void>> BitbucketServer::set_commit_status(const GitAccess& access,
                                                       const CommitStatus& status,
                                                       Deadline deadline) {
   if (auto checked = check_sha(sha); !checked) co_return std::unexpected(checked.error());
-  // Build statuses have an interface of their own beside the API root, below the same "/rest".
+  // Build statuses have a separate interface outside of the API root, below the same "/rest".
   std::string rest = calls_.root().url.path;
   constexpr std::string_view kApi = "/api/1.0";
   if (rest.ends_with(kApi)) rest.resize(rest.size() - kApi.size());

@@ -14,7 +14,7 @@ std::unexpected<Error> lacks(std::string_view member) {
   return fail(ErrorCode::invalid_data, "no " + std::string(member));
 }
 
-// The first link of a kind: {"self":[{"href"}]}.
+// Returns the first link of a kind: {"self":[{"href"}]}.
 JsonView first_link(JsonView links, std::string_view kind) {
   for (const auto item : links[kind].items()) return item["href"];
   return {};

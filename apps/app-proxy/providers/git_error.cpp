@@ -46,7 +46,7 @@ std::string begin(const GitErrorPlace& place) {
   return std::string(place.what) + " at " + place.root.url.host_header() + ": ";
 }
 
-// The permissions that GitHub would have accepted, from its header.
+// Returns the permissions that GitHub would have accepted, from its header field.
 std::string accepted_permissions(const http::Response& response) {
   for (const auto* name : {"X-Accepted-GitHub-Permissions", "X-Accepted-OAuth-Scopes"}) {
     const auto value = response.headers.find(name);
@@ -59,7 +59,7 @@ std::string accepted_permissions(const http::Response& response) {
   return {};
 }
 
-// What a host says, as far as it is shown; nothing when the token is in it.
+// Returns a host's text as one line to show; empty when it contains the token.
 std::string one_line(std::string_view text, std::string_view token) {
   if (!token.empty() && text.contains(token)) return {};
   std::string out;
@@ -73,7 +73,8 @@ std::string one_line(std::string_view text, std::string_view token) {
   return out;
 }
 
-// The explanation in the body of an answer: of JSON, or plain text, as some hosts give it.
+// Returns the explanation in the body of a response: from JSON, or plain text, which some hosts
+// send.
 std::string words_of(const http::Response& response, std::string_view token) {
   if (auto said = host_message(response.body, token); !said.empty()) return said;
   const bool is_text = http::equal_ignoring_case(http::media_type(response.headers), "text/plain");

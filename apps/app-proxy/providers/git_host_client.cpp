@@ -9,7 +9,7 @@
 
 namespace gitops::app_proxy {
 
-// What is known of one token at one host.
+// State of one token at one host.
 struct GitHostClient::TokenState {
   explicit TokenState(const Executor& executor) : line(executor) {}
   RateBudget budget;
@@ -18,16 +18,16 @@ struct GitHostClient::TokenState {
   WaitLine line;
 };
 
-// One request for a page for all who ask for it meanwhile.
+// A request for a page that all concurrent callers share.
 struct GitHostClient::Flight {
   explicit Flight(const Executor& executor) : landed(executor) {}
   Event landed;
   bool has_landed = false;
-  // Nothing when the one who asked left before the answer.
+  // Unset when the first caller left before the response.
   std::optional<Result<Answer<std::shared_ptr<const HostPage>>>> result;
 };
 
-// The right to have a request in flight: first among those of the token, then among all.
+// A slot for a request in flight: first among those of the token, then among all.
 class GitHostClient::Permit {
  public:
   Permit(GitHostClient& client, std::shared_ptr<TokenState> token)
@@ -147,7 +147,7 @@ Task<Result<Answer<std::shared_ptr<const HostPage>>>> GitHostClient::page(
     ReadPage read, Deadline deadline) {
   using Page = Answer<std::shared_ptr<const HostPage>>;
   const auto owner = owner_of(root, access);
-  // People do not wait for background work, which a host's budget stops earlier.
+  // People do not wait for background work, which has a smaller share of a host's budget.
   const auto key =
       owner + (access.urgency == Urgency::background ? "background " : "person ") + request.path;
   while (true) {
@@ -166,7 +166,7 @@ Task<Result<Answer<std::shared_ptr<const HostPage>>>> GitHostClient::page(
             {.code = ErrorCode::timeout, .message = "deadline passed while others asked"}));
       }
     }
-    // The deadline of another says nothing about this one.
+    // The deadline of another caller does not apply to this one.
     const bool is_late =
         flight->result && !*flight->result && flight->result->error().code == ErrorCode::timeout;
     if (flight->result && !is_late) co_return *flight->result;
@@ -237,7 +237,7 @@ Task<Result<std::optional<Clock::duration>>> GitHostClient::admit(const HostCall
           call.place(),
           {.code = ErrorCode::timeout, .message = "deadline passed while others asked"}));
   }
-  // Others may have used up the budget meanwhile.
+  // Other requests may have used up the budget meanwhile.
   co_return wait();
 }
 

@@ -10,7 +10,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-// The default of its setting MAX_RESPONSE_ITEMS.
+// Default of Gitea's setting MAX_RESPONSE_ITEMS.
 constexpr std::size_t kPageLimit = 50;
 
 }  // namespace
@@ -34,7 +34,7 @@ Task<Result<Answer<RepositoryPage>>> Gitea::repositories(const GitAccess& access
                                                          Deadline deadline) {
   std::string path = "/user/repos?";
   if (!query.search.empty()) {
-    // All repositories that the user owns or works on, found by a part of their name.
+    // Searches all repositories that the user owns or works on by a part of their name.
     const auto profile = co_await who_am_i(access, deadline);
     if (!profile) co_return std::unexpected(profile.error());
     path = "/repos/search?" +
@@ -62,8 +62,8 @@ Task<Result<TokenCheck>> Gitea::check_token(const GitAccess& access, TokenUse /*
   auto profile = co_await who_am_i(access, deadline);
   if (!profile) co_return std::unexpected(std::move(profile.error()));
   TokenCheck check{.profile = std::move(profile->value)};
-  // Repositories, their contents and their hooks are one scope. 403: the token has it not; 422: it
-  // has, and the empty body is refused.
+  // Repositories, their contents and their hooks need the same scope. 403: the token lacks it; 422:
+  // it has it, and the empty body is refused.
   auto answer = co_await calls_.send(access,
                                      {.method = "POST",
                                       .path = "/user/repos",

@@ -11,10 +11,10 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kPageLimit = 100;
-// Of a search's text.
+// Largest length of a search's text.
 constexpr std::size_t kMaxSearch = 256;
 
-// Searches of all these owners' repositories, as many as their names take.
+// Returns searches of all these owners' repositories, as many as their names require.
 std::vector<std::string> searches(std::string_view text, const std::vector<std::string>& owners) {
   std::vector<std::string> out;
   std::vector<std::string> some;
@@ -47,7 +47,7 @@ Task<Result<Answer<Profile>>> GitHub::who_am_i(const GitAccess& access, Deadline
   if (!profile) co_return profile;
   const bool is_hidden = profile->value.mail.ends_with("@users.noreply." + host);
   if (!is_hidden) co_return profile;
-  // Needs a scope of its own; the no-reply address does without.
+  // The request needs a scope of its own. Without it the no-reply address is used.
   auto mails = co_await calls_.send(access,
                                     {.path = "/user/emails",
                                      .what = "mail addresses of the Git token's user",
@@ -80,7 +80,7 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
   const auto profile = co_await who_am_i(access, deadline);
   if (!profile) co_return std::unexpected(profile.error());
   std::vector<std::string> owners{profile->value.login};
-  // Without the right to list organisations only the user's own repositories are searched.
+  // Without permission to list organisations, only the user's own repositories are searched.
   if (const auto organisations = co_await this->organisations(access, deadline)) {
     for (const auto& organisation : organisations->value) owners.push_back(organisation.name);
   }
@@ -116,7 +116,7 @@ Task<Result<TokenCheck>> GitHub::check_token(const GitAccess& access, TokenUse u
   auto answer =
       co_await calls_.send(access, {.path = "/user", .what = "scopes of the Git token"}, deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
-  // Of fine-grained tokens, and of users at GitHub Apps: these have permissions, and an empty field.
+  // Fine-grained tokens, and users' tokens of GitHub Apps, have permissions and an empty field.
   const auto token = access.token.reveal();
   const bool is_fine_grained = token.starts_with("github_pat_") || token.starts_with("ghu_");
   if (const auto scopes = answer->headers.find("X-OAuth-Scopes"); scopes && !is_fine_grained) {
@@ -139,7 +139,8 @@ Task<Result<TokenCheck>> GitHub::probe(const GitAccess& access, TokenUse use, To
     const char* right;
     bool is_for_runtime;
   };
-  // An allowed request with an empty body is 422, or 200 for a read; a forbidden one is 403 or 404.
+  // A permitted request with an empty body is 422, or 200 for a read; a forbidden one is 403 or
+  // 404.
   static constexpr Probe kProbes[] = {
       {"POST", "/git/refs", "Contents: write", false},
       {"POST", "/pulls", "Pull requests: write", true},
@@ -157,7 +158,7 @@ Task<Result<TokenCheck>> GitHub::probe(const GitAccess& access, TokenUse use, To
                                         .what = std::string("right ") + probe.right,
                                         .also = {400, 403, 404, 409, 422}},
                                        deadline);
-    // A failed read is not a missing right.
+    // A failed read does not prove a missing permission.
     if (!answer) co_return std::unexpected(std::move(answer.error()));
     if (answer->status == 403 || answer->status == 404) check.missing.emplace_back(probe.right);
   }

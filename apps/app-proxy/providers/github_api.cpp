@@ -48,7 +48,7 @@ Result<std::vector<Repository>> repositories_of(const JsonItems& items) {
   std::vector<Repository> out;
   for (const auto item : items) {
     auto repository = repository_of(item);
-    // One that cannot be read does not hide the others.
+    // An unreadable one is skipped.
     if (repository) out.push_back(std::move(*repository));
   }
   return out;
@@ -121,7 +121,7 @@ std::string new_webhook_body(const NewWebhook& webhook, std::optional<std::strin
 }
 
 std::string search_query(std::string_view text, const std::vector<std::string>& owners) {
-  // Qualifiers ("user:") of the caller would widen the search: only plain words pass.
+  // Qualifiers ("user:") of the caller would widen the search, so only plain words pass.
   std::string out;
   for (const char c : text) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -210,7 +210,7 @@ Result<std::vector<std::string>> read_names(std::string_view body) {
 Result<FileContent> read_file(std::string_view body, std::string_view path) {
   const auto json = HostJson::parse(body, HostJson::Expect::object);
   if (!json) {
-    // A folder is an array.
+    // The body for a folder is an array.
     return fail(ErrorCode::invalid_argument, "this is no file");
   }
   if ((*json)["type"].text() != "file") {
@@ -243,7 +243,7 @@ Result<PullRequest> read_pull_request(std::string_view body, const RepositoryNam
   out.created_at = host_time((*json)["created_at"]);
   out.is_open = (*json)["state"].text() == "open";
   out.is_merged = (*json)["merged"].is_true();
-  // Before the merge GitHub tells here the commit of a trial merge.
+  // Before the merge, GitHub reports the commit of a trial merge here.
   if (out.is_merged) out.merge_commit_sha = host_text((*json)["merge_commit_sha"]);
   return out;
 }

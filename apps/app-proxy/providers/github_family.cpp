@@ -82,7 +82,7 @@ Task<Result<Answer<Permissions>>> GitHubFamily::permissions(const GitAccess& acc
     if (found.error().code == ErrorCode::not_found) co_return Answer<Permissions>{};
     co_return std::unexpected(std::move(found.error()));
   }
-  // A host that shows the repository lets it be read.
+  // A token that sees the repository can read it.
   co_return Answer<Permissions>{found->value.permissions.value_or(Permissions{.read = true}),
                                 found->is_last_known};
 }
@@ -98,7 +98,7 @@ Task<Result<Repository>> GitHubFamily::create_repository(const GitAccess& access
       github::new_repository_body(repository), "new " + shown(repository.name), deadline,
       github::read_repository);
   if (!made && is_exists_already(made.error())) {
-    // GitHub has one status for every mistake in a new repository.
+    // GitHub has one status for every error in a new repository.
     if (co_await this->repository(access, repository.name, deadline)) {
       Error error = made.error();
       error.code = ErrorCode::conflict;
@@ -120,7 +120,7 @@ Task<Result<PullRequest>> GitHubFamily::create_pull_request(const GitAccess& acc
       access, github::repository_path(name, "/pulls"), github::new_pull_request_body(pull_request),
       "new pull request of " + name.full(), deadline,
       [&name](std::string_view body) { return github::read_pull_request(body, name); });
-  // GitHub's 422 lists one error whose message says so.
+  // GitHub's 422 lists one error with this message.
   if (!made && made.error().http_status == 422 && made.error().message.contains("already exists")) {
     made.error().code = ErrorCode::conflict;
     made.error().subcode = git_errors::kConflict;

@@ -113,7 +113,7 @@ Task<Result<Repository>> GitLab::create_repository(const GitAccess& access,
                                                gitlab::new_project_body(repository, namespace_id),
                                                what, deadline, gitlab::read_project);
   if (!made && made.error().http_status == 400) {
-    // The host has one status for every mistake in a new project.
+    // The host has one status for every error in a new project.
     if (co_await this->repository(access, repository.name, deadline)) {
       made.error().code = ErrorCode::conflict;
       made.error().subcode = git_errors::kConflict;

@@ -54,7 +54,7 @@ Result<Webhook> hook_of(JsonView json) {
 }  // namespace
 
 std::string project_path(const RepositoryName& name, std::string_view rest) {
-  // The whole path is one segment.
+  // The whole path of the project is one segment.
   return "/projects/" + percent_encode(name.full()) + std::string(rest);
 }
 
@@ -115,7 +115,7 @@ Result<Profile> read_user(std::string_view body, std::string_view host) {
   if (out.id.empty() || out.login.empty()) return lacks("id and username");
   out.name = host_text((*json)["name"]);
   if (out.name.empty()) out.name = out.login;
-  // The address that the user chose for commits comes first.
+  // The address that the user chose for commits has precedence.
   for (const auto* member : {"commit_email", "email", "public_email"}) {
     if (out.mail.empty()) out.mail = host_mail((*json)[member]);
   }
@@ -208,7 +208,7 @@ Result<PullRequest> read_merge_request(std::string_view body) {
   out.is_open = state == "opened" || state == "locked";
   out.is_merged = state == "merged";
   if (out.is_merged) {
-    // A fast-forward makes no commit of its own.
+    // A fast-forward has no merge commit.
     for (const auto* member : {"merge_commit_sha", "squash_commit_sha", "sha"}) {
       if (out.merge_commit_sha.empty()) out.merge_commit_sha = host_text((*json)[member]);
     }

@@ -36,7 +36,7 @@ std::string host_text(JsonView value) {
   auto text = value.text();
   if (text.size() > kMaxText) {
     text = text.substr(0, kMaxText);
-    // Not within a character.
+    // Keeps UTF-8 characters whole.
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80) {
       text.remove_suffix(1);
     }
@@ -77,7 +77,7 @@ std::string host_time(JsonView value) {
     return parse_rfc3339(text) ? std::string(text) : std::string();
   }
   const auto millis = value.number();
-  if (millis <= 0 || millis > 253'402'300'799'000) return {};  // the year 9999
+  if (millis <= 0 || millis > 253'402'300'799'000) return {};  // after the year 9999
   return format_rfc3339(WallTime(std::chrono::milliseconds(millis)));
 }
 

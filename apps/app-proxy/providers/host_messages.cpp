@@ -12,7 +12,7 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr int kMaxRedirects = 3;
-// The fields of an answer that providers read.
+// Fields of a response that providers read.
 constexpr std::array<std::string_view, 4> kKeptFields = {"Link", "X-Total-Count", "X-AUSERNAME",
                                                          "X-OAuth-Scopes"};
 
@@ -33,7 +33,7 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// The target of a redirect within the origin of `from`; nothing when it leads elsewhere.
+// Returns the target of a redirect within the origin of `from`; nullopt when it is elsewhere.
 std::optional<std::string> target_within(const http::Url& from, std::string_view location) {
   std::string target;
   if (location.starts_with('/') && !location.starts_with("//")) {

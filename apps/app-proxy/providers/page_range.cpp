@@ -7,7 +7,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-// Whether the parameters of a link ("; rel=\"next\"; …") name the relation "next".
+// Checks whether the parameters of a link ("; rel=\"next\"; …") name the relation "next".
 bool is_next(std::string_view parameters) {
   while (!parameters.empty()) {
     const auto end = std::min(parameters.find(';'), parameters.size());
@@ -47,7 +47,7 @@ std::optional<std::string> next_link(const http::Headers& headers) {
     if (close == std::string_view::npos) return std::nullopt;
     const auto target = rest.substr(open + 1, close - open - 1);
     rest.remove_prefix(close + 1);
-    // Up to the next link: its '<' follows a comma.
+    // The link ends before the next one, whose '<' follows a comma.
     const auto end = std::min(rest.find(",", 0), rest.size());
     if (is_next(rest.substr(0, end))) return std::string(target);
   }

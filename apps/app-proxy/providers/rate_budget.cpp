@@ -6,9 +6,9 @@
 namespace gitops::app_proxy {
 namespace {
 
-// A host that says nothing better is left alone for this long, as GitHub asks for.
+// Pause after a limit without a stated time, as GitHub recommends.
 constexpr auto kDefaultWait = std::chrono::seconds(60);
-// No answer stops a token for longer: GitHub's window is an hour.
+// Longest pause of a token: GitHub's window is an hour.
 constexpr auto kMaxWait = std::chrono::hours(1);
 constexpr std::size_t kMaxResources = 16;
 
@@ -79,7 +79,7 @@ bool RateBudget::note(std::string_view resource, const http::Response& response,
     limit.blocked_until = std::max(limit.resets, now + std::chrono::seconds(1));
     return true;
   }
-  // A secondary limit concerns all that the token asks.
+  // A secondary limit concerns all requests of the token.
   all_blocked_until_ = std::max(all_blocked_until_, now + wait);
   return true;
 }

@@ -29,7 +29,7 @@ Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, H
     const auto range = host_pages(page, limit, host_limit.items);
     Answer<RepositoryPage> out;
     out.value.page = page;
-    std::size_t smaller = 0;  // the host's limit, when it turns out to be less
+    std::size_t smaller = 0;  // the host's limit, when it is smaller than expected
     std::size_t skip = range.skip;
     for (auto at = range.first; at <= range.last; ++at) {
       const auto got = co_await fetch(at, range.size);
@@ -39,7 +39,7 @@ Task<Result<Answer<RepositoryPage>>> gather_page(const RepositoryQuery& query, H
       if (!host_limit.is_certain && at == range.first && given.size < range.size) {
         if (given.has_next) smaller = given.size;
         if (!given.has_next && at > 1) {
-          // The last page, or one of smaller pages: the first one tells.
+          // A short page is the last one, or the host's pages are smaller; the first page shows which.
           const auto first = co_await fetch(1, range.size);
           if (!first) co_return std::unexpected(first.error());
           if (first->value->has_next && first->value->size < range.size) {

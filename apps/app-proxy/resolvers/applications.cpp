@@ -27,12 +27,12 @@ argo::ResourceRef resource_of(Call& call) {
           .name = text_of(name.exists() ? name : call["name"])};
 }
 
-// {"metadata":{"name":…}}
+// Returns {"metadata":{"name":…}}.
 Json named(const std::string& name) {
   return Json::trusted("{\"metadata\":{\"name\":" + json_string(name) + "}}");
 }
 
-// The members of an input that were given, under other names where `renamed` says so.
+// Copies the members of an input that are set, under other names where `renamed` has one.
 void copy_given(ObjectWriter& to, InputView from,
                 std::initializer_list<std::pair<std::string_view, std::string_view>> names) {
   for (const auto& [name, sent] : names) {
@@ -55,7 +55,7 @@ std::string text_member(std::string_view object, std::string_view name) {
                                                : std::string();
 }
 
-// The object with a string member in the words of the schema's enums.
+// Returns the object with a string member converted to the form of the schema's enums.
 std::string with_enum(std::string_view object, std::string_view name, std::string_view otherwise) {
   const std::string base(object.empty() || object == "null" ? "{}" : object);
   return edit_member(base, name, [&](std::string_view value) {
@@ -266,7 +266,7 @@ Task<Result<Json>> resource_actions(ApplicationActions& applications, Call& call
   auto list = co_await applications.resource_actions(user_of(call), app_of(call, "application"),
                                                      resource_of(call), call.deadline());
   if (!list) co_return std::unexpected(std::move(list.error()));
-  // argocd-server leaves "disabled" out when it is false.
+  // argocd-server omits "disabled" when it is false.
   std::string shown = "[";
   for_each_item(*list, [&](std::string_view action) {
     if (shown.size() > 1) shown += ',';
@@ -319,7 +319,7 @@ void add_application_types(graphql::Resolvers& to) {
     const std::string word = text_member(object, name);
     return word.empty() ? std::string("UNKNOWN") : enum_word(word);
   };
-  // Of resources, where Argo CD's words still stand.
+  // Resources still have Argo CD's terms.
   to.json("ApplicationResourceHealthStatusInfo",
           {{"status", [in_words](const graphql::JsonSlice& health) {
               return in_words(health.text, "status");

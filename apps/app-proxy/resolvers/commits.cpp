@@ -14,19 +14,19 @@ namespace {
 using graphql::Call;
 using graphql::InputView;
 
-// "Update a.yaml", "Delete 3 files": for a caller without a message.
+// Default message: "Update a.yaml", "Delete 3 files".
 std::string message_for(std::string_view verb, const std::vector<FileChange>& changes) {
   return std::string(verb) + " " +
          (changes.size() == 1 ? changes.front().path : std::to_string(changes.size()) + " files");
 }
 
-// What both fields do: `changes` and their options are in `request`.
+// Common part of both fields. `request` has `changes` and their options.
 Task<Result<CommitView>> commit(GitIntegrations& git, Committer& committer, Call& call,
                                 CommitRequest request) {
   const auto args = call["args"];
   const auto name = parse_repository_name(args["repo"].text());
   if (!name) co_return std::unexpected(name.error());
-  // Before anybody is asked.
+  // Checked before any request is sent.
   if (auto checked = check_changes(request.changes); !checked) {
     co_return std::unexpected(checked.error());
   }
@@ -89,8 +89,8 @@ Result<RepositoryUrl> clone_url_of(const ApiRoot& root, std::string_view text) {
 
 std::string git_username_of(const GitAccount& account) {
   const std::string& given = account.access.username;
-  // API tokens of Bitbucket Cloud go with the mail address in REST, and with this name in Git:
-  // support.atlassian.com/bitbucket-cloud/docs/using-api-tokens.
+  // API tokens of Bitbucket Cloud are used with the mail address in REST, and with this name in
+  // Git: support.atlassian.com/bitbucket-cloud/docs/using-api-tokens.
   if (given.contains('@') && account.root.kind == ProviderKind::bitbucket) {
     return "x-bitbucket-api-token-auth";
   }
@@ -123,7 +123,7 @@ Error public_commit_error(Error error) {
                 "see its log"};
   }
   if (error.subcode == kStopping) return {.code = unavailable, .message = error.message};
-  // Of an edit.
+  // The error comes from an edit.
   if (error.subcode.starts_with("GIT_") || error.subcode.starts_with("INTEGRATION_") ||
       error.subcode == git_source_errors::kNameTaken) {
     return error;
@@ -138,7 +138,7 @@ Error public_commit_error(Error error) {
       return as(git_errors::kRefused, "check the rights of the token and the rules of the branch");
     case not_found:
       return as(git_errors::kNotFound, {});
-    case too_large:  // of ours, unless a server says so
+    case too_large:  // our limits, unless the error is the server's
     case invalid_argument:
       if (error.http_status == 0) break;
       return as(git_errors::kRefused, {});
@@ -151,7 +151,7 @@ Error public_commit_error(Error error) {
     case protocol:
     case invalid_data:
       return as(git_errors::kBadAnswer, {});
-    default:  // of the request itself, a full queue, or too late
+    default:  // error of the request itself, full queue, or timeout
       break;
   }
   error.subcode = {};

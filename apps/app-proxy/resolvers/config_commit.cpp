@@ -15,7 +15,7 @@ Task<Result<ConfigTarget>> config_target(GitIntegrations& git, const RuntimeFile
   if (!repository) co_return std::unexpected(std::move(repository.error()));
   auto account = shown(co_await git.open(actor_of(call), {}, deadline));
   if (!account) co_return std::unexpected(account.error());
-  // The token goes to its own host only.
+  // The token is sent to its own host only.
   auto url = clone_url_of(account->root, repository->at.repository.to_string());
   if (!url) co_return std::unexpected(std::move(url.error()));
   co_return ConfigTarget{

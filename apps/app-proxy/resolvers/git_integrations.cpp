@@ -20,7 +20,7 @@ TokenUse use_of(InputView type) {
   return type.text() == "RUNTIME_TOKEN" ? TokenUse::runtime : TokenUse::user;
 }
 
-// Tokens belong to people: the runtime itself has its own in another place.
+// Returns the user. Refuses the runtime itself, whose token is configured elsewhere.
 Result<Actor> person(Call& call) {
   auto actor = actor_of(call);
   if (actor.user_id.empty()) {
@@ -58,7 +58,7 @@ Error shown(Error error) {
     default:
       break;
   }
-  // The runtime's own errors: with its cluster, or while it is not registered yet.
+  // These are the runtime's own errors: with its cluster, or while it is not registered yet.
   static const Log log("git-integrations");
   log.warning("an operation on Git integrations failed",
               {{"code", to_string(error.code)}, {"reason", error.message}});

@@ -24,10 +24,10 @@ namespace {
 using graphql::Call;
 using graphql::InputView;
 
-// https://github.com/argoproj/argo-helm; the chart of Argo Rollouts 1.8.
+// Version of the chart of Argo Rollouts 1.8 (https://github.com/argoproj/argo-helm).
 constexpr std::string_view kRolloutsChart = "2.40.5";
 
-// The public CLI waits 30 s for an answer.
+// Time limit for pruning. The public CLI waits 30 s for a response.
 constexpr auto kPruneTime = std::chrono::seconds(25);
 constexpr auto kLook = std::chrono::seconds(10);
 
@@ -39,7 +39,7 @@ GitCredential credential_of(const ConfigTarget& target) {
   return {.username = git_username_of(target.account), .password = target.account.access.token};
 }
 
-// The paths of the files in a folder of the repository; none when there is no branch yet.
+// Returns the paths of the files in a folder of the repository; none when there is no branch yet.
 Task<Result<std::vector<std::string>>> files_in(const ConfigTarget& target, TreeReader& reader,
                                                 std::string folder, Deadline deadline) {
   // The job on the pool may outlive this coroutine.
@@ -59,15 +59,15 @@ Task<Result<std::vector<std::string>>> files_in(const ConfigTarget& target, Tree
   co_return std::unexpected(public_commit_error(read.error()));
 }
 
-// What removeRuntimeFromIscRepo takes away.
+// Files that removeRuntimeFromIscRepo removes.
 struct RuntimeRemoval {
   std::vector<FileChange> changes;
   std::int64_t files = 0;
-  std::string left = {};  // what stays, for people; empty: nothing
+  std::string left = {};  // remaining files, for people; empty: none
 };
 
-// All that concerns this runtime alone. Of the default Git source's folder only our own file: the
-// others are people's.
+// Returns all files that concern this runtime alone. In the default Git source's folder it is only
+// our own file; the others belong to people.
 Task<Result<RuntimeRemoval>> removal_of(const ConfigTarget& target, TreeReader& reader,
                                         Deadline deadline) {
   RuntimeRemoval removal{.changes = changes_to_remove_runtime(target.repository)};
@@ -111,7 +111,7 @@ Result<RepositorySpecifier> specifier_of(InputView text, Scheme scheme) {
   return specifier;
 }
 
-// A JSON object of texts, or the text of one.
+// Parses a JSON object of texts, or the text of one.
 Result<std::vector<std::pair<std::string, std::string>>> labels_of(InputView given) {
   std::vector<std::pair<std::string, std::string>> labels;
   if (!given.exists()) return labels;
@@ -138,8 +138,8 @@ Result<void> check_namespace(InputView name) {
   return std::unexpected(mistake("destNamespace: expected the name of a namespace"));
 }
 
-// Looks whether the repository is there, with the branch or tag. Not at other hosts than that of
-// the caller's token, which goes nowhere else.
+// Checks that the repository has the branch or tag. Skips other hosts than that of the caller's
+// token, which is sent to no other.
 Task<Result<void>> look_for_source(const ConfigTarget& target, TreeReader& reader,
                                    const RepositorySpecifier& source, Deadline deadline) {
   const auto url = clone_url_of(target.account.root, source.repository.to_string());
@@ -155,7 +155,7 @@ Task<Result<void>> look_for_source(const ConfigTarget& target, TreeReader& reade
                              .message = "appSpecifier: " + source.repository.name +
                                         " has no branch or tag " + source.ref}));
   }
-  // Any other error is about the caller's token, or passes; Argo CD has credentials of its own.
+  // Other errors concern the caller's token or are temporary. Argo CD has its own credentials.
   const auto code = found.error().code;
   if (code != ErrorCode::not_found && code != ErrorCode::protocol) co_return Result<void>();
   Error error = public_commit_error(found.error());
@@ -163,7 +163,7 @@ Task<Result<void>> look_for_source(const ConfigTarget& target, TreeReader& reade
   co_return std::unexpected(std::move(error));
 }
 
-// Makes the repository of a Git source unless it is there.
+// Creates the repository of a Git source unless it exists.
 Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& committer,
                                      const RepositorySpecifier& source, Deadline deadline) {
   if (source.kind != RepositorySpecifier::Kind::branch) {
@@ -182,7 +182,7 @@ Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& comm
       co_await provider.create_repository(target.account.access, {.name = *name}, deadline);
   if (!made) co_return std::unexpected(shown(made.error()));
   if (source.path.empty()) co_return Result<void>();
-  // Argo CD refuses a folder that is not there.
+  // Argo CD refuses a folder that does not exist.
   CommitRequest request{.repository = source.repository,
                         .branch = source.ref,
                         .default_branch = made->default_branch,
@@ -197,7 +197,7 @@ Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& comm
   co_return Result<void>();
 }
 
-// What createRestrictedGitSource and editRestrictedGitSource have in common.
+// Common arguments of createRestrictedGitSource and editRestrictedGitSource.
 Result<RestrictedGitSource> restricted_of(InputView args, Scheme scheme) {
   RestrictedGitSource source{.name = text_of(args["appName"]),
                              .source = {},
@@ -219,8 +219,8 @@ Result<RestrictedGitSource> restricted_of(InputView args, Scheme scheme) {
   return source;
 }
 
-// The version of RestrictedGitSource that the cluster has: an object of a kind that it does not know
-// would keep Argo CD from applying anything else of the repository.
+// Returns the version of RestrictedGitSource that the cluster has. An object of an unknown kind
+// would keep Argo CD from applying other objects of the repository.
 Task<Result<std::string_view>> restricted_api(k8s::Client& cluster, Deadline deadline) {
   for (const auto api : {kRestrictedGitSourceApi, kOldRestrictedGitSourceApi}) {
     const auto slash = api.find('/');
@@ -238,7 +238,7 @@ Task<Result<std::string_view>> restricted_api(k8s::Client& cluster, Deadline dea
                      std::string(kRestrictedGitSourceApi) + ") first");
 }
 
-// The files that may install Argo Rollouts on a cluster.
+// Returns the files that may install Argo Rollouts on a cluster.
 Task<Result<RolloutsFiles>> rollouts_files(const ConfigTarget& target, TreeReader& reader,
                                            std::string server, Deadline deadline) {
   const auto names = rollouts_names(server);
@@ -457,7 +457,8 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Co
   auto removal = co_await removal_of(*target, reader, deadline);
   if (!removal) co_return std::unexpected(removal.error());
   if (!removal->left.empty()) target->requested_by += "\n\n" + removal->left;
-  // Before the commit, so that the hourly round (ConfigRepositorySetup) does not put the files back right after it.
+  // Set before the commit, so that the hourly round (ConfigRepositorySetup) does not recreate the
+  // files right after it.
   const bool before = std::exchange(*files.is_removed, true);
   const auto done = co_await commit_config(*target, committer, std::move(removal->changes),
                                            "Remove runtime " + files.runtime, deadline);

@@ -31,11 +31,11 @@ LogChoice choice_of(Call& call) {
           .until_time = text_of(options["untilTime"])};
 }
 
-// The answers of a feed: {"data"}, {"error"}, at last {"done":true}.
+// Returns the events of a feed: {"data"}, {"error"}, at last {"done":true}.
 Result<Stream> stream_of(Result<LogStreams::Feed> opened, LogShape shape,
                          std::string component = {}) {
   if (!opened) return std::unexpected(std::move(opened.error()));
-  // std::function wants what can be copied.
+  // std::function requires a copyable object.
   std::shared_ptr<LogFeed> feed = std::move(*opened);
   return Stream::from([feed, shape, component = std::move(component),
                        is_over = false]() mutable -> Task<Result<std::optional<Json>>> {

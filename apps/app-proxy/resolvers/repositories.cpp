@@ -13,12 +13,12 @@ namespace {
 using graphql::Call;
 using graphql::InputView;
 
-// The caller's account at the host of an integration.
+// Returns the caller's account at the host of an integration.
 Task<Result<GitAccount>> account_of(GitIntegrations& git, Call& call, InputView integration) {
   co_return shown(co_await git.open(actor_of(call), text_of(integration), call.deadline()));
 }
 
-// "HEAD" and nothing stand for the default branch.
+// Returns the branch. "HEAD" and an empty text mean the default branch.
 Task<Result<std::string>> branch_of(const GitAccount& account, const RepositoryName& name,
                                     std::string given, Deadline deadline) {
   if (!given.empty() && given != "HEAD") co_return given;
@@ -82,7 +82,7 @@ Task<Result<BranchesAndTags>> repository_branches_and_tags(GitIntegrations& git,
   if (!found) co_return std::unexpected(shown(std::move(found.error())));
   BranchesAndTags& all = found->value;
   if (!all.is_truncated) co_return std::move(all);
-  // Of a part, the branch that most callers want is the first.
+  // A truncated list begins with the default branch, which most callers need.
   auto repository = co_await account->provider->repository(account->access, *name, call.deadline());
   if (!repository) co_return std::unexpected(shown(std::move(repository.error())));
   if (auto& branch = repository->value.default_branch; !branch.empty()) {
@@ -155,7 +155,7 @@ void add_repository_types(graphql::Resolvers& to) {
           {"count", [](const RepositoriesPage& page) { return page.data.size(); }},
           {"hasNext", &RepositoriesPage::has_next},
       });
-  // A text of the repository, borrowed.
+  // Returns a text of the repository, borrowed.
   const auto text = [](std::string Repository::* member) {
     return [member](const RepositoryView& shown) -> const std::string& {
       return (*shown.repository).*member;

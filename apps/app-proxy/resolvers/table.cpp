@@ -21,7 +21,7 @@ namespace {
 
 using graphql::Call;
 
-// Why the caller may not ask; nothing when it may.
+// Returns the reason for which the caller is refused; nullopt when the call is permitted.
 std::optional<Error> refusal(Permission permission, const Caller& caller) {
   if (permission == Permission::anyone) return std::nullopt;
   if (!caller.user) {
@@ -29,7 +29,7 @@ std::optional<Error> refusal(Permission permission, const Caller& caller) {
                  .message = "Unauthorized: Invalid token.",
                  .http_status = 401};
   }
-  // Who may ask for a field is public (docs/app-proxy-api.md), so the reason may be shown.
+  // Permissions of fields are public (docs/app-proxy-api.md), so the reason may be shown.
   if (permission == Permission::admin && !caller.user->is_admin) {
     return Error{.code = ErrorCode::forbidden,
                  .message = "only an administrator of the account may do this",
@@ -41,7 +41,7 @@ std::optional<Error> refusal(Permission permission, const Caller& caller) {
 
 // Refuses calls before their resolver runs.
 struct Guard {
-  // Why the call is refused; nothing when the resolver may run.
+  // Returns the reason of a refusal; nullopt when the resolver may run.
   [[nodiscard]] std::optional<Error> check(const Caller& caller) const {
     auto refused = refusal(permission, caller);
     return refused ? refused : missing;
@@ -55,7 +55,7 @@ graphql::Value failure(Error error) {
   return graphql::Value(std::make_unique<Error>(std::move(error)));
 }
 
-// The value of an argument named by a path, as "args.name".
+// Returns the value of an argument named by a path, as "args.name".
 std::string argument(Call& call, std::string_view path) {
   graphql::InputView at = call.arguments();
   while (true) {
@@ -71,7 +71,7 @@ std::string argument(Call& call, std::string_view path) {
   return is_text ? std::string(at.text()) : at.json();
 }
 
-// Writes one change of state to the audit stream when it goes: also one that was cut off.
+// Writes one change of state to the audit stream on destruction, also after an interruption.
 class AuditScope {
  public:
   AuditScope(Audit& audit, const std::vector<std::string_view>& subject, Call& call)
@@ -111,14 +111,14 @@ Task<graphql::Value> resolve(const graphql::Row& row, const graphql::Root& root,
   co_return row.now(&root, call);
 }
 
-// A failure that an operator should know of, which the client is told less about.
+// Checks for a failure that operators need to see and whose details are hidden from clients.
 bool is_failure(ErrorCode code) {
   using enum ErrorCode;
   return code == internal || code == unavailable || code == timeout || code == tls ||
          code == protocol || code == invalid_data;
 }
 
-// Tells the log of such failures, once in a while for each field and code.
+// Logs such failures, rate-limited for each field and code.
 class FailureLog {
  public:
   void look(const graphql::Value& value, Call& call) {
@@ -142,7 +142,7 @@ class FailureLog {
   RepeatFilter repeated_{std::chrono::seconds(10)};
 };
 
-// The row's function behind its guard. It stays one that never waits, if it was.
+// Puts the row's function behind its guard. A function that never waits stays one.
 graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
                                       const std::shared_ptr<FailureLog>& failures) {
   const Guard guard{.permission = from.permission, .missing = from.missing};
@@ -180,7 +180,7 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, Audit& audit,
           }};
 }
 
-// A stream behind its guard.
+// Puts a stream behind its guard.
 graphql::StreamRow guarded_stream(const FieldRow& from) {
   return {from.field,
           [guard = Guard{.permission = from.permission, .missing = from.missing},
@@ -192,7 +192,7 @@ graphql::StreamRow guarded_stream(const FieldRow& from) {
           }};
 }
 
-// The logs of pods and their events.
+// Adds the fields for logs of pods and their events.
 void add_logs(std::vector<FieldRow>& rows, const ResolverDependencies& dependencies) {
   using enum Permission;
   rows.push_back(subscribe("applicationLogs", user, bound(application_logs, dependencies.logs)));
@@ -201,8 +201,8 @@ void add_logs(std::vector<FieldRow>& rows, const ResolverDependencies& dependenc
   rows.push_back(subscribe("podEvents", user, bound(pod_events, dependencies.logs)));
 }
 
-// The fields about Applications, Workflows and Rollouts. Whoever is a user may ask for them; what the account's
-// rules say of the object is checked by the actions.
+// Adds the fields for Applications, Workflows and Rollouts. Every user may use them; the actions
+// check the account's rules for the object.
 void add_actions(std::vector<FieldRow>& rows, const ResolverDependencies& dependencies) {
   using enum Permission;
   const auto& applications = dependencies.applications;
@@ -329,7 +329,7 @@ std::vector<FieldRow> table(const ResolverDependencies& dependencies) {
              bound(create_argo_rollouts, git, committer, reader, files)),
       change("removeCluster", admin, {"server", "runtime"},
              bound(remove_cluster, dependencies.clusters, files)),
-      // Neither what it tells of the tool nor the credentials stand in the audit stream.
+      // The audit stream contains neither the tool's settings nor the credentials.
       change("applyIntegration", admin,
              {"input.operation", "input.metadata.name", "input.metadata.type",
               "input.metadata.isAllRuntimes", "input.metadata.runtimes"},

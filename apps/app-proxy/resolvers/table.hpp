@@ -16,12 +16,12 @@ class ManagedClusters;
 class RolloutActions;
 class WorkflowActions;
 
-// Dependencies of the resolvers. They and this object outlive the rows.
+// Dependencies of the resolvers. This object and its parts outlive the rows.
 struct ResolverDependencies {
   const VersionInfo& version;
   RuntimeFiles files = {};
   FeaturePart<Feature::git_integrations, GitIntegrations> git_integrations = {};
-  // Null when there is no access to the cluster; then the parts above are null, too.
+  // Null, as git_integrations, when there is no access to the cluster.
   FeaturePart<Feature::git_integrations, k8s::Client> cluster = {};
   FeaturePart<Feature::git_integrations, SealingKeys> sealing_keys = {};
   FeaturePart<Feature::git_integrations, RuntimeIdentity> identity = {};

@@ -48,7 +48,7 @@ Result<ToolIntegration> integration_of(InputView input) {
   return read_tool_integration(sent);
 }
 
-// Its files in the repository.
+// Returns the integration's files in the repository.
 Task<Result<std::vector<IntegrationFile>>> files_of(const ConfigTarget& target, TreeReader& reader,
                                                     std::string name, Deadline deadline) {
   // The job on the pool may outlive this coroutine.
@@ -66,7 +66,7 @@ Task<Result<std::vector<IntegrationFile>>> files_of(const ConfigTarget& target, 
                                   return false;
                                 }},
                            deadline);
-  // No branch yet.
+  // The repository has no branch yet.
   if (!read && read.error().code == ErrorCode::not_found) {
     co_return std::vector<IntegrationFile>();
   }
@@ -97,7 +97,7 @@ Task<Result<std::vector<IntegrationPlace>>> places_of(const ToolIntegration& int
   co_return places;
 }
 
-// The key of the digests by which unchanged credentials are recognised; empty before the registration.
+// Returns the key of the digests that show unchanged credentials; empty before the registration.
 Secret digest_key(RuntimeIdentity& runtime) {
   const auto secret = runtime.secret();
   if (secret.token.empty()) return {};

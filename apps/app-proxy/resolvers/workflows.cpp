@@ -13,7 +13,7 @@ using graphql::Call;
 using graphql::InputView;
 using graphql::Json;
 
-// ["k=v"] of [{name, value}].
+// Returns ["k=v"] for [{name, value}].
 std::string parameters_of(InputView list) {
   std::string out = "[";
   for (const auto parameter : list.items()) {
@@ -23,7 +23,7 @@ std::string parameters_of(InputView list) {
   return out + "]";
 }
 
-// What was given of the arguments, in the server's names.
+// Returns the given arguments, under the server's names.
 std::string options_of(Call& call) {
   std::string out;
   ObjectWriter writer(out);

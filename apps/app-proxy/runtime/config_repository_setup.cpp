@@ -111,8 +111,8 @@ Task<Result<void>> ConfigRepositorySetup::put_application(const ConfigRepository
   co_return Result<void>();
 }
 
-// The Application that this class makes goes with the files that it applies; Argo CD deletes what
-// is below it. Always an error, which says what is left.
+// Deletes the Application of this class together with the files that it applies; Argo CD deletes
+// the objects below it. Always returns an error, which names the remaining parts.
 Task<Result<void>> ConfigRepositorySetup::remove_application(const ConfigRepository& repository,
                                                              Deadline deadline) {
   const k8s::ObjectKey key{repository.runtime_namespace, repository.runtime};

@@ -17,7 +17,7 @@ RuntimeGroup pending(std::string name, std::string why) {
   return {.name = std::move(name), .unknown = std::move(why), .is_pending = true};
 }
 
-// A server that refuses the question has answered it.
+// A server that refuses the request is reachable.
 bool is_answer(const Error& error) {
   return error.code != ErrorCode::timeout && error.code != ErrorCode::unavailable &&
          error.code != ErrorCode::tls && error.code != ErrorCode::protocol;
@@ -49,7 +49,7 @@ Task<> GroupReader::round() {
     unsettled_since_.clear();
     co_return;
   }
-  // The groups are pending until the servers were asked, too.
+  // The groups are pending until the servers have responded, too.
   argocd_error_ = co_await reach(dependencies_.argocd);
   workflows_error_ = co_await reach(dependencies_.workflows);
   const Deadline deadline = deadline_after(options_.timeout);
@@ -95,7 +95,7 @@ Task<> GroupReader::read_applications(Deadline deadline) {
 
 Task<> GroupReader::read_components(Deadline deadline) {
   RuntimeGroup found{.name = kComponents};
-  // Pods of Workflows may be many, and are no components.
+  // Pods of Workflows are left out: they may be many, and they are not components.
   k8s::ListOptions options{.label_selector = "!workflows.argoproj.io/workflow",
                            .field_selector = "status.phase!=Succeeded,status.phase!=Failed"};
   const auto listed = co_await dependencies_.cluster.list_pages(

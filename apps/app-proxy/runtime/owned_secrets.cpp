@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";
 constexpr const char* kUs = "gitops-app-proxy";
-// Argo CD's.
+// Label of Argo CD.
 constexpr const char* kSecretType = "argocd.argoproj.io/secret-type";
 constexpr const char* kRepoCreds = "repo-creds";
 

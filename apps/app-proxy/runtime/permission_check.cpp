@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kArgo = "argoproj.io";
 constexpr const char* kLeases = "coordination.k8s.io";
 
-// What users do with objects of Argo.
+// Adds the permissions for user actions on objects of Argo.
 void add_actions(std::vector<NeededPermission>& permissions) {
   const auto add = [&](const char* group, const char* resource, std::vector<std::string> verbs,
                        const char* without, const char* subresource = "") {
@@ -40,7 +40,7 @@ void add_actions(std::vector<NeededPermission>& permissions) {
   add("", "events", {"watch"}, "the events of pods cannot be shown");
 }
 
-// By which one of several replicas registers the runtime and reports its clusters.
+// Adds the permissions for the registration and the report of clusters by one of several replicas.
 void add_registration(std::vector<NeededPermission>& permissions) {
   constexpr const char* kNoRegistration = "the runtime is not registered, and nothing is reported";
   constexpr const char* kNoClusters = "clusters are not reported";
@@ -128,7 +128,7 @@ Task<bool> PermissionCheck::round() {
   for (const auto& permission : needed) {
     const auto missing = co_await ask(permission);
     if (!missing) {
-      // An API server that cannot be asked makes no permission missing.
+      // An unreachable API server proves no missing permission.
       found.unknown = missing.error().message;
       break;
     }
@@ -153,7 +153,7 @@ Task<Result<std::vector<std::string>>> PermissionCheck::ask(const NeededPermissi
                                .name = permission.name};
     auto allowed = co_await cluster_.can_i(access, deadline_after(options_.timeout));
     if (allowed && !*allowed && permission.everywhere) {
-      // A runtime that is confined to its namespace has the permission there.
+      // A runtime that is confined to its namespace has the permission in that namespace.
       access.ns = options_.own_namespace;
       allowed = co_await cluster_.can_i(std::move(access), deadline_after(options_.timeout));
     }
@@ -163,7 +163,7 @@ Task<Result<std::vector<std::string>>> PermissionCheck::ask(const NeededPermissi
   co_return missing;
 }
 
-// Each missing permission once, until it is there.
+// Logs each missing permission once, until it is granted.
 void PermissionCheck::log_changes(const RuntimeGroup& found) {
   for (const auto& permission : found.errors) {
     if (std::ranges::find(permissions_.errors, permission) != permissions_.errors.end()) continue;

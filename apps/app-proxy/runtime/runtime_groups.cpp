@@ -20,7 +20,7 @@ constexpr std::size_t kMaxNames = 5;
 constexpr std::size_t kMaxText = 500;
 constexpr std::string_view kCut = "…";
 
-// On one line, and not longer than that; whole characters stay.
+// Returns the text on one line, truncated to `most` bytes at a whole character.
 std::string bounded(std::string text, std::size_t most) {
   std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
   if (text.size() <= most) return text;
@@ -32,7 +32,7 @@ std::string bounded(std::string text, std::size_t most) {
   return text.append(kCut);
 }
 
-// "ComparisonError: …"
+// Returns the first error condition: "ComparisonError: …".
 std::string error_in(const Json& conditions) {
   if (!conditions.is_array()) return {};
   for (const Json& condition : conditions) {
@@ -42,7 +42,7 @@ std::string error_in(const Json& conditions) {
   return {};
 }
 
-// Of a container that waits to be started, as every container does for a while.
+// Checks for a reason with which every container waits for a while before its start.
 bool is_usual(std::string_view reason) {
   constexpr std::array<std::string_view, 3> kUsual = {"", "ContainerCreating", "PodInitializing"};
   return std::ranges::find(kUsual, reason) != kUsual.end();
@@ -57,7 +57,7 @@ std::string waiting_container(JsonView statuses) {
   return {};
 }
 
-// Since when the pod has not been ready; nothing: it is ready.
+// Returns the time since which the pod has not been ready; nullopt when it is ready.
 std::optional<WallTime> unready_since(JsonView pod) {
   auto since = pod["metadata"]["creationTimestamp"].text();
   for (const auto condition : pod["status"]["conditions"].items()) {
@@ -93,7 +93,7 @@ std::string describe_errors(const RuntimeGroup& group) {
   if (named == 0) return {};
   const auto rest = group.errors.size() - named;
   const std::string more = rest > 0 ? "; and " + std::to_string(rest) + " more" : "";
-  // One long text must not hide the names of the others.
+  // A long text must not hide the names of the others.
   constexpr std::size_t kSeparator = 2;
   const std::size_t share = (kMaxText - more.size()) / named - kSeparator;
   std::vector<std::string> texts;
@@ -207,7 +207,7 @@ RuntimeGroup clusters_group(const Result<std::vector<control_plane::ClusterState
   RuntimeGroup group{.name = "clusters"};
   if (!unreachable) {
     group.unknown = unreachable.error().message;
-    // Argo CD may be asked in a moment.
+    // The list may be available in a moment.
     group.is_pending = unreachable.error().code == ErrorCode::unavailable;
     return group;
   }

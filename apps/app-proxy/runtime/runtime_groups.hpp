@@ -50,7 +50,7 @@ struct OwnApplication {
   std::string sync = {};    // Synced, OutOfSync, Unknown
   std::string health = {};  // Healthy, Degraded, Missing and so on
   std::string health_message = {};
-  std::string error = {};  // first error condition: "ComparisonError: …"
+  std::string error = {};       // first error condition: "ComparisonError: …"
   std::string sync_error = {};  // of the last sync
 };
 // Parses an Application. `object` is empty when there is none.

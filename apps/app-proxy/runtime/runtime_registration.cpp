@@ -103,7 +103,7 @@ Task<Result<void>> RuntimeRegistration::maintain_registration() {
       co_await check_token(deadline);
       co_return Result<void>();
     case SecretStep::write: {
-      // What is stored is newer than what the process was started with.
+      // The stored secret is newer than the configured one.
       RuntimeSecret content = known();
       if (!stored.token.empty()) content.token = stored.token;
       if (!stored.iv.empty()) content.iv = stored.iv;
@@ -134,7 +134,7 @@ Task<Result<void>> RuntimeRegistration::enroll(std::string_view before, Deadline
     if (!token) co_return fail("registration", std::move(token.error()));
     enrolled_ = RuntimeSecret{.token = std::move(*token), .iv = new_iv()};
   }
-  // Git tokens of before were encrypted for another runtime, which integrations notice by themselves.
+  // Earlier Git tokens were encrypted for another runtime; the integrations detect that.
   auto done = co_await store(kRuntimeSecret,
                              runtime_secret_object(options_.own_namespace, *enrolled_, before),
                              !before.empty(), deadline);
@@ -149,7 +149,7 @@ Task<Result<void>> RuntimeRegistration::enroll(std::string_view before, Deadline
   co_return Result<void>();
 }
 
-// Another one's object of that name is not replaced: the next round reads it.
+// Stores an object. Does not replace one of another replica: the next round reads it.
 Task<Result<void>> RuntimeRegistration::store(std::string_view name, std::string object,
                                               bool exists, Deadline deadline) {
   const std::string context = "Secret " + std::string(name);
@@ -166,7 +166,7 @@ Task<Result<void>> RuntimeRegistration::store(std::string_view name, std::string
   co_return Result<void>();
 }
 
-// Counts how often the control plane refuses the token in a row.
+// Counts the control plane's refusals of the token in a row.
 Task<> RuntimeRegistration::check_token(Deadline deadline) {
   const auto wait = refused_ > 0 ? options_.period : options_.check_period;
   if (dependencies_.user_token.current().empty() || Clock::now() - token_checked_ < wait) co_return;
@@ -177,7 +177,7 @@ Task<> RuntimeRegistration::check_token(Deadline deadline) {
 }
 
 Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
-  // The runtime is registered first: all other programs wait for that.
+  // The runtime is registered first, since all other programs wait for it.
   if (!dependencies_.leadership.leads() || known().token.empty()) co_return Result<void>();
   const Deadline deadline = deadline_after(options_.timeout);
   auto object = co_await dependencies_.cluster.get(
@@ -193,7 +193,7 @@ Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
       co_return Result<void>();
     }
     const auto accepted = co_await dependencies_.argocd->is_accepted(stored, deadline);
-    // Only a refusal counts: a server that cannot be asked makes no token invalid.
+    // Only a refusal counts: an unreachable server does not prove an invalid token.
     if (!accepted) co_return fail("check of argocd-token", accepted.error());
     if (*accepted) {
       made_argocd_token_ = Secret();
@@ -215,14 +215,14 @@ Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
     }
     made_argocd_token_ = std::move(*token);
   }
-  // These tokens have no end: one that cannot be stored is kept until it can be.
+  // These tokens do not expire: one that cannot be stored is kept until it can be.
   auto done = co_await store(
       kArgoCdTokenSecret, argocd_token_object(options_.own_namespace, made_argocd_token_, before),
       !before.empty(), deadline);
   if (!done) co_return done;
   log_.info("Secret argocd-token was made");
   made_argocd_token_ = Secret();
-  // An older one is checked by the next round.
+  // The next round checks an older one.
   has_argocd_token_ = is_new;
   argocd_checked_ = Clock::now();
   co_return Result<void>();
@@ -230,7 +230,7 @@ Task<Result<void>> RuntimeRegistration::maintain_argocd_token() {
 
 std::optional<RepoCreds> RuntimeRegistration::repo_creds() const {
   auto credential = dependencies_.git_token.credential();
-  // Plain HTTP is refused here, unless it is allowed for Git altogether.
+  // Plain HTTP is refused here, unless it is allowed for Git in general.
   const auto repository = dependencies_.files.repository();
   if (credential.password.empty() || !repository) return std::nullopt;
   return RepoCreds{.url = repo_creds_url(repository->at.repository.http),
@@ -286,8 +286,8 @@ Task<Result<void>> RuntimeRegistration::report_status() {
     reported_ = std::move(items);
     reported_at_ = Clock::now();
   }
-  // The first list of a turn clears what was told before, also when it is empty. It waits for the first looks, which
-  // would otherwise change it at once.
+  // The first list of a turn clears earlier reports, also when it is empty. It waits for the first
+  // checks, which would otherwise change it at once.
   const bool waits =
       !reported_errors_ && may_change && Clock::now() - turn_began_ < options_.first_errors;
   if (waits || reported_errors_ == errors) co_return Result<void>();
@@ -327,7 +327,7 @@ std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
     return RuntimeStatusItem{
         .name = std::move(name), .state = State::unknown, .description = std::move(why)};
   };
-  // An error that may not have been looked for yet.
+  // Makes the item of an error that is unset before the first check.
   const auto looked_at = [&](std::string name, const std::optional<std::string>& error) {
     return error ? item(std::move(name), *error) : unknown(std::move(name), "not looked at yet");
   };
@@ -340,7 +340,7 @@ std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
     items.push_back(unknown("argoCdState", "no Argo CD is configured"));
     items.push_back(unknown("eventReporterArgoCDToken", "no Argo CD is configured"));
   } else {
-    // Before the first look at argocd-token the first login has not ended either.
+    // Before the first check of argocd-token, the first login has not ended either.
     const bool is_known = facts.argocd_error.empty() || secrets.argocd_token_error;
     items.push_back(is_known ? item("argoCdState", facts.argocd_error)
                              : unknown("argoCdState", facts.argocd_error));
@@ -350,7 +350,7 @@ std::vector<RuntimeStatusItem> status_items(const RuntimeFacts& facts,
                                       : unknown("runtimeGitToken", std::string(kNoGitToken)));
   items.push_back(facts.has_git_token ? looked_at("isc", facts.config_repository_error)
                                       : unknown("isc", "it is not prepared without a Git token"));
-  // The default Git source is made with the runtime's other files.
+  // The default Git source is created with the runtime's other files.
   items.push_back(facts.has_git_token
                       ? looked_at("gitSourceConfigured", facts.config_repository_error)
                       : unknown("gitSourceConfigured", "it is not made without a Git token"));
@@ -371,7 +371,7 @@ std::vector<RuntimeError> item_errors(const std::vector<RuntimeStatusItem>& item
 
 std::vector<RuntimeError> errors_of(std::vector<RuntimeStatusItem> items,
                                     const std::vector<RuntimeGroup>& groups) {
-  // The items whose error a group tells.
+  // Items whose error is part of a group.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kReported = {
       {{"argoCdState", "connectivity"},
        {"defaultGitIntegration", "connectivity"},

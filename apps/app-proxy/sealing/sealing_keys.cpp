@@ -24,7 +24,7 @@ std::string selector(const char* label, const char* value) {
   return std::string(label) + "=" + value;
 }
 
-// Ids may have letters that names of objects must not have.
+// Returns the name of a Secret. Ids may have characters that are not valid in names of objects.
 std::string secret_name(std::string_view id) {
   constexpr std::size_t kBytes = 8;
   return "codefresh-sealing-key-" + hex_encode(bytes_of(sha256(id)).substr(0, kBytes));
@@ -97,7 +97,7 @@ Task<Result<void>> SealingKeys::round() {
     log_.info("the sealing key is shared", {{"id", key->id}, {"commit", made->sha}});
     co_return Result<void>();
   }
-  // Another runtime was first: the next round takes its key.
+  // Another runtime was first: the next round uses its key.
   if (made.error().subcode == kNothingToCommit) {
     co_return fail(ErrorCode::conflict, "another runtime has shared a key");
   }
@@ -107,7 +107,7 @@ Task<Result<void>> SealingKeys::round() {
 Task<Result<std::string>> SealingKeys::certificate(bool is_for_others, Deadline deadline) {
   auto shared = co_await keys(selector(kSharedLabel, "true"), deadline);
   if (!shared) co_return std::unexpected(std::move(shared.error()));
-  // Only a key that was fetched by its id counts: the repository may be written to by others.
+  // Only a key that was fetched by its id is trusted, since others may write to the repository.
   if (options_.is_shared && !shared->empty()) co_return std::move(shared->front().certificate);
   if (is_for_others) {
     co_return std::unexpected(no_key(
@@ -161,7 +161,7 @@ Task<Result<std::optional<SealingKeyFile>>> SealingKeys::shared_key(
        .credential = dependencies_.token.credential(),
        .wanted = [name = path.substr(slash + 1)](std::string_view each) { return each == name; }},
       deadline);
-  // No branch yet.
+  // The repository has no branch yet.
   if (!read && read.error().code == ErrorCode::not_found) co_return std::nullopt;
   if (!read) co_return fail("the shared configuration repository", read.error());
   if (read->files.empty()) co_return std::nullopt;
@@ -170,7 +170,7 @@ Task<Result<std::optional<SealingKeyFile>>> SealingKeys::shared_key(
   co_return std::move(*key);
 }
 
-// The account's key becomes one of this runtime's controller.
+// Adds the account's key to the keys of this runtime's controller.
 Task<Result<void>> SealingKeys::take(const SealingKeyFile& key,
                                      const std::vector<SealingKeySecret>& present,
                                      Deadline deadline) {
@@ -193,10 +193,10 @@ Task<Result<void>> SealingKeys::take(const SealingKeyFile& key,
   co_return co_await store(key, *private_key, deadline);
 }
 
-// The newest key of this runtime's controller, kept at the control plane from now on.
+// Shares the newest key of this runtime's controller: stores it at the control plane.
 Task<Result<SealingKeyFile>> SealingKeys::give(const std::vector<SealingKeySecret>& present,
                                                Deadline deadline) {
-  // It was given before, and the commit was not made.
+  // The key was stored before, and the commit failed.
   if (!present.empty()) {
     co_return SealingKeyFile{.id = present.front().id, .certificate = present.front().certificate};
   }

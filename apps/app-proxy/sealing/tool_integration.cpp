@@ -31,7 +31,8 @@ std::unexpected<Error> mistake(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
-// "issue.jira": words with dots between. A single word would be another kind of integration: "git".
+// Checks for words with dots between: "issue.jira". A single word is another kind of integration:
+// "git".
 bool is_type(std::string_view type) {
   const auto is_inner = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -42,7 +43,7 @@ bool is_type(std::string_view type) {
          !is_edge(type.back());
 }
 
-// A key of a ConfigMap or a Secret.
+// Checks a key of a ConfigMap or a Secret.
 bool is_key(std::string_view key) {
   const auto is_inner = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -52,7 +53,7 @@ bool is_key(std::string_view key) {
          std::ranges::all_of(key, is_inner);
 }
 
-// The members of a JSON object of texts, numbers and booleans. No message names a value.
+// Returns the members of a JSON object of texts, numbers and booleans. Messages contain no values.
 Result<std::vector<std::pair<std::string, std::string>>> values_of(std::string_view text,
                                                                    std::string_view field) {
   const std::string name(field);
@@ -107,12 +108,13 @@ PlainSecret secret_of(const ToolIntegration& integration, const IntegrationPlace
           .secret_namespace = place.runtime_namespace,
           .scope = place.runtime.empty() ? SealScope::cluster_wide : SealScope::strict,
           .labels = labels_of(integration),
-          // The others of the folder are applied where the kind is not known.
+          // The other objects of the folder are applied even where the kind is unknown.
           .annotations = {{"argocd.argoproj.io/sync-options", "SkipDryRunOnMissingResource=true"}},
           .values = *integration.credentials};
 }
 
-// Equal for the same credentials, sealed for the same place with the same key.
+// Returns a digest that is equal for the same credentials, sealed for the same place with the same
+// key.
 std::string digest_of(const PlainSecret& secret, std::string_view certificate, const Secret& key) {
   HmacSha256 digest(key.reveal());
   const auto add = [&](std::string_view text) {
@@ -180,7 +182,7 @@ Result<FileChange> secret_change(std::string path, const IntegrationChange& chan
                     }};
 }
 
-// The runtimes, empty for all, that have files of it.
+// Returns the runtimes (empty: all) that have files of the integration.
 std::set<std::string> runtimes_in(const std::vector<IntegrationFile>& files) {
   std::set<std::string> runtimes;
   for (const auto& file : files) runtimes.insert(file.runtime);
@@ -319,7 +321,7 @@ Result<std::vector<FileChange>> changes_to_apply(const ConfigRepository& reposit
 }
 
 std::string sealing_key_file(const ConfigRepository& repository) {
-  // Integrations are folders, so no one of them has this name.
+  // Integrations are folders, so none of them has this name.
   return repository.resources_folder() + "/" + std::string(kAll) + "/integrations/sealing-key.yaml";
 }
 

@@ -14,7 +14,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-constexpr std::size_t kMaxValue = 200;  // bytes of one value
+constexpr std::size_t kMaxValue = 200;  // of a value, in bytes
 
 void append_member(std::string& out, std::string_view name, std::string_view value) {
   if (out.back() != '{') out += ',';

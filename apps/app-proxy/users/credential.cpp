@@ -25,7 +25,7 @@ RequestCredential malformed() {
 
 RequestCredential token(std::string_view header, std::string_view value) {
   value = trimmed(value);
-  // "Bearer" alone, too, is no token.
+  // "Bearer" without a token is malformed, too.
   const auto scheme = value.substr(0, value.find(' '));
   if (header == kAuthorization && http::equal_ignoring_case(scheme, kScheme)) {
     value = trimmed(value.substr(scheme.size()));

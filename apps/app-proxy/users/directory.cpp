@@ -71,7 +71,7 @@ Task<> UserDirectory::follow_own_account() {
       if (is_told) {
         take_own_account(std::move(*told));
       } else if (const auto verdict = repeated_.check("own", Clock::now()); verdict.pass) {
-        // What was told before stays.
+        // The last known account is kept.
         log_.warning("the control plane does not tell the runtime's account",
                      {{"error", told.error().message}, {"suppressed", verdict.suppressed}});
       }
@@ -95,7 +95,7 @@ void UserDirectory::take_own_account(control_plane::Identity told) {
   const bool is_first = own_.account_id.empty();
   if (!is_first && parts(told) == parts(own_)) return;
   if (told.account_id != own_.account_id || told.runtime_name != own_.runtime_name) {
-    // Users were compared with the account before.
+    // Cached users were compared with the old account.
     entries_.clear();
     order_.clear();
   }
@@ -127,7 +127,7 @@ Result<std::shared_ptr<const User>> UserDirectory::user_of(
     const control_plane::Identity& identity) const {
   if (identity.account_id != own_.account_id) return invalid_token();
   const bool is_runtime = identity.user_id.empty();
-  // The token of another runtime is no user here.
+  // The token of another runtime is not accepted here.
   if (is_runtime && identity.runtime_name != own_.runtime_name) return invalid_token();
   return std::make_shared<const User>(
       User{.id = identity.user_id,
@@ -138,7 +138,8 @@ Result<std::shared_ptr<const User>> UserDirectory::user_of(
            .is_runtime = is_runtime});
 }
 
-// Belongs to no request: the answer is for all who wait for it, also when the first of them leaves.
+// Runs independently of requests: the response is for all callers that wait for it, also when the
+// first of them leaves.
 Task<> UserDirectory::ask(std::shared_ptr<Entry> entry, SentCredential credential,
                           std::string peer) {
   ++questions_;
@@ -164,7 +165,7 @@ Task<> UserDirectory::ask(std::shared_ptr<Entry> entry, SentCredential credentia
     entry->asked_at = now;
     entry->outcome = std::unexpected(user.error());
   } else {
-    // The last good answer stays, and counts as long as `outage` says.
+    // The last good response is kept, for at most the time `outage`.
     unknown_.Increment();
     entry->outcome = std::unexpected(user.error());
     entry->ask_again_at = now + options_.retry;
@@ -197,8 +198,8 @@ Task<Result<std::shared_ptr<const User>>> UserDirectory::find(const SentCredenti
       co_return std::unexpected(entry.outcome.error());
     }
   }
-  // Somebody who was known may ask again, whatever comes from the same address, and does not wait for a
-  // control plane that is slow or away.
+  // A known user may ask again, no matter which other requests come from the same address, and does
+  // not wait for a slow or unreachable control plane.
   const bool was_known = !is_new && known->second->user != nullptr &&
                          Clock::now() - known->second->asked_at < options_.outage;
   if (was_known && Clock::now() < known->second->ask_again_at) co_return known->second->user;

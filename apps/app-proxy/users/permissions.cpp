@@ -22,7 +22,7 @@ constexpr auto kTypeList = [] {
   return list;
 }();
 
-// In the order of the enumerators.
+// Names in the order of the enumerators.
 constexpr std::array<std::string_view, 24> kActions = {
     "VIEW",
     "CREATE",
@@ -55,7 +55,7 @@ bool holds(const std::vector<std::string>& list, std::string_view text) {
   return std::ranges::find(list, text) != list.end();
 }
 
-// What the entity has for an attribute; nothing when it has none.
+// Returns the entity's value of an attribute; nullopt when it has none.
 std::optional<std::string_view> value_of(const Entity& entity,
                                          const AbacRule::Attribute& attribute) {
   constexpr std::array kFields = {

@@ -66,7 +66,7 @@ Task<> Rules::refresh_rules() {
   while (true) {
     const bool complete = co_await refresh();
     if (complete) backoff.reset();
-    // Full jitter would bring the mean down to half of the period; a tenth of it spreads enough.
+    // Full jitter would halve the mean period; a tenth of it spreads enough.
     co_await sleep_for(complete ? backoff.next(options_.refresh) : backoff.next());
     if (complete) backoff.reset();
   }

@@ -7,7 +7,7 @@ namespace gitops {
 Clock::duration Attempts::wait_of(std::string_view key, Clock::time_point now) const {
   const auto found = known_.find(std::string(key));
   if (found == known_.end()) return Clock::duration::zero();
-  // All attempts are used up when `burst` periods are owed.
+  // All attempts are used up when `burst` periods are outstanding.
   const auto allowed_from =
       found->second.empty_at - (static_cast<long>(options_.burst) - 1) * options_.period;
   return std::max(Clock::duration::zero(), Clock::duration(allowed_from - now));
