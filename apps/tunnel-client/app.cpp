@@ -23,38 +23,39 @@
 namespace gitops::tunnel_client {
 namespace {
 
-// Servers at a time, those included that other servers tell of.
+// Maximum number of servers at a time, including those that other servers announce.
 constexpr std::size_t kMaxServers = 8;
 
-// A refused proxy is asked for again soon: most often another pod of this runtime is leaving.
+// Backoff for a refused proxy. It is short: usually another pod of this runtime is about to drain.
 constexpr Backoff::Options kRefusedProxy{.initial = std::chrono::seconds(2),
                                          .max = std::chrono::seconds(5)};
 
-// Servers with a heartbeatTimeout need Pings. Without yamux, which has its own, they are the signs of
-// life, too: a server that vanished is noticed after 14 s.
+// Servers with a heartbeatTimeout need Pings. Without yamux, which has its own pings, they also
+// detect a vanished server, after 14 s.
 constexpr auto kPingInterval = std::chrono::seconds(9);
 constexpr auto kPongTimeout = std::chrono::seconds(14);
 
-// frp's servers before 0.52 refuse a version below 0.18.0, and one that is not of the form a.b.c.
+// Version for the server. frp's servers before 0.52 refuse a version below 0.18.0 or not of the
+// form a.b.c.
 constexpr const char* kWireVersion = "1.0.0";
 
-// As Go names it.
+// The architecture in Go's terms.
 #ifdef __aarch64__
 constexpr const char* kArchitecture = "arm64";
 #else
 constexpr const char* kArchitecture = "amd64";
 #endif
 
-// Between looks at the configuration file.
+// Interval of checks of the configuration file.
 constexpr auto kSettingsLook = std::chrono::seconds(1);
 
-// The least time between two looks at the servers.
+// Minimum time between two passes over the servers.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
 
-// Stands in the name of a proxy of a group, behind its host: names are unique to frp's server.
+// Separator in the name of a grouped proxy, after its host: names are unique on frp's server.
 constexpr char kGroupMark = '.';
 
-// The state of a server: one link that serves is enough.
+// Returns the state of a server: healthy if at least one link serves.
 StatusState state_of_links(const std::vector<StatusEntry>& links) {
   const auto has = [&links](StatusState state) {
     return std::ranges::find(links, state, &StatusEntry::state) != links.end();
@@ -67,7 +68,7 @@ bool contains(const auto& list, const auto& item) {
   return std::ranges::find(list, item) != list.end();
 }
 
-// Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
+// Owns and connects all parts. Members are in order of dependency: later ones use earlier ones.
 class App {
  public:
   App(const DaemonContext& context, const Config& config, http::ProxySettings proxy)
@@ -154,7 +155,7 @@ class App {
     return report;
   }
 
-  // A command of the admin port.
+  // Handler of a command on the admin port.
   AdminPage replace_links() {
     std::size_t count = 0;
     for (auto* link : links()) {
@@ -170,15 +171,15 @@ class App {
     enum class Source : std::uint8_t {
       configured,
       announced,  // by another server
-      left,       // is neither any more
+      left,       // neither any more
     };
     Endpoint endpoint;
     Source source;
-    std::string label;               // in metrics
-    std::shared_ptr<Dialer> dialer;  // another one after a change of the settings
+    std::string label;               // for metrics
+    std::shared_ptr<Dialer> dialer;  // replaced when the settings change
     LinkSettings settings = {};
     std::vector<std::unique_ptr<LinkKeeper>> links = {};
-    std::int64_t more_links = 0;  // than are configured, since those are nearly full
+    std::int64_t more_links = 0;  // in addition to the configured ones, when those are nearly full
   };
 
   static Credential credential(const Secret& value, const std::string& file) {
@@ -201,7 +202,7 @@ class App {
 
   void add_server(Endpoint endpoint, Server::Source source) {
     auto dialer = make_dialer(endpoint);
-    // Servers that come and go share their labels, which are bounded so.
+    // Announced servers share one label, which bounds the number of labels.
     const auto label = source == Server::Source::announced ? "told" : dialer->server();
     auto server = std::make_unique<Server>(std::move(endpoint), source, label, std::move(dialer));
     auto* raw = server.get();
@@ -221,13 +222,13 @@ class App {
     return std::make_shared<Dialer>(executor_, names_, config_, endpoint, proxy_);
   }
 
-  // The dialer may be replaced meanwhile.
+  // Holds the dialer, which may be replaced during the call.
   static Task<Result<std::unique_ptr<net::Channel>>> dial(std::shared_ptr<Dialer> dialer,
                                                           Deadline deadline) {
     co_return co_await dialer->connect(deadline);
   }
 
-  // As many as are configured; those that are being given up do not count.
+  // Adds links up to the configured number. Links that are stopping do not count.
   void add_links(Server& server) {
     for (int number = 1; number <= config_.links + server.more_links; ++number) {
       const bool is_there = std::ranges::any_of(server.links, [number](const auto& link) {
@@ -253,12 +254,13 @@ class App {
       }
       serving_.Set(not_ready_because().empty() ? 1 : 0);
       co_await changed_.wait(deadline_after(std::chrono::seconds(1)));
-      // Each connection of a user is a change, on which nothing here depends.
+      // Limits the rate of passes: every connection of a user sets `changed_`, and this loop
+      // ignores those.
       co_await sleep_for(kBetweenLooks);
     }
   }
 
-  // All links that there are, or are about to be, are nearly full.
+  // Returns whether all wanted links, including those that are connecting, are nearly full.
   static bool needs_another_link(const Server& server) {
     return std::ranges::all_of(server.links, [](const auto& link) {
       if (!link->is_wanted()) return true;
@@ -266,8 +268,8 @@ class App {
     });
   }
 
-  // A server gets as many links as are configured, and more while those are nearly full, but not more
-  // than it takes.
+  // Adjusts the number of links of each server: the configured number, more while those are nearly
+  // full, never more than the server allows.
   void want_links() {
     for (const auto& server : servers_) {
       std::optional<std::int64_t> wanted;
@@ -280,7 +282,7 @@ class App {
         }
       }
       if (server->settings.has_group) wanted = config_.links;
-      // While no session tells, it stays as it was.
+      // Keeps the number while no session is logged in.
       if (!wanted) continue;
       const auto kept = std::min(*wanted, config_.links);
       if (kept + server->more_links < most && needs_another_link(*server)) {
@@ -295,8 +297,8 @@ class App {
     }
   }
 
-  // Where a link can be replaced without a gap, and where it serves nobody, the new token is used at
-  // once, so that a wrong one is noticed while the old link serves. Elsewhere the next session uses it.
+  // Uses a new token immediately where a link can be replaced without a gap or serves nobody, so
+  // that a wrong token is noticed while the old link serves. Elsewhere the next session uses it.
   void take_new_token() {
     const auto token = authorization_.current();
     if (token == authorization_in_use_) return;
@@ -308,7 +310,7 @@ class App {
     }
   }
 
-  // Servers may tell of others that share their users.
+  // Adds the servers that connected servers announce as sharing their users.
   void follow_announced() {
     std::vector<Endpoint> announced;
     for (auto* link : links()) {
@@ -326,7 +328,7 @@ class App {
         add_server(endpoint, Server::Source::announced);
       }
     }
-    // One that nobody tells of any more is forgotten once it is gone.
+    // Marks a server that is no longer announced once its links are done; drop_the_left() removes it.
     for (const auto& server : servers_) {
       if (server->source == Server::Source::announced && !contains(announced, server->endpoint) &&
           std::ranges::all_of(server->links, is_done)) {
@@ -337,8 +339,8 @@ class App {
 
   static bool is_done(const std::unique_ptr<LinkKeeper>& link) { return link->is_done(); }
 
-  // Forgets what was given up and has nobody left. Nothing of it is in the lists while it ends, since
-  // others look at them.
+  // Removes links and servers that are done. Each leaves its list before its end is awaited, since
+  // other tasks read the lists meanwhile.
   Task<> drop_the_left() {
     for (std::size_t i = 0; i < servers_.size();) {
       auto& server = *servers_[i];
@@ -361,14 +363,14 @@ class App {
 
   // -- the settings --
 
-  // Reads the configuration file again when it has changed. What can be taken over without losing a
-  // stream is; a file with mistakes changes nothing.
+  // Reloads the configuration file when it has changed. Applies the settings that need no restart;
+  // a file with mistakes changes nothing.
   void take_new_settings() {
     if (!read_again_ || is_stopping_ || Clock::now() < next_look_) return;
     next_look_ = Clock::now() + kSettingsLook;
     Config next;
     const auto mistakes = read_again_([&next](ConfigReader& reader) { bind(reader, next); });
-    if (!mistakes) return;  // the file is the same
+    if (!mistakes) return;  // unchanged file
     if (!mistakes->empty()) {
       for (const auto& mistake : *mistakes) {
         log_.error("the settings have mistakes; those in force stay", {{"error", mistake}});
@@ -401,7 +403,7 @@ class App {
         add_links(*server);
       }
     }
-    // Where there is no gap. Elsewhere the next session has the new size.
+    // Replaces links that need no gap. On the others the next session has the new pool size.
     for (auto* link : links()) {
       if (changes_sessions && link->session() != nullptr && link->is_shared()) link->replace();
     }
@@ -410,7 +412,7 @@ class App {
         {{"servers", servers_.size()}, {"links", config_.links}, {"pool_size", config_.pool_size}});
   }
 
-  // Links to a server that is not configured any more finish their requests.
+  // Drains links to servers that are no longer configured.
   void take_new_servers() {
     std::vector<Endpoint> wanted;
     for (const auto& host : config_.server_hosts) {
@@ -506,7 +508,7 @@ class App {
   net::Resolver names_;
   http::ProxySettings proxy_;
   std::map<std::string, Endpoint> upstreams_;  // by host of the tunnel, without its domain
-  Event changed_;                              // anything of any link
+  Event changed_;                              // set on any change of any link
   bool is_stopping_ = false;
   std::vector<std::unique_ptr<Server>> servers_;
   TaskGroup tasks_;

@@ -4,7 +4,7 @@
 
 namespace gitops::tunnel_client {
 
-// The daemon: links to one or several servers of the tunnel, renewed for ever.
+// The daemon: keeps links to one or several tunnel servers and reconnects lost ones.
 DaemonSpec tunnel_client();
 
 }  // namespace gitops::tunnel_client

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMaxLabel = 63;  // of a domain name
 constexpr std::size_t kMaxServers = 8;
-// Our server takes 16 proxies of a client.
+// Maximum number of extra proxies. Our server accepts 16 proxies of a client.
 constexpr std::size_t kMaxExtraProxies = 15;
 
 std::string prefix_mistake(std::string_view prefix) {

@@ -16,7 +16,7 @@ enum class Protocol : std::uint8_t {
   websocket,  // WebSocket, and TLS inside of it when `tls` is set
   tcp,        // TLS when `tls` is set
 };
-// As it is written in settings and on the wire.
+// The name of the protocol in settings and on the wire.
 std::string to_string(Protocol protocol);
 
 // The client's configuration in addition to that of every daemon. The names are those of the values
@@ -55,13 +55,14 @@ struct Config {
 
 void bind(ConfigReader& reader, Config& config);
 
-// Copies what a running client can take over: servers, links, pool size, the files of tokens and of
-// certificate authorities.
+// Copies the settings that a running client can apply: servers, links, pool size, and the files of
+// tokens and certificate authorities.
 void take_over(Config& config, const Config& next);
-// The names of the settings that differ and that take_over() does not copy.
+// Returns the names of the settings that differ and that take_over() does not copy.
 std::vector<std::string> need_restart(const Config& config, const Config& next);
 
-// "host", "host:port" or "[address]:port"; where no port stands, the given one holds.
+// Address of the form "host", "host:port" or "[address]:port". Without a port, the given default
+// applies.
 struct Endpoint {
   std::string host;
   std::uint16_t port = 0;
@@ -70,8 +71,8 @@ struct Endpoint {
 };
 Result<Endpoint> parse_endpoint(std::string_view text, std::int64_t port);
 
-// An item of extra_proxies: "NAME=HOST:PORT". The server offers it as the host of the tunnel with
-// "-NAME" behind the prefix.
+// Item of extra_proxies: "NAME=HOST:PORT". The server offers it as the tunnel's host with "-NAME"
+// appended to the prefix.
 struct ExtraProxy {
   std::string name;
   Endpoint upstream;

@@ -80,7 +80,7 @@ Task<Result<std::unique_ptr<net::Channel>>> Dialer::connect_websocket(Deadline d
   const auto key = websocket::make_key(std::span(nonce).first<16>());
   auto request = websocket::upgrade_request(key, {});
   request.target = kPath;
-  // Without it, frp's server answers 403; it does not compare the value.
+  // frp's server responds 403 without Origin; it does not compare the value.
   request.headers.set("Origin", (url->is_tls() ? "https://" : "http://") + url->host_header());
   auto upgraded = co_await client_.upgrade(*url, std::move(request), deadline);
   if (!upgraded) co_return std::unexpected(upgraded.error());

@@ -11,20 +11,20 @@
 
 namespace gitops::tunnel_client {
 
-// Makes connections to a server of the tunnel, with all layers below yamux. Certificates are read again
-// when they change. Loop thread only.
+// Connects to a tunnel server, with all layers below yamux. Reloads certificates when they change.
+// Loop thread only.
 class Dialer {
  public:
-  // The resolver and the configuration outlive it. `proxy` is for wss and websocket; tcp connects
-  // directly.
+  // The resolver and the configuration must outlive the dialer. `proxy` is for wss and websocket;
+  // tcp connects directly.
   Dialer(const Executor& executor, net::Resolver& resolver, const Config& config, Endpoint server,
          http::ProxySettings proxy);
 
-  // Errors name the server and no secret.
+  // Connects until the deadline. Errors name the server and contain no secret.
   Task<Result<std::unique_ptr<net::Channel>>> connect(Deadline deadline);
-  // There is TLS below yamux.
+  // Returns whether the layers below yamux include TLS.
   [[nodiscard]] bool has_tls() const;
-  // "wss://host:port", for people.
+  // The server as "wss://host:port", for logs.
   [[nodiscard]] std::string server() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace gitops::tunnel_client {
 namespace {
 
-// Requests that a user sends without waiting for their answers.
+// Maximum number of pipelined requests: those sent before the responses to earlier ones.
 constexpr std::size_t kMaxPipeline = 100;
 
 void start(http::BodyReader& body, const proxy::BodyFraming& framing) {
@@ -55,8 +55,8 @@ void HttpActivityTracker::follow(Side<Parser>& side, std::string_view bytes, Beg
       bytes.remove_prefix(piece.consumed);
       continue;
     }
-    // A head that came whole is read where it lies. The parser begins again when the head has moved,
-    // which a growing string does rarely.
+    // Parses a complete head in place. The parser restarts when the buffer has been reallocated,
+    // which is rare.
     const auto held = side.head.size();
     const auto* place = side.head.data();
     if (held > 0) side.head += bytes;

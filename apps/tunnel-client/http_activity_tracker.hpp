@@ -11,27 +11,27 @@
 
 namespace gitops::tunnel_client {
 
-// Follows the requests on a connection whose bytes somebody else moves, so that a connection that
-// carries none can be told from one that does. Changes and refuses nothing: after an upgrade, and
-// after anything that is not HTTP/1, the connection counts as in use until it ends. Pure. Holds a
-// head that comes in parts, at most 32 KiB in each direction.
+// Tracks the HTTP requests on a relayed connection, to distinguish an idle connection from a busy
+// one. Only observes the bytes. After an upgrade, or after anything that is not HTTP/1, the
+// connection counts as in use until it ends. Pure. Buffers an incomplete head, at most 32 KiB in
+// each direction.
 class HttpActivityTracker {
  public:
   void from_user(std::string_view bytes);
   void from_upstream(std::string_view bytes);
 
-  // Every request that came has had its whole answer, and there was one. A server may close such a
-  // connection at any time (RFC 9112 section 9.5).
+  // Returns whether at least one request was received and every request has its complete response.
+  // A server may close such a connection at any time (RFC 9112 section 9.5).
   [[nodiscard]] bool is_idle() const;
-  // Requests that came; of a connection that is not HTTP/1, one.
+  // Number of requests received; 1 for a connection that is not HTTP/1.
   [[nodiscard]] std::uint64_t requests() const { return requests_; }
 
  private:
-  // One direction.
+  // Parser state of one direction.
   template <class Parser>
   struct Side {
     Parser parser{proxy::HeadLimits{}};
-    std::string head;  // the part of it that came
+    std::string head;  // received part of an incomplete head
     http::BodyReader body{proxy::HeadLimits{}.max_head};
 
     [[nodiscard]] bool is_between_messages() const { return head.empty() && body.done(); }
@@ -45,7 +45,7 @@ class HttpActivityTracker {
 
   Side<proxy::RequestHeadParser> request_;
   Side<proxy::ResponseHeadParser> answer_;
-  std::deque<std::string> methods_;  // of requests whose answer has not begun
+  std::deque<std::string> methods_;  // of requests whose response has not begun
   std::uint64_t requests_ = 0;
   bool is_opaque_ = false;
 };

@@ -12,16 +12,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Full jitter: the clients of a server that restarts spread over the first quarter of a second, and
-// then over more and more.
+// Full jitter: the clients of a restarted server spread over the first quarter of a second, then
+// over longer and longer times.
 constexpr Backoff::Options kReconnect{.initial = milliseconds(250), .max = seconds(30)};
-// A session that served for as long was a good one.
+// Minimum duration of a session that resets the backoff.
 constexpr auto kGoodSession = seconds(1);
-// A server that sends its clients away again and again is not asked more often.
+// Minimum time between replacements, for a server that keeps sending its clients away.
 constexpr auto kBetweenReplacements = seconds(1);
-// For the server to answer what a replacement needs.
+// Time limit for the server's responses during a replacement.
 constexpr auto kAnswer = seconds(10);
-// Sessions that are being left; the eldest is closed when there are more.
+// Maximum number of draining sessions; the oldest is closed when there are more.
 constexpr std::size_t kMaxDraining = 8;
 
 const Log& log() {
@@ -103,8 +103,8 @@ Task<> LinkKeeper::keep() {
 void LinkKeeper::wait_before_next() {
   auto wait = backoff_.next();
   if (!current_) {
-    // Some draw so short waits that they have tried often before a server that restarts is back. Nobody
-    // waits for longer than it has been away.
+    // Bounds the wait by the time that the server has been away. Otherwise clients that drew short
+    // waits would have backed off far before a restarted server is back.
     const auto now = Clock::now();
     if (!away_since_) away_since_ = now;
     const auto away = std::chrono::duration_cast<milliseconds>(now - *away_since_);
@@ -118,7 +118,7 @@ Task<> LinkKeeper::until_due() {
     if (!wants_session()) {
       co_await changed_.wait();
     } else if (current_ && !std::exchange(is_scheduled_, true)) {
-      // A server that leaves tells all its clients at once.
+      // Spreads the reconnects: a draining server notifies all its clients at once.
       due_ = std::max(current_->begin + kBetweenReplacements, deadline_after(backoff_.next()));
     } else if (Clock::now() < due_) {
       co_await changed_.wait(due_);
@@ -142,7 +142,7 @@ Task<std::optional<Error>> LinkKeeper::renew() {
     co_return server.error();
   }
   if (is_stopping_) co_return std::nullopt;
-  // It may have been lost meanwhile.
+  // `old` may have been lost in the meantime.
   const auto old = current_;
   if (!old) options.control.login.run_id = run_id_;
   options.control.hold_proxies = old != nullptr;
@@ -163,7 +163,7 @@ Task<std::optional<Error>> LinkKeeper::renew() {
   co_return error;
 }
 
-// Puts `next` in the place of `old`.
+// Replaces `old` by `next`.
 Task<std::optional<Error>> LinkKeeper::succeed(LivePtr old, LivePtr next) {
   auto& session = next->session;
   co_await until([&] { return next->ending || session.control().is_logged_in(); },
@@ -191,7 +191,7 @@ Task<std::optional<Error>> LinkKeeper::succeed(LivePtr old, LivePtr next) {
     current_ = next;
     co_return std::nullopt;
   }
-  // Only one session may offer the host at a time.
+  // Swaps the sessions: only one may offer the host at a time.
   retire(old);
   current_ = next;
   co_await until([&] { return old->ending || old->session.has_withdrawn() || next->ending; },
@@ -237,7 +237,7 @@ Task<> LinkKeeper::serve(LivePtr live) {
   changed_.notify_all();
 }
 
-// -- what is told --
+// -- status --
 
 const Session* LinkKeeper::session() const {
   return current_ ? &current_->session : nullptr;

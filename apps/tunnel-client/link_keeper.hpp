@@ -16,54 +16,57 @@
 
 namespace gitops::tunnel_client {
 
-// What the links of a server have in common.
+// Settings that all links to one server share.
 struct LinkSettings {
-  std::string server;  // its name, for people
+  std::string server;  // for logs and /statusz
   Session::Dial dial;
   Session::Connect connect;
-  // Made for each session, since tokens rotate. Without run id.
+  // Returns the options of a new session, without run id. Called for each session, since tokens
+  // rotate.
   std::function<Session::Options()> session;
-  // The server gives a host that several sessions offer to all of them in turn, although it does not
-  // tell so (frp's groups).
+  // The server balances users over all sessions that offer the same host, although its login
+  // response does not say so (frp's groups).
   bool has_group = false;
 };
 
-// Keeps one link to a server: a session, and another one whenever it is over. Replaces a session
-// without a gap: the next one serves before the present one is told to stop, and that one goes on
-// for those who are there. A server of which only one session may offer a host is asked to swap them
-// instead, which takes a round trip. Loop thread only.
+// Maintains one link to a server: a session, and a new session whenever the current one ends.
+// Replaces a session without a gap: the new session serves before the current one is stopped, and
+// the current one drains its connections. If the server allows only one session to offer a host,
+// the keeper swaps the two sessions, with a short gap (docs/design/swapping-links.md). Loop thread
+// only.
 class LinkKeeper {
  public:
-  // `settings`, `traffic` and `changed` outlive it; `changed` is told of everything that the
-  // functions below tell. `number`: of the link, for people, from 1.
+  // `settings` and `changed` must outlive the keeper. `changed` is set whenever a result of the
+  // functions below changes. `number` is the link's number in logs and status, from 1.
   LinkKeeper(const Executor& executor, const LinkSettings& settings, int number, Traffic traffic,
              Event& changed, std::uint64_t seed);
 
-  // Begins to keep the link; it is not wanted yet.
+  // Starts the link's task. The link is not wanted yet.
   void start();
-  // Whether the link is wanted. One that is there stays.
+  // Sets whether the link is wanted. An existing session stays when it is not.
   void want(bool wanted);
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] bool is_stopping() const { return is_stopping_; }
-  // Another session takes the place of the present one.
+  // Replaces the current session by a new one.
   void replace();
-  // Makes no further session, and lets those that exist end with their last connection.
+  // Opens no further session and lets existing sessions end with their last connection.
   void stop();
-  // Ends everything. To be called and awaited before it is destroyed.
+  // Ends all sessions and tasks. Must be awaited before destruction.
   Task<> end();
 
-  // The session that serves, or is about to; null while there is none.
+  // The session that serves or is being set up; null if there is none.
   [[nodiscard]] const Session* session() const;
   [[nodiscard]] bool is_wanted() const { return wanted_; }
-  // Several sessions may offer the same host to this server, as its login told.
+  // Returns whether several sessions may offer the same host to this server, according to its login
+  // response.
   [[nodiscard]] bool is_shared() const;
-  // No session is left.
+  // Returns whether no session is left.
   [[nodiscard]] bool is_done() const { return !current_ && !next_ && draining_.empty(); }
-  // Why nobody is served by this link; empty when users are.
+  // The reason why this link serves no users; empty while it serves.
   [[nodiscard]] std::string not_serving_because() const;
-  // Brings the metric of the link's state up to date.
+  // Updates the metric of the link's state.
   void count();
-  // For /statusz, with the sessions that are being left as details.
+  // Entry of /statusz, with the draining sessions as details.
   [[nodiscard]] StatusEntry status() const;
 
  private:
@@ -89,14 +92,14 @@ class LinkKeeper {
   Event& changed_;
   Backoff backoff_;
   LivePtr current_;
-  LivePtr next_;  // is to replace current_
+  LivePtr next_;  // will replace current_
   std::vector<LivePtr> draining_;
   std::string run_id_;                           // of the last session that was lost
-  std::string down_;                             // why there is no session
-  std::optional<Error> refused_;                 // the last attempt to replace current_
-  Clock::time_point due_{};                      // no attempt before
-  std::optional<Clock::time_point> away_since_;  // the last good session was lost
-  bool is_scheduled_ = false;                    // due_ was set for the replacement that is wanted
+  std::string down_;                             // reason why there is no session
+  std::optional<Error> refused_;                 // error of the last attempt to replace current_
+  Clock::time_point due_{};                      // no attempt before this time
+  std::optional<Clock::time_point> away_since_;  // time at which the last good session was lost
+  bool is_scheduled_ = false;                    // due_ is set for the wanted replacement
   bool wanted_ = false;
   bool is_replacing_ = false;  // replace() was called
   bool is_stopping_ = false;

@@ -16,17 +16,17 @@ namespace {
 
 using What = tunnel::ClientControl::Event::What;
 
-// Tasks of a session that are no work connections.
+// Number of tasks of a session besides those of work connections.
 constexpr std::size_t kOtherTasks = 2;
-// Streams beside those that may be work connections: the control stream, and those that have ended on
-// one side only.
+// Number of streams besides open work connections: the control stream, and streams that have ended
+// on one side only.
 constexpr std::size_t kOtherStreams = 1 + 256;
-// Between attempts to open a stream while the server has not accepted so many others.
+// Interval of attempts to open a stream while the server has too many unaccepted ones.
 constexpr auto kBetweenOpens = std::chrono::milliseconds(10);
-// How long a server may take to notice stop(), and then to send whom it had accepted before.
+// Time limit for the server to act on stop() and to send the users that it accepted before.
 constexpr auto kWithdrawal = std::chrono::seconds(5);
 constexpr auto kLastRequests = std::chrono::milliseconds(500);
-// A connection without a request for so long is not about to get one.
+// Minimum time without a request after which a connection counts as idle.
 constexpr auto kQuiet = std::chrono::milliseconds(1000);
 
 const Log& log() {
@@ -60,7 +60,7 @@ tunnel::ClientControl::Randomness draw() {
 
 }  // namespace
 
-// One connection of a user while it lasts.
+// Connection of a user, while it lasts.
 class Session::Carried {
  public:
   Carried(Session& session, net::Channel& stream) : session_(session), stream_(stream) {
@@ -80,7 +80,8 @@ class Session::Carried {
   Task<> relay(net::Channel& upstream, net::Buffer& received) {
     upstream_ = &upstream;
     net::Buffer answer(stream_.reactor().blocks);
-    // frp's server ends its side only when it is done with both: a user has left.
+    // frp's server ends its side only when it is done with both directions: the user has
+    // disconnected.
     co_await net::relay({stream_, received, from_user_, /*end_closes=*/true,
                          [this](std::string_view bytes) { from_user(bytes); }},
                         {upstream, answer, from_upstream_, /*end_closes=*/false,
@@ -88,7 +89,7 @@ class Session::Carried {
                         session_.options_.idle_timeout);
     upstream_ = nullptr;
   }
-  // No request is under way, and there was none for a while.
+  // Returns whether no request is in flight and none was for a while.
   [[nodiscard]] bool is_quiet(Clock::time_point now) const {
     return upstream_ != nullptr && watch_.is_idle() && now - last_ >= kQuiet;
   }
@@ -114,7 +115,7 @@ class Session::Carried {
 
   Session& session_;
   net::Channel& stream_;
-  net::Channel* upstream_ = nullptr;  // while relayed
+  net::Channel* upstream_ = nullptr;  // null unless relaying
   HttpActivityTracker watch_;
   Clock::time_point last_{};
   std::uint64_t from_user_ = 0;
@@ -178,7 +179,7 @@ Task<> Session::maintain_link() {
 
 Task<> Session::maintain_control() {
   auto error = co_await converse();
-  // As Link does: an end would wait behind bytes that the server does not acknowledge.
+  // Aborts as Link does: a graceful end would wait for bytes that the server does not acknowledge.
   if (!link_ && error.code == ErrorCode::timeout) control_stream_->abort();
   end(std::move(error));
 }
@@ -194,7 +195,7 @@ Task<Error> Session::converse() {
   std::array<char, 4096> room;
   std::vector<tunnel::ClientControl::Event> events;
   while (true) {
-    // Again and again, since stop() may add something meanwhile.
+    // Repeats, since stop() may add output during the write.
     while (!control_.output().empty()) {
       const auto output = std::exchange(control_.output(), {});
       control_stream_->set_write_deadline(deadline_after(options_.connect_timeout));
@@ -270,8 +271,8 @@ std::string Session::refusal() const {
   return {};
 }
 
-// Sends what has no time to wait for the reader of the control stream, which is woken up to send the
-// rest.
+// Sends queued output now, without waiting for the reader of the control stream, and wakes the
+// reader for the rest.
 void Session::send_now() {
   if (!control_stream_) return;
   auto& output = control_.output();
@@ -322,7 +323,8 @@ void Session::close_idle() {
 Task<Result<std::unique_ptr<net::Channel>>> Session::open_stream() {
   const auto deadline = deadline_after(options_.connect_timeout);
   if (!link_) co_return co_await options_.dial(deadline);
-  // A server that asks for many at a time gets them as it accepts the earlier ones.
+  // Opens a stream when the server has accepted earlier ones, since servers may request many at a
+  // time.
   while (true) {
     auto stream = link_->open();
     if (link_->is_worn_out()) changed_.notify_all();
@@ -332,7 +334,8 @@ Task<Result<std::unique_ptr<net::Channel>>> Session::open_stream() {
   }
 }
 
-// Failures come with every request; one line a minute for each is enough.
+// Logs a failure, at most once a minute for each message, because failures can come with every
+// request.
 void Session::warn(std::string_view what, const Error& error) {
   const auto verdict = warnings_.check(error.message, Clock::now());
   if (!verdict.pass) return;
@@ -347,7 +350,7 @@ Task<> Session::work() {
   }
   net::Buffer received((*stream)->reactor().blocks);
   const auto proxy = co_await await_start(**stream, received);
-  if (!proxy) co_return;  // the server did not need it, or the link is over
+  if (!proxy) co_return;  // the server did not need it, or the link has ended
   if (const auto coding = coding_of(*proxy); coding.encryption || coding.compression) {
     std::string early(received.bytes());
     received.consume(early.size());
@@ -360,8 +363,8 @@ Task<> Session::work() {
   warn("a connection was refused here", done.error());
 }
 
-// Offers the stream to the server and waits until it carries a user's connection. What came with
-// that message is left in `received`.
+// Offers the stream to the server and waits until it carries a user's connection. Bytes received
+// after the start message stay in `received`.
 Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer& received) {
   const auto offer = control_.work_offer(Clock::now());
   if (!offer) co_return std::unexpected(offer.error());
@@ -371,7 +374,7 @@ Task<Result<std::string>> Session::await_start(net::Channel& stream, net::Buffer
   }
   tunnel::MessageReader reader(control_.wire());
   while (true) {
-    // Takes no memory before something comes, which may be in hours.
+    // Allocates no buffer before data arrives, which may take hours.
     const auto read = stream.read_now(received);
     if (read.what == net::Transfer::nothing) {
       co_await stream.readable();

@@ -20,7 +20,7 @@
 
 namespace gitops::tunnel_client {
 
-// What the sessions of a link count, over the life of the process.
+// Metrics of a link's sessions, over the life of the process.
 struct Traffic {
   Traffic(Metrics& metrics, const Metrics::Labels& link);
   Counter& requests;
@@ -33,61 +33,63 @@ struct Traffic {
   Gauge& serving;
 };
 
-// A session with the tunnel's server: the control stream, and the work connections that the server
-// asks for, each relayed to a connection of its own to the upstream.
+// Session with the tunnel server: the control stream, and the work connections that the server
+// requests. Relays each work connection to its own connection to the upstream. Loop thread only.
 class Session {
  public:
-  // Connects to the host that a proxy leads to.
+  // Connects to the upstream of a proxy.
   using Connect = std::function<Task<Result<std::unique_ptr<net::Channel>>>(
       const std::string& proxy, Deadline deadline)>;
   // Connects to the server.
   using Dial = std::function<Task<Result<std::unique_ptr<net::Channel>>>(Deadline deadline)>;
   struct Options {
     tunnel::ClientControlOptions control = {};
-    // A server that vanished is noticed after 14 s.
+    // The defaults detect a vanished server after 14 s.
     tunnel::yamux::SessionOptions link = {};
-    // frp's tcpMux = false: each work connection is dialled by this, and yamux is not used.
+    // Dials each work connection for frp's tcpMux = false; yamux is then not used.
     Dial dial = {};
     std::chrono::milliseconds connect_timeout{10'000};
     std::chrono::milliseconds idle_timeout{3'600'000};  // of a work connection
     std::size_t max_work = 4'096;                       // work connections at a time
   };
 
-  // `server` is connected; `traffic` and `changed` outlive the session; `changed` is told of
-  // everything that the functions below tell. Options::link's role is set here.
+  // `server` is connected; the session owns it. `traffic` and `changed` must outlive the session.
+  // `changed` is set whenever a result of the functions below changes. The constructor sets the
+  // role in Options::link.
   Session(const Executor& executor, std::unique_ptr<net::Channel> server, Options options,
           Connect connect, Traffic& traffic, Event& changed);
 
-  // Serves until the session is over, and returns why: `forbidden` when the server refused the
-  // login. Once.
+  // Serves until the session is over and returns the reason: `forbidden` when the server refused
+  // the login. Call it once.
   Task<Error> run();
-  // Asks for proxies that were held (ClientControlOptions::hold_proxies).
+  // Registers the proxies that were held (ClientControlOptions::hold_proxies).
   void offer();
-  // Tells the server to send nobody else. The session goes on for those who are there, and ends with
-  // the last of them. Connections that the server keeps for further requests are then ended.
+  // Asks the server to send no new users, and drains: the session serves its current users and ends
+  // with the last of them. Idle connections that the server keeps for further requests are closed.
   void stop();
-  // The server has taken notice of stop().
+  // Returns whether the server has acted on stop().
   [[nodiscard]] bool has_withdrawn() const { return control_.has_withdrawn(); }
-  // Ends the session now.
+  // Ends the session immediately.
   void close(std::string why);
-  // The server wants the session to end soon: it takes no further work connections (GoAway).
+  // Returns whether the server drains the session: it accepts no further work connections (GoAway).
   [[nodiscard]] bool server_is_draining() const { return link_ && link_->peer_is_draining(); }
 
-  // Its yamux session is to be replaced before it can open no further stream.
+  // Returns whether the yamux session should be replaced before its stream ids run out.
   [[nodiscard]] bool is_worn_out() const { return link_ && link_->is_worn_out(); }
-  // Three quarters of the work connections that both sides allow are in use: another link is needed.
+  // Returns whether three quarters of the work connections that both sides allow are in use, so
+  // that another link is needed.
   [[nodiscard]] bool is_nearly_full() const;
 
   enum class State : std::uint8_t { logging_in, registering, serving, refused, stopping };
   [[nodiscard]] State state() const;
-  // The server's reason, while a proxy is refused.
+  // The server's reason while it refuses a proxy; otherwise empty.
   [[nodiscard]] std::string refusal() const;
   [[nodiscard]] const tunnel::ClientControl& control() const { return control_; }
-  // What a new session gives as its own, so that the server replaces this one.
+  // Run id of the session. A new session logs in with it, so that the server replaces this one.
   [[nodiscard]] const std::string& run_id() const { return control_.run_id(); }
-  // When a proxy began to run.
+  // Time at which the first proxy was registered.
   [[nodiscard]] std::optional<Clock::time_point> serving_since() const { return serving_since_; }
-  // Connections that carry something at the moment.
+  // Number of work connections that carry a user.
   [[nodiscard]] std::size_t carrying() const { return carried_.size(); }
 
  private:
@@ -103,7 +105,7 @@ class Session {
   Task<Result<std::unique_ptr<net::Channel>>> open_stream();
   Task<> work();
   void warn(std::string_view what, const Error& error);
-  // The proxy's name.
+  // Returns the proxy's name.
   Task<Result<std::string>> await_start(net::Channel& stream, net::Buffer& received);
   [[nodiscard]] tunnel::WorkCoding coding_of(const std::string& proxy) const;
   Task<Result<void>> carry(const std::string& proxy, net::Channel& stream, net::Buffer& received);
@@ -112,7 +114,7 @@ class Session {
   Options options_;
   Connect connect_;
   Traffic& traffic_;
-  std::optional<tunnel::Link> link_;  // none without yamux
+  std::optional<tunnel::Link> link_;  // null without yamux
   tunnel::ClientControl control_;
   std::unique_ptr<net::Channel> control_stream_;
   std::optional<Error> ending_;
