@@ -328,7 +328,7 @@ class App {
         add_server(endpoint, Server::Source::announced);
       }
     }
-    // Marks a server that is no longer announced once its links are done; drop_the_left() removes it.
+    // Marks servers that are not announced any more, once their links are done.
     for (const auto& server : servers_) {
       if (server->source == Server::Source::announced && !contains(announced, server->endpoint) &&
           std::ranges::all_of(server->links, is_done)) {

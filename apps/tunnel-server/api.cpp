@@ -102,7 +102,7 @@ http::Response Api::list_clients() const {
       hosts.push_back({{"host", domain.name}, {"serving", domain.is_serving}});
     }
     const auto& login = session->login();
-    // Without the run id, with which a client proves that it was here before.
+    // Omits the run id, which authenticates a returning client.
     list.push_back({{"id", session->id()},
                     {"state", to_string(state_of(*session, domains))},
                     {"address", session->client()},

@@ -7,20 +7,20 @@
 
 namespace gitops::tunnel_server {
 
-// The HTTP API by which operators see and end clients; docs/tunnel-server.md, "API". Every request needs the
-// token. Loop thread only.
+// HTTP API with which operators list and disconnect clients; docs/tunnel-server.md, "API". Every
+// request needs the token. Loop thread only.
 class Api {
  public:
   struct Options {
     std::string address;
     std::uint16_t port = 0;
     Secret token = {};
-    std::string token_file = {};  // wins; read again when it changes
+    std::string token_file = {};  // takes precedence; reloaded when it changes
   };
-  // Clients and table outlive it.
+  // The registry and the table must outlive the API.
   Api(const Executor& executor, ClientRegistry& clients, const HostTable& table, Options options);
 
-  // Errors: an unreadable token, or none; the port.
+  // Starts listening. Errors: an unreadable or missing token, an unavailable port.
   Result<void> listen();
   [[nodiscard]] std::uint16_t port() const { return server_.port(); }
   Task<> stop(Deadline deadline) { return server_.stop(deadline); }

@@ -18,15 +18,15 @@
 namespace gitops::tunnel_server {
 namespace {
 
-// frp's clients expect a version of the form a.b.c.
+// Version for clients. frp's clients expect the form a.b.c.
 constexpr const char* kWireVersion = "1.0.0";
 
 constexpr auto kHousekeeping = std::chrono::seconds(1);
 constexpr std::uint64_t kOtherFiles = 100;  // logs, listeners, libraries
-// For requests that are on their way: of users who were accepted last of all, and of those who do
-// not know yet that their connection ends.
+// Time for requests in flight while draining: of users accepted last, and of users who do not know
+// yet that their connection ends.
 constexpr auto kLastRequests = std::chrono::milliseconds(1'200);
-// For clients, after the last user has left.
+// Time for clients to end after the last user has left.
 constexpr auto kGoodbye = std::chrono::milliseconds(500);
 
 Authorizer::Options authorizer_options(const Config& config) {
@@ -56,7 +56,7 @@ ClientRegistry::Options client_options(const Config& config) {
   options.links = config.links;
   options.session.max_streams = static_cast<std::size_t>(config.max_streams);
   options.session.link.receive_window = static_cast<std::uint32_t>(config.stream_window);
-  // Two thirds of the time to be silent, one third to answer.
+  // Two thirds of the timeout for silence, one third for the response to the ping.
   options.session.link.ping_timeout = config.heartbeat_timeout / 3;
   options.session.link.ping_interval = config.heartbeat_timeout - options.session.link.ping_timeout;
   options.subdomain_host = config.subdomain_host;
@@ -99,7 +99,7 @@ proxy::ServerOptions user_options(const Config& config) {
   return options;
 }
 
-// Owns and connects all parts. Members are in order of dependence: later ones use earlier ones.
+// Owns and connects all parts. Members are in order of dependency: later ones use earlier ones.
 class App {
  public:
   App(const DaemonContext& context, const Config& config)
@@ -154,7 +154,8 @@ class App {
     co_return Result<void>{};
   }
 
-  // Users who are there still need their clients; the others need them elsewhere.
+  // Drains users first, then clients: connected users still need their clients, and the other
+  // clients are needed by other servers.
   Task<> stop(Deadline deadline) {
     is_listening_ = false;
     clients_.drain();
@@ -191,7 +192,7 @@ class App {
   }
 
  private:
-  // Nothing that the client itself says, but what was checked.
+  // Contains verified data only, nothing that the client claims.
   [[nodiscard]] StatusEntry entry_of(const Session& session) const {
     const auto domains = table_.domains_of(session.id());
     const auto state = state_of(session, domains);
@@ -216,7 +217,7 @@ class App {
         sessions, [](const auto& session) { return session->is_logged_in(); }));
   }
 
-  // A descriptor for each user and each client.
+  // Raises the limit of open files: one descriptor for each user and each client.
   void allow_open_files() const {
     const auto needed =
         static_cast<std::uint64_t>(config_.max_connections + config_.max_clients) + kOtherFiles;

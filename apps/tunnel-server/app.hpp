@@ -4,8 +4,8 @@
 
 namespace gitops::tunnel_server {
 
-// The daemon: accepts clients of the tunnel on one port, and users, whom it sends to them, on
-// another.
+// The daemon: accepts tunnel clients on one port and users on another, and forwards users to
+// clients.
 DaemonSpec tunnel_server();
 
 }  // namespace gitops::tunnel_server

@@ -44,7 +44,7 @@ std::string json_of(const Message& message) {
   return out.substr(kMessageHead);
 }
 
-// Reads a message from JSON by way of its form on the wire.
+// Parses a message from JSON by encoding it in its wire format first.
 template <class M>
 Result<M> message_of(std::string_view json) {
   std::string framed(1, M::kType);
@@ -60,7 +60,7 @@ Result<M> message_of(std::string_view json) {
   return std::move(std::get<M>(**message));
 }
 
-// The object with another member in front.
+// Returns the object with another member in front.
 std::string with_member(std::string_view object, std::string_view name, std::string_view value) {
   std::string out = "{" + json_string(name) + ":" + std::string(value);
   if (object != "{}") out += ",";
@@ -85,7 +85,7 @@ std::string sum_of(const Secret& token) {
   return std::string(bytes_of(sha256(token.reveal())));
 }
 
-// The error for an unauthenticated client when the plugin cannot be asked.
+// The error for an unauthenticated client when the plugin cannot be reached.
 Error unavailable_now() {
   return {.code = ErrorCode::unavailable,
           .message = "the server cannot check this now, try again later"};

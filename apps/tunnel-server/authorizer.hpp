@@ -13,20 +13,20 @@
 #include "common/http/client.hpp"
 #include "common/tunnel/message.hpp"
 
-// Who may log in and offer what.
+// Authorization of clients: their logins and the hosts that they offer.
 namespace gitops::tunnel_server {
 
-// The runtimes of a file: what they may offer, and the token that proves who they are. A line each:
+// Runtimes of a file: the hosts that each may offer, and its tokens. One line for each:
 //   PREFIX[,DOMAIN…] TOKEN
-// TOKEN is the token itself or "sha256:" and the SHA-256 of it in hex. Empty lines and those that
-// begin with '#' are left out. A runtime may stand on several lines, with a token each.
+// TOKEN is the token itself or "sha256:" and its SHA-256 in hex. Empty lines and lines that begin
+// with '#' are skipped. A runtime with several tokens has several lines.
 class RuntimeList {
  public:
-  // Errors name the line and never its token.
+  // Parses the file's text. Errors name the line and never contain its token.
   static Result<RuntimeList> parse(std::string_view text);
 
-  // Whether the token is one of a runtime that may offer all of these: a subdomain, and domains of
-  // its own. Compares in constant time. The error is for the client.
+  // Checks that the token belongs to a runtime that may offer the proxy's subdomain and all its
+  // domains. Compares in constant time. The error's message is for the client.
   [[nodiscard]] Result<void> admit(const tunnel::NewProxy& proxy) const;
   [[nodiscard]] std::size_t size() const { return runtimes_.size(); }
 
@@ -38,16 +38,16 @@ class RuntimeList {
   std::vector<Runtime> runtimes_;
 };
 
-// What a plugin answers; docs/tunnel-server.md, "Plugin".
+// Response of a plugin; docs/tunnel-server.md, "Plugin".
 struct PluginAnswer {
-  std::string content;  // that replaces what was asked about; empty: unchanged
+  std::string content;  // replaces the request's content; empty: unchanged
 };
-// Reads it. Forbidden with the plugin's reason when it refuses; protocol when the answer says neither
-// what holds nor that nothing changes.
+// Parses a plugin's response. Errors: forbidden, with the plugin's reason, when it refuses;
+// protocol when the response neither contains content nor states that it is unchanged.
 Result<PluginAnswer> read_plugin_answer(std::string_view body);
 
-// Decides about clients: by the token that frp's programs share, by the list of runtimes, and by an
-// HTTP plugin as frp's server has them. What is configured must all agree. Loop thread only.
+// Authorizes clients by frp's shared token, by the list of runtimes, and by an HTTP plugin in the
+// format of frp's server. All configured checks must agree. Loop thread only.
 class Authorizer {
  public:
   struct Options {
@@ -59,7 +59,7 @@ class Authorizer {
     std::vector<std::string> plugin_operations = {"Login", "NewProxy"};
     std::chrono::milliseconds plugin_timeout{5'000};
   };
-  // The client that a question is about.
+  // The client that a plugin request is about.
   struct Subject {
     std::string address;  // "10.1.2.3:4567"
     std::string user;
@@ -67,32 +67,37 @@ class Authorizer {
     std::string run_id;
   };
 
+  // The resolver must outlive the authorizer.
   Authorizer(const Executor& executor, net::Resolver& resolver, Options options);
 
-  // Reads the files; an error names the file.
+  // Reads the files. The error names the file.
   Result<void> check();
-  // The shared token now; the key of control streams.
+  // The current shared token; the key of control streams.
   [[nodiscard]] Secret token() { return token_.current(); }
 
-  // What holds of the client's message, or the error that it is told.
+  // Authorize a message of a client. They return the message to use, which the plugin may have
+  // changed, or the error for the client.
   Task<Result<tunnel::Login>> admit_login(Subject subject, tunnel::Login login);
   Task<Result<tunnel::NewProxy>> admit_proxy(Subject subject, tunnel::NewProxy proxy);
   Task<Result<void>> admit_ping(Subject subject, tunnel::Ping ping);
   Task<Result<void>> admit_work(Subject subject, tunnel::NewWorkConn work);
-  // Tells the plugin; its answer does not matter.
+  // Reports a closed proxy to the plugin. The plugin's response is ignored.
   Task<> report_closed(Subject subject, std::string proxy);
 
-  // Reads the list of runtimes again when it has changed; true when another one holds now.
+  // Reloads the list of runtimes when its file has changed. Returns true when a new list is in
+  // force.
   bool refresh();
-  // Whether the list of runtimes allows this proxy now; without one, all are allowed.
+  // Checks that the current list of runtimes allows this proxy. Without a list, all proxies are
+  // allowed.
   [[nodiscard]] Result<void> still_admits(const tunnel::NewProxy& proxy) const;
-  // Somebody says of each proxy whose it is, so that its client may take a host over.
+  // Returns whether a list or a plugin confirms the owner of each proxy, so that a client may take
+  // over a host.
   [[nodiscard]] bool confirms_owners() const;
   [[nodiscard]] bool asks_about(std::string_view operation) const;
 
  private:
   Result<void> read_runtimes();
-  // The content that holds, as JSON.
+  // Returns the content to use, as JSON.
   Task<Result<std::string>> ask_plugin(std::string_view operation, const Subject& subject,
                                        std::string content);
 

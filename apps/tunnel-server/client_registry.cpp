@@ -15,7 +15,8 @@ const Log& log() {
   return kLog;
 }
 
-// Which client of a runtime it is; empty for frp's, whose sessions are each a client.
+// Returns the client's instance id within its runtime; empty for frp's clients, of which each
+// session is a client.
 std::string instance_of(const tunnel::Login& login) {
   const auto found = login.metas.find(tunnel::kInstanceMeta);
   return found == login.metas.end() ? std::string() : std::string(found->second.reveal());
@@ -116,7 +117,7 @@ void ClientRegistry::forget_unauthenticated(SessionId id) {
 
 Task<> ClientRegistry::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::Channel>> channel,
                              std::string client) {
-  // Forgets the client however it is left.
+  // Removes the client on every exit.
   struct Ended {
     ClientRegistry& clients;
     SessionId id;
@@ -153,7 +154,7 @@ Task<> ClientRegistry::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::
   const auto error = co_await session->run();
   if (!session->is_logged_in()) {
     refused_connections_.Increment();
-    // Unauthenticated clients decide how many of these lines there are.
+    // Limits log lines, whose number unauthenticated clients control.
     const auto verdict = repeated_.check(error.message, Clock::now());
     if (!verdict.pass) co_return;
   }
@@ -170,7 +171,7 @@ Session::Options ClientRegistry::session_options(Deadline login_deadline) {
   options.control.asks_for_pings = options.signed_pings || authorizer_.asks_about("Ping");
   if (authorizer_.confirms_owners()) {
     options.control.links = options_.links;
-    // Half of what a host may have, so that the next client of a rolling update has as many.
+    // Half of a host's entries, so that the next client of a rolling update can have as many.
     options.control.max_links = static_cast<std::int64_t>(HostTable::kMaxEntries) / 2;
   }
   return options;
@@ -226,7 +227,7 @@ std::vector<std::shared_ptr<Session>> ClientRegistry::sessions() const {
   return all;
 }
 
-// -- what clients ask for --
+// -- requests of clients --
 
 Authorizer::Subject ClientRegistry::subject_of(const Session& session) const {
   return {.address = session.client(),
@@ -238,7 +239,7 @@ Authorizer::Subject ClientRegistry::subject_of(const Session& session) const {
 SessionOwner ClientRegistry::make_owner() {
   SessionOwner owner;
   owner.admit_login = [this](Session& session, tunnel::Login login) -> Task<Result<tunnel::Login>> {
-    // Without a token the key of a work connection is a public constant.
+    // Without a token, the key of a work connection is a public constant.
     if (!session.has_mux() && session.token().empty() && !authorizer_.asks_about("NewWorkConn")) {
       co_return fail(
           ErrorCode::forbidden,
@@ -282,7 +283,7 @@ Result<std::string> ClientRegistry::offer(Session& session, const std::string& n
                                           const tunnel::NewProxy& proxy) {
   auto offer = read_offer(proxy, options_.subdomain_host);
   if (!offer) return std::unexpected(offer.error());
-  offer->proxy = name;  // what the client knows it by
+  offer->proxy = name;  // the client's name for it
   for (const auto& domain : offer->domains) {
     if (auto reason = ban_of(domain); !reason.empty()) {
       return fail(ErrorCode::forbidden, "this host is banned: " + reason);

@@ -23,14 +23,14 @@ struct Config {
   std::chrono::milliseconds heartbeat_timeout{14'000};
   std::int64_t max_clients = 10'000;
   std::int64_t max_unauthenticated = 2'000;
-  std::int64_t max_unauthenticated_per_address = 0;  // 0: as max_unauthenticated
+  std::int64_t max_unauthenticated_per_address = 0;  // 0: same as max_unauthenticated
   std::int64_t max_streams = 4'096;
   std::int64_t max_pool = 5;
   std::int64_t links = 2;
   std::vector<std::string> servers;
   std::int64_t stream_window = 1024 * 1024;  // bytes
 
-  // Who may log in and offer what.
+  // Authorization of clients.
   Secret token;
   std::string token_file;
   std::vector<std::string> auth_scopes;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxHost = 253;
 constexpr std::size_t kMaxLabel = 63;
-// Of one offer, so that a client cannot fill the table.
+// Maximum number of domains of one offer, so that a client cannot fill the table.
 constexpr std::size_t kMaxDomains = 16;
 constexpr std::size_t kMaxLocations = 16;
 constexpr std::size_t kMaxLocation = 256;
@@ -43,7 +43,7 @@ std::unexpected<Error> refuse(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
-// What this server would have to do and does not.
+// Returns the first requested feature that this server does not support; empty if it supports all.
 std::string unsupported(const tunnel::NewProxy& proxy) {
   if (proxy.proxy_type != "http") {
     return "proxy type [" + (proxy.proxy_type.empty() ? "tcp" : proxy.proxy_type) +
@@ -93,7 +93,7 @@ Result<void> read_locations(const tunnel::NewProxy& proxy, std::vector<std::stri
   if (locations.empty()) locations.emplace_back();
   if (locations.size() > kMaxLocations) return refuse("too many locations");
   for (auto& location : locations) {
-    if (location == "/") location.clear();  // every path begins with it
+    if (location == "/") location.clear();  // a prefix of every path
     if (!location.empty() && !location.starts_with('/')) {
       return refuse("location [" + location + "] does not begin with a slash");
     }
@@ -104,7 +104,7 @@ Result<void> read_locations(const tunnel::NewProxy& proxy, std::vector<std::stri
   return {};
 }
 
-// Whether the newcomer may have what this one has.
+// Returns whether the newcomer may take over the holder's host.
 bool may_take(const Owner& newcomer, const Owner& holder) {
   return newcomer.session == holder.session || newcomer.is_confirmed ||
          (!newcomer.replaces.empty() && newcomer.replaces == holder.run_id);
@@ -156,7 +156,7 @@ Result<void> HostTable::check(const Owner& owner, const Offer& offer) const {
   for (const auto& domain : offer.domains) {
     const auto found = domains_.find(domain);
     if (found == domains_.end()) continue;
-    // Whoever has one location of a domain has all of it.
+    // Checks all locations: the owner of one location of a domain owns the domain.
     for (const auto& host : found->second) {
       if (std::ranges::any_of(host->entries, is_foreign)) {
         const bool same_name = std::ranges::any_of(
@@ -208,7 +208,7 @@ Result<std::vector<SessionId>> HostTable::add(const Owner& owner,
       auto& entries = host.entries;
       std::erase_if(entries,
                     [&](const Entry& entry) { return entry.owner.session == owner.session; });
-      // Another link of a client does not make it a newer client.
+      // Another link of a client does not make that client newer.
       const auto last_of_client = std::ranges::find_if(
           entries.rbegin(), entries.rend(),
           [&](const Entry& entry) { return are_one_client(entry.owner, owner); });

@@ -19,29 +19,30 @@ using tunnel::NewWorkConn;
 using tunnel::OpeningReader;
 using tunnel::ServerControl;
 
-// Until its login a client needs one stream and one message.
+// Maximum number of streams before the login: a client needs one, for one message.
 constexpr std::size_t kUnauthenticatedStreams = 1;
 constexpr std::uint64_t kUnauthenticatedBytes = 24 * 1024;
-// A client brings what it was asked for; a little more, because frp's does.
+// Number of work connections accepted beyond those requested, because frp's client opens some.
 constexpr std::size_t kSpareWork = 10;
-// Streams that have ended on one side only count beside those that may be open.
+// Number of additional streams that have ended on one side only.
 constexpr std::size_t kEndingStreams = 64;
-// Work connections on their way: yamux allows a client 256 streams without an ACK.
+// Maximum number of requested work connections: yamux allows a client 256 streams without an ACK.
 constexpr std::int64_t kMaxAsked = 128;
 constexpr std::size_t kMaxRunId = 64;
-// A connection of which nothing was heard for so long may be dead.
+// Silence after which a connection may be dead.
 constexpr auto kSilence = std::chrono::seconds(1);
-// A client that owes a sign of life for so long is not the first choice.
+// Time without a response to a probe after which a client is not the first choice.
 constexpr auto kProbeTimeout = std::chrono::milliseconds(1'500);
-// A client that was sent something and says nothing for so long is asked for a sign of life. With the
-// time that it has to answer, a user who waits for one that is dead waits for 5 s at most.
+// Time without a response after which a client is probed. Together with the time limit of the
+// probe, a user of a dead client waits for 5 s at most.
 constexpr auto kAnswerTimeout = std::chrono::milliseconds(100);
-// Without yamux the run id finds the session of a work connection; nobody can guess it.
+// Length of the random run id. Without yamux it identifies the session of a work connection, so it
+// must not be guessable.
 constexpr std::size_t kRandomRunId = 16;
-// Without yamux, Pings are the only signs of life. frp's client sends one every 30 s and its server
-// waits as long.
+// Time limit between Pings without yamux, where they are the only signs of life. frp's client sends
+// one every 30 s, and frp's server has the same limit.
 constexpr auto kPingTimeLimit = std::chrono::seconds(90);
-constexpr auto kRest = std::chrono::milliseconds(200);  // between looks at what is left to do
+constexpr auto kRest = std::chrono::milliseconds(200);  // interval of checks while draining
 
 const Log& log() {
   static const Log kLog("session");
@@ -61,7 +62,7 @@ bool is_run_id(std::string_view text) {
   });
 }
 
-// A connection that is counted while it lasts.
+// Connection that is counted while it lasts.
 class Counted : public net::ReplayChannel {
  public:
   Counted(std::unique_ptr<net::Channel> below, std::shared_ptr<std::size_t> count)
@@ -143,7 +144,7 @@ std::size_t Session::max_users() const {
   if (login_.max_work_conns > 0) {
     most = std::min(most, static_cast<std::size_t>(login_.max_work_conns));
   }
-  // Those that wait for users are work connections, too.
+  // Includes the work connections that wait for users.
   const auto pool = std::clamp<std::int64_t>(login_.pool_count, 0, options_.control.max_pool);
   const auto waiting = static_cast<std::size_t>(pool) + kSpareWork;
   return most > waiting ? most - waiting : 1;
@@ -153,7 +154,7 @@ bool Session::is_full() const {
   return control_ && carrying() + static_cast<std::size_t>(users_) >= max_users();
 }
 
-// -- its life --
+// -- life cycle --
 
 Task<Error> Session::run() {
   if (link_) {
@@ -171,11 +172,13 @@ void Session::end(Error error) {
   if (ending_) return;
   ending_ = std::move(error);
   work_.notify_all();
-  // The client sees an end, not a loss, where the connection takes it at once.
+  // Closes gracefully if the connection accepts the data at once, so that the client does not see a
+  // loss.
   if (link_) {
     link_->close();
   } else if (ending_->code == ErrorCode::timeout) {
-    // As Link does: an end would wait behind bytes that the client does not acknowledge.
+    // Aborts as Link does: a graceful end would wait for bytes that the client does not
+    // acknowledge.
     control_stream_->abort();
   } else {
     control_stream_->close();
@@ -204,12 +207,12 @@ Task<> Session::enforce_deadline() {
   if (!control_) end({.code = ErrorCode::timeout, .message = "the client did not log in"});
 }
 
-// A client that ends its control stream has logged out. Users who are there stay while its
+// Serves the control stream. A client that ends it has logged out; its users stay while its
 // connection lasts.
 Task<> Session::maintain_control() {
   auto error = co_await converse();
   if (!control_) {
-    // What the client is told must arrive.
+    // Flushes the last messages to the client.
     co_await control_stream_->close_gracefully();
     co_return end(std::move(error));
   }
@@ -279,7 +282,7 @@ Task<Result<void>> Session::read_work(net::Channel& stream, Opening opening) {
   if (work == nullptr || opening->wire != wire_) {
     co_return fail(ErrorCode::protocol, "a stream that begins with something else");
   }
-  // A run id is no secret to stake a user on; the connection that it came on is.
+  // Requires the run id of this connection: a run id alone does not authenticate a client.
   if (work->run_id != run_id()) {
     co_return fail(ErrorCode::forbidden, "the run id is not that of this connection");
   }
@@ -341,7 +344,7 @@ Task<Error> Session::converse() {
   }
   login_ = std::move(*admitted);
   login_.privilege_key = {};
-  // Who knows the run id of a session may replace it, and no more.
+  // The run id authorizes replacing its session and nothing else.
   auto run_id =
       link_ && is_run_id(login_.run_id) ? login_.run_id : hex_encode(random_bytes(kRandomRunId));
   options_.control.max_work_conns = static_cast<std::int64_t>(max_users());
@@ -408,7 +411,7 @@ void Session::handle(ServerControl::Event event) {
       owner_.withdraw(*this, event.proxy.proxy_name);
       break;
     case What::pinged:
-      // One that comes while another one is judged is answered by that.
+      // Skips a Ping during the authorization of another one, whose Pong serves both.
       if (std::exchange(judges_ping_, true)) break;
       tasks_.spawn("ping", [this, ping = std::move(event.ping)] { return judge_ping(ping); });
       break;
@@ -419,7 +422,7 @@ Task<> Session::judge_proxy(NewProxy proxy, std::uint64_t ticket) {
   const auto name = proxy.proxy_name;
   const auto admitted = co_await owner_.admit_proxy(*this, std::move(proxy));
   const auto found = proxies_.find(name);
-  if (found == proxies_.end() || found->second.ticket != ticket) co_return;  // closed meanwhile
+  if (found == proxies_.end() || found->second.ticket != ticket) co_return;  // closed since
   Result<std::string> address;
   if (admitted) {
     address = owner_.offer(*this, name, *admitted);
@@ -456,7 +459,7 @@ Task<> Session::judge_ping(tunnel::Ping ping) {
 
 // -- work connections --
 
-// Streams that the client gave up would otherwise be found by a user.
+// Returns a waiting work connection that is not stale; null if there is none.
 std::unique_ptr<net::Channel> Session::take_waiting() {
   while (!pool_.empty()) {
     auto stream = std::move(pool_.front());
@@ -479,7 +482,7 @@ void Session::ask_for_work() {
   send();
 }
 
-// Replaces waiting work connections that have ended, so that none is missing when a user comes.
+// Maintains the pool: replaces waiting work connections that have ended, before a user needs them.
 Task<> Session::maintain_pool() {
   while (true) {
     co_await sleep_for(std::chrono::seconds(1));
@@ -489,7 +492,7 @@ Task<> Session::maintain_pool() {
   }
 }
 
-// The user's connection on a work connection that was started.
+// Wraps a started work connection as the user's connection.
 std::unique_ptr<net::Channel> Session::started(std::unique_ptr<net::Channel> stream,
                                                tunnel::WorkCoding coding) {
   stream->set_write_deadline(kNever);

@@ -24,98 +24,107 @@ namespace gitops::tunnel_server {
 
 class Session;
 
-// What a session asks the rest of the server. Called on the loop; the session outlives the calls.
+// Callbacks of a session into the server. Called on the loop; the session outlives the calls.
 struct SessionOwner {
-  // Whether the client may log in; its Login, which may be changed, or the error that it is told.
+  // Authorizes a login. Returns the Login to use, which may be changed, or the error for the
+  // client.
   std::function<Task<Result<tunnel::Login>>(Session&, tunnel::Login)> admit_login;
-  // The session has its run id.
+  // Called when the session has its run id.
   std::function<void(Session&)> logged_in = [](Session&) {};
-  // Whether it may offer this; what it offers, which may be changed, or the error that it is told.
+  // Authorizes a proxy. Returns the proxy to offer, which may be changed, or the error for the
+  // client.
   std::function<Task<Result<tunnel::NewProxy>>(Session&, tunnel::NewProxy)> admit_proxy;
-  // Makes an admitted proxy available; where, for people. `name` is the client's name for it.
+  // Offers an admitted proxy to users. Returns its address as the client is given it. `name` is the
+  // client's name for the proxy.
   std::function<Result<std::string>(Session&, const std::string& name, const tunnel::NewProxy&)>
       offer;
-  // Ends what was offered under that name.
+  // Withdraws the proxy that was offered under that name.
   std::function<void(Session&, const std::string& name)> withdraw;
-  // Whether a Ping or a work connection is allowed; empty functions: all are.
+  // Authorize a Ping or a work connection. Empty functions allow all.
   std::function<Task<Result<void>>(Session&, const tunnel::Ping&)> admit_ping = {};
   std::function<Task<Result<void>>(Session&, const tunnel::NewWorkConn&)> admit_work = {};
 };
 
-// Reads how a stream, or a connection without yamux, begins. Nothing may stand behind it.
+// Reads the opening of a stream, or of a connection without yamux. Bytes after the opening are an
+// error.
 Task<Result<tunnel::OpeningReader::Opening>> read_opening(net::Channel& channel);
 
-// A client of the tunnel: its control stream, and the work connections that it brings, of which some
-// wait for users. With yamux all of it is one connection, on which it may open one stream, send a few
-// kilobytes, and take a few seconds before its login. Without (frp's tcpMux = false) each is a
-// connection of its own, and the session owns the first one. Loop thread only.
+// Session of a tunnel client: its control stream and its work connections, some of which wait for
+// users. With yamux everything shares one connection; before its login, a client may open one
+// stream, send a few kilobytes and take a few seconds. Without yamux (frp's tcpMux = false) each
+// stream is a connection of its own, and the session owns the first one. Loop thread only.
 class Session {
  public:
   struct Options {
     tunnel::ServerControlOptions control = {};
-    tunnel::yamux::SessionOptions link = {};  // role and max_streams are set here
+    tunnel::yamux::SessionOptions link = {};  // the session sets role and max_streams
     std::size_t max_streams = 4096;           // after the login
     Deadline login_deadline = kNever;
     std::chrono::milliseconds write_timeout{10'000};  // of the control stream
-    std::chrono::milliseconds work_timeout{10'000};   // to the first message of a work connection
-    // frp's auth.additionalScopes: Pings, and the first message of work connections, carry a privilege
-    // key. Work connections without yamux always do.
+    std::chrono::milliseconds work_timeout{10'000};   // for the first message of a work connection
+    // frp's auth.additionalScopes: Pings and the first message of work connections carry a
+    // privilege key. Work connections without yamux always carry one.
     bool signed_pings = false;
     bool signed_work = false;
   };
 
-  // `connection` carries yamux; `id` is this server's name for the session, `client` the address
-  // that it has. `owner` outlives the session.
+  // `connection` carries yamux; the session owns it. `id` is the server's id for the session,
+  // `client` the address of the client. `owner` must outlive the session.
   Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> connection,
           std::string client, Options options, const SessionOwner& owner);
-  // Without yamux: `control` is the control stream, of which `opening`, a Login, was read.
+  // Session without yamux: `control` is the control stream, from which `opening`, a Login, has been
+  // read.
   Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
           tunnel::OpeningReader::Opening opening, std::string client, Options options,
           const SessionOwner& owner);
 
-  // Serves until the session is over, and returns why. Once.
+  // Serves until the session is over and returns the reason. Call it once.
   Task<Error> run();
 
-  // A connection to the client's upstream, for a user of this proxy: a waiting work connection, or
-  // one that the client brings before the deadline. `alive`: only once a client that was silent has
-  // given a sign of life. Errors: timeout, unavailable, too_many_requests (see is_full()).
+  // Returns a connection to the client's upstream for a user of this proxy: a waiting work
+  // connection, or one that the client opens before the deadline. With `alive`, a silent client
+  // must respond first. Errors: timeout, unavailable, too_many_requests (see is_full()).
   enum class Check : std::uint8_t { none, alive };
   Task<Result<std::unique_ptr<net::Channel>>> connect(std::string_view proxy, Deadline deadline,
                                                       Check check = Check::none);
-  // Nothing was heard for a second, so its connection may be dead. Asks the client for a sign of life,
-  // which shortens the time until a dead one is found to yamux's ping_timeout.
+  // Probes the client if nothing was received from it for a second, because its connection may be
+  // dead. The probe shortens the detection of a dead client to yamux's ping_timeout. Returns
+  // whether the client was silent.
   bool probe_if_silent();
-  // How much the client is in doubt: 2 when it owes a sign of life for 1.5 s, 1 when it owes one.
+  // Rank of doubt about the connection: 2 when a probe has had no response for 1.5 s, 1 when a
+  // probe is unanswered, otherwise 0.
   [[nodiscard]] int doubt() const;
-  // It carries as many users as its streams and the client allow.
+  // Returns whether the session carries as many users as its streams and the client allow.
   [[nodiscard]] bool is_full() const;
-  // Takes a work connection of a client without yamux, if it proves that it is the client's and is
-  // wanted.
+  // Takes a work connection of a client without yamux. Closes it unless it proves that it belongs
+  // to the client and one is wanted.
   void attach(std::unique_ptr<net::Channel> connection, tunnel::OpeningReader::Opening opening);
 
-  // Takes no new users and tells the client by GoAway, which ours understands; ends when those who are
-  // there have left. Without yamux it ends at once, and users keep their connections.
+  // Drains: accepts no new users, sends GoAway to the client, which our client understands, and
+  // ends when the last user has left. Without yamux it ends immediately, and users keep their
+  // connections.
   void retire(std::string_view why);
-  // Ends at once.
+  // Ends the session immediately.
   void end(Error error);
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const std::string& client() const { return client_; }
-  // As the client sent it; empty before its login.
+  // Login as the client sent it; empty before.
   [[nodiscard]] const tunnel::Login& login() const { return login_; }
-  // Empty before the login.
+  // Run id; empty before the login.
   [[nodiscard]] std::string_view run_id() const;
-  // The beginning of it, for logs: who knows all of it may replace the session.
+  // First characters of the run id, for logs. The whole run id is secret: it allows replacing the
+  // session.
   [[nodiscard]] std::string_view printable_run_id() const;
   [[nodiscard]] bool is_logged_in() const { return control_.has_value(); }
-  // frp's token, as of its connection.
+  // frp's token at the time of the connection.
   [[nodiscard]] const Secret& token() const { return options_.control.token; }
-  // All of the client is one connection.
+  // Returns whether the client uses yamux: one connection for all its streams.
   [[nodiscard]] bool has_mux() const { return link_.has_value(); }
-  // New users may come.
+  // Returns whether the session accepts new users.
   [[nodiscard]] bool takes_users() const { return control_ && !retired_ && !ending_; }
   [[nodiscard]] WallTime since() const { return since_; }
-  // Work connections that wait for users, and those that carry one.
+  // Number of work connections that wait for users, and of those that carry one.
   [[nodiscard]] std::size_t waiting() const { return pool_.size(); }
   [[nodiscard]] std::size_t carrying() const;
 
@@ -148,13 +157,13 @@ class Session {
   Options options_;
   const SessionOwner& owner_;
   const WallTime since_ = wall_now();
-  std::optional<tunnel::Link> link_;  // none without yamux
+  std::optional<tunnel::Link> link_;  // null without yamux
   Opening opening_;                   // without yamux, until the login
   tunnel::Wire wire_ = tunnel::Wire::v1;
   tunnel::Login login_;
   std::optional<tunnel::ServerControl> control_;
   std::unique_ptr<net::Channel> control_stream_;
-  // Proxies that are being judged or offered.
+  // Proxies that are being authorized or are offered.
   struct Proxy {
     std::uint64_t ticket = 0;  // number of its request
     tunnel::WorkCoding coding = {};
@@ -163,11 +172,11 @@ class Session {
   std::uint64_t tickets_ = 0;
   bool judges_ping_ = false;
   std::deque<std::unique_ptr<net::Channel>> pool_;
-  std::int64_t requested_ = 0;  // work connections that were asked for and have not come
+  std::int64_t requested_ = 0;  // work connections requested and not received yet
   Clock::time_point asked_at_ = Clock::now();
-  std::int64_t users_ = 0;       // that wait for a work connection
+  std::int64_t users_ = 0;       // users that wait for a work connection
   std::size_t work_begins_ = 0;  // work streams without their first message yet
-  // Work connections without yamux that carry a user; shared with them.
+  // Number of work connections without yamux that carry a user; shared with the connections.
   std::shared_ptr<std::size_t> carried_ = std::make_shared<std::size_t>(0);
   std::optional<std::string> retired_;
   std::optional<Error> ending_;

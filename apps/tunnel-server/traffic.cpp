@@ -9,7 +9,7 @@ namespace gitops::tunnel_server {
 namespace {
 
 constexpr const char* kOther = "other";
-constexpr const char* kNone = "none";  // requests that no client's host matches
+constexpr const char* kNone = "none";  // label of requests for unknown hosts
 
 }  // namespace
 

@@ -9,14 +9,14 @@
 
 namespace gitops::tunnel_server {
 
-// Counts users' requests by host. The first kMaxHosts hosts have a label of their own, further ones
-// share "other", for as long as the process lives. Loop thread only.
+// Counts users' requests by host. The first kMaxHosts hosts have a label of their own; further
+// hosts share "other" for the life of the process. Loop thread only.
 class Traffic {
  public:
   static constexpr std::size_t kMaxHosts = 200;
   explicit Traffic(Metrics& metrics) : metrics_(metrics) {}
 
-  // The label of a host that a client offers.
+  // Returns the metric label of a host that a client offers.
   std::string label_of(const std::string& domain);
   void count(const proxy::TransactionRecord& record);
 

@@ -18,10 +18,11 @@ namespace websocket = http::websocket;
 
 // The first byte of each layer; docs/tunnel-protocol.md, "Layers".
 constexpr char kYamux = 0;
-constexpr char kTlsMark = 0x17;  // frp's own, before TLS
+constexpr char kTlsMark = 0x17;  // frp's own byte, before TLS
 constexpr char kTls = 0x16;
 constexpr char kHttp = 'G';
-// Without yamux: the control stream's first message, or that of a work connection.
+// Returns whether the byte begins a message without yamux: the first one of a control stream or of
+// a work connection.
 bool begins_message(char byte) {
   return byte == tunnel::Login::kType || byte == tunnel::NewWorkConn::kType ||
          byte == tunnel::kWireMagic.front();
@@ -42,7 +43,7 @@ std::string head_of(const http::Response& response) {
   return out.append("\r\n").append(response.body);
 }
 
-// The answer to a request that is not the one that clients of a tunnel send.
+// Returns the response to a request that is not a tunnel client's.
 std::optional<http::Response> refusal(const http::Request& request) {
   const std::string_view target = request.target;
   const auto path = target.substr(0, target.find('?'));
@@ -72,7 +73,7 @@ Task<Result<TransportHandshake::Transport>> TransportHandshake::perform(
     std::unique_ptr<net::Channel> channel, Deadline deadline) {
   bool has_tls = false;
   bool has_websocket = false;
-  bool is_marked = false;  // by frp's byte, behind which only TLS may follow
+  bool is_marked = false;  // by frp's byte, which only TLS may follow
   while (true) {
     channel->set_deadline(deadline);
     std::array<char, 1> first{};
@@ -151,7 +152,7 @@ Task<TransportHandshake::Added> TransportHandshake::add_websocket(
     co_await channel->close_gracefully();
     co_return fail(ErrorCode::protocol, "an HTTP request that is not for the tunnel");
   }
-  // refusal() has read it.
+  // refusal() has validated the offer.
   const auto offer = websocket::read_offer(request);
   if (auto written = co_await channel->write(head_of(websocket::acceptance(*offer, {})));
       !written) {

@@ -10,29 +10,30 @@
 
 namespace gitops::tunnel_server {
 
-// Takes off the layers below yamux, or below frp's messages, that a client has put on: any of TLS, WebSocket, and TLS inside of
-// WebSocket, told apart by their first byte as frp's server does (docs/tunnel-protocol.md). WebSocket
-// inside of TLS (wss) is served as well. Loop thread only.
+// Removes the transport layers that a client has put below yamux, or below frp's messages: any of
+// TLS, WebSocket, and TLS inside WebSocket. Detects them by their first byte as frp's server does
+// (docs/tunnel-protocol.md). WebSocket inside TLS (wss) is supported as well. Loop thread only.
 class TransportHandshake {
  public:
   struct Options {
-    // Without a certificate, TLS is refused.
+    // Server certificate; without one, TLS is refused.
     net::TlsOptions tls = {};
-    // Clients without TLS are refused.
+    // Clients without TLS are refused if set.
     bool require_tls = false;
   };
   explicit TransportHandshake(Options options);
 
-  // Reads the certificate; an error names the file.
+  // Reads the certificate. The error names the file.
   Result<void> check();
 
   struct Transport {
     std::unique_ptr<net::Channel> channel;
-    // The channel carries yamux; otherwise one stream of messages (frp's tcpMux = false).
+    // The channel carries yamux; otherwise it is one stream of messages (frp's tcpMux = false).
     bool has_mux = true;
   };
-  // `channel` was accepted. Errors: timeout, protocol, tls, forbidden (TLS is required), unavailable;
-  // the connection is closed then. A WebSocket request that is not for frp is answered.
+  // Performs the handshake on an accepted channel. Errors: timeout, protocol, tls, forbidden (TLS
+  // is required), unavailable; the connection is closed then. A WebSocket request that is not frp's
+  // receives an HTTP response.
   Task<Result<Transport>> perform(std::unique_ptr<net::Channel> channel, Deadline deadline);
 
  private:

@@ -13,12 +13,12 @@
 namespace gitops::tunnel_server {
 namespace {
 
-// How long a session may keep a user waiting while there is another one.
+// Time limit for a session to take a user while another session is available.
 constexpr auto kFailoverTimeout = std::chrono::milliseconds(1'500);
-// Of a host that is gone.
+// Generation of a host that has been removed.
 constexpr unsigned kNoGeneration = std::numeric_limits<unsigned>::max();
-// Kept for the next request, for each session of a host. Each occupies a stream and a connection at the
-// client.
+// Maximum number of idle connections pooled for each session of a host. Each occupies a stream, and
+// a connection at the client.
 constexpr std::size_t kMaxIdle = 32;
 
 http::Response page(int status, std::string_view title, std::string_view text) {
@@ -60,7 +60,7 @@ bool is_authorized(const proxy::RequestHead& head, const Offer& offer) {
          Secret(offer.user + ":" + std::string(offer.password.reveal()));
 }
 
-// A request that counts to its host and its session while it lasts.
+// Counts a request for its host and its session while it lasts.
 std::shared_ptr<void> count(std::shared_ptr<Way> way, std::shared_ptr<SessionWay> session) {
   ++way->requests;
   ++session->requests;
@@ -71,7 +71,7 @@ std::shared_ptr<void> count(std::shared_ptr<Way> way, std::shared_ptr<SessionWay
           }};
 }
 
-// No connection through it is used for another request.
+// Prevents reuse of the pooled connections through this session.
 void release(SessionWay& way) {
   ++way.generation;
   way.upstream->close_idle();
@@ -127,7 +127,7 @@ void VhostProxy::update(HostTable::Host& host) {
                        ? make_way(host.way, entry.owner.session, entry.offer->proxy)
                        : *known;
     const bool serves = HostTable::is_serving(host, entry);
-    // The next request goes to the newest client.
+    // Sends the next request to the newest client.
     if (!serves && session->serves) release(*session);
     session->serves = serves;
     way.sessions.push_back(std::move(session));
@@ -136,7 +136,7 @@ void VhostProxy::update(HostTable::Host& host) {
     if (std::ranges::find(way.sessions, session) == way.sessions.end()) release(*session);
   }
   if (host.entries.empty()) {
-    // Requests under way keep what they need of it.
+    // Requests in flight keep the objects that they need.
     host.way.reset();
     return;
   }
@@ -179,7 +179,7 @@ VhostProxy::Choice VhostProxy::choose(const Way& way, const std::vector<SessionI
     if (!session || !session->takes_users()) continue;
     const auto doubt = session->doubt();
     const bool serves = candidate->serves;
-    // Older clients come after the newest one's sessions, in their order.
+    // Sorts older clients after the sessions of the newest one, in their order.
     const Rank rank{session->is_full(),
                     candidate.get() != wanted,
                     doubt > 1,
@@ -228,7 +228,7 @@ asio::ip::address VhostProxy::client_of(const proxy::RequestHead& head,
     if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
     proxy::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
   }
-  // The last address that is not a trusted proxy's; everything before it can be forged.
+  // Takes the last address that is not a trusted proxy's; everything before it can be forged.
   for (const auto hop : hops | std::views::reverse) {
     boost::system::error_code ec;
     const auto address = asio::ip::make_address(std::string(hop), ec);
@@ -260,10 +260,11 @@ proxy::Decision VhostProxy::decide(const proxy::RequestHead& head, const proxy::
     return too_many("Too many requests of this host at a time.");
   }
   const auto choice = choose(*way, {}, nullptr);
-  // Without a session that takes users the request fails as it does when one has just been lost.
+  // Without a session that accepts users, the request fails in the same way as after the loss of a
+  // session.
   const auto& session = choice.way ? choice.way : way->sessions.front();
   session->turn = ++way->turns;
-  // A connection that was kept would be used without a look at its client.
+  // Avoids a pooled connection of a client that may be dead.
   if (choice.session && choice.session->probe_if_silent() && choice.has_others) {
     session->upstream->close_idle();
   }

@@ -15,52 +15,52 @@
 
 namespace gitops::tunnel_server {
 
-// The way of requests to one host through one session of a client.
+// Route of requests to one host through one session of a client.
 struct SessionWay {
   SessionId session = 0;
   std::string proxy;  // its name
   std::shared_ptr<proxy::Upstream> upstream;
   std::shared_ptr<const proxy::Route> route;
-  bool serves = false;       // is of the newest client
-  unsigned generation = 0;   // connections of another one are not used again
-  std::size_t requests = 0;  // at the moment
-  std::uint64_t turn = 0;    // when it was chosen last
-  // The connection that was made just now goes through another session, and is not to be kept.
+  bool serves = false;       // belongs to the newest client
+  unsigned generation = 0;   // connections of other generations are not reused
+  std::size_t requests = 0;  // in flight
+  std::uint64_t turn = 0;    // turn in which it was last chosen
+  // The connection just made goes through another session and must not be pooled.
   bool is_borrowed = false;
 };
 
-// The way of requests to one host: through the sessions that offer it.
+// Route of requests to one host through the sessions that offer it.
 struct Way {
   std::shared_ptr<const Offer> offer;                 // of the newest entry
   std::vector<std::shared_ptr<SessionWay>> sessions;  // newest first
-  std::size_t requests = 0;                           // at the moment
-  std::uint64_t turns = 0;                            // of the sessions
+  std::size_t requests = 0;                           // in flight
+  std::uint64_t turns = 0;                            // counter for SessionWay::turn
 };
 
-// Where users connect: decides to which client a request goes, and what those hear that go to none. The
-// sessions of the newest client take turns: the next request goes to the one with the fewest. One that
-// may be dead is asked for a sign of life before it gets another user. Loop thread only.
+// Proxy for users: chooses the client for each request, and responds to requests that have none.
+// Among the sessions of the newest client it chooses the one with the fewest requests; equal ones
+// take turns. A session that may be dead is probed before it gets another user. Loop thread only.
 class VhostProxy {
  public:
   struct Options {
-    net::AddressList trusted_proxies;  // may say for whom they speak
-    // Requests and upgraded connections of one host at a time; 0: any number.
+    net::AddressList trusted_proxies;  // may name their clients in header fields
+    // Limit of requests and upgraded connections of one host at a time; 0: no limit.
     std::size_t max_requests_per_host = 1024;
-    std::chrono::milliseconds connect_timeout{10'000};  // to wait for a work connection
+    std::chrono::milliseconds connect_timeout{10'000};  // for a work connection
     proxy::RouteLimits limits = {};
     std::function<std::shared_ptr<Session>(SessionId)> session;
-    std::function<std::string(const std::string& domain)> ban;  // why, or empty
+    std::function<std::string(const std::string& domain)> ban;  // reason, or empty
   };
-  // The table and the traffic outlive it.
+  // The table and the traffic must outlive the proxy.
   VhostProxy(HostTable& table, Traffic& traffic, Options options);
 
-  // For proxy::Server.
+  // The policy for proxy::Server.
   [[nodiscard]] proxy::Policy policy();
-  // Closes pooled connections that have been idle for too long.
+  // Closes pooled connections that have exceeded their idle timeout.
   void sweep();
-  // Closes all pooled connections, and keeps none that is in use now.
+  // Closes all pooled connections and pools none of those in use.
   void release_clients();
-  // The entries of a host have changed.
+  // Updates the routes after the entries of a host have changed.
   void update(HostTable::Host& host);
 
  private:
@@ -74,7 +74,8 @@ class VhostProxy {
     std::shared_ptr<Session> session;
     bool has_others = false;
   };
-  // The best session that is none of `tried`: `wanted`, if it takes users. Empty when there is none.
+  // Returns the best session that is not in `tried`: `wanted`, if it accepts users. Empty if there
+  // is none.
   [[nodiscard]] Choice choose(const Way& way, const std::vector<SessionId>& tried,
                               const SessionWay* wanted) const;
   std::shared_ptr<SessionWay> make_way(const std::shared_ptr<Way>& of_host, SessionId session,
