@@ -9,7 +9,7 @@ namespace {
 
 using net::Transfer;
 
-// Bytes that are encrypted at a time.
+// Maximum number of bytes encrypted at a time.
 constexpr std::size_t kMaxPiece = 16 * 1024;
 
 }  // namespace
@@ -21,7 +21,7 @@ CipherChannel::CipherChannel(std::unique_ptr<net::Channel> below, const Secret& 
       encryptor_(key, iv),
       decryptor_(key),
       received_(std::move(received)) {
-  // Its own deadlines hold from now on.
+  // Clears the deadline below: this channel has its own deadlines.
   below_->set_deadline(kNever);
   buffered_ = !received_.empty() || below_->holds_bytes();
 }
@@ -44,13 +44,13 @@ Transfer CipherChannel::read_below(std::span<char> room) {
   const auto size = std::min(room.size(), received_.size());
   std::memcpy(room.data(), received_.data(), size);
   received_.erase(0, size);
-  // The channel below may have something, too.
+  // Stays set: the channel below may also hold bytes.
   buffered_ = true;
   return {.what = Transfer::data, .size = size};
 }
 
 Transfer CipherChannel::try_read(std::span<char> room) {
-  // What the IV takes is no data.
+  // Repeats while the bytes read belong to the IV.
   while (true) {
     const auto read = read_below(room);
     if (read.what != Transfer::data) return read;

@@ -12,13 +12,13 @@
 
 namespace gitops::tunnel {
 
-// The bytes of another channel, which it owns, under frp's cipher: the work streams of a proxy with
-// use_encryption. Ends and failures are those of the channel below; a change of the bytes on the way
-// is not noticed.
+// Channel that encrypts another channel, which it owns, with frp's cipher: the work streams of a
+// proxy with use_encryption. Reports the ends and failures of the channel below. The cipher does
+// not detect modified bytes.
 class CipherChannel : public net::Channel {
  public:
-  // `key`: control_key(). `iv`: Aes128Cfb::kIvSize unpredictable bytes. `received`: came on the
-  // channel before this object was made, encrypted.
+  // `key`: control_key(). `iv`: Aes128Cfb::kIvSize unpredictable bytes. `received`: encrypted bytes
+  // already read from the channel.
   CipherChannel(std::unique_ptr<net::Channel> below, const Secret& key, std::string_view iv,
                 std::string received);
   ~CipherChannel() override;
@@ -28,7 +28,8 @@ class CipherChannel : public net::Channel {
   void close() override { below_->close(); }
   void abort() override { below_->abort(); }
   net::Transfer try_read(std::span<char> room) override;
-  // As with TLS, an attempt that is repeated after it would have blocked begins with the same bytes.
+  // Writes as TLS does: a retry after a write that would have blocked must begin with the same
+  // bytes.
   net::Transfer try_write(std::span<const asio::const_buffer> buffers) override;
 
  private:
@@ -40,7 +41,7 @@ class CipherChannel : public net::Channel {
   ControlDecryptor decryptor_;
   std::string received_;
   std::string sending_;           // encrypted and not sent
-  std::size_t sending_size_ = 0;  // bytes of the write that they belong to
+  std::size_t sending_size_ = 0;  // size of the write that sending_ belongs to
 };
 
 }  // namespace gitops::tunnel

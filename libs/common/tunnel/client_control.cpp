@@ -12,9 +12,9 @@ namespace {
 
 using std::chrono::duration_cast;
 
-// Of the server's texts, which go to logs and pages of state.
+// Maximum length of the server's texts in logs and status pages.
 constexpr std::size_t kMaxText = 512;
-// Of what a server may tell its clients.
+// Maximum number of links that a server may announce.
 constexpr std::int64_t kMaxLinks = 8;
 constexpr std::size_t kMaxServers = 8;
 
@@ -41,7 +41,7 @@ ClientControl::ClientControl(ClientControlOptions options, Randomness randomness
   } else {
     coder_.emplace(options_.token, randomness.iv);
   }
-  // In clear: the server's key for this stream begins behind it.
+  // Sends the login unencrypted; encryption begins after it.
   if (auto sent = append_message(output_, login, wire()); !sent) fail_session(sent.error());
 }
 
@@ -77,7 +77,7 @@ void ClientControl::receive(std::span<char> bytes, Clock::time_point now,
     if (!message) return fail_session(message.error());
     if (!*message) return;
     take(std::move(**message), now, events);
-    // What follows LoginResp is encrypted, even within the same read.
+    // Decrypts the bytes after LoginResp, which may be in the same read.
     if (in_clear) return receive(bytes.last(input.size()), now, events);
   }
 }
@@ -166,7 +166,8 @@ void ClientControl::proxy_answered(NewProxyResp answer, Clock::time_point now,
                                    std::vector<Event>& events) {
   const auto proxy = std::ranges::find_if(
       proxies_, [&](const Proxy& p) { return p.request.proxy_name == answer.proxy_name; });
-  // Only a proxy that waits is told: the answer may be to a NewProxy that was sent twice.
+  // Ignores a response for a proxy that does not wait, such as the second one of a repeated
+  // NewProxy.
   if (proxy == proxies_.end() || proxy->state != Proxy::State::waiting) return;
   const bool refused = !answer.error.empty();
   proxy->text = shortened(refused ? answer.error : answer.remote_addr, kMaxText);
@@ -236,10 +237,10 @@ void ClientControl::stop(Clock::time_point now) {
     const bool known = proxy.state == Proxy::State::running || asked;
     proxy.state = Proxy::State::unusable;
     proxy.due = kNever;
-    // A name that fitted into NewProxy fits here.
+    // Cannot fail: the name fitted into NewProxy.
     if (known) (void)send(CloseProxy{.proxy_name = proxy.request.proxy_name});
   }
-  // A server reads one message after the other: its Pong says that it has read the others.
+  // Servers process messages in order, so the Pong confirms the messages before.
   ping(now);
 }
 

@@ -18,7 +18,7 @@
 
 namespace gitops::tunnel {
 
-// What a client that speaks wire v2 tells besides.
+// Additional data that a client sends in wire v2.
 struct ClientOpening {
   std::string transport;  // "wss", "websocket" or "tcp"
   bool tls = true;
@@ -26,37 +26,37 @@ struct ClientOpening {
 };
 
 struct ClientControlOptions {
-  // Without privilege key and timestamp, which are made from the token.
+  // Login without privilege key and timestamp, which are computed from the token.
   Login login = {};
-  // The shared token of frp; may be empty.
+  // frp's shared token; may be empty.
   Secret token = {};
-  // What the server is asked to offer.
+  // Proxies that the server is requested to offer.
   std::vector<NewProxy> proxies = {};
-  // Asks for them only after offer(): another session may still have them.
+  // Requests the proxies only after offer(), since another session may still have them.
   bool hold_proxies = false;
-  // frp's auth.additionalScopes, which both sides must have: Pings (HeartBeats) and the first message
-  // of work streams (NewWorkConns) carry a privilege key.
+  // frp's auth.additionalScopes, which both sides must set: Pings (HeartBeats) and the first
+  // message of work streams (NewWorkConns) carry a privilege key.
   bool sign_pings = false;
   bool sign_work = false;
-  // Speak v2, of frp's server since 0.69; older ones close the connection.
+  // Selects wire v2, which frp's server supports since 0.69; older servers close the connection.
   std::optional<ClientOpening> opening = {};
   std::chrono::milliseconds login_timeout{10'000};
-  // A Ping is sent every ping_interval, which keeps gateways from closing an idle connection. The
-  // session fails when no Pong comes for pong_timeout.
+  // Interval of Pings, which keep gateways from closing an idle connection, and the time without a
+  // Pong after which the session fails.
   std::chrono::milliseconds ping_interval{30'000};
   std::chrono::milliseconds pong_timeout{90'000};
-  // A NewProxy without an answer is sent again.
+  // Time without a response after which a NewProxy is sent again.
   std::chrono::milliseconds answer_timeout{20'000};
-  // A refused proxy is asked for again: its owner may just be leaving.
+  // Backoff for a refused proxy, whose owner may be about to disconnect.
   Backoff::Options retry{.initial = std::chrono::seconds(2), .max = std::chrono::seconds(30)};
 };
 
-// The client's side of a control stream, without the stream: logs in, registers proxies and keeps
-// them registered, answers nothing that it was not asked. Bytes, time and randomness come in; bytes
-// to send and events come out.
+// Client side of a control stream, without I/O: logs in, registers proxies and keeps them
+// registered, and ignores responses to no request. Takes bytes, time and randomness; returns bytes
+// to send and events. Not thread-safe.
 class ClientControl {
  public:
-  // What cannot be predicted.
+  // Unpredictable inputs.
   struct Randomness {
     std::string iv;  // Aes128Cfb::kIvSize bytes, for v1
     std::uint64_t seed = 0;
@@ -69,7 +69,7 @@ class ClientControl {
   struct Event {
     enum class What : std::uint8_t {
       logged_in,      // text: the run id
-      proxy_started,  // text: where the server offers it
+      proxy_started,  // text: the address at which the server offers it
       proxy_refused,  // text: the server's reason
       work_wanted,    // the server asks for a work connection
     };
@@ -79,56 +79,58 @@ class ClientControl {
 
     bool operator==(const Event&) const = default;
   };
-  // Takes the next bytes of the stream, which it decrypts in place, and appends what happened.
+  // Processes the next bytes of the stream, which it decrypts in place, and appends the resulting
+  // events.
   void receive(std::span<char> bytes, Clock::time_point now, std::vector<Event>& events);
-  // Bytes to send; the caller removes them from the string.
+  // Bytes to send; the caller removes sent bytes from the string.
   [[nodiscard]] std::string& output() { return output_; }
 
-  // Does what is due. Call it at due() or later.
+  // Performs due actions. Call it at due() or later.
   void tick(Clock::time_point now);
   [[nodiscard]] Clock::time_point due() const;
 
-  // Asks for proxies that were held; at once when logged in.
+  // Requests the proxies that were held: immediately if logged in, otherwise after the login.
   void offer(Clock::time_point now);
-  // Closes the proxies, so that the server sends nobody to them any more. They are not asked for
+  // Closes the proxies, so that the server sends them no new users, and requests none of them
   // again. Before the login it ends the session.
   void stop(Clock::time_point now);
-  // The server has taken notice of stop(), so that another session can have the proxies.
+  // Returns whether the server has acted on stop(), so that another session can have the proxies.
   [[nodiscard]] bool has_withdrawn() const {
     return phase_ == Phase::stopped && unanswered_pings_ == 0;
   }
 
-  // Why the session is over: `forbidden` when the server refused the login or a Ping, timeout,
-  // protocol, too_large. From then on everything does nothing.
+  // The error that ended the session: `forbidden` when the server refused the login or a Ping,
+  // timeout, protocol, too_large. All calls do nothing after it.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   [[nodiscard]] bool is_logged_in() const { return phase_ == Phase::logged_in; }
-  // To be sent on work streams. Empty before the login.
+  // Run id for work streams; empty before the login.
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
-  // Empty before the login.
+  // Version of the server; empty before the login.
   [[nodiscard]] const std::string& server_version() const { return server_version_; }
-  // What LoginResp tells of them; 1 and none for frp's server.
+  // Values of LoginResp; 1 and empty with frp's server.
   [[nodiscard]] std::int64_t links() const { return links_; }
   [[nodiscard]] const std::vector<std::string>& servers() const { return servers_; }
-  // Sessions that the server takes when those are nearly full; at least links().
+  // Maximum number of sessions that the server accepts when the links are nearly full; at least
+  // links().
   [[nodiscard]] std::int64_t max_links() const { return max_links_; }
-  // Work connections that the server takes at a time; 0 when it does not tell.
+  // Maximum number of work connections that the server accepts at a time; 0 if unknown.
   [[nodiscard]] std::int64_t max_work_conns() const { return max_work_conns_; }
   [[nodiscard]] Wire wire() const { return options_.opening ? Wire::v2 : Wire::v1; }
-  // The first bytes of a work stream. What comes back is of the same wire.
+  // Returns the first bytes of a work stream. The server responds in the same wire version.
   [[nodiscard]] Result<std::string> work_offer(Clock::time_point now) const;
 
   struct Proxy {
     enum class State : std::uint8_t {
-      waiting,  // for the login, for offer(), or for the server's answer
+      waiting,  // for the login, for offer(), or for the server's response
       running,
-      refused,   // asked for again later
-      unusable,  // not asked for again: its NewProxy is too long, or it was closed
+      refused,   // requested again later
+      unusable,  // not requested again: its NewProxy is too long, or it was closed
     };
     NewProxy request;
     Backoff backoff;
     State state = State::waiting;
-    std::string text = {};  // of the server's last answer
-    // When a NewProxy is sent if nothing comes before.
+    std::string text = {};  // of the server's last response
+    // Time at which a NewProxy is sent if no response comes before.
     Clock::time_point due = kNever;
   };
   [[nodiscard]] const std::vector<Proxy>& proxies() const { return proxies_; }

@@ -9,39 +9,39 @@
 #include "common/core/secret.hpp"
 
 // frp's encryption of a control stream, after Login and LoginResp, and of the work streams of a
-// proxy with use_encryption: AES-128-CFB with one state per direction. The sender puts its random IV
-// before its first byte. There is no authentication of the bytes, and with an empty token the key is
-// a public constant, so that secrecy is TLS's task.
+// proxy with use_encryption: AES-128-CFB with one state per direction. The sender puts its random
+// IV before its first byte. The bytes are not authenticated, and with an empty token the key is a
+// public constant, so secrecy depends on TLS.
 namespace gitops::tunnel {
 
-// The key of both directions. The token may be empty.
+// Returns the key of both directions. The token may be empty.
 [[nodiscard]] Secret control_key(const Secret& token);
 
 // Encrypts the bytes of one direction.
 class ControlEncryptor {
  public:
-  // `iv`: Aes128Cfb::kIvSize unpredictable bytes, never used before with this key.
+  // `iv`: Aes128Cfb::kIvSize unpredictable bytes, unique for this key.
   ControlEncryptor(const Secret& key, std::string_view iv);
-  // Encrypts what stands in `out` from `start` on, the next bytes of the stream. The IV goes before
-  // the first of them.
+  // Encrypts in place the next bytes of the stream: those in `out` from `start` on. Inserts the IV
+  // before the first of them.
   void encrypt(std::string& out, std::size_t start);
 
  private:
   Aes128Cfb cipher_;
-  std::string iv_;  // until it was sent
+  std::string iv_;  // empty once it was sent
 };
 
 // Decrypts the bytes of one direction.
 class ControlDecryptor {
  public:
   explicit ControlDecryptor(Secret key) : key_(std::move(key)) {}
-  // Decrypts the next bytes of the stream in place. Returns the plain ones, a part of `bytes`:
-  // all of them but those of the IV.
+  // Decrypts the next bytes of the stream in place. Returns the plain bytes, a part of `bytes`
+  // without those of the IV.
   std::span<char> decrypt(std::span<char> bytes);
 
  private:
   Secret key_;
-  std::string iv_;                   // as far as it was received
+  std::string iv_;                   // the received part
   std::optional<Aes128Cfb> cipher_;  // once the IV is complete
 };
 

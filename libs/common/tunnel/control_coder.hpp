@@ -15,19 +15,19 @@
 
 namespace gitops::tunnel {
 
-// The encryption of one side of a control stream behind its login, of either wire.
+// Encryption of one side of a control stream after its login, in either wire version.
 class ControlCoder {
  public:
-  // v1. `iv`: Aes128Cfb::kIvSize unpredictable bytes.
+  // Coder for v1. `iv`: Aes128Cfb::kIvSize unpredictable bytes.
   ControlCoder(const Secret& token, std::string_view iv);
-  // v2. `nonce`: kSealNonceSize unpredictable bytes.
+  // Coder for v2. `nonce`: kSealNonceSize unpredictable bytes.
   enum class Side : std::uint8_t { client, server };
   ControlCoder(const ControlKeys& keys, Side side, std::string_view nonce);
 
-  // Encrypts what stands in `out` from `start` on, the next bytes of the stream.
+  // Encrypts in place the next bytes of the stream: those in `out` from `start` on.
   void encrypt(std::string& out, std::size_t start);
-  // Decrypts the next bytes of the stream; v1 in place. The result is valid until the next call. Errors,
-  // of v2: protocol, too_large.
+  // Decrypts the next bytes of the stream; in v1 in place. The result is valid until the next call.
+  // Errors, in v2 only: protocol, too_large.
   Result<std::string_view> decrypt(std::span<char> bytes);
 
  private:

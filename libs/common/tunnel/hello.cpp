@@ -40,7 +40,7 @@ void add_to(Sha256& transcript, std::string_view name, std::string_view payload)
 
 }  // namespace
 
-// -- what the sides say --
+// -- messages --
 
 ClientHello ClientHello::make(std::string_view transport, bool tls, bool tcp_mux,
                               std::string_view random) {
@@ -117,7 +117,7 @@ void append_hello(std::string& out, const ServerHello& hello) {
 
 Result<std::optional<OpeningReader::Opening>> OpeningReader::next(std::string_view& input) {
   if (!wire_ && !input.empty()) {
-    // No message of v1 begins so.
+    // No message of v1 begins with this byte.
     wire_ = input.front() == kWireMagic.front() ? Wire::v2 : Wire::v1;
   }
   if (!wire_) return std::optional<Opening>();

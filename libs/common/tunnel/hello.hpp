@@ -10,37 +10,40 @@
 #include "common/core/secret.hpp"
 #include "common/tunnel/message.hpp"
 
-// How a control stream of frp's wire protocol v2 begins: both sides say what they can do, and the keys
-// of its encryption follow from that and from the token. docs/tunnel-protocol.md, "Wire v2".
+// Opening of a control stream in frp's wire protocol v2: both sides announce their capabilities.
+// The encryption keys are derived from the two messages and the token. docs/tunnel-protocol.md,
+// "Wire v2".
 namespace gitops::tunnel {
 
-// What a client says first. frp's knows a second cipher, too; ours is the one that both have.
+// First message of a client. frp's client also offers a second cipher; ours offers the one that
+// both have.
 struct ClientHello {
-  // Random bytes of each side.
+  // Number of random bytes of each side.
   static constexpr std::size_t kRandomSize = 32;
-  std::string payload;        // as it was sent
-  bool is_supported = false;  // it takes JSON and AES-256-GCM
+  std::string payload;        // as sent
+  bool is_supported = false;  // accepts JSON and AES-256-GCM
 
-  // "wss", "websocket" or "tcp"; whether there is TLS and yamux below. `random`: kRandomSize
-  // unpredictable bytes.
+  // `transport`: "wss", "websocket" or "tcp". `tls` and `tcp_mux`: TLS and yamux are in use.
+  // `random`: kRandomSize unpredictable bytes.
   static ClientHello make(std::string_view transport, bool tls, bool tcp_mux,
                           std::string_view random);
-  // Reads a payload. Protocol when it is not what a client sends.
+  // Parses a payload. Error: protocol, when it is not a client's hello.
   static Result<ClientHello> read(std::string payload);
 };
 
-// The answer to it.
+// Response to ClientHello.
 struct ServerHello {
   std::string payload;
   std::string error;  // not empty: refused
 
   static ServerHello make(std::string_view random);
   static ServerHello refusal(std::string_view error);
-  // Reads a payload. Protocol when it is not what a server sends, or chooses what was not offered.
+  // Parses a payload. Error: protocol, when it is not a server's hello, or selects an option that
+  // was not offered.
   static Result<ServerHello> read(std::string payload);
 };
 
-// The keys of a control stream's two directions.
+// Keys of the two directions of a control stream.
 struct ControlKeys {
   Secret to_server;
   Secret to_client;
@@ -48,12 +51,12 @@ struct ControlKeys {
 [[nodiscard]] ControlKeys control_keys(const Secret& token, const ClientHello& client,
                                        const ServerHello& server);
 
-// Appends a hello with its frame. A client's has the magic before it.
+// Appends the frame of a hello. A client's is preceded by the magic.
 void append_hello(std::string& out, const ClientHello& hello);
 void append_hello(std::string& out, const ServerHello& hello);
 
-// Reads how a stream begins that a client has opened, of either wire: its first message, and in v2 the
-// magic before it and, on a control stream, a ClientHello. Holds at most one frame.
+// Reads the opening of a stream from a client, in either wire version: the first message, and in v2
+// the magic and, on a control stream, a ClientHello before it. Buffers at most one frame.
 class OpeningReader {
  public:
   struct Opening {
@@ -61,13 +64,13 @@ class OpeningReader {
     std::optional<ClientHello> hello = {};
     Message message;
   };
-  // Takes bytes from the front of `input`, up to the end of the first message at most. Nothing: all was
-  // taken, and more is needed. Errors: protocol, too_large.
+  // Consumes bytes from the front of `input`, at most up to the end of the first message. Returns
+  // nothing when all input was consumed and more is needed. Errors: protocol, too_large.
   Result<std::optional<Opening>> next(std::string_view& input);
 
  private:
   std::optional<Wire> wire_;
-  std::string magic_;  // as far as it was received
+  std::string magic_;  // the received part
   FrameReader frames_;
   std::optional<ClientHello> hello_;
   MessageReader v1_;

@@ -13,15 +13,16 @@ namespace {
 using net::Transfer;
 using Event = yamux::Session::Step::Event;
 
-// Bytes that the system holds and has not sent. It asks for more when half of them are left.
+// Maximum number of unsent bytes in the system's buffer. The system asks for more when half of them
+// are sent.
 constexpr int kUnsent = 16 * 1024;
-// Bytes moved without waiting, after which others on the loop get a turn.
+// Number of bytes moved without waiting before other tasks of the loop get a turn.
 constexpr std::size_t kMuch = 256 * 1024;
-// Bytes that are prepared for a connection that takes less than there is, and how many it must take at
-// once to get more again.
+// Number of bytes prepared for a slow connection, which took only a part of the output, and the
+// number that it must take at once to end this limit.
 constexpr std::size_t kHeldUpOutput = 8 * 1024;
 constexpr std::size_t kFreePath = 64 * 1024;
-// A peer that sends but does not read is no peer.
+// Time limit for a peer that does not read.
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
 
 }  // namespace
@@ -68,13 +69,13 @@ void Link::drain() {
   wake_up();
 }
 
-// Closes the connection and tells the streams.
+// Closes the connection and ends the streams.
 void Link::end() {
   lose({.code = ErrorCode::unavailable, .message = "the link was given up here"});
   channel_->readiness().read.waker = channel_->readiness().write.waker = nullptr;
   timer_.expires_at(kNever);
-  // A peer that is not heard acknowledges nothing, perhaps because its packets are lost; then the end
-  // would wait behind what it was sent before, but a reset arrives.
+  // Resets after a timeout: the peer acknowledges nothing, perhaps because packets are lost. A
+  // graceful end would wait behind unacknowledged data, but a reset arrives.
   if (ending_->code == ErrorCode::timeout) {
     channel_->abort();
   } else {
@@ -89,7 +90,7 @@ void Link::limit(std::size_t max_streams, std::uint64_t max_received) {
   max_received_ = max_received;
 }
 
-// Ends the link however run() is left.
+// Ends the link on every exit of run().
 struct Link::Ended {
   Link& link;
   ~Ended() { link.end(); }

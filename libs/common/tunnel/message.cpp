@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t kHeadSize = 9;       // type and length
 constexpr std::size_t kFrameHeadSize = 8;  // of v2: type, flags and length
-constexpr std::size_t kNumberSize = 2;     // of v2: which message
+constexpr std::size_t kNumberSize = 2;     // of v2: the message's number
 
 // -- writing --
 
-// Writes the members of a JSON object and leaves out those with a zero value.
+// Writes the members of a JSON object except those with a zero value.
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) { out_ += '{'; }
@@ -70,8 +70,8 @@ class Writer {
 
 // -- reading --
 
-// Reads the members of a JSON object. A member that is missing or null keeps its zero value; one of
-// the wrong type is a failure, as it is for Go's decoder.
+// Reads the members of a JSON object. A missing or null member keeps its zero value. A member of
+// the wrong type is an error, as in Go's decoder.
 class Reader {
  public:
   explicit Reader(const nlohmann::json& json) : json_(json) {}
@@ -116,7 +116,7 @@ class Reader {
   bool failed_ = false;
 };
 
-// -- the members of each message, in the order in which frp writes them --
+// -- the members of each message, in frp's order --
 
 template <class Visitor>
 void visit_members(Visitor& visit, auto& message) {
@@ -189,7 +189,8 @@ void visit_members(Visitor& visit, auto& message) {
 
 // -- types --
 
-// A message of that type of v1, or of that number of v2, with zero members; nothing for an unknown one.
+// Returns a message of that type of v1, or of that number of v2, with zero members; nothing for an
+// unknown one.
 template <std::size_t index = 0>
 std::optional<Message> empty_message(Wire wire, unsigned type) {
   if constexpr (index == std::variant_size_v<Message>) {
@@ -289,7 +290,7 @@ Result<Message> read_message(const Frame& frame) {
 
 namespace {
 
-// Takes bytes until `size` of them are held.
+// Moves bytes into `held` until its size is `size`. Returns whether it is complete.
 bool hold(std::string& held, std::string_view& input, std::size_t size) {
   const auto part = input.substr(0, size - std::min(size, held.size()));
   held += part;

@@ -12,27 +12,28 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 
-// The messages of frp's wire protocol, as structs and as bytes. In v1, which every version of frp since
-// 0.18 speaks, a message is a type byte, the length of its body as a 64-bit big-endian number, and a
-// JSON object. In v2, of frp since 0.69, it is a frame: type, flags and length, and then the number of
-// the message and the same JSON. Members with a zero value are left out, as Go's encoder does.
-// docs/tunnel-protocol.md lists which side sends which message when.
+// Messages of frp's wire protocol, as structs and as bytes. In v1, supported by every version of
+// frp since 0.18, a message is a type byte, the length of its body as a 64-bit big-endian number,
+// and a JSON object. In v2, supported since 0.69, it is a frame (type, flags and length) with the
+// number of the message and the same JSON. Members with a zero value are omitted, as Go's encoder
+// does. docs/tunnel-protocol.md lists the sender and the time of each message.
 namespace gitops::tunnel {
 
 enum class Wire : std::uint8_t { v1, v2 };
 
-// Before the first frame of each stream that a client opens in v2.
+// Magic before the first frame of each stream that a client opens in v2.
 inline constexpr std::string_view kWireMagic{"FRP\0\2\r\n", 7};
 
-// Readers of all versions refuse a longer body, and lose the connection with it.
+// Maximum size of a body, in bytes. Readers of all versions refuse a longer one and close the
+// connection.
 inline constexpr std::size_t kMaxBody = 10'240;
 
 // Metadata by name. The values are secrets: tokens travel in them.
 using Metadata = std::map<std::string, Secret>;
 using Headers = std::map<std::string, std::string>;
 
-// A name in Login's metadata: which client it is, so that our server tells the links of one client from
-// those of another one of the same runtime. frp's takes no notice of it.
+// Key in Login's metadata for the client's instance id. It lets our server distinguish the links of
+// one client from those of another client of the same runtime. frp's server ignores it.
 inline constexpr const char* kInstanceMeta = "gitops-instance";
 
 // Client → server: the first message on a control stream.
@@ -49,37 +50,37 @@ struct Login {
   std::string run_id = {};     // of the session that this one replaces; empty for a new one
   Metadata metas = {};
   std::int64_t pool_count = 0;  // work connections that the server may keep waiting
-  // Of our client; frp's sends none: work connections that it can have at a time.
+  // Maximum number of work connections of the client at a time. Sent by our client only.
   std::int64_t max_work_conns = 0;
 
   bool operator==(const Login&) const = default;
 };
 
-// Server → client: the answer to Login, and the last message in clear.
+// Server → client: the response to Login, and the last unencrypted message.
 struct LoginResp {
   static constexpr char kType = '1';
   static constexpr unsigned kNumber = 2;
   std::string version = {};
   std::string run_id = {};
   std::string error = {};  // not empty: refused
-  // Of our server; frp's sends neither. Sessions of one client that may offer the same proxies at a
-  // time, and the other servers ("host:port") that the client should have sessions with.
+  // Sent by our server only: the number of sessions of one client that may offer the same proxies
+  // at a time, and the other servers ("host:port") that the client should connect to.
   std::int64_t links = 0;
   std::vector<std::string> servers = {};
-  // Ours alone, too: sessions that a client may have while its links are nearly full, and work
-  // connections of a session that carry users at a time.
+  // Sent by our server only: the maximum number of sessions of a client while its links are nearly
+  // full, and of work connections with users in a session.
   std::int64_t max_links = 0;
   std::int64_t max_work_conns = 0;
 
   bool operator==(const LoginResp&) const = default;
 };
 
-// Client → server: a proxy that the server is to offer.
+// Client → server: requests the server to offer a proxy.
 struct NewProxy {
   static constexpr char kType = 'p';
   static constexpr unsigned kNumber = 3;
   std::string proxy_name = {};
-  std::string proxy_type = {};  // empty stands for "tcp"
+  std::string proxy_type = {};  // empty means "tcp"
   bool use_encryption = false;
   bool use_compression = false;
   std::string group = {};
@@ -95,12 +96,12 @@ struct NewProxy {
   Headers headers = {};           // set on requests
   Headers response_headers = {};  // set on responses
   std::string route_by_http_user = {};
-  std::vector<std::string> ips_allow_list = {};  // of the control plane's own version of frp
+  std::vector<std::string> ips_allow_list = {};  // in the control plane's own version of frp
 
   bool operator==(const NewProxy&) const = default;
 };
 
-// Server → client: the answer to NewProxy.
+// Server → client: the response to NewProxy.
 struct NewProxyResp {
   static constexpr char kType = '2';
   static constexpr unsigned kNumber = 4;
@@ -111,7 +112,7 @@ struct NewProxyResp {
   bool operator==(const NewProxyResp&) const = default;
 };
 
-// Client → server: the proxy ends. There is no answer.
+// Client → server: closes the proxy. It has no response.
 struct CloseProxy {
   static constexpr char kType = 'c';
   static constexpr unsigned kNumber = 5;
@@ -120,7 +121,7 @@ struct CloseProxy {
   bool operator==(const CloseProxy&) const = default;
 };
 
-// Server → client: asks for one more work connection.
+// Server → client: requests one more work connection.
 struct ReqWorkConn {
   static constexpr char kType = 'r';
   static constexpr unsigned kNumber = 7;
@@ -133,13 +134,13 @@ struct NewWorkConn {
   static constexpr char kType = 'w';
   static constexpr unsigned kNumber = 6;
   std::string run_id = {};
-  Secret privilege_key = {};  // only when both sides ask for it; see authentication.hpp
+  Secret privilege_key = {};  // only when both sides require it; see authentication.hpp
   std::int64_t timestamp = 0;
 
   bool operator==(const NewWorkConn&) const = default;
 };
 
-// Server → client: the work stream now carries a connection of this proxy. Raw bytes follow.
+// Server → client: the work stream now carries a connection to this proxy. Raw bytes follow.
 struct StartWorkConn {
   static constexpr char kType = 's';
   static constexpr unsigned kNumber = 8;
@@ -153,7 +154,7 @@ struct StartWorkConn {
   bool operator==(const StartWorkConn&) const = default;
 };
 
-// Client → server, on the control stream.
+// Client → server, on the control stream: asks for a Pong.
 struct Ping {
   static constexpr char kType = 'h';
   static constexpr unsigned kNumber = 11;
@@ -163,7 +164,7 @@ struct Ping {
   bool operator==(const Ping&) const = default;
 };
 
-// Server → client: the answer to Ping.
+// Server → client: the response to Ping.
 struct Pong {
   static constexpr char kType = '4';
   static constexpr unsigned kNumber = 12;
@@ -175,49 +176,52 @@ struct Pong {
 using Message = std::variant<Login, LoginResp, NewProxy, NewProxyResp, CloseProxy, ReqWorkConn,
                              NewWorkConn, StartWorkConn, Ping, Pong>;
 
-// Appends the bytes of a message. too_large when its body exceeds kMaxBody; then nothing is appended.
+// Appends the bytes of a message. Error: too_large, when its body exceeds kMaxBody; nothing is
+// appended then.
 Result<void> append_message(std::string& out, const Message& message, Wire wire = Wire::v1);
 
-// A frame of v2.
+// Frame of v2.
 enum class FrameType : std::uint16_t { client_hello = 1, server_hello = 2, message = 16 };
-inline constexpr std::size_t kMaxFrame = 65'536;  // of its payload
+inline constexpr std::size_t kMaxFrame = 65'536;  // of its payload, in bytes
 struct Frame {
   FrameType type = FrameType::message;
   std::string payload;
 };
 // `payload`: at most kMaxFrame bytes.
 void append_frame(std::string& out, FrameType type, std::string_view payload);
-// Reads the payload of a frame of type message. Errors: protocol.
+// Parses the payload of a frame of type message. Errors: protocol.
 Result<Message> read_message(const Frame& frame);
 
-// Takes frames from a stream of bytes. Holds at most one; its memory grows with what was received.
+// Reads frames from a stream of bytes. Buffers at most one; its memory is proportional to the bytes
+// received.
 class FrameReader {
  public:
-  // As MessageReader::next.
+  // Works as MessageReader::next.
   Result<std::optional<Frame>> next(std::string_view& input);
-  // True within a frame.
+  // Returns whether a frame is incomplete.
   [[nodiscard]] bool in_frame() const { return !held_.empty(); }
 
  private:
-  std::string held_;  // the part of a frame that was received
+  std::string held_;  // received part of a frame
 };
 
-// Takes messages from a stream of bytes. Holds at most one message; its memory grows with what was
-// received, not with the length that a peer announces.
+// Reads messages from a stream of bytes. Buffers at most one message; its memory is proportional to
+// the bytes received, whatever length a peer announces.
 class MessageReader {
  public:
   explicit MessageReader(Wire wire = Wire::v1) : wire_(wire) {}
-  // Takes bytes from the front of `input`, up to the end of the next message at most. Nothing: all
-  // was taken, and more is needed. Errors: protocol (unknown type, a body that is not a JSON object or
-  // has a member of the wrong type), too_large; after one the reader is of no use.
+  // Consumes bytes from the front of `input`, at most up to the end of the next message. Returns
+  // nothing when all input was consumed and more is needed. Errors: protocol (unknown type, a body
+  // that is not a JSON object or has a member of the wrong type), too_large; the reader is unusable
+  // after an error.
   Result<std::optional<Message>> next(std::string_view& input);
-  // True within a message.
+  // Returns whether a message is incomplete.
   [[nodiscard]] bool in_message() const { return !held_.empty() || frames_.in_frame(); }
 
  private:
   Wire wire_;
   FrameReader frames_;  // v2
-  std::string held_;    // v1: the part of a message that was received
+  std::string held_;    // v1: received part of a message
 };
 
 }  // namespace gitops::tunnel

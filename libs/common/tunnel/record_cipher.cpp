@@ -42,7 +42,7 @@ void RecordSealer::seal(std::string& out, std::size_t start) {
     rest.remove_prefix(part.size());
     const auto length = length_text(part.size() + kSealTagSize);
     out += length;
-    // A session does not live for 2^32 records of its control stream, after which GCM is not safe.
+    // GCM stays safe for 2^32 records, which a control stream does not reach.
     out += gitops::seal(key_, nonce_, part, first_ + length);
     count_up(nonce_);
   }
@@ -50,7 +50,7 @@ void RecordSealer::seal(std::string& out, std::size_t start) {
 }
 
 Result<std::string> RecordOpener::open(std::string_view bytes) {
-  // Takes bytes until `held` has as many.
+  // Moves bytes into `held` until its size is `size`. Returns whether it is complete.
   const auto hold = [&bytes](std::string& held, std::size_t size) {
     const auto part = bytes.substr(0, size - std::min(size, held.size()));
     held += part;

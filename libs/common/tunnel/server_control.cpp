@@ -7,7 +7,7 @@ namespace gitops::tunnel {
 
 namespace {
 
-// The server's hello, for v2, goes before everything else.
+// Sends the server's hello, in v2, before all other output.
 ControlCoder open_stream(const ServerControlOptions& options, std::string_view iv,
                          std::string& out) {
   if (!options.opening) return {options.token, iv};
@@ -26,7 +26,7 @@ void refuse_login(std::string& out, std::string_view version, std::string_view e
     return;
   }
   if (opening != nullptr) append_hello(out, ServerHello::make(opening->random));
-  // Our own texts are short.
+  // Cannot fail: our own texts are short.
   (void)append_message(out, LoginResp{.version = std::string(version), .error = std::string(error)},
                        opening == nullptr ? Wire::v1 : Wire::v2);
 }
@@ -39,7 +39,7 @@ ServerControl::ServerControl(ServerControlOptions options, const Login& login, s
       wire_(options_.opening ? Wire::v2 : Wire::v1),
       reader_(wire_),
       coder_(open_stream(options_, iv, output_)) {
-  // In clear: the key for this stream begins behind it.
+  // Sends the response unencrypted; encryption begins after it.
   (void)append_message(output_,
                        LoginResp{.version = options_.version,
                                  .run_id = run_id_,
@@ -111,13 +111,13 @@ void ServerControl::take_proxy(NewProxy proxy, std::vector<Event>& events) {
   if (found != proxies_.end()) {
     const auto& [request, remote_addr] = found->second;
     if (request == proxy) {
-      // The client missed the answer, or it is still owed.
+      // Repeats a response that the client missed; a pending one is sent by the owner's decision.
       if (remote_addr) {
         send(NewProxyResp{.proxy_name = proxy.proxy_name, .remote_addr = *remote_addr});
       }
       return;
     }
-    // Another request under the same name takes its place.
+    // Replaces the earlier request of the same name.
     proxies_.erase(found);
     events.push_back(
         {.what = Event::What::proxy_closed, .proxy = {.proxy_name = proxy.proxy_name}});
@@ -129,7 +129,7 @@ void ServerControl::take_proxy(NewProxy proxy, std::vector<Event>& events) {
   events.push_back({.what = Event::What::new_proxy, .proxy = std::move(proxy)});
 }
 
-// -- answers of the owner --
+// -- responses of the owner --
 
 void ServerControl::accept_proxy(std::string_view name, std::string_view remote_addr) {
   const auto found = proxies_.find(name);

@@ -17,76 +17,78 @@
 
 namespace gitops::tunnel {
 
-// What the server of a client that speaks wire v2 needs besides.
+// Additional data of the server for a client that uses wire v2.
 struct ServerOpening {
   ClientHello hello;
   std::string random;  // ClientHello::kRandomSize unpredictable bytes
   std::string nonce;   // kSealNonceSize unpredictable bytes
 };
 
-// Appends the answer to a login that is refused; the stream is to be ended behind it. `opening`: null
-// for v1.
+// Appends the response that refuses a login; the caller then ends the stream. `opening`: null for
+// v1.
 void refuse_login(std::string& out, std::string_view version, std::string_view error,
                   const ServerOpening* opening = nullptr);
 
 struct ServerControlOptions {
   std::string version = {};  // of this server
-  // The shared token of frp; may be empty.
+  // frp's shared token; may be empty.
   Secret token = {};
-  // Work connections that a client may ask to have waiting.
+  // Maximum number of waiting work connections that a client may request.
   std::int64_t max_pool = 5;
-  // Proxies of a session; more are refused.
+  // Maximum number of proxies of a session; more are refused.
   std::size_t max_proxies = 16;
-  // What a client of ours is told: sessions of one client that may offer the same proxies at a time
-  // (0: one), and other servers ("host:port") that it should have sessions with.
+  // Values for our clients: the number of sessions of one client that may offer the same proxies at
+  // a time (0: one), and other servers ("host:port") that the client should connect to.
   std::int64_t links = 0;
   std::vector<std::string> servers = {};
-  // Sessions that it may have when those are nearly full, and work connections of one at a time; 0: it
-  // is not told.
+  // Values for our clients: the maximum number of sessions while those are nearly full, and of work
+  // connections of one session at a time; 0: not sent.
   std::int64_t max_links = 0;
   std::int64_t max_work_conns = 0;
-  // Pings are events, to be answered; otherwise they are answered here.
+  // Reports Pings as events, for answer_ping(); otherwise this class sends the Pongs.
   bool asks_for_pings = false;
-  // The client speaks v2, and its hello is supported.
+  // Set for a client that uses v2 with a supported hello.
   std::optional<ServerOpening> opening = {};
 };
 
-// The server's side of a control stream behind an accepted Login, without the stream. Who may log in
-// and offer what is its owner's decision; this class keeps to the protocol. Bytes and randomness come
-// in; bytes to send and events come out.
+// Server side of a control stream after an accepted Login, without I/O. The owner authorizes
+// proxies and Pings; this class implements the protocol. Takes bytes and randomness; returns bytes
+// to send and events. Not thread-safe.
 class ServerControl {
  public:
-  // Accepts the login: `run_id` names the session. `iv`: Aes128Cfb::kIvSize unpredictable bytes, for v1.
+  // Accepts the login. `run_id` identifies the session. `iv`: Aes128Cfb::kIvSize unpredictable
+  // bytes, for v1.
   ServerControl(ServerControlOptions options, const Login& login, std::string run_id,
                 std::string_view iv);
 
   struct Event {
     enum class What : std::uint8_t {
-      new_proxy,     // is to be answered
-      proxy_closed,  // by the client, answered or not
-      pinged,        // is to be answered
+      new_proxy,     // needs accept_proxy() or refuse_proxy()
+      proxy_closed,  // by the client, at any time
+      pinged,        // needs answer_ping()
     };
     What what = What::new_proxy;
     NewProxy proxy = {};  // proxy_closed: only the name
     Ping ping = {};
   };
-  // Takes the next bytes of the stream, which it decrypts in place, and appends what happened.
+  // Processes the next bytes of the stream, which it decrypts in place, and appends the resulting
+  // events.
   void receive(std::span<char> bytes, std::vector<Event>& events);
-  // Bytes to send; the caller removes them from the string.
+  // Bytes to send; the caller removes sent bytes from the string.
   [[nodiscard]] std::string& output() { return output_; }
 
-  // Answers a new_proxy; nothing when the client has closed it meanwhile.
+  // Respond to a new_proxy. They do nothing if the client has closed the proxy since.
   void accept_proxy(std::string_view name, std::string_view remote_addr);
   void refuse_proxy(std::string_view name, std::string_view error);
-  // Answers a Ping. With an error, the client ends the session.
+  // Responds to a Ping. With an error, the client ends the session.
   void answer_ping(std::string_view error = {});
-  // Asks for one more work connection.
+  // Requests one more work connection.
   void want_work();
 
-  // Why the session is over: protocol, too_large. From then on everything does nothing.
+  // The error that ended the session: protocol, too_large. All calls do nothing after it.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
-  // Work connections that are kept waiting for users.
+  // Number of work connections to keep waiting for users.
   [[nodiscard]] std::int64_t pool_size() const { return pool_size_; }
 
  private:

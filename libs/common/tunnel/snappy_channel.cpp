@@ -10,7 +10,7 @@ namespace {
 
 using net::Transfer;
 
-// Bytes that are read from below at a time.
+// Maximum number of bytes read from below at a time.
 constexpr std::size_t kRead = 16 * 1024;
 
 }  // namespace
@@ -19,7 +19,7 @@ SnappyChannel::SnappyChannel(std::unique_ptr<net::Channel> below, std::string re
     : Channel(below->reactor(), below->readiness()),
       below_(std::move(below)),
       received_(std::move(received)) {
-  // Its own deadlines hold from now on.
+  // Clears the deadline below: this channel has its own deadlines.
   below_->set_deadline(kNever);
   buffered_ = !received_.empty() || below_->holds_bytes();
 }
@@ -46,14 +46,14 @@ Transfer SnappyChannel::give(std::span<char> room) {
 }
 
 Transfer SnappyChannel::try_read(std::span<char> room) {
-  // What is no data yet, or never, is read on; the decoder bounds it.
+  // Reads on while chunks are incomplete or without data; the decoder limits their size.
   while (data_.empty()) {
     if (received_.empty()) {
       std::array<char, kRead> bytes;
       const auto read = below_->try_read(bytes);
       buffered_ = below_->holds_bytes();
       if (read.what == Transfer::end && decoder_.in_chunk()) {
-        // As with TLS, a part must not be taken for the whole.
+        // A truncated stream is an error, as with TLS.
         fail_with({.code = ErrorCode::protocol, .message = "a compressed stream ends too early"});
         close();
         return {.what = Transfer::lost};

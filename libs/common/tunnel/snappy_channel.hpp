@@ -10,12 +10,12 @@
 
 namespace gitops::tunnel {
 
-// The bytes of another channel, which it owns, compressed: the work streams of a proxy with
-// use_compression. What is written at a time leaves as chunks of its own, so nothing waits for further
-// bytes. Holds at most one chunk for each direction. A malformed stream is `lost`.
+// Channel that compresses another channel, which it owns: the work streams of a proxy with
+// use_compression. Sends the bytes of each write as complete chunks, so none waits for further
+// bytes. Buffers at most one chunk for each direction. A malformed stream is `lost`.
 class SnappyChannel : public net::Channel {
  public:
-  // `received`: came on the channel before this object was made, compressed.
+  // `received`: compressed bytes already read from the channel.
   SnappyChannel(std::unique_ptr<net::Channel> below, std::string received);
   ~SnappyChannel() override;
 
@@ -24,7 +24,8 @@ class SnappyChannel : public net::Channel {
   void close() override { below_->close(); }
   void abort() override { below_->abort(); }
   net::Transfer try_read(std::span<char> room) override;
-  // As with TLS, an attempt that is repeated after it would have blocked begins with the same bytes.
+  // Writes as TLS does: a retry after a write that would have blocked must begin with the same
+  // bytes.
   net::Transfer try_write(std::span<const asio::const_buffer> buffers) override;
 
  private:
@@ -37,10 +38,10 @@ class SnappyChannel : public net::Channel {
   SnappyDecoder decoder_;
   std::string received_;          // not decoded
   std::string data_;              // decoded
-  std::size_t given_ = 0;         // bytes at the front of data_
+  std::size_t given_ = 0;         // bytes at the front of data_ that were read
   std::string sending_;           // encoded and not sent
   std::size_t sent_ = 0;          // bytes at the front of sending_
-  std::size_t sending_size_ = 0;  // bytes of the write that they belong to
+  std::size_t sending_size_ = 0;  // size of the write that sending_ belongs to
 };
 
 }  // namespace gitops::tunnel

@@ -16,9 +16,9 @@ constexpr unsigned kCompressed = 0x00;
 constexpr unsigned kStored = 0x01;
 constexpr unsigned kFirstSkippable = 0x80;  // up to 0xfe, which is padding
 constexpr unsigned kStream = 0xff;
-// What a block of kSnappyChunk bytes takes at most, as libsnappy computes it.
+// Maximum size of a compressed block of kSnappyChunk bytes, by libsnappy's formula.
 constexpr std::size_t kMaxBlock = 32 + kSnappyChunk + kSnappyChunk / 6;
-// A peer may fill a stream with chunks that carry nothing; it is of no use then.
+// Maximum size of consecutive chunks without data that a peer may send.
 constexpr std::size_t kMaxFruitless = 1024 * 1024;
 
 // -- the checksum: eight bytes a step, by tables --
@@ -52,7 +52,7 @@ std::uint32_t read_32(std::string_view bytes) {
          byte_at(bytes, 3) << 24U;
 }
 
-// So that the sum of data that itself holds sums is no simple one.
+// Returns the masked checksum. The mask protects the sums of data that contains sums itself.
 std::uint32_t masked_sum(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xa282ead8U;
 }
@@ -107,7 +107,7 @@ void SnappyEncoder::encode(std::string& out, std::string_view bytes) {
 }
 
 Result<std::string> SnappyDecoder::next(std::string_view& input) {
-  // Takes bytes until `size` of them are held.
+  // Moves bytes into `held_` until its size is `size`. Returns whether it is complete.
   const auto hold = [&](std::size_t size) {
     const auto part = input.substr(0, size - std::min(size, held_.size()));
     held_ += part;
@@ -150,7 +150,7 @@ Result<std::string> SnappyDecoder::next(std::string_view& input) {
   }
 }
 
-// The chunk in held_ is complete.
+// Completes the chunk in held_ and returns its data.
 Result<std::string> SnappyDecoder::end_chunk() {
   const std::string_view chunk = std::string_view(held_).substr(kHeadSize);
   const auto type = byte_at(held_, 0);

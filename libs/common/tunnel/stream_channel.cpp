@@ -24,7 +24,7 @@ void StreamChannel::set_ready(net::Direction& direction) {
   if (direction.waker != nullptr) direction.waker->post(reactor().executor);
 }
 
-// -- what the link tells --
+// -- notifications of the link --
 
 void StreamChannel::take(std::string_view data) {
   received_ += data;
@@ -50,7 +50,7 @@ void StreamChannel::has_room() {
   set_ready(readiness_.write);
 }
 
-// -- what its user does --
+// -- operations of the user --
 
 Transfer StreamChannel::try_read(std::span<char> room) {
   if (!open_) return {.what = Transfer::lost};
@@ -105,7 +105,7 @@ void StreamChannel::leave() {
 
 void StreamChannel::close() {
   if (!open_) return;
-  // As with TCP, input that was not read turns the end into a reset.
+  // Resets the stream if unread input remains, as TCP does.
   if (received_.empty()) {
     link_->session_.close(id_, Clock::now());
   } else {

@@ -11,11 +11,12 @@ namespace gitops::tunnel {
 
 class Link;
 
-// A stream of a Link as a channel. Holds what was received and not read, at most the receive window
-// of the link's session. It may outlive its link, and is `lost` from then on. Loop of the link only.
+// Stream of a Link as a channel. Buffers received data that was not read, at most the receive
+// window of the link's session. It may outlive its link, and is `lost` after that. Loop of the link
+// only.
 //
-// shutdown_send() sends what was written, then the end. close() drops what is not read; the peer is
-// told so when it goes on sending. abort() resets the stream.
+// shutdown_send() sends the written data, then the end. close() drops unread data; if the peer
+// sends more, the stream is reset. abort() resets the stream.
 class StreamChannel : public net::Channel {
  public:
   ~StreamChannel() override;
@@ -31,7 +32,7 @@ class StreamChannel : public net::Channel {
   friend class Link;
   StreamChannel(Link& link, yamux::StreamId id);
 
-  // What the link tells.
+  // Notifications of the link.
   void take(std::string_view data);
   void peer_ended();
   void lose(Error error);

@@ -8,14 +8,15 @@
 
 namespace gitops::tunnel {
 
-// What NewProxy asks for on its work connections.
+// Coding of a proxy's work connections, from its NewProxy.
 struct WorkCoding {
   bool encryption = false;
   bool compression = false;
 };
 
-// The user's bytes on a work connection, behind StartWorkConn: compressed first and then encrypted, as
-// both sides of frp do. `received`: came behind StartWorkConn. `token`: frp's, may be empty.
+// Returns the channel of the user's bytes on a work connection after StartWorkConn: compressed
+// first and then encrypted, as both sides of frp do. `received`: bytes already read after
+// StartWorkConn. `token`: frp's; may be empty.
 [[nodiscard]] std::unique_ptr<net::Channel> work_channel(std::unique_ptr<net::Channel> connection,
                                                          WorkCoding coding, const Secret& token,
                                                          std::string received);

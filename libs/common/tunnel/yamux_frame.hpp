@@ -8,24 +8,24 @@
 
 #include "common/core/error.hpp"
 
-// The heads of yamux frames as bytes: docs/tunnel-protocol.md, "yamux". yamux_session.hpp gives them
-// their meaning.
+// Heads of yamux frames as bytes: docs/tunnel-protocol.md, "yamux". yamux_session.hpp defines their
+// semantics.
 namespace gitops::tunnel::yamux {
 
 using StreamId = std::uint32_t;
-// Stands for the session in frames that belong to no stream.
+// Stream id of frames that belong to the session.
 inline constexpr StreamId kNoStream = 0;
 
 enum class FrameType : std::uint8_t {
-  data = 0,           // length: bytes that follow
-  window_update = 1,  // length: what the receiver may send in addition
-  ping = 2,           // length: any number, which the answer repeats
+  data = 0,           // length: number of bytes that follow
+  window_update = 1,  // length: number of further bytes that the receiver may send
+  ping = 2,           // length: any number, which the response repeats
   go_away = 3,        // length: the reason
 };
 
 // Flags of a frame.
-inline constexpr std::uint16_t kSyn = 1;  // opens a stream; a ping that asks
-inline constexpr std::uint16_t kAck = 2;  // accepts a stream; a ping that answers
+inline constexpr std::uint16_t kSyn = 1;  // opens a stream; on a ping: the request
+inline constexpr std::uint16_t kAck = 2;  // accepts a stream; on a ping: the response
 inline constexpr std::uint16_t kFin = 4;  // ends the sending side
 inline constexpr std::uint16_t kRst = 8;  // ends both sides
 
@@ -45,7 +45,7 @@ struct FrameHead {
 };
 
 void append_frame_head(std::string& out, const FrameHead& head);
-// Errors: protocol, for a version or a type that does not exist.
+// Parses a head. Errors: protocol, for an unknown version or type.
 Result<FrameHead> read_frame_head(std::span<const char, FrameHead::kSize> bytes);
 
 }  // namespace gitops::tunnel::yamux

@@ -9,14 +9,14 @@ namespace {
 
 using Event = Session::Step::Event;
 
-// Streams of ours without an ACK; Go's implementation stops there, too.
+// Maximum number of opened streams without an ACK, as in Go's implementation.
 constexpr std::size_t kMaxWaitingForAck = 256;
-// First turns in a row, so that they do not hold up the others for ever.
+// Maximum number of consecutive first turns, so that other streams are not starved.
 constexpr int kMaxFirstTurns = 4;
-// Answers that wait for a peer that reads nothing. Go's implementation has one ping under way.
+// Maximum number of queued responses to pings. Go's implementation has one ping in flight.
 constexpr std::size_t kMaxPongs = 16;
 constexpr std::size_t kMaxResets = 1024;
-// How exactly the deadlines of streams are kept.
+// Precision of the streams' deadlines.
 constexpr auto kCheckInterval = std::chrono::seconds(1);
 
 }  // namespace
@@ -48,7 +48,7 @@ Session::Stream* Session::find(StreamId stream) {
   return found == streams_.end() ? nullptr : &found->second;
 }
 
-// `flag`: SYN for a stream of ours, ACK for one of the peer's.
+// Adds a stream. `flag`: SYN for one opened here, ACK for one of the peer's.
 Session::Stream& Session::add(StreamId id, std::uint16_t flag, Clock::time_point now) {
   auto& stream = streams_[id];
   stream.receive_window = options_.receive_window;
@@ -142,7 +142,7 @@ std::optional<Session::Step> Session::take_head(std::string_view& input) {
 }
 
 void Session::take_ping() {
-  if ((frame_.flags & kSyn) == 0) return;  // an answer; it was a sign of life
+  if ((frame_.flags & kSyn) == 0) return;  // a response; its arrival has been recorded
   if (pongs_.size() == kMaxPongs) {
     return fail_session(ErrorCode::protocol, "the peer sends pings and takes no answer");
   }
@@ -159,7 +159,7 @@ std::optional<Session::Step> Session::take_go_away() {
   return Step{.event = Event::draining};
 }
 
-// The flags that open a stream, and what the head itself says.
+// Processes the flags that open a stream, and the windows of the frame head.
 std::optional<Session::Step> Session::begin_frame() {
   phase_ = Phase::payload;
   payload_left_ = frame_.type == FrameType::data ? frame_.length : 0;
@@ -213,7 +213,8 @@ std::optional<Session::Step> Session::take_payload(std::string_view& input) {
   input.remove_prefix(part.size());
   payload_left_ -= static_cast<std::uint32_t>(part.size());
   const auto* stream = find(frame_.stream);
-  // Go's programs can send data behind a FIN, when one thread closes while another one writes.
+  // Skips data after a FIN, which Go's programs may send when one thread closes while another
+  // writes.
   if (stream == nullptr || stream->peer_ended) return std::nullopt;
   if (stream->closed) {
     abort(frame_.stream);
@@ -222,7 +223,7 @@ std::optional<Session::Step> Session::take_payload(std::string_view& input) {
   return Step{.event = Event::data, .stream = frame_.stream, .data = part};
 }
 
-// The flags that end a stream.
+// Processes the flags that end a stream.
 std::optional<Session::Step> Session::end_frame() {
   phase_ = Phase::head;
   auto* stream = find(frame_.stream);
@@ -269,7 +270,7 @@ bool Session::is_first_turn_due() {
   return is_due;
 }
 
-// Appends what the next stream may send before the one after it.
+// Appends the data of the next stream's turn.
 void Session::take_turn(std::size_t most) {
   const bool is_first = is_first_turn_due();
   auto& turns = is_first ? first_turns_ : turns_;
@@ -301,7 +302,8 @@ void Session::take_turn(std::size_t most) {
     append_head({.type = FrameType::window_update, .flags = kFin, .stream = id});
     stream.end = Stream::End::sent;
   }
-  // Also with nothing left: who sends little by little is not before all others each time.
+  // Keeps the turn even without data, so that a stream that sends little at a time is not first
+  // each time.
   stream.has_turn = is_first || has_something_to_send(stream);
   if (stream.has_turn) turns_.push_back(id);
   forget_if_over(id, stream);
@@ -324,7 +326,7 @@ void Session::fill(std::size_t most) {
 }
 
 std::string_view Session::output(std::size_t most) {
-  // Seldom, so that each byte is moved once at most.
+  // Erases rarely, so that each byte is moved at most once.
   if (sent_ > output_.size() / 2) output_.erase(0, std::exchange(sent_, 0));
   fill(most);
   return std::string_view(output_).substr(sent_);
@@ -451,7 +453,7 @@ Clock::time_point Session::ping_due() const {
 
 Clock::time_point Session::due() const {
   if (failure_) return kNever;
-  // At once: tick() takes the time.
+  // Due immediately: tick() records the time.
   if (unanswered_ && !unanswered_at_ && options_.answer_timeout.count() > 0) return heard_;
   const auto ping = pinged_ ? *pinged_ + options_.ping_timeout : ping_due();
   return waiting_for_ack_ + closing_ > 0 ? std::min(ping, next_check_) : ping;
