@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-// Documents of GraphQL as the parser leaves them (https://spec.graphql.org/October2021/, section 2
-// and 3). All nodes lie in the document's arena and live as long as it; texts are slices of the
-// source, or decoded copies in the arena. `at` is a byte offset into the source.
+// Parsed documents of GraphQL (https://spec.graphql.org/October2021/, sections 2 and 3). All nodes
+// lie in the document's arena and live as long as the document. Texts are slices of the source, or
+// decoded copies in the arena. `at` is a byte offset into the source.
 namespace gitops::graphql {
 
-// Memory that is released at once. Holds objects without destructors.
+// Memory that is released as a whole. Holds only objects that need no destructor.
 class Arena {
  public:
   explicit Arena(std::size_t first_block = 1024) : memory_(first_block) {}
@@ -40,7 +40,7 @@ class Arena {
   std::pmr::monotonic_buffer_resource memory_;
 };
 
-// Elements in an arena.
+// List of elements in an arena.
 template <class T>
 struct List {
   const T* first = nullptr;
@@ -125,14 +125,14 @@ struct Selection {
   enum class Kind : std::uint8_t { field, spread, inline_fragment };
   Kind kind = Kind::field;
   std::uint32_t at = 0;
-  Name alias;           // of a field; empty without one
-  Name name;            // of a field or of the fragment that is spread
-  Name type_condition;  // of an inline fragment; empty without one
+  Name alias;           // of a field; empty without an alias
+  Name name;            // of a field or of the spread fragment
+  Name type_condition;  // of an inline fragment; empty without a condition
   List<Argument> arguments;
   List<Directive> directives;
   const SelectionSet* selection_set = nullptr;  // null for a leaf or a spread
 
-  // The name of the field's member in the answer.
+  // The key of the field in the response.
   [[nodiscard]] std::string_view response_key() const {
     return alias.text.empty() ? name.text : alias.text;
   }
@@ -144,7 +144,7 @@ std::string_view to_string(OperationKind kind);
 struct Operation {
   OperationKind kind = OperationKind::query;
   std::uint32_t at = 0;
-  Name name;  // empty for an anonymous one
+  Name name;  // empty for an anonymous operation
   List<VariableDefinition> variables;
   List<Directive> directives;
   const SelectionSet* selection_set = nullptr;
@@ -158,7 +158,7 @@ struct Fragment {
   const SelectionSet* selection_set = nullptr;
 };
 
-// Type system definitions.
+// Definitions of the type system.
 struct InputValueNode {
   std::optional<std::string_view> description;
   Name name;
@@ -192,8 +192,8 @@ enum class TypeKind : std::uint8_t {
   input_object
 };
 
-// A definition in a document. `name` and the members below are filled as far as the kind has them;
-// an operation or a fragment has its own struct.
+// Definition in a document. `name` and the members below are set if the kind has them; an operation
+// or a fragment has its own struct.
 struct Definition {
   enum class Kind : std::uint8_t { operation, fragment, schema, type, directive };
   Kind kind = Kind::operation;
@@ -215,8 +215,8 @@ struct Definition {
   bool is_repeatable = false;
 };
 
-// Where a byte of a source stands: both from 1; columns count UTF-16 code units, as the reference
-// implementation does.
+// Line and column of a byte in a source, both from 1. Columns count UTF-16 code units, as in the
+// reference implementation.
 struct Location {
   std::uint32_t line = 1;
   std::uint32_t column = 1;
@@ -224,7 +224,7 @@ struct Location {
   bool operator==(const Location&) const = default;
 };
 
-// A parsed document with its source.
+// Parsed document with its source.
 class Document {
  public:
   explicit Document(std::string source);
@@ -233,9 +233,9 @@ class Document {
   [[nodiscard]] List<Definition> definitions() const { return definitions_; }
   [[nodiscard]] Location locate(std::uint32_t at) const;
   [[nodiscard]] Arena& arena() { return arena_; }
-  // The last fragment of that name; null when there is none.
+  // Returns the last fragment of that name; null if there is none.
   [[nodiscard]] const Fragment* fragment(std::string_view name) const;
-  // Bytes that it holds, roughly.
+  // Approximate memory of the document, in bytes.
   [[nodiscard]] std::size_t size() const { return source_.size() * 5 + 1024; }
 
  private:
@@ -249,7 +249,7 @@ class Document {
   std::string source_;
   Arena arena_;
   List<Definition> definitions_;
-  mutable std::vector<Checkpoint> checkpoints_;  // made when a place is first asked for
+  mutable std::vector<Checkpoint> checkpoints_;  // made by the first locate()
 };
 
 }  // namespace gitops::graphql

@@ -10,11 +10,11 @@
 
 namespace gitops::graphql {
 
-// The rows of each type, found by the schema's numbers.
+// Rows of each type, looked up by the schema's indices.
 class Bindings {
  public:
-  // Every mistake at once: a field of an object type without a row, a row without a field, a table
-  // without a type.
+  // Binds the resolvers to the schema. The error lists all mistakes: a field of an object type
+  // without a row, a row without a field, a table without a type.
   static Result<Bindings> make(const Schema& schema, const Resolvers& resolvers);
 
   struct TypeBinding {
@@ -36,7 +36,7 @@ class Bindings {
   const Row* type_row_ = nullptr;
 };
 
-// The rows of the introspection types (introspection.cpp).
+// Returns the rows of the introspection types (introspection.cpp).
 std::shared_ptr<const Resolvers> introspection_resolvers(const Schema& schema);
 
 }  // namespace gitops::graphql

@@ -88,7 +88,7 @@ std::expected<std::unique_ptr<Prepared>, Refusal> Engine::prepare_body(std::stri
   const auto refuse = [](std::string message) {
     return std::unexpected(malformed(std::move(message)));
   };
-  // RFC 8259, 8.1: a reader may ignore a byte order mark. Some editors put it into files.
+  // Skips a byte order mark, which some editors write and RFC 8259, 8.1 allows readers to ignore.
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (body.starts_with(kByteOrderMark)) body.remove_prefix(kByteOrderMark.size());
   simdjson::dom::element root;
@@ -177,7 +177,7 @@ std::expected<std::unique_ptr<Prepared>, Refusal> Engine::prepare_with(
   return prepared;
 }
 
-// The parsed and valid document, from the cache if it is there.
+// Returns the parsed and valid document, from the cache if possible.
 std::expected<std::shared_ptr<const Document>, Refusal> Engine::document(std::string_view query) {
   const auto refuse = [](ResponseError error) {
     return std::unexpected(Refusal{{std::move(error)}});
@@ -195,7 +195,7 @@ std::expected<std::shared_ptr<const Document>, Refusal> Engine::document(std::st
   auto parsed = graphql::parse(
       std::string(query), {.max_tokens = limits.max_tokens, .max_nesting = limits.max_nesting});
   if (!parsed) {
-    // The location is told from the text, since there is no document.
+    // Computes the location from the text, since there is no document.
     const Document text{std::string(query)};
     ResponseError error =
         coded_error("Syntax Error: " + parsed.error().message, "GRAPHQL_PARSE_FAILED", 400);

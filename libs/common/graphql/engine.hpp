@@ -27,48 +27,49 @@ namespace gitops::graphql {
 struct EngineOptions {
   Limits limits = {};
   Strictness strictness = Strictness::lenient;
-  // False: __schema and __type are refused (INTROSPECTION_DISABLED) and messages suggest no names.
+  // False refuses __schema and __type (INTROSPECTION_DISABLED) and omits suggested names from
+  // messages.
   bool allows_introspection = true;
-  // True: messages about variables do not quote their values, among which may be secrets.
+  // Omits values, which may be secrets, from messages about variables.
   bool hides_values = false;
-  // True: messages about variables have no double quotes. A public client turns Python's text of an error into JSON by
-  // swapping quotes.
+  // Omits double quotes from messages about variables. A public client converts Python's text of an
+  // error into JSON by swapping quotes.
   bool plain_variable_errors = false;
   std::size_t max_parallel = 16;                     // see ExecutionOptions
-  std::size_t max_cached_bytes = 4UL * 1024 * 1024;  // of valid documents, by their text; 0: none
+  std::size_t max_cached_bytes = 4UL * 1024 * 1024;  // of the cache of valid documents; 0: no cache
 };
 
-// Why a request is not executed.
+// Errors of a request that is not executed.
 struct Refusal {
   std::vector<ResponseError> errors;
-  // False when the request itself is malformed, true when its document or its variables are wrong.
+  // False for a malformed request; true for an invalid document or invalid variables.
   bool is_well_formed = true;
 
   [[nodiscard]] std::string body() const { return errors_body(errors); }
 };
 
-// A request as it comes in: texts, and the variables as JSON (empty: none).
+// Request as received: texts, and the variables as JSON (empty: none).
 struct RequestText {
   std::string_view query;
   std::string_view variables = {};
   std::string_view operation_name = {};
 };
 
-// An operation that is ready to run. Belongs to the loop thread; the engine must outlive it.
+// Operation that is ready to run. Loop thread only. The engine must outlive it.
 class Prepared {
  public:
   [[nodiscard]] OperationKind kind() const { return operation_->kind; }
   [[nodiscard]] std::string_view name() const { return operation_->name.text; }
-  // The fields that it selects of its root type, as in the schema, with __typename and the like.
+  // Names in the schema of the selected fields of the root type, including __typename and the like.
   [[nodiscard]] std::vector<std::string_view> root_fields() const {
     return execution_->root_fields();
   }
 
-  // The answer to a query or a mutation, with an HTTP status of 200. When the deadline passes it is an
-  // error with the code TIMEOUT; resolvers that wait are cancelled.
+  // Runs a query or a mutation and returns the response, for HTTP status 200. After the deadline
+  // the response is an error with the code TIMEOUT, and waiting resolvers are cancelled.
   Task<std::string> run();
-  // Starts a subscription; afterwards next() gives the answers, one for each event, and nothing at the
-  // end. An error of the stream is the last answer.
+  // Starts a subscription. next() then returns one response for each event, and nothing at the end.
+  // An error of the stream is the last response.
   Task<std::expected<void, std::vector<ResponseError>>> subscribe();
   Task<std::optional<std::string>> next();
 
@@ -82,20 +83,20 @@ class Prepared {
   std::optional<Stream> stream_;
 };
 
-// A GraphQL server without a transport: documents in, answers out. One for each schema; loop thread
-// only. Keeps the documents that were used last, so that a client's next request skips parser and
-// validator.
+// GraphQL server without a transport: executes documents and returns responses. One for each
+// schema. Loop thread only. Caches recently used valid documents, so that a repeated request skips
+// the parser and the validator.
 class Engine {
  public:
   ~Engine();
 
-  // An error lists every mistake in the schema, or every field without a resolver and every resolver
-  // without a field.
+  // Builds the engine. The error lists every mistake in the schema, or every field without a
+  // resolver and every resolver without a field.
   static Result<std::unique_ptr<Engine>> make(std::string sdl, const Resolvers& resolvers,
                                               EngineOptions options = {});
 
-  // Reads the body of a request: {"query", "operationName", "variables", "extensions"}. Other members
-  // and variables that the operation does not declare are ignored; an array (a batch) is refused.
+  // Parses the body of a request: {"query", "operationName", "variables", "extensions"}. Ignores
+  // other members, and variables that the operation does not declare. Refuses an array (a batch).
   std::expected<std::unique_ptr<Prepared>, Refusal> prepare_body(std::string_view body,
                                                                  Context context,
                                                                  Deadline deadline = kNever);

@@ -15,7 +15,7 @@
 namespace gitops::graphql {
 namespace {
 
-constexpr std::size_t kShortList = 64;  // items that are written without a look at the clock
+constexpr std::size_t kShortList = 64;  // items written without checking the clock
 constexpr std::size_t kMaxReserve = std::size_t{1} << 20;  // bytes
 constexpr auto kSlice = std::chrono::milliseconds(5);
 
@@ -38,7 +38,7 @@ bool is_text(const Type& type) {
          (type.named->scalar == ScalarKind::string || type.named->scalar == ScalarKind::id);
 }
 
-// What rows get as their parent.
+// Returns the pointer that rows receive as their parent.
 const void* data_of(const Value& value) {
   const auto* object = value.get<Value::Object>();
   return object ? object->data : static_cast<const void*>(value.get<JsonSlice>());
@@ -70,7 +70,7 @@ Execution::Execution(const Schema& schema, const Bindings& bindings, const Docum
   }
 }
 
-// --- What is to be written ---
+// --- Planning ---
 
 std::unique_ptr<Plan> Execution::plan_of(const NamedType& type,
                                          const std::vector<const SelectionSet*>& sets) {
@@ -180,7 +180,7 @@ void Execution::finish(Plan& plan) {
   }
 }
 
-// True when a row of a field below has to wait, for any type that the parent may have.
+// Returns whether a row of a field below must wait, for any type that the parent may have.
 bool Execution::awaits(const SelectionSet& set, const NamedType& parent) {
   const auto [known, is_new] = awaiting_.emplace(&set, false);
   if (!is_new) return known->second;
@@ -317,7 +317,7 @@ std::expected<Input, ResponseError> Execution::arguments(const std::vector<Input
 
 // --- Writing ---
 
-// Notes an error at a place of the answer; always false.
+// Records an error at a path of the response; always returns false.
 bool Execution::add(ResponseError error, const PlannedField* field, const Path* path) {
   if (error.locations.empty() && field) {
     for (const Selection* node : field->nodes)
@@ -342,7 +342,7 @@ bool Execution::add(ResponseError error, const PlannedField* field, const Path* 
   return false;
 }
 
-// True when nothing more is to be written.
+// Records that the response exceeds max_response.
 void Execution::refuse_size() {
   if (stop_) return;
   stop_ = coded_error("The answer has more than " + std::to_string(options_.max_response) +
@@ -350,7 +350,7 @@ void Execution::refuse_size() {
                       "RESPONSE_TOO_LARGE", 400);
 }
 
-// Makes room for a list, once its first item is there: they tend to be alike.
+// Reserves room for a list once its first item is written, assuming items of similar size.
 void Execution::reserve(std::string& out, std::size_t begin, std::size_t count) const {
   const std::size_t item = out.size() - begin + 1;
   const std::size_t most = std::min(kMaxReserve, options_.max_response);
@@ -362,7 +362,7 @@ Call Execution::call(const PlannedField& field) const {
   return {field, field.arguments, options_.context, options_.deadline};
 }
 
-// Gives the value of a field whose row does not wait.
+// Returns the value of a field whose row does not wait.
 Value Execution::resolve(const PlannedField& field, const Parent& parent) {
   if (!field.row) return parent.members.find(field.field->name);
   const void* object = data_of(parent.value);
@@ -393,7 +393,7 @@ Task<Value> Execution::resolve_later(const PlannedField& field, const Parent& pa
   co_return Value(std::make_unique<Error>(internal_error(failure.c_str())));
 }
 
-// The object type of a value. `problem` is set when it has none that fits.
+// Returns the object type of a value. Sets `problem` if none fits.
 const NamedType* Execution::runtime_type(const PlannedField& field, const NamedType& type,
                                          const Value& value, std::string& problem) {
   const auto* object = value.get<Value::Object>();
@@ -450,7 +450,8 @@ const NamedType* Execution::runtime_type(const PlannedField& field, const NamedT
   return found;
 }
 
-// Ends a position: one that failed becomes null, if it may be. False when the parent fails too.
+// Completes a position: a failed one becomes null if it is nullable. Returns false if the parent
+// fails, too.
 bool Execution::settle(bool done, const Type& type, std::size_t begin, std::string& out) const {
   if (done) return true;
   if (type.is_non_null() || stop_) return false;
@@ -488,11 +489,11 @@ bool Execution::write_field(const PlannedField& field, const Parent& parent, con
   return settle(complete(field, type, resolve(field, parent), &here, out), type, begin, out);
 }
 
-// Writes a value where `type` is expected. False when that failed and the error was noted.
+// Writes a value of type `type`. Returns false after recording an error.
 bool Execution::complete(const PlannedField& field, const Type& type, const Value& value,
                          const Path* path, std::string& out) {
   const Type& inner = type.nullable();
-  // Most fields are texts.
+  // Fast path: most fields are texts.
   if (const auto* text = value.get<std::string_view>(); text && is_text(inner)) {
     append_quoted(out, *text);
     return true;
@@ -550,7 +551,7 @@ bool Execution::complete(const PlannedField& field, const Type& type, const Valu
   return write_object(*plan_below(field, *runtime), value, path, out);
 }
 
-// --- The same, waiting ---
+// --- Writing with waits ---
 
 Task<> Execution::side_by_side(std::size_t count, std::function<Task<>(std::size_t)> job) {
   TaskGroup group(co_await asio::this_coro::executor);
@@ -577,7 +578,7 @@ Task<bool> Execution::write_object_later(const Plan& plan, const Value& object, 
   for (const PlannedField& field : plan.fields) {
     if (field.awaits) waiting.push_back(&field);
   }
-  // The texts of fields that run side by side; a single one is written in place.
+  // Texts of fields that run concurrently; a single one is written in place.
   std::vector<std::string> texts;
   std::vector<char> done;
   if (!is_serial && waiting.size() > 1) {
@@ -653,7 +654,7 @@ Task<bool> Execution::write_items_later(const PlannedField& field, const Type& l
     of_json.at = [slices](std::size_t i) { return Value(JsonSlice{(*slices)[i]}); };
     items = &of_json;
   }
-  if (!items) co_return complete(field, list, value, path, out);  // not a list: the error says so
+  if (!items) co_return complete(field, list, value, path, out);  // reports that it is not a list
   const std::size_t count = items->size;
   std::vector<std::string> texts;
   std::vector<char> done;
@@ -681,7 +682,7 @@ Task<bool> Execution::write_items_later(const PlannedField& field, const Type& l
     if (!settle(complete(field, type, items->at(i), &here, out), type, begin, out)) co_return false;
     if (i == 0) reserve(out, begin, count);
     if (i % kShortList == kShortList - 1 && Clock::now() - yielded_ > kSlice) {
-      // Others on the loop have their turn.
+      // Lets other tasks of the loop run.
       co_await asio::post(co_await asio::this_coro::executor, use_task);
       yielded_ = Clock::now();
     }
@@ -716,7 +717,7 @@ Task<std::string> Execution::run() {
   const bool is_serial = operation_.kind != OperationKind::query;
   bool done = false;
   if (stop_) {
-    // The plan of the root is too large already.
+    // The plan of the root exceeds a limit.
   } else if (root_->awaits) {
     done = co_await write_object_later(*root_, parent, nullptr, out, is_serial);
   } else {

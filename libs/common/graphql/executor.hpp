@@ -25,7 +25,7 @@ namespace gitops::graphql {
 
 struct Plan;
 
-// A field of an answer: what is written for all selections with that response key.
+// Field of a response: all selections with the same response key.
 struct PlannedField {
   std::string_view key;
   std::string label;  // ,"key":
@@ -33,34 +33,34 @@ struct PlannedField {
   const Row* row = nullptr;
   std::vector<const Selection*> nodes;
   Input arguments;
-  std::optional<ResponseError> refusal;  // of its arguments
+  std::optional<ResponseError> refusal;  // error of its arguments
   bool is_typename = false;
-  bool awaits = false;  // it, or something below it, has to wait
+  bool awaits = false;  // this field or a field below must wait
   bool awaits_below = false;
   const class Execution* execution = nullptr;
   mutable std::vector<std::pair<const NamedType*, std::unique_ptr<Plan>>> plans;  // of its values
 };
 
-// The fields of an object of one type, in the order of the answer.
+// Fields of an object of one type, in the order of the response.
 struct Plan {
   const NamedType* type = nullptr;
   std::vector<PlannedField> fields;
-  std::optional<ResponseError> refusal;  // of a @skip or @include
+  std::optional<ResponseError> refusal;  // error of a @skip or @include
   bool awaits = false;
 };
 
 struct ExecutionOptions {
   Context context = {};
   Deadline deadline = kNever;
-  std::size_t max_fields = 20'000;  // planned ones, of all types together
+  std::size_t max_fields = 20'000;  // planned fields of all types together
   std::size_t max_response = 64UL * 1024 * 1024;
-  std::size_t max_parallel = 16;  // items of a list, or fields, that wait at the same time
+  std::size_t max_parallel = 16;  // concurrently waiting items of a list, or fields
 };
 
-// Executes one operation of a valid document (section 6 of the specification). The answer is written
-// as text, in the order of the query; there is no tree of values. Fields whose rows wait run side by
-// side in queries and one after the other in mutations. Lives on the loop thread; the document, the
-// schema and the bindings must outlive it.
+// Executes one operation of a valid document (section 6 of the specification). Writes the response
+// as text in the order of the query, without a tree of values. Waiting fields run concurrently in
+// queries and one after the other in mutations. Loop thread only. The document, the schema and the
+// bindings must outlive it.
 class Execution {
  public:
   Execution(const Schema& schema, const Bindings& bindings, const Document& document,
@@ -68,24 +68,23 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // The answer to a query or a mutation.
+  // Runs a query or a mutation and returns the response.
   Task<std::string> run();
-  // The events of a subscription, or why there are none. `data` is absent from such an answer.
+  // Starts a subscription. Returns its events, or the errors of a response without `data`.
   Task<std::expected<Stream, std::vector<ResponseError>>> subscribe();
-  // The answer for one event.
+  // Returns the response for one event.
   Task<std::string> answer(Value event);
 
-  // False when run() never waits.
+  // Returns whether run() may wait.
   [[nodiscard]] bool waits() const { return root_ && root_->awaits; }
-  // The names of the fields that the operation selects of its root type, as in the schema. Valid as
-  // long as the schema.
+  // Names in the schema of the selected fields of the root type. Valid as long as the schema.
   [[nodiscard]] std::vector<std::string_view> root_fields() const;
-  // For Call.
+  // Implements Call::selects() (own) and Call::selects_below() (any).
   enum class Depth { own, any };
   [[nodiscard]] bool selects(const PlannedField& field, std::string_view name, Depth depth) const;
 
  private:
-  // An object whose fields are written.
+  // Object whose fields are being written.
   struct Parent {
     explicit Parent(const Value& object) : value(object), members(object) {}
     const Value& value;
@@ -114,6 +113,7 @@ class Execution {
   std::expected<Input, ResponseError> arguments(const std::vector<InputValue>& definitions,
                                                 List<Argument> given, std::uint32_t at);
 
+  // Records an error at `path` of the response; always returns false.
   bool add(ResponseError error, const PlannedField* field, const Path* path);
   bool stopped(const std::string& out) {
     if (out.size() > options_.max_response) refuse_size();
@@ -127,9 +127,9 @@ class Execution {
   const NamedType* runtime_type(const PlannedField& field, const NamedType& type,
                                 const Value& value, std::string& problem);
 
-  // The writers exist twice, since a coroutine costs an allocation, and most fields are members of
-  // structs (docs/adr/0013-graphql.md, "No tree"). These are plain functions. They write parts of
-  // an answer in which no row waits.
+  // The writers exist twice, since a coroutine costs an allocation and most fields are members of
+  // structs (docs/adr/0013-graphql.md, "No tree"). These plain functions write parts of a response
+  // in which no row waits.
   bool write_object(const Plan& plan, const Value& object, const Path* path, std::string& out);
   bool write_field(const PlannedField& field, const Parent& parent, const Path* path,
                    std::string& out);
@@ -137,8 +137,8 @@ class Execution {
                 std::string& out);
   bool settle(bool done, const Type& type, std::size_t begin, std::string& out) const;
 
-  // The same for parts in which a row waits; they leave the parts below that do not wait to the
-  // functions above. Both write the same text: executor_twins_test.cpp compares them.
+  // These coroutines write parts in which a row waits, and leave the parts below that do not wait
+  // to the functions above. Both write the same text: executor_twins_test.cpp compares them.
   Task<bool> write_object_later(const Plan& plan, const Value& object, const Path* path,
                                 std::string& out, bool is_serial);
   Task<bool> write_field_later(const PlannedField& field, const Parent& parent, const Path* path,
@@ -147,7 +147,7 @@ class Execution {
                             const Path* path, std::string& out);
   Task<bool> write_items_later(const PlannedField& field, const Type& list, const Value& value,
                                const Path* path, std::string& out);
-  // Runs job(0) to job(count - 1), several at a time.
+  // Runs job(0) to job(count - 1), up to max_parallel at a time.
   Task<> side_by_side(std::size_t count, std::function<Task<>(std::size_t)> job);
 
   std::string finished(std::string out, bool done);
@@ -163,7 +163,7 @@ class Execution {
   std::unordered_map<const SelectionSet*, bool> awaiting_;
   std::size_t planned_ = 0;
   std::vector<ResponseError> errors_;
-  std::optional<ResponseError> stop_;  // a limit was reached
+  std::optional<ResponseError> stop_;  // error of an exceeded limit
   Clock::time_point yielded_ = {};
 };
 

@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kResponse = "application/graphql-response+json";
 
-// The type without parameters is application/json, and the charset, if any, is UTF-8.
+// Returns whether the type without parameters is application/json and the charset, if any, is
+// UTF-8.
 bool is_json(std::string_view content_type) {
   if (!http::equal_ignoring_case(http::media_type(content_type), kJson)) return false;
   const auto end = content_type.find(';');

@@ -11,26 +11,26 @@
 
 namespace gitops::graphql {
 
-// Asked about each request when its document was read, before anything is told of the document or
-// done; null: the document is refused. A response is sent instead of the answer. It may change what
-// the request's context refers to.
+// Authorizes a request after its document was parsed, before anything runs and before its errors
+// are sent. `operation` is null if the document is refused. A returned response replaces that of
+// the operation. It may change the data of the request's context.
 using Admission = std::function<Task<std::optional<http::Response>>(const Prepared* operation)>;
 
 struct HttpOptions {
   std::size_t max_body = 1024 * 1024;         // bytes; more is 413
-  std::chrono::milliseconds timeout{60'000};  // of an operation, see Prepared::run()
-  Admission admission = {};                   // none: everybody may do everything
+  std::chrono::milliseconds timeout{60'000};  // time limit of an operation, see Prepared::run()
+  Admission admission = {};                   // empty: allows everything
   int refused_status = 200;                   // of a well-formed request whose document is refused
 };
 
-// Answers one request of "GraphQL over HTTP" (https://graphql.github.io/graphql-over-http/draft/,
-// section 6). Only POST with a body of application/json is served: fields of Query may change state,
-// and a browser sends such a request to another site only after asking for leave.
+// Serves one request of "GraphQL over HTTP" (https://graphql.github.io/graphql-over-http/draft/,
+// section 6). Accepts only POST with a body of application/json: fields of Query may change state,
+// and a browser needs a CORS preflight to send such a request to another site.
 //
-// Statuses: 200 for each well-formed request, also, unless HttpOptions says otherwise, when its
-// document is refused; 400 for a body that is no request, 405, 413, 415. A client that accepts application/graphql-response+json and not
-// application/json gets that, and 400 for a refused document. Every body but that of a 405 has the
-// form of a GraphQL answer.
+// Statuses: 200 for each well-formed request; HttpOptions::refused_status, 200 by default, if its
+// document is refused; 400 for a malformed body, 405, 413, 415. A client that accepts
+// application/graphql-response+json and not application/json receives that type, and 400 for a
+// refused document. Every body except that of a 405 is a GraphQL response.
 Task<> serve_http(http::Exchange& exchange, Engine& engine, Context context,
                   const HttpOptions& options = {});
 

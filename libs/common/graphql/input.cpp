@@ -18,7 +18,7 @@ double parse_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range) {
-    // A huge number or one next to zero.
+    // Out of range: a huge number, or one close to zero.
     const bool is_small =
         text.find("e-") != std::string_view::npos || text.find("E-") != std::string_view::npos;
     value = is_small ? 0 : std::numeric_limits<double>::infinity();
@@ -68,7 +68,7 @@ List<T> kept(const std::pmr::vector<T>& items) {
   return {items.data(), static_cast<std::uint32_t>(items.size())};
 }
 
-// A number of a custom scalar: an integer where it is one.
+// Returns a number of a custom scalar: an integer if possible.
 Input untyped_number(std::string_view text) {
   std::int64_t integer = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
@@ -76,7 +76,7 @@ Input untyped_number(std::string_view text) {
   return make_number(parse_number(text));
 }
 
-// The value of a custom scalar's literal: whatever it is.
+// Returns the value of a custom scalar's literal, of any kind.
 std::optional<Input> untyped(const Literal& literal, const Variables* variables, Arena& arena) {
   switch (literal.kind) {
     case LiteralKind::variable: {
@@ -171,7 +171,7 @@ std::optional<Input> input_object(const Literal& literal, const NamedType& type,
   return made;
 }
 
-// Coerces one JSON value; the path is a stack of its parts.
+// Coerces one JSON value. The path is a stack of its parts.
 class JsonCoercion {
  public:
   JsonCoercion(Arena& arena, bool hides_names, const OnInputError& on_error)
@@ -212,7 +212,7 @@ class JsonCoercion {
         path_.resize(length);
       }
     } else {
-      items.push_back(run(value, type).value_or(Input{}));  // a list of one
+      items.push_back(run(value, type).value_or(Input{}));  // a list of one item
     }
     Input made;
     made.kind = Input::Kind::list;
@@ -231,7 +231,7 @@ class JsonCoercion {
       if (stopped_) break;
       const Element* given = nullptr;
       Element found;
-      for (const auto& member : object) {  // the last one of that name, as in JavaScript
+      for (const auto& member : object) {  // the last member of that name, as in JavaScript
         if (member.key == field.name) {
           found = member.value;
           given = &found;

@@ -14,12 +14,12 @@ namespace simdjson::dom {
 class element;
 }
 
-// Values that clients send, checked against the schema.
+// Input values of clients, validated against the schema.
 namespace gitops::graphql {
 
 struct InputMember;
 
-// A value after coercion (section 3 of the specification, "Input Coercion"). Lies in an arena.
+// Value after coercion (section 3 of the specification, "Input Coercion"). Lies in an arena.
 struct Input {
   enum class Kind : std::uint8_t {
     null,
@@ -44,18 +44,18 @@ struct InputMember {
   Input value;
 };
 
-// A place in an input that may not be there. Reading something of another kind gives an empty value.
+// View of an input value that may be absent. Reading it as another kind returns an empty value.
 // Borrows from the operation.
 class InputView {
  public:
   InputView() = default;
   explicit InputView(const Input* input) : input_(input) {}
 
-  // False when nothing was given and there is no default; null does not count as given.
+  // Returns whether a value or a default exists; null does not count as a value.
   [[nodiscard]] bool exists() const { return input_ && input_->kind != Input::Kind::null; }
-  // True when null was given.
+  // Returns whether null was given.
   [[nodiscard]] bool is_null() const { return input_ && input_->kind == Input::Kind::null; }
-  // The string or enum value here.
+  // The string or enum value; empty for other kinds.
   [[nodiscard]] std::string_view text() const;
   [[nodiscard]] std::string_view text_or(std::string_view otherwise) const {
     return exists() ? text() : otherwise;
@@ -63,12 +63,12 @@ class InputView {
   [[nodiscard]] std::int64_t integer() const;
   [[nodiscard]] double number() const;
   [[nodiscard]] bool is_true() const { return input_ && input_->truth; }
-  // The elements of the list here.
+  // The elements of the list.
   [[nodiscard]] std::vector<InputView> items() const;
   [[nodiscard]] std::vector<std::string> texts() const;
-  // The member of the object here.
+  // Returns the member of the object; absent if there is none.
   [[nodiscard]] InputView operator[](std::string_view name) const;
-  // As JSON text; "null" when there is nothing. What custom scalars are read with.
+  // JSON text of the value, for custom scalars; "null" if it is absent.
   [[nodiscard]] std::string json() const;
   [[nodiscard]] const Input* input() const { return input_; }
 
@@ -77,10 +77,10 @@ class InputView {
 };
 
 void append_json(std::string& out, const Input& input);
-// As GraphQL text, in the way that introspection shows default values.
+// Returns the value as GraphQL text, in the form of introspection's default values.
 std::string print(const Input& input, const Type& type);
 
-// The values of an operation's variables, by name. A variable without a value has no entry.
+// Values of an operation's variables, by name. A variable without a value has no entry.
 class Variables {
  public:
   [[nodiscard]] const Input* find(std::string_view name) const;
@@ -90,25 +90,24 @@ class Variables {
   std::vector<std::pair<std::string_view, Input>> values_;
 };
 
-// What is wrong with a value; `literal` is where, if it stands in the document.
+// Error of an input value; `literal` is its place if the value stands in the document.
 struct InputError {
   std::string message;
   const Literal* literal = nullptr;
 };
 
-// The value of a literal of a scalar or an enum; an error has the reference's words. `hides_names`
-// leaves out suggestions.
+// Validates a literal for a scalar or an enum. Returns an error with the reference implementation's
+// message, or nothing. `hides_names` omits suggestions.
 std::optional<InputError> check_leaf_literal(const Literal& literal, const NamedType& type,
                                              bool hides_names);
 
-// The value of a literal where `type` is expected; nothing when it does not fit. `variables` may be
-// null for constants.
+// Coerces a literal to `type`; returns nothing if it does not fit. `variables` may be null for
+// constants.
 std::optional<Input> coerce_literal(const Literal& literal, const Type& type,
                                     const Variables* variables, Arena& arena);
 
-// The value of a JSON value where `type` is expected. `on_error` receives the path within the value
-// (".name[3]"), the refused part as messages show it, and what is wrong; false from it ends the
-// work.
+// Coerces a JSON value to `type`. `on_error` receives the path within the value (".name[3]"), the
+// refused part as shown in messages, and the message; it returns false to stop.
 using OnInputError = std::function<bool(const std::string& path, const std::string& shown,
                                         const std::string& message)>;
 std::optional<Input> coerce_json(const simdjson::dom::element& value, const Type& type,

@@ -24,7 +24,7 @@ std::string_view kind_of(const Type& type) {
   return "SCALAR";
 }
 
-// The named type itself; null for a list or non-null form.
+// Returns the named type itself; null for a list or non-null form.
 const NamedType* plain(const Type& type) {
   return type.wrap == Type::Wrap::named ? type.named : nullptr;
 }
@@ -118,7 +118,7 @@ void add_type(Resolvers& to) {
                         : std::nullopt;
            }},
           {"ofType", [](const Type& t) { return t.of; }},
-          // No schema of ours has such an input object.
+          // Never true: the schema does not support such input objects.
           {"isOneOf",
            [](const Type& t) {
              const bool is_input = plain(t) && plain(t)->kind == TypeKind::input_object;

@@ -8,26 +8,26 @@
 #include "common/graphql/schema.hpp"
 #include "common/graphql/value.hpp"
 
-// Writing single values (section 3 of the specification, "Result Coercion").
+// Serialization of single values (section 3 of the specification, "Result Coercion").
 namespace gitops::graphql {
 
-// Writes a scalar or an enum value; what is wrong with it, or nothing.
+// Appends a scalar or an enum value. Returns the error message; empty on success.
 std::string write_leaf(std::string& out, const NamedType& type, const Value& value);
 
-// What a JSON text is, as a value: strings without escapes and numbers become such, null becomes
-// null, all else stays text.
+// Returns a JSON text as a value: strings without escapes, numbers and null are decoded; anything
+// else remains text.
 Value plain(std::string_view text);
-// The members of a JSON object, found in one pass; none for other values. Borrows from its text.
+// Members of a JSON object, indexed in one pass; empty for other values. Borrows the object's text.
 class Members {
  public:
   explicit Members(const Value& object);
-  // Null when there is none of that name; the last one if there are several.
+  // Returns the last member of that name; null if there is none.
   [[nodiscard]] Value find(std::string_view name) const;
 
  private:
   std::vector<std::pair<std::string_view, std::string_view>> members_;
 };
-// A value as messages show it.
+// Returns a value as shown in messages.
 std::string shown(const Value& value);
 
 }  // namespace gitops::graphql

@@ -47,7 +47,7 @@ void append_utf8(std::string& out, std::uint32_t point) {
   }
 }
 
-// The characters from `at` that take that many UTF-16 code units.
+// Returns the characters from `at` on that take `units` UTF-16 code units.
 std::string_view utf16_slice(std::string_view text, std::size_t at, std::size_t units) {
   std::size_t end = at;
   while (end < text.size() && units > 0) {
@@ -58,8 +58,8 @@ std::string_view utf16_slice(std::string_view text, std::size_t at, std::size_t 
   return text.substr(at, end - at);
 }
 
-// The value of a block string from its lines (section 2.9.4): without common indentation and
-// without blank lines at both ends.
+// Returns the value of a block string from its lines (section 2.9.4): without common indentation,
+// and without blank lines at both ends.
 std::string dedent(std::vector<std::string>& lines) {
   std::size_t indentation = std::string::npos;
   std::size_t first = lines.size();
@@ -233,7 +233,7 @@ Token Lexer::number() {
   return token(is_floating ? TokenKind::floating : TokenKind::integer, at);
 }
 
-// Appends the character that the escape sequence at `at` stands for, and steps over it.
+// Decodes the escape sequence at `at`, appends the character, and advances.
 bool Lexer::escape(std::size_t& at, std::string& value) {
   const auto hex_at = [&](std::size_t place) {
     const int c = byte(place);

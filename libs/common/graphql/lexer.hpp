@@ -34,7 +34,8 @@ enum class TokenKind : std::uint8_t {
   block_string
 };
 
-// How messages of the reference implementation name a kind: "{" with its quotes, Name, <EOF>.
+// Returns the name of a kind in messages of the reference implementation: "{" with its quotes,
+// Name, <EOF>.
 std::string_view describe(TokenKind kind);
 
 struct Token {
@@ -44,19 +45,19 @@ struct Token {
   std::string_view value = {};  // of names, numbers and strings
 };
 
-// What is wrong with a source, and where.
+// Syntax error of a source, with its offset.
 struct SyntaxError {
-  std::string message;  // as the reference implementation says it, without "Syntax Error: "
+  std::string message;  // the reference implementation's, without "Syntax Error: "
   std::uint32_t at = 0;
 };
 
-// Splits a source into tokens (section 2.1 of the specification). Strings with escapes are decoded
-// into `arena`. Never reads outside of `source`; bytes that are not UTF-8 are invalid characters.
+// Splits a source into tokens (section 2.1 of the specification). Decodes strings with escapes into
+// `arena`. Never reads outside `source`; invalid UTF-8 is reported as an invalid character.
 class Lexer {
  public:
   Lexer(std::string_view source, Arena& arena) : source_(source), arena_(&arena) {}
 
-  // The next token; `end` at the end and after an error.
+  // Returns the next token; `end` at the end and after an error.
   Token next();
   [[nodiscard]] const std::optional<SyntaxError>& error() const { return error_; }
 

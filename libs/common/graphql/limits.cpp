@@ -12,7 +12,7 @@ ResponseError exceeded(std::string_view what, std::string_view code, std::size_t
                      code, 400);
 }
 
-// What stands in a document, each thing once.
+// Counts of a document's elements, fragments counted once.
 struct Counts {
   std::size_t aliases = 0;
   std::size_t fragments = 0;
@@ -30,7 +30,7 @@ struct Counts {
   }
 };
 
-// What an operation selects when its fragments are put in. A fragment is measured once.
+// Size of an operation with its fragments expanded. Each fragment is measured once.
 class Expansion {
  public:
   explicit Expansion(const Document& document) {

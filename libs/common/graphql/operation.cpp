@@ -8,7 +8,7 @@ namespace gitops::graphql {
 
 namespace {
 
-// "String cannot represent a non string value: …" quotes the value at its end.
+// Removes the quoted value from the end of "String cannot represent a non string value: …".
 std::string without_value(const std::string& message) {
   const auto end = message.contains("cannot represent") ? message.find(": ") : std::string::npos;
   return message.substr(0, end);

@@ -14,21 +14,22 @@ namespace simdjson::dom {
 class element;
 }
 
-// Between a valid document and its execution (section 6.1 of the specification).
+// Preparation of a valid document for its execution (section 6.1 of the specification).
 namespace gitops::graphql {
 
-// What messages do not tell: names that the client may have meant, and values that it sent.
+// Data omitted from messages: names suggested to the client, and values that it sent.
 struct Hides {
   bool names = false;
   bool values = false;
 };
 
-// The values of an operation's variables from the request's JSON; `given` may be absent.
+// Coerces an operation's variables from the request's JSON; `given` may be absent.
 std::expected<Variables, std::vector<ResponseError>> coerce_variables(
     const Schema& schema, const Document& document, const Operation& operation,
     const std::optional<simdjson::dom::element>& given, Arena& arena, Hides hides);
 
-// The operation to execute, or an error as the reference's. An empty name stands for none.
+// Selects the operation to execute. Errors have the reference implementation's messages. An empty
+// name means that none was given.
 std::expected<const Operation*, ResponseError> choose_operation(const Document& document,
                                                                 std::string_view name);
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kCheckpointBytes = 512;
 
-// Steps over one character, or the two of a line end.
+// Advances over one character, or the two of a line end.
 void step(std::string_view text, std::size_t& at, Location& location) {
   if (text[at] == '\n' || text[at] == '\r') {
     at += text.substr(at).starts_with("\r\n") ? 2 : 1;
@@ -42,7 +42,7 @@ void step(std::string_view text, std::size_t& at, Location& location) {
 
 }  // namespace
 
-// So that many places in a long document do not cost its length each.
+// Indexes the source, so that locating many places in a long document does not scan it each time.
 void Document::make_checkpoints() const {
   Location location;
   std::size_t next = 0;
@@ -73,8 +73,8 @@ const Fragment* Document::fragment(std::string_view name) const {
   return found;
 }
 
-// Recursive descent with one token of lookahead. After the first error the current token is `end`
-// and stays so: every loop ends, and what is built meanwhile is dropped.
+// Recursive descent parser with one token of lookahead. After the first error the current token
+// remains `end`, so every loop terminates and partial results are dropped.
 class Parser {
  public:
   Parser(Document& document, const ParseOptions& options)
@@ -159,7 +159,7 @@ class Parser {
     return true;
   }
 
-  // The elements of a vector in the arena; the vector must not be used any more.
+  // Copies a vector's elements into the arena and consumes the vector.
   template <class T>
   static List<T> kept(const std::pmr::vector<T>& items) {
     return {items.data(), static_cast<std::uint32_t>(items.size())};
@@ -205,7 +205,7 @@ class Parser {
     return kept(items);
   }
 
-  // Guards the recursive productions.
+  // Limits the depth of recursive productions.
   class Nesting {
    public:
     explicit Nesting(Parser& parser) : parser_(parser) {
@@ -491,7 +491,7 @@ class Parser {
 
   Definition extension() {
     const std::uint32_t at = token_.at;
-    // The word after "extend" decides.
+    // The word after "extend" selects the production.
     Lexer ahead = lexer_;
     const Token word = ahead.next();
     if (ahead.error()) {

@@ -50,7 +50,7 @@ std::string print_block(std::string_view value) {
   return out + "\"\"\"";
 }
 
-// Strings in GraphQL text: control characters are escaped with \u and capitals.
+// Returns a string as GraphQL text: control characters are escaped by \u with capital digits.
 std::string print_string(std::string_view value) {
   static constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string out = "\"";
@@ -195,8 +195,8 @@ void inspect_into(std::string& out, const simdjson::dom::element& value, int lev
   }
 }
 
-// The number of edits (insert, delete, replace, swap of neighbours) between two lower-case names, if
-// it is at most `threshold`.
+// Returns the number of edits (insert, delete, replace, swap of neighbours) between two lower-case
+// names if it is at most `threshold`.
 std::optional<std::size_t> distance(std::string_view a, std::string_view b, std::size_t threshold) {
   if (a.size() < b.size()) std::swap(a, b);
   if (a.size() - b.size() > threshold) return std::nullopt;
@@ -264,7 +264,7 @@ std::string inspect(const simdjson::dom::element& value) {
 std::string print_number(double number) {
   if (number == 0) return "0";
   if (!std::isfinite(number)) return number > 0 ? "Infinity" : number < 0 ? "-Infinity" : "NaN";
-  // The shortest digits that mean this number, d.ddd…e±x.
+  // The shortest digits that represent this number, as d.ddd…e±x.
   std::array<char, 40> buffer{};
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
                                  std::chars_format::scientific)
@@ -306,8 +306,8 @@ std::string in_quotes(std::string_view text) {
 
 namespace {
 
-// Whether one of the bytes is below 0x20, a quote or a backslash. May say so of others above 0x7F as
-// well, but never misses one.
+// Returns whether one of the bytes is below 0x20, a quote or a backslash. May return true for
+// others above 0x7F, but never misses one.
 bool has_special(std::uint64_t eight) {
   constexpr std::uint64_t kOnes = 0x0101010101010101U;
   constexpr std::uint64_t kHigh = 0x8080808080808080U;
@@ -325,7 +325,7 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   std::size_t plain = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    // Eight bytes at a time where none is special.
+    // Copies eight bytes at a time while none is special.
     std::uint64_t eight = 0;
     while (i + sizeof(eight) <= text.size()) {
       std::memcpy(&eight, text.data() + i, sizeof(eight));

@@ -20,15 +20,15 @@ namespace gitops::graphql {
 
 struct PlannedField;
 
-// What the program passes to all resolvers of one operation: who asks, the request's id. Borrowed; it
-// must live until the operation has ended.
+// Data of the program for all resolvers of one operation, such as the user and the request's id.
+// Borrowed; it must outlive the operation.
 class Context {
  public:
   Context() = default;
   template <class T>
   explicit Context(T& data) : data_(&data), tag_(type_tag<T>()) {}
 
-  // Throws std::logic_error when the operation was given something else.
+  // Returns the data. Throws std::logic_error if it has another type.
   template <class T>
   [[nodiscard]] T& get() const {
     if (tag_ != type_tag<T>()) throw std::logic_error("graphql: another context was given");
@@ -40,27 +40,27 @@ class Context {
   TypeTag tag_ = nullptr;
 };
 
-// A field that is being resolved. Lives until the resolver has returned.
+// Arguments of a resolver for one field. Valid until the resolver has returned.
 class Call {
  public:
   Call(const PlannedField& field, const Input& arguments, const Context& context, Deadline deadline)
       : field_(&field), arguments_(&arguments), context_(&context), deadline_(deadline) {}
 
-  // An argument, checked against the schema and with its default; absent if it was not given.
+  // Returns an argument, validated against the schema and with its default; absent if not given.
   InputView operator[](std::string_view argument) const { return arguments()[argument]; }
-  // All of them, as an object.
+  // All arguments, as an object.
   [[nodiscard]] InputView arguments() const { return InputView(arguments_); }
   template <class T>
   [[nodiscard]] T& context() const {
     return context_->get<T>();
   }
-  // When the operation's answer is due.
+  // Deadline of the operation's response.
   [[nodiscard]] Deadline deadline() const { return deadline_; }
-  // The field's name in the schema.
+  // Name of the field in the schema.
   [[nodiscard]] std::string_view field() const;
-  // True when that field is selected below this one, also in fragments.
+  // Returns whether that field is selected below this one, also in fragments.
   [[nodiscard]] bool selects(std::string_view field) const;
-  // The same at any depth: for a list, whose items lie below edges and node.
+  // Returns the same for any depth: for lists, whose items lie below edges and node.
   [[nodiscard]] bool selects_below(std::string_view field) const;
 
  private:
@@ -70,11 +70,12 @@ class Call {
   Deadline deadline_;
 };
 
-// The events of a subscription: each becomes the value of its field in one answer.
+// Stream of a subscription's events. Each becomes the value of its field in one response.
 class Stream {
  public:
-  // `next` waits for an event; nothing ends the subscription, an error too, after it was shown. It is
-  // a callable that returns Task<Result<std::optional<T>>>. It is cancelled when the client leaves.
+  // Makes a stream from `next`, a callable that waits for an event and returns
+  // Task<Result<std::optional<T>>>. Nothing ends the subscription; an error ends it, too, after it
+  // was sent. The callable is cancelled when the client disconnects.
   template <class Next>
   static Stream from(Next next) {
     auto kept = std::make_shared<Next>(std::move(next));
@@ -97,16 +98,16 @@ class Stream {
   std::function<Task<Result<std::optional<Value>>>()> next_;
 };
 
-// How one field is resolved.
+// Resolver of one field.
 struct Row {
   std::string field;
   TypeTag parent = nullptr;
   std::function<Value(const void* parent, Call& call)> now;          // one of these three
-  std::function<Task<Value>(const void* parent, Call& call)> later;  // has to wait
-  std::function<Task<Result<Stream>>(Call& call)> stream;            // of a subscription
+  std::function<Task<Value>(const void* parent, Call& call)> later;  // waits
+  std::function<Task<Result<Stream>>(Call& call)> stream;            // for a subscription
 };
 
-// The parent of the fields of Query, Mutation and Subscription.
+// Parent of the fields of Query, Mutation and Subscription.
 struct Root {};
 
 namespace detail {
@@ -129,9 +130,9 @@ decltype(auto) resolve_with(const F& function, const T& parent, Call& call) {
 }
 }  // namespace detail
 
-// A row of the type that T stands for: a field's name and how to get it. That is a member pointer, or
-// a callable which takes (const T&, Call&), (const T&), (Call&) or nothing. It returns what to_value()
-// takes, or a Task of that if it has to wait.
+// Row of the type that T represents: a field's name and its resolver. The resolver is a member
+// pointer, or a callable that takes (const T&, Call&), (const T&), (Call&) or nothing. It returns a
+// type accepted by to_value(), or a Task of it if it waits.
 template <class T>
 struct RowOf : Row {
   template <class F>
@@ -164,7 +165,7 @@ struct RowOf : Row {
   }
 };
 
-// A field of Subscription: a callable that takes (Call&) or nothing and returns
+// Row of a field of Subscription: a callable that takes (Call&) or nothing and returns
 // Task<Result<Stream>>.
 struct StreamRow : Row {
   template <class F>
@@ -178,8 +179,8 @@ struct StreamRow : Row {
   }
 };
 
-// The tables of a program: which function resolves which field. Engine::make() compares them with
-// the schema. Rows live as long as the engine; what their functions capture must too.
+// Tables of a program's resolvers. Engine::make() checks them against the schema. Rows, and the
+// data that their functions capture, live as long as the engine.
 class Resolvers {
  public:
   struct Table {
@@ -188,20 +189,21 @@ class Resolvers {
     std::vector<Row> rows;
   };
 
-  // May be called once for each domain of the program.
+  // Adds fields of the root type. May be called once for each domain of the program.
   void query(std::initializer_list<RowOf<Root>> rows) { add("Query", rows); }
   void mutation(std::initializer_list<RowOf<Root>> rows) { add("Mutation", rows); }
   void subscription(std::initializer_list<StreamRow> rows) {
     for (const StreamRow& row : rows) tables_["Subscription"].rows.push_back(row);
     tables_["Subscription"].tag = type_tag<Root>();
   }
-  // The object type `name` is a T. A row "__typename" tells the type of a T that stands for several.
+  // Maps the object type `name` to T. For a T of several types, a row "__typename" returns the
+  // type's name.
   template <class T>
   void type(const std::string& name, std::initializer_list<RowOf<T>> rows) {
     add(name, rows);
   }
-  // The object type `name` comes as JSON whose members are called like the fields; an absent member
-  // is null. Rows are for fields that are not.
+  // Maps the object type `name` to JSON with members named like the fields; an absent member is
+  // null. Rows are for other fields.
   void json(const std::string& name, std::initializer_list<RowOf<JsonSlice>> rows = {}) {
     add(name, rows);
     tables_[name].is_json = true;

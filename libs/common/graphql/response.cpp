@@ -41,7 +41,7 @@ int status_of(const Error& error) {
   return 500;
 }
 
-// "GIT_TOKEN_REJECTED": a code for clients, and not one for the program alone.
+// Returns whether the subcode is one for clients, like "GIT_TOKEN_REJECTED"; others are internal.
 bool is_stable_code(std::string_view subcode) {
   return subcode.contains('_') && std::ranges::all_of(subcode, [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

@@ -9,7 +9,7 @@
 namespace gitops::graphql {
 namespace {
 
-// What every schema has (sections 3.5, 3.13 and 4 of the specification).
+// Definitions built into every schema (sections 3.5, 3.13 and 4 of the specification).
 constexpr std::string_view kBuiltIn = R"(
 "UTF-8 text."
 scalar String
@@ -174,7 +174,7 @@ bool types_overlap(const NamedType& a, const NamedType& b) {
   return b.is_abstract() && b.has_subtype(a);
 }
 
-// Makes a schema from its documents and collects all mistakes on the way.
+// Builds a schema from its documents and collects all mistakes.
 class Schema::Builder {
  public:
   explicit Builder(Schema& schema) : schema_(schema) {}
@@ -182,7 +182,7 @@ class Schema::Builder {
   Result<void> run(std::string sdl) {
     auto document = graphql::parse(std::move(sdl));
     if (!document) {
-      // The text is gone with the document, so there is only the offset to tell.
+      // Reports the offset only: the text was moved into the parser.
       return fail(ErrorCode::invalid_data, "schema: Syntax Error: " + document.error().message +
                                                " (at byte " + std::to_string(document.error().at) +
                                                ")");
@@ -225,7 +225,7 @@ class Schema::Builder {
         mistake("The name " + quote(name) + " is reserved for introspection.");
       }
       if (schema_.by_name_.contains(name)) {
-        // A schema may declare the built-in scalars for itself.
+        // A schema may declare the built-in scalars itself.
         if (!is_built_in(document)) mistake("There are two types named " + quote(name) + ".");
         continue;
       }
@@ -370,7 +370,7 @@ class Schema::Builder {
 
   void define_directive(const Definition& definition) {
     if (schema_.directive(definition.name.text)) {
-      return;  // a schema may declare the built-in ones for itself
+      return;  // a schema may declare the built-in ones itself
     }
     DirectiveDefinition made;
     made.name = definition.name.text;
@@ -428,7 +428,7 @@ class Schema::Builder {
     value.default_value = schema_.arena_.make(*input);
   }
 
-  // Defaults of input fields come first, since those of arguments take them over.
+  // Defaults of input fields come first, since those of arguments use them.
   void coerce_defaults() {
     for (NamedType& type : schema_.all_) {
       for (InputValue& input : type.inputs) {
@@ -513,7 +513,7 @@ class Schema::Builder {
     }
   }
 
-  // An input object that needs itself can't be given.
+  // Checks that an input object does not require itself, which would make it unusable.
   void check_input_cycle(const NamedType& start) {
     std::unordered_set<const NamedType*> seen;
     std::vector<const NamedType*> open{&start};
@@ -552,7 +552,7 @@ class Schema::Builder {
   }
 
   void order() {
-    // Types of the SDL keep their order: they count as known before they are visited.
+    // Marks types of the SDL as known before visiting them, so that they keep their order.
     for (const NamedType* type : own_) ordered_.insert(type);
     for (const NamedType* type : own_) {
       ordered_.erase(type);

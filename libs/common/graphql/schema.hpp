@@ -17,23 +17,23 @@ namespace gitops::graphql {
 struct NamedType;
 struct Input;
 
-// A type of a field, an argument or a variable: a named type, or a list or non-null form of `of`.
+// Type of a field, an argument or a variable: a named type, or a list or non-null form of `of`.
 struct Type {
   enum class Wrap : std::uint8_t { named, list, non_null };
   Wrap wrap = Wrap::named;
-  const NamedType* named = nullptr;  // the innermost type, in every form
-  const Type* of = nullptr;          // what a list or a non-null form wraps
+  const NamedType* named = nullptr;  // innermost type, in every form
+  const Type* of = nullptr;          // type wrapped by a list or non-null form
   std::string_view text = {};        // as written: [String!]!
 
   [[nodiscard]] bool is_non_null() const { return wrap == Wrap::non_null; }
   [[nodiscard]] bool is_list() const { return wrap == Wrap::list; }
-  // Without the non-null form around it.
+  // Returns the type without its outer non-null form.
   [[nodiscard]] const Type& nullable() const { return is_non_null() ? *of : *this; }
 };
-// The same wrapping of the same named type.
+// Returns whether both have the same wrapping of the same named type.
 bool same_type(const Type& a, const Type& b);
 
-// An argument, or a field of an input object.
+// Argument, or field of an input object.
 struct InputValue {
   std::string_view name;
   std::optional<std::string_view> description;
@@ -63,7 +63,7 @@ struct EnumValue {
   std::optional<std::string_view> deprecation;
 };
 
-// The scalars of the specification; `custom` are those of a schema.
+// Scalars of the specification; `custom` are those of a schema.
 enum class ScalarKind : std::uint8_t { custom, integer, floating, string, boolean, id };
 
 struct NamedType {
@@ -77,8 +77,8 @@ struct NamedType {
   std::vector<InputValue> inputs;  // of an input object
   std::vector<EnumValue> values;   // of an enum
   std::vector<const NamedType*> interfaces;
-  std::vector<const NamedType*> possible;  // objects that a union or an interface stands for
-  std::vector<const NamedType*> subtypes;  // the same, and the interfaces that implement this one
+  std::vector<const NamedType*> possible;  // object types of a union or an interface
+  std::vector<const NamedType*> subtypes;  // the same, and interfaces that implement this one
   Type self;                               // this type without list or non-null
 
   [[nodiscard]] bool is_leaf() const {
@@ -92,7 +92,7 @@ struct NamedType {
   [[nodiscard]] const Field* field(std::string_view field_name) const;
   [[nodiscard]] const InputValue* input(std::string_view input_name) const;
   [[nodiscard]] const EnumValue* value(std::string_view value_name) const;
-  // True for an abstract type that `other` belongs to.
+  // Returns whether this is an abstract type that includes `other`.
   [[nodiscard]] bool has_subtype(const NamedType& other) const;
 
   std::unordered_map<std::string_view, std::uint32_t> field_index;
@@ -108,33 +108,33 @@ struct DirectiveDefinition {
   [[nodiscard]] const InputValue* argument(std::string_view name) const;
 };
 
-// What a server offers, read from its definition language (section 3 of the specification). Does not
-// change after it was made; all pointers into it live as long as it.
+// Schema of a server, parsed from its definition language (section 3 of the specification).
+// Immutable. All pointers into it live as long as the schema.
 class Schema {
  public:
-  // An error lists every mistake. Type extensions are merged into their types. Besides the types of
-  // `sdl` there are the built-in scalars, the directives @skip, @include, @deprecated and
-  // @specifiedBy, and the introspection types.
+  // Parses a schema and merges type extensions into their types. Adds the built-in scalars, the
+  // directives @skip, @include, @deprecated and @specifiedBy, and the introspection types. The
+  // error lists every mistake.
   static Result<std::unique_ptr<Schema>> parse(std::string sdl);
 
   [[nodiscard]] const NamedType* find(std::string_view name) const;
   [[nodiscard]] const DirectiveDefinition* directive(std::string_view name) const;
-  // The type whose fields an operation selects; null when the schema has none of that kind.
+  // Returns the root type of an operation; null if the schema has none of that kind.
   [[nodiscard]] const NamedType* root(OperationKind kind) const;
-  // In the order of introspection: the types of the SDL, each followed by built-in scalars that it is
-  // the first to use, then the introspection types.
+  // Types in the order of introspection: those of the SDL, each followed by the built-in scalars
+  // that it is the first to use, then the introspection types.
   [[nodiscard]] const std::vector<const NamedType*>& types() const { return order_; }
   [[nodiscard]] const std::vector<DirectiveDefinition>& directives() const { return directives_; }
   [[nodiscard]] std::optional<std::string_view> description() const { return description_; }
   [[nodiscard]] const Field& schema_field() const { return schema_field_; }      // __schema
   [[nodiscard]] const Field& type_field() const { return type_field_; }          // __type
   [[nodiscard]] const Field& typename_field() const { return typename_field_; }  // __typename
-  // The definition of a field that is selected on `parent`, with the three fields above; null when
-  // there is none.
+  // Returns the definition of a field selected on `parent`, including the three fields above; null
+  // if there is none.
   [[nodiscard]] const Field* field_of(const NamedType& parent, std::string_view name) const;
 
-  // The type that is written in a document; null when a name in it is not known. New forms are made
-  // in `arena`.
+  // Returns the type that a document's node refers to; null if a name is unknown. Allocates new
+  // forms in `arena`.
   [[nodiscard]] const Type* resolve(const TypeNode& node, Arena& arena) const;
 
  private:
@@ -156,9 +156,9 @@ class Schema {
   Field typename_field_;
 };
 
-// True when a value of type `type` fits where `expected` stands.
+// Returns whether a value of `type` is valid where `expected` is required.
 bool is_subtype(const Type& type, const Type& expected);
-// True when an object may belong to both types.
+// Returns whether an object may belong to both types.
 bool types_overlap(const NamedType& a, const NamedType& b);
 
 }  // namespace gitops::graphql

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint16_t kNoProtocol = 4406;
 
-// The session of one WebSocket and what runs for it.
+// Session of one WebSocket and its running operations.
 class SocketDriver {
  public:
   SocketDriver(const Executor& executor, http::WebSocket& socket, SocketProtocol protocol,
@@ -34,7 +34,7 @@ class SocketDriver {
     try {
       co_await receive_loop();
     } catch (const std::exception&) {
-      cancelled = true;  // whatever it was, the tasks must end before this object
+      cancelled = true;  // on any exception, the tasks must end before this object
     }
     co_await asio::this_coro::throw_if_cancelled(false);
     co_await asio::this_coro::reset_cancellation_state();
@@ -78,7 +78,7 @@ class SocketDriver {
         });
         break;
       case SocketAction::Kind::start: {
-        co_await end(action.id);  // what has ended by itself under that id
+        co_await end(action.id);  // removes tasks that ended under that id
         auto& group = operations_[action.id];
         group = std::make_unique<TaskGroup>(executor_);
         group->spawn("graphql operation",
@@ -93,7 +93,7 @@ class SocketDriver {
     }
   }
 
-  // Takes an operation's tasks away; they end in their own time.
+  // Removes an operation and cancels its tasks.
   Task<> end(const std::string& id) {
     const auto found = operations_.find(id);
     if (found == operations_.end()) co_return;
@@ -114,7 +114,7 @@ class SocketDriver {
   }
 
   Task<> operate(std::string id, std::string payload) {
-    // Ends after the operation, whose stream may refer to it.
+    // Destroyed after the operation, whose stream may refer to it.
     const OperationContext own = make_context_();
     auto prepared = engine_.prepare_body(payload, own.context, deadline_after(options_.timeout));
     if (!prepared) {
@@ -147,7 +147,7 @@ class SocketDriver {
     changed_.notify_all();
   }
 
-  // False when the operation must not go on; the client knows why then.
+  // Returns false if the operation must not continue; the client has received the error then.
   Task<bool> admit(const std::string& id, const Prepared& operation, const Context& context,
                    std::shared_ptr<void>& permit) {
     if (!options_.admission) co_return true;
@@ -162,7 +162,8 @@ class SocketDriver {
     co_return false;
   }
 
-  // Waits until the messages so far are with the WebSocket: a slow reader slows its events down.
+  // Waits until all messages are passed to the WebSocket, so that a slow reader slows its events
+  // down.
   Task<> drained() {
     while (!session_.output().empty() || is_sending_) co_await changed_.wait();
   }

@@ -8,7 +8,7 @@
 namespace gitops::graphql {
 namespace {
 
-// The close codes of graphql-transport-ws; the legacy protocol has none of its own.
+// Close codes of graphql-transport-ws; the legacy protocol has none of its own.
 constexpr std::uint16_t kInvalid = 4400;
 constexpr std::uint16_t kUnauthorized = 4401;
 constexpr std::uint16_t kForbidden = 4403;
@@ -104,7 +104,7 @@ std::vector<SocketAction> SocketSession::receive(std::string_view text, Clock::t
   } else if (is_transport && type == "ping") {
     send("pong", {}, payload);
   } else if (is_transport && type == "pong") {
-    // An answer to nothing is allowed.
+    // An unsolicited pong is allowed.
   } else if (!is_transport && type == "connection_terminate") {
     close(1000, "");
   } else {
@@ -131,7 +131,7 @@ void SocketSession::start(std::string id, std::string payload, std::vector<Socke
 }
 
 void SocketSession::stop(const std::string& id, std::vector<SocketAction>& actions) {
-  if (operations_.erase(id) == 0) return;  // it has just ended
+  if (operations_.erase(id) == 0) return;  // has ended since
   if (std::erase_if(waiting_, [&](const SocketAction& one) { return one.id == id; }) == 0) {
     actions.push_back({SocketAction::Kind::stop, id, {}});
   }
@@ -157,7 +157,7 @@ void SocketSession::refuse(std::string_view reason) {
   if (protocol_ == SocketProtocol::legacy) {
     send("connection_error", {}, "{\"message\":" + in_quotes(reason) + "}");
   }
-  // A close frame has room for 123 bytes.
+  // Limits the reason: a close frame has room for 123 bytes.
   close(kForbidden, reason.size() <= 100 ? std::string(reason) : "Forbidden");
 }
 
@@ -169,7 +169,8 @@ void SocketSession::next(const std::string& id, std::string_view answer) {
 void SocketSession::fail(const std::string& id, const std::vector<ResponseError>& errors) {
   if (operations_.erase(id) == 0) return;
   if (protocol_ == SocketProtocol::transport) return send("error", id, errors_json(errors));
-  // The legacy protocol tells refused documents as an answer and has room for one error otherwise.
+  // The legacy protocol sends a refused document's errors as a response; its error message has room
+  // for one.
   send("data", id, errors_body(errors));
   send("complete", id);
 }

@@ -16,7 +16,7 @@
 
 namespace gitops::graphql {
 
-// Tells C++ types apart at run time.
+// Run-time identity of a C++ type.
 using TypeTag = const void*;
 template <class T>
 TypeTag type_tag() {
@@ -24,12 +24,12 @@ TypeTag type_tag() {
   return &tag;
 }
 
-// A JSON value as text that is known to be valid.
+// Valid JSON text.
 class Json {
  public:
-  // Checks the text; an error is ErrorCode::invalid_data.
+  // Parses the text. Error: ErrorCode::invalid_data.
   static Result<Json> parse(std::string text);
-  // Trusts the text: what a serializer of ours has just written.
+  // Wraps text of our own serializers without a check.
   static Json trusted(std::string text) { return Json(std::move(text)); }
 
   [[nodiscard]] const std::string& text() const { return text_; }
@@ -39,14 +39,14 @@ class Json {
   std::string text_;
 };
 
-// JSON text that someone else holds: a member of a Json.
+// Borrowed JSON text, such as a member of a Json.
 struct JsonSlice {
   std::string_view text;
 };
 
-// What a resolver gives for its field. The executor checks it against the field's type. Resolvers
-// return their own types; to_value() says what becomes of each. What a value borrows must live until
-// the parent object is written, or as long as the `owner` that the value keeps.
+// Value of a field from its resolver. The executor checks it against the field's type. Resolvers
+// return their own types, which to_value() converts. Borrowed data must live until the parent
+// object is written, or as long as the `owner` that the value keeps.
 class Value {
  public:
   struct Null {};
@@ -71,7 +71,7 @@ class Value {
   [[nodiscard]] const T* get() const {
     return std::get_if<T>(&content_);
   }
-  // The text of a string; null for anything else.
+  // The text of a string; nothing for other values.
   [[nodiscard]] std::optional<std::string_view> text() const {
     if (const auto* borrowed = get<std::string_view>()) return *borrowed;
     if (const auto* own = get<std::string>()) return *own;
@@ -93,7 +93,7 @@ inline constexpr bool is_a = false;
 template <template <class...> class Template, class... Args>
 inline constexpr bool is_a<Template<Args...>, Template> = true;
 
-// A std::vector: borrowed as an lvalue, else kept.
+// Converts a std::vector: borrowed as an lvalue, else kept.
 template <class Given>
 Value list_value(Given&& given) {
   using T = std::remove_cvref_t<Given>;
@@ -109,7 +109,7 @@ Value list_value(Given&& given) {
   }
 }
 
-// An object with rows of its own: borrowed as an lvalue, else kept.
+// Converts an object with rows of its own: borrowed as an lvalue, else kept.
 template <class Given>
 Value object_value(Given&& given) {
   using T = std::remove_cvref_t<Given>;
@@ -123,15 +123,15 @@ Value object_value(Given&& given) {
 }
 }  // namespace detail
 
-// What becomes of a resolver's result:
+// Converts a resolver's result to a Value:
 //   bool, numbers, strings          that value; a std::string_view or a literal is borrowed
-//   std::optional, pointers         null, or what they hold; raw pointers are borrowed
-//   Result                          a field error, or what it holds; Result<void> is null
+//   std::optional, pointers         null, or the value in them; raw pointers are borrowed
+//   Result                          a field error, or its value; Result<void> is null
 //   std::vector                     a list
-//   std::variant                    what it holds: for unions and interfaces
-//   Json, JsonSlice                 a subtree of JSON, cut to what is selected
+//   std::variant                    its value: for unions and interfaces
+//   Json, JsonSlice                 a subtree of JSON, reduced to the selected fields
 //   any other class                 an object, whose fields the rows of its type resolve
-// Lvalues are borrowed, rvalues are kept.
+// Borrows lvalues and keeps rvalues.
 template <class Given>
 Value to_value(Given&& given) {
   using T = std::remove_cvref_t<Given>;

@@ -11,9 +11,9 @@
 namespace gitops::graphql::rules {
 namespace {
 
-constexpr long kFragmentWork = 50'000;  // spreads and variables that are followed
+constexpr long kFragmentWork = 50'000;  // limit of spreads and variables followed
 
-// Notes each use of a variable.
+// Records each use of a variable.
 class UsageCollector : public NoVisits {
  public:
   explicit UsageCollector(std::vector<VariableUsage>& usages) : usages_(usages) {}

@@ -16,22 +16,22 @@
 
 namespace gitops::graphql::rules {
 
-// A place where a variable is used.
+// Use of a variable.
 struct VariableUsage {
   const Literal* variable = nullptr;
-  const Type* type = nullptr;  // the type that is expected there; null when it is not known
+  const Type* type = nullptr;  // expected type; null if unknown
   bool has_default = false;    // of the argument or the input field
 };
 
-// The variables of an operation: their definitions by name, and their uses in the operation and in
-// the fragments that it reaches.
+// Variables of an operation: their definitions by name, and their uses in the operation and in the
+// fragments that it reaches.
 struct OperationVariables {
   std::unordered_map<std::string_view, const VariableDefinition*> defined = {};
   std::vector<const VariableUsage*> usages = {};
 };
 
-// The data that the rules of one validation share: the schema, the document, the errors so far, and
-// the results that several rules need. Lives for one validation; borrows schema and document.
+// Shared data of one validation's rules: the schema, the document, the errors so far, and results
+// that several rules need. Borrows the schema and the document.
 class ValidationContext {
  public:
   ValidationContext(const Schema& schema, const Document& document,
@@ -41,34 +41,34 @@ class ValidationContext {
   [[nodiscard]] const Document& document() const { return document_; }
   [[nodiscard]] bool is_lenient() const { return options_.strictness == Strictness::lenient; }
   [[nodiscard]] bool hides_names() const { return options_.hides_names; }
-  // Memory for types that only the document has.
+  // Memory for types that only the document contains.
   [[nodiscard]] Arena& arena() { return arena_; }
 
-  // Adds an error; `places` are offsets in the source. Ends the validation when there are too many
-  // errors. Does nothing after the end.
+  // Adds an error; `places` are offsets in the source. Ends the validation at the limit of errors.
+  // Does nothing after the end.
   void report(std::string message, std::initializer_list<std::uint32_t> places);
   void report(std::string message, const std::vector<std::uint32_t>& places);
-  // Ends the validation with an error without a place.
+  // Ends the validation with an error without a location.
   void abort(std::string message);
   [[nodiscard]] bool aborted() const { return aborted_; }
-  // Counts work that grows faster than the document; ends the validation when the budget is used
+  // Counts work that grows faster than the document. Ends the validation when the budget is used
   // up.
   void spend(std::size_t cost);
   [[nodiscard]] bool has_errors() const { return !errors_.empty(); }
   [[nodiscard]] std::vector<ResponseError> take_errors() { return std::move(errors_); }
 
-  // ` Did you mean "a"?` with the known names that are close to `name`; empty without one, or when
-  // names are hidden.
+  // Returns ` Did you mean "a"?` with the known names that are similar to `name`; empty if there
+  // are none or names are hidden.
   [[nodiscard]] std::string suggestion(std::string_view name,
                                        const std::vector<std::string_view>& known) const;
 
   [[nodiscard]] std::size_t operation_count() const { return operations_; }
-  // The last fragment of that name; null when there is none.
+  // Returns the last fragment of that name; null if there is none.
   [[nodiscard]] const Fragment* fragment(std::string_view name) const;
-  // The spreads in a selection set, without those in fragments; in the order of the reference
-  // implementation, which looks into the last nested set first.
+  // Returns the spreads in a selection set, without those in fragments, in the order of the
+  // reference implementation, which visits the last nested set first.
   const std::vector<const Selection*>& spreads(const SelectionSet& set);
-  // The fragments that these sets spread, themselves or through others; each once.
+  // Returns the fragments that these sets spread, directly or through others; each once.
   std::vector<const Fragment*> reached(const std::vector<const SelectionSet*>& sets);
   OperationVariables variables_of(const Operation& operation);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxText = 1000;  // of one detail in a message
 constexpr std::size_t kMaxPlaces = 20;
 
-// A literal in a form that is the same for the same value.
+// Appends a canonical form of a literal: equal values have equal forms.
 void append_canonical(std::string& out, const Literal& literal) {
   switch (literal.kind) {
     case LiteralKind::list:
@@ -62,7 +62,7 @@ std::vector<std::uint32_t> places(
   std::vector<std::uint32_t> all{node.at};
   for (const auto& conflict : below) {
     const auto& more = conflict.*side;
-    // The deeper fields come last and say the most.
+    // Truncates the front: the deeper fields come last and are the most specific.
     const std::size_t count = std::min(more.size(), kMaxPlaces - all.size());
     all.insert(all.end(), more.end() - static_cast<std::ptrdiff_t>(count), more.end());
     if (all.size() == kMaxPlaces) break;
@@ -173,7 +173,7 @@ void FieldSelectionMerging::between(std::vector<Conflict>& found, bool exclusive
   }
 }
 
-// Compares fields with those that a fragment brings in, itself or through others.
+// Compares fields with those that a fragment contributes, directly or through others.
 void FieldSelectionMerging::fields_and_fragment(std::vector<Conflict>& found, bool exclusive,
                                                 Collection& fields, std::string_view fragment) {
   if (!spend(1) || fields.groups.empty()) return;
@@ -207,7 +207,7 @@ std::optional<FieldSelectionMerging::Conflict> FieldSelectionMerging::compare(bo
                                                                               std::string_view key,
                                                                               const FieldUse& a,
                                                                               const FieldUse& b) {
-  // Different object types can't meet in one object.
+  // Parents of different object types are never the same object.
   const auto is_object = [](const NamedType* type) {
     return type && type->kind == TypeKind::object;
   };
@@ -263,7 +263,7 @@ bool FieldSelectionMerging::same_arguments(const Selection& a, const Selection& 
   if (a.arguments.size() != b.arguments.size()) return false;
   for (const Argument& one : a.arguments) {
     if (!spend(1)) return true;
-    // The last of that name counts, on both sides.
+    // Compares the last argument of that name on both sides.
     const Argument* other = nullptr;
     for (const Argument& two : b.arguments) {
       if (two.name.text == one.name.text) other = &two;

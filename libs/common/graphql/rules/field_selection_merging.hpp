@@ -19,14 +19,14 @@ namespace gitops::graphql::rules {
 
 // Section 5.3.2, "Field Selection Merging": fields with the same response key must be the same
 // field with the same arguments, unless their parents can never be the same object, and their types
-// must be alike. Fragments are compared as wholes and each pair once; a budget ends comparisons
-// that would take long, and the validation with them.
+// must be compatible. Compares fragments as wholes and each pair once. A budget limits the
+// comparisons; when it is used up, the validation ends.
 class FieldSelectionMerging {
  public:
   struct Conflict {
     std::string key;
     std::string reason;
-    std::vector<std::uint32_t> first;  // places of the fields on either side
+    std::vector<std::uint32_t> first;  // offsets of the fields on each side
     std::vector<std::uint32_t> second;
 
     [[nodiscard]] std::string message() const;
@@ -35,8 +35,8 @@ class FieldSelectionMerging {
   FieldSelectionMerging(const Schema& schema, const Document& document)
       : schema_(schema), document_(document) {}
 
-  // Reports the conflicts within one selection set; the document's other sets are not looked into,
-  // but for those that merge with a field of this one.
+  // Reports the conflicts within one selection set, including nested sets that merge with a field
+  // of this one.
   void check(ValidationContext& context, const SelectionSet& set, const NamedType* parent);
 
  private:
@@ -45,12 +45,12 @@ class FieldSelectionMerging {
     const Selection* node = nullptr;
     const Field* field = nullptr;
   };
-  // The fields of a selection set by response key, in order, and the fragments that it spreads.
+  // Fields of a selection set by response key, in order, and the fragments that it spreads.
   struct Collection {
     std::vector<std::pair<std::string_view, std::vector<FieldUse>>> groups;
     std::unordered_map<std::string_view, std::size_t> by_key;
     std::vector<std::string_view> fragments;
-    std::unordered_map<std::string_view, bool> compared;  // fragments, and as exclusive or not
+    std::unordered_map<std::string_view, bool> compared;  // fragments, by exclusive or not
   };
 
   std::vector<Conflict> conflicts(const SelectionSet& set, const NamedType* parent);

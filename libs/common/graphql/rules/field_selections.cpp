@@ -9,8 +9,8 @@
 namespace gitops::graphql::rules {
 namespace {
 
-// Types that an object of this abstract type may have and that know the field; those that most
-// possible types share come first.
+// Returns types that have the field and that an object of this abstract type may have; those that
+// most possible types share come first.
 std::vector<std::string_view> types_with_field(const NamedType& parent, std::string_view name) {
   struct Candidate {
     const NamedType* type;

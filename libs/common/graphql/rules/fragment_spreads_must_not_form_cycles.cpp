@@ -27,7 +27,7 @@ void FragmentSpreadsMustNotFormCycles::check(ValidationContext& context, const F
   path_index_.erase(name);
 }
 
-// A cycle that begins with that spread of the path.
+// Reports a cycle that begins with that spread of the path.
 void FragmentSpreadsMustNotFormCycles::report(ValidationContext& context, std::size_t first) {
   std::string via;
   std::vector<std::uint32_t> places;

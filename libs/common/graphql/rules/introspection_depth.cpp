@@ -3,19 +3,19 @@
 
 #include "common/graphql/rules/rules.hpp"
 
-// MaxIntrospectionDepthRule of the reference implementation: lists of the schema lie within each
-// other at most twice.
+// MaxIntrospectionDepthRule of the reference implementation: limits nested lists of the schema to
+// two levels.
 namespace gitops::graphql::rules {
 namespace {
 
 constexpr int kMaxLists = 3;
 
-// The search below one field; `visited` are fragments with the depth at which they were entered.
+// Search below one field. `visited` maps fragments to the depth at which they were entered.
 class DepthSearch {
  public:
   explicit DepthSearch(const ValidationContext& context) : context_(context) {}
 
-  // True when kMaxLists lists of the schema lie within each other.
+  // Returns whether kMaxLists lists of the schema are nested.
   bool is_too_deep(const Selection& node, int depth) {
     if (node.kind == Selection::Kind::spread) {
       const std::string_view name = node.name.text;

@@ -9,7 +9,7 @@
 #include "common/graphql/ast.hpp"
 #include "common/graphql/schema.hpp"
 
-// Names in messages, and names that must be unique.
+// Names in messages, and checks of unique names.
 namespace gitops::graphql::rules {
 
 inline std::string quote(std::string_view name) {
@@ -27,8 +27,8 @@ struct RepeatedName {
   std::vector<std::uint32_t> places;
 };
 
-// The names that a list holds more than once, each with all of its places, in the order of the
-// list.
+// Returns the names that a list contains more than once, each with all of its places, in the order
+// of the list.
 template <class Node>
 std::vector<RepeatedName> repeated_names(List<Node> nodes) {
   if (nodes.size() < 2) return {};

@@ -31,7 +31,7 @@ class OperationNameUniqueness {
   void check(ValidationContext& context, const Operation& operation);
 
  private:
-  std::unordered_map<std::string_view, std::uint32_t> names_;  // and where they stand
+  std::unordered_map<std::string_view, std::uint32_t> names_;  // and their places
 };
 
 // 5.2.2.1 Lone Anonymous Operation
@@ -74,7 +74,7 @@ class FragmentNameUniqueness {
   void check(ValidationContext& context, const Fragment& fragment);
 
  private:
-  std::unordered_map<std::string_view, std::uint32_t> names_;  // and where they stand
+  std::unordered_map<std::string_view, std::uint32_t> names_;  // and their places
 };
 
 // 5.5.1.2 Fragment Spread Type Existence, also of the types of variables.
@@ -95,7 +95,7 @@ void fragment_spread_target_defined(ValidationContext& context, const Selection&
 // 5.5.2.2 Fragment Spreads Must Not Form Cycles
 class FragmentSpreadsMustNotFormCycles {
  public:
-  // Searches from this fragment on; each fragment is searched once.
+  // Searches from this fragment; each fragment is searched once.
   void check(ValidationContext& context, const Fragment& fragment);
 
  private:
@@ -121,13 +121,13 @@ void values_of_correct_type(ValidationContext& context, const Literal& literal, 
 void input_object_field_names(ValidationContext& context, const LiteralField& field,
                               const NamedType* object, const InputValue* input);
 
-// 5.6.3 Input Object Field Uniqueness, of one object.
+// 5.6.3 Input Object Field Uniqueness, for one object
 class InputObjectFieldUniqueness {
  public:
   void check(ValidationContext& context, const LiteralField& field);
 
  private:
-  std::unordered_map<std::string_view, std::uint32_t> names_;  // and where they stand
+  std::unordered_map<std::string_view, std::uint32_t> names_;  // and their places
 };
 
 // 5.6.4 Input Object Required Fields
@@ -171,14 +171,14 @@ void all_variable_usages_are_allowed(ValidationContext& context,
 
 // --- A rule of the reference implementation that the specification does not have ---
 
-// Lists of the schema within each other, in a query for introspection.
+// Maximum depth of nested lists of the schema in an introspection query.
 class IntrospectionDepth {
  public:
   void enter(ValidationContext& context, const Selection& field);
   void leave(const Selection& field);
 
  private:
-  const Selection* reported_ = nullptr;  // the field around that is too deep
+  const Selection* reported_ = nullptr;  // enclosing field that was reported
 };
 
 }  // namespace gitops::graphql::rules

@@ -10,7 +10,7 @@
 namespace gitops::graphql::rules {
 namespace {
 
-// The fields at the top of a subscription by response key, in order.
+// Collects the top-level fields of a subscription by response key, in order.
 class RootFields {
  public:
   RootFields(ValidationContext& context, const NamedType& root) : context_(context), root_(root) {}

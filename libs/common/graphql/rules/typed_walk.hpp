@@ -10,19 +10,19 @@
 
 namespace gitops::graphql::rules {
 
-// The visits of a TypedWalk, all of them empty. A visitor derives from it and hides those that it
-// wants; nothing is virtual. A type is null when the schema does not know it.
+// Empty visits of a TypedWalk. A visitor derives from it and hides those that it implements;
+// nothing is virtual. A type is null if it is not in the schema.
 struct NoVisits {
-  struct ObjectState {};  // what a visitor keeps while it is within one input object
+  struct ObjectState {};  // a visitor's state within one input object
 
-  // True ends the walk.
+  // Returns true to end the walk.
   static bool aborted() { return false; }
 
   static void enter(const Operation& /*node*/, const NamedType* /*root*/) {}
   static void leave(const Operation& /*node*/) {}
   static void enter(const VariableDefinition& /*node*/, const Type* /*type*/) {}
   static void enter(const Fragment& /*node*/, const NamedType* /*type*/) {}
-  // Not called for the set of an inline fragment.
+  // Visits a selection set, except that of an inline fragment.
   static void enter(const SelectionSet& /*node*/, const NamedType* /*parent*/) {}
 
   static void enter_field(const Selection& /*node*/, const Field* /*field*/,
@@ -37,10 +37,11 @@ struct NoVisits {
                     std::string_view /*location*/) {}
   static void leave(const Directive& /*node*/, const DirectiveDefinition* /*directive*/) {}
 
-  // A value that is no variable, or a list or an object where none is expected.
+  // Visits a value that is not a variable, or a list or an object where none is expected.
   static void value(const Literal& /*node*/, const Type* /*type*/) {}
   static void variable(const Literal& /*node*/, const Type* /*type*/, bool /*has_default*/) {}
-  // `object` is null where the schema has no input object, or the value around was refused.
+  // Visits an object. `object` is null if the schema has no input object there, or the enclosing
+  // value was refused.
   static ObjectState enter_object(const Literal& /*node*/, const NamedType* /*object*/) {
     return {};
   }
@@ -48,13 +49,12 @@ struct NoVisits {
                                  const NamedType* /*object*/, const InputValue* /*input*/) {}
 };
 
-// Walks over a definition in the order of the reference implementation and tells a visitor of each
-// node, with its type. The types are on the call stack: each function gets that of its
-// surroundings.
+// Walks over a definition in the order of the reference implementation and calls a visitor for each
+// node with its type. The types are on the call stack: each function receives that of its parent.
 template <class Visitor>
 class TypedWalk {
  public:
-  // New forms of types are made in `arena`.
+  // Allocates new type forms in `arena`.
   TypedWalk(const Schema& schema, Arena& arena, Visitor& visitor)
       : schema_(schema), arena_(arena), visitor_(visitor) {}
 
@@ -69,7 +69,7 @@ class TypedWalk {
     body(node);
   }
 
-  // The parts where variables may be used: directives and selections.
+  // Walks the parts where variables may be used: directives and selections.
   void body(const Operation& node) {
     static constexpr std::array<std::string_view, 3> kLocations{"QUERY", "MUTATION",
                                                                 "SUBSCRIPTION"};
@@ -82,7 +82,7 @@ class TypedWalk {
   }
 
  private:
-  // Whether a value is told of; not below a value that was refused as a whole.
+  // Report of a value to the visitor: none below a value that was refused as a whole.
   enum class Told : bool { no, yes };
 
   static const NamedType* composite(const NamedType* type) {
@@ -152,7 +152,7 @@ class TypedWalk {
       const DirectiveDefinition* directive = schema_.directive(node.name.text);
       visitor_.enter(node, directive, location);
       for (const Argument& argument : node.arguments) {
-        // The reference takes the arguments of an unknown directive for those of the field.
+        // The reference implementation looks up arguments of an unknown directive in the field.
         walk(argument, directive ? directive->argument(argument.name.text)
                        : field_  ? field_->argument(argument.name.text)
                                  : nullptr);
@@ -209,7 +209,7 @@ class TypedWalk {
   const Schema& schema_;
   Arena& arena_;
   Visitor& visitor_;
-  const Field* field_ = nullptr;  // the innermost field around
+  const Field* field_ = nullptr;  // innermost enclosing field
 };
 
 }  // namespace gitops::graphql::rules
