@@ -5,7 +5,7 @@
 namespace gitops::proxy {
 namespace {
 
-// Data of smaller chunks behind the first one is copied together, up to so much for one input.
+// Data of smaller chunks after the first one is copied together, up to kMaxJoined for one input.
 constexpr std::size_t kSmallChunk = 512;
 constexpr std::size_t kMaxJoined = 4 * 1024;
 
@@ -30,7 +30,7 @@ void BodyRelay::start(const BodyFraming& in, BodyFraming::Kind out) {
   out_ = out;
   first_ = count_ = data_count_ = fed_ = sent_ = 0;
   total_ = 0;
-  if (joined_.capacity() >= kMaxJoined) std::string().swap(joined_);  // frees it
+  if (joined_.capacity() >= kMaxJoined) std::string().swap(joined_);  // frees the memory
 }
 
 Result<std::size_t> BodyRelay::feed(std::string_view input) {
@@ -88,7 +88,7 @@ void BodyRelay::replace_data(std::string_view text) {
   frame();
 }
 
-// Puts what the coding needs around the data.
+// Adds the framing around the data.
 void BodyRelay::frame() {
   first_ = 1;
   count_ = data_count_;

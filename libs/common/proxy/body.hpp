@@ -13,9 +13,9 @@
 
 namespace gitops::proxy {
 
-// Converts a body from one framing to another without copying its data. Chunks are rewritten,
-// one for each input, so that no chunk extension and no unusual chunk size is passed on. Only the
-// data of small chunks is copied together. Pure; used in both directions.
+// Converts a body from one framing to another without copying its data. Rewrites chunks, one for
+// each input, so that chunk extensions and unusual chunk sizes are not forwarded. Copies only the
+// data of small chunks. Pure; used in both directions.
 class BodyRelay {
  public:
   explicit BodyRelay(std::size_t max_trailers) : reader_(max_trailers) {}
@@ -23,22 +23,23 @@ class BodyRelay {
   void start(const BodyFraming& in, BodyFraming::Kind out);
 
   // Consumes a part of `input` and fills buffers() with the bytes to send for it, at most a few
-  // slices; call again with the rest. http_status of an error is the status for the client.
+  // slices. Call it again with the rest. http_status of an error is the status for the client.
   Result<std::size_t> feed(std::string_view input);
-  // The connection ended: true when that is the end of the body; buffers() then holds the rest.
+  // Handles the end of the connection. Returns whether it ends the body; buffers() then holds the
+  // rest.
   bool feed_eof();
 
   // Slices of the last input and of this object; valid until the next call.
   [[nodiscard]] std::span<const boost::asio::const_buffer> buffers() const {
     return std::span(buffers_).subspan(first_, count_);
   }
-  // Data in the last input, without framing, and in all of them.
+  // Number of data bytes, without framing, in the last input and in all inputs.
   [[nodiscard]] std::size_t fed() const { return fed_; }
   [[nodiscard]] std::uint64_t total() const { return total_; }
   [[nodiscard]] bool done() const { return reader_.done(); }
 
-  // The data of the last input, for callers that change it before it is sent; replace_data() sets
-  // the replacement.
+  // Data of the last input, for callers that change it before it is sent; replace_data() sets the
+  // replacement.
   [[nodiscard]] std::span<const boost::asio::const_buffer> data() const {
     return std::span(buffers_).subspan(1, data_count_);
   }
@@ -49,7 +50,7 @@ class BodyRelay {
   void frame();
   void add_slice(std::string_view data);
 
-  // What every body writes stands together, before what few need.
+  // Members used by every body are adjacent, before those that few bodies use.
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t data_count_ = 0;

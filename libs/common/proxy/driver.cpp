@@ -10,14 +10,14 @@ namespace {
 using net::Transfer;
 
 constexpr std::size_t kSpareTransactions = 1024;
-// A client may keep the loop busy for so much without waiting; then other clients have their turn.
-// It is counted in bytes that were read; a request and each round of moving bytes count as much as
-// they cost beside that. About 16 small requests that are answered at once.
+// Work of one client without waiting before other clients get a turn. It is counted in bytes read;
+// a request and each round of moving bytes add their own cost in bytes. About 16 small requests
+// with immediate responses.
 constexpr std::size_t kMuch = 256 * 1024;
 constexpr std::size_t kRequestCost = 12 * 1024;
 constexpr std::size_t kRoundCost = 4 * 1024;
-// For a client that was not told that its connection ends: it was accepted last of all before a drain,
-// or the head of its last answer had been sent by then.
+// Time limit for a client without a notice that its connection ends: it was accepted last before a
+// drain, or the head of its last response had already been sent.
 constexpr auto kLastChance = std::chrono::seconds(1);
 
 }  // namespace
@@ -70,7 +70,7 @@ Task<> Driver::yield_after_much() {
   co_await asio::post(context_.reactor.executor, use_task);
 }
 
-// False when the connection is done.
+// Waits for the next request. Returns false when the connection is done.
 Task<bool> Driver::wait_for_request() {
   const bool draining = context_.transactions.draining;
   client_->set_read_deadline(waits_since_ + (draining ? kLastChance : context_.idle_timeout));
@@ -82,8 +82,8 @@ Task<bool> Driver::wait_for_request() {
     read = client_->read_now(in_);
   }
   done_ += read.size;
-  // A request that is longer than a small block, such as a webhook, is read at once, so that it is
-  // forwarded in one write. A failure of this second read is reported again by the next read.
+  // Reads a request longer than a small block, such as a webhook, at once, so that it is forwarded
+  // in one write. The next read reports a failure of this second read again.
   if (read.what == Transfer::data && in_.grow()) client_->read_now(in_);
   idle_ = false;
   client_->set_read_deadline(kNever);
@@ -186,14 +186,14 @@ Task<> Driver::get_upstream(Transaction& transaction) {
   }
 }
 
-// False when there was nothing to write.
+// Writes the offered bytes. Returns false if there are none.
 bool Driver::write_to(net::Channel& channel, const Outgoing& out, Transfer& written) {
   if (out.empty()) return false;
   written = channel.write_now(out.parts());
   return written.what != Transfer::nothing;
 }
 
-// Moves what can be moved at once. False when nothing could.
+// Moves bytes without waiting. Returns false if none could be moved.
 bool Driver::move_bytes(Transaction& transaction) {
   const auto now = context_.reactor.now();
   Transfer moved;

@@ -11,13 +11,13 @@
 
 namespace gitops::proxy {
 
-// What the connections of one server share. Loop thread only; outlives them.
+// Shared state of one server's connections. Loop thread only; it must outlive them.
 struct DriverContext {
   DriverContext(net::Reactor& r, Policy p)
       : reactor(r), policy(std::move(p)), transactions{r.blocks} {}
 
-  // Transactions are reused last-in-first-out, so that their memory is still in the CPU's caches. An
-  // idle connection has none.
+  // Lends a transaction. Reuses transactions last in, first out, so that their memory is still in
+  // the CPU's caches. An idle connection has none.
   [[nodiscard]] std::unique_ptr<Transaction> lend();
   void take_back(std::unique_ptr<Transaction> transaction);
 
@@ -31,8 +31,8 @@ struct DriverContext {
   std::vector<std::unique_ptr<Transaction>> spare_;
 };
 
-// Serves one client connection: runs one Transaction after the other and performs the actions they ask
-// for. Loop thread only.
+// Serves one client connection: runs one Transaction after the other and performs their actions.
+// Loop thread only.
 class Driver {
  public:
   Driver(DriverContext& context, std::unique_ptr<net::Channel> client, PeerInfo peer);
@@ -40,23 +40,25 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Returns when the client has finished or close() was called; the channel is closed then.
+  // Serves the client. Returns when the client has finished or close() was called; the channel is
+  // closed then.
   Task<> run();
-  // No request is under way: may be closed at any time.
+  // Returns whether no request is in flight, so that the connection may be closed at any time.
   [[nodiscard]] bool idle() const { return idle_ && client_->is_open(); }
-  // No whole head of a request has come: may be closed for another client.
+  // Returns whether no complete request head was received, so that the connection may be closed for
+  // another client.
   [[nodiscard]] bool waits() const {
     return client_->is_open() && (idle_ || (transaction_ && transaction_->reads_head()));
   }
-  // Since when, while it waits.
+  // Time at which waiting began.
   [[nodiscard]] Clock::time_point waits_since() const { return waits_since_; }
   void close() { client_->close(); }
 
  private:
   Task<bool> wait_for_request();
-  // Lets other coroutines of the loop run when this one has done much without waiting.
+  // Lets other coroutines of the loop run after much work without waiting.
   Task<> yield_after_much();
-  // Until the transaction is finished.
+  // Performs actions until the transaction is finished.
   Task<> serve();
   Task<> admit(Transaction& transaction);
   Task<> keep(Transaction& transaction);
@@ -65,8 +67,8 @@ class Driver {
   bool move_bytes(Transaction& transaction);
   [[nodiscard]] bool write_to(net::Channel& channel, const Outgoing& out, net::Transfer& written);
   void set_deadlines(const Transaction::Deadlines& deadlines);
-  // Returns the upstream connection to its pool and records the request. The result says what
-  // happens to the client's connection.
+  // Returns the upstream connection to its pool and records the request. Returns the fate of the
+  // client connection.
   Transaction::ClientEnd end(Transaction& transaction);
 
   DriverContext& context_;
@@ -77,7 +79,7 @@ class Driver {
   std::unique_ptr<UpstreamConnection> upstream_;
   bool idle_ = true;
   Clock::time_point waits_since_;
-  std::size_t done_ = 0;  // since it last waited, in bytes; see kMuch
+  std::size_t done_ = 0;  // work since the last wait, in bytes; see kMuch
 };
 
 }  // namespace gitops::proxy

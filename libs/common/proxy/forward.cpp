@@ -6,7 +6,7 @@
 namespace gitops::proxy {
 namespace {
 
-// Fields between two neighbours only (RFC 9110 section 7.6.1), and those that are rewritten.
+// Returns whether a field is hop-by-hop (RFC 9110 section 7.6.1) or rewritten.
 bool stays_behind(FieldId id) {
   switch (id) {
     case FieldId::connection:
@@ -24,7 +24,7 @@ bool stays_behind(FieldId id) {
   }
 }
 
-// Fields that a Connection field cannot take away.
+// Returns whether a Connection field must not remove this field.
 bool is_protected(FieldId id) {
   switch (id) {
     case FieldId::authorization:
@@ -55,7 +55,7 @@ bool is_name(const FieldSlice& field, std::string_view name) {
   return http::equal_ignoring_case(field.name, name);
 }
 
-// The X-Forwarded-* fields of the request that goes on.
+// The X-Forwarded-* fields of the forwarded request.
 struct Forwarding {
   std::string_view addresses;  // the first X-Forwarded-For
   std::string_view scheme;
@@ -84,7 +84,7 @@ void append_forwarding(std::string& out, const RequestHead& head, const RequestE
   if (!host.empty()) http::append_field(out, "X-Forwarded-Host", host);
 }
 
-// Whether another X-Forwarded-* field of a trusted peer (-Port, -Prefix, …) is passed on.
+// Returns whether another X-Forwarded-* field of a trusted peer (-Port, -Prefix, …) is forwarded.
 bool is_other_forwarding(const FieldSlice& field) {
   return !field.name.contains('_') && !is_name(field, "X-Forwarded-For") &&
          !is_name(field, "X-Forwarded-Proto") && !is_name(field, "X-Forwarded-Host");
@@ -110,7 +110,7 @@ bool goes_on(const FieldSlice& field, const RequestHead& head, const RequestEdit
          !head.connection_lists(field.name);
 }
 
-// A path, without host, that clients would not find below `prefix`.
+// Returns whether the value is a path without host that clients would not find below `prefix`.
 bool lacks_prefix(std::string_view value, std::string_view prefix) {
   if (prefix.empty() || !value.starts_with('/') || value.starts_with("//")) return false;
   if (!value.starts_with(prefix)) return true;
@@ -118,8 +118,8 @@ bool lacks_prefix(std::string_view value, std::string_view prefix) {
   return !rest.empty() && std::string_view("/?#").find(rest.front()) == std::string_view::npos;
 }
 
-// A reference that clients take for another host: "//host". They read a backslash as a slash, and
-// drop tabs.
+// Returns whether clients take this reference for another host: "//host". Clients read a backslash
+// as a slash and drop tabs.
 bool names_host(std::string_view reference) {
   int slashes = 0;
   for (const char c : reference) {
@@ -142,7 +142,7 @@ void append_location(std::string& out, const FieldSlice& field, const AnswerEdit
     value.remove_prefix(origin.size());
     out.append(edits.location_prefix);
     if (!value.starts_with('/')) out.append("/");
-    // The same path for a client, but without "//" at its begin (RFC 3986 section 4.2).
+    // Keeps the path for the client, but without "//" at its begin (RFC 3986 section 4.2).
     if (edits.location_prefix.empty() && names_host(value)) out.append("/.");
   } else if (lacks_prefix(value, edits.location_prefix)) {
     out.append(edits.location_prefix);
@@ -157,7 +157,7 @@ void append_etag(std::string& out, std::string_view value) {
     http::append_field(out, "ETag", value);
 }
 
-// True when this field has been dealt with for a body that is compressed on its way.
+// Handles a field of a response that the proxy compresses. Returns false if it needs no change.
 bool append_compressed(std::string& out, const FieldSlice& field) {
   if (field.id == FieldId::etag) {
     append_etag(out, field.value);
@@ -192,7 +192,7 @@ void append_forwarded_answer(std::string& out, const ResponseHead& head, const A
   out.append(" ").append(head.reason).append("\r\n");
   bool length_sent = false;
   for (const auto& field : head.fields) {
-    // An answer without a body may still tell the length that it would have had.
+    // A response without a body may still state the length that it would have.
     if (field.id == FieldId::content_length && framing.kind == BodyFraming::Kind::none &&
         !length_sent && head.status != 204 && head.status >= 200 && !edits.gzip) {
       http::append_field(out, field.name, field.value);

@@ -51,7 +51,7 @@ constexpr char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Bit n: some known name of that length begins with this letter.
+// Bit n: a known name of length n begins with this letter.
 constexpr auto kLengthsByLetter = [] {
   std::array<std::uint32_t, 256> lengths{};
   for (const auto& known : kKnownFields) {
@@ -87,7 +87,7 @@ bool all_of(std::string_view text, const std::array<bool, 256>& is) {
   return all;
 }
 
-// Without branches, so that the compiler takes many characters at a time.
+// Branch-free, so that the compiler vectorizes it.
 bool has_control(std::string_view text) {
   unsigned bad = 0;
   for (const char c : text) {
@@ -98,8 +98,8 @@ bool has_control(std::string_view text) {
   return bad != 0;
 }
 
-// RFC 9112: visible ASCII; a fragment is never sent. UTF-8 is taken, too: some clients do not encode
-// it.
+// Returns whether all characters are allowed in a target: visible ASCII (RFC 9112), and UTF-8,
+// which some clients do not encode. A fragment is never sent.
 bool is_target(std::string_view text) {
   unsigned bad = text.empty() ? 1 : 0;
   unsigned beyond_ascii = 0;
@@ -118,7 +118,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Why a head is refused, and what a client is told.
+// Reason for refusing a head, and the status for the client.
 struct Refusal {
   std::string_view reason;  // empty: none
   int status = 400;
@@ -363,7 +363,7 @@ template <class Head>
 Result<std::size_t> HeadParser<Head>::next(std::string_view input) {
   input = input.substr(0, limits_.max_head);
   if (scanned_ == 0 && !input.empty()) {
-    // Other protocols are told apart by their first byte, not by waiting for a line end.
+    // Detects other protocols by their first byte instead of waiting for a line end.
     if (is_request<Head> ? !kTokenCharacters[static_cast<unsigned char>(input[0])]
                          : input[0] != 'H') {
       return refuse<Head>({"it does not start with a method or version"});

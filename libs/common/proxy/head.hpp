@@ -8,11 +8,11 @@
 
 #include "common/core/error.hpp"
 
-// Heads of HTTP/1.x messages as a proxy reads them: in place, once, as slices of the bytes that
-// were received. What handlers use (message.hpp, parser.hpp) makes strings instead.
+// Heads of HTTP/1.x messages for the proxy: parsed in place, once, as slices of the received bytes.
+// Handlers use message.hpp and parser.hpp, which copy to strings.
 namespace gitops::proxy {
 
-// The fields that a proxy treats specially.
+// Fields with special treatment in the proxy.
 enum class FieldId : std::uint8_t {
   other,
   accept,
@@ -44,13 +44,13 @@ enum class FieldId : std::uint8_t {
   x_request_id,
 };
 
-// The id of a field name, without case. Names that only differ from one of the forwarding fields by
-// '_' for '-' get that field's id, since a CGI-like upstream could not tell them apart (AC-05).
+// Returns the id of a field name; case is ignored. A name that differs from a forwarding field only
+// by '_' for '-' has that field's id, since a CGI-like upstream could not distinguish them (AC-05).
 FieldId field_id(std::string_view name);
 
 struct FieldSlice {
   std::string_view name;
-  std::string_view value;  // without white space around it
+  std::string_view value;  // without surrounding white space
   FieldId id = FieldId::other;
 };
 
@@ -60,7 +60,7 @@ struct HeadLimits {
   std::size_t max_fields = 100;
 };
 
-// What both kinds of heads have. Slices are valid as long as the bytes stay where they are.
+// Common parts of both kinds of heads. Slices are valid while the received bytes stay in place.
 struct MessageHead {
   bool http_1_1 = true;
   bool chunked = false;
@@ -68,27 +68,27 @@ struct MessageHead {
   bool connection_close = false;
   bool connection_keep_alive = false;
   bool connection_upgrade = false;
-  bool connection_lists_fields = false;  // names fields other than those of the protocol itself
+  bool connection_lists_fields = false;  // lists fields other than the protocol's own
   std::vector<FieldSlice> fields;
 
   [[nodiscard]] std::optional<std::string_view> find(FieldId id) const;
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const;
-  // True when a Connection field names this field.
+  // Returns whether a Connection field lists this field.
   [[nodiscard]] bool connection_lists(std::string_view name) const;
-  // Whether the sender would use the connection for another message.
+  // Returns whether the sender allows another message on the connection.
   [[nodiscard]] bool keep_alive() const {
     return http_1_1 ? !connection_close : connection_keep_alive && !connection_close;
   }
 };
 
-// RFC 9112 section 3.2.
+// Form of a request's target (RFC 9112 section 3.2).
 enum class TargetForm { origin, absolute, authority, asterisk };
 
 struct RequestHead : MessageHead {
   std::string_view method;
-  std::string_view target;  // as it was sent: visible ASCII and UTF-8
+  std::string_view target;  // as received: visible ASCII and UTF-8
   TargetForm form = TargetForm::origin;
-  std::string_view path;   // of origin and absolute form; "/" when there was none
+  std::string_view path;   // of origin and absolute form; "/" if missing
   std::string_view query;  // without '?'
   bool has_query = false;
   std::string_view host;  // of the absolute form, or the Host field; may be empty in HTTP/1.0
@@ -103,31 +103,31 @@ struct ResponseHead : MessageHead {
   std::string_view reason;
 };
 
-// Reads the head that a connection's bytes begin with, line by line as they come. As strict as
-// parser.hpp: Content-Length together with Transfer-Encoding, repeated lengths, codings other than
-// one "chunked", folded lines, line ends other than CRLF, control characters, white space before a
-// colon, a missing, repeated or malformed Host, unknown versions and forms of the target that do
-// not go with the method are refused (AC-04).
+// Parses the head at the front of a connection's bytes, line by line as they arrive. As strict as
+// parser.hpp. It refuses Content-Length together with Transfer-Encoding, repeated lengths, codings
+// other than one "chunked", folded lines, line ends other than CRLF, control characters, white
+// space before a colon, a missing, repeated or malformed Host, unknown versions, and forms of the
+// target that do not match the method (AC-04).
 //
-// An error of a request tells by http_status what to answer: 400, 414, 417, 431, 501 or 505. After
-// an error or a complete head, reset() begins the next one.
+// http_status of a request's error is the status to respond with: 400, 414, 417, 431, 501 or 505.
+// After an error or a complete head, reset() prepares for the next one.
 template <class Head>
 class HeadParser {
  public:
   explicit HeadParser(HeadLimits limits) : limits_(limits) {}
 
-  // `input` begins with the head and holds everything received of it so far, in the same place of
-  // memory as before. The head's length, or 0 when more is needed.
+  // Parses on. `input` begins with the head and holds all bytes received of it so far, at the same
+  // address as before. Returns the head's length, or 0 if more is needed.
   Result<std::size_t> next(std::string_view input);
   void reset();
   [[nodiscard]] const Head& head() const { return head_; }
-  // A part of a head was received.
+  // Returns whether a part of a head was received.
   [[nodiscard]] bool begun() const { return scanned_ > 0 || first_line_done_; }
 
  private:
   HeadLimits limits_;
   Head head_;
-  std::size_t scanned_ = 0;  // where the first line begins that was not read yet
+  std::size_t scanned_ = 0;  // offset of the first line not parsed yet
   bool first_line_done_ = false;
   bool transfer_encoding_ = false;
   int hosts_ = 0;
@@ -138,7 +138,7 @@ using ResponseHeadParser = HeadParser<ResponseHead>;
 extern template class HeadParser<RequestHead>;
 extern template class HeadParser<ResponseHead>;
 
-// Calls `use` with each element of a comma-separated list, without the white space around it.
+// Calls `use` with each element of a comma-separated list, without surrounding white space.
 template <class Use>
 void for_each_element(std::string_view list, Use use) {
   while (!list.empty()) {

@@ -17,7 +17,7 @@ ip::address peer_of(const ip::address& address) {
   return ip::address_v6(bytes);
 }
 
-// Adds to a counter unless that exceeds the limit.
+// Adds to a counter unless the sum exceeds the limit. Returns whether it was added.
 bool add(std::atomic<std::size_t>& counter, std::size_t more, std::size_t limit) {
   if (more > limit) return false;
   if (counter.fetch_add(more) + more <= limit) return true;
@@ -41,12 +41,13 @@ std::shared_ptr<PeerUse> Totals::of(const ip::address& address) {
   return use;
 }
 
-// Somebody who waits for room; in the frame of await_hold(). `granted` is guarded by waiting_mutex_.
+// Request that waits for room, in the frame of await_hold(). `granted` is guarded by
+// waiting_mutex_.
 struct Totals::Waiting {
   Waiting(Totals& t, std::shared_ptr<PeerUse> p, std::size_t b, const Executor& executor)
       : totals(t), peer(std::move(p)), bytes(b), wakeup(std::make_shared<Wakeup>(executor)) {
     const std::lock_guard lock(totals.waiting_mutex_);
-    ++totals.waiting_count_;  // before the attempt: a release after it looks for those who wait
+    ++totals.waiting_count_;  // before the attempt, so that a later release sees it
     place = totals.waiting_.insert(totals.waiting_.end(), this);
     if (totals.hold(*peer, bytes)) grant();
   }
@@ -57,7 +58,7 @@ struct Totals::Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  // Under the mutex, as the next one.
+  // Grants the room. Called with the mutex locked, as take().
   void grant() {
     granted = true;
     leave();
@@ -67,7 +68,7 @@ struct Totals::Waiting {
     totals.waiting_.erase(place);
     --totals.waiting_count_;
   }
-  // Whether the room is the caller's from now on.
+  // Returns whether the room belongs to the caller from now on.
   bool take() {
     const std::lock_guard lock(totals.waiting_mutex_);
     return granted;
@@ -162,7 +163,7 @@ void BodyPace::came(std::size_t bytes, Clock::time_point now) {
   const std::chrono::duration<double> worth(static_cast<double>(bytes) /
                                             static_cast<double>(limits_.min_body_rate));
   left_ += std::chrono::duration_cast<Clock::duration>(worth);
-  // What came fast does not allow for any silence.
+  // Limits the credit: fast data does not allow unlimited silence later.
   left_ = std::min<Clock::duration>(left_, std::max(limits_.body_grace, limits_.body_timeout));
 }
 

@@ -14,22 +14,22 @@
 #include "common/core/async.hpp"
 #include "common/core/time.hpp"
 
-// What clients may use, and the account of what they use. Limits hold for one peer address before
-// they hold for all peers together, so that one peer cannot take everything.
+// Limits of clients, and the accounts of their use. A peer address has its own limits below those
+// of all peers together, so that one peer cannot use up everything.
 namespace gitops::proxy {
 
 // Limits of every request of a route. 0 bytes: no limit.
 struct RouteLimits {
   std::uint64_t max_body = 0;
   std::uint64_t min_body_rate = 1024;                // of a request's body, bytes per second
-  std::chrono::milliseconds body_grace{10'000};      // before min_body_rate holds
+  std::chrono::milliseconds body_grace{10'000};      // before min_body_rate applies
   std::chrono::milliseconds body_deadline{900'000};  // for the whole body of a request
-  std::chrono::milliseconds held_deadline{60'000};   // for one that is held in memory
-  std::chrono::milliseconds room_timeout{30'000};    // wait of one that is to be held for room
-  std::chrono::milliseconds answer_timeout{60'000};  // request sent -> head of the answer
+  std::chrono::milliseconds held_deadline{60'000};   // for a body that is held in memory
+  std::chrono::milliseconds room_timeout{30'000};    // for room for a body to hold
+  std::chrono::milliseconds answer_timeout{60'000};  // request sent -> head of the response
   std::chrono::milliseconds body_timeout{60'000};    // each read or write of a body
-  // Silence of a WebSocket in both directions, and of an answer that does not tell its length: events,
-  // logs that are followed.
+  // Silence of a WebSocket in both directions, and of a response without a length, such as events
+  // and followed logs.
   std::chrono::milliseconds stream_timeout{3'600'000};
   bool websocket = false;
   bool gzip = false;
@@ -39,36 +39,36 @@ struct RouteLimits {
 struct SharedLimits {
   std::size_t max_connections = 20'000;
   std::size_t max_connections_per_peer = 15'000;
-  // Bytes of bodies that are collected before they are forwarded.
+  // Limit of bytes of bodies that are collected before they are forwarded.
   std::size_t max_held = 64 * 1024 * 1024;
   std::size_t max_held_per_peer = 32 * 1024 * 1024;
-  std::size_t max_deflaters = 1'024;  // of about 70 KiB; answers beyond are not compressed
+  std::size_t max_deflaters = 1'024;  // of about 70 KiB; further responses are not compressed
 };
 
-// What one peer address uses at the moment. Any thread.
+// Current use of one peer address. Any thread.
 struct PeerUse {
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::size_t> held = 0;
 };
 
-// The account that the servers of several loops share. Any thread.
+// Account shared by the servers of several loops. Any thread.
 class Totals {
  public:
   explicit Totals(SharedLimits l = {}) : limits(l) {}
 
-  // The account of one address; the same object while anybody holds it. The addresses of one IPv6
-  // network of 64 bits are one peer.
+  // Returns the account of an address; the same object while it is in use. The addresses of one
+  // IPv6 network of 64 bits are one peer.
   std::shared_ptr<PeerUse> of(const boost::asio::ip::address& address);
 
-  // Charges held bytes to a peer and to all peers together. False when a limit is reached; then nothing
-  // is charged.
+  // Charges held bytes to a peer and to all peers together. Returns false at a limit; nothing is
+  // charged then.
   bool hold(PeerUse& peer, std::size_t bytes);
-  // The same, but waits until the deadline for room. Room that is released goes to those who have waited
-  // longest, as far as it is enough for them and their peer has not reached its limit. False at once
-  // for more than the limits would ever allow.
+  // Charges as hold() does, but waits for room until the deadline. Released room goes to the
+  // longest waiting requests, as far as it suffices and their peer is below its limit. Returns
+  // false immediately for more than the limits ever allow.
   Task<bool> await_hold(std::shared_ptr<PeerUse> peer, std::size_t bytes, Deadline deadline);
   void release(PeerUse& peer, std::size_t bytes);
-  // Whether somebody waits for room.
+  // Returns whether a request waits for room.
   [[nodiscard]] bool is_short_of_room() const { return waiting_count_ > 0; }
 
   const SharedLimits limits;
@@ -87,7 +87,7 @@ class Totals {
   std::size_t tidy_at_ = 1'000;
 };
 
-// Bytes that one request holds, charged to its peer and to all peers together. Loop thread only.
+// Bytes held by one request, charged to its peer and to all peers together. Loop thread only.
 class Held {
  public:
   explicit Held(Totals& totals) : totals_(totals) {}
@@ -95,8 +95,8 @@ class Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
-  // False when a limit is reached; then nothing is charged. All charges until release() are to the
-  // same peer.
+  // Charges bytes. Returns false at a limit; nothing is charged then. All charges until release()
+  // are to the same peer.
   bool charge(const std::shared_ptr<PeerUse>& peer, std::size_t bytes);
   // See Totals::await_hold.
   Task<bool> await_charge(std::shared_ptr<PeerUse> peer, std::size_t bytes, Deadline deadline);
@@ -108,7 +108,7 @@ class Held {
   std::size_t bytes_ = 0;
 };
 
-// One of the deflaters that may exist at a time. Loop thread only.
+// Permit for one of the deflaters that may exist at a time. Loop thread only.
 class DeflaterPlace {
  public:
   explicit DeflaterPlace(Totals& totals) : totals_(totals) {}
@@ -116,7 +116,7 @@ class DeflaterPlace {
   DeflaterPlace(const DeflaterPlace&) = delete;
   DeflaterPlace& operator=(const DeflaterPlace&) = delete;
 
-  // False when all are taken.
+  // Takes the permit. Returns false if all are taken.
   bool take();
   void release();
 
@@ -125,21 +125,21 @@ class DeflaterPlace {
   bool taken_ = false;
 };
 
-// Decides how long the sender of a request's body may take. Only the time in which its bytes are
-// waited for counts, so a slow upstream is not held against the client. Each byte that comes allows
-// for the time that it takes at the least rate. Pure.
+// Time limit for the sender of a request's body. Counts only the time spent waiting for its bytes,
+// so that a slow upstream does not count against the client. Each received byte extends the limit
+// by its time at the minimum rate. Pure.
 class BodyPace {
  public:
   void start(const RouteLimits& limits, Clock::time_point now);
-  // Begins to wait for more of the body; the result says until when.
+  // Begins to wait for more of the body. Returns the deadline.
   Deadline wait(Clock::time_point now);
-  // So many bytes have come.
+  // Records received bytes.
   void came(std::size_t bytes, Clock::time_point now);
 
  private:
   RouteLimits limits_;
   Clock::time_point waits_since_{};
-  Clock::duration left_{};  // to wait at the least rate
+  Clock::duration left_{};  // left to wait at the minimum rate
   Deadline end_ = kNever;
 };
 

@@ -17,25 +17,25 @@
 #include "common/proxy/head.hpp"
 #include "common/proxy/limits.hpp"
 
-// What a program decides for the proxy core: where a request goes, which limits apply, and what
-// failures say. The core knows no routes itself.
+// Decisions of a program for the proxy core: the route of a request, its limits, and the responses
+// to failures. The core has no routes of its own.
 namespace gitops::proxy {
 
 class Upstream;
 
-// Who sent a request.
+// Sender of a request.
 struct PeerInfo {
   boost::asio::ip::address address = {};
   std::string text = {};  // the address
   bool tls = false;
-  std::shared_ptr<PeerUse> use = {};  // a server sets it where it is missing
+  std::shared_ptr<PeerUse> use = {};  // set by a server if it is null
 };
 
-// A route to an upstream. Requests share ownership of theirs, so that routes can be replaced at any
-// time.
+// Route to an upstream. Requests share ownership of their route, so that routes can be replaced at
+// any time.
 struct Route {
-  std::string name;    // for logs and metrics: bounded
-  std::size_t id = 0;  // the policy's own
+  std::string name;    // for logs and metrics; bounded number
+  std::size_t id = 0;  // defined by the policy
   std::shared_ptr<Upstream> upstream;
   RouteLimits limits;
   std::string host;        // Host for the upstream; empty: the client's
@@ -45,50 +45,51 @@ struct Route {
 
 struct Problem;
 
-// A request whose body is complete. Its slices are valid until the request ends.
+// Request whose body is complete. Its slices are valid until the request ends.
 struct WholeRequest {
   const RequestHead& head;
   std::string_view request_id;
-  std::string_view forwarded_head;  // as the upstream gets it
+  std::string_view forwarded_head;  // as sent to the upstream
   std::vector<std::string_view> body = {};
 };
 
-// What a request must pass before an upstream is taken for it. Its whole body is held in memory until
-// then (at most max_body bytes). The functions that return a Task may wait; the client is not read
-// meanwhile.
+// Checks that a request must pass before it gets an upstream connection. Its whole body is held in
+// memory until then (at most max_body bytes). The functions that return a Task may wait; the client
+// is not read meanwhile.
 struct RequestInspection {
-  // Asked once the whole body is there: nothing when the request may go on, else the answer to it.
-  // May set `admission`, which is Forward's.
+  // Authorizes the request with its whole body. Returns nothing to continue, otherwise the
+  // response. May set `admission`, which is Forward's.
   std::function<Task<std::optional<http::Response>>(const WholeRequest& request,
                                                     std::shared_ptr<void>& admission)>
       admit;
-  // Is given the data of the body as it comes, in order. May be empty.
+  // Receives the data of the body in order, as it arrives. May be empty.
   std::function<void(std::string_view part)> inspect = {};
-  // Asked when an admitted request got no answer from its upstream, or one with a status that says
-  // that nobody took it (see is_unavailable()): the answer in place of Policy::failed, or nothing.
-  // With it, a request goes on to its end when its client has left. May be empty.
+  // Called when an admitted request got no response from its upstream, or one whose status shows
+  // that it was not processed (see is_unavailable()). Returns the response in place of
+  // Policy::failed, or nothing. If set, a request continues to its end after its client has
+  // disconnected. May be empty.
   std::function<Task<std::optional<http::Response>>(const WholeRequest& request,
                                                     const Problem& problem)>
       undelivered = {};
-  // To whom the held body, and the lookup of the upstream's name, are charged; null: to the peer.
+  // The account charged for the held body and the lookup of the upstream's name; null: the peer's.
   std::shared_ptr<PeerUse> holder = {};
 };
 
 struct Forward {
   std::shared_ptr<const Route> route;
-  std::string_view target;  // into the request's head, or into `rewritten`
+  std::string_view target;  // slice of the request's head, or of `rewritten`
   std::string rewritten = {};
-  std::string_view request_id = {};  // empty: a new one
+  std::string_view request_id = {};  // empty: generated
   bool trusted_peer = false;
-  // For requests that are inspected with their whole body, such as signed webhooks.
+  // Set for requests that are inspected with their whole body, such as signed webhooks.
   std::unique_ptr<RequestInspection> inspection = {};
-  // Released at the end of the request, after it was recorded.
+  // Released at the end of the request, after its record.
   std::shared_ptr<void> admission = {};
 };
 
 using Decision = std::variant<Forward, http::Response>;
 
-// Why an upstream's answer is missing or incomplete.
+// Reason why an upstream's response is missing or incomplete.
 enum class Failure {
   none,
   malformed_request,
@@ -103,17 +104,17 @@ enum class Failure {
   connect_timeout,
   answer_timeout,
   upstream_lost,
-  upstream_unavailable,  // it answered so; see is_unavailable()
+  upstream_unavailable,  // by its response's status; see is_unavailable()
   malformed_answer,
   client_gone,
 };
 std::string_view to_string(Failure failure);
 
-// Whether the status of an answer says that the request was not dealt with and may be sent again: 5xx
-// other than 501 and 505.
+// Returns whether the status of a response shows that the request was not processed and may be sent
+// again: 5xx other than 501 and 505.
 bool is_unavailable(int status);
 
-// Why a request failed, and the status for its client.
+// Failure of a request, with the status for its client.
 struct Problem {
   Failure failure = Failure::none;
   int status = 0;
@@ -121,31 +122,31 @@ struct Problem {
   explicit operator bool() const { return failure != Failure::none; }
 };
 
-// A finished request, for logs and metrics.
+// Record of a finished request, for logs and metrics.
 struct TransactionRecord {
-  const RequestHead* head = nullptr;  // null when it could not be read
-  const Route* route = nullptr;       // null when we answered ourselves
+  const RequestHead* head = nullptr;  // null if it was not parsed
+  const Route* route = nullptr;       // null for our own response
   const PeerInfo* peer = nullptr;
-  int status = 0;  // 499: the client went away before an answer
+  int status = 0;  // 499: the client disconnected before a response
   Failure failure = Failure::none;
   std::string_view detail;  // of the failure
   std::string_view request_id;
   std::uint64_t bytes_in = 0;  // bodies
   std::uint64_t bytes_out = 0;
   Clock::duration took{};
-  bool reused = false;    // the upstream's connection
+  bool reused = false;    // the upstream connection was pooled
   bool upgraded = false;  // became a tunnel
 };
 
-// The callbacks of a program. Called on the loop thread; must not block. The head is that of the
+// Callbacks of a program. Called on the loop thread; they must not block. The head is that of the
 // current request.
 struct Policy {
   std::function<Decision(const RequestHead& head, const PeerInfo& peer)> decide;
-  // The answer for a failure with this status; `head` is null when it could not be read.
+  // Returns the response for a failure with this status; `head` is null if it was not parsed.
   std::function<http::Response(const RequestHead* head, const Route* route, Failure failure,
                                int status, std::string_view detail)>
       failed;
-  // Called once for each request that was decided on or failed.
+  // Called once for each request that was decided on or that failed.
   std::function<void(const TransactionRecord& record)> done;
 };
 

@@ -16,7 +16,7 @@ const Log kLog("proxy");
 
 }  // namespace
 
-// One client, from the moment that it was accepted.
+// Connection of one client, from its acceptance.
 class Server::Connection {
  public:
   Connection(Server& server, std::unique_ptr<net::Channel> channel, PeerInfo peer)
@@ -44,7 +44,7 @@ class Server::Connection {
     co_await driver_->run();
   }
 
-  // No request is under way, nor a part of its head, nor a TLS handshake that may lead to one.
+  // Returns whether no request, part of its head, or TLS handshake is in flight.
   [[nodiscard]] bool waits() const {
     return driver_ ? driver_->waits() : channel_ && channel_->is_open();
   }
@@ -61,7 +61,7 @@ class Server::Connection {
  private:
   Task<bool> start_tls() {
     auto context = server_.tls_->get(Clock::now());
-    // listen() has checked it; later only good ones are taken over.
+    // listen() has validated the context; only valid ones replace it later.
     if (!context) co_return false;
     auto tls = std::make_unique<net::TlsChannel>(std::move(channel_), std::move(*context));
     auto& handshaking = *tls;

@@ -15,15 +15,15 @@ namespace {
 using net::Transfer;
 
 constexpr std::size_t kMaxTrailers = 8 * 1024;
-constexpr std::size_t kKeepOutput = 2 * 1024;  // capacity that the next request may find
+constexpr std::size_t kKeepOutput = 2 * 1024;  // capacity kept for the next request
 constexpr std::size_t kMaxReason = 200;
 constexpr HeadLimits kAnswerLimits{.max_line = 32 * 1024, .max_head = 32 * 1024, .max_fields = 200};
-constexpr int kMaxInterim = 16;  // 1xx answers before the one that counts
+constexpr int kMaxInterim = 16;  // 1xx responses before the final one
 constexpr auto kHangUpGrace = std::chrono::seconds(1);
 constexpr std::size_t kWorthCompressing = 1000;  // bytes, when the length is known
 constexpr int kCompressionLevel = 4;
-// An answer of at most this size is compressed when it is whole: a JSON of 20 KB in 0.37 of the time
-// of a stream, and to 0.95 of its size. Held, it takes no more memory than the state of a stream.
+// Maximum size of a response that is compressed as a whole. A JSON of 20 KB takes 0.37 of the time
+// of a stream, and 0.95 of its size; holding it takes no more memory than a stream's state.
 constexpr std::size_t kCompressedWhole = 64UL * 1024;
 constexpr int kHeldParts = 16;  // blocks of a held body in one write
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -41,7 +41,7 @@ void append_hex(std::string& out, std::uint64_t value) {
   for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[value >> shift & 0xfU];
 }
 
-// One step of SplitMix64: consecutive requests get ids that look unrelated.
+// Computes one step of SplitMix64: consecutive requests get ids that look unrelated.
 std::uint64_t mix(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15U;
   value = (value ^ value >> 30U) * 0xbf58476d1ce4e5b9U;
@@ -50,7 +50,7 @@ std::uint64_t mix(std::uint64_t value) {
 }
 
 void trim(std::string& text) {
-  // An assignment would keep the memory.
+  // Swaps, since an assignment would keep the memory.
   if (text.capacity() > kKeepOutput) std::string().swap(text);
 }
 
@@ -64,7 +64,8 @@ bool is_compressible(std::string_view type) {
   return false;
 }
 
-// Accept-Encoding (RFC 9110 section 12.5.3) for gzip: an entry for gzip takes precedence over "*".
+// Evaluates Accept-Encoding (RFC 9110 section 12.5.3) for gzip: an entry for gzip takes precedence
+// over "*".
 bool accepts_gzip(const RequestHead& head) {
   std::optional<bool> named;
   bool any = false;
@@ -95,7 +96,8 @@ bool is_compressible(const ResponseHead& answer) {
   return !cache || !cache->contains("no-transform");
 }
 
-// Keep-Alive: timeout=N (RFC 2068 section 19.7.1.1): how long the sender keeps an idle connection.
+// Returns Keep-Alive: timeout=N (RFC 2068 section 19.7.1.1), the time for which the sender keeps an
+// idle connection.
 std::optional<std::chrono::seconds> keep_alive_timeout(const ResponseHead& answer) {
   std::optional<std::chrono::seconds> timeout;
   constexpr std::string_view kName = "timeout=";
@@ -109,14 +111,15 @@ std::optional<std::chrono::seconds> keep_alive_timeout(const ResponseHead& answe
   return timeout;
 }
 
-// In blocks of the pool.
+// Rounds a number of bytes up to whole blocks of the pool.
 std::size_t blocks_for(std::size_t bytes) {
   constexpr auto kBlock = net::BlockPool::kLarge;
   constexpr auto kMax = std::numeric_limits<std::size_t>::max() / 2;
   return (std::min(bytes, kMax) + kBlock - 1) / kBlock * kBlock;
 }
 
-// A body that holds memory, or keeps it from others, comes faster than one that only passes.
+// Tightens the limits of a body that holds memory, or reserves it: it must arrive faster than one
+// that is only relayed.
 RouteLimits limits_of_held(RouteLimits limits) {
   limits.body_deadline = std::min(limits.body_deadline, limits.held_deadline);
   return limits;
@@ -215,7 +218,7 @@ void Transaction::parse_head(Clock::time_point now) {
       }
       return;
     }
-    parser_.reset();  // its slices were of the smaller block
+    parser_.reset();  // its slices pointed into the smaller block
   }
   now_.head_read = true;
   now_.began = now;
@@ -270,7 +273,7 @@ void Transaction::build_request() {
   append_forwarded_request(request_, parser_.head(), edits, framing_);
 }
 
-// The unsent bytes of the body: those behind the head first, then those that came later.
+// Returns the unsent bytes of the body: those behind the head first, then those received later.
 std::string_view Transaction::body_input() {
   const auto with_head = in_->bytes().substr(now_.head_size + now_.body_taken);
   return with_head.empty() ? body_in_.bytes() : with_head;
@@ -298,7 +301,7 @@ Problem Transaction::feed_body() {
   return {};
 }
 
-// -- bodies that are collected before an upstream is taken --
+// -- bodies that are collected before an upstream is chosen --
 
 bool Transaction::fits_in_block() const {
   const auto& head = parser_.head();
@@ -310,7 +313,7 @@ const std::shared_ptr<PeerUse>& Transaction::charged() const {
   return other ? forward_.inspection->holder : peer_->use;
 }
 
-// Whether so many more bytes of the body can be held; takes the room for them where there is some.
+// Returns whether `bytes` more of the body can be held, and charges them if possible.
 bool Transaction::has_room(std::size_t bytes) {
   const auto needed = blocks_for(held_size_ + bytes);
   if (needed <= now_.room) return true;
@@ -337,8 +340,8 @@ void Transaction::room_came(bool came, Clock::time_point now) {
   collect_apart(now);
 }
 
-// False when the rest of the body is not collected but passes as it comes. A client that waits for
-// "100 Continue" gets it once the upstream is there.
+// Collects a body in place. Returns false if the rest of the body is relayed as it arrives. A
+// client that waits for "100 Continue" gets it once the upstream is connected.
 bool Transaction::begin_in_place(Clock::time_point now) {
   const bool may_pass = !forward_.inspection;
   if (!fits_in_block() || (may_pass && parser_.head().expects_continue)) return false;
@@ -355,7 +358,7 @@ bool Transaction::begin_in_place(Clock::time_point now) {
 }
 
 void Transaction::collect_in_place(Clock::time_point now) {
-  // A counted body is never malformed.
+  // Cannot fail: a body with a length is never malformed.
   now_.gathered += request_body_.feed(body_in_.bytes().substr(now_.gathered)).value_or(0);
   inspect();
   if (request_body_.done()) return collected();
@@ -366,7 +369,7 @@ void Transaction::collect_apart(Clock::time_point now) {
   while (!request_body_.done()) {
     const auto input = body_input();
     if (input.empty()) return await_body(now);
-    // Of a body whose length was not told, the room is taken as it comes.
+    // Charges a body of unknown length as it arrives.
     if (framing_.kind != BodyFraming::Kind::length && !has_room(input.size())) {
       return want_room(input.size());
     }
@@ -379,7 +382,7 @@ void Transaction::collect_apart(Clock::time_point now) {
   collected();
 }
 
-// Copies data into blocks, for which there is room.
+// Copies data into blocks that were charged before.
 void Transaction::hold(std::string_view data) {
   constexpr auto kBlock = net::BlockPool::kLarge;
   while (!data.empty()) {
@@ -397,7 +400,7 @@ void Transaction::inspect() {
   for (const auto& slice : request_body_.data()) forward_.inspection->inspect(text_of(slice));
 }
 
-// The whole request is there.
+// Continues when the whole request was received.
 void Transaction::collected() {
   now_.collecting = false;
   now_.whole = now_.body_read = true;
@@ -434,7 +437,7 @@ void Transaction::await_body(Clock::time_point now) {
   deadlines_.client_read = pace_.wait(now);
 }
 
-// A client that waits for it is told to send its body.
+// Sends "100 Continue" to a client that waits for it.
 void Transaction::offer_continue(Clock::time_point now) {
   if (!parser_.head().expects_continue || now_.continue_sent) return;
   if (in_->bytes().size() > now_.head_size) return;
@@ -465,7 +468,7 @@ void Transaction::upstream_ready(net::Buffer& in, bool reused, Clock::time_point
   action_ = Action::move_bytes;
 }
 
-// The part of the body that goes out together with the head.
+// Offers the part of the body that is sent together with the head.
 void Transaction::offer_body() {
   now_.held_offered = 0;
   switch (now_.collected) {
@@ -517,7 +520,7 @@ void Transaction::upstream_wrote(Transfer written, Clock::time_point now) {
                          ? "the upstream took the request too slowly"
                          : "the connection to the upstream was lost"));
   }
-  // The upstream accepts no more of the body: its answer says why.
+  // The upstream accepts no more of the body; its response gives the reason.
   now_.upload = Upload::stopped;
   to_upstream_.clear();
   deadlines_.client_read = kNever;
@@ -525,7 +528,8 @@ void Transaction::upstream_wrote(Transfer written, Clock::time_point now) {
   if (now_.answer == Answer::awaited) deadlines_.upstream_read = now + limits().answer_timeout;
 }
 
-// What was offered has been sent: offers the next piece of the body, or waits for the answer.
+// Continues after the offered bytes were sent: offers the next piece of the body, or waits for the
+// response.
 void Transaction::go_on_uploading(Clock::time_point now) {
   deadlines_.upstream_write = kNever;
   if (now_.held_offered < held_size_) {
@@ -582,7 +586,7 @@ void Transaction::client_read(Transfer read, Clock::time_point now) {
   collect_apart(now);
 }
 
-// The client is lost, or too slow, within its body.
+// Handles a client that is lost or too slow within its body.
 void Transaction::client_problem(Transfer::What what) {
   if (what == Transfer::timeout) {
     return fail({.failure = Failure::body_timeout,
@@ -698,7 +702,7 @@ void Transaction::start_answer(Clock::time_point now) {
   now_.streamed =
       body.in.kind == BodyFraming::Kind::chunked || body.in.kind == BodyFraming::Kind::until_close;
   now_.keep = client_keeps() && now_.body_read && body.out.kind != BodyFraming::Kind::until_close;
-  // Once for each connection.
+  // Reads it once for each connection.
   if (!now_.reused) now_.upstream_keeps = keep_alive_timeout(answer);
   now_.answer_allows_reuse = answer.keep_alive() && body.in.kind != BodyFraming::Kind::until_close;
 
@@ -763,7 +767,7 @@ void Transaction::compress_piece() {
   answer_body_.replace_data(compressed_);
 }
 
-// Offers the next piece of the answer, or waits for it; behind the head, if that was not sent yet.
+// Offers the next piece of the response, behind the head if that was not sent yet, or waits for it.
 void Transaction::pass_answer(Clock::time_point now) {
   while (true) {
     if (!now_.answer_ended) {
@@ -792,9 +796,9 @@ void Transaction::pass_answer(Clock::time_point now) {
   }
 }
 
-// The client has all of the upstream's answer.
+// Finishes after the client has received all of the upstream's response.
 void Transaction::finish_answer() {
-  // After an early answer the rest of the request is missing.
+  // After an early response the rest of the request is missing.
   const bool sent = now_.upload == Upload::complete;
   now_.upstream_reusable = now_.answer_allows_reuse && sent && upstream_in_->empty();
   if (now_.keep) return finish(ClientEnd::keep);
@@ -832,7 +836,7 @@ void Transaction::client_wrote(Transfer written, Clock::time_point now) {
   }
 }
 
-// Answers in place of the upstream. The rest of the request's body is not awaited.
+// Responds in place of the upstream, without waiting for the rest of the request's body.
 void Transaction::answer(http::Response response, std::string_view date, Clock::time_point now) {
   const auto& head = parser_.head();
   if (request_id_.empty()) make_request_id({});
@@ -866,7 +870,7 @@ void Transaction::answer(http::Response response, std::string_view date, Clock::
   action_ = Action::move_bytes;
 }
 
-// Consumes a body that came with its head and is not needed.
+// Consumes an unneeded body that was received with its head.
 void Transaction::absorb_body() {
   const auto& head = parser_.head();
   if (!now_.head_read || now_.body_read) return;

@@ -20,15 +20,15 @@
 
 namespace gitops::proxy {
 
-// State that all transactions of one server share. Loop thread only, except for the totals.
+// Shared state of one server's transactions. Loop thread only, except for the totals.
 struct TransactionContext {
   net::BlockPool& blocks;
   HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head
   std::shared_ptr<Totals> totals = std::make_shared<Totals>();
-  bool draining = false;        // clients are told that their connection ends
-  std::uint64_t id_prefix = 0;  // random; makes request ids of two servers differ
-  std::uint64_t ids = 0;        // made so far
+  bool draining = false;        // responses close client connections
+  std::uint64_t id_prefix = 0;  // random; distinguishes the request ids of servers
+  std::uint64_t ids = 0;        // number of ids generated so far
 };
 
 // Bytes to write, as slices of memory that does not move.
@@ -61,19 +61,18 @@ class Outgoing {
   std::size_t count_ = 0;
 };
 
-// One proxied request and its answer, from the first byte of the head to the record of its end. A
-// pure state machine: it owns no connection and reads no clock. A driver (driver.hpp) performs what
-// action() asks for, moves the bytes that to_client(), client_room() and the like offer, and
-// reports the outcome. Objects are reused for one request after the other, so that their memory is
-// still in the CPU's caches.
+// One proxied request and its response, from the first byte of the head to the final record. A pure
+// state machine: it owns no connection and reads no clock. A driver (driver.hpp) performs action(),
+// moves the bytes offered by to_client(), client_room() and the like, and reports the outcome.
+// Objects are reused for later requests, so that their memory is still in the CPU's caches.
 //
-// Rules that it keeps by itself: a body whose length is told and that fits in one block is collected
-// before an upstream is asked for, so that a slow client occupies none, and so that the request can
-// be sent again. A longer one that is to be held is not read before there is room for all of it, so
-// that bodies which are held in part never wait for each other. An early answer of the upstream ends the upload. A request is sent
-// a second time only on a new connection, after a pooled one broke before any byte of an answer,
-// and only when the request is idempotent or nothing of it had been written. An answer that breaks
-// off never looks complete to the client.
+// Rules of the state machine. A body with a known length that fits in one block is collected before
+// an upstream is chosen, so that a slow client occupies none, and so that the request can be
+// retried. A longer body that must be held is not read before there is room for all of it, so that
+// partly held bodies never wait for each other. An early response of the upstream ends the upload.
+// A request is retried once, only on a new connection, after a pooled one broke before any byte of
+// a response, and only if the request is idempotent or nothing of it had been written. A truncated
+// response never looks complete to the client.
 class Transaction {
  public:
   explicit Transaction(TransactionContext& context);
@@ -81,59 +80,59 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  // `in` holds the first bytes of the request, and those behind it after end(). Both references
-  // stay valid until end().
+  // Begins a request. `in` holds its first bytes, and after end() the bytes behind it. Both
+  // references must stay valid until end().
   void begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point now);
   void end();
 
   enum class Action {
-    move_bytes,  // read and write what is offered, then wait
-    decide,      // ask the policy about head(), then decided() or answer()
-    await_room,  // await room() for the body that is to be held, then room_came()
-    admit,       // ask forward().inspection about whole(), then admitted() or answer()
-    keep,        // ask forward().inspection what becomes of problem(), then answer() or not_kept()
-    render_error,   // ask the policy for an answer to problem(), then answer()
-    get_upstream,   // a pooled connection if may_reuse(), else a new one; then upstream_ready() or
-                    // upstream_failed()
+    move_bytes,     // read and write the offered bytes, then wait
+    decide,         // call the policy with head(), then decided() or answer()
+    await_room,     // await room() for the body to hold, then room_came()
+    admit,          // call forward().inspection with whole(), then admitted() or answer()
+    keep,           // call forward().inspection with problem(), then answer() or not_kept()
+    render_error,   // get a response to problem() from the policy, then answer()
+    get_upstream,   // a pooled connection if may_reuse(), else a new one; then
+                    // upstream_ready() or upstream_failed()
     drop_upstream,  // abort the connection to the upstream, then upstream_dropped()
-    relay,          // pass bytes unread in both directions, then relayed()
-    finish,         // record(), and then outcome() says what becomes of the connections
+    relay,          // relay bytes in both directions, then relayed()
+    finish,         // take record(), then apply client_end() and upstream_reusable()
   };
   [[nodiscard]] Action action() const { return action_; }
 
-  // -- what the driver is asked, and answers --
+  // -- inputs and outputs of the actions --
   [[nodiscard]] const RequestHead* head() const {
     return now_.head_read ? &parser_.head() : nullptr;
   }
-  // The head has not come as a whole, and nothing was answered yet.
+  // Returns whether the head is incomplete and no response has begun.
   [[nodiscard]] bool reads_head() const {
     return !now_.head_read && !problem_ && action_ == Action::move_bytes;
   }
   [[nodiscard]] const Route* route() const { return forward_.route.get(); }
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] Forward& forward() { return forward_; }
-  // To whom what the request takes is charged.
+  // The account that is charged for the request's resources.
   [[nodiscard]] const std::shared_ptr<PeerUse>& charged() const;
   void decided(Forward forward, Clock::time_point now);
-  // Whether there is room; gives up after RouteLimits::room_timeout.
+  // Waits for room. Returns false after RouteLimits::room_timeout.
   [[nodiscard]] Task<bool> room(Clock::time_point now);
   void room_came(bool came, Clock::time_point now);
   [[nodiscard]] WholeRequest whole() const;
   void admitted();
   void not_kept() { end_failed(); }
-  // `date`: of the Date field.
+  // Responds to the client. `date`: value of the Date field.
   void answer(http::Response response, std::string_view date, Clock::time_point now);
   [[nodiscard]] bool may_reuse() const { return !now_.tried; }
-  // `in` is the upstream's buffer, until the upstream is given back or dropped.
+  // Sets the upstream connection. `in` is its buffer until it is returned or dropped.
   void upstream_ready(net::Buffer& in, bool reused, Clock::time_point now);
   void upstream_failed(const Error& error);
   void upstream_dropped();
-  // Bytes of the client's early data are in relay_buffer().
+  // Buffer that holds the client's early data.
   [[nodiscard]] net::Buffer& relay_buffer() { return body_in_; }
   [[nodiscard]] std::chrono::milliseconds relay_idle() const;
   void relayed(std::uint64_t bytes_in, std::uint64_t bytes_out);
 
-  // -- bytes; each `_room` is null while nothing is to be read --
+  // -- bytes; each `_room` is null while nothing may be read --
   [[nodiscard]] net::Buffer* client_room();
   void client_read(net::Transfer read, Clock::time_point now);
   [[nodiscard]] const Outgoing& to_client() const { return to_client_; }
@@ -143,7 +142,7 @@ class Transaction {
   [[nodiscard]] const Outgoing& to_upstream() const { return to_upstream_; }
   void upstream_wrote(net::Transfer written, Clock::time_point now);
 
-  // When the next read or write must have succeeded.
+  // Deadlines of the next reads and writes.
   struct Deadlines {
     Deadline client_read = kNever;
     Deadline client_write = kNever;
@@ -151,45 +150,45 @@ class Transaction {
     Deadline upstream_write = kNever;
   };
   [[nodiscard]] const Deadlines& deadlines() const { return deadlines_; }
-  // The client has closed its sending side, or its connection broke. The request is abandoned
-  // unless the answer comes within a second of its begin: a stream of events without events would
-  // never end otherwise. The driver calls this each time it finds nothing to move;
-  // deadlines().client_read says when to look again.
+  // Handles a client that has closed its sending side, or whose connection broke. Abandons the
+  // request unless the response arrives within a second of its begin, since a stream of events
+  // without events would never end. The driver calls this each time it has nothing to move;
+  // deadlines().client_read is the time of the next call.
   void client_hung_up(Clock::time_point now);
 
   // -- the end --
-  // False when the connection ended before a head was read: there is nothing to record.
+  // Returns false if the connection ended before a head was parsed: there is nothing to record.
   [[nodiscard]] bool recordable() const { return now_.head_read || problem_; }
   [[nodiscard]] TransactionRecord record(Clock::time_point now) const;
-  // The record was taken: releases the admission and a held body.
+  // Releases the admission and a held body, after the record was taken.
   void recorded();
   enum class ClientEnd {
-    keep,  // the connection goes on with its next request
+    keep,  // the connection continues with its next request
     close,
-    linger,  // close, but let the client read the answer first: there is input that was not read
-    abort,   // the client must not take what it has for complete
+    linger,  // close after the client has read the response: there is unread input
+    abort,   // reset, so that the client does not take a truncated response as complete
   };
   [[nodiscard]] ClientEnd client_end() const { return client_end_; }
-  // The upstream's connection can serve another request.
+  // Returns whether the upstream connection can serve another request.
   [[nodiscard]] bool upstream_reusable() const { return now_.upstream_reusable; }
-  // How long the upstream keeps an idle connection, as the first answer on it tells (Keep-Alive:
-  // timeout=); nothing when it does not tell, or on a connection that was used before.
+  // Time for which the upstream keeps an idle connection, from the first response on it
+  // (Keep-Alive: timeout=). Nothing if it is unknown or the connection was used before.
   [[nodiscard]] std::optional<std::chrono::seconds> upstream_keeps() const {
     return now_.upstream_keeps;
   }
 
  private:
-  // The request on its way to the upstream.
+  // State of the request to the upstream.
   enum class Upload {
-    none,       // it has no upstream yet
-    first,      // its head, and the part of its body that was there with it
-    streaming,  // the rest of its body, as it comes
+    none,       // without an upstream
+    first,      // its head, and the part of its body received with it
+    streaming,  // the rest of its body, as it arrives
     complete,
-    stopped,  // the upstream takes no more; its answer tells why
+    stopped,  // the upstream accepts no more; its response gives the reason
   };
-  // Where a body lies that is collected before it goes on.
+  // Place of a body that is collected before it is forwarded.
   enum class Collected {
-    none,      // in `in`, as far as it came with its head; the rest is not collected
+    none,      // in `in`, as far as received with its head; the rest is not collected
     in_place,  // in `in` and body_in_, which keep it
     apart,     // in held_
   };
@@ -200,37 +199,37 @@ class Transaction {
     own,        // ours
     switching,  // 101, to be followed by a relay
   };
-  // Everything about one request that is a plain value.
+  // Plain values of one request.
   struct Now {
-    std::size_t head_size = 0;     // where in() begins with
-    std::size_t body_taken = 0;    // of in(), behind the head
-    std::size_t piece = 0;         // of the body's input that is being sent
-    std::size_t gathered = 0;      // of body_in_, a part of the body that stays until the end
-    std::size_t held_offered = 0;  // of held_
+    std::size_t head_size = 0;     // at the front of in()
+    std::size_t body_taken = 0;    // bytes of in() consumed behind the head
+    std::size_t piece = 0;         // bytes of the body's input being sent
+    std::size_t gathered = 0;      // bytes of body_in_ that stay until the end
+    std::size_t held_offered = 0;  // bytes of held_ offered
     std::size_t room = 0;          // charged for held_
-    std::size_t wanted_room = 0;   // that is waited for
+    std::size_t wanted_room = 0;   // bytes waited for
     std::size_t answer_head_size = 0;
-    int interim = 0;  // 1xx answers so far
-    int status = 0;   // of the answer
+    int interim = 0;  // 1xx responses so far
+    int status = 0;   // of the response
     Upload upload = Upload::none;
     Answer answer = Answer::none;
     Collected collected = Collected::none;
     bool head_begun = false;
     bool head_read = false;
-    bool body_read = false;  // everything of the request was taken in
-    bool whole = false;      // the first part is all of it, so that it can be sent again
+    bool body_read = false;  // all of the request was read
+    bool whole = false;      // the first part is the whole request, so it can be retried
     bool admitted = false;
     bool asked_to_keep = false;
     bool collecting = false;
     bool continue_sent = false;
     bool answer_begun = false;
-    bool answer_ended = false;  // the upstream closed, which was the end of its body
-    bool streamed = false;      // the answer does not tell its length
+    bool answer_ended = false;  // the upstream's close ended its body
+    bool streamed = false;      // the response has no length
     bool keep = false;
-    bool tried = false;  // a pooled connection
+    bool tried = false;  // a pooled connection was tried
     bool reused = false;
     bool has_upstream = false;
-    bool gzip_whole = false;  // the answer is compressed once it is whole
+    bool gzip_whole = false;  // the response is compressed as a whole
     bool untouched = true;    // nothing was written to the upstream
     bool upstream_reusable = false;
     bool answer_allows_reuse = false;
@@ -289,24 +288,24 @@ class Transaction {
   Problem problem_;
   Forward forward_;
   BodyFraming framing_;
-  net::Buffer body_in_;  // what comes while the head is still in use
+  net::Buffer body_in_;  // bytes received while the head is still in use
   RequestHeadParser parser_;
   ResponseHeadParser answer_parser_;
   BodyRelay request_body_;
   BodyRelay answer_body_;
-  BodyPace pace_;  // of a body that did not come with its head
+  BodyPace pace_;  // of a body that was not received with its head
   std::optional<http::Deflater> deflater_;
   DeflaterPlace deflater_place_;
   Outgoing to_client_;
   Outgoing to_upstream_;
   std::string request_;   // the head for the upstream
   std::string out_;       // the head for the client
-  std::string own_body_;  // of an answer of ours
-  // A body that is collected apart, in blocks of the pool.
+  std::string own_body_;  // of our own response
+  // Separately collected body, in blocks of the pool.
   std::vector<char*> held_;
   std::size_t held_size_ = 0;
   Held held_charge_;
-  std::string uncompressed_;  // so far, of an answer that is compressed when it is whole
+  std::string uncompressed_;  // part received so far of a response that is compressed as a whole
   std::string compressed_;
   std::string request_id_;
 };

@@ -8,7 +8,7 @@ namespace gitops::proxy {
 
 namespace {
 
-// The upstream may just be closing a connection that was idle for so long.
+// Idle time after which the upstream may just be closing a connection.
 constexpr auto kLongIdle = std::chrono::seconds(1);
 
 }  // namespace
@@ -43,7 +43,7 @@ Dialer tcp_dialer(net::Resolver& resolver, TcpDialerOptions options) {
   };
   if (state->tls) {
     dialer.generation = [state](Clock::time_point now) {
-      (void)state->tls->get(now);  // notices rotated certificates
+      (void)state->tls->get(now);  // detects rotated certificates
       return state->tls->generation();
     };
   }
@@ -58,7 +58,8 @@ std::unique_ptr<UpstreamConnection> Upstream::take() {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
     if (now > connection->usable_until || connection->generation != current) continue;
-    // Reading from every connection before its use would cost a twentieth of a request's CPU.
+    // Checks only likely candidates: reading from every connection before its use would cost a
+    // twentieth of a request's CPU.
     const bool look = now - connection->idle_since >= kLongIdle || !connection->channel->is_quiet();
     if (look && connection->channel->is_stale()) continue;
     return connection;

@@ -15,28 +15,28 @@
 
 namespace gitops::proxy {
 
-// A connection to an upstream, and what was received on it.
+// Connection to an upstream, and the bytes received on it.
 struct UpstreamConnection {
   explicit UpstreamConnection(std::unique_ptr<net::Channel> c)
       : channel(std::move(c)), in(channel->reactor().blocks) {}
   std::unique_ptr<net::Channel> channel;
   net::Buffer in;
   Clock::time_point idle_since{};
-  Clock::time_point usable_until{};  // of a pooled one
-  // How long the upstream said that it keeps an idle connection.
+  Clock::time_point usable_until{};  // while pooled
+  // Time for which the upstream keeps an idle connection, by its own statement.
   std::optional<std::chrono::seconds> kept_for;
   unsigned generation = 0;
 };
 
-// Makes connections to one place.
+// Connects to one destination.
 struct Dialer {
-  // For a request of this client. Errors: not_found (no such host), forbidden (no address is allowed),
-  // timeout, unavailable, tls, too_many_requests (see net::Resolver).
+  // Connects for a request of this client. Errors: not_found (no such host), forbidden (no allowed
+  // address), timeout, unavailable, tls, too_many_requests (see net::Resolver).
   std::function<Task<Result<std::unique_ptr<net::Channel>>>(Deadline deadline,
                                                             net::LookupClient client)>
       dial;
-  // Counts up when connections made before must not be used for new requests any more, because
-  // certificates have rotated. Empty: never.
+  // Returns a number that increases when earlier connections must not be used for new requests,
+  // because certificates have rotated. Empty: never.
   std::function<unsigned(Clock::time_point now)> generation = {};
 };
 
@@ -46,31 +46,30 @@ struct TcpDialerOptions {
   std::optional<net::TlsOptions> tls = std::nullopt;
   net::AddressFilter allowed = {};
 };
-// TCP, with TLS when that is asked for. The resolver outlives it.
+// Returns a dialer for TCP, with TLS if it is configured. The resolver must outlive it.
 Dialer tcp_dialer(net::Resolver& resolver, TcpDialerOptions options);
 
 struct UpstreamOptions {
   std::chrono::milliseconds connect_timeout{5'000};  // lookup, TCP and TLS together
-  // Of a pooled connection, where the upstream does not tell; below the 5 s of Node.js. Where it
-  // tells, it is that less a second, for requests that are on their way, but at most max_idle_time.
+  // Idle timeout of a pooled connection if the upstream states none; below the 5 s of Node.js. A
+  // stated timeout applies less one second, for requests in flight, up to max_idle_time.
   std::chrono::milliseconds idle_timeout{4'000};
   std::chrono::milliseconds max_idle_time{55'000};
   std::size_t max_idle = 16'384;
 };
 
-// One place that requests are forwarded to, with the connections that are kept for the next
-// request. Loop thread only.
+// Destination of forwarded requests, with its pooled connections. Loop thread only.
 class Upstream {
  public:
   Upstream(Dialer dialer, UpstreamOptions options)
       : dialer_(std::move(dialer)), options_(options) {}
 
-  // The pooled connection that was used last and seems to be alive; null when there is none. Looks
-  // into the socket of one that was idle for a second or more.
+  // Returns the most recently used pooled connection that seems alive; null if there is none.
+  // Checks the socket of one that was idle for a second or more.
   std::unique_ptr<UpstreamConnection> take();
-  // A new one, for a request of this client. Errors as of Dialer::dial.
+  // Makes a new connection for a request of this client. Errors as for Dialer::dial.
   Task<Result<std::unique_ptr<UpstreamConnection>>> connect(net::LookupClient client = {});
-  // Keeps a connection on which nothing is going on.
+  // Pools a connection without activity.
   void put(std::unique_ptr<UpstreamConnection> connection);
   // Closes connections that the upstream may be about to close.
   void sweep(Clock::time_point now);
