@@ -1,2 +1,2 @@
-// The one build of Beast's sources; parser.cpp only declares what it uses of them.
+// Compiles Beast's sources once; parser.cpp only uses their declarations.
 #include <boost/beast/src.hpp>

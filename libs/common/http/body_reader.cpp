@@ -9,7 +9,8 @@ namespace gitops::http {
 namespace {
 
 constexpr std::size_t kMaxChunkExtension = 256;
-// Of all chunks, beyond as many bytes as there are data: signatures of large chunks are in use.
+// Maximum size of all chunk extensions beyond the number of data bytes: signatures of large chunks
+// are in use.
 constexpr std::size_t kMaxChunkExtensions = 16 * 1024;
 
 }  // namespace
@@ -45,7 +46,7 @@ BodyReader::Piece BodyReader::next(std::string_view input) {
   return piece;
 }
 
-// One byte of what surrounds the data of chunks.
+// Processes one byte of the framing between the data of chunks.
 void BodyReader::take(char c, Piece& piece) {
   switch (state_) {
     case State::size_first:

@@ -8,14 +8,15 @@
 namespace gitops::http {
 
 // Finds the data of a message's body, and its end, in the bytes of a connection: by length, chunked
-// (RFC 9112 section 7.1, chunk extensions limited and dropped, trailers checked) or up to the connection's end.
-// Pure, copies no data. Strict: whatever two readers could understand differently is refused.
+// (RFC 9112 section 7.1; chunk extensions are limited and dropped, trailers checked) or until the
+// end of the connection. Pure; copies no data. Strict: refuses anything that two readers could
+// interpret differently.
 class BodyReader {
  public:
   // `max_trailers` limits the bytes of the trailer section.
   explicit BodyReader(std::size_t max_trailers) : max_trailers_(max_trailers) {}
 
-  // Begin a body; the object can be used for one after the other.
+  // Begin a body. The object can be reused for one body after the other.
   void start_none() { restart(State::done); }
   void start_length(std::uint64_t length) {
     restart(length > 0 ? State::counted : State::done);
@@ -30,20 +31,20 @@ class BodyReader {
   struct Piece {
     std::size_t consumed = 0;
     std::string_view data;     // slice of the input; may be empty
-    std::string_view refusal;  // why the body is refused; empty: it is not
-    int status = 400;          // that a client should be told about a refusal
+    std::string_view refusal;  // reason for refusing the body; empty: accepted
+    int status = 400;          // for the client, of a refusal
     [[nodiscard]] bool refused() const { return !refusal.empty(); }
   };
-  // Looks at `input` up to the end of the first piece of data.
+  // Reads `input` up to the end of the first piece of data.
   Piece next(std::string_view input);
 
-  // The fields of the trailer section as lines with their ends, once the body is done.
+  // Fields of the trailer section as lines with their ends; complete once the body is done.
   [[nodiscard]] const std::string& trailers() const { return trailers_; }
 
  private:
   enum class State {
-    counted,     // data, left_ more bytes
-    until_eof,   // data, up to the end of the connection
+    counted,     // data, left_ further bytes
+    until_eof,   // data, until the end of the connection
     size_first,  // chunked
     size,
     extension,

@@ -9,12 +9,12 @@
 
 namespace gitops::http {
 
-// The bytes received on a connection and not yet consumed, in one piece. Grows on demand, up to
-// what the parser insists to see at once.
+// Buffer of received bytes that are not yet consumed, in one piece. Grows on demand, up to the size
+// that the parser must see at once.
 class ReadBuffer {
  public:
   [[nodiscard]] std::string_view bytes() const { return {data_.get() + begin_, end_ - begin_}; }
-  // The same, for decoders that work in place.
+  // The same bytes, for decoders that work in place.
   [[nodiscard]] std::span<char> bytes_in_place() { return {data_.get() + begin_, end_ - begin_}; }
   [[nodiscard]] bool empty() const { return begin_ == end_; }
 
@@ -23,7 +23,8 @@ class ReadBuffer {
     if (begin_ == end_) begin_ = end_ = 0;
   }
 
-  // Room behind the bytes, at least a quarter of the capacity, which is at least `capacity`.
+  // Returns free space behind the bytes: at least a quarter of the capacity, which is at least
+  // `capacity`.
   std::span<char> prepare(std::size_t capacity) {
     const std::size_t used = end_ - begin_;
     capacity = std::max({capacity, capacity_, used + used / 2});
@@ -43,7 +44,7 @@ class ReadBuffer {
   }
   void commit(std::size_t size) { end_ += size; }
 
-  // Gives memory back while nothing is buffered.
+  // Releases the memory if the buffer is empty.
   void release() {
     if (!empty()) return;
     data_.reset();

@@ -13,9 +13,9 @@
 namespace gitops::http {
 namespace {
 
-// Compressed bytes are inflated this many at a time: a thousandfold bomb gives 2 MiB, not 16.
+// Number of compressed bytes inflated at a time: a thousandfold bomb produces 2 MiB, not 16.
 constexpr std::size_t kInflateStep = 2 * 1024;
-// Then others have a turn: it takes about a millisecond.
+// Number of inflated bytes, about a millisecond's work, before other tasks of the loop run.
 constexpr std::size_t kInflateSlice = 256 * 1024;
 
 bool is_target(std::string_view text) {
@@ -44,7 +44,7 @@ struct Client::State {
 struct ClientExchange::State {
   explicit State(std::shared_ptr<Client::State> c) : client(std::move(c)) {}
 
-  // Fails when the proxy that is needed cannot be used.
+  // Sets the target of the request. Fails if the required proxy is unusable.
   Result<void> set_target(const Url& target, Request asked) {
     url.scheme = target.is_tls() ? "https" : "http";
     url.host = target.host;
@@ -62,7 +62,7 @@ struct ClientExchange::State {
   Task<Result<Response>> read_head();
   Task<Result<void>> read_into(std::string& out);
   [[nodiscard]] bool was_lost(const Error& error) const;
-  // The request is sent to an HTTP proxy, which forwards it.
+  // Returns whether the request is sent to an HTTP proxy, which forwards it.
   [[nodiscard]] bool is_forwarded() const {
     return proxy != nullptr && !proxy->is_socks() && !url.is_tls();
   }
@@ -74,28 +74,28 @@ struct ClientExchange::State {
   }
 
   std::shared_ptr<Client::State> client;
-  std::unique_ptr<Connection> connection;  // none once the answer was read to its end
-  Url url;                                 // the origin only
+  std::unique_ptr<Connection> connection;  // null after the end of the response
+  Url url;                                 // origin only
   const Url* proxy = nullptr;
   Request request;
   Client::Body body_kind = Client::Body::inline_body;
   std::optional<std::uint64_t> length;  // of a streamed body, if it was announced
-  std::uint64_t written = 0;            // of it
-  std::string key;                      // of an idle connection that would do
+  std::uint64_t written = 0;            // bytes of the body
+  std::string key;                      // of an idle connection to reuse
   Deadline deadline = kNever;
   bool may_switch = false;  // the request asks for another protocol
   bool reused = false;
   bool request_ended = false;
   bool head_read = false;
   bool response_ended = false;
-  std::optional<Error> write_error;  // the peer may still have answered
+  std::optional<Error> write_error;  // the peer may still have responded
   std::optional<Inflater> inflater;
-  std::string compressed;  // received and not yet inflated from `inflated` on
+  std::string compressed;  // received bytes, to be inflated from `inflated` on
   std::size_t inflated = 0;
-  std::size_t in_slice = 0;  // bytes made since others had a turn
+  std::size_t in_slice = 0;  // bytes inflated since other tasks ran
 };
 
-// Serialises the request's head; fails on anything that must not be sent.
+// Serializes the request's head. Fails for anything that must not be sent.
 Result<void> ClientExchange::State::append_head(std::string& out) const {
   if (!is_token(request.method))
     return fail(ErrorCode::invalid_argument, "the method is malformed");
@@ -143,7 +143,7 @@ Result<void> ClientExchange::State::append_head(std::string& out) const {
   return {};
 }
 
-// Gets a connection: an idle one, if that is allowed and there is one, or a new one.
+// Obtains a connection: an idle one if that is allowed and there is one, otherwise a new one.
 Task<Result<void>> ClientExchange::State::obtain(bool may_reuse) {
   connection = may_reuse ? client->pool->take(key) : nullptr;
   reused = connection != nullptr;
@@ -157,7 +157,7 @@ Task<Result<void>> ClientExchange::State::obtain(bool may_reuse) {
   co_return Result<void>{};
 }
 
-// Sends head and inline body; goes over to a new connection when a reused one cannot be written to.
+// Sends head and inline body. Switches to a new connection if writing to a reused one fails.
 Task<Result<void>> ClientExchange::State::send_request() {
   while (true) {
     std::string& out = connection->out;
@@ -174,7 +174,8 @@ Task<Result<void>> ClientExchange::State::send_request() {
     }
     if (sent.error().code == ErrorCode::timeout) co_return failed(sent.error());
     if (!reused) {
-      // An early answer, such as 413, may have arrived before the connection broke.
+      // Continues, since an early response, such as 413, may have arrived before the connection
+      // broke.
       write_error = sent.error();
       co_return Result<void>{};
     }
@@ -211,12 +212,13 @@ Task<Result<void>> ClientExchange::State::write(std::string_view bytes) {
   co_return Result<void>{};
 }
 
-// The peer closed the connection before it answered, and may not have seen the request.
+// Returns whether the peer closed the connection before a response and may not have seen the
+// request.
 bool ClientExchange::State::was_lost(const Error& error) const {
   return error.code == ErrorCode::unavailable && !connection->answered && connection->in.empty();
 }
 
-// The head that the parser has found, which is no interim one.
+// Checks the final head of the response, after interim ones.
 Result<void> ClientExchange::State::check_final_head() const {
   const int status = connection->parser.head().status;
   if (status == 101 && !may_switch) {
@@ -247,7 +249,7 @@ Task<Result<Response>> ClientExchange::State::read_head() {
     if (!found) {
       const bool lost = was_lost(found.error());
       if (lost && reused && repeatable) {
-        // The peer closed the idle connection while the request was on its way.
+        // The peer closed the idle connection while the request was in flight.
         if (auto again = co_await obtain(false); !again) co_return std::unexpected(again.error());
         if (auto sent = co_await send_request(); !sent) co_return std::unexpected(sent.error());
         continue;
@@ -319,7 +321,7 @@ Task<Result<void>> ClientExchange::State::read_into(std::string& out) {
   co_return Result<void>{};
 }
 
-// The answer was read to its end: the connection goes back to the pool when it can be used again.
+// Completes the exchange after the end of the response: pools the connection if it is reusable.
 void ClientExchange::State::complete() {
   response_ended = true;
   const bool reusable = request_ended && !write_error && connection->parser.keep_alive() &&

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kReadBuffer = 16 * 1024;
 
-// The error behind a proxy's answer to CONNECT that is not 2xx. It has no http_status: that would
-// pass for an answer of the origin.
+// Returns the error for a proxy's response to CONNECT other than 2xx. It has no http_status, which
+// would be taken for a response of the origin.
 Error refused_tunnel(const std::string& origin, int status) {
   Error error{.code = ErrorCode::unavailable,
               .message = "refused to connect to " + origin + ": " + std::to_string(status) + " " +
@@ -65,7 +65,7 @@ Result<std::string> Connector::key_of(const Url& url, const Url* proxy) {
 std::string Connector::current_key(const Url& url, const Url* proxy) const {
   std::string key = url.is_tls() ? "s" : "p";
   if (url.is_tls()) append_number(key, tls_.generation());
-  // All origins of plain requests share an HTTP proxy's connections.
+  // All origins of plain requests share the connections to an HTTP proxy.
   if (url.is_tls() || proxy == nullptr || proxy->is_socks()) key.append("|").append(host_port(url));
   if (proxy != nullptr) key.append("|").append(host_port(*proxy));
   return key;
@@ -85,7 +85,7 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
     if (!loaded) co_return fail(host_port(url), loaded.error());
     context = std::move(*loaded);
   }
-  // Others may be loaded while we connect with these.
+  // The key is computed first: certificates may be reloaded while connecting.
   std::string key = current_key(url, proxy);
 
   auto channel = co_await net::connect_host(resolver_, first.host, first.port, {}, limit);
@@ -116,7 +116,7 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   co_return connection;
 }
 
-// Asks a SOCKS proxy for a connection to the origin, whose name the proxy resolves.
+// Requests a connection to the origin from a SOCKS proxy, which resolves the name.
 Task<Result<void>> Connector::open_socks(net::Channel& channel, const Url& url, const Url& proxy) {
   net::Socks5Request request{.host = url.host, .port = url.port};
   if (!proxy.userinfo.empty()) {
@@ -128,7 +128,7 @@ Task<Result<void>> Connector::open_socks(net::Channel& channel, const Url& url, 
   co_return co_await net::connect_through_socks5(channel, std::move(request));
 }
 
-// Asks an HTTP proxy for a connection to the origin.
+// Requests a connection to the origin from an HTTP proxy.
 Task<Result<void>> Connector::open_tunnel(Connection& connection, const Url& url,
                                           const Url& proxy) {
   const std::string origin = host_port(url);
@@ -151,7 +151,7 @@ Task<Result<void>> Connector::open_tunnel(Connection& connection, const Url& url
     status = connection.parser.head().status;
   }
   if (status >= 300) co_return std::unexpected(refused_tunnel(origin, status));
-  // The origin speaks TLS, where the client begins: nothing can follow yet.
+  // The origin uses TLS, where the client begins: no bytes may follow yet.
   if (!connection.in.empty())
     co_return fail(ErrorCode::protocol, "sent data before the tunnel was used");
   co_return Result<void>{};

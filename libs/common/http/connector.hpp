@@ -16,40 +16,40 @@
 
 namespace gitops::http {
 
-// A client's connection and the state that it keeps between requests.
+// Connection of a client, with its state between requests.
 struct Connection {
   Connection(std::unique_ptr<net::Channel> c, std::size_t max_head)
       : channel(std::move(c)), parser(max_head) {}
 
-  // Makes ready for the answer to the next request; `no_body` as in ResponseParser::reset.
+  // Prepares for the response to the next request; `no_body` as in ResponseParser::reset.
   void expect_answer(bool no_body);
-  // The parser's next step, reading when it needs more bytes. A close that ends the answer counts
-  // as its end. The caller consumes from `in`.
+  // Returns the parser's next step; reads more bytes if necessary. A close that ends the response
+  // is its end. The caller consumes bytes from `in`.
   Task<Result<ParseStep>> next();
 
   std::unique_ptr<net::Channel> channel;
   ResponseParser parser;
   ReadBuffer in;
   std::string out;
-  std::string key;        // what it may be used for, see Connector::key_of
-  bool answered = false;  // something of the answer was received
+  std::string key;        // see Connector::key_of
+  bool answered = false;  // a byte of the response was received
   const Clock::time_point made = Clock::now();
   Clock::time_point retire{};  // not pooled after this; set by the pool
 };
 
-// Makes the connections of one Client: name lookup, TCP, the proxy's tunnel, TLS. Loop thread only;
-// the resolver outlives it.
+// Makes connections for one Client: name lookup, TCP, the proxy's tunnel, TLS. Loop thread only;
+// the resolver must outlive it.
 class Connector {
  public:
   Connector(net::Resolver& resolver, net::TlsOptions tls, std::chrono::milliseconds timeout,
             std::size_t max_response_head);
 
-  // A connection on which a request to `url` can be sent; `proxy` is null for a direct one. Errors
-  // name the origin or the proxy, whichever it was.
+  // Returns a connection for requests to `url`; `proxy` is null for a direct one. Errors name the
+  // origin or the proxy, whichever failed.
   Task<Result<std::unique_ptr<Connection>>> connect(const Url& url, const Url* proxy,
                                                     Deadline deadline);
-  // Names what a new connection could be used for: origin, proxy, and the certificates in use now.
-  // Notices rotated ones first, and fails when none can be used.
+  // Returns the key of a new connection: origin, proxy, and the current certificates. Reloads
+  // rotated certificates first; the error says that none is usable.
   Result<std::string> key_of(const Url& url, const Url* proxy);
 
  private:

@@ -11,20 +11,20 @@
 
 namespace gitops::http {
 
-// What an answer of 415 tells in Accept-Encoding: the codings that request bodies may have.
+// Value of Accept-Encoding in a response of 415: the supported codings of request bodies.
 inline constexpr std::string_view kAcceptedCodings = "gzip, deflate";
 
-// Undoes the Content-Encoding of a body while it is read: identity, gzip or deflate, one of them.
-// Never gives more than `limit` bytes, whatever the body claims to hold (AC-07).
+// Decodes the Content-Encoding of a body while it is read: identity, gzip or deflate, one of them.
+// Produces at most `limit` bytes (AC-07).
 class ContentDecoder {
  public:
-  // Chooses by the Content-Encoding of `headers`; another coding, or several, is
-  // ErrorCode::unsupported with status 415.
+  // Selects the decoder by the Content-Encoding of `headers`. Error: ErrorCode::unsupported with
+  // status 415, for another coding or several.
   static Result<ContentDecoder> make(const Headers& headers, std::size_t limit);
 
-  // Appends what these bytes decode to. Errors: too_large (413), invalid_data (400).
+  // Decodes these bytes and appends the result. Errors: too_large (413), invalid_data (400).
   Result<void> feed(std::string_view bytes, std::string& out);
-  // To be called at the end of the body: a compressed one that is cut short is invalid_data (400).
+  // Checks the end of the body. Error: invalid_data (400), for a truncated compressed body.
   Result<void> finish() const;
 
  private:

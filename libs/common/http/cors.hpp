@@ -9,21 +9,22 @@
 
 namespace gitops::http {
 
-// Which web pages may read answers, as the setting CORS lists their origins. It only adds fields: no
-// request is refused because of its Origin, since clients that are no browsers send anything there.
+// Cross-origin access of web pages to responses, by the origins of the setting CORS. Only adds
+// fields. Refuses no request by its Origin, since clients other than browsers send arbitrary
+// values.
 class Cors {
  public:
-  // Blanks and slashes at the end are dropped; "*" stands for every origin, whose pages then read
-  // answers without credentials.
+  // Ignores white space and slashes at the ends of `origins`. "*" means every origin, whose pages
+  // then read responses without credentials.
   explicit Cors(const std::vector<std::string>& origins);
 
-  // The fields that let the page at `origin` read an answer, if it is allowed to, and "Vary: Origin"
-  // in any case.
+  // Returns the fields that allow the page at `origin` to read a response, if the origin is
+  // allowed. Always includes "Vary: Origin".
   [[nodiscard]] Headers fields(std::optional<std::string_view> origin) const;
   void allow(Response& response, std::optional<std::string_view> origin) const;
-  // The answer to a preflight.
+  // Returns the response to a preflight.
   [[nodiscard]] Response preflight(std::optional<std::string_view> origin) const;
-  // True when the list names this origin: its pages may send credentials.
+  // Returns whether the list names this origin, so that its pages may send credentials.
   [[nodiscard]] bool names(std::string_view origin) const;
 
  private:

@@ -22,7 +22,7 @@ Bytef* bytes_of(const char* p) {
   return reinterpret_cast<Bytef*>(const_cast<char*>(p));
 }
 
-// zlib counts input in 32 bits.
+// Limits a size to zlib's 32-bit counters.
 uInt clamp(std::size_t size) {
   return static_cast<uInt>(std::min<std::size_t>(size, std::numeric_limits<uInt>::max()));
 }
@@ -33,9 +33,9 @@ struct FreeCompressor {
   }
 };
 
-// libdeflate takes a third of zlib's time, but needs the whole text at once. The tables of one level
-// take 200 KiB and more. A thread keeps them: an allocator that gives and
-// takes such blocks for each event searches and merges its heap each time.
+// Compressor of one level, kept by each thread. libdeflate takes a third of zlib's time, but needs
+// the whole text at once. Its tables take 200 KiB and more; an allocator that hands out such blocks
+// for each event searches and merges its heap each time.
 class KeptCompressor {
  public:
   libdeflate_compressor* of(int level) {
@@ -136,7 +136,7 @@ Result<void> Inflater::feed(std::string_view bytes, std::string& out) {
     int status = Z_OK;
     do {
       const std::size_t used = out.size();
-      // One byte more than allowed, to tell "exactly the limit" from "beyond it".
+      // One byte more than allowed, to distinguish "exactly the limit" from "above it".
       const std::size_t room = state_->left == std::numeric_limits<std::size_t>::max()
                                    ? kStep
                                    : std::min(kStep, state_->left + 1);

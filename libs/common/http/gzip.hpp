@@ -9,11 +9,11 @@
 
 namespace gitops::http {
 
-// One gzip member (RFC 1952). Level 1 by default: events are small and sent once.
+// Compresses to one gzip member (RFC 1952). The default level is 1: events are small and sent once.
 std::string gzip_compress(std::string_view bytes, int level = 1);
 
-// Streaming encoder of one gzip member. Keeps its memory small (about 70 KiB) at the price of a
-// slightly worse ratio, since many answers may be under way.
+// Streaming encoder of one gzip member. Uses little memory (about 70 KiB), since many responses may
+// be in flight, for a slightly worse ratio.
 class Deflater {
  public:
   explicit Deflater(int level);
@@ -21,7 +21,7 @@ class Deflater {
   Deflater(const Deflater&) = delete;
   Deflater& operator=(const Deflater&) = delete;
 
-  enum class Flush { none, sync, finish };  // sync: everything so far can be decoded
+  enum class Flush { none, sync, finish };  // sync: all bytes so far can be decoded
   void feed(std::string_view bytes, Flush flush, std::string& out);
 
  private:
@@ -29,8 +29,8 @@ class Deflater {
   std::unique_ptr<State> state_;
 };
 
-// Streaming decoder for gzip and zlib ("deflate") bodies. Stops with ErrorCode::too_large when more
-// than `limit` bytes came out (decompression bombs, AC-07).
+// Streaming decoder for gzip and zlib ("deflate") bodies. Error: ErrorCode::too_large after `limit`
+// bytes of output (decompression bombs, AC-07).
 class Inflater {
  public:
   explicit Inflater(std::size_t limit);
@@ -38,9 +38,9 @@ class Inflater {
   Inflater& operator=(Inflater&&) noexcept;
   ~Inflater();
 
-  // Appends to `out` what these bytes decode to.
+  // Decodes these bytes and appends the result to `out`.
   Result<void> feed(std::string_view bytes, std::string& out);
-  // True when the bytes so far end with a complete member; false before the first byte.
+  // Returns whether the bytes so far end with a complete member; false before the first byte.
   [[nodiscard]] bool finished() const;
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxShown = 100;
 
-// "application/json" of "Application/JSON; charset=utf-8"; empty without a field.
+// Returns "application/json" for "Application/JSON; charset=utf-8"; empty without a field.
 std::string lower_media_type(const Headers& headers) {
   std::string type(media_type(headers));
   std::ranges::transform(type, type.begin(), [](char c) {

@@ -10,7 +10,7 @@
 
 namespace gitops::http {
 
-// Header fields in the order they were received or added. Names compare without case.
+// Header fields in the order in which they were received or added. Names compare without case.
 class Headers {
  public:
   using Field = std::pair<std::string, std::string>;
@@ -18,9 +18,9 @@ class Headers {
   Headers() = default;
   Headers(std::initializer_list<Field> fields) : fields_(fields) {}
 
-  // The first value of that name.
+  // Returns the first value of that name.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const;
-  // True when a comma-separated list value of that name holds `token` (without case).
+  // Returns whether a comma-separated list of that name contains `token`, without case.
   [[nodiscard]] bool has_token(std::string_view name, std::string_view token) const;
   void add(std::string name, std::string value);
   // Replaces every field of that name.
@@ -49,27 +49,28 @@ struct Response {
   std::string body = {};
 };
 
-// The standard reason phrase, or "Unknown".
+// Returns the standard reason phrase, or "Unknown".
 std::string_view reason_phrase(int status);
 
-// Field names and most tokens compare like this (ASCII only).
+// Compares field names and tokens without case (ASCII only).
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 
-// The media type of a Content-Type field, without parameters and the blanks around it. Compares
-// without case.
+// Returns the media type of a Content-Type value, without parameters and surrounding white space.
+// Compare it without case.
 std::string_view media_type(std::string_view content_type);
-// The same of a message's Content-Type field; empty without one.
+// Returns the media type of a message's Content-Type; empty if it is missing.
 std::string_view media_type(const Headers& headers);
 
-// Whether a request may be sent twice: RFC 9110 section 9.2.2.
+// Returns whether a request may be sent twice (RFC 9110 section 9.2.2).
 bool is_idempotent(std::string_view method);
 
-// True for RFC 9110 token characters only, at least one.
+// Returns whether the text consists of RFC 9110 token characters, at least one.
 bool is_token(std::string_view text);
-// True for text without control characters other than tab: what may stand in a field value.
+// Returns whether the text may be a field value: it has no control characters other than tab.
 bool is_field_value(std::string_view text);
 
-// What may be shown of a header: its value, or "[redacted]" (Authorization, Cookie, tokens…).
+// Returns the loggable form of a field: its value, or "[redacted]" (Authorization, Cookie,
+// tokens…).
 std::string_view redacted(std::string_view name, std::string_view value);
 
 }  // namespace gitops::http

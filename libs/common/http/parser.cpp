@@ -18,14 +18,16 @@ namespace beast_http = boost::beast::http;
 using boost::beast::string_view;
 using BeastError = boost::beast::error_code;
 
-// Digits of a Content-Length, as in the proxy core: readers with 64 bits agree on its value.
+// Maximum digits of a Content-Length, as in the proxy core: readers with 64 bits agree on its
+// value.
 constexpr std::size_t kMaxDigits = 18;
 
 std::string_view view(string_view text) {
   return {text.data(), text.size()};
 }
 
-// The characters of a host and port (RFC 3986), and no delimiter that could mean something else.
+// Returns whether the text has only the characters of a host and port (RFC 3986), without other
+// delimiters.
 bool is_host_field(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -33,14 +35,14 @@ bool is_host_field(std::string_view text) {
   });
 }
 
-// Visible ASCII, and UTF-8 beyond it, which some clients do not encode.
+// Returns whether the text is visible ASCII, or UTF-8, which some clients do not encode.
 bool is_origin_target(std::string_view text) {
   return text.starts_with('/') && is_utf8(text) && std::ranges::all_of(text, [](char c) {
            return static_cast<unsigned char>(c) > 0x20 && c != 0x7f && c != '#';
          });
 }
 
-// Takes what Beast's parser finds and refuses what it is too patient with.
+// Stores the results of Beast's parser and refuses input that Beast accepts too loosely.
 template <bool is_request>
 class Sink final : public beast_http::basic_parser<is_request> {
  public:
@@ -49,7 +51,7 @@ class Sink final : public beast_http::basic_parser<is_request> {
   explicit Sink(Head& head) : head_(head) {}
 
   [[nodiscard]] bool is_1_1() const { return version_ == 11; }
-  // Why this class itself refused the message; empty when Beast did.
+  // This class's reason for refusing the message; empty if Beast refused it.
   [[nodiscard]] std::string_view reason() const { return reason_; }
   [[nodiscard]] int status() const { return status_; }
 
@@ -111,7 +113,7 @@ class Sink final : public beast_http::basic_parser<is_request> {
     if (is_request && is_1_1() && hosts_ == 0) refuse(ec, "Host is missing");
   }
 
-  // Beast is given the head only.
+  // Beast parses the head only.
   void on_body_init_impl(const boost::optional<std::uint64_t>&, BeastError&) override {}
   std::size_t on_body_impl(string_view, BeastError&) override { return 0; }
   void on_chunk_header_impl(std::uint64_t, string_view, BeastError&) override {}
@@ -126,8 +128,8 @@ class Sink final : public beast_http::basic_parser<is_request> {
   int status_ = 400;
 };
 
-// Both parsers: finds the end of the head and checks its lines, lets Beast read it, and then goes
-// on to the body.
+// Common part of both parsers: finds the end of the head and validates its lines, lets Beast parse
+// it, and continues with the body.
 template <bool is_request>
 class Machine {
  public:
@@ -139,7 +141,7 @@ class Machine {
     sink_.emplace(head_);
     sink_->header_limit(static_cast<std::uint32_t>(max_head_));
     sink_->body_limit(boost::none);
-    if (no_body) sink_->skip(true);  // so that it does not wait for the end of the connection
+    if (no_body) sink_->skip(true);  // otherwise Beast waits for the end of the connection
     body_ = BodyReader(max_head_);
     no_body_ = no_body;
     head_done_ = false;
@@ -191,7 +193,7 @@ class Machine {
     return refuse(400, ec.message());
   }
 
-  // Looking no further than the limit makes the outcome independent of how the bytes arrive.
+  // Stops at the limit, so that the outcome does not depend on how the bytes arrive.
   Result<ParseStep> next_head(std::string_view input) {
     if (!could_start(input)) return refuse(400, "it does not start with a method or version");
     while (true) {
@@ -216,7 +218,7 @@ class Machine {
     return ParseStep{.event = Event::head, .consumed = consumed, .body = {}};
   }
 
-  // Other protocols are told apart by their first bytes, not by waiting for a line end.
+  // Detects other protocols by their first bytes instead of waiting for a line end.
   static bool could_start(std::string_view input) {
     if (input.empty()) return true;
     if (is_request) return is_token(input.substr(0, 1));
@@ -242,7 +244,7 @@ class Machine {
   BodyReader body_;
   bool no_body_ = false;
   bool head_done_ = false;
-  std::size_t scanned_ = 0;  // start of the first line whose end was not seen
+  std::size_t scanned_ = 0;  // start of the first line without an end so far
 };
 
 template <class Parser>

@@ -43,7 +43,7 @@ std::string lower_trimmed(std::string_view text) {
   return out;
 }
 
-// Splits ":port" off a NO_PROXY entry; `port` stays 0 when there is none.
+// Splits ":port" off a NO_PROXY entry; `port` stays 0 if there is none.
 std::string_view split_port(std::string_view entry, std::uint16_t& port) {
   const bool bracketed = entry.starts_with('[') && entry.contains(']');
   const auto colon = entry.rfind(':');
@@ -110,7 +110,7 @@ ProxySettings proxy_settings(const std::map<std::string, std::string>& environme
     const auto [name, value] = value_of(lower, upper);
     if (trimmed(value).empty()) return;
     auto url = parse_proxy_url(value.contains("://") ? value : "http://" + value);
-    // An outage of the peers behind it, until the variable is right.
+    // Reported as an outage of the peers behind the proxy until the variable is corrected.
     if (!url) {
       mistake = Error{.code = ErrorCode::unavailable, .message = name + ": " + url.error().message};
     } else if (url->is_tls()) {

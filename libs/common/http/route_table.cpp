@@ -23,7 +23,7 @@ bool is_text(std::string_view text) {
   return true;
 }
 
-// Whether "." or ".." stands between two slashes; those of an encoded '/' count.
+// Returns whether a part between two slashes, including encoded ones, is "." or "..".
 bool has_dots(std::string_view segment) {
   while (true) {
     const auto slash = segment.find('/');
@@ -34,7 +34,7 @@ bool has_dots(std::string_view segment) {
   }
 }
 
-// The decoded segments of a path; nothing when one of them is malformed.
+// Returns the decoded segments of a path; nothing if one is malformed.
 std::optional<std::vector<std::string>> segments_of(std::string_view path) {
   if (!path.starts_with('/')) return std::nullopt;
   std::vector<std::string> segments;
@@ -109,7 +109,7 @@ RouteTable::RouteTable(std::vector<Row> rows) {
     if (!is_token(pattern.method)) {
       throw std::logic_error("route " + rows[row].pattern + ": the method is malformed");
     }
-    // Two patterns that differ in the names of their parameters only match the same paths.
+    // Patterns that differ only in the names of their parameters match the same paths.
     std::string shape = pattern.method;
     for (const Segment& segment : pattern.segments) {
       shape += segment.kind == Segment::Kind::text        ? "/" + segment.text

@@ -8,12 +8,13 @@
 
 namespace gitops::http {
 
-// The values of a pattern's parameters, percent-decoded once. They are UTF-8 without control
-// characters, and only that of {rest...} may be empty. A value may hold '/' (sent as %2F), but
+// Values of a pattern's parameters, percent-decoded once. They are UTF-8 without control
+// characters, and only that of {rest...} may be empty. A value may contain '/' (sent as %2F), but
 // neither "." nor ".." as a segment. Valid as long as the table.
 class RouteParameters {
  public:
-  // The pattern must have this parameter: throws std::logic_error otherwise.
+  // Returns a parameter of the pattern. Throws std::logic_error if the pattern has none of that
+  // name.
   [[nodiscard]] const std::string& at(std::string_view name) const;
 
  private:
@@ -27,7 +28,7 @@ struct RouteMatch {
     not_found,           // 404
     method_not_allowed,  // 405 with `allow`
     options,             // OPTIONS without a row of its own: 204 with `allow`
-    malformed,           // 400: the path is badly encoded, or has "." or ".." as a segment
+    malformed,           // 400: malformed encoding, or "." or ".." as a segment
   };
   Kind kind = Kind::not_found;
   std::size_t row = 0;  // found
@@ -35,11 +36,11 @@ struct RouteMatch {
   std::string allow = {};  // "GET, HEAD, POST"
 };
 
-// Which row of a table answers a request; no I/O. A pattern is a path whose segments are text or
-// {parameter}: "/applications/{name}/logs". Its last segment may be {rest...}, which stands for one
-// or more segments. Segments of a request's path are split at '/', then decoded, then compared;
-// "/a" and "/a/" are different paths. Where several rows match, text beats a parameter and a
-// parameter beats {rest...}, from the left. A row for GET answers HEAD too.
+// Table that finds the row for a request; no I/O. A pattern is a path whose segments are text or
+// {parameter}: "/applications/{name}/logs". Its last segment may be {rest...}, which matches one or
+// more segments. The path of a request is split at '/', then decoded, then compared; "/a" and "/a/"
+// are different paths. If several rows match, text takes precedence over a parameter and a
+// parameter over {rest...}, from the left. A row for GET also matches HEAD.
 class RouteTable {
  public:
   struct Row {
@@ -47,17 +48,17 @@ class RouteTable {
     std::string pattern;
   };
 
-  // Throws std::logic_error for a malformed pattern and for two rows that match the same requests.
+  // Throws std::logic_error for a malformed pattern or two rows that match the same requests.
   explicit RouteTable(std::vector<Row> rows);
 
-  // `path` is the request target up to '?'.
+  // Finds the row. `path` is the request target up to '?'.
   [[nodiscard]] RouteMatch match(std::string_view method, std::string_view path) const;
 
  private:
   struct Segment {
     enum class Kind { text, parameter, rest };  // best match first
     Kind kind = Kind::text;
-    std::string text;  // or the parameter's name
+    std::string text;  // or the name of the parameter
   };
   struct Pattern {
     std::size_t row = 0;
@@ -66,7 +67,7 @@ class RouteTable {
   };
 
   static std::vector<Segment> parse(const std::string& pattern);
-  // True when `a` is to be tried before `b`.
+  // Returns whether `a` is tried before `b`.
   static bool is_better(const Pattern& a, const Pattern& b);
 
   std::vector<Pattern> patterns_;  // best first

@@ -33,7 +33,7 @@ Guard open_to_all() {
 
 RouteHandler answer_with(std::function<Response(const Exchange&, const RouteParameters&)> make) {
   return [make = std::move(make)](Exchange& exchange, const RouteParameters& parameters) -> Task<> {
-    // A client that left before its answer is no concern of ours.
+    // A client that disconnected before the response is not an error.
     std::ignore = co_await exchange.reply(make(exchange, parameters));
   };
 }
@@ -81,7 +81,7 @@ Task<> Router::serve(Exchange& exchange, std::string_view path) const {
       break;
     }
   }
-  // A client that left before its answer is no concern of ours.
+  // A client that disconnected before the response is not an error.
   std::ignore = co_await exchange.reply(std::move(response));
 }
 

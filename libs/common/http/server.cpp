@@ -27,11 +27,11 @@ namespace {
 
 const Log kLog("http-server");
 
-constexpr std::size_t kHeadBuffer = 4 * 1024;  // first size; grows with the head
+constexpr std::size_t kHeadBuffer = 4 * 1024;  // initial size; grows with the head
 constexpr std::size_t kBodyBuffer = 16 * 1024;
 constexpr std::size_t kMaxDrain = 64 * 1024;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
-constexpr std::size_t kMaxAhead = 64 * 1024;    // of further requests, while one is streamed
+constexpr std::size_t kMaxAhead = 64 * 1024;    // bytes of further requests, read during a stream
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
 
 bool has_no_body(int status) {
@@ -52,7 +52,7 @@ struct Server::State {
     if (options.tls) tls.emplace(net::TlsContext::Role::server, *options.tls);
   }
 
-  // The place of a new connection.
+  // Slot of a new connection.
   enum class Slot { none, regular, reserve };
 
   void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
@@ -69,11 +69,11 @@ struct Server::State {
   DateField date;
   RepeatFilter repeated{std::chrono::minutes(1)};
   TaskGroup tasks;
-  Event ended;    // a connection
-  Event drained;  // draining was set
+  Event ended;    // set when a connection ends
+  Event drained;  // set when draining begins
 };
 
-// One accepted connection and the exchange that is running on it.
+// Accepted connection with its current exchange.
 class ServerConnection {
  public:
   ServerConnection(Server::State& s, std::unique_ptr<net::Channel> c, asio::ip::address p,
@@ -96,10 +96,11 @@ class ServerConnection {
     streaming,  // start() was called
     complete,
     broken,    // cannot be completed
-    upgraded,  // the stream was handed over
+    upgraded,  // the stream was returned to the handler
   };
 
-  // Since then no whole head of a request has come, or what is left of an answered one.
+  // Returns whether the connection waits: no complete head, and no rest of a served request, has
+  // been received.
   [[nodiscard]] bool waits() const { return awaits_request && channel->is_open(); }
   [[nodiscard]] Clock::time_point waits_since() const { return awaits_since; }
   void give_way() { channel->close(); }
@@ -135,24 +136,24 @@ class ServerConnection {
   const bool in_reserve;
   RequestParser parser;
   ReadBuffer in;
-  std::string out;    // the head, or chunk header, that is sent next
-  bool idle = false;  // nothing of a request has come
+  std::string out;    // the next head, or chunk header, to send
+  bool idle = false;  // no byte of a request was received
   bool awaits_request = true;
   Clock::time_point awaits_since = Clock::now();
-  // Of the current exchange:
+  // State of the current exchange.
   Answer answer = Answer::none;
   bool body_ended = false;
   std::size_t body_limit = kUnlimited;
-  std::size_t body_left = kUnlimited;  // that may still be read
+  std::size_t body_left = kUnlimited;  // bytes that may still be read
   bool awaits_continue = false;        // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
   bool keep_alive = false;
-  Headers added;  // to whatever answer is sent
+  Headers added;  // added to any response
   std::list<ServerConnection*>::iterator place;
 };
 
-// Reads more; an end of the stream is an error.
+// Reads more bytes. An end of the stream is an error.
 Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
   const auto size = co_await channel->read_some(in.prepare(capacity));
   if (!size) co_return std::unexpected(size.error());
@@ -161,7 +162,7 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
   co_return Result<void>{};
 }
 
-// True when a request's head is there; false when the connection is done.
+// Reads the head of a request. Returns false when the connection is done.
 Task<bool> ServerConnection::read_request() {
   parser.reset();
   added.clear();
@@ -200,7 +201,7 @@ Task<bool> ServerConnection::read_request() {
   co_return co_await check_request();
 }
 
-// Makes ready for the request whose head was read; false when it was refused.
+// Prepares for the request whose head was read. Returns false if it was refused.
 Task<bool> ServerConnection::check_request() {
   awaits_request = false;
   answer = Answer::none;
@@ -225,7 +226,7 @@ Task<bool> ServerConnection::check_request() {
   co_return true;
 }
 
-// Answers a request that cannot be handled, and closes.
+// Responds to a request that cannot be handled, and closes.
 Task<> ServerConnection::refuse(int status, std::string_view why) {
   Response response{
       .status = status, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = {}};
@@ -236,7 +237,7 @@ Task<> ServerConnection::refuse(int status, std::string_view why) {
   if (append_head(response, response.body.size(), false)) {
     begin_write();
     const auto sent = co_await send(response.body);
-    // A client that was too slow is not given more time.
+    // A client that was too slow gets no more time.
     if (sent && status != 408) co_await channel->close_gracefully();
   }
 }
@@ -295,7 +296,7 @@ Task<Result<void>> ServerConnection::read_part(std::string& target) {
   co_return Result<void>{};
 }
 
-// Serialises the head into `out`, behind what is there. Nothing was appended when it fails.
+// Serializes the head and appends it to `out`. Appends nothing if it fails.
 Result<void> ServerConnection::append_head(const Response& response,
                                            std::optional<std::uint64_t> length, bool is_chunked) {
   if (response.status < 200 || response.status > 999) {
@@ -344,7 +345,7 @@ Result<void> ServerConnection::append_head(const Response& response,
   return {};
 }
 
-// Writes `out` and then `body`, and forgets `out`.
+// Writes `out` and then `body`, and clears `out`.
 Task<Result<void>> ServerConnection::send(std::string_view body) {
   const std::array<asio::const_buffer, 2> buffers{asio::buffer(out),
                                                   asio::buffer(body.data(), body.size())};
@@ -354,7 +355,8 @@ Task<Result<void>> ServerConnection::send(std::string_view body) {
   co_return sent;
 }
 
-// Reads what is left of the body so that the next request can be read; false: close instead.
+// Reads the rest of the body, so that the next request can be read. Returns false if the connection
+// must be closed instead.
 Task<bool> ServerConnection::drain_body() {
   if (body_ended) co_return true;
   body_left = kUnlimited;
@@ -366,7 +368,7 @@ Task<bool> ServerConnection::drain_body() {
   co_return true;
 }
 
-// True when the connection can be used again.
+// Runs the handler. Returns whether the connection can be reused.
 Task<bool> ServerConnection::run_handler() {
   Exchange exchange(*this);
   std::exception_ptr failure;
@@ -415,7 +417,7 @@ Task<bool> ServerConnection::run_handler() {
 
 Task<bool> ServerConnection::start_tls() {
   auto context = server.tls->get(Clock::now());
-  if (!context) co_return false;  // listen() has checked it; the last good one stays in use
+  if (!context) co_return false;  // listen() has validated it; the last valid one stays in use
   auto made = std::make_unique<net::TlsChannel>(std::move(channel), std::move(*context));
   net::TlsChannel& tls = *made;
   channel = std::move(made);
@@ -431,13 +433,13 @@ Task<> ServerConnection::run() {
   if (answer != Answer::upgraded) channel->close();
 }
 
-// Returns when the client has left. Its further requests are read ahead and kept.
+// Returns when the client has disconnected. Reads further requests ahead and keeps them.
 Task<> ServerConnection::watch() {
   std::string dropped;
   while (!body_ended && dropped.size() <= kMaxDrain) {
     if (!co_await read_part(dropped)) co_return;
   }
-  // Beyond the bound the client shows its end only to a writer.
+  // Above the limit, only a write detects that the client has disconnected.
   while (body_ended && in.bytes().size() < kMaxAhead) {
     if (!co_await fill(kHeadBuffer)) {
       keep_alive = false;
@@ -522,7 +524,7 @@ Task<Result<void>> Exchange::reply(Response response) {
   ServerConnection& c = *connection_;
   if (c.answer != ServerConnection::Answer::none)
     co_return fail(ErrorCode::internal, "the answer was already begun");
-  // Say so when the rest of the body is not going to be read.
+  // Announces the close if the rest of the body is not going to be read.
   if (c.awaits_continue || (!c.body_ended && c.parser.content_length().value_or(0) > kMaxDrain)) {
     c.keep_alive = false;
   }
@@ -543,7 +545,7 @@ Task<Result<void>> Exchange::start(Response head) {
   c.out.clear();
   if (auto appended = c.append_head(head, std::nullopt, c.chunked); !appended) co_return appended;
   c.answer = ServerConnection::Answer::streaming;
-  // Nothing of a body follows these heads.
+  // No body follows these heads.
   if (has_no_body(head.status)) c.is_head = true;
   c.begin_write();
   co_return co_await c.send({});
@@ -657,7 +659,7 @@ Server::State::Slot Server::State::make_room() {
   }
   if (made) return Slot::regular;
   if (connections.size() < options.max_connections + options.reserve) return Slot::reserve;
-  // Whoever sends nothing there must not keep out the next one.
+  // Replaces an idle connection in the reserve, so that silent clients do not block new ones.
   const bool replaced = net::close_idlest(connections, options.reserve, in_reserve);
   return replaced ? Slot::reserve : Slot::none;
 }
@@ -666,7 +668,7 @@ void Server::State::adopt(std::unique_ptr<net::Channel> channel, const asio::ip:
   if (draining) return;
   const auto slot = make_room();
   if (slot == Slot::none) return;
-  // Counts from now on; a std::function must be copyable.
+  // Counts from here on. The shared pointer makes the std::function copyable.
   auto shared = std::make_shared<std::unique_ptr<ServerConnection>>(
       std::make_unique<ServerConnection>(*this, std::move(channel), peer, slot == Slot::reserve));
   tasks.spawn("connection", [shared] { return serve(std::move(*shared)); });

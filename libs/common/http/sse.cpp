@@ -51,14 +51,14 @@ Result<std::vector<ServerSentEvent>> ServerSentEventParser::feed(std::string_vie
   return events;
 }
 
-// Interprets the line that is complete.
+// Processes a complete line.
 void ServerSentEventParser::take_line(std::vector<ServerSentEvent>& events) {
   std::string_view line = line_;
   if (at_start_ && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
   at_start_ = false;
   if (line.empty()) {
     if (has_data_) {
-      event_.data.pop_back();  // the LF behind its last line
+      event_.data.pop_back();  // the LF after the last line
       event_.id = last_id_;
       events.push_back(std::move(event_));
     }

@@ -13,31 +13,31 @@
 namespace gitops::http {
 
 struct ServerSentEvent {
-  std::string event = {};  // its type; empty: "message"
+  std::string event = {};  // type; empty: "message"
   std::string data = {};
-  std::string id = {};  // empty: none of its own
+  std::string id = {};  // empty: no id of its own
 
   bool operator==(const ServerSentEvent&) const = default;
 };
 
-// A comment: keeps proxies from closing a silent connection; clients ignore it.
+// Comment that keeps proxies from closing a silent connection; clients ignore it.
 inline constexpr std::string_view kServerSentHeartbeat = ":\n\n";
 
-// Appends an event. Data may hold any text; each of its line ends (CR LF, CR, LF) arrives as LF.
-// A type or id that holds a line end or NUL is ErrorCode::invalid_argument, and nothing is
-// appended.
+// Appends an event. Data may be any text; each of its line ends (CR LF, CR, LF) arrives as LF.
+// Error: ErrorCode::invalid_argument, for a type or id with a line end or NUL; nothing is appended
+// then.
 Result<void> append_event(std::string& out, const ServerSentEvent& event);
 
-// Reads a stream of events from bytes as they come.
+// Parses a stream of events from bytes as they arrive.
 class ServerSentEventParser {
  public:
-  // `max_event`: bytes of one event or line; more is ErrorCode::too_large.
+  // `max_event`: maximum bytes of one event or line; more is ErrorCode::too_large.
   explicit ServerSentEventParser(std::size_t max_event) : max_event_(max_event) {}
 
-  // The events that these bytes complete. An id stays in force for the events that follow, as
-  // browsers do it. After an error the parser is of no use.
+  // Returns the events that these bytes complete. An id applies to later events, too, as in
+  // browsers. After an error the parser is unusable.
   Result<std::vector<ServerSentEvent>> feed(std::string_view bytes);
-  // What the server asked to wait before the next connection.
+  // Time that the server requested before the next connection.
   [[nodiscard]] std::optional<std::chrono::milliseconds> retry() const { return retry_; }
 
  private:

@@ -8,11 +8,11 @@
 
 namespace gitops::http {
 
-// A connection that has switched from HTTP to another protocol (status 101).
+// Connection that has switched from HTTP to another protocol (status 101).
 struct Upgraded {
   std::unique_ptr<net::Channel> channel;
-  std::string received;  // came behind the message that ended HTTP
-  Response head = {};    // of the answer; clients only
+  std::string received;  // bytes received after the last HTTP message
+  Response head = {};    // of the response; clients only
 };
 
 }  // namespace gitops::http

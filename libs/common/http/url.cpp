@@ -39,7 +39,7 @@ std::uint16_t default_port(std::string_view scheme) {
   return scheme == "https" || scheme == "wss" ? 443 : 80;
 }
 
-// Four decimal numbers 0..255 without leading zeros.
+// Returns whether the text is four decimal numbers 0..255 without leading zeros.
 bool is_ipv4(std::string_view text) {
   int parts = 0;
   while (true) {
@@ -58,8 +58,9 @@ bool is_ipv4(std::string_view text) {
   return parts == 4;
 }
 
-// RFC 1123 labels, underscore allowed. A name whose last label starts with a digit must be an IPv4
-// literal: resolvers read "0x7f.1", "127.1" or "2130706433" as addresses.
+// Returns whether the text consists of RFC 1123 labels, underscore allowed. A name whose last label
+// starts with a digit must be an IPv4 literal: resolvers read "0x7f.1", "127.1" or "2130706433" as
+// addresses.
 bool is_host_name(std::string_view text) {
   if (text.ends_with('.')) text.remove_suffix(1);  // fully qualified
   if (text.empty() || text.size() > 253) return false;
@@ -94,7 +95,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
   return static_cast<std::uint16_t>(value);
 }
 
-// The host without brackets, in lower case.
+// Returns the host without brackets, in lower case.
 Result<std::string> parse_host(std::string_view text, bool bracketed) {
   if (bracketed) {
     boost::system::error_code ec;
@@ -115,7 +116,7 @@ std::string with_brackets(const std::string& host) {
   return host.contains(':') ? "[" + host + "]" : host;
 }
 
-// Parses a URL that has one of these schemes.
+// Parses a URL with one of these schemes.
 Result<Url> parse(std::string_view text, std::initializer_list<std::string_view> schemes,
                   std::string_view wrong_scheme) {
   for (const char c : text) {
@@ -158,8 +159,8 @@ bool is_escape(std::string_view text) {
   return text.size() >= 3 && text[0] == '%' && is_hex(text[1]) && is_hex(text[2]);
 }
 
-// The user name and password of a proxy as they are written by people, with everything encoded that
-// a URL cannot hold.
+// Returns the user name and password of a proxy, as people write them, with all characters encoded
+// that a URL cannot contain.
 Result<std::string> encoded_userinfo(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

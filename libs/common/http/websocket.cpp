@@ -74,7 +74,8 @@ void WebSocket::close(std::uint16_t code, std::string_view reason) {
   changed_.notify_all();
 }
 
-// Reading pauses while received messages are not taken, and while the peer does not read our answers.
+// Pauses reading while received messages are not taken, and while the peer does not read our
+// responses.
 bool WebSocket::may_read() const {
   return (messages_.size() < options_.max_received || body_ended_) &&
          queued() <= options_.max_queued;
@@ -102,7 +103,7 @@ Task<> WebSocket::read_loop() {
   }
 }
 
-// Ends when everything was sent behind the end of the session.
+// Writes until all output after the end of the session is sent.
 Task<> WebSocket::write_loop() {
   while (true) {
     while (session_.output().empty()) {
@@ -113,7 +114,7 @@ Task<> WebSocket::write_loop() {
     channel_->set_write_deadline(Clock::now() + options_.write_timeout);
     const auto sent = co_await channel_->write(writing_);
     writing_.clear();
-    if (writing_.capacity() > kKeepOutput) std::string().swap(writing_);  // frees it
+    if (writing_.capacity() > kKeepOutput) std::string().swap(writing_);  // frees the memory
     if (!sent) session_.lose(sent.error().message);
     changed_.notify_all();
   }
@@ -121,7 +122,7 @@ Task<> WebSocket::write_loop() {
 
 Task<> WebSocket::clock_loop() {
   while (!session_.ending()) {
-    // A peer that we do not listen to need not answer.
+    // Suspends the timeout while reading is paused: received pongs are not seen.
     co_await changed_.wait(reading_ || !session_.is_open() ? session_.due() : kNever);
     if ((reading_ || !session_.is_open()) && Clock::now() >= session_.due()) {
       session_.tick(Clock::now());
@@ -178,7 +179,7 @@ Task<websocket::Ending> WebSocket::run(Upgraded connection, std::string protocol
   } catch (...) {
     failure = std::current_exception();
   }
-  // The tasks are awaited even when this coroutine was cancelled.
+  // Awaits the tasks even if this coroutine was cancelled.
   co_await asio::this_coro::throw_if_cancelled(false);
   socket.body_task_.cancel();
   co_await socket.body_task_.join();

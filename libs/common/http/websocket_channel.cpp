@@ -12,11 +12,12 @@ using net::Transfer;
 using websocket::DecodeStep;
 using websocket::Opcode;
 
-// Payload bytes of a frame that is sent: with its head it fills a TLS record. One byte more would
-// cost another record and another system call.
+// Maximum payload of a sent frame: with its head it fills a TLS record. One byte more would need
+// another record and another system call.
 constexpr std::size_t kMaxHead = 8;  // of a payload below 64 KiB, with a mask
 constexpr std::size_t kMaxFrame = 16 * 1024 - kMaxHead;
-// Reads below that bring no payload, within one read of this channel. More is a flood of pings.
+// Maximum number of reads below without payload within one read of this channel. More is a flood of
+// pings.
 constexpr int kMaxEmptyReads = 64;
 
 websocket::DecoderOptions decoder_options(websocket::Role role) {
@@ -31,7 +32,7 @@ WebSocketChannel::WebSocketChannel(Upgraded connection, Options options)
       below_(std::move(connection.channel)),
       decoder_(decoder_options(options_.role)),
       received_(std::move(connection.received)) {
-  below_->set_deadline(kNever);  // those of this channel count
+  below_->set_deadline(kNever);  // this channel has its own deadlines
   buffered_ = !received_.empty();
 }
 
@@ -91,7 +92,7 @@ Transfer WebSocketChannel::read_below(std::span<char> room) {
   return {.what = Transfer::data, .size = size};
 }
 
-// Moves the payload in `raw` to the start of `room`; `raw` may lie in `room`.
+// Decodes `raw` and moves its payload to the start of `room`; `raw` may lie in `room`.
 Result<std::size_t> WebSocketChannel::decode(std::span<char> raw, std::span<char> room) {
   std::size_t size = 0;
   while (true) {
@@ -117,7 +118,7 @@ Result<std::size_t> WebSocketChannel::decode(std::span<char> raw, std::span<char
         close_code_ = step->close_code;
         close_reason_ = step->payload;
         send_close(close_code_);
-        // The payload before it is read first.
+        // The payload before the close is read first.
         buffered_ = true;
         return size;
     }
@@ -140,7 +141,7 @@ Error WebSocketChannel::closed_by_peer() const {
   return {.code = ErrorCode::unavailable, .message = std::move(message)};
 }
 
-// The peer broke the protocol.
+// Handles a protocol violation of the peer.
 Transfer WebSocketChannel::refused(const Error& error) {
   send_close(websocket::close_code_of(error));
   fail_with(error);
@@ -150,7 +151,7 @@ Transfer WebSocketChannel::refused(const Error& error) {
 
 // -- sending --
 
-// `data`: everything is sent.
+// Writes the pending frames. Returns `data` when all are sent.
 Transfer::What WebSocketChannel::flush() {
   for (auto* out : {&sending_, &control_}) {
     while (!out->empty()) {
@@ -189,7 +190,7 @@ Transfer WebSocketChannel::try_write(std::span<const asio::const_buffer> buffers
 
 void WebSocketChannel::send_control(Opcode opcode, std::string_view payload) {
   if (close_sent_) return;
-  control_.clear();  // a pong that is not sent yet: the latest one answers all (section 5.5.3)
+  control_.clear();  // replaces an unsent pong: the latest one suffices (section 5.5.3)
   websocket::append_frame(control_, opcode, payload, key());
 }
 

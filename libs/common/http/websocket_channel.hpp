@@ -13,19 +13,19 @@
 
 namespace gitops::http {
 
-// The payload of an open WebSocket's messages as one stream of bytes, for a protocol that only
-// travels in WebSocket: the borders and types of messages mean nothing, and text is not checked.
-// Owns the channel below. TLS or another channel may stand on it.
+// Channel that carries a stream of bytes in the messages of a WebSocket. Ignores the boundaries and
+// types of messages and does not validate text. Owns the channel below. TLS or another channel may
+// be used on top.
 //
-// A close frame with code 1000, 1001 or none is the end of the stream; any other code, and an end
-// without a close frame, is `lost`. Pings are answered; of those that one read meets, the last. The
-// peer's silence is not watched: the protocol on top has its own signs of life.
+// A close frame with code 1000, 1001 or none is the end of the stream. Any other code, and an end
+// without a close frame, is `lost`. Responds to pings; if one read meets several, to the last. Does
+// not check for a silent peer: the protocol on top has its own keep-alive.
 class WebSocketChannel : public net::Channel {
  public:
   struct Options {
     websocket::Role role = websocket::Role::server;
-    websocket::Opcode opcode = websocket::Opcode::binary;  // of the frames that are sent
-    // Returns an unpredictable masking key; only called for clients.
+    websocket::Opcode opcode = websocket::Opcode::binary;  // of sent frames
+    // Returns an unpredictable masking key; called for clients only.
     std::function<websocket::MaskKey()> draw_key = {};
   };
 
@@ -34,14 +34,14 @@ class WebSocketChannel : public net::Channel {
   ~WebSocketChannel() override;
 
   [[nodiscard]] bool is_open() const override { return below_->is_open(); }
-  // Sends a close frame with code 1000, when the channel below has room for it at once. A client
-  // leaves the end of the connection to the server (RFC 6455 section 7.1.1).
+  // Sends a close frame with code 1000 if the channel below has room for it. A client lets the
+  // server end the connection (RFC 6455 section 7.1.1).
   void shutdown_send() override;
   void close() override;
   void abort() override;
   net::Transfer try_read(std::span<char> room) override;
-  // As with TLS, an attempt that is repeated after it would have blocked begins with the same
-  // bytes: they may stand in a frame that is partly sent.
+  // Writes as TLS does: a retry after a write that would have blocked must begin with the same
+  // bytes, which may be part of a partly sent frame.
   net::Transfer try_write(std::span<const asio::const_buffer> buffers) override;
 
  private:
@@ -61,12 +61,12 @@ class WebSocketChannel : public net::Channel {
   Options options_;
   std::unique_ptr<net::Channel> below_;
   websocket::Decoder decoder_;
-  std::string received_;  // came with the handshake
+  std::string received_;  // bytes received with the handshake
   std::array<char, kMaxRest> rest_{};
   std::size_t rest_size_ = 0;
-  std::string sending_;           // frames of which a part is not sent
-  std::size_t sending_size_ = 0;  // payload bytes of the write that they belong to
-  std::string control_;           // a pong or a close frame that comes after `sending_`
+  std::string sending_;           // partly sent frames
+  std::size_t sending_size_ = 0;  // payload bytes of the write that sending_ belongs to
+  std::string control_;           // a pong or a close frame to send after `sending_`
   bool close_sent_ = false;
   bool close_received_ = false;
   std::uint16_t close_code_ = websocket::kCloseNoCode;

@@ -30,7 +30,7 @@ bool is_control(Opcode opcode) {
   return opcode >= Opcode::close;
 }
 
-// The key as it applies to a payload from `offset` on, twice in a row.
+// Returns the key as it applies to a payload from `offset` on, twice in a row.
 std::uint64_t mask_word(MaskKey key, std::uint64_t offset) {
   std::array<char, 8> bytes;
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = key[(offset + i) % key.size()];
@@ -114,7 +114,7 @@ bool Decoder::Utf8::feed(std::string_view bytes) {
   const char* const end = at + bytes.size();
   while (at != end) {
     if (missing_ == 0) {
-      // ASCII, eight characters at a time.
+      // Fast path: ASCII, eight characters at a time.
       constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
       std::uint64_t word = 0;
       while (end - at >= 8) {
@@ -133,7 +133,7 @@ bool Decoder::Utf8::feed(std::string_view bytes) {
     } else if (byte >= 0x80) {
       if (byte < 0xc2 || byte > 0xf4) return false;
       missing_ = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
-      // No overlong forms, no surrogates, nothing above U+10FFFF.
+      // Excludes overlong forms, surrogates, and anything above U+10FFFF.
       if (byte == 0xe0) low_ = 0xa0;
       if (byte == 0xed) high_ = 0x9f;
       if (byte == 0xf0) low_ = 0x90;
@@ -143,7 +143,7 @@ bool Decoder::Utf8::feed(std::string_view bytes) {
   return true;
 }
 
-// True when the whole head was there; then in_frame_ is set. `consumed` is its size.
+// Returns true after a whole head, and sets in_frame_. `consumed` is the size of the head.
 Result<bool> Decoder::read_head(std::span<char> input, std::size_t& consumed) {
   if (input.empty()) return false;
   const unsigned first = byte_at(input, 0);
@@ -210,7 +210,7 @@ Result<bool> Decoder::read_head(std::span<char> input, std::size_t& consumed) {
   return true;
 }
 
-// A ping, pong or close whose head was read; its payload is read when it is there as a whole.
+// Decodes a ping, pong or close after its head, when its whole payload is there.
 Result<DecodeStep> Decoder::control_frame(std::span<char> input, std::size_t consumed) {
   if (input.size() < left_) return DecodeStep{.consumed = consumed};
   const auto bytes = input.first(static_cast<std::size_t>(left_));
@@ -262,7 +262,7 @@ Result<DecodeStep> Decoder::next(std::span<char> input) {
       if (checked && !utf8_.complete()) return not_utf8();
       in_message_ = false;
     }
-    // An empty frame in the middle of a message is nothing to anybody.
+    // Skips an empty frame in the middle of a message.
     if (part.empty() && !ends) continue;
     return DecodeStep{.event = DecodeStep::Event::data,
                       .consumed = consumed,

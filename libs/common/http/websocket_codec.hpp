@@ -11,11 +11,11 @@
 
 #include "common/core/error.hpp"
 
-// WebSocket frames (RFC 6455) as bytes: no socket, no clock, no source of randomness. The handshake
-// is in websocket_handshake.hpp; websocket.hpp drives both on a connection.
+// WebSocket frames (RFC 6455) as bytes: no socket, no clock, no randomness. websocket_handshake.hpp
+// has the handshake; websocket.hpp uses both on a connection.
 namespace gitops::http::websocket {
 
-// Which side of the connection this program is. A client masks what it sends, a server does not.
+// Side of the connection. A client masks its frames, a server does not.
 enum class Role : std::uint8_t { client, server };
 
 enum class Opcode : std::uint8_t {
@@ -32,31 +32,31 @@ inline constexpr std::uint16_t kCloseNormal = 1000;
 inline constexpr std::uint16_t kCloseGoingAway = 1001;
 inline constexpr std::uint16_t kCloseProtocolError = 1002;
 inline constexpr std::uint16_t kCloseUnsupportedData = 1003;
-inline constexpr std::uint16_t kCloseNoCode = 1005;    // stands for a close frame without a code
-inline constexpr std::uint16_t kCloseAbnormal = 1006;  // stands for an end without a close frame
+inline constexpr std::uint16_t kCloseNoCode = 1005;    // represents a close frame without a code
+inline constexpr std::uint16_t kCloseAbnormal = 1006;  // represents an end without a close frame
 inline constexpr std::uint16_t kCloseInvalidPayload = 1007;
 inline constexpr std::uint16_t kClosePolicyViolation = 1008;
 inline constexpr std::uint16_t kCloseTooBig = 1009;
 inline constexpr std::uint16_t kCloseInternalError = 1011;
 inline constexpr std::uint16_t kCloseTryAgainLater = 1013;
 
-// True for a code that may stand in a close frame.
+// Returns whether the code may be sent in a close frame.
 bool is_sendable_close_code(std::uint16_t code);
 
 inline constexpr std::size_t kMaxControlPayload = 125;
 
-// The four bytes of a masking key in the order in which they are sent. RFC 6455 section 5.3 requires
-// unpredictable keys; the caller draws them.
+// Masking key: its four bytes in the order of sending. RFC 6455 section 5.3 requires unpredictable
+// keys; the caller draws them.
 using MaskKey = std::array<char, 4>;
 
-// XORs `data`, which begins `offset` bytes into the payload of a frame, with the key. Masking and
-// unmasking are the same operation.
+// XORs `data`, which begins at `offset` of a frame's payload, with the key. Masking and unmasking
+// are the same operation.
 void apply_mask(std::span<char> data, MaskKey key, std::uint64_t offset = 0);
 
-// The head of a frame: 2 to 14 bytes.
+// Head of a frame: 2 to 14 bytes.
 class FrameHead {
  public:
-  // `key` is given by clients only.
+  // `key`: set by clients only.
   FrameHead(Opcode opcode, bool final, std::uint64_t payload_size, std::optional<MaskKey> key);
   [[nodiscard]] std::string_view bytes() const { return {bytes_.data(), size_}; }
 
@@ -65,72 +65,72 @@ class FrameHead {
   std::size_t size_ = 0;
 };
 
-// Appends a whole frame. With a key the payload is masked on its way.
+// Appends a whole frame. Masks the payload if a key is given.
 void append_frame(std::string& out, Opcode opcode, std::string_view payload,
                   std::optional<MaskKey> key, bool final = true);
 
-// The payload of a close frame. A reason that is too long is cut between two characters; with
+// Returns the payload of a close frame. Truncates a long reason between two characters. With
 // kCloseNoCode the payload is empty.
 std::string close_payload(std::uint16_t code, std::string_view reason);
 
-// How the payload of text messages and the reason of a close frame are checked.
+// Check of the text in text messages and in reasons of close frames.
 enum class TextCheck : std::uint8_t {
-  utf8,  // anything but UTF-8 is an error, as RFC 6455 demands
-  none,  // bytes are bytes: tunnels whose old peers send binary data in text frames
+  utf8,  // only UTF-8, as RFC 6455 requires
+  none,  // any bytes: older tunnel peers send binary data in text frames
 };
 
 inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 struct DecoderOptions {
-  Role role = Role::server;  // of this side; the peer has the other one
+  Role role = Role::server;  // of this side; the peer has the other role
   TextCheck text_check = TextCheck::utf8;
   std::uint64_t max_frame = kUnlimited;    // payload bytes
   std::uint64_t max_message = kUnlimited;  // payload bytes of all frames of a message
 };
 
-// What the next bytes of a connection are. `payload` is a slice of the input, unmasked in place.
+// Result of decoding the next bytes. `payload` is a slice of the input, unmasked in place.
 struct DecodeStep {
   enum class Event {
-    more,  // nothing yet: call again with what was not consumed and at least one byte more
+    more,  // incomplete: call again with the unconsumed bytes and at least one more
     data,  // a part of a message: any number of bytes, none for an empty message
-    ping,  // answer it with a pong of the same payload
+    ping,  // respond with a pong of the same payload
     pong,
-    close,  // the last frame; what follows is consumed without being looked at
+    close,  // the last frame; all bytes after it are consumed unread
   };
   Event event = Event::more;
   std::size_t consumed = 0;
   std::string_view payload = {};  // data, ping, pong; the reason of close
-  bool is_text = false;           // data: of a text message, not a binary one
-  bool end_of_message = false;    // data: this is its last part
+  bool is_text = false;           // data: part of a text message
+  bool end_of_message = false;    // data: last part of its message
   std::uint16_t close_code = kCloseNoCode;
 };
 
-// Decodes what the peer sends. Data is handed on as it comes, frame by frame or in parts of a
-// frame, and never copied or kept. Control frames are handed on whole, so the caller must be able
-// to hold 131 bytes.
+// Decodes the frames of the peer. Returns data as it arrives, frame by frame or in parts of a
+// frame, without copies. Returns control frames as a whole, so the caller's buffer must hold 131
+// bytes.
 //
-// Every breach of RFC 6455 is an error: wrong masking, reserved bits and opcodes, fragmented or
-// long control frames, lengths that are not in their shortest form, frames out of order, forbidden
-// close codes, and text that is not UTF-8 (as soon as its first wrong byte is there). After an
-// error the decoder is of no use; close_code_of() tells the code to close with.
+// Every violation of RFC 6455 is an error: wrong masking, reserved bits and opcodes, fragmented or
+// long control frames, lengths not in their shortest form, frames out of order, forbidden close
+// codes, and invalid UTF-8 in text (at its first wrong byte). After an error the decoder is
+// unusable; close_code_of() returns the code to close with.
 class Decoder {
  public:
   explicit Decoder(DecoderOptions options) : options_(options) {}
 
-  // Looks at the bytes that follow those consumed so far and unmasks, in place, those that it
-  // consumes. Errors: protocol, invalid_data (not UTF-8), too_large (a limit).
+  // Decodes the bytes that follow those consumed so far, and unmasks the consumed ones in place.
+  // Errors: protocol, invalid_data (not UTF-8), too_large (a limit).
   Result<DecodeStep> next(std::span<char> input);
 
  private:
-  // Follows UTF-8 over the borders of frames.
+  // Validates UTF-8 across the boundaries of frames.
   class Utf8 {
    public:
     bool feed(std::string_view bytes);  // false: no longer UTF-8
     [[nodiscard]] bool complete() const { return missing_ == 0; }
 
    private:
-    int missing_ = 0;           // bytes of the current character
-    unsigned char low_ = 0x80;  // the range of its next byte
+    int missing_ = 0;           // remaining bytes of the current character
+    unsigned char low_ = 0x80;  // range of its next byte
     unsigned char high_ = 0xbf;
   };
 
@@ -140,20 +140,20 @@ class Decoder {
   DecoderOptions options_;
   bool closed_ = false;
   bool in_frame_ = false;
-  // Of the current frame:
+  // State of the current frame.
   Opcode opcode_ = Opcode::continuation;
   bool final_ = false;
   MaskKey key_{};
   std::uint64_t offset_ = 0;  // payload bytes seen
   std::uint64_t left_ = 0;    // payload bytes to come
-  // Of the current message:
+  // State of the current message.
   bool in_message_ = false;
   bool is_text_ = false;
   std::uint64_t message_size_ = 0;
   Utf8 utf8_;
 };
 
-// The code to close a connection with after such an error of a Decoder.
+// Returns the close code for an error of a Decoder.
 std::uint16_t close_code_of(const Error& error);
 
 }  // namespace gitops::http::websocket

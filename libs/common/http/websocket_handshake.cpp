@@ -17,7 +17,7 @@ std::unexpected<Error> refuse(int status, const char* what) {
                                .http_status = status});
 }
 
-// The elements of a list field over all its lines.
+// Returns the elements of a list field over all its lines.
 std::vector<std::string> list_of(const Headers& headers, std::string_view name) {
   std::vector<std::string> elements;
   for (const auto& [field, value] : headers) {

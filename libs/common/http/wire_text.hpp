@@ -9,19 +9,19 @@
 #include "common/core/error.hpp"
 #include "common/http/url.hpp"
 
-// Pieces of HTTP/1.1 heads as they are written; nothing is checked here.
+// Parts of HTTP/1.1 heads on the wire. The functions do not validate their arguments.
 namespace gitops::http {
 
 void append_number(std::string& out, std::uint64_t number, int base = 10);
 
-// "name: value" and the line end.
+// Appends "name: value" and the line end.
 void append_field(std::string& out, std::string_view name, std::string_view value);
 void append_field(std::string& out, std::string_view name, std::uint64_t value);
 
-// A request's target; what lies beyond ASCII is percent-encoded, since some clients send it raw.
+// Appends a request's target. Percent-encodes bytes beyond ASCII, since some clients send them raw.
 void append_target(std::string& out, std::string_view target);
 
-// The value of the Date field, made once per second.
+// Value of the Date field, formatted once per second.
 class DateField {
  public:
   std::string_view now();
@@ -31,12 +31,13 @@ class DateField {
   std::string text_;
 };
 
-// "host:port", brackets around IPv6; the target of CONNECT, and how errors name a peer.
+// Returns "host:port", with brackets around IPv6: the target of CONNECT, and the name of a peer in
+// errors.
 std::string host_port(const Url& url);
 
-// User name and password of a userinfo, decoded; fails when it is badly encoded.
+// Returns the decoded user name and password of a userinfo. Fails if it is malformed.
 Result<std::pair<std::string, std::string>> split_userinfo(const std::string& userinfo);
-// The value of Proxy-Authorization for a proxy's userinfo; fails when that is badly encoded.
+// Returns the value of Proxy-Authorization for a proxy's userinfo. Fails if it is malformed.
 Result<std::string> basic_credentials(const std::string& userinfo);
 
 }  // namespace gitops::http
