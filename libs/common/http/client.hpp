@@ -24,7 +24,7 @@ struct ClientOptions {
   std::string user_agent = "gitops-runtime";
   std::chrono::milliseconds connect_timeout{10'000};  // lookup, TCP, proxy and TLS together
   std::chrono::milliseconds idle_timeout{55'000};     // of a pooled connection
-  std::chrono::milliseconds max_age{600'000};         // of a pooled connection; randomly at least half
+  std::chrono::milliseconds max_age{600'000};         // of a pooled connection; at least half of it
   std::size_t max_idle_per_host = 16;
   std::size_t max_response_head = 64 * 1024;
 };
