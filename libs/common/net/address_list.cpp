@@ -11,7 +11,7 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-// The IPv4 address that an IPv6 one stands for: mapped, compatible, NAT64 (RFC 6052), 6to4.
+// Returns the IPv4 address embedded in an IPv6 one: mapped, compatible, NAT64 (RFC 6052), 6to4.
 std::optional<ip::address_v4> embedded(const ip::address_v6& address) {
   const auto bytes = address.to_bytes();
   const auto at = [&bytes](std::size_t i) {
@@ -42,8 +42,8 @@ bool same_prefix(const Bytes& a, const Bytes& b, unsigned bits) {
   return true;
 }
 
-// Where clouds serve metadata or their agents listen, beside link-local addresses: Azure, Alibaba,
-// Oracle.
+// Returns whether a cloud serves metadata or its agents listen at this address, which is not
+// link-local: Azure, Alibaba, Oracle.
 bool is_of_a_cloud(const ip::address_v4& address) {
   constexpr std::array<std::uint32_t, 3> kAddresses{
       0xa83f8110U,  // 168.63.129.16
@@ -112,9 +112,9 @@ bool is_special_address(const ip::address& address) {
   if (six.is_loopback() || six.is_unspecified() || six.is_link_local() || six.is_multicast()) {
     return true;
   }
-  // Amazon serves metadata at a unique local address, too.
+  // Amazon also serves metadata at a unique local address.
   if (six == ip::make_address_v6("fd00:ec2::254")) return true;
-  // NAT64 of the local network (RFC 8215): where in it the IPv4 address lies is not known.
+  // NAT64 of the local network (RFC 8215): the position of the IPv4 address in it is unknown.
   static const auto kLocalNat64 = ip::make_address_v6("64:ff9b:1::").to_bytes();
   if (same_prefix(six.to_bytes(), kLocalNat64, 48)) return true;
   const auto four = embedded(six);

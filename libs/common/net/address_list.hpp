@@ -10,13 +10,14 @@
 
 namespace gitops::net {
 
-// Networks in CIDR form ("10.0.0.0/8", "fd00::/8") and single addresses.
+// List of networks in CIDR form ("10.0.0.0/8", "fd00::/8") and single addresses.
 class AddressList {
  public:
-  // An error names the first item that is neither.
+  // Parses the items. The error names the first invalid one.
   static Result<AddressList> parse(const std::vector<std::string>& items);
 
-  // IPv4 addresses written as IPv6 (::ffff:a.b.c.d) count as IPv4.
+  // Returns whether the list contains the address. IPv4-mapped IPv6 addresses (::ffff:a.b.c.d)
+  // count as IPv4.
   [[nodiscard]] bool contains(const boost::asio::ip::address& address) const;
   [[nodiscard]] bool empty() const { return networks_.empty(); }
 
@@ -28,12 +29,13 @@ class AddressList {
   std::vector<Network> networks_;
 };
 
-// The IPv4 address where the IPv6 address stands for one (::ffff:a.b.c.d).
+// Returns the IPv4 address of an IPv4-mapped IPv6 address (::ffff:a.b.c.d); other addresses
+// unchanged.
 boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
 
-// True for addresses that the name of a service should never resolve to: loopback, link-local
-// (where clouds serve their metadata), other addresses of that kind, unspecified, multicast,
-// broadcast, and IPv6 forms that embed or may embed such an IPv4 address.
+// Returns whether the name of a service should never resolve to this address: loopback, link-local
+// (where clouds serve their metadata), similar addresses, unspecified, multicast, broadcast, and
+// IPv6 forms that embed or may embed such an IPv4 address.
 bool is_special_address(const boost::asio::ip::address& address);
 
 }  // namespace gitops::net

@@ -11,9 +11,9 @@
 
 namespace gitops::net {
 
-// Pool of memory blocks. A connection holds a block only while there are bytes in it, so an idle
-// connection costs none. Small blocks hold the heads of requests until they are answered; large
-// blocks hold bodies on their way. Loop thread only; outlives its blocks.
+// Pool of memory blocks. A connection holds a block only while it has bytes, so an idle connection
+// needs none. Small blocks hold the heads of requests until the response; large blocks hold bodies
+// in transit. Loop thread only; it must outlive its blocks.
 class BlockPool {
  public:
   static constexpr std::size_t kSmall = 4 * 1024;
@@ -34,8 +34,8 @@ class BlockPool {
   }
 
  private:
-  // Free blocks that are kept, of each size: enough for a thousand waiting requests and for 32
-  // bodies on their way.
+  // Maximum number of free blocks of each size: enough for a thousand waiting requests and for 32
+  // bodies in transit.
   static constexpr std::size_t kKept = 1024;
   static constexpr std::size_t kKeptLarge = 32;
   std::vector<std::unique_ptr<char[]>>& free_of(std::size_t size) {
@@ -45,10 +45,10 @@ class BlockPool {
   std::vector<std::unique_ptr<char[]>> large_;
 };
 
-// The bytes of a connection that were received and not yet consumed, in one block.
+// Received and unconsumed bytes of a connection, in one block.
 class Buffer {
  public:
-  // `first`: the size of the first block.
+  // `first`: size of the first block.
   explicit Buffer(BlockPool& pool, std::size_t first = BlockPool::kLarge)
       : pool_(&pool), first_(first) {}
   ~Buffer() { pool_->give(data_, size_); }
@@ -59,7 +59,7 @@ class Buffer {
   [[nodiscard]] bool empty() const { return begin_ == end_; }
   void consume(std::size_t size) { begin_ += size; }
 
-  // Room behind the bytes; none when the block is full. Bytes stay where they are.
+  // Returns the free space behind the bytes; empty if the block is full. Does not move the bytes.
   std::span<char> room() {
     if (data_ == nullptr) {
       size_ = first_;
@@ -71,7 +71,7 @@ class Buffer {
   }
   void commit(std::size_t size) { end_ += size; }
 
-  // Replaces a full small block by a large one. True when it did; slices are then invalid.
+  // Replaces a full small block by a large one. Returns whether it did; slices are then invalid.
   bool grow() {
     if (data_ == nullptr || end_ < size_ || size_ == BlockPool::kLarge) return false;
     char* larger = pool_->take(BlockPool::kLarge);
@@ -90,13 +90,13 @@ class Buffer {
     end_ -= begin_;
     begin_ = 0;
   }
-  // Gives the block back while nothing is in it.
+  // Returns the block to the pool if it is empty.
   void release() {
     if (!empty()) return;
     pool_->give(std::exchange(data_, nullptr), size_);
     begin_ = end_ = 0;
   }
-  // Exchanges blocks.
+  // Swaps the blocks of two buffers.
   void swap(Buffer& other) {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

@@ -5,7 +5,7 @@
 namespace gitops::net {
 namespace {
 
-// Bytes moved without ever waiting, after which others on the loop get a turn.
+// Number of bytes moved without waiting before other tasks of the loop run.
 constexpr std::size_t kMuch = 256 * 1024;
 constexpr std::size_t kMaxLinger = 1024 * 1024;
 constexpr auto kLinger = std::chrono::seconds(2);
@@ -72,7 +72,7 @@ Task<Result<std::size_t>> Channel::read_some(std::span<char> room) {
   }
 }
 
-// Tries to write what comes behind the first `written` bytes.
+// Tries to write the bytes after the first `written` ones.
 Transfer Channel::write_rest(std::span<const asio::const_buffer> buffers, std::size_t written) {
   std::array<asio::const_buffer, kBatch> batch;
   std::size_t count = 0;

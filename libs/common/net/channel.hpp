@@ -15,27 +15,27 @@
 
 namespace gitops::net {
 
-// The outcome of an attempt to read or write without waiting.
+// Outcome of an attempt to read or write without waiting.
 struct Transfer {
   enum What {
     data,     // `size` bytes were moved, at least one
     nothing,  // the attempt would block
     end,      // read only: the peer has ended its sending side
     timeout,  // the deadline of this direction has passed
-    lost,     // the connection is broken or was closed here; Channel::failure() says why
+    lost,     // the connection is broken or closed; Channel::failure() has the reason
   };
   What what = lost;
   std::size_t size = 0;
 };
 
-// A connection: bytes in both directions over a socket, over TLS or WebSocket on top of another
-// channel, or over a pair in memory for tests. This class knows when an attempt to read or write
+// Connection: bytes in both directions over a socket, over TLS or WebSocket on top of another
+// channel, or over a pair in memory for tests. This class tracks when an attempt to read or write
 // can succeed, keeps one deadline per direction, and waits; subclasses move bytes and end the
 // connection.
 //
-// After its deadline has passed, a direction fails with `timeout` until a new deadline is set; the
-// end is noticed up to 100 ms late. At most one coroutine reads and one writes at a time, and the
-// channel outlives their awaits. Loop thread only.
+// After its deadline has passed, a direction fails with `timeout` until a new deadline is set. An
+// expiry is noticed up to 100 ms late. At most one coroutine reads and one writes at a time, and
+// the channel must outlive their awaits. Loop thread only.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -43,15 +43,16 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
 
   // -- without waiting --
-  // Reads what is there into `room`, which must not be empty. After `nothing`: await readable().
+  // Reads available bytes into `room`, which must not be empty. After `nothing`, await readable().
   Transfer read_now(std::span<char> room);
-  // The same into the free part of a buffer, which takes memory only when there may be something.
+  // Reads available bytes into the free part of a buffer, which takes a block only if there may be
+  // data.
   Transfer read_now(Buffer& in);
-  // Writes as much as is accepted at once; small parts go out together.
+  // Writes as much as is accepted at once; small parts are sent together.
   Transfer write_now(std::span<const asio::const_buffer> buffers);
 
   // -- with waiting --
-  // Await the result immediately. Suspends until the state may have changed; try again then.
+  // Await the result immediately. They suspend until the state may have changed; then try again.
   auto readable() {
     readiness_.read.waker = &reader_;
     return reader_.wait(reactor_.executor);
@@ -63,11 +64,11 @@ class Channel {
   // Reads at least one byte; 0 is the end of the stream. Errors: timeout, unavailable, tls.
   // Messages do not name the peer; callers add its name.
   Task<Result<std::size_t>> read_some(std::span<char> room);
-  // Writes all of it. When it fails, an unknown part has been written.
+  // Writes all bytes. After an error, an unknown part has been written.
   Task<Result<void>> write(std::span<const asio::const_buffer> buffers);
   Task<Result<void>> write(std::string_view bytes);
 
-  // kNever: no deadline. Setting a deadline clears an earlier one that has passed.
+  // Set the deadline of a direction; kNever: none. A new deadline clears an expired one.
   void set_read_deadline(Deadline deadline) { reading_.set(deadline); }
   void set_write_deadline(Deadline deadline) { writing_.set(deadline); }
   void set_deadline(Deadline deadline) {
@@ -75,33 +76,35 @@ class Channel {
     set_write_deadline(deadline);
   }
 
-  // False when there may be something to read, or the end, as far as the loop knows.
+  // Returns false if there may be data or the end to read, as far as the loop knows.
   [[nodiscard]] bool is_quiet() const { return !readiness_.read.ready && !buffered_; }
-  // True when the peer closed, or sent something although nothing was expected, whether or not the
-  // loop has noticed. Tries to read one byte, so a channel that is stale is not used any further.
+  // Returns whether the peer closed the connection or sent unexpected data, even if the loop has
+  // not noticed. Tries to read one byte, so a stale channel must not be used further.
   [[nodiscard]] bool is_stale();
-  // True when the peer ended its sending side or the connection broke, as far as the loop knows.
+  // Returns whether the peer ended its sending side or the connection broke, as far as the loop
+  // knows.
   [[nodiscard]] bool peer_closed() const { return !is_open() || readiness_.hung_up; }
   [[nodiscard]] virtual bool is_open() const = 0;
-  // Why an operation was `lost`.
+  // Error of an operation that was `lost`.
   [[nodiscard]] Error failure() const;
 
-  // Ends the sending side; what was written arrives first.
+  // Ends the sending side after the written bytes.
   virtual void shutdown_send() = 0;
-  // Ends both sides. Pending operations fail.
+  // Closes both sides. Pending operations fail.
   virtual void close() = 0;
-  // Ends both sides so that the peer cannot take what it received for complete (TCP reset).
+  // Resets the connection (TCP reset), so that the peer does not accept a truncated message.
   virtual void abort() = 0;
-  // Ends the sending side, then reads and drops what still comes, up to 1 MiB and for two seconds,
-  // and closes. Without it, unread input turns into a reset that can destroy what was sent.
+  // Ends the sending side, then reads and drops further data, up to 1 MiB and for two seconds, and
+  // closes. A plain close() with unread input becomes a reset, which can destroy sent data.
   Task<> close_gracefully();
 
   // -- for channels over this one, and for drivers that wait for several channels --
-  // One attempt each; deadlines are not checked. Sets `ready` of the direction to false when another
-  // attempt cannot succeed before the next event.
+  // Make one attempt without checking deadlines. They set `ready` of the direction to false if
+  // another attempt cannot succeed before the next event.
   virtual Transfer try_read(std::span<char> room) = 0;
   virtual Transfer try_write(std::span<const asio::const_buffer> buffers) = 0;
-  // More can be read than `readiness().read.ready` tells, without a further event.
+  // Returns whether more can be read without a further event, even if `readiness().read.ready` is
+  // false.
   [[nodiscard]] bool holds_bytes() const { return buffered_; }
   [[nodiscard]] Readiness& readiness() { return readiness_; }
   [[nodiscard]] Reactor& reactor() { return reactor_; }
@@ -119,10 +122,10 @@ class Channel {
   // Resumes all waiters because the state has changed.
   void wake();
 
-  bool buffered_ = false;  // bytes are held inside of this channel or of one below it
+  bool buffered_ = false;  // this channel or one below it holds unread bytes
 
  private:
-  // The deadline of one direction.
+  // Deadline of one direction.
   class Limit {
    public:
     Limit(Channel& channel, Direction& direction)
@@ -153,11 +156,11 @@ class Channel {
   Waker reader_;
   Waker writer_;
   std::unique_ptr<Error> failure_;
-  std::size_t moved_ = 0;  // bytes since the loop last had a turn
+  std::size_t moved_ = 0;  // bytes since the loop last ran other tasks
 };
 
-// Waits for the next event on any of several channels. Nothing else may wait on them meanwhile, and
-// they outlive this object.
+// Waits for the next event on any of several channels. No other task may wait on them meanwhile,
+// and they must outlive this object.
 class AnyChannel {
  public:
   explicit AnyChannel(std::initializer_list<Channel*> channels);

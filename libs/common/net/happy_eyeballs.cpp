@@ -10,11 +10,11 @@ using std::chrono::milliseconds;
 
 constexpr auto kRemember = std::chrono::minutes(1);
 constexpr std::size_t kMaxFailed = 1'000;
-// RFC 8305, section 8: the recommended delay between attempts, and the least one.
+// Recommended and minimum delay between attempts (RFC 8305, section 8).
 constexpr Clock::duration kDelay = milliseconds(250);
 constexpr Clock::duration kLeastDelay = milliseconds(10);
 
-// Takes turns between the families, beginning with that of the first endpoint.
+// Appends the endpoints with alternating families, beginning with that of the first endpoint.
 void append_alternating(Endpoints& out, const Endpoints& endpoints) {
   if (endpoints.empty()) return;
   Endpoints first;

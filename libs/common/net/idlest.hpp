@@ -7,11 +7,11 @@
 
 namespace gitops::net {
 
-// Closes connections that wait for a request, to make room for new ones in a server that is full:
-// those that have waited longest, and 1 in 256 of the limit at once, so that not each new connection
-// needs a search. False when none waits. `may_close` tells which connections may be closed at all.
+// Closes connections that wait for a request, to make room for new ones in a full server. Closes
+// the longest waiting ones, 1 in 256 of the limit at once, so that not every new connection needs a
+// search. Returns false if none waits. `may_close` returns whether a connection may be closed.
 //
-// A Connection has waits(), waits_since() and give_way(), which closes it.
+// A Connection has waits(), waits_since(), and give_way(), which closes it.
 template <class Connection, class MayClose>
 bool close_idlest(const std::list<Connection*>& connections, std::size_t limit,
                   MayClose may_close) {

@@ -20,7 +20,7 @@ using boost::system::error_code;
 const Log kLog("listener");
 
 constexpr int kBacklog = 4096;
-constexpr int kMaxAccepts = 64;  // before the accepted connections get their turn
+constexpr int kMaxAccepts = 64;  // before the accepted connections run
 
 using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 
@@ -35,7 +35,7 @@ error_code open(Acceptor& acceptor, const ip::tcp::endpoint& endpoint, bool shar
   }
   if (!ec && endpoint.address().is_v6()) acceptor.set_option(ip::v6_only(false), ec);
   if (!ec) acceptor.bind(endpoint, ec);
-  // Accepted sockets inherit these.
+  // Accepted sockets inherit these options.
   if (!ec) acceptor.set_option(ip::tcp::no_delay(true), ec);
   if (!ec) acceptor.set_option(asio::socket_base::keep_alive(true), ec);
   const int idle = 30;
@@ -95,7 +95,7 @@ Listener::Outcome Listener::accept_one(const Accepted& accepted) {
   return Outcome::failed;
 }
 
-// Accepts what there is, at most so many at once that the connections get their turn.
+// Accepts pending connections, a limited number at once, so that accepted ones run in between.
 Task<> Listener::run(Accepted accepted) {
   while (acceptor_.is_open()) {
     error_code ec;

@@ -15,7 +15,7 @@
 namespace gitops::net {
 
 struct ListenOptions {
-  std::string address;       // "::" includes IPv4; on a machine without IPv6 it is IPv4 alone
+  std::string address;       // "::" includes IPv4; on a machine without IPv6 it means IPv4
   std::uint16_t port = 0;    // 0: any free port
   bool shares_port = false;  // SO_REUSEPORT: several listeners share the port
 };
@@ -25,14 +25,15 @@ class Listener {
  public:
   explicit Listener(const Executor& executor) : acceptor_(executor) {}
 
-  // Binds and returns the port. Errors name the address and the port: invalid_argument (not an IP
-  // address), unavailable (the system refuses).
+  // Binds, listens and returns the port. Errors name the address and the port: invalid_argument
+  // (not an IP address), unavailable (refused by the system).
   Result<std::uint16_t> listen(const ListenOptions& options);
-  // Passes each connection and its peer's address to the callback until close(). To refuse a
-  // connection, destroy it. When descriptors or memory run out, it waits and logs once a minute.
+  // Passes each connection and its peer's address to the callback until close(). The callback
+  // refuses a connection by destroying it. If descriptors or memory run out, run() pauses and logs
+  // once a minute.
   using Accepted = std::function<void(std::unique_ptr<Channel>, const asio::ip::address&)>;
   Task<> run(Accepted accepted);
-  // Passes the connections that the system has already made, so that close() does not reset them.
+  // Passes connections that the system has already accepted, so that close() does not reset them.
   void accept_waiting(const Accepted& accepted);
   void close();
 

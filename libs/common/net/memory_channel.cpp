@@ -8,7 +8,7 @@ namespace gitops::net {
 
 struct MemoryChannel::Ends {
   std::size_t capacity = 0;
-  std::array<Pipe, 2> to;  // to[i]: on the way to end i
+  std::array<Pipe, 2> to;  // to[i]: in transit to end i
   std::array<MemoryChannel*, 2> end{};
 };
 
@@ -93,7 +93,7 @@ void MemoryChannel::shutdown_send() {
 
 void MemoryChannel::leave() {
   open_ = false;
-  // Nobody reads what comes from now on.
+  // No one reads from this end any more.
   incoming().broken = true;
   if (auto* peer = ends_->end[1 - own_]) {
     peer->readiness_.hung_up = true;
@@ -104,7 +104,7 @@ void MemoryChannel::leave() {
 
 void MemoryChannel::close() {
   if (!open_) return;
-  // As with TCP, input that was not read turns the end into a reset.
+  // Resets the connection if unread input remains, as TCP does.
   if (!incoming().bytes.empty()) outgoing().broken = true;
   outgoing().ended = true;
   leave();

@@ -10,11 +10,11 @@
 namespace gitops::net {
 
 // One end of a connection in memory, with a bounded buffer in each direction. For tests that script
-// both ends of a conversation. Both ends belong to one loop.
+// both ends. Both ends belong to one loop.
 class MemoryChannel : public Channel {
  public:
   using Ptr = std::unique_ptr<MemoryChannel>;
-  // `capacity`: bytes that each direction holds until they are read.
+  // Returns the two ends. `capacity`: maximum unread bytes of each direction.
   static std::pair<Ptr, Ptr> pair(const Executor& executor, std::size_t capacity = 64 * 1024);
   ~MemoryChannel() override;
 
@@ -30,7 +30,7 @@ class MemoryChannel : public Channel {
   struct Pipe {
     std::string bytes;
     bool ended = false;   // the sender has ended
-    bool broken = false;  // the sender has aborted, or the receiver is gone
+    bool broken = false;  // the sender has aborted, or the receiver is closed
   };
   struct Ends;
 
@@ -42,7 +42,7 @@ class MemoryChannel : public Channel {
 
   Readiness readiness_;
   std::shared_ptr<Ends> ends_;
-  std::size_t own_;  // 0 or 1: which end this is
+  std::size_t own_;  // 0 or 1: index of this end
   bool open_ = true;
 };
 

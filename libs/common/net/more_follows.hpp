@@ -2,11 +2,10 @@
 
 namespace gitops::net {
 
-// Says, for as long as it lives, that the bytes that this thread writes to a channel are not the last
-// ones that the writer has: a socket need not send them by themselves, and does not wake its peer for
-// them. A channel that takes less than it was offered says so while it writes to the one below; the
-// writer comes back with the rest. An attempt to write does not suspend, so nothing else is written
-// meanwhile.
+// Marks the bytes that this thread writes to a channel during its life as incomplete: more will
+// follow. A socket may delay them, and does not wake its peer for them. A channel that accepts only
+// a part sets the mark while it writes to the channel below; the writer then continues with the
+// rest. An attempt to write does not suspend, so the mark applies to no other write.
 class MoreFollows {
  public:
   explicit MoreFollows(bool is_more) : before_(is_set()) { set(before_ || is_more); }

@@ -8,9 +8,9 @@
 namespace gitops::net {
 namespace {
 
-constexpr int kMaxRounds = 8;  // then other work on the loop runs
-// How many events ahead a socket, and later its waiter, are fetched into the cache. With a thousand
-// connections neither is there, and memory is read while other sockets are served.
+constexpr int kMaxRounds = 8;  // before other work of the loop runs
+// Number of events by which a socket, and later its waiter, is prefetched. With a thousand
+// connections neither is in the cache, and memory is read while other sockets are served.
 constexpr std::size_t kSocketAhead = 4;
 constexpr std::size_t kWaiterAhead = 1;
 
@@ -59,8 +59,8 @@ void Poller::arm() {
   });
 }
 
-// Under load, more sockets have become ready by the time a batch is done. Polling again here saves
-// a turn of the loop for each batch.
+// Collects and delivers events. Under load, more sockets are ready by the end of a batch; polling
+// again here saves a turn of the loop for each batch.
 void Poller::collect() {
   for (int round = 0; round < kMaxRounds && deliver(); ++round) {
   }
@@ -73,7 +73,7 @@ void Poller::fetch_ahead(std::size_t i) const {
   if (socket != nullptr && socket->read.waker != nullptr) socket->read.waker->prefetch();
 }
 
-// False when no socket was ready.
+// Delivers the events. Returns false if no socket was ready.
 bool Poller::deliver() {
   const int count =
       ::epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
@@ -92,15 +92,15 @@ bool Poller::deliver() {
     const bool writable = broken || (what & EPOLLOUT) != 0;
     auto* socket = static_cast<PolledSocket*>(events_[i].data.ptr);
     if (broken || (what & EPOLLRDHUP) != 0) socket->hung_up = true;
-    // Both directions become ready before any waiter is resumed, and only coroutines that waited
-    // before are resumed: the first one may use both directions and wait again.
+    // Marks both directions ready before resuming any waiter, and resumes only coroutines that
+    // waited before: the first one may use both directions and wait again.
     Waker* const reader = readable ? socket->read.waker : nullptr;
     Waker* const writer = writable ? socket->write.waker : nullptr;
     socket->read.ready |= readable;
     socket->write.ready |= writable;
     if (reader != nullptr) reader->wake();
     if (writer == nullptr || writer == reader) continue;
-    // The coroutine that was resumed may have removed the socket.
+    // The resumed coroutine may have removed the socket.
     const bool still_waits = events_[i].data.ptr != nullptr && socket->write.waker == writer;
     if (still_waits) writer->wake();
   }

@@ -17,8 +17,8 @@
 
 namespace gitops::net {
 
-// Resumes one waiting coroutine. A Direction points to the Waker of the coroutine that waits for
-// it. A wake-up without a waiter is lost, so a coroutine checks its condition before it waits.
+// Resumes one waiting coroutine. A Direction points to the Waker of its waiting coroutine. A
+// wake-up without a waiter is lost, so a coroutine checks its condition before it waits.
 class Waker {
  public:
   // Await the result immediately. Suspends until wake(), post() or cancellation.
@@ -32,8 +32,8 @@ class Waker {
         },
         asio::deferred);
   }
-  // Fetches the state of the waiter into the cache, ahead of wake(). A hint: the first word of the
-  // function is the address of that state, and a prefetch of anything else has no effect.
+  // Prefetches the state of the waiter into the cache, ahead of wake(). A hint: the first word of
+  // the function is the address of that state, and a prefetch of anything else has no effect.
   void prefetch() const {
     constexpr std::size_t kLine = 64;
     constexpr std::size_t kLines = 8;
@@ -44,7 +44,7 @@ class Waker {
       __builtin_prefetch(reinterpret_cast<const void*>(state + i * kLine));
     }
   }
-  // Resumes the waiter before it returns.
+  // Resumes the waiter before returning.
   void wake() {
     if (waiter_) std::exchange(waiter_, nullptr)();
   }
@@ -57,11 +57,11 @@ class Waker {
   std::move_only_function<void()> waiter_;
 };
 
-// One direction of a connection. `ready`: the next attempt to read or write may succeed. An attempt
+// Direction of a connection. `ready`: the next attempt to read or write may succeed. An attempt
 // that would block sets it to false.
 struct Direction {
   bool ready = false;
-  Waker* waker = nullptr;  // told when the direction becomes ready
+  Waker* waker = nullptr;  // woken when the direction becomes ready
 };
 
 struct Readiness {
@@ -74,10 +74,10 @@ struct PolledSocket : Readiness {
   int fd = -1;
 };
 
-// Watches the readiness of many sockets, edge-triggered, through one epoll instance of its own. The
-// loop watches that instance as a single descriptor. A socket costs one system call when it is
-// added and none per wait; Asio's own reactor re-arms a descriptor for each wait, or tries a read
-// in vain. Loop thread only; outlives its sockets.
+// Watches the readiness of many sockets, edge-triggered, by one epoll instance of its own. The loop
+// watches that instance as a single descriptor. A socket needs one system call when it is added and
+// none per wait; Asio's own reactor re-arms a descriptor for each wait, or tries a read in vain.
+// Loop thread only; it must outlive its sockets.
 class Poller {
  public:
   explicit Poller(const Executor& executor);
@@ -86,10 +86,10 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
 
   void add(PolledSocket& socket);
-  // Forgets the socket without waking its waiters. The caller closes the descriptor.
+  // Removes the socket without waking its waiters. The caller closes the descriptor.
   void remove(PolledSocket& socket);
 
-  // The current time. While events are delivered, the time at which they were collected.
+  // Returns the current time; while events are delivered, the time of their collection.
   [[nodiscard]] Clock::time_point now() const { return event_count_ > 0 ? now_ : Clock::now(); }
 
  private:
@@ -102,8 +102,8 @@ class Poller {
   std::size_t sockets_ = 0;
   bool armed_ = false;
   std::array<epoll_event, 128> events_;
-  std::size_t event_count_ = 0;  // of those being delivered
-  Clock::time_point now_{};      // when they were found
+  std::size_t event_count_ = 0;  // of the events being delivered
+  Clock::time_point now_{};      // time of their collection
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

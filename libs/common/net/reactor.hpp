@@ -7,9 +7,9 @@
 
 namespace gitops::net {
 
-// What all channels of one loop share: the poller, the wheel of their deadlines, and blocks of
-// memory. A service of the loop, made when it is first asked for; it lives as long as the loop.
-// Loop thread only.
+// Shared resources of all channels of one loop: the poller, the timer wheel of their deadlines, and
+// blocks of memory. A service of the loop, made on first use; it lives as long as the loop. Loop
+// thread only.
 class Reactor : public asio::execution_context::service {
  public:
   static inline asio::execution_context::id id;

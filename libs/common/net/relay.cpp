@@ -5,12 +5,12 @@
 namespace gitops::net {
 namespace {
 
-// Bytes moved without waiting, after which others on the loop get a turn.
+// Number of bytes moved without waiting before other tasks of the loop run.
 constexpr std::size_t kMuch = 256 * 1024;
 
 enum class Step { moved, stuck, ended, broken };
 
-// Moves what can be moved at once from one end to the other.
+// Moves bytes from one end to the other without waiting.
 Step move_some(RelayEnd& from, Channel& to, std::size_t& moved) {
   bool any = false;
   while (true) {

@@ -13,17 +13,18 @@ namespace gitops::net {
 // One end of a relay.
 struct RelayEnd {
   Channel& channel;
-  Buffer& received;          // from this end; bytes that are in it already are passed on first
+  Buffer& received;          // from this end; existing bytes are relayed first
   std::uint64_t& passed_on;  // incremented by the bytes of this end that the other end accepted
-  // The protocol of this end has no half-close: when its sending side ends, nobody reads any more.
+  // The protocol of this end has no half-close: the end of its sending side also ends its reading.
   bool end_closes = false;
-  // Sees the bytes of this end that the other end accepted, in order.
+  // Receives the bytes of this end that the other end accepted, in order.
   std::function<void(std::string_view)> seen = {};
 };
 
-// Copies bytes in both directions until both ends have closed their sending sides. A half-close is
-// passed on; with RelayEnd::end_closes, both ends are closed instead, the other one gracefully. Both
-// ends are aborted when no byte moves in either direction for `idle`, or when one end is lost. Uses one coroutine and no memory beyond the two buffers.
+// Relays bytes in both directions until both ends have closed their sending sides. Relays a
+// half-close; with RelayEnd::end_closes, both ends are closed instead, the other one gracefully.
+// Aborts both ends when no byte moves in either direction for `idle`, or when one end is lost. Uses
+// one coroutine and no memory beyond the two buffers.
 Task<> relay(RelayEnd a, RelayEnd b, std::chrono::milliseconds idle);
 
 }  // namespace gitops::net

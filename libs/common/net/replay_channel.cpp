@@ -10,7 +10,7 @@ ReplayChannel::ReplayChannel(std::unique_ptr<Channel> below, std::string receive
     : Channel(below->reactor(), below->readiness()),
       below_(std::move(below)),
       received_(std::move(received)) {
-  below_->set_deadline(kNever);  // those of this channel count
+  below_->set_deadline(kNever);  // this channel has its own deadlines
   buffered_ = !received_.empty() || below_->holds_bytes();
 }
 
@@ -19,7 +19,7 @@ Transfer ReplayChannel::try_read(std::span<char> room) {
     const auto size = std::min(room.size(), received_.size());
     std::memcpy(room.data(), received_.data(), size);
     received_.erase(0, size);
-    // What lies below is asked for again without an event.
+    // Stays set, so that the channel below is read without an event.
     buffered_ = true;
     return {.what = Transfer::data, .size = size};
   }

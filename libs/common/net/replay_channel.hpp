@@ -7,8 +7,8 @@
 
 namespace gitops::net {
 
-// A channel of which somebody has read the first bytes to find out what it carries, with those bytes
-// put back in front. Owns the channel below; everything else is passed on to it.
+// Channel whose first bytes were already read, to detect its protocol, and are read again from
+// `received`. Owns the channel below and forwards everything else to it.
 class ReplayChannel : public Channel {
  public:
   ReplayChannel(std::unique_ptr<Channel> below, std::string received);

@@ -18,11 +18,11 @@ namespace {
 
 constexpr auto kKeepAnswer = std::chrono::seconds(30);
 constexpr auto kKeepFailure = std::chrono::seconds(2);
-constexpr auto kServeOn = std::chrono::minutes(5);    // use of an old answer
-constexpr auto kTimeLimit = std::chrono::seconds(1);  // wait while there is an old one
+constexpr auto kServeOn = std::chrono::minutes(5);    // use of an old result
+constexpr auto kTimeLimit = std::chrono::seconds(1);  // wait while there is an old result
 constexpr std::size_t kMaxAddresses = 64;             // of one host
 
-// The lookups of one lane run one at a time.
+// Returns the number of a client's lanes; lookups of one lane run one at a time.
 std::size_t lanes_per_client(const Resolver::Options& options) {
   return std::max<std::size_t>(1, options.threads / 2);
 }
@@ -57,23 +57,24 @@ Result<Addresses> look_up(const std::string& host) {
   return addresses;
 }
 
-// One host. Guarded by the state's mutex.
+// Cache entry of a host. Guarded by the state's mutex.
 struct Resolver::Entry {
   Result<Addresses> answer = fail(ErrorCode::unavailable, "not looked up yet");
   Clock::time_point fresh_until{};
-  Addresses good;  // the last successful answer
+  Addresses good;  // last good result
   Clock::time_point good_until{};
-  // Of the lookup that is queued or runs.
+  // State of the queued or running lookup.
   bool pending = false;
   bool begun = false;
   std::stop_source stop{std::nostopstate};
-  // In whose queues it is: a client that asks for it must not wait for the names of another one.
+  // Clients with this name in their queues: a client must not wait for the names of another one.
   std::vector<LookupClient> queued_for;
   std::vector<std::shared_ptr<Wakeup>> waiters;
 
   [[nodiscard]] bool has_good(Clock::time_point now) const { return now < good_until; }
   [[nodiscard]] Clock::time_point useful_until() const { return std::max(fresh_until, good_until); }
-  // "No such host" is an answer; any other failure says nothing about the host.
+  // Returns the best result. "No such host" is a result; any other failure has no information about
+  // the host.
   [[nodiscard]] Result<Addresses> best(Clock::time_point now) const {
     const bool known = answer || answer.error().code == ErrorCode::not_found;
     if (known || !has_good(now)) return answer;
@@ -85,7 +86,7 @@ class Resolver::State {
  public:
   explicit State(Options options) : options_(std::move(options)) {}
 
-  // Either an answer, or an entry to wait for with the caller's wakeup in it.
+  // Either a result, or an entry to wait for that contains the caller's wakeup.
   struct Found {
     std::optional<Result<Addresses>> answer;
     std::shared_ptr<Entry> entry;
@@ -93,27 +94,27 @@ class Resolver::State {
   };
   static Found find(const std::shared_ptr<State>& self, WorkerPool& pool, const std::string& host,
                     const LookupClient& client, const std::shared_ptr<Wakeup>& waiter);
-  // The caller waits no more. True when nobody does, and the lookup need not begin.
+  // Ends the caller's wait. Returns true if no caller is left, so that the lookup need not begin.
   bool leave(const std::string& host, const std::shared_ptr<Entry>& entry,
              const std::shared_ptr<Wakeup>& waiter);
   [[nodiscard]] Result<Addresses> best(const Entry& entry);
   void look_again(const std::string& host);
   void note(const Endpoint& endpoint, bool works);
-  // The endpoints of an answer, in the order in which to try them.
+  // Returns the endpoints of a result in the order of attempts.
   [[nodiscard]] Result<Endpoints> endpoints(const Result<Addresses>& answer, std::uint16_t port);
 
  private:
   static Result<void> start(const std::shared_ptr<State>& self, WorkerPool& pool,
                             const std::string& host, const std::shared_ptr<Entry>& entry,
                             const LookupClient& client);
-  // The key of the lookup in the pool.
+  // Returns the lane of the lookup in the pool.
   [[nodiscard]] std::string lane(const std::string& host, const LookupClient& client) const;
   void look_up(const std::string& host, Entry& entry, const std::stop_token& stop);
   void make_room(Clock::time_point now);
 
   const Options options_;
   std::mutex mutex_;
-  // Shared, since a waiter or a lookup may hold an entry that was forgotten.
+  // Shared, since a waiter or a lookup may hold an entry that was evicted.
   std::map<std::string, std::shared_ptr<Entry>> entries_;
   FailedEndpoints failed_;
 };
@@ -139,7 +140,7 @@ Resolver::State::Found Resolver::State::find(const std::shared_ptr<State>& self,
     self->entries_[host] = entry;
   } else if (!entry->begun &&
              std::ranges::find(entry->queued_for, client) == entry->queued_for.end()) {
-    // Otherwise it waits for its turn with the other clients'.
+    // Otherwise the lookup waits for its turn in the queues of other clients.
     std::ignore = start(self, pool, host, entry, client);
   }
   entry->waiters.push_back(waiter);
@@ -158,7 +159,7 @@ Result<void> Resolver::State::start(const std::shared_ptr<State>& self, WorkerPo
                                     const LookupClient& client) {
   auto queued = pool.submit(
       entry->stop,
-      // The client's address is in use, and so unique, as long as the job exists.
+      // The client's address is unique while the job holds the client.
       [self, host, entry, client, hold = Clock::Hold()](const std::stop_token& asked_to_stop) {
         self->look_up(host, *entry, asked_to_stop);
       },
@@ -173,7 +174,7 @@ void Resolver::State::look_up(const std::string& host, Entry& entry, const std::
   bool begins = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!entry.pending || entry.begun) return;  // its turn came earlier, in another queue
+    if (!entry.pending || entry.begun) return;  // it ran earlier, from another queue
     begins = entry.begun = !stop.stop_requested();
   }
   if (begins) answer = options_.look_up(host);
@@ -199,7 +200,7 @@ bool Resolver::State::leave(const std::string& host, const std::shared_ptr<Entry
   std::erase(entry->waiters, waiter);
   if (!entry->waiters.empty() || !entry->pending || entry->begun) return false;
   entry->stop.request_stop();
-  // Later callers must not wait for it.
+  // Replaces the entry, so that later callers do not wait for this lookup.
   const auto known = entries_.find(host);
   if (known != entries_.end() && known->second == entry) {
     auto next = std::make_shared<Entry>();
@@ -294,7 +295,7 @@ Task<Result<Endpoints>> Resolver::resolve(std::string host, std::uint16_t port, 
     }
     Leave(const Leave&) = delete;
     Leave& operator=(const Leave&) = delete;
-    // The loop may be destroyed, and this with it, after the resolver was.
+    // The loop, and this object with it, may be destroyed after the resolver.
     std::shared_ptr<State> state;
     std::weak_ptr<WorkerPool> pool;
     const std::string& host;

@@ -34,7 +34,7 @@ bool would_block(int number) {
   return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;
 }
 
-// Joins small parts: copying them costs less than a vectored write.
+// Sends the parts. Joins small ones: copying them costs less than a vectored write.
 ssize_t send_parts(int descriptor, std::span<const asio::const_buffer> buffers) {
   const int flags = MSG_NOSIGNAL | (MoreFollows::is_set() ? MSG_MORE : 0);
   if (buffers.size() == 1) {
@@ -83,8 +83,8 @@ Transfer SocketChannel::try_read(std::span<char> room) {
   if (!is_open()) return {.what = Transfer::lost};
   const auto size = ::recv(socket_.fd, room.data(), room.size(), 0);
   if (size > 0) {
-    // A short read: the socket is empty. The end of the stream must still be read, because
-    // edge-triggered epoll reports it only once.
+    // A short read means that the socket is empty. The end of the stream must still be read,
+    // because edge-triggered epoll reports it only once.
     if (static_cast<std::size_t>(size) < room.size()) socket_.read.ready = socket_.hung_up;
     return {.what = Transfer::data, .size = static_cast<std::size_t>(size)};
   }
@@ -163,7 +163,7 @@ std::optional<Result<void>> SocketChannel::connect_result() const {
   return Result<void>{};
 }
 
-// The attempts to connect to the endpoints of one host: what ConnectRace decides, with sockets.
+// Attempts to connect to the endpoints of one host: ConnectRace with sockets.
 class SocketChannel::Attempts {
  public:
   Attempts(Reactor& reactor, std::span<const Endpoint> endpoints, Deadline deadline,
@@ -218,7 +218,7 @@ class SocketChannel::Attempts {
     }
   }
 
-  // The first attempt that has succeeded, if any. Drops those that have failed.
+  // Returns the first successful attempt, if any. Drops the failed ones.
   std::unique_ptr<Channel> take_connected(Clock::time_point now) {
     for (auto it = under_way_.begin(); it != under_way_.end();) {
       auto result = it->channel->connect_result();

@@ -55,7 +55,7 @@ std::string connect_request(const Socks5Request& request) {
   return out;
 }
 
-// RFC 1928, section 6.
+// Returns the error of a reply (RFC 1928, section 6).
 std::unexpected<Error> refused(unsigned char reply) {
   switch (reply) {
     case 2:

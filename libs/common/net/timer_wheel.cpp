@@ -26,7 +26,7 @@ void WheelTimer::unlink() {
   if (--wheel_.armed_ == 0) wheel_.rest();
 }
 
-// The last deadline is gone: an idle wheel must not keep the loop running.
+// Stops the timer after the last deadline: an idle wheel must not keep the loop running.
 void TimerWheel::rest() {
   if (ticking_ || !running_) return;
   running_ = false;
@@ -39,7 +39,7 @@ void TimerWheel::insert(WheelTimer& timer) {
     begin_ = Clock::now();
     current_ = 0;
   }
-  // The first tick after the deadline, at most one turn of the wheel ahead.
+  // Selects the slot of the first tick after the deadline, at most one turn of the wheel ahead.
   const auto left = std::max(timer.deadline_ - begin_, Clock::duration::zero());
   auto at = static_cast<std::size_t>(left / kTick) + 1;
   at = std::clamp(at, current_ + 1, current_ + kSlots - 1);
@@ -68,11 +68,11 @@ void TimerWheel::tick() {
   while (begin_ + kTick * static_cast<std::int64_t>(current_ + 1) <= now) {
     ++current_;
     Link& slot = slots_[current_ % kSlots];
-    // A timer that is armed again meanwhile goes to a later slot.
+    // A timer armed again in the meantime goes to a later slot.
     while (slot.next != &slot) {
       auto& timer = static_cast<WheelTimer&>(*slot.next);
       timer.unlink();
-      running_ = true;  // begin_ must stay
+      running_ = true;  // keeps begin_
       if (timer.deadline_ > now) {
         if (timer.deadline_ != kNever) insert(timer);
       } else {

@@ -11,9 +11,9 @@ namespace gitops::net {
 class WheelTimer;
 
 // Timer wheel for deadlines that are moved often and rarely pass. All deadlines share one timer of
-// the loop, and moving a deadline to a later time is a single store. A deadline is noticed up to
-// 100 ms late, never early. The loop's timer runs only while a deadline is armed. Loop thread only;
-// outlives its timers.
+// the loop, and moving a deadline to a later time is a single store. An expiry is noticed up to 100
+// ms late, never early. The loop's timer runs only while a deadline is armed. Loop thread only; it
+// must outlive its timers.
 class TimerWheel {
  public:
   explicit TimerWheel(const Executor& executor);
@@ -37,15 +37,15 @@ class TimerWheel {
   Timer timer_;
   Clock::time_point begin_ = Clock::now();
   std::array<Link, kSlots> slots_;  // heads of circular lists
-  std::size_t current_ = 0;         // ticks since begin_ that are done
+  std::size_t current_ = 0;         // completed ticks since begin_
   std::size_t armed_ = 0;           // timers in slots
   bool running_ = false;
   bool ticking_ = false;  // within tick()
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// One deadline. Calls its function once when the deadline has passed, from the loop; the function
-// may destroy the timer.
+// Deadline on a wheel. Calls its function once after the deadline, from the loop; the function may
+// destroy the timer.
 class WheelTimer : private TimerWheel::Link {
  public:
   WheelTimer(TimerWheel& wheel, std::move_only_function<void()> on_expiry)
@@ -54,7 +54,7 @@ class WheelTimer : private TimerWheel::Link {
   WheelTimer(const WheelTimer&) = delete;
   WheelTimer& operator=(const WheelTimer&) = delete;
 
-  // kNever: not at all.
+  // Sets the deadline; kNever disarms the timer.
   void expires_at(Deadline deadline) {
     deadline_ = deadline;
     if (deadline < looked_at_) wheel_.insert(*this);
@@ -66,7 +66,7 @@ class WheelTimer : private TimerWheel::Link {
 
   TimerWheel& wheel_;
   Deadline deadline_ = kNever;
-  Deadline looked_at_ = kNever;  // when its slot comes up; kNever while in none
+  Deadline looked_at_ = kNever;  // time of its slot; kNever if in none
   std::move_only_function<void()> on_expiry_;
 };
 

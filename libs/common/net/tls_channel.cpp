@@ -33,7 +33,7 @@ struct TlsChannel::Engine {
     SSL_set_bio(ssl, bio, bio);
     SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                           SSL_MODE_RELEASE_BUFFERS);
-    SSL_set_read_ahead(ssl, 1);  // one read of the channel for a record, not two
+    SSL_set_read_ahead(ssl, 1);  // one read of the channel for a record instead of two
   }
   ~Engine() { SSL_free(ssl); }
   Engine(const Engine&) = delete;
@@ -64,8 +64,8 @@ struct TlsChannel::Engine {
     return self.hold_back(bio, bytes);
   }
 
-  // Messages that OpenSSL sends on its own while we read (a key update, an alert) must not make the
-  // reader wait for the other direction. They are kept, and sent before the next write.
+  // Holds back messages that OpenSSL sends by itself during a read (a key update, an alert), so
+  // that the reader does not wait for the other direction. They are sent before the next write.
   int hold_back(BIO* bio, std::string_view bytes) {
     if (lost) return -1;
     if (!reading || held_back.size() + bytes.size() > kMaxHeldBack) {
@@ -76,7 +76,7 @@ struct TlsChannel::Engine {
     return static_cast<int>(bytes.size());
   }
 
-  // `data`: nothing is held back any more.
+  // Sends held-back messages. Returns `data` when none is left.
   Transfer::What flush() {
     while (!held_back.empty()) {
       const asio::const_buffer buffer(held_back.data(), held_back.size());
@@ -119,14 +119,14 @@ TlsChannel::TlsChannel(std::unique_ptr<Channel> below, std::shared_ptr<asio::ssl
     : Channel(below->reactor(), below->readiness()),
       below_(std::move(below)),
       engine_(std::make_unique<Engine>(*below_, std::move(context))) {
-  below_->set_deadline(kNever);  // those of this channel count
+  below_->set_deadline(kNever);  // this channel has its own deadlines
 }
 
 TlsChannel::~TlsChannel() {
   TlsChannel::close();
 }
 
-// Translates the failure of an OpenSSL call.
+// Converts the failure of an OpenSSL call.
 Transfer TlsChannel::failed(int returned) {
   Engine& engine = *engine_;
   const int what = SSL_get_error(engine.ssl, returned);
@@ -166,8 +166,8 @@ Transfer TlsChannel::try_write(std::span<const asio::const_buffer> buffers) {
   std::array<char, kRecord> record;
   asio::const_buffer next;
   if (!buffers.empty()) next = buffers.front();
-  // An attempt that is repeated after it would have blocked must begin with the same bytes: it
-  // does, since what is gathered depends on the buffers alone.
+  // A retry after a write that would have blocked must begin with the same bytes. It does, since
+  // the gathered bytes depend only on the buffers.
   if (buffers.size() > 1 && next.size() < record.size()) {
     std::size_t gathered = 0;
     for (const auto& buffer : buffers) {
@@ -192,7 +192,7 @@ Task<Result<void>> TlsChannel::handshake() {
     ERR_clear_error();
     const int done = SSL_do_handshake(engine.ssl);
     if (done == 1) {
-      // The peer's first data may have come with the end of its handshake.
+      // The peer's first data may have arrived with the end of its handshake.
       buffered_ = engine.holds_bytes();
       co_return Result<void>{};
     }
@@ -231,7 +231,7 @@ Task<Result<void>> TlsChannel::handshake_server() {
   co_return co_await handshake();
 }
 
-// As far as that is possible without waiting.
+// Sends close_notify if that is possible without waiting.
 void TlsChannel::send_close_notify() {
   if (!below_->is_open() || SSL_is_init_finished(engine_->ssl) != 1) return;
   SSL_shutdown(engine_->ssl);

@@ -13,10 +13,10 @@ class context;
 namespace gitops::net {
 
 // TLS over any other channel, which it owns. The handshake comes first and ends within the
-// deadlines that were set on this channel; a failed handshake leaves the channel closed.
+// deadlines of this channel; a failed handshake closes the channel.
 //
 // A connection that ends without close_notify is `lost`: it may have been truncated by an attacker.
-// Our close_notify is sent only when the channel below accepts it at once. Small parts of a write
+// Sends its own close_notify only if the channel below accepts it at once. Small parts of a write
 // share a record.
 class TlsChannel : public Channel {
  public:
@@ -24,8 +24,9 @@ class TlsChannel : public Channel {
   TlsChannel(std::unique_ptr<Channel> below, std::shared_ptr<asio::ssl::context> context);
   ~TlsChannel() override;
 
-  // `verify_name` is checked against the certificate and sent as SNI (not for IP addresses), unless
-  // it is empty or the context does not verify. Errors: tls, timeout, unavailable.
+  // Performs the handshake. The client checks `verify_name` against the certificate and sends it as
+  // SNI (not for IP addresses), unless it is empty or the context does not verify. Errors: tls,
+  // timeout, unavailable.
   Task<Result<void>> handshake_client(const std::string& verify_name);
   Task<Result<void>> handshake_server();
 
@@ -48,7 +49,7 @@ class TlsChannel : public Channel {
   std::unique_ptr<Engine> engine_;
 };
 
-// Puts TLS over a connected channel and does the handshake of a client within the deadline.
+// Adds TLS to a connected channel and performs a client's handshake within the deadline.
 Task<Result<std::unique_ptr<Channel>>> start_tls(std::unique_ptr<Channel> channel,
                                                  std::shared_ptr<asio::ssl::context> context,
                                                  const std::string& verify_name, Deadline deadline);

@@ -43,7 +43,7 @@ Bio memory_bio(std::string_view text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// No pass phrase is ever asked for.
+// Refuses to ask for a pass phrase.
 int no_password(char*, int, int, void*) {
   return 0;
 }
@@ -70,7 +70,7 @@ Result<void> load_trust(ssl::context& context, std::string_view pem, const std::
   X509_STORE* store = SSL_CTX_get_cert_store(context.native_handle());
   for (const Certificate& certificate : *certificates)
     X509_STORE_add_cert(store, certificate.get());
-  ERR_clear_error();  // a duplicate certificate in the bundle is no error
+  ERR_clear_error();  // a duplicate certificate in the bundle is not an error
   return {};
 }
 
@@ -103,7 +103,7 @@ Result<void> load_key(ssl::context& context, std::string_view pem, const std::st
   return {};
 }
 
-// The text of a file, or the inline text; `source` names it for errors. An empty source: neither.
+// Text of a file, or inline text; `source` is its name in errors. An empty source means neither.
 struct Material {
   std::string source;
   Secret text;
@@ -120,8 +120,8 @@ Result<Material> material(const std::string& file, std::string_view inline_text,
   return Material{};
 }
 
-// The file, or what lies in the folder, in the order of names. Hidden entries are left out: Kubernetes
-// keeps the versions of a mounted Secret in them.
+// Returns the file, or the files of the folder in the order of their names. Skips hidden entries,
+// where Kubernetes keeps the versions of a mounted Secret.
 std::vector<std::string> files_at(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return {path};
@@ -236,7 +236,7 @@ Result<std::shared_ptr<ssl::context>> TlsContext::build() const {
     SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
     if (!ca->source.empty()) {
       SSL_CTX_set_verify(native, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-      // No session resumption: each client proves its certificate on each connection (AC-08).
+      // Disables session resumption: each client proves its certificate on each connection (AC-08).
       SSL_CTX_set_options(native, SSL_OP_NO_TICKET);
       SSL_CTX_set_num_tickets(native, 0);
     }

@@ -6,9 +6,9 @@
 
 namespace gitops::net {
 
-// Which certificates to trust and which to present, for one peer. A server with a CA demands a
-// client certificate signed by it. Files win over inline PEM, and are read again when they change
-// (rotation), at most once per second. Every empty field means "default".
+// Trusted and presented certificates for one peer. A server with a CA requires a client certificate
+// signed by it. Files take precedence over inline PEM, and are reloaded when they change
+// (rotation), at most once per second. Empty fields mean the default.
 struct TlsOptions {
   std::string ca_file = {};  // PEM bundle that replaces the system's roots
   std::string ca_pem = {};
@@ -17,7 +17,7 @@ struct TlsOptions {
   std::string certificate_pem = {};
   std::string key_file = {};
   Secret key_pem = {};
-  std::string server_name = {};  // SNI and the name to verify, when not the host of the URL
+  std::string server_name = {};  // SNI and name to verify, if not the host of the URL
   bool insecure_skip_verify = false;
 };
 
