@@ -110,8 +110,8 @@ void LineWriter::write_kept() {
   if (!kept_.empty()) kept_.erase(0, write_now(kept_));
 }
 
-// How much was written. A pipe that can be written to takes PIPE_BUF bytes without waiting; its
-// O_NONBLOCK would hold for whoever else has it.
+// Writes without waiting and returns the number of bytes. A writable pipe accepts PIPE_BUF bytes
+// without waiting. O_NONBLOCK is not used, since it would also apply to other holders of the pipe.
 std::size_t LineWriter::write_now(std::string_view text) const {
   std::size_t done = 0;
   while (done < text.size()) {

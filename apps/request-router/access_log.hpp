@@ -10,23 +10,23 @@
 
 namespace gitops::router {
 
-// One line of JSON for a request, with its line end: when, who, what, how it ended. No query
-// strings, which hold tokens, and no bodies. Pure; appends to `out`.
+// Appends one line of JSON for a request, with its line end: time, client, request and outcome.
+// Omits query strings, which may contain tokens, and bodies. Pure.
 void append_access_line(std::string& out, const proxy::TransactionRecord& record,
                         std::string_view client, std::string_view time);
 
-// Writes lines to a descriptor that may be slow, and never waits for it. Up to 256 KiB are
-// buffered; after that, lines are dropped and counted. Lines stay whole and in order. All loops
-// share one writer. Any thread.
+// Writes lines to a descriptor that may be slow, without waiting for it. Buffers up to 256 KiB;
+// further lines are dropped and counted. Lines stay whole and in order. All loops share one writer.
+// Any thread.
 class LineWriter {
  public:
   LineWriter(int descriptor, Counter& dropped);
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  // Takes any number of whole lines.
+  // Writes or buffers any number of whole lines.
   void write(std::string_view lines);
-  // Writes buffered lines; true when none are left.
+  // Writes buffered lines. Returns true if none is left.
   bool flush();
 
  private:
@@ -46,13 +46,13 @@ class AccessLog {
   explicit AccessLog(LineWriter& writer) : writer_(writer) {}
 
   void add(const proxy::TransactionRecord& record, std::string_view client, WallTime now);
-  // Called from time to time, so that lines are not held back for long.
+  // Writes the collected lines. Call it regularly, so that lines are not delayed for long.
   void flush();
 
  private:
   LineWriter& writer_;
   std::string lines_;
-  std::string time_;  // of `second_`, up to the milliseconds
+  std::string time_;  // text of `second_`, without milliseconds
   std::int64_t second_ = -1;
 };
 

@@ -23,15 +23,15 @@ namespace {
 
 constexpr auto kHousekeeping = std::chrono::milliseconds(1'000);
 constexpr auto kCatchUp = std::chrono::milliseconds(50);
-constexpr auto kLookUpPeriod = std::chrono::seconds(2);  // of trusted proxies
-constexpr const char* kNotAskedYet = "not asked yet";    // of app-proxy
+constexpr auto kLookUpPeriod = std::chrono::seconds(2);  // of names of trusted proxies
+constexpr const char* kNotAskedYet = "not asked yet";    // status of app-proxy
 constexpr auto kProbePeriod = std::chrono::seconds(5);
-constexpr auto kProbeAgain = std::chrono::seconds(1);  // while it is down
+constexpr auto kProbeAgain = std::chrono::seconds(1);  // while app-proxy is down
 constexpr std::uint64_t kOtherFiles = 100;             // logs, listeners, lookups, libraries
 constexpr auto kLastLines = std::chrono::seconds(1);   // for a slow reader at the end
 
-// Owns and connects all parts: a worker for each loop, the daemon's own loop first, and the state
-// they share. Members are in order of dependence: later ones use earlier ones.
+// Owns and connects all parts: a worker for each loop, the daemon's own loop first, and their
+// shared state. Members are in order of dependency: later ones use earlier ones.
 class App {
  public:
   App(const DaemonContext& context, const Config& config)
@@ -135,7 +135,7 @@ class App {
     });
   }
 
-  // As the first loop's routes have it, which is the daemon's.
+  // Returns the route of the daemon's own loop, which is the first.
   [[nodiscard]] Result<std::shared_ptr<const WebhookRoute>> way_to(const SourceName& source) const {
     const auto routing = workers_.empty() ? nullptr : workers_.front()->routing();
     if (!routing) return gitops::fail(ErrorCode::unavailable, "the router does not serve yet");
@@ -156,7 +156,8 @@ class App {
     return limits;
   }
 
-  // Two descriptors for each client: its own connection, and the one to its upstream.
+  // Raises the limit of open files: two descriptors for each client, its own connection and the one
+  // to its upstream.
   void allow_open_files() const {
     const auto needed = 2 * static_cast<std::uint64_t>(config_.max_connections) + kOtherFiles;
     const auto allowed = raise_open_files(needed);
@@ -171,7 +172,7 @@ class App {
     return app_proxy_down_;
   }
 
-  // Once a second: the routes file; lines that standard output has not taken yet, more often.
+  // Checks the routes file once a second; flushes buffered lines of standard output more often.
   Task<> do_housekeeping() {
     while (true) {
       co_await sleep_for(access_log_.flush() ? kHousekeeping : kCatchUp);
@@ -196,7 +197,7 @@ class App {
     log_.info("took over the routes file", {{"file", config_.routes_file}});
   }
 
-  // As they were read, and what the names of trusted proxies stand for at present.
+  // Returns the loaded settings with the current addresses of named trusted proxies.
   [[nodiscard]] RouteSettings settings_in_force() const {
     auto settings = settings_;
     std::ranges::move(named_proxies_.addresses(), std::back_inserter(settings.trusted_proxies));
@@ -205,7 +206,7 @@ class App {
 
   Task<> update_workers() {
     for (const auto& worker : workers_) {
-      // Made for each: they may have changed while the one before was told.
+      // Computed for each loop, since the settings may have changed during the previous call.
       co_await on_loop_of(*worker, [&worker, settings = settings_in_force(), gates = gates_] {
         worker->use(settings, gates);
       });

@@ -19,11 +19,11 @@ struct RouteSettings {
   std::string workflows_url;  // empty: no such route
   std::string workflows_ca_file;
   bool workflows_insecure = false;
-  std::vector<std::string> webhook_namespaces;  // empty: the own one
+  std::vector<std::string> webhook_namespaces;  // empty: the router's own
   std::int64_t webhook_port = 80;
   std::vector<std::string> webhook_signatures;  // see parse_signature_rule()
-  std::int64_t webhook_rate = 100;              // per event source and second; 0: any
-  std::int64_t webhook_concurrency = 64;        // per event source; 0: any
+  std::int64_t webhook_rate = 100;              // per event source and second; 0: no limit
+  std::int64_t webhook_concurrency = 64;        // per event source; 0: no limit
   std::string cluster_domain = "cluster.local";
   std::string own_namespace;
   std::vector<std::string> trusted_proxies;
@@ -35,7 +35,7 @@ struct RouteSettings {
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds answer_timeout{60'000};
   std::chrono::milliseconds body_timeout{60'000};
-  std::int64_t min_body_rate = 1024;  // bytes per second; 0: any
+  std::int64_t min_body_rate = 1024;  // bytes per second; 0: no limit
   std::chrono::milliseconds body_deadline{900'000};
   std::chrono::milliseconds upstream_idle_timeout{4'000};
   std::chrono::milliseconds stream_timeout{3'600'000};
@@ -57,15 +57,16 @@ struct Config {
   std::chrono::milliseconds idle_timeout{65'000};
   std::string tls_certificate_file;
   std::string tls_key_file;
-  std::string webhook_journal;  // a folder; empty: none
+  std::string webhook_journal;  // a folder; empty: no journal
   bool access_log = true;
 };
 
-// Adds the rows of RouteSettings; for the daemon's configuration and for the routes file.
+// Adds the rows of RouteSettings, for the daemon's configuration and for the routes file.
 void bind_routes(ConfigReader& reader, RouteSettings& settings);
 void bind(ConfigReader& reader, Config& config);
 
-// Reads a number of bytes: "1048576", "25Mi", "1Gi", "100M". An error is the text of the mistake.
+// Parses a number of bytes: "1048576", "25Mi", "1Gi", "100M". The error's message describes the
+// mistake.
 Result<std::int64_t> parse_size(std::string_view text);
 
 }  // namespace gitops::router

@@ -24,7 +24,8 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-// Browsers name HTML; programs ask for JSON, or for anything.
+// Returns whether a browser sent the request: browsers name HTML; programs ask for JSON, or for
+// anything.
 bool wants_html(std::optional<std::string_view> accept) {
   if (!accept) return false;
   const auto html = accept->find("text/html");

@@ -7,9 +7,9 @@
 
 namespace gitops::router {
 
-// The router's own error answers: a small page for browsers that ask for HTML, otherwise JSON of
-// app-proxy's shape ({"statusCode":…,"message":…,"error":…}). Statuses that invite a retry (429,
-// 502, 503, 504) come with Retry-After.
+// Returns the router's own error response: a small page for browsers that accept HTML, otherwise
+// JSON in app-proxy's form ({"statusCode":…,"message":…,"error":…}). Statuses that invite a retry
+// (429, 502, 503, 504) have Retry-After.
 http::Response error_answer(int status, std::string_view message,
                             std::optional<std::string_view> accept);
 

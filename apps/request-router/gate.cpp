@@ -17,7 +17,7 @@ Gate::Permit Gate::acquire(Clock::time_point now) {
   if (limits_.concurrency > 0 && inside_ >= limits_.concurrency) return Permit(nullptr);
   if (limits_.rate > 0) {
     tokens_ = tokens(now);
-    filled_ = std::max(filled_, now);  // another loop's clock may have been read later
+    filled_ = std::max(filled_, now);  // another loop's clock may be later
     if (tokens_ < 1) return Permit(nullptr);
     tokens_ -= 1;
   }

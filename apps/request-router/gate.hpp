@@ -14,17 +14,17 @@ namespace gitops::router {
 
 // Limits of one event source. 0: no limit.
 struct GateLimits {
-  std::int64_t rate = 0;         // requests per second, twice that at once
-  std::int64_t concurrency = 0;  // requests inside
+  std::int64_t rate = 0;         // requests per second; bursts of twice that
+  std::int64_t concurrency = 0;  // concurrent requests
 };
 
-// Holds one event source to its limits. Time is passed in. Any thread.
+// Limits the requests to one event source. Time is an argument. Any thread.
 class Gate {
  public:
   explicit Gate(GateLimits limits) : limits_(limits) {}
 
-  // The place of a request inside of a gate, which outlives it; left when it is destroyed. False when
-  // the gate refused.
+  // Permit of one request, released on destruction. The gate must outlive it. False if the gate
+  // refused.
   class [[nodiscard]] Permit {
    public:
     Permit(Permit&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
@@ -40,7 +40,7 @@ class Gate {
     Gate* gate_;
   };
   Permit acquire(Clock::time_point now);
-  // Counts a request that waits to enter, while it lasts. False when too many do.
+  // Counts a waiting request during its life. False at the limit of waiting requests.
   class [[nodiscard]] Waiting {
    public:
     explicit Waiting(Gate& gate) : gate_(gate), counts_(gate.waiting_++ < kMaxWaiting) {}
@@ -54,13 +54,14 @@ class Gate {
     Gate& gate_;
     const bool counts_;
   };
-  // A connection to the event source was made, so it exists.
+  // Records that a connection to the event source was made, so that it exists.
   void mark_known() { known_ = true; }
   [[nodiscard]] bool is_known() const { return known_; }
-  // Holds from now on; requests inside stay.
+  // Sets the limits from now on; admitted requests stay.
   void set(GateLimits limits);
   [[nodiscard]] std::int64_t inside() const;
-  // True when a new gate would behave the same from `now` on, so that this one can be forgotten.
+  // Returns true if a new gate would behave the same from `now` on, so that this one can be
+  // removed.
   [[nodiscard]] bool unused(Clock::time_point now) const;
 
  private:
@@ -73,17 +74,17 @@ class Gate {
   GateLimits limits_;
   std::int64_t inside_ = 0;
   double tokens_ = 0;
-  Clock::time_point filled_{};  // when tokens_ was right; the epoch: it was never used
+  Clock::time_point filled_{};  // time of tokens_; the epoch: never used
 };
 
-// The one gate of each event source, whichever loop asks. Any thread.
+// Registry of gates: one for each event source, shared by all loops. Any thread.
 class Gates {
  public:
   explicit Gates(GateLimits limits) : limits_(limits) {}
 
-  // The gate of this host; the same object for as long as anybody holds it.
+  // Returns the gate of this host; the same object while it is in use.
   std::shared_ptr<Gate> of(const std::string& host);
-  // For all gates, present and future.
+  // Sets the limits of all gates, present and future.
   void set(GateLimits limits);
 
  private:

@@ -12,17 +12,18 @@
 
 namespace gitops::router {
 
-// The addresses of proxies that are known by name, such as the pods behind a headless Service. Loop
+// Addresses of proxies that are configured by name, such as the pods of a headless Service. Loop
 // thread only.
 class NamedProxies {
  public:
-  // `names` outlives it; its cache is not used.
+  // `names` must outlive it; its cache is bypassed.
   explicit NamedProxies(net::Resolver& names) : names_(names) {}
 
-  // Looks the names up, each within a second; whether any address has come or gone. A name that does not
-  // exist has no address. One that cannot be looked up keeps those that it had. One call at a time.
+  // Looks up the names, each within a second. Returns whether any address was added or removed. A
+  // name that does not exist has no address. A name whose lookup fails keeps its addresses. One
+  // call at a time.
   Task<bool> look_up(std::vector<std::string> names);
-  // All of them, as text.
+  // All addresses, as text.
   [[nodiscard]] std::vector<std::string> addresses() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace gitops::router {
 namespace {
 
-// The byte that the escape at `at` stands for; nothing when it is malformed.
+// Decodes the escape at `at`; returns nothing if it is malformed.
 std::optional<unsigned char> escaped(std::string_view text, std::size_t at) {
   if (at + 2 >= text.size()) return std::nullopt;
   const int high = hex_value(text[at + 1]);
@@ -18,14 +18,15 @@ std::optional<unsigned char> escaped(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(high * 16 + low);
 }
 
-// RFC 3986 section 2.3: their escapes mean the same as themselves.
+// Returns whether the character is unreserved (RFC 3986 section 2.3): its escape is equivalent to
+// itself.
 bool is_unreserved(unsigned char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
          c == '.' || c == '_' || c == '~';
 }
 
-// The path with the escapes of unreserved characters written out; nothing when an escape is
-// malformed or stands for a control character.
+// Returns the path with the escapes of unreserved characters decoded; nothing if an escape is
+// malformed or is a control character.
 std::optional<std::string> normalised(std::string_view path) {
   std::string out;
   out.reserve(path.size());
@@ -46,7 +47,7 @@ std::optional<std::string> normalised(std::string_view path) {
   return out;
 }
 
-// The next segment of a path and what follows it, from behind the slash that `rest` begins with.
+// Takes the next segment off `rest`, which begins with a slash.
 std::string_view take_segment(std::string_view& rest) {
   rest.remove_prefix(1);
   const auto end = std::min(rest.find('/'), rest.size());
@@ -66,9 +67,10 @@ bool has_dot_segment(std::string_view path) {
   return false;
 }
 
-// True when a server that decodes more than we do, or drops parameters, would see a dot segment.
+// Returns whether a server that decodes more than the router, or drops parameters, would see a dot
+// segment.
 bool hides_dot_segment(std::string_view segment) {
-  if (is_dots(segment)) return false;  // nothing hidden
+  if (is_dots(segment)) return false;  // a plain one
   std::string plain;
   for (std::size_t i = 0; i < segment.size(); ++i) {
     const auto byte = segment[i] == '%' ? escaped(segment, i) : std::nullopt;
@@ -95,7 +97,7 @@ bool hides_dot_segments(std::string_view path) {
   return false;
 }
 
-// Resolves plain dot segments; nothing when they lead above the path's root.
+// Resolves plain dot segments. Returns nothing if they leave the path's root.
 std::optional<std::string> without_dots(std::string_view path) {
   std::vector<std::string_view> kept;
   for (auto rest = path; !rest.empty();) {
@@ -108,7 +110,7 @@ std::optional<std::string> without_dots(std::string_view path) {
       if (kept.empty()) return std::nullopt;
       kept.pop_back();
     }
-    if (rest.empty()) kept.emplace_back();  // it named a folder
+    if (rest.empty()) kept.emplace_back();  // the path is that of a folder
   }
   std::string out;
   for (const auto segment : kept) out.append("/").append(segment);
@@ -126,7 +128,7 @@ RouteMatch refused_path() {
   return refused(400, "the path is ambiguous or malformed");
 }
 
-// Forwards `path`, which is part of the received target when it was not `changed`.
+// Forwards `path`, which is a part of the received target unless it was `changed`.
 void set_target(RouteMatch& match, const proxy::RequestHead& head, std::string_view path,
                 bool changed) {
   if (!changed && head.form == proxy::TargetForm::origin) {
@@ -140,7 +142,7 @@ void set_target(RouteMatch& match, const proxy::RequestHead& head, std::string_v
 
 RouteMatch match_webhook(const proxy::RequestHead& head, std::string_view path, bool changed) {
   if (has_dot_segment(head.path)) return refused_path();
-  // Labels are read from what was received.
+  // Reads the labels from the received path.
   auto raw = head.path;
   take_segment(raw);
   RouteMatch match;
@@ -192,7 +194,7 @@ RouteMatch match_route(const proxy::RequestHead& head) {
   if (head.form == proxy::TargetForm::asterisk) return refused(400, "the target must be a path");
   if (head.path.contains('\\')) return refused_path();
 
-  // Webhooks first look at their labels, and only then at how the rest is written.
+  // Matches webhooks by their received labels before decoding the rest.
   std::string decoded;
   auto path = head.path;
   bool changed = false;

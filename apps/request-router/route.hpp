@@ -17,29 +17,28 @@ enum class RouteKind {
   webhook,             // /webhooks/<namespace>/<event source>…
 };
 
-// The meaning of a request's target. Slices are of the head.
+// Route of a request's target. Slices are of the head.
 struct RouteMatch {
   RouteKind kind = RouteKind::none;
-  int status = 0;                // not 0: refused with this status
+  int status = 0;                // not 0: status of a refusal
   std::string_view reason = {};  // of the refusal
-  // What is forwarded, or redirected to: as it was received, unless `rewritten` holds something.
+  // Target to forward or redirect to, as it was received; `rewritten` replaces it unless empty.
   std::string_view target = {};
   std::string rewritten = {};
   std::string_view ns = {};            // of a webhook: a label of RFC 1123
-  std::string_view event_source = {};  // the same
+  std::string_view event_source = {};  // of a webhook: a label of RFC 1123
 };
 
-// The one place where targets are interpreted; what is matched here is what is forwarded.
+// Interprets the target of a request, in one place: the matched path is the forwarded path.
 //
-// Prefixes end at a segment. Escapes of characters that need none are decoded ("/app%2Dproxy"
-// becomes "/app-proxy"); all others are kept. Refused with 400: dot segments (but for plain ones
-// below /workflows/, which are resolved as long as they stay there), also when dots or slashes are
-// escaped or a parameter hides them, backslashes, malformed escapes, escaped control characters.
-// The two segments of a webhook are taken only as RFC 1123 labels before any decoding; everything
-// else there is 404.
+// Prefixes end at a segment. Escapes of unreserved characters are decoded ("/app%2Dproxy" becomes
+// "/app-proxy"); all others are kept. Refused with 400: dot segments, even with escaped dots or
+// slashes or with parameters, backslashes, malformed escapes, and escaped control characters. Plain
+// dot segments below /workflows/ are resolved if they stay there. The two segments of a webhook
+// must be RFC 1123 labels before decoding; anything else there is 404.
 RouteMatch match_route(const proxy::RequestHead& head);
 
-// A label of a DNS name as RFC 1123 has it, lower case, at most 63 characters.
+// Returns whether the text is a DNS label of RFC 1123: lower case, at most 63 characters.
 bool is_dns_label(std::string_view text);
 
 }  // namespace gitops::router

@@ -10,12 +10,12 @@ namespace gitops::router {
 // time.
 class RoutesFile {
  public:
-  // Empty path: no file.
+  // An empty path means no file.
   RoutesFile(std::string path, RouteSettings base);
 
-  // The given settings with those of the file on top. An error lists every mistake.
+  // Returns the given settings, overridden by those of the file. The error lists every mistake.
   [[nodiscard]] Result<RouteSettings> read() const;
-  // True when the file was replaced or written since the last call.
+  // Returns whether the file was replaced or written since the last call.
   bool changed();
 
  private:

@@ -12,9 +12,9 @@
 namespace gitops::router {
 namespace {
 
-constexpr std::size_t kMaxEventSources = 1'000;  // remembered
+constexpr std::size_t kMaxEventSources = 1'000;  // routes kept
 constexpr std::size_t kMaxRequestId = 128;
-// How long a webhook waits that cannot be kept, and between its looks at the gate.
+// Time limit for a webhook that cannot be stored and waits for the gate.
 constexpr auto kGateTimeLimit = std::chrono::seconds(5);
 constexpr auto kGateLook = std::chrono::milliseconds(50);
 
@@ -32,7 +32,7 @@ http::Response redirect_to(std::string_view target) {
   return {.status = 301, .headers = {{"Location", std::move(location)}}, .body = {}};
 }
 
-// An address in the configuration is allowed by being there.
+// Allows an address that is configured as the host.
 bool is_address(const std::string& host) {
   boost::system::error_code ec;
   boost::asio::ip::make_address(host, ec);
@@ -51,15 +51,15 @@ http::Response unsigned_webhook(const proxy::RequestHead& head) {
                       head.find(proxy::FieldId::accept));
 }
 
-// The host learns that it has reached us; the event source learns nothing from whoever may have sent
-// it.
+// Returns the response to a test of the webhook. The event source is not contacted, since the
+// sender is not authenticated.
 http::Response answer_to_ping() {
   return {.status = 200,
           .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
           .body = "the ping was not signed, so the event source did not receive it\n"};
 }
 
-// A webhook's place in a gate.
+// Permit of a webhook in a gate, while it is in flight.
 struct Inside {
   Inside(std::shared_ptr<Gate> g, Gate::Permit p) : gate(std::move(g)), permit(std::move(p)) {}
   std::shared_ptr<Gate> gate;
@@ -68,7 +68,7 @@ struct Inside {
 
 using Verdict = Task<std::optional<http::Response>>;
 
-// A connection to an event source, or at least its address, shows that the event source exists.
+// Marks the event source as known after a connection, or after its address was found.
 proxy::Dialer marks_known(proxy::Dialer dialer, net::Resolver& names, std::string host,
                           std::shared_ptr<Gate> gate) {
   dialer.dial = [dial = std::move(dialer.dial), &names, host = std::move(host),
@@ -86,20 +86,21 @@ proxy::Dialer marks_known(proxy::Dialer dialer, net::Resolver& names, std::strin
   return dialer;
 }
 
-// A Git host may send it only once; what other methods ask for is of no use later.
+// Returns whether a webhook may be stored: a Git host may send it only once. Responses to other
+// methods are of no use later.
 bool may_be_kept(const WebhookRoute& route, const proxy::WholeRequest& request) {
   return request.head.method == "POST" && route.gate->is_known();
 }
 
-// Lets a webhook in when the event source has a place for it. One that has to wait is kept, so that it
-// is safe meanwhile; one that cannot be kept waits here.
+// Admits a webhook when the gate of its event source has a permit. A webhook that must wait is
+// stored, so that it is safe in the meantime. One that cannot be stored waits here.
 Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Totals& totals,
                    const proxy::WholeRequest& request, std::shared_ptr<void>& admission) {
   const auto deadline = deadline_after(kGateTimeLimit);
   std::optional<Gate::Waiting> waiting;
   while (true) {
     const bool keepable = may_be_kept(route, request);
-    // While senders wait for memory, what is kept makes room for them.
+    // Stores webhooks while senders wait for memory, to release it.
     const bool waits = keepable && (totals.is_short_of_room() || kept.must_wait(route.source));
     if (!waits) {
       if (auto permit = route.gate->acquire(Clock::now())) {
@@ -135,7 +136,7 @@ Verdict store_undelivered(const WebhookRoute& route, Webhooks& kept,
   co_return co_await kept.keep(route.source, request, is_reachable ? "" : problem.detail);
 }
 
-// Whether connections to the same place are made in the same way.
+// Returns whether both settings connect in the same way to the same destination.
 bool connect_alike(const RouteSettings& a, const RouteSettings& b) {
   return a.connect_timeout == b.connect_timeout &&
          a.upstream_idle_timeout == b.upstream_idle_timeout &&
@@ -215,8 +216,8 @@ Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
   if (before != nullptr) take_over(*before);
 }
 
-// Keeps the event sources that were in use, with their gates, and with their connections when these
-// would be made alike.
+// Keeps the event sources that were in use, with their gates, and with their connections if new
+// ones would be the same.
 void Routing::take_over(const Routing& before) {
   const bool alike = connect_alike(settings_, before.settings_) &&
                      settings_.webhook_port == before.settings_.webhook_port;
@@ -294,7 +295,7 @@ Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_vi
   route->own_origin = "http://" + route->host;
   route->upstream = std::move(upstream);
   if (!route->upstream) {
-    // The dot makes the name absolute: no search list of the pod or of its node is tried.
+    // The trailing dot makes the name absolute: no search list of the pod or its node applies.
     auto dialer = proxy::tcp_dialer(event_source_names_,
                                     {.host = host + ".",
                                      .port = static_cast<std::uint16_t>(settings_.webhook_port),
@@ -308,7 +309,7 @@ Routing::EventRoute Routing::new_event_route(std::string_view ns, std::string_vi
   return route;
 }
 
-// First those whose gates need not be remembered.
+// Removes routes, first those with unused gates.
 void Routing::forget_event_sources() {
   std::erase_if(events_,
                 [now = Clock::now()](const auto& item) { return item.second->gate->unused(now); });
@@ -373,8 +374,8 @@ const SignatureRule* Routing::signature_rule(std::string_view ns,
   return found == signatures_.end() ? nullptr : &*found;
 }
 
-// A webhook enters the gate when all of it is there and its signature is right: neither a slow
-// sender nor one without the secret takes the place of another.
+// Checks a webhook before it takes a permit of the gate: its whole body must be there and its
+// signature valid. Slow or unauthenticated senders thus take no permits from others.
 std::optional<http::Response> Routing::screen(const EventRoute& route,
                                               const proxy::RequestHead& head,
                                               const proxy::PeerInfo& peer,
@@ -383,7 +384,7 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
   std::shared_ptr<SignatureCheck> signature;
   if (route->secrets) {
     if (is_unsigned_ping(route->signature, head)) return answer_to_ping();
-    // It holds slices of the head, which stays until the end of the request.
+    // The check holds slices of the head, which lives until the end of the request.
     auto check = SignatureCheck::begin(route->signature, head,
                                        route->secrets->current(Clock::now()), wall_now());
     if (!check) return unsigned_webhook(head);
@@ -400,7 +401,7 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
                                                            const proxy::Problem& problem) {
     return store_undelivered(*route, *kept, request, problem);
   };
-  // Behind a proxy that names its clients, held bytes are charged to the client.
+  // Charges held bytes to the client that a trusted proxy names.
   if (forward.trusted_peer) {
     boost::system::error_code ec;
     const auto client = boost::asio::ip::make_address(std::string(client_of(head, peer)), ec);
@@ -414,7 +415,7 @@ http::Response Routing::answer_health(const RouteMatch& match) const {
       .status = 200, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = "ok"};
   response.headers.add("Cache-Control", "no-store");
   if (match.kind == RouteKind::ready) {
-    // The reason names hosts and addresses, so only the admin port and the log tell it.
+    // The reason contains hosts and addresses, so it appears only on the admin port and in the log.
     if (!app_proxy_down_().empty()) {
       response.status = 503;
       response.body = "app-proxy cannot be reached\n";
@@ -444,7 +445,7 @@ http::Response Routing::failed(const proxy::RequestHead* head, const proxy::Rout
 std::string_view Routing::client_of(const proxy::RequestHead& head,
                                     const proxy::PeerInfo& peer) const {
   if (!trusted_.contains(peer.address)) return peer.text;
-  // The last address that is not a trusted proxy's; everything before it can be forged.
+  // Takes the last address that is not a trusted proxy's; everything before it can be forged.
   std::string_view client = peer.text;
   std::vector<std::string_view> hops;
   for (const auto& field : head.fields) {

@@ -20,10 +20,10 @@
 
 namespace gitops::router {
 
-// Ids of routes, for proxy::Route::id and metrics.
+// Ids of routes for proxy::Route::id and metrics.
 enum class RouteId : std::size_t { app_proxy, workflows, webhooks };
 
-// The way to one event source.
+// Route to one event source.
 struct WebhookRoute : proxy::Route {
   SourceName source;
   std::shared_ptr<Gate> gate;
@@ -33,16 +33,15 @@ struct WebhookRoute : proxy::Route {
 
 class Webhooks;
 
-// The routes in force: decides on each request and answers those that cannot be forwarded. Made
-// again when the settings change, with the upstreams and gates that the change does not concern;
-// requests under way keep the routes they began with. Each loop has its own, with the gates of all
-// of them. Loop thread only.
+// Routes in force: decides on each request and responds to those that cannot be forwarded. Rebuilt
+// when the settings change, with the upstreams and gates that remain the same; requests in flight
+// keep their routes. Each loop has its own routes; all loops share the gates. Loop thread only.
 class Routing {
  public:
-  // `names` looks up the configured upstreams, `event_source_names` the hosts of event sources, which
-  // whoever sends a webhook chooses; both, and `webhooks`, outlive it. The settings were checked when
-  // they were read.
-  // `app_proxy_down` tells why, or is empty. `before` are the routes so far, if any.
+  // `names` looks up the configured upstreams, `event_source_names` the hosts of event sources,
+  // which senders of webhooks choose; both, and `webhooks`, must outlive it. The settings must be
+  // valid. `app_proxy_down` returns the reason why app-proxy is down, or an empty text. `before`:
+  // the previous routes, if any.
   Routing(net::Resolver& names, net::Resolver& event_source_names, const RouteSettings& settings,
           std::shared_ptr<Gates> gates, Webhooks& webhooks, std::shared_ptr<proxy::Totals> totals,
           std::function<std::string()> app_proxy_down, const Routing* before = nullptr);
@@ -50,22 +49,22 @@ class Routing {
   proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
   http::Response failed(const proxy::RequestHead* head, const proxy::Route* route,
                         proxy::Failure failure, int status, std::string_view detail) const;
-  // Who is behind the request: the peer, or whom a trusted one names.
+  // Returns the client of the request: the peer, or the client that a trusted peer names.
   [[nodiscard]] std::string_view client_of(const proxy::RequestHead& head,
                                            const proxy::PeerInfo& peer) const;
 
-  // The way to an event source. Errors: forbidden, not_found (see webhook_host()).
+  // Returns the route to an event source. Errors: forbidden, not_found (see webhook_host()).
   Result<std::shared_ptr<const WebhookRoute>> webhook_route(std::string_view ns,
                                                             std::string_view event_source);
   [[nodiscard]] proxy::Upstream& app_proxy() const { return *app_proxy_->upstream; }
-  // Closes pooled connections that have been idle for too long.
+  // Closes pooled connections that have exceeded their idle timeout.
   void sweep();
 
  private:
   using Route = std::shared_ptr<const proxy::Route>;
   using EventRoute = std::shared_ptr<const WebhookRoute>;
 
-  // `upstream`: one to use on; null: a new one.
+  // `upstream`: reused if it is not null.
   [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
                                   net::TlsOptions tls, proxy::RouteLimits limits,
                                   std::shared_ptr<proxy::Upstream> upstream) const;
@@ -76,8 +75,8 @@ class Routing {
   void forget_event_sources();
   [[nodiscard]] const SignatureRule* signature_rule(std::string_view ns,
                                                     std::string_view event_source) const;
-  // The answer to a webhook that its head already disqualifies. Otherwise nothing; the checks that
-  // need the body are set in `forward`.
+  // Returns the response to a webhook that is refused by its head. Otherwise sets the checks of the
+  // body in `forward` and returns nothing.
   std::optional<http::Response> screen(const EventRoute& route, const proxy::RequestHead& head,
                                        const proxy::PeerInfo& peer, proxy::Forward& forward) const;
   [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
@@ -96,8 +95,8 @@ class Routing {
   WebhookRules webhooks_;
   std::vector<SignatureRule> signatures_;
   Route app_proxy_;
-  Route workflows_;                                     // null when switched off
-  std::unordered_map<std::string, EventRoute> events_;  // by host, those in use lately
+  Route workflows_;                                     // null if disabled
+  std::unordered_map<std::string, EventRoute> events_;  // recently used, by host
 };
 
 }  // namespace gitops::router

@@ -29,7 +29,7 @@ constexpr std::array kKinds{NamedKind{"github", SignatureKind::github},
                             NamedKind{"bitbucket", SignatureKind::bitbucket},
                             NamedKind{"standard-webhooks", SignatureKind::standard_webhooks}};
 
-// The field when there is exactly one.
+// Returns the field if there is exactly one.
 std::optional<std::string_view> only_field(const proxy::RequestHead& head, std::string_view name) {
   std::optional<std::string_view> value;
   for (const auto& field : head.fields) {
@@ -44,7 +44,8 @@ bool is_standard_key(const Secret& secret) {
   return secret.reveal().starts_with(kStandardKey);
 }
 
-// The bytes of a key of Standard Webhooks; empty when it is malformed. The prefix is optional.
+// Returns the bytes of a key of Standard Webhooks; empty if it is malformed. The prefix is
+// optional.
 Secret standard_key(const Secret& secret) {
   auto text = secret.reveal();
   if (is_standard_key(secret)) text.remove_prefix(kStandardKey.size());
@@ -52,7 +53,7 @@ Secret standard_key(const Secret& secret) {
   return key ? Secret(std::move(*key)) : Secret();
 }
 
-// Whether a webhook was sent lately: seconds since 1970.
+// Returns whether a webhook was sent recently. `timestamp`: seconds since 1970.
 bool is_recent(std::string_view timestamp, WallTime now) {
   std::int64_t seconds = 0;
   const auto [end, error] =
@@ -63,7 +64,7 @@ bool is_recent(std::string_view timestamp, WallTime now) {
   return seconds >= current - tolerance && seconds <= current + tolerance;
 }
 
-// The signatures of version 1 in a list that is separated by spaces.
+// Returns the signatures of version 1 in a space-separated list.
 std::vector<std::string_view> standard_signatures(std::string_view list) {
   std::vector<std::string_view> signatures;
   while (!list.empty() && signatures.size() < kMaxSignatures) {
@@ -156,7 +157,7 @@ void SignatureCheck::expect_body_hmac(std::string_view claimed, std::span<const 
   for (const Secret& secret : secrets) hmacs_.emplace_back(secret.reveal());
 }
 
-// Expects nothing when the head holds no signature that could be right.
+// Prepares the comparison. Expects no signature if the head has none that could be valid.
 void SignatureCheck::expect_standard(const proxy::RequestHead& head,
                                      std::span<const Secret> secrets, SignatureKind kind,
                                      WallTime now) {

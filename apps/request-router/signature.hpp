@@ -14,7 +14,7 @@
 
 namespace gitops::router {
 
-// How a sender authenticates its webhooks.
+// Authentication of webhooks by their sender.
 enum class SignatureKind {
   github,             // X-Hub-Signature-256: sha256=<hex HMAC of the body>
   gitlab,             // X-Gitlab-Token: <the token itself>, or standard_webhooks
@@ -22,7 +22,7 @@ enum class SignatureKind {
   standard_webhooks,  // www.standardwebhooks.com: webhook-signature: v1,<base64 HMAC of all>
 };
 
-// Webhooks of one event source must be signed with a secret in a file.
+// Rule that requires signed webhooks for one event source, with the secret in a file.
 struct SignatureRule {
   std::string ns;
   std::string event_source;
@@ -30,16 +30,16 @@ struct SignatureRule {
   std::string secret_file;
 };
 
-// "namespace/event-source=github:/path/of/the/secret".
+// Parses "namespace/event-source=github:/path/of/the/secret".
 Result<SignatureRule> parse_signature_rule(std::string_view text);
 
-// The secrets of one rule, one on each line of its file, so that the next one is known before the
-// sender changes over; at most 4, empty lines do not count. Read again when the file changes, at
+// Secrets of one rule, one on each line of its file, so that the next secret is valid before the
+// sender switches to it. At most 4; empty lines are ignored. Reloads the file when it changes, at
 // most once per second. Loop thread only.
 class SignatureSecrets {
  public:
   explicit SignatureSecrets(std::string file) : file_(std::move(file)) {}
-  // None while the file cannot be read. Valid until the next call.
+  // The secrets; empty while the file is unreadable. Valid until the next call.
   std::span<const Secret> current(Clock::time_point now);
 
  private:
@@ -49,24 +49,24 @@ class SignatureSecrets {
   Clock::time_point next_read_{};
 };
 
-// Whether this is how the host tests a webhook, without signing it although there is a secret:
-// Bitbucket Data Center's "diagnostics:ping". Nothing in it is to be believed.
+// Returns whether this is a test of the webhook by the Git host, which it does not sign even with a
+// secret: Bitbucket Data Center's "diagnostics:ping". Its content is not trusted.
 bool is_unsigned_ping(SignatureKind kind, const proxy::RequestHead& head);
 
-// The check of one webhook, whose body comes in parts. Compares in constant time.
+// Verifies the signature of one webhook, whose body arrives in parts. Compares in constant time.
 //
-// A secret that begins with "whsec_" is a key of Standard Webhooks. Such a signature covers the id
-// and the time of sending, too, which must be within 5 minutes of `now`. With the kind gitlab, any
-// other secret is a token, which does not cover the body.
+// A secret that begins with "whsec_" is a key of Standard Webhooks. Such a signature also covers
+// the id and the time of sending, which must be within 5 minutes of `now`. With the kind gitlab,
+// any other secret is a token, which does not cover the body.
 class SignatureCheck {
  public:
-  // Nothing when the head, which must outlive the check, already shows that no secret was used: the
-  // field with the signature is missing, repeated or malformed, the time is wrong, there is no
-  // secret for it, or the token is another one.
+  // Begins a check. Returns nothing if the head already fails it: the field with the signature is
+  // missing, repeated or malformed, the time is wrong, no secret applies, or the token is wrong.
+  // `head` must outlive the check.
   static std::optional<SignatureCheck> begin(SignatureKind kind, const proxy::RequestHead& head,
                                              std::span<const Secret> secrets, WallTime now);
   void add(std::string_view part);
-  // Whether one of the secrets was used for all parts; asked once.
+  // Returns whether one of the secrets signed all parts. Call it once.
   [[nodiscard]] bool passes();
 
  private:
@@ -76,9 +76,9 @@ class SignatureCheck {
                        SignatureKind kind, WallTime now);
 
   bool is_token_right_ = false;
-  bool is_base64_ = false;  // else hex digits
+  bool is_base64_ = false;  // hex digits otherwise
   std::vector<std::string_view> claimed_;
-  std::vector<HmacSha256> hmacs_;  // one for each secret that may have been used
+  std::vector<HmacSha256> hmacs_;  // one for each secret that may apply
 };
 
 }  // namespace gitops::router

@@ -15,7 +15,7 @@ class Traffic {
   void count(const proxy::TransactionRecord& record);
 
  private:
-  static constexpr std::size_t kRoutes = 4;   // as RouteId, then those without a route
+  static constexpr std::size_t kRoutes = 4;   // as RouteId, then requests without a route
   static constexpr std::size_t kClasses = 5;  // 1xx to 5xx
 
   struct Route {

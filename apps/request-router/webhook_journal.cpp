@@ -18,14 +18,15 @@
 namespace gitops::router {
 namespace {
 
-// A file begins with kMagic. A record is the length of its text (4 bytes, big-endian), the first bytes of
-// the text's SHA-256, and the text: a kind and an id (8 bytes), and of a webhook that is kept the
-// time (8 bytes, milliseconds since 1970), four texts with their lengths (4 bytes each).
+// Format: a file begins with kMagic. A record is the length of its text (4 bytes, big-endian), the
+// first bytes of the text's SHA-256, and the text: a kind and an id (8 bytes). For a stored webhook
+// follow the time (8 bytes, milliseconds since 1970) and four texts with their lengths (4 bytes
+// each).
 constexpr std::string_view kMagic = "gitops-webhooks-1\n";
 constexpr std::size_t kSumSize = 8;
 constexpr char kKept = 'K';
 constexpr char kGone = 'G';
-// No router writes a larger one.
+// Maximum size of a journal; no router writes a larger one.
 constexpr std::uintmax_t kMaxFile = 1024ULL * 1024 * 1024;
 constexpr std::string_view kPrefix = "webhooks-";
 constexpr std::string_view kSuffix = ".journal";
@@ -57,7 +58,7 @@ void append_record(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Takes values from the front of a text; `ok` is false once one was missing.
+// Reads values from the front of a text. `ok` is false after a missing value.
 struct Reader {
   std::string_view text;
   bool ok = true;
@@ -82,7 +83,7 @@ Error system_error(std::string what) {
           .message = std::move(what) + ": " + std::generic_category().message(errno)};
 }
 
-// Whether the file still has this name, so that nobody else has taken it over meanwhile.
+// Returns whether the file still has this name, so that no other process has taken it over.
 bool is_at(int descriptor, const std::filesystem::path& path) {
   struct stat open = {};
   struct stat named = {};
@@ -117,7 +118,7 @@ Result<std::string> read_all(int descriptor) {
   return text;
 }
 
-// Closes a descriptor, which ends its lock.
+// Closes a descriptor, which releases its lock.
 struct Descriptor {
   explicit Descriptor(int d) : value(d) {}
   ~Descriptor() {
@@ -130,7 +131,7 @@ struct Descriptor {
 
 }  // namespace
 
-// -- the bytes --
+// -- records --
 
 void append_kept_record(std::string& out, const KeptWebhook& webhook, WallTime since) {
   std::string text(1, kKept);
@@ -243,7 +244,7 @@ void WebhookJournal::run() {
   }
 }
 
-// All jobs that came together share one fdatasync.
+// Writes all queued jobs with one fdatasync.
 void WebhookJournal::write(std::deque<Job> jobs) {
   Result<void> synced;
   bool has_kept = false;
@@ -278,7 +279,7 @@ Result<void> WebhookJournal::append_kept(File& file, const Kept& webhook) const 
   return append(file, record);
 }
 
-// All of a record, or nothing: what follows a part of one would never be read.
+// Appends a whole record or nothing, since records after a partial one would be unreadable.
 Result<void> WebhookJournal::append(File& file, std::string_view record) const {
   for (std::size_t size = 0; size < record.size();) {
     const auto wrote = ::write(file.descriptor, record.data() + size, record.size() - size);
@@ -302,7 +303,7 @@ Result<void> WebhookJournal::sync(const File& file) const {
 }
 
 Result<WebhookJournal::File> WebhookJournal::create() const {
-  constexpr int kAttempts = 10;  // another process may take it for a journal that nobody has
+  constexpr int kAttempts = 10;  // another process may take the new file for an abandoned journal
   for (int i = 0; i < kAttempts; ++i) {
     File file;
     file.path = options_.folder /
@@ -336,7 +337,8 @@ void WebhookJournal::remove(File& file) const {
   ::close(std::exchange(file.descriptor, -1));
 }
 
-// Both files hold the webhooks for a moment: one that is found twice is delivered twice.
+// Rewrites the journal. Both files contain the webhooks for a moment; if both are recovered, a
+// webhook is delivered twice.
 void WebhookJournal::compact() {
   auto next = create();
   if (!next) return report(next.error());
@@ -373,7 +375,7 @@ void WebhookJournal::look_for_others() {
 void WebhookJournal::take_over(const std::filesystem::path& path) {
   const Descriptor other(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (other.value < 0) return;
-  // Its process holds the lock as long as it lives.
+  // A running process holds the lock of its journal.
   if (::flock(other.value, LOCK_EX | LOCK_NB) != 0 || !is_at(other.value, path)) return;
   const auto text = read_all(other.value);
   if (!text) return report(text.error());
@@ -382,7 +384,7 @@ void WebhookJournal::take_over(const std::filesystem::path& path) {
   if (count > 0) {
     const auto taken = recover_(std::move(webhooks));
     if (!taken) return;
-    recovered_.insert(path);  // whatever happens to the file from here on
+    recovered_.insert(path);  // even if the file remains
     for (const auto& webhook : *taken) {
       if (auto written = append_kept(file_, webhook); !written) return report(written.error());
       live_bytes_ += webhook->bytes.size();

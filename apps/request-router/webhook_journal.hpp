@@ -23,59 +23,60 @@
 
 namespace gitops::router {
 
-// -- the bytes of a journal --
+// -- records of a journal --
 
-// Appends the record of a webhook that is kept since that time, or of one that need not be kept any more.
+// Append the record of a webhook that has been stored since `since`, and of a removed one.
 void append_kept_record(std::string& out, const KeptWebhook& webhook, WallTime since);
 void append_gone_record(std::string& out, std::uint64_t id);
 
 struct RecoveredWebhook {
-  KeptWebhook webhook;  // with the id of the process that kept it, and without `since`
+  KeptWebhook webhook;  // with the id of the process that stored it, without `since`
   WallTime since{};
 };
-// The webhooks that the records leave, oldest first. Whatever follows the first record that is incomplete
-// or damaged, such as one that was being written when the machine stopped, is ignored.
+// Returns the webhooks that remain after all records, oldest first. Ignores the rest from the first
+// incomplete or damaged record on, such as one being written when the machine stopped.
 std::vector<RecoveredWebhook> replay(std::string_view journal);
 
 // -- the file --
 
-// Keeps webhooks in a file of its own in a folder that several routers may share, so that they survive
-// the process. The journal of a process that is gone is taken over by one that runs.
+// Stores webhooks in its own file, in a folder that several routers may share, so that they survive
+// the process. A running process takes over the journal of one that has ended.
 //
-// Records are only appended, by a thread of its own, and are on the disk (fdatasync) when `durable` is
-// called. A file that mostly holds records of webhooks that are gone is rewritten. The files hold
-// what senders sent, tokens included; only their owner may read them.
+// Records are only appended, by the journal's thread, and are on the disk (fdatasync) when
+// `durable` is called. A file that consists mostly of records of removed webhooks is rewritten. The
+// files contain the senders' requests, including tokens; only their owner may read them.
 class WebhookJournal {
  public:
   struct Options {
     std::filesystem::path folder;
     std::size_t compact_above = 128 * 1024 * 1024;    // bytes
-    std::chrono::milliseconds look_interval{10'000};  // for journals that nobody has
+    std::chrono::milliseconds look_interval{10'000};  // for journals without a process
   };
-  // Takes over what another process left, under new ids; nothing when there is no room for it yet. On
-  // the thread that calls open(), and then on the journal's.
+  // Takes over the webhooks of another process under new ids; returns nothing while there is no
+  // room for them. Called on the thread of open(), then on the journal's thread.
   using Recover =
       std::function<std::optional<std::vector<Kept>>(std::vector<RecoveredWebhook> found)>;
 
-  // `errors` counts failed writes; it outlives the journal.
+  // `errors` counts failed writes; it must outlive the journal.
   WebhookJournal(Options options, Recover recover, Counter& errors);
-  // Writes what is queued. A journal without webhooks is removed.
+  // Writes the queued records. Removes a journal without webhooks.
   ~WebhookJournal();
   WebhookJournal(const WebhookJournal&) = delete;
   WebhookJournal& operator=(const WebhookJournal&) = delete;
 
-  // Makes the folder and the file, and takes over journals that are there. Blocks. Once.
+  // Creates the folder and the file, and takes over existing journals. Blocks. Call it once.
   Result<void> open();
 
-  // Any thread; records are written in the order of the calls. `durable` is called on the journal's
-  // thread: with an error when the disk does not take the record, which is then only in memory.
+  // Queue records, which are written in the order of the calls. Any thread. `durable` is called on
+  // the journal's thread. Its error means that the record could not be written and the webhook is
+  // only in memory.
   using Durable = std::function<void(const Result<void>& written)>;
   void keep(Kept webhook, Durable durable);
   void gone(std::uint64_t id);
 
  private:
   struct Job {
-    Kept webhook;  // null: `id` is gone
+    Kept webhook;  // null: removes `id`
     std::uint64_t id = 0;
     Durable durable;
   };
@@ -101,11 +102,11 @@ class WebhookJournal {
   const Recover recover_;
   Counter& errors_;
   RepeatFilter reports_{std::chrono::minutes(1)};
-  // Of the journal's thread, once it runs.
+  // State of the journal's thread, once it runs.
   File file_;
-  std::map<std::uint64_t, Kept> live_;  // whose records are in the file
+  std::map<std::uint64_t, Kept> live_;  // webhooks with records in the file
   std::size_t live_bytes_ = 0;
-  std::set<std::filesystem::path> recovered_;  // of others, that could not be removed
+  std::set<std::filesystem::path> recovered_;  // others' journals that could not be removed
 
   std::mutex mutex_;
   std::condition_variable changed_;

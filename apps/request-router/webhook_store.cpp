@@ -8,11 +8,11 @@ namespace {
 
 using std::chrono::seconds;
 
-// Memory that a webhook takes besides its bytes, roughly.
+// Approximate memory of a webhook besides its bytes.
 constexpr std::size_t kOverhead = 512;
-// Of the room that is left, a source may have taken so many times as much: one alone gets 31 parts of 32.
+// Share of a source: up to this multiple of the free room. A single source gets 31 parts of 32.
 constexpr std::size_t kShare = 31;
-// Between attempts at a source that cannot be reached, and at a webhook that was refused.
+// Maximum backoff for an unreachable source, and for a refused webhook.
 constexpr auto kMaxPause = seconds(10);
 constexpr auto kMaxDelay = seconds(60);
 
@@ -20,7 +20,7 @@ std::size_t size_of(const KeptWebhook& webhook) {
   return webhook.bytes.size() + kOverhead;
 }
 
-// 1, 2, 4, … seconds.
+// Returns 1, 2, 4, … seconds.
 Clock::duration doubled(unsigned times, seconds most) {
   return std::min(seconds(1LL << std::min(times, 20U)), most);
 }
@@ -66,11 +66,11 @@ bool WebhookStore::is_reachable(const SourceName& name) const {
 
 void WebhookStore::unreachable(const SourceName& name, std::string_view why,
                                Clock::time_point now) {
-  // Without webhooks that wait there is nothing that would find out when it is back.
+  // Ignored without stored webhooks: no attempt would detect that the source is reachable again.
   if (find(name) != nullptr) fail(source_of(name), why, now);
 }
 
-// -- whose turn it is --
+// -- scheduling --
 
 void WebhookStore::take_due(Source& source, Clock::time_point now) {
   while (!source.later.empty() && source.later.begin()->first <= now) {
@@ -118,7 +118,7 @@ Clock::time_point WebhookStore::due(Clock::time_point now) const {
 
 // -- outcomes --
 
-// Of an item that was under way; null when it was forgotten.
+// Returns an item that was in flight; null if it was removed.
 WebhookStore::Item* WebhookStore::back_from(std::uint64_t id) {
   const auto found = items_.find(id);
   if (found == items_.end() || !found->second.is_under_way) return nullptr;
@@ -136,7 +136,7 @@ void WebhookStore::delivered(std::uint64_t id) {
   forget(items_.find(id));
 }
 
-// Several that were under way together tell the same.
+// Ignores further failures of webhooks that were in flight together.
 void WebhookStore::fail(Source& source, std::string_view why, Clock::time_point now) {
   if (source.failures > 0 && now < source.paused_until) return;
   source.paused_until = now + doubled(source.failures, kMaxPause);
@@ -166,7 +166,7 @@ unsigned WebhookStore::refusals(std::uint64_t id) const {
   return found == items_.end() ? 0 : found->second.refusals;
 }
 
-// -- the end of a webhook --
+// -- removal --
 
 Kept WebhookStore::forget(std::unordered_map<std::uint64_t, Item>::iterator item) {
   auto webhook = std::move(item->second.webhook);
@@ -184,7 +184,7 @@ void WebhookStore::drop(std::uint64_t id) {
   if (const auto found = items_.find(id); found != items_.end()) forget(found);
 }
 
-// Those that nothing points to any more.
+// Removes sources without webhooks.
 void WebhookStore::forget_unused_sources() {
   std::erase_if(sources_, [](const Source& source) { return source.webhooks == 0; });
 }

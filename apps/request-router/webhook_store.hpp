@@ -20,30 +20,30 @@
 
 namespace gitops::router {
 
-// An event source, by the two names that a webhook's target has.
+// Event source, by the two names in a webhook's target.
 struct SourceName {
   std::string ns;
   std::string event_source;
   auto operator<=>(const SourceName&) const = default;
 };
 
-// A webhook that an event source is still to get.
+// Stored webhook that is not delivered yet.
 struct KeptWebhook {
-  std::uint64_t id = 0;  // of this process
+  std::uint64_t id = 0;  // within this process
   SourceName source;
   std::string request_id;
-  std::string bytes;  // the request as it is sent: its head and its body
+  std::string bytes;  // the request to send: its head and its body
   Clock::time_point since{};
 };
 using Kept = std::shared_ptr<const KeptWebhook>;
 
-// The webhooks that are kept, and which of them is to be tried when. Bounded in bytes and in age.
-// Pure: somebody else delivers, and tells the outcome; time is passed in. Not thread-safe.
+// Store of undelivered webhooks, which schedules their delivery. Limited in bytes and in age. Pure:
+// the caller delivers and reports the outcome; time is an argument. Not thread-safe.
 //
-// Event sources take turns. One alone may take nearly all of the room; the more sources have webhooks,
-// the less each may take, so that room is left for a source that has none yet. While a source cannot
-// be reached, one webhook at a time is tried, at growing intervals. A webhook that the source
-// itself refuses is tried again on its own, and holds up no other.
+// Event sources take turns. A single source may use nearly all of the room; the more sources have
+// webhooks, the less each may use, so that room is left for a new source. While a source is
+// unreachable, one webhook at a time is retried, with growing backoff. A webhook that a reachable
+// source refuses has its own backoff and does not delay others.
 class WebhookStore {
  public:
   struct Limits {
@@ -52,38 +52,39 @@ class WebhookStore {
   };
   explicit WebhookStore(Limits limits) : limits_(limits) {}
 
-  // False when there is no room.
+  // Adds a webhook. Returns false if there is no room.
   bool add(Kept webhook);
-  // Whether a webhook that comes now is to be kept without an attempt, because the source cannot be
-  // reached or because others of it wait for their turn.
+  // Returns whether a new webhook must be stored without an attempt, because the source is
+  // unreachable or other webhooks of it are waiting.
   [[nodiscard]] bool must_wait(const SourceName& source) const;
   [[nodiscard]] bool is_reachable(const SourceName& source) const;
-  // Somebody else has found that a source cannot be reached.
+  // Records that the caller found a source unreachable.
   void unreachable(const SourceName& source, std::string_view why, Clock::time_point now);
 
-  // Whether a webhook of this source may be delivered now, for example because the source has a place
-  // for it. Asked once for each source that has one due; yes is final.
+  // Returns whether a webhook of this source may be delivered now, for example because its gate has
+  // a permit. Called once for each source with a due webhook; true is final.
   using Enter = std::function<bool(const SourceName&)>;
-  // The next one to try; null when none is due. It is under way until one of the outcomes is told.
+  // Returns the next webhook to try; null if none is due. It is in flight until an outcome is
+  // reported.
   Kept next(Clock::time_point now, const Enter& enter);
-  // When to call next() again, unless something happens before. Sources that `enter` held up are
-  // asked again after kGateInterval.
+  // Time of the next call of next() if nothing happens before. Sources that `enter` refused are
+  // tried again after kGateInterval.
   [[nodiscard]] Clock::time_point due(Clock::time_point now) const;
   static constexpr auto kGateInterval = std::chrono::milliseconds(50);
 
-  // -- the outcome of an attempt --
+  // -- outcomes of an attempt --
   void delivered(std::uint64_t id);
-  // The source took no connection, or broke it off.
+  // Reports that the source refused or broke the connection.
   void unreachable(std::uint64_t id, std::string_view why, Clock::time_point now);
-  // The source answered, but did not take this webhook.
+  // Reports that the source responded without accepting this webhook.
   void refused(std::uint64_t id, std::string_view why, Clock::time_point now);
-  // Attempts that the source refused.
+  // Number of attempts that the source refused.
   [[nodiscard]] unsigned refusals(std::uint64_t id) const;
 
   void drop(std::uint64_t id);
-  // Forgets those that are too old, and returns them.
+  // Removes webhooks above the age limit and returns them.
   std::vector<Kept> expire(Clock::time_point now);
-  // Forgets all.
+  // Removes and returns all webhooks.
   std::vector<Kept> clear();
 
   [[nodiscard]] std::size_t size() const { return items_.size(); }
@@ -105,9 +106,9 @@ class WebhookStore {
     std::size_t webhooks = 0;
     std::size_t bytes = 0;
     std::size_t under_way = 0;
-    std::deque<std::uint64_t> ready;                        // ids; may name forgotten ones
-    std::multimap<Clock::time_point, std::uint64_t> later;  // the same
-    unsigned failures = 0;                                  // since it was last reached
+    std::deque<std::uint64_t> ready;                        // ids; some may be removed
+    std::multimap<Clock::time_point, std::uint64_t> later;  // ids; some may be removed
+    unsigned failures = 0;                                  // since the last reachable attempt
     Clock::time_point paused_until{};
     std::string last_error;
   };
@@ -130,8 +131,8 @@ class WebhookStore {
   Limits limits_;
   std::size_t bytes_ = 0;
   std::unordered_map<std::uint64_t, Item> items_;
-  std::set<std::pair<Clock::time_point, std::uint64_t>> ages_;  // of all
-  std::list<Source> sources_;                                   // whose turn it is first
+  std::set<std::pair<Clock::time_point, std::uint64_t>> ages_;  // of all webhooks
+  std::list<Source> sources_;                                   // next turn first
 };
 
 }  // namespace gitops::router

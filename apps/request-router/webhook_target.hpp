@@ -8,14 +8,15 @@
 
 namespace gitops::router {
 
-// Where webhooks may go.
+// Allowed destinations of webhooks.
 struct WebhookRules {
-  std::vector<std::string> namespaces;  // "*": every one
+  std::vector<std::string> namespaces;  // "*": all
   std::string cluster_domain = "cluster.local";
 };
 
-// The host of the Service that Argo Events makes for an event source: forbidden when its namespace
-// is not listed, not_found when there can be no such Service. Both names are DNS labels.
+// Returns the host of the Service that Argo Events creates for an event source. Both names are DNS
+// labels. Errors: forbidden, if the namespace is not listed; not_found, if no such Service can
+// exist.
 Result<std::string> webhook_host(std::string_view ns, std::string_view event_source,
                                  const WebhookRules& rules);
 

@@ -20,16 +20,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Attempts at a time, of all event sources together.
+// Maximum number of concurrent attempts, of all event sources together.
 constexpr std::size_t kMaxAttempts = 256;
-// An event source that has just started may refuse what it takes a moment later.
+// Number of refusals (4xx) that are retried, since a starting event source may refuse at first.
 constexpr unsigned kRefusals = 3;
 constexpr std::size_t kMaxLost = 100;  // listed
 constexpr auto kLook = std::chrono::seconds(1);
-constexpr auto kRest = std::chrono::milliseconds(50);  // between looks at what is left at the end
-// For the disk to take a record.
+constexpr auto kRest = std::chrono::milliseconds(50);  // interval of checks while draining
+// Time limit for the disk to store a record.
 constexpr auto kDiskTimeLimit = std::chrono::seconds(10);
-// Of an answer: its head, and a body that the sender gets.
+// Maximum size of a response: its head, and a body for the sender.
 constexpr std::size_t kMaxHead = 32 * 1024;
 constexpr std::size_t kMaxBody = 16 * 1024;
 constexpr int kMaxInterim = 16;
@@ -61,7 +61,7 @@ Task<Result<void>> read_more(net::Channel& channel, std::string& received) {
   co_return Result<void>{};
 }
 
-// The answer's status, and its body as far as it is short.
+// Returns the status of the response, and its body if it is short.
 Task<Result<http::Response>> read_answer(net::Channel& channel) {
   std::string received;
   received.reserve(kMaxHead + kMaxBody);  // the head is read in place
@@ -90,7 +90,7 @@ Task<Result<http::Response>> read_answer(net::Channel& channel) {
   const auto length = head.content_length.value_or(0);
   if (length > kMaxBody) co_return response;
   while (received.size() < head_size + length) {
-    // The status is all that counts.
+    // Only the status is needed.
     if (auto more = co_await read_more(channel, received); !more) co_return response;
   }
   response.body = received.substr(head_size, length);
@@ -110,7 +110,7 @@ Task<Result<http::Response>> send(const WebhookRoute& route, std::string_view by
 
 }  // namespace
 
-// Who has sent a webhook, while it waits.
+// Sender of a webhook, while it waits.
 struct Webhooks::Sender {
   Sender(const Executor& executor, Kept w)
       : webhook(std::move(w)),
@@ -123,10 +123,10 @@ struct Webhooks::Sender {
   const std::shared_ptr<Wakeup> durable;
   const std::shared_ptr<Wakeup> answered;
   bool is_kept = false;   // guarded by mutex_
-  http::Response answer;  // once it is answered
+  http::Response answer;  // set when the event source has responded
 };
 
-// A webhook on its way, with its place at the event source.
+// Webhook in flight, with its permit of the gate.
 struct Webhooks::Attempt {
   Kept webhook;
   std::shared_ptr<const WebhookRoute> route;
@@ -188,7 +188,7 @@ void Webhooks::wake() {
   asio::post(executor_, [changed = changed_] { changed->notify_all(); });
 }
 
-// -- keeping --
+// -- storing --
 
 bool Webhooks::must_wait(const SourceName& source) const {
   if (size_ == 0) return false;
@@ -252,7 +252,7 @@ Task<bool> Webhooks::take_room(std::shared_ptr<Sender> sender) {
   co_return sender->is_kept;
 }
 
-// The webhook is in the store.
+// Continues after the webhook was stored.
 void Webhooks::kept(const std::shared_ptr<Sender>& sender) {
   sender->is_kept = true;
   senders_[sender->webhook->id] = sender;
@@ -265,7 +265,7 @@ void Webhooks::kept(const std::shared_ptr<Sender>& sender) {
   wake();
 }
 
-// Room goes to those who have waited longest, as far as it is enough for them.
+// Grants room to the longest waiting senders, as far as it suffices.
 void Webhooks::offer_room() {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     const auto sender = *next;
@@ -279,7 +279,7 @@ void Webhooks::offer_room() {
   }
 }
 
-// What the journals hold.
+// Takes over the webhooks of a journal.
 std::optional<std::vector<Kept>> Webhooks::recover(std::vector<RecoveredWebhook> found) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
@@ -300,7 +300,7 @@ std::optional<std::vector<Kept>> Webhooks::recover(std::vector<RecoveredWebhook>
   return taken;
 }
 
-// -- delivering --
+// -- delivery --
 
 Task<> Webhooks::deliver_all() {
   while (true) {
@@ -315,7 +315,7 @@ Task<> Webhooks::deliver_all() {
   }
 }
 
-// Null when there is none; `due` then tells when to ask again.
+// Returns the next attempt; null if there is none. `due` is then the time of the next call.
 std::shared_ptr<Webhooks::Attempt> Webhooks::next_attempt(Clock::time_point& due) {
   if (attempts_ >= kMaxAttempts) return nullptr;
   const auto now = Clock::now();
@@ -323,7 +323,7 @@ std::shared_ptr<Webhooks::Attempt> Webhooks::next_attempt(Clock::time_point& due
   const std::lock_guard lock(mutex_);
   attempt->webhook = store_.next(now, [&](const SourceName& source) {
     auto route = route_of_(source);
-    if (!route) return false;  // not served at present
+    if (!route) return false;  // currently not served
     auto permit = (*route)->gate->acquire(now);
     if (!permit) return false;
     attempt->route = std::move(*route);
@@ -380,7 +380,7 @@ void Webhooks::drop_expired(Clock::time_point now) {
   offer_room();
 }
 
-// The webhook is not in the store any more.
+// Continues after the webhook was removed from the store.
 void Webhooks::gone(const Kept& webhook) {
   senders_.erase(webhook->id);
   size_ = store_.size();
@@ -411,7 +411,7 @@ void Webhooks::lost(const KeptWebhook& webhook, std::string_view reason) {
                                        {"suppressed", verdict.suppressed}});
 }
 
-// -- what is told --
+// -- status --
 
 std::string Webhooks::page() const {
   const std::lock_guard lock(mutex_);

@@ -27,44 +27,44 @@ namespace gitops::router {
 
 struct WebhookRoute;
 
-// Keeps the webhooks that their event source does not take now, so that a Git host that sends each
-// only once loses nothing, and delivers them when it takes them (WebhookStore). With a folder for the
-// journal they survive the process.
+// Stores webhooks that their event source does not accept now and delivers them later
+// (WebhookStore), so that a Git host that sends each webhook once loses none. With a journal folder
+// they survive the process.
 //
-// All loops share one. must_wait(), keep(), size(), page() are for any thread, everything else for the loop that
-// it was made with, which outlives the other loops.
+// All loops share one object. must_wait(), keep(), size() and page() are for any thread; everything
+// else is for the loop of the constructor, which outlives the other loops.
 class Webhooks {
  public:
   struct Options {
-    std::filesystem::path journal_folder = {};  // empty: in memory only
+    std::filesystem::path journal_folder = {};  // empty: memory only
     WebhookStore::Limits limits = {};
-    // How long a sender waits for room, and then for the answer of the event source.
+    // Time limits of a sender: for room, and then for the response of the event source.
     std::chrono::milliseconds room_timeout{30'000};
     std::chrono::milliseconds answer_wait{5'000};
   };
-  // `metrics` outlives it.
+  // `metrics` must outlive it.
   Webhooks(const Executor& executor, Metrics& metrics, Options options);
 
-  // The way to an event source as the routes in force have it. On the loop.
+  // Returns the route to an event source from the routes in force. Called on the loop.
   using RouteOf = std::function<Result<std::shared_ptr<const WebhookRoute>>(const SourceName&)>;
-  // Takes over what the journals hold, and begins to deliver. Blocks for as long as that takes to read.
+  // Takes over the webhooks in the journals and begins to deliver. Blocks while it reads them.
   Result<void> start(RouteOf route_of);
-  // Goes on delivering until all is delivered, no event source that is left can be reached, or the
-  // deadline has passed.
+  // Continues to deliver until no webhook is left, all remaining event sources are unreachable, or
+  // the deadline has passed.
   Task<> stop(Deadline deadline);
 
-  // Whether a webhook is to be kept without an attempt to deliver it.
+  // Returns whether a webhook must be stored without an attempt to deliver it.
   [[nodiscard]] bool must_wait(const SourceName& source) const;
-  // Keeps a webhook whose signature and limits were checked, and returns what its sender is told: the
-  // answer of the event source if that comes soon, 202 when it does not, 503 when there was no room.
-  // `failure`: why it could not be delivered; empty when nothing was tried.
+  // Stores a webhook whose signature and limits were checked, and returns the response to its
+  // sender: that of the event source if it comes in time, otherwise 202; 503 if there was no room.
+  // `failure`: reason of the failed delivery; empty without an attempt.
   Task<http::Response> keep(SourceName source, const proxy::WholeRequest& request,
                             std::string failure);
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  // What is kept, and what was lost lately: JSON.
+  // Stored webhooks and recent losses, as JSON.
   [[nodiscard]] std::string page() const;
-  // Brings the gauges up to date.
+  // Updates the gauges.
   void count();
 
  private:
@@ -86,7 +86,7 @@ class Webhooks {
   std::optional<std::vector<Kept>> recover(std::vector<RecoveredWebhook> found);
   [[nodiscard]] bool may_deliver_more() const;
   void wake();
-  // The mutex is locked.
+  // Need the locked mutex.
   void kept(const std::shared_ptr<Sender>& sender);
   void gone(const Kept& webhook);
   void lost(const KeptWebhook& webhook, std::string_view reason);
@@ -102,19 +102,19 @@ class Webhooks {
   Gauge& oldest_seconds_;
   RouteOf route_of_;
   std::atomic<std::uint64_t> last_id_ = 0;
-  std::atomic<std::size_t> size_ = 0;  // of store_
+  std::atomic<std::size_t> size_ = 0;  // number of webhooks in store_
 
   mutable std::mutex mutex_;
   WebhookStore store_;
   std::list<std::shared_ptr<Sender>> waiting_;                        // for room, oldest first
-  std::unordered_map<std::uint64_t, std::weak_ptr<Sender>> senders_;  // that wait for an answer
+  std::unordered_map<std::uint64_t, std::weak_ptr<Sender>> senders_;  // waiting for a response
   std::deque<Lost> lost_;
   RepeatFilter reports_{std::chrono::minutes(1)};
 
-  std::size_t attempts_ = 0;  // under way
+  std::size_t attempts_ = 0;  // in flight
   const std::shared_ptr<Event> changed_;
   TaskGroup tasks_;
-  std::unique_ptr<WebhookJournal> journal_;  // null: none
+  std::unique_ptr<WebhookJournal> journal_;  // null without a folder
 };
 
 }  // namespace gitops::router

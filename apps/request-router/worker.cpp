@@ -69,7 +69,7 @@ void Worker::done(const proxy::TransactionRecord& record) {
   access_log_.add(record, client, wall_now());
 }
 
-// Once a second: what was logged, connections that nobody uses.
+// Flushes the access log and closes idle connections once a second.
 Task<> Worker::do_housekeeping() {
   while (true) {
     co_await sleep_for(kHousekeeping);

@@ -14,11 +14,11 @@
 
 namespace gitops::router {
 
-// Everything that the loops share. Thread-safe; outlives the workers.
+// Shared state of all loops. Thread-safe; it must outlive the workers.
 struct WorkerContext {
   const Config& config;
-  net::Resolver& names;               // of the configured upstreams
-  net::Resolver& event_source_names;  // strangers choose them
+  net::Resolver& names;               // for the configured upstreams
+  net::Resolver& event_source_names;  // for names that unauthenticated senders choose
   LineWriter& access_log;
   Traffic& traffic;
   Webhooks& webhooks;
@@ -28,19 +28,19 @@ struct WorkerContext {
 };
 
 // Serves clients on one loop, with its own listener, upstream connections, timers and routes.
-// Constructed and destroyed while the loop does not run; everything else is for the loop's thread.
+// Constructed and destroyed while the loop does not run; all calls are for the loop's thread.
 class Worker {
  public:
-  // Port 0: any free one, see port().
+  // Port 0 selects any free port, see port().
   Worker(const Executor& executor, std::uint16_t port, const WorkerContext& context);
 
   Result<void> start(const RouteSettings& settings, std::shared_ptr<Gates> gates);
-  // Takes over routes; requests under way keep theirs, and upstreams that are the same keep their
+  // Applies new routes. Requests in flight keep their routes, and unchanged upstreams keep their
   // connections.
   void use(const RouteSettings& settings, std::shared_ptr<Gates> gates);
   // Stops accepting.
   void drain() { server_.drain(); }
-  // Waits for requests under way until the deadline, then cancels them.
+  // Waits for requests in flight until the deadline, then cancels them.
   Task<> stop(Deadline deadline);
 
   [[nodiscard]] const Executor& executor() const { return executor_; }
