@@ -1,0 +1,268 @@
+#include "control-plane/storage/retention.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace gitops::control_plane_server {
+namespace {
+
+using store::Connection;
+using store::Statement;
+
+// A row of the timeline with its entries in two indexes.
+constexpr std::int64_t kTimelineRowBytes = 200;
+constexpr std::int64_t kWarningPercent = 80;
+constexpr std::int64_t kEnoughPercent = 85;
+constexpr std::int64_t kTrimmingPercent = 90;
+constexpr std::int64_t kFullPercent = 97;
+
+constexpr Statement kAccounts{.name = "retention.accounts",
+                              .sql = "SELECT number FROM account ORDER BY number"};
+constexpr Statement kSessions{
+    .name = "retention.sessions",
+    .sql =
+        "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE expires_at <= $1 "
+        "ORDER BY expires_at LIMIT $2)"};
+constexpr Statement kChanges{
+    .name = "retention.changes",
+    .sql =
+        "DELETE FROM change WHERE (instance, no) IN (SELECT instance, no FROM change WHERE "
+        "at < $1 LIMIT $2)"};
+constexpr Statement kQuarantine{
+    .name = "retention.quarantine",
+    .sql =
+        "DELETE FROM quarantine WHERE (account, at, no) IN (SELECT account, at, no FROM quarantine "
+        "WHERE account = $1 AND at < $2 ORDER BY at LIMIT $3)"};
+constexpr Statement kAudit{
+    .name = "retention.audit",
+    .sql =
+        "DELETE FROM audit WHERE (account, at, no) IN (SELECT account, at, no FROM audit "
+        "WHERE account = $1 AND at < $2 ORDER BY at LIMIT $3)"};
+constexpr Statement kTimeline{
+    .name = "retention.timeline",
+    .sql =
+        "DELETE FROM timeline WHERE (object, sequence) IN (SELECT object, sequence FROM timeline "
+        "WHERE account = $1 AND at < $2 ORDER BY at LIMIT $3)"};
+constexpr Statement kReleases{
+    .name = "retention.releases",
+    .sql =
+        "DELETE FROM app_release WHERE (object, history_id) IN (SELECT r.object, r.history_id "
+        "FROM app_release r WHERE r.account = $1 AND r.started_at > 0 AND r.started_at < $2 AND "
+        "r.history_id < "
+        "(SELECT max(n.history_id) FROM app_release n WHERE n.object = r.object) "
+        "ORDER BY r.started_at LIMIT $3)"};
+// The kinds of an account one after another, each found by the index of lists.
+constexpr Statement kNextKind{
+    .name = "retention.next_kind",
+    .sql = "SELECT kind FROM object WHERE account = $1 AND kind > $2 ORDER BY kind LIMIT 1"};
+constexpr Statement kGone{
+    .name = "retention.gone",
+    .sql =
+        "SELECT id FROM object WHERE account = $1 AND kind = $2 AND presence = 1 AND seen_at < $3 "
+        "LIMIT $4"};
+// By the objects' ids, so that no index of an account is scanned.
+constexpr std::array<Statement, 5> kRemoveObject{
+    {{.name = "retention.remove_body",
+      .sql = "DELETE FROM body WHERE object IN (SELECT id FROM object WHERE account = $1 AND "
+             "id = $2)"},
+     {.name = "retention.remove_labels",
+      .sql = "DELETE FROM label WHERE object IN (SELECT id FROM object WHERE account = $1 AND "
+             "id = $2)"},
+     {.name = "retention.remove_timeline",
+      .sql = "DELETE FROM timeline WHERE object IN (SELECT id FROM object WHERE account = $1 AND "
+             "id = $2)"},
+     {.name = "retention.remove_releases",
+      .sql = "DELETE FROM app_release WHERE object IN (SELECT id FROM object WHERE account = $1 "
+             "AND id = $2)"},
+     {.name = "retention.remove_object",
+      .sql = "DELETE FROM object WHERE account = $1 AND id = $2 AND presence = 1"}}};
+constexpr Statement kSize{
+    .name = "retention.size",
+    .sql =
+        "SELECT (c.page_count - f.freelist_count) * s.page_size FROM pragma_page_count c, "
+        "pragma_freelist_count f, pragma_page_size s",
+    .postgres = "SELECT pg_database_size(current_database())"};
+constexpr Statement kHistoryOf{.name = "retention.history",
+                               .sql = "SELECT count(*) FROM timeline WHERE account = $1"};
+constexpr Statement kCutHistory{
+    .name = "retention.cut_history",
+    .sql =
+        "DELETE FROM timeline WHERE (object, sequence) IN (SELECT object, sequence FROM timeline "
+        "WHERE account = $1 ORDER BY at LIMIT $2)"};
+
+constexpr std::array kRetentionStatements{
+    kAccounts,        kSessions,        kChanges,  kQuarantine, kAudit,
+    kTimeline,        kReleases,        kNextKind, kGone,       kRemoveObject[0],
+    kRemoveObject[1], kRemoveObject[2], kSize,     kHistoryOf,  kRemoveObject[3],
+    kRemoveObject[4], kCutHistory};
+
+Result<std::vector<std::int64_t>> account_numbers(Connection& connection) {
+  const auto rows = connection.run(kAccounts);
+  if (!rows) return std::unexpected(rows.error());
+  std::vector<std::int64_t> numbers;
+  for (std::size_t row = 0; row < rows->size(); ++row) numbers.push_back(rows->number(row, 0));
+  return numbers;
+}
+
+// Removes rows until a bound is reached.
+class Removal {
+ public:
+  Removal(Connection& connection, std::int64_t most) : connection_(connection), left_(most) {}
+
+  [[nodiscard]] std::int64_t left() const { return left_; }
+
+  // The statement's last parameter is how many rows it may remove.
+  Result<void> run(const Statement& statement, store::Params params) {
+    if (left_ <= 0) return {};
+    params.emplace_back(left_);
+    const auto removed = connection_.run(statement, params);
+    if (!removed) return std::unexpected(removed.error());
+    left_ -= removed->changed();
+    return {};
+  }
+
+  Result<void> run_gone(std::int64_t account, Micros before) {
+    std::string kind;
+    while (left_ > 0) {
+      const auto next = connection_.run(kNextKind, {account, kind});
+      if (!next) return std::unexpected(next.error());
+      if (next->empty()) return {};
+      kind = next->string(0, 0);
+      const auto gone = connection_.run(kGone, {account, kind, before, left_});
+      if (!gone) return std::unexpected(gone.error());
+      for (std::size_t row = 0; row < gone->size(); ++row) {
+        for (const auto& statement : kRemoveObject) {
+          const auto removed = connection_.run(statement, {account, gone->number(row, 0)});
+          if (!removed) return std::unexpected(removed.error());
+        }
+        --left_;
+      }
+    }
+    return {};
+  }
+
+ private:
+  Connection& connection_;
+  std::int64_t left_;
+};
+
+}  // namespace
+
+RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now) {
+  const auto before = [now](auto age) {
+    return now - std::chrono::duration_cast<std::chrono::microseconds>(age).count();
+  };
+  return {.timeline = before(policy.timeline),
+          .gone = before(policy.gone),
+          .quarantine = before(policy.quarantine),
+          .audit = before(policy.audit),
+          .changes = before(policy.changes),
+          .sessions = now};
+}
+
+Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts& cuts,
+                                    std::int64_t most) {
+  Removal removal(connection, most);
+  if (auto done = removal.run(kSessions, {cuts.sessions}); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  if (auto done = removal.run(kChanges, {cuts.changes}); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  const auto accounts = account_numbers(connection);
+  if (!accounts) return std::unexpected(accounts.error());
+  const std::array<std::pair<const Statement*, Micros>, 4> by_age{{{&kTimeline, cuts.timeline},
+                                                                   {&kReleases, cuts.timeline},
+                                                                   {&kQuarantine, cuts.quarantine},
+                                                                   {&kAudit, cuts.audit}}};
+  for (const auto account : *accounts) {
+    for (const auto& [statement, before] : by_age) {
+      if (auto done = removal.run(*statement, {account, before}); !done) {
+        return std::unexpected(std::move(done.error()));
+      }
+    }
+    if (auto done = removal.run_gone(account, cuts.gone); !done) {
+      return std::unexpected(std::move(done.error()));
+    }
+  }
+  return most - removal.left();
+}
+
+std::string_view to_string(SizeState state) {
+  constexpr std::array<std::string_view, 4> kWords{"normal", "warning", "trimming", "full"};
+  return kWords.at(static_cast<std::size_t>(state));
+}
+
+std::int64_t StorageBound::used() const {
+  return std::max<std::int64_t>(bytes_ - freed_, 0);
+}
+
+int StorageBound::percent() const {
+  if (limit_ <= 0) return 0;
+  return static_cast<int>(used() / std::max<std::int64_t>(limit_ / 100, 1));
+}
+
+SizeState StorageBound::update(std::int64_t bytes) {
+  if (limit_ <= 0) return SizeState::normal;
+  // Files that shrink have given back what was deleted; files that grow have used it up.
+  freed_ = bytes == bytes_ ? freed_ : std::max<std::int64_t>(freed_ - std::abs(bytes - bytes_), 0);
+  bytes_ = bytes;
+  const auto share = percent();
+  if (share >= kTrimmingPercent) is_cutting_ = true;
+  if (share < kEnoughPercent) is_cutting_ = false;
+  if (share >= kFullPercent) {
+    state_ = SizeState::full;
+  } else if (is_cutting_) {
+    state_ = SizeState::trimming;
+  } else {
+    state_ = share >= kWarningPercent ? SizeState::warning : SizeState::normal;
+  }
+  return state_;
+}
+
+std::int64_t StorageBound::rows_to_cut(std::int64_t most) const {
+  if (!is_cutting_) return 0;
+  const auto above = used() - limit_ / 100 * kEnoughPercent;
+  return std::clamp<std::int64_t>(above / kTimelineRowBytes + 1, 0, most);
+}
+
+void StorageBound::add_cut(std::int64_t rows) {
+  freed_ += rows * kTimelineRowBytes;
+}
+
+Result<std::int64_t> database_size(Connection& connection) {
+  const auto rows = connection.run(kSize);
+  if (!rows) return std::unexpected(rows.error());
+  return rows->number(0, 0);
+}
+
+Result<std::int64_t> cut_oldest_history(Connection& connection, std::int64_t rows) {
+  const auto accounts = account_numbers(connection);
+  if (!accounts) return std::unexpected(accounts.error());
+  std::vector<std::pair<std::int64_t, std::int64_t>> sizes;  // account, rows
+  std::int64_t all = 0;
+  for (const auto account : *accounts) {
+    const auto count = connection.run(kHistoryOf, {account});
+    if (!count) return std::unexpected(count.error());
+    sizes.emplace_back(account, count->number(0, 0));
+    all += count->number(0, 0);
+  }
+  std::int64_t cut = 0;
+  for (const auto& [account, size] : sizes) {
+    if (size == 0) continue;
+    // Rounded up, so that the last rows of small accounts go, too.
+    const auto share = std::min((size * rows + all - 1) / all, rows - cut);
+    const auto removed = connection.run(kCutHistory, {account, share});
+    if (!removed) return std::unexpected(removed.error());
+    cut += removed->changed();
+  }
+  return cut;
+}
+
+std::span<const Statement> retention_statements() {
+  return kRetentionStatements;
+}
+
+}  // namespace gitops::control_plane_server

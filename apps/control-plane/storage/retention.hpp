@@ -1,0 +1,91 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/core/error.hpp"
+#include "common/store/connection.hpp"
+#include "control-plane/projection/object.hpp"
+
+// What the database forgets: by age, and by size.
+namespace gitops::control_plane_server {
+
+struct RetentionPolicy {
+  std::chrono::hours timeline{24 * 90};  // and releases that newer ones have followed
+  std::chrono::hours gone{24 * 30};      // objects that were deleted
+  std::chrono::hours quarantine{24 * 7};
+  std::chrono::hours audit{24 * 400};
+  std::chrono::minutes changes{10};  // what pages have heard of
+};
+
+// What is older than these times is removed.
+struct RetentionCuts {
+  Micros timeline = 0;
+  Micros gone = 0;
+  Micros quarantine = 0;
+  Micros audit = 0;
+  Micros changes = 0;
+  Micros sessions = 0;  // that have expired
+};
+RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now);
+
+// Rows of one call that the writer can spare beside a batch.
+inline constexpr std::int64_t kTrickle = 200;
+
+// Removes at most `most` rows that are due, and returns how many it removed; fewer than `most` mean that nothing is due
+// any more. Runs within one transaction on the writer. A deleted object goes with its texts, labels, timeline and
+// releases and counts as one. The newest release of an Application stays.
+Result<std::int64_t> remove_expired(store::Connection& connection, const RetentionCuts& cuts,
+                                    std::int64_t most);
+
+// --- The bound of the size ---
+
+enum class SizeState : std::uint8_t {
+  normal,
+  warning,   // from 80 % of the limit: people are told
+  trimming,  // from 90 %: the oldest history is cut
+  full       // from 97 %: events are answered 503, reading goes on
+};
+std::string_view to_string(SizeState state);
+
+// Decides from the size of the database. PostgreSQL's files do not shrink when rows are deleted: what was deleted and
+// may be used again counts as free until the files grow. Pure but for what it remembers; one thread.
+class StorageBound {
+ public:
+  // `limit` in bytes; 0: none.
+  explicit StorageBound(std::int64_t limit) : limit_(limit) {}
+
+  // `bytes` as database_size() tells them.
+  SizeState update(std::int64_t bytes);
+  // Rows of the timeline to cut next, at most `most`; 0 unless trimming or full. Cutting stops below 85 %.
+  [[nodiscard]] std::int64_t rows_to_cut(std::int64_t most) const;
+  // Tells that rows were cut.
+  void add_cut(std::int64_t rows);
+  [[nodiscard]] SizeState state() const { return state_; }
+  // Of the limit; 0 without one.
+  [[nodiscard]] int percent() const;
+
+ private:
+  [[nodiscard]] std::int64_t used() const;
+
+  std::int64_t limit_;
+  std::int64_t bytes_ = 0;
+  std::int64_t freed_ = 0;  // within the files
+  bool is_cutting_ = false;
+  SizeState state_ = SizeState::normal;
+};
+
+// Bytes that the database takes: on SQLite without its free pages.
+Result<std::int64_t> database_size(store::Connection& connection);
+
+// Cuts the oldest rows of the timeline, of each account by its share, at most `rows` in all, and returns how many. Runs
+// within one transaction on the writer.
+Result<std::int64_t> cut_oldest_history(store::Connection& connection, std::int64_t rows);
+
+// For the test that prepares every statement.
+std::span<const store::Statement> retention_statements();
+
+}  // namespace gitops::control_plane_server
