@@ -57,8 +57,10 @@ constexpr std::string_view kByName =
     " WHERE o.account = $1 AND o.kind = $2 AND o.name = $3 AND ($4 = '' OR o.runtime = $4) AND "
     "($5 = '' OR o.namespace = $5) AND ($6 = -1 OR o.origin = $6) AND o.api_group = $7 AND "
     "o.presence <> 1 ORDER BY o.presence, o.id LIMIT 1";
+// The kind is kept from the indexes: SQLite would take the one of lists.
 constexpr std::string_view kByUid =
-    " WHERE o.account = $1 AND o.uid = $2 AND o.kind = $3 ORDER BY o.presence, o.id LIMIT 1";
+    " WHERE o.account = $1 AND o.uid = $2 AND (o.kind || '') = $3 ORDER BY o.presence, o.id "
+    "LIMIT 1";
 constexpr std::string_view kByManager =
     " WHERE o.account = $1 AND o.runtime = $2 AND o.manager_namespace = $3 AND "
     "o.manager_name = $4 AND ($5 = '' OR o.manager_uid = $5) AND "
