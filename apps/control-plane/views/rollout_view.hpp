@@ -27,12 +27,12 @@ std::string_view to_string(StepStatus status);
 
 // An AnalysisRun of a Rollout.
 struct AnalysisRun {
-  std::string name;
-  std::string type;        // "Step", "Background", "PrePromotion", "PostPromotion"
-  std::int64_t step = -1;  // of a canary; -1: of none
-  std::string pod_hash;    // of the revision that it judges
-  std::string phase;       // "Running", "Successful", …
-  std::string message;
+  std::string name = {};
+  std::string type = {};      // "Step", "Background", "PrePromotion", "PostPromotion"
+  std::int64_t step = -1;     // of a canary; -1: of none
+  std::string pod_hash = {};  // of the revision that it judges
+  std::string phase = {};     // "Running", "Successful", …
+  std::string message = {};
 };
 AnalysisRun analysis_run(JsonView object);
 
