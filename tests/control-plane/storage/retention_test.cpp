@@ -1,0 +1,161 @@
+#include "control-plane/storage/retention.hpp"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "common/core/crypto.hpp"
+#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/views/seed.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+using Json = nlohmann::json;
+using store::Engine;
+using store::Statement;
+
+constexpr Micros kDay = 24 * kHour;
+
+struct RetentionContract : testing::TestWithParam<Engine> {
+  RetentionContract() { account = must(create_account(db(), "acme", kSeedTime)).number; }
+  store::Connection& db() { return bed.connection(); }
+  std::int64_t send(const std::string& body) { return seeder.store(db(), account, body); }
+  std::int64_t count(const char* table) {
+    // A connection knows a statement by the address of its name.
+    static std::map<std::string, std::string, std::less<>> texts;
+    const auto& [name, sql] =
+        *texts.emplace(table, std::string("SELECT count(*) FROM ") + table).first;
+    return must(db().run({.name = name, .sql = sql})).number(0, 0);
+  }
+  std::int64_t remove(Micros now, std::int64_t most = 1'000) {
+    return must(remove_expired(db(), retention_cuts({}, now), most));
+  }
+  StoreBed bed{GetParam()};
+  Seeder seeder{GetParam()};
+  std::int64_t account = 0;
+};
+
+TEST_P(RetentionContract, HistoryIsForgottenAndTheNewestReleaseStays) {
+  for (int id = 1; id <= 3; ++id) {
+    auto application = application_of("shop");
+    application["status"]["sync"]["revision"] = "r" + std::to_string(id);
+    application["status"]["history"] = {
+        {{"id", id}, {"revision", "r"}, {"deployedAt", "2026-03-04T09:00:00Z"}}};
+    send(app_event(application));
+  }
+  EXPECT_EQ(count("timeline"), 3);
+  EXPECT_EQ(count("app_release"), 3);
+  EXPECT_EQ(remove(kSeedTime + 89 * kDay), 3) << "the outbox alone";
+  EXPECT_EQ(count("change"), 0);
+  EXPECT_EQ(count("timeline"), 3);
+  EXPECT_EQ(remove(kSeedTime + 91 * kDay), 5);
+  EXPECT_EQ(count("timeline"), 0);
+  EXPECT_EQ(count("app_release"), 1);
+  EXPECT_EQ(count("object"), 1) << "what is there stays";
+  EXPECT_EQ(count("body"), 1);
+}
+
+TEST_P(RetentionContract, DeletedObjectsGoWithAllTheyHad) {
+  auto application = application_of("shop");
+  application["metadata"]["labels"] = {{"team", "a"}};
+  application["status"]["history"] = {{{"id", 1}, {"revision", "r"}}};
+  send(app_event(application));
+  send(app_event(application_of("cart")));
+  send(app_event(application, {{"actualManifest", ""}}));
+  remove(kSeedTime + 29 * kDay);
+  EXPECT_EQ(count("object"), 2);
+  remove(kSeedTime + 31 * kDay);
+  EXPECT_EQ(count("object"), 1);
+  EXPECT_EQ(count("body"), 1);
+  EXPECT_EQ(count("label"), 0);
+  EXPECT_EQ(count("app_release"), 0);
+  EXPECT_EQ(count("timeline"), 1);
+}
+
+TEST_P(RetentionContract, ACallRemovesAtMostSoMany) {
+  for (int i = 0; i < 7; ++i) send(app_event(application_of("n" + std::to_string(i))));
+  const auto now = kSeedTime + 91 * kDay;
+  std::int64_t removed = 0;
+  int calls = 0;
+  while (const auto some = remove(now, 3)) {
+    EXPECT_LE(some, 3);
+    removed += some;
+    ++calls;
+  }
+  EXPECT_EQ(removed, 14) << "seven changes and seven rows of the timeline";
+  EXPECT_EQ(calls, 5);
+}
+
+TEST_P(RetentionContract, SessionsGoWhenTheyExpire) {
+  constexpr Statement kAdd{.name = "test.add_session",
+                           .sql =
+                               "INSERT INTO session (hash, user_id, created_at, seen_at, "
+                               "expires_at) VALUES ($1, 'u', 1, 1, $2)"};
+  must(db().run(kAdd, {store::Param::bytes("a"), kSeedTime - 1}));
+  must(db().run(kAdd, {store::Param::bytes("b"), kSeedTime + 1}));
+  EXPECT_EQ(remove(kSeedTime), 1);
+  EXPECT_EQ(count("session"), 1);
+}
+
+TEST_P(RetentionContract, TheOldestHistoryIsCutByShare) {
+  const auto other = must(create_account(db(), "other", kSeedTime)).number;
+  for (int i = 0; i < 9; ++i) send(app_event(application_of("n" + std::to_string(i))));
+  for (int i = 0; i < 3; ++i) {
+    seeder.store(db(), other, app_event(application_of("n" + std::to_string(i))));
+  }
+  EXPECT_EQ(must(cut_oldest_history(db(), 4)), 4);
+  EXPECT_EQ(count("timeline"), 8);
+  EXPECT_EQ(must(cut_oldest_history(db(), 100)), 8);
+  EXPECT_EQ(must(cut_oldest_history(db(), 100)), 0);
+}
+
+TEST_P(RetentionContract, TheSizeIsTold) {
+  const auto before = must(database_size(db()));
+  EXPECT_GT(before, 100'000);
+  for (int i = 0; i < 50; ++i) {
+    auto application = application_of("n" + std::to_string(i));
+    application["spec"]["noise"] = hex_encode(random_bytes(4'000));
+    send(app_event(application));
+  }
+  EXPECT_GT(must(database_size(db())), before + 50 * 2'000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, RetentionContract,
+                         testing::Values(Engine::sqlite, Engine::postgres),
+                         [](const auto& info) { return test::engine_name(info.param); });
+
+TEST(StorageBound, StatesFollowTheShare) {
+  StorageBound bound(1'000'000);
+  EXPECT_EQ(bound.update(790'000), SizeState::normal);
+  EXPECT_EQ(bound.update(800'000), SizeState::warning);
+  EXPECT_EQ(bound.rows_to_cut(1'000), 0);
+  EXPECT_EQ(bound.update(900'000), SizeState::trimming);
+  EXPECT_EQ(bound.rows_to_cut(1'000), 251) << "down to 85 %";
+  EXPECT_EQ(bound.rows_to_cut(100), 100);
+  EXPECT_EQ(bound.update(970'000), SizeState::full);
+  EXPECT_EQ(bound.percent(), 97);
+  EXPECT_EQ(bound.update(860'000), SizeState::trimming) << "until there is room again";
+  EXPECT_EQ(bound.update(840'000), SizeState::warning);
+  EXPECT_EQ(bound.update(700'000), SizeState::normal);
+}
+
+TEST(StorageBound, WhatWasDeletedCountsAsFreeWhileFilesKeepTheirSize) {
+  StorageBound bound(1'000'000);
+  EXPECT_EQ(bound.update(900'000), SizeState::trimming);
+  bound.add_cut(400);
+  EXPECT_EQ(bound.update(900'000), SizeState::warning) << "80,000 bytes may be used again";
+  EXPECT_EQ(bound.rows_to_cut(1'000), 0);
+  // The files grow once the room has been used.
+  EXPECT_EQ(bound.update(980'000), SizeState::full);
+}
+
+TEST(StorageBound, WithoutALimitNothingIsCut) {
+  StorageBound bound(0);
+  EXPECT_EQ(bound.update(std::int64_t{1} << 60), SizeState::normal);
+  EXPECT_EQ(bound.rows_to_cut(10), 0);
+  EXPECT_EQ(bound.percent(), 0);
+}
+
+}  // namespace
+}  // namespace gitops::control_plane_server
