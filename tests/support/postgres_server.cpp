@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <grp.h>
 #include <pwd.h>
 #include <stdexcept>
 #include <utility>
 
+#include <system_error>
 #include <unistd.h>
 
 namespace gitops::test {
@@ -30,6 +32,12 @@ fs::path newest_programs() {
   return newest;
 }
 
+fs::path make_folder() {
+  std::string name = "/tmp/gitops-postgres-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder can be made in /tmp");
+  return name;
+}
+
 }  // namespace
 
 PostgresServer& PostgresServer::shared() {
@@ -37,23 +45,24 @@ PostgresServer& PostgresServer::shared() {
   return server;
 }
 
-PostgresServer::PostgresServer() : programs_(newest_programs()) {
+PostgresServer::PostgresServer() : folder_(make_folder()), programs_(newest_programs()) {
   if (::getuid() == 0) {
     const auto* owner = ::getpwnam(kOwner);
     if (owner == nullptr) throw std::runtime_error("there is no user nobody");
-    if (::chown(folder_.path().c_str(), owner->pw_uid, owner->pw_gid) != 0) {
+    if (::chown(folder_.c_str(), owner->pw_uid, owner->pw_gid) != 0) {
       throw std::runtime_error("the folder of PostgreSQL cannot be given to nobody");
     }
   }
-  run_or_throw(
-      as_owner({programs_ / "initdb", "--pgdata", folder_.path() / "data", "--username", "test",
-                "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"}),
-      {}, {}, kStartLimit, folder_.path());
+  run_or_throw(as_owner({programs_ / "initdb", "--pgdata", folder_ / "data", "--username", "test",
+                         "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"}),
+               {}, {}, kStartLimit, folder_);
   start();
 }
 
 PostgresServer::~PostgresServer() {
   if (server_) server_->stop(std::chrono::seconds(5));
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
 }
 
 // setpriv of util-linux keeps the process id, which a su in between would not.
@@ -67,20 +76,18 @@ std::vector<std::string> PostgresServer::as_owner(std::vector<std::string> argv)
 }
 
 void PostgresServer::start() {
-  server_ = std::make_unique<Process>(
-      ProcessOptions{.argv = as_owner({programs_ / "postgres", "-D", folder_.path() / "data", "-k",
-                                       folder_.path(), "-c", "listen_addresses=", "-c",
-                                       "shared_buffers=64MB", "-c", "max_connections=60"}),
-                     .working_dir = folder_.path(),
-                     .log_file = folder_.path() / "log"});
+  server_ = std::make_unique<Process>(ProcessOptions{
+      .argv =
+          as_owner({programs_ / "postgres", "-D", folder_ / "data", "-k", folder_, "-c",
+                    "listen_addresses=", "-c", "shared_buffers=64MB", "-c", "max_connections=60"}),
+      .working_dir = folder_,
+      .log_file = folder_ / "log"});
   wait_until_ready();
 }
 
 void PostgresServer::wait_until_ready() {
   require_until(
-      [this] {
-        return run_command({programs_ / "pg_isready", "-h", folder_.path(), "-U", "test"}).ok();
-      },
+      [this] { return run_command({programs_ / "pg_isready", "-h", folder_, "-U", "test"}).ok(); },
       kStartLimit, "PostgreSQL");
 }
 
@@ -91,7 +98,7 @@ void PostgresServer::crash() {
 }
 
 std::string PostgresServer::dsn(const std::string& database) const {
-  return "postgresql:///" + database + "?user=test&host=" + folder_.path().string();
+  return "postgresql:///" + database + "?user=test&host=" + folder_.string();
 }
 
 std::string PostgresServer::new_database() {

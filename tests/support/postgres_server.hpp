@@ -35,7 +35,8 @@ class PostgresServer {
   [[nodiscard]] std::vector<std::string> as_owner(std::vector<std::string> argv) const;
   void wait_until_ready();
 
-  TempDir folder_;
+  // Below /tmp, since a socket's path is short, and nobody must be able to reach it.
+  std::filesystem::path folder_;
   std::filesystem::path programs_;
   std::unique_ptr<Process> server_;
   int databases_ = 0;
