@@ -23,6 +23,7 @@
 #include "control-plane/runtimes/secrets.hpp"
 #include "control-plane/runtimes/tunnel_bans.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
+#include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/schema.hpp"
 
 namespace gitops::control_plane_server {
@@ -30,7 +31,7 @@ namespace {
 
 constexpr auto kHousekeeping = std::chrono::minutes(1);
 constexpr auto kHousekeepingLimit = std::chrono::seconds(10);
-constexpr std::int64_t kEndedSessionsAtATime = 1'000;
+constexpr int kHousekeepingParts = 50;  // transactions at a time
 constexpr auto kMigrationLimit = std::chrono::hours(24);
 constexpr auto kFirstStartLimit = std::chrono::minutes(1);
 constexpr auto kDatabaseGrace = std::chrono::seconds(2);
@@ -52,12 +53,6 @@ class OpeningProgress {
   mutable std::mutex mutex_;
   std::string text_ = "opening";
 };
-
-// The configuration was checked when it was read.
-net::AddressList addresses_of(const std::vector<std::string>& items) {
-  auto list = net::AddressList::parse(items);
-  return list ? std::move(*list) : net::AddressList();
-}
 
 std::vector<http::Url> urls_of(const std::vector<std::string>& items) {
   std::vector<http::Url> urls;
@@ -115,7 +110,6 @@ class App {
   App(const DaemonContext& context, const Config& config)
       : config_(config),
         fail_(context.fail),
-        trusted_proxies_(addresses_of(config.trusted_proxies)),
         names_(context.metrics),
         database_({.location = config.database,
                    .name = "control-plane",
@@ -188,26 +182,34 @@ class App {
     return is_serving_ ? std::string() : "not listening";
   }
 
-  [[nodiscard]] std::string status() const {
+  [[nodiscard]] StatusReport status() const {
     const bool is_sqlite = config_.database.engine == store::Engine::sqlite;
-    std::string text = std::string("database: ") + (is_sqlite ? "SQLite, " : "PostgreSQL");
-    if (is_sqlite) text += config_.database.path;
-    text += "\n";
-    if (!is_open_) return text + "database: " + progress_->text() + "\n";
-    text += "installation: " + instance_ +
-            "\nevents in the queue: " + std::to_string(writer_.queue().size()) + ", " +
-            std::to_string(writer_.queue().bytes()) + " bytes\n";
-    if (!writer_.last_error().empty()) text += "last error: " + writer_.last_error() + "\n";
-    text += std::string("sealing keys: ") + (secrets_ ? "kept" : "refused, there is no master key");
-    text += "\nconnections: " + std::to_string(server_.connections()) + "\n";
-    return text;
+    StatusEntry database{.name = "database",
+                         .state = is_open_ ? StatusState::ok : StatusState::pending,
+                         .message = is_sqlite ? "SQLite" : "PostgreSQL"};
+    if (is_sqlite) database.add_text("file", config_.database.path, "");
+    if (!is_open_) {
+      database.add_text("progress", progress_->text(), "");
+      return {std::move(database)};
+    }
+    StatusEntry events = status_entry("events", writer_.last_error());
+    events.add_count("queued", writer_.queue().size());
+    events.add_count("queued_bytes", writer_.queue().bytes(), "bytes");
+    StatusEntry keys{.name = "sealing keys",
+                     .state = secrets_ ? StatusState::ok : StatusState::unavailable,
+                     .message = secrets_ ? "kept" : "refused: there is no master key"};
+    return {std::move(database),
+            {.name = "installation", .message = instance_},
+            std::move(events),
+            std::move(keys),
+            status_count("connections", server_.connections())};
   }
 
  private:
   std::string client_of(http::Exchange& exchange) const {
     return client_address(exchange.peer_address(),
                           exchange.request().headers.find("X-Forwarded-For").value_or(""),
-                          trusted_proxies_);
+                          config_.trusted_proxies);
   }
 
   std::vector<http::Route> routes() {
@@ -292,15 +294,19 @@ class App {
                : publish_to_file(config_.administrator_password_output);
   }
 
+  // Removes expired rows in small transactions, between which events are stored.
   Task<> do_housekeeping() {
     while (true) {
       co_await sleep_for(kHousekeeping);
-      const auto removed = co_await database_.write(
-          deadline_after(kHousekeepingLimit), [now = micros_at(wall_now())](store::Connection& db) {
-            return remove_ended_sessions(db, now, kEndedSessionsAtATime);
-          });
-      if (!removed && repeated_.check("sessions", Clock::now()).pass) {
-        log_.warning("ended sessions were not removed", {{"error", removed.error().message}});
+      const auto cuts = retention_cuts({}, micros_at(wall_now()));
+      for (int part = 0; part < kHousekeepingParts; ++part) {
+        const auto removed = co_await database_.write(
+            deadline_after(kHousekeepingLimit),
+            [cuts](store::Connection& db) { return remove_expired(db, cuts, kTrickle); });
+        if (!removed && repeated_.check("retention", Clock::now()).pass) {
+          log_.warning("expired rows were not removed", {{"error", removed.error().message}});
+        }
+        if (!removed || *removed < kTrickle) break;
       }
     }
   }
@@ -309,7 +315,6 @@ class App {
   std::function<void(const std::string&)> fail_;
   Log log_{"control-plane"};
   RepeatFilter repeated_{std::chrono::minutes(1)};
-  net::AddressList trusted_proxies_;
   net::Resolver names_;
   std::shared_ptr<OpeningProgress> progress_ = std::make_shared<OpeningProgress>();
   store::Database database_;
@@ -350,7 +355,7 @@ DaemonSpec control_plane() {
     frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
     frame.ready_checks = {{"database", [app] { return app->database_not_ready(); }},
                           {"port", [app] { return app->port_not_ready(); }}};
-    frame.status = [app] { return app->status(); };
+    frame.report = [app] { return app->status(); };
     return frame;
   };
   return spec;

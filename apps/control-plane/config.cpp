@@ -67,14 +67,11 @@ void bind_port(ConfigReader& reader, Config& config) {
   reader.check({"public-url"}, [&config] {
     return config.public_url.empty() ? std::string() : web_url_mistake(config.public_url);
   });
-  reader.add({"trusted-proxies",
-              {"TRUSTED_PROXIES"},
-              "Addresses and networks of proxies in front, whose X-Forwarded-For is believed"},
-             config.trusted_proxies);
-  reader.check({"trusted-proxies"}, [&config]() -> std::string {
-    const auto list = net::AddressList::parse(config.trusted_proxies);
-    return list ? std::string() : list.error().message;
-  });
+  reader.add_parsed_list(
+      {"trusted-proxies",
+       {"TRUSTED_PROXIES"},
+       "Addresses and networks of trusted reverse proxies; their X-Forwarded-For is used"},
+      config.trusted_proxies, {}, net::AddressList::parse);
   reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Connections at the same time"},
              config.max_connections, 1, 1'000'000);
   reader.add({"max-operations-per-caller",

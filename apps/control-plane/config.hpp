@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/core/config_reader.hpp"
+#include "common/net/address_list.hpp"
 #include "common/store/connection.hpp"
 
 namespace gitops::control_plane_server {
@@ -17,7 +18,7 @@ struct Config {
   std::string certificate_file;
   std::string key_file;
   std::string public_url;  // empty: not known
-  std::vector<std::string> trusted_proxies;
+  net::AddressList trusted_proxies;
   std::int64_t max_connections = 10'000;
   std::int64_t max_operations_per_caller = 100;
 

@@ -40,14 +40,9 @@ constexpr Statement kEndSession{.name = "accounts.end_session",
                                 .sql = "DELETE FROM session WHERE hash = $1"};
 constexpr Statement kEndSessionsOf{.name = "accounts.end_sessions_of",
                                    .sql = "DELETE FROM session WHERE user_id = $1"};
-constexpr Statement kRemoveEndedSessions{
-    .name = "accounts.remove_ended_sessions",
-    .sql =
-        "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE expires_at <= $1 "
-        "OR seen_at <= $2 ORDER BY expires_at LIMIT $3)"};
 
 constexpr std::array kSessionStatements{kAddSession, kFindSession,   kSetSessionSeen,
-                                        kEndSession, kEndSessionsOf, kRemoveEndedSessions};
+                                        kEndSession, kEndSessionsOf};
 
 Result<void> no_rows(const Result<Rows>& rows) {
   if (!rows) return std::unexpected(rows.error());
@@ -186,12 +181,6 @@ Result<void> end_session(Connection& connection, std::string_view hash) {
 
 Result<void> end_sessions_of(Connection& connection, std::string_view user_id) {
   return no_rows(connection.run(kEndSessionsOf, {user_id}));
-}
-
-Result<std::int64_t> remove_ended_sessions(Connection& connection, Micros now, std::int64_t limit) {
-  const auto removed = connection.run(kRemoveEndedSessions, {now, now - kSessionIdle, limit});
-  if (!removed) return std::unexpected(removed.error());
-  return removed->changed();
 }
 
 std::span<const Statement> session_statements() {

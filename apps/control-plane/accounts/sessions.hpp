@@ -70,9 +70,6 @@ Result<std::optional<Session>> find_session(store::Connection& connection, std::
 Result<void> set_session_seen(store::Connection& connection, std::string_view hash, Micros now);
 Result<void> end_session(store::Connection& connection, std::string_view hash);
 Result<void> end_sessions_of(store::Connection& connection, std::string_view user_id);
-// Removes up to `limit` sessions that are over, and returns how many it were.
-Result<std::int64_t> remove_ended_sessions(store::Connection& connection, Micros now,
-                                           std::int64_t limit);
 
 std::span<const store::Statement> session_statements();
 

@@ -355,9 +355,6 @@ TEST_P(AccountContract, SessionsEnd) {
   const auto hash = session_hash(sample.bob_session);
   must(set_session_seen(db, hash, kNow + kHour));
   EXPECT_FALSE(is_refused(sample.bob_session, kNow + kSessionIdle));
-  const auto second = must(create_session(db, sample.ann.id, kNow));
-  EXPECT_EQ(must(remove_ended_sessions(db, kNow + kSessionIdle, 10)), 1) << "ann's, idle";
-  EXPECT_TRUE(is_refused(second));
   must(end_session(db, hash));
   EXPECT_TRUE(is_refused(sample.bob_session));
 }
