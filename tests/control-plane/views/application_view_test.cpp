@@ -172,19 +172,19 @@ TEST(GitSourceView, PermissionsAndRestrictionsAreJoined) {
   auto application = application_of("team-a");
   application["metadata"]["labels"] = {{"codefresh.io/entity", "git-source"}};
   const SeenObject seen(app_event(application));
-  const auto shown_with = [&](const GitSourceFacts& facts) {
+  const auto view_with = [&](const GitSourceFacts& facts) {
     return appended([&](std::string& out) {
       append_git_source(out, seen.event.state, seen.parsed, context(), facts);
     });
   };
   const GitSourceFacts::Name name{"prod", "argocd", "team-a"};
-  auto json = shown_with(
+  auto json = view_with(
       {.permissions = {{name, R"([{"userId":"u1","read":true,"write":false},{"x":1},7])"}},
        .restricted = {{name, true}}});
   EXPECT_EQ(json["isRestricted"], true);
   EXPECT_EQ(json["permissions"], Json::parse(R"([{"userId":"u1","read":true,"write":false}])"));
   EXPECT_EQ(json["self"]["isGitSource"], true);
-  json = shown_with({});
+  json = view_with({});
   EXPECT_EQ(json["permissions"], Json::array());
   EXPECT_EQ(json["isRestricted"], false);
 }
