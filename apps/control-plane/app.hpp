@@ -4,8 +4,8 @@
 
 namespace gitops::control_plane_server {
 
-// The daemon: runtimes report to it, and the public command line, the SDK and people ask it. It serves once its database
-// is open and migrated.
+// Returns the daemon: runtimes report to it, and the public command line, the SDK and users query it. It serves once
+// its database is open and migrated.
 DaemonSpec control_plane();
 
 }  // namespace gitops::control_plane_server

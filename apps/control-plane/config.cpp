@@ -24,7 +24,8 @@ std::string web_url_mistake(const std::string& text) {
   return {};
 }
 
-// The password comes from a file, so that no URL in a log or a list of processes shows it.
+// Returns why a database URL is refused. The password comes from a file, so that no URL in a log or a list of processes
+// shows it.
 std::string database_url_mistake(std::string_view text) {
   const auto scheme = text.find("://");
   if (!text.starts_with("postgresql://") && !text.starts_with("postgres://")) {

@@ -26,7 +26,7 @@ struct Config {
   std::int64_t database_readers = 4;
   Secret master_key;  // empty: sealing keys are refused
 
-  // The first start.
+  // Settings of the first start.
   std::string account = "default";
   std::string administrator = "admin";
   std::string administrator_email;
@@ -43,7 +43,7 @@ struct Config {
 };
 
 void bind(ConfigReader& reader, Config& config);
-// The settings that say where the database is: the daemon's and the commands'. Without any of them, the file
+// Binds the settings of the database's location, for the daemon and the commands. The default is the file
 // /var/lib/control-plane/control-plane.db.
 void bind_database(ConfigReader& reader, store::Location& location);
 

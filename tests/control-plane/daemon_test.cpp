@@ -23,7 +23,7 @@ std::string sample_application(const std::string& name) {
       .dump();
 }
 
-// The password that the first start has printed.
+// Returns the password that the first start has printed.
 std::string printed_password(const std::string& log) {
   constexpr std::string_view kLabel = "Password (shown once): ";
   const auto at = log.find(kLabel);

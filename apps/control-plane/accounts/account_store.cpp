@@ -143,7 +143,7 @@ Member member_at(const Rows& rows, std::size_t row) {
   return member;
 }
 
-// The account in a row of kAccountSelect, with its administrators.
+// Returns the account in a row of kAccountSelect, with its administrators.
 Result<Account> account_at(Connection& connection, const Rows& rows, std::size_t row) {
   Account account{.number = rows.number(row, 0),
                   .id = rows.string(row, 1),
@@ -184,7 +184,7 @@ Result<User> one_user(const Result<Rows>& rows, std::string_view what) {
   return user_at(*rows, 0);
 }
 
-// For an UPDATE of one row.
+// Turns an UPDATE that changed no row into not_found.
 Result<void> changed_one(const Result<Rows>& rows, std::string_view what) {
   if (!rows) return std::unexpected(rows.error());
   if (rows->changed() == 0) {

@@ -53,31 +53,31 @@ struct GitSettings {
   std::string shared_config_repo;
 };
 
-// Why a name of an account or a user is refused, or an empty text. A name has 1 to 128 bytes of UTF-8, without control
-// characters and without blanks at its ends.
+// Returns why a name of an account or a user is refused, or an empty text. A name has 1 to 128 bytes of UTF-8, without
+// control characters and without blanks at its ends.
 std::string name_mistake(std::string_view name);
 
 Micros micros_at(WallTime time);
 
-// The number of the account that a client names: an empty id is the caller's account. Any other account is not_found,
+// Returns the number of the account with this id; an empty id is the caller's account. not_found for any other account,
 // whether it exists or not.
 Result<std::int64_t> account_number(const Caller& caller, std::string_view account_id);
 
 // Creates an account with its two built-in teams, users and admins.
 Result<Account> create_account(store::Connection& connection, const std::string& name, Micros now);
-// With the ids of its administrators.
+// Returns an account with the ids of its administrators. not_found when the number is unknown.
 Result<Account> account_of_number(store::Connection& connection, std::int64_t number);
 Result<Account> account_of_id(store::Connection& connection, std::string_view id);
 Result<Account> account_of_name(store::Connection& connection, std::string_view name);
-// All accounts by name.
+// Returns all accounts, sorted by name.
 Result<std::vector<Account>> list_accounts(store::Connection& connection);
-// The accounts that a user is a member of, by name.
+// Returns the accounts that a user is a member of, sorted by name.
 Result<std::vector<Account>> accounts_of_user(store::Connection& connection,
                                               std::string_view user_id);
 
 Result<void> set_git_settings(store::Connection& connection, std::int64_t account,
                               const GitSettings& settings);
-// Sets the shared configuration repository of an account that has none, and returns the repository that counts.
+// Sets the shared configuration repository of an account that has none, and returns the stored repository.
 Result<std::string> suggest_shared_config_repo(store::Connection& connection, std::int64_t account,
                                                std::string_view repository);
 
@@ -86,13 +86,13 @@ Result<User> create_user(store::Connection& connection, std::int64_t account, co
                          Micros now);
 Result<User> user_of_id(store::Connection& connection, std::string_view id);
 Result<User> user_of_name(store::Connection& connection, std::string_view name);
-// All users of the installation by name, without their passwords.
+// Returns all users of the installation without their passwords, sorted by name.
 Result<std::vector<User>> list_users(store::Connection& connection);
 Result<bool> has_users(store::Connection& connection);
-// Stores a new PHC string. Sessions stay: end_sessions_of() ends them.
+// Stores the PHC string of a new password. Sessions stay valid until end_sessions_of() ends them.
 Result<void> set_password(store::Connection& connection, std::string_view user_id,
                           std::string_view password);
-// Stores another PHC string of the same password, unless the password was changed meanwhile.
+// Stores another PHC string of the same password, unless the password was changed in the meantime.
 Result<void> replace_password_hash(store::Connection& connection, std::string_view user_id,
                                    std::string_view before, std::string_view after);
 Result<void> set_disabled(store::Connection& connection, std::string_view user_id,
@@ -101,19 +101,19 @@ Result<void> set_active_account(store::Connection& connection, std::string_view 
                                 std::int64_t account);
 Result<void> set_user_seen(store::Connection& connection, std::string_view user_id, Micros now);
 
-// Adds a member, or changes whether it is an administrator. The built-in teams follow.
+// Adds a member, or changes whether it is an administrator. Its membership in the built-in teams is updated.
 Result<void> put_member(store::Connection& connection, std::int64_t account,
                         std::string_view user_id, bool is_admin);
 // Removes a member from the account and its teams, and revokes its keys there.
 Result<void> remove_member(store::Connection& connection, std::int64_t account,
                            std::string_view user_id);
-// Nothing when the user is no member.
+// Returns the member; nothing when the user is not a member of the account.
 Result<std::optional<Member>> find_member(store::Connection& connection, std::int64_t account,
                                           std::string_view user_id);
-// By name.
+// Returns the members of the account, sorted by name.
 Result<std::vector<Member>> list_members(store::Connection& connection, std::int64_t account);
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> account_statements();
 
 }  // namespace gitops::control_plane_server

@@ -14,12 +14,12 @@
 #include "control-plane/projection/object.hpp"
 
 // API keys of users and tokens of runtimes: "<id>.<secret>", 24 hexadecimal digits and 43 characters of base64url (256
-// random bits). The database has the id and the SHA-256 of the secret. A slow hash would protect guessable secrets only.
-// Errors and threads as in account_store.hpp.
+// random bits). The database has the id and the SHA-256 of the secret; a slow hash would only protect secrets that can
+// be guessed. Errors and threads as in account_store.hpp.
 namespace gitops::control_plane_server {
 
 inline constexpr Micros kKeyUsedPeriod = 10LL * 60 * 1'000'000;  // between writes of used_at
-inline constexpr std::size_t kMaxKeysOfUser = 500;               // in one account
+inline constexpr std::size_t kMaxKeysOfUser = 500;               // of a user in one account
 
 // A key as it is stored. It belongs to a user or to a runtime.
 struct ApiKey {
@@ -36,22 +36,23 @@ struct ApiKey {
   Micros used_at = 0;     // late by up to kKeyUsedPeriod
 };
 
-// A key that was just made. Its text is not stored: it is shown once.
+// A new key. Its text is shown once and not stored.
 struct IssuedKey {
   Secret text;
   ApiKey key;
-  std::vector<std::string> revoked;  // ids of keys that it replaces
+  std::vector<std::string> revoked;  // ids of the keys that it replaces
 };
 
-// The two parts of a key's text; nothing when the text has another form.
+// The two parts of a key's text.
 struct ParsedKey {
   std::string id;
   Secret secret;
 };
 std::optional<ParsedKey> parse_api_key(std::string_view text);
-// A key's text and what is stored of it, from 32 random bytes.
+// Makes a key from 32 random bytes: its text, and the row to store.
 IssuedKey make_key(std::string id, std::string_view random);
-// Whether the secret opens this key now. Takes as long for an unknown key (null) as for a wrong secret.
+// Returns whether the secret belongs to this key and the key is valid now. An unknown key (null) takes as long as a
+// wrong secret.
 bool is_valid_key(const ApiKey* key, const Secret& secret, Micros now);
 
 struct KeyRequest {
@@ -66,17 +67,18 @@ Result<IssuedKey> create_user_key(store::Connection& connection, std::int64_t ac
 Result<IssuedKey> create_runtime_token(store::Connection& connection, std::int64_t account,
                                        std::string_view runtime, Micros now);
 
-// The stored key of that id in any account: for the authenticator, which knows no account yet.
+// Returns the stored key of that id in any account. The authenticator calls it before the account is known.
 Result<std::optional<ApiKey>> find_key(store::Connection& connection, std::string_view id);
 Result<ApiKey> key_of_account(store::Connection& connection, std::int64_t account,
                               std::string_view id);
-// Keys in the order of their creation; an empty user: all users' keys and runtimes' tokens of the account.
+// Returns keys in the order of their creation. An empty user selects all users' keys and runtimes' tokens of the
+// account.
 Result<std::vector<ApiKey>> list_keys(store::Connection& connection, std::int64_t account,
                                       std::string_view user_id);
 Result<void> update_key(store::Connection& connection, std::int64_t account, std::string_view id,
                         std::string_view name, const std::vector<std::string>& scopes);
 Result<void> revoke_key(store::Connection& connection, std::int64_t account, std::string_view id);
-// These return the ids of the revoked keys, for Authenticator::forget().
+// These functions revoke keys and return their ids, for Authenticator::forget().
 Result<std::vector<std::string>> revoke_keys_of_user(store::Connection& connection,
                                                      std::int64_t account,
                                                      std::string_view user_id);

@@ -17,7 +17,7 @@
 namespace gitops::control_plane_server {
 namespace {
 
-constexpr std::size_t kEntryBytes = 256;  // what LruCache counts for an entry with its key
+constexpr std::size_t kEntryBytes = 256;  // size of an entry with its key in LruCache
 constexpr std::size_t kKeyBytes = 32;
 constexpr std::size_t kValueBytes = 32;
 constexpr std::size_t kMaxRefused = 1'000;
@@ -67,16 +67,16 @@ struct Authenticator::State {
   struct Known {
     CallerPtr caller;  // null: refused
     Clock::time_point asked_at;
-    std::uint64_t asked_in = 0;  // the era in which the question began
+    std::uint64_t asked_in = 0;  // the era in which the query began
   };
   struct Question {
     explicit Question(const Executor& executor) : over(executor) {}
     Event over;
     bool is_over = false;
-    bool has_outcome = false;  // false: whoever asked has left
+    bool has_outcome = false;  // false: the request that ran the query was cancelled
     Result<CallerPtr> outcome = CallerPtr();
   };
-  // Ends a question however its coroutine ends.
+  // Ends a query when its coroutine ends, on every path.
   struct Asking {
     Asking(State& s, std::string k, std::shared_ptr<Question> q)
         : state(s), key(std::move(k)), question(std::move(q)) {
@@ -94,7 +94,7 @@ struct Authenticator::State {
     std::shared_ptr<Question> question;
   };
 
-  // Whether a question that began in this era may have read what forget() was called for.
+  // Returns whether a query that began in this era may have read data from before a forget() of its ids.
   [[nodiscard]] bool is_outdated(const Caller& caller, std::uint64_t asked_in) const {
     if (asked_in < forgotten_all) return true;
     for (const auto* id : {&caller.account->id, &caller.user_id, &caller.credential_id}) {
@@ -116,8 +116,8 @@ struct Authenticator::State {
   LruCache<Known> known;
   LruCache<Known> refused{kMaxRefused * kEntryBytes};
   std::unordered_map<std::string, std::shared_ptr<Question>> questions;
-  // An era begins with each forget(). An entry counts when its question began in the era of the last forget() of its
-  // ids, or later.
+  // Each forget() begins an era. A result is valid when its query began in the era of the last forget() of its ids, or
+  // later.
   std::uint64_t era = 0;
   std::uint64_t forgotten_all = 0;
   std::unordered_map<std::string, std::uint64_t> forgotten;
@@ -209,7 +209,7 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
   }
 }
 
-// The requests that wait for the question go on when this ends.
+// Queries the database. The requests that wait for the result resume when this coroutine ends.
 Task<Result<CallerPtr>> Authenticator::State::ask(std::shared_ptr<Question> question,
                                                   std::string key, Secret token, DueTimes& due) {
   const Asking asking(*this, key, question);
@@ -234,7 +234,7 @@ Task<Result<CallerPtr>> Authenticator::State::ask(std::shared_ptr<Question> ques
       refused.put(key, {.caller = nullptr, .asked_at = now, .asked_in = asked_in}, kValueBytes);
       question->outcome = invalid_token();
     } else {
-      // Revoked while the question was on its way.
+      // The credential was revoked during the query.
       if (is_outdated(*answer->caller, asked_in)) continue;
       accepted_total.Increment();
       known.put(key, {.caller = answer->caller, .asked_at = now, .asked_in = asked_in},
@@ -247,7 +247,7 @@ Task<Result<CallerPtr>> Authenticator::State::ask(std::shared_ptr<Question> ques
   }
 }
 
-// The times of last use. A failure delays them until the next question.
+// Writes the times of last use. A failure delays them until the next query.
 Task<> Authenticator::State::write_due(DueTimes due, Deadline deadline) {
   const auto written = co_await database.write(
       std::min<Deadline>(deadline, deadline_after(kTimesLimit)),

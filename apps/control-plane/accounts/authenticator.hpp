@@ -15,27 +15,28 @@
 
 namespace gitops::control_plane_server {
 
-// Who sends a request: by `Authorization` with or without "Bearer ", by `x-access-token`, or by the session cookie, whose
-// value is a session or an API key. The cookie does not count for requests that a page of another site sends.
-// Answers come from memory for 30 s and are dropped by forget(). Requests with the same token wait for one question to
-// the database. Loop thread only.
+// Authenticates requests by `Authorization` with or without "Bearer ", by `x-access-token`, or by the session cookie,
+// whose value is a session or an API key. The cookie is ignored in requests that a page of another site sends. Results
+// are cached for 30 s and evicted by forget(). Requests with the same token share one query of the database. Loop
+// thread only.
 class Authenticator {
  public:
   struct Options {
     Clock::duration ttl = std::chrono::seconds(30);
     std::size_t max_known = 10'000;
-    std::size_t max_attempts_per_address = 20;  // wrong ones a minute; then too_many_requests
+    std::size_t max_attempts_per_address = 20;  // wrong tokens a minute; then too_many_requests
     CookieForm cookie = CookieForm::secure;
     std::vector<std::string> own_origins = {};  // of pages: "https://console.example"
   };
   // `database` and `metrics` outlive this object and its calls.
   Authenticator(store::Database& database, Metrics& metrics, Options options);
 
-  // Errors: unauthenticated (none, unknown, expired, revoked: not told apart), too_many_requests, unavailable (the
-  // database can't be asked: not known). Their http_status and retry_after are those of the response.
+  // Returns the caller. Errors: unauthenticated (no, an unknown, an expired or a revoked token; all of them look the
+  // same), too_many_requests, unavailable (the database cannot be queried). Their http_status and retry_after are those
+  // of the response.
   Task<Result<CallerPtr>> authenticate(const http::Headers& headers, const std::string& peer,
                                        Deadline deadline);
-  // Forgets what is known of an account, a user or a credential; empty: everything.
+  // Evicts the cached results of an account, a user or a credential; an empty id evicts all.
   void forget(const std::string& id);
 
   [[nodiscard]] CookieForm cookie() const;

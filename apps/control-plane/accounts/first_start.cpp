@@ -21,7 +21,7 @@ namespace {
 using store::Connection;
 using store::Statement;
 
-// The update changes nothing; it locks the row, so that of several processes one goes on and the others wait.
+// The update changes nothing. It locks the row, so that one of several processes goes on and the others wait.
 constexpr Statement kTakeInstance{
     .name = "accounts.take_instance",
     .sql =
@@ -73,7 +73,7 @@ Result<FirstStart> first_start(Connection& connection, const FirstStartSettings&
   if (auto mistake = password_mistake(password); !mistake.empty()) {
     return fail(ErrorCode::invalid_argument, "the administrator's password: " + mistake);
   }
-  // An account may be there without users, after `control-plane account add`.
+  // An account may exist without users, after `control-plane account add`.
   auto account = account_of_name(connection, settings.account);
   if (!account && account.error().code == ErrorCode::not_found) {
     account = create_account(connection, settings.account, now);

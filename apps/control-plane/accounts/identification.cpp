@@ -24,7 +24,7 @@ constexpr Statement kSetRuntimeSeen{
 
 constexpr std::array kIdentificationStatements{kRuntimeSeen, kSetRuntimeSeen};
 
-// Of a user as a member of an account. Null: the user is no member, or disabled.
+// Returns the user as a member of an account. Null: the user is not a member, or is disabled.
 Result<std::shared_ptr<Caller>> caller_of_user(Connection& connection, std::int64_t account,
                                                const std::string& user_id) {
   const auto member = find_member(connection, account, user_id);
@@ -73,7 +73,8 @@ Result<Identification> identify_key(Connection& connection, const ParsedKey& sen
   return found;
 }
 
-// In the user's active account, or in the first one when the user has left that.
+// Returns the caller in the user's active account, or in the user's first account when the user is no longer a member
+// of the active one.
 Result<std::shared_ptr<Caller>> caller_of_session(Connection& connection,
                                                   const std::string& user_id) {
   const auto user = user_of_id(connection, user_id);

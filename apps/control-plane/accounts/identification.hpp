@@ -12,12 +12,12 @@
 #include "control-plane/accounts/identity.hpp"
 #include "control-plane/projection/object.hpp"
 
-// Who a token belongs to, as the database knows it. Blocks.
+// Finds the owner of a token in the database. Blocks.
 namespace gitops::control_plane_server {
 
 inline constexpr Micros kRuntimeSeenPeriod = 60LL * 1'000'000;  // between writes of runtime.seen_at
 
-// The times of last use that a request makes due. They are written apart from the question, since a reader may not write.
+// The times of last use that a request has to update. They are written separately, because a reader cannot write.
 struct DueTimes {
   std::int64_t account = 0;
   std::string key_id;
@@ -35,8 +35,8 @@ struct Identification {
   DueTimes due;
 };
 
-// The owner of a token: the text of an API key, of a runtime's token or of a session. Errors are those of Connection: it
-// is then not known who the owner is.
+// Returns the owner of a token: an API key, a runtime's token or a session. Errors are those of Connection; the owner
+// is then not known.
 Result<Identification> identify(store::Connection& connection, const Secret& token, Micros now);
 Result<void> write_times(store::Connection& connection, const DueTimes& due, Micros now);
 

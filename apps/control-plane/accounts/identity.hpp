@@ -7,7 +7,7 @@
 
 namespace gitops::control_plane_server {
 
-// An account: what belongs together. All tenant data begins with its number.
+// An account, the tenant. The keys of all tenant data begin with its number.
 struct Account {
   std::int64_t number = 0;
   std::string id;  // 24 hexadecimal digits
@@ -18,17 +18,17 @@ struct Account {
   std::string shared_config_repo;
 };
 
-// Who a credential belongs to: a user, or a runtime. Shared by requests, never changed; a change of the account or the
-// user makes a new one.
+// The owner of a credential: a user or a runtime. Requests share it and never change it; a change of the account or the
+// user creates another object.
 struct Caller {
   std::shared_ptr<const Account> account;
-  // A user.
+  // Set when the caller is a user.
   std::string user_id;
   std::string name;
   std::string email;
   bool is_admin = false;         // of the account
   bool is_system_admin = false;  // of this installation
-  // Or a runtime, whose token it is.
+  // Name of the runtime when the caller is one.
   std::string runtime;
   std::string credential_id;  // of the key or the session
 

@@ -54,7 +54,7 @@ Login::Login(store::Database& database, Passwords& passwords, Metrics& metrics, 
 
 Result<void> Login::take_attempt(const std::string& name, const std::string& peer) {
   const auto now = Clock::now();
-  // The same for names that nobody has: a limit tells nothing of who exists.
+  // Unknown names are limited in the same way, so that a limit does not reveal which users exist.
   const auto wait = std::max(per_address_.wait_of(peer, now), per_user_.wait_of(name, now));
   if (wait > Clock::duration::zero()) {
     limited_.Increment();
@@ -99,14 +99,14 @@ Task<Result<Login::Outcome>> Login::log_in(std::string name, Secret password, st
   const User& user = **found;
   std::string better;
   if (verdict->needs_rehash) {
-    // The old hash stays good when the thread of the passwords is busy.
+    // The old hash stays valid when the thread that hashes passwords is busy.
     if (auto hashed = co_await passwords_.hash(password, deadline)) better = std::move(*hashed);
   }
   auto token = co_await database_.write(
       deadline,
       [id = user.id, before = user.password, better,
        now = micros_at(wall_now())](store::Connection& connection) -> Result<Secret> {
-        // The password may have been changed, or the user disabled, while it was checked.
+        // The password may have been changed, or the user disabled, during the check.
         const auto user_now = user_of_id(connection, id);
         if (!user_now) return std::unexpected(user_now.error());
         if (user_now->is_disabled || user_now->password != before) return wrong_login();

@@ -13,9 +13,9 @@
 
 namespace gitops::control_plane_server {
 
-// Logins of users by name and password. Attempts are limited for each address and each user name before a password is
-// hashed; an attempt counts whether it succeeds or not, so that many at once gain nothing. Unknown and disabled users and
-// wrong passwords get the same error after the same work. Loop thread only.
+// Logs users in by name and password. Attempts are limited for each address and each user name before a password is
+// hashed. An attempt counts whether it succeeds or fails, so that parallel attempts do not bypass the limit. Unknown
+// users, disabled users and wrong passwords get the same error after the same work. Loop thread only.
 class Login {
  public:
   struct Options {
@@ -29,12 +29,13 @@ class Login {
     Secret token;  // of the new session
     std::string user_id;
   };
-  // Errors, with the http_status and retry_after of the response: unauthenticated, too_many_requests, unavailable.
+  // Checks the password and begins a session. Errors, with the http_status and retry_after of the response:
+  // unauthenticated, too_many_requests, unavailable.
   Task<Result<Outcome>> log_in(std::string name, Secret password, std::string peer,
                                Deadline deadline);
 
  private:
-  // The error of an address or a user with too many attempts; spends one otherwise.
+  // Uses up one attempt; too_many_requests when the address or the user has none left.
   Result<void> take_attempt(const std::string& name, const std::string& peer);
 
   store::Database& database_;

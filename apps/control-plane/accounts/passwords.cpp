@@ -21,7 +21,7 @@ constexpr std::string_view kPhcStart = "$argon2id$v=19$m=";
 // Crockford's base32 in lower case: no i, l, o and u.
 constexpr std::string_view kAlphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 
-// Takes a number and the text behind it from the front of `rest`.
+// Takes a number and the text after it from the front of `rest`.
 std::optional<std::uint32_t> take_number(std::string_view& rest, std::string_view behind) {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
@@ -42,7 +42,7 @@ std::optional<PasswordCost> cost_of(std::string_view phc) {
   return PasswordCost{.memory_kib = *memory, .passes = *passes, .lanes = *lanes};
 }
 
-// As PHC strings have it: without padding.
+// Returns base64 without padding, as PHC strings have it.
 std::string bare_base64(std::string_view bytes) {
   auto text = base64_encode(bytes);
   while (text.ends_with('=')) text.pop_back();

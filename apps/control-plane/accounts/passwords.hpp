@@ -12,7 +12,7 @@
 
 namespace gitops::control_plane_server {
 
-// The cost of a hash by argon2id.
+// The cost of an argon2id hash.
 struct PasswordCost {
   std::uint32_t memory_kib = 19 * 1024;
   std::uint32_t passes = 2;
@@ -24,24 +24,24 @@ inline constexpr std::size_t kMinPassword = 8;     // characters, counted as byt
 inline constexpr std::size_t kMaxPassword = 1024;  // bytes
 inline constexpr std::size_t kSaltBytes = 16;
 
-// Why a new password is refused, or an empty text.
+// Returns why a new password is refused, or an empty text.
 std::string password_mistake(const Secret& password);
-// A password for people to copy: 26 characters of base32, 130 random bits.
+// Returns a random password: 26 characters of base32, 130 random bits.
 Secret generated_password();
 
-// The PHC string of a password: "$argon2id$v=19$m=19456,t=2,p=1$<salt>$<hash>". Takes tens of milliseconds.
+// Returns the PHC string of a password: "$argon2id$v=19$m=19456,t=2,p=1$<salt>$<hash>". Takes tens of milliseconds.
 std::string hash_password(const Secret& password, std::string_view salt,
                           const PasswordCost& cost = {});
-// Whether the password is the one of a PHC string. False for a text that is none, and for one that costs more than
-// 256 MiB or 16 passes.
+// Returns whether the password matches a PHC string. False for a malformed string, and for one that costs more than 256
+// MiB or 16 passes.
 bool is_password_of(const std::string& phc, const Secret& password);
-// Whether the PHC string was made at a lower cost.
+// Returns whether the PHC string was made at a lower cost.
 bool needs_rehash(std::string_view phc, const PasswordCost& cost = {});
-// A PHC string that no password opens, at the present cost: it makes an unknown user as expensive as a known one.
+// Returns a PHC string of the present cost that no password matches. Checking it makes an unknown user as expensive as
+// a known one.
 std::string dummy_hash(const PasswordCost& cost = {});
 
-// Hashes passwords on a thread of its own, with a queue of 8: whoever comes later gets too_many_requests at once. For any
-// loop.
+// Hashes passwords on a thread of its own with a queue of 8; further calls get too_many_requests at once. For any loop.
 class Passwords {
  public:
   // `metrics` outlives this object.
@@ -52,7 +52,7 @@ class Passwords {
     bool is_right = false;
     bool needs_rehash = false;
   };
-  // An empty PHC string is that of an unknown user: it costs the same.
+  // Checks a password. An empty PHC string means an unknown user; it costs the same.
   Task<Result<Verdict>> verify(std::string phc, Secret password, Deadline deadline);
 
  private:

@@ -12,12 +12,12 @@
 #include "common/store/statement.hpp"
 #include "control-plane/projection/object.hpp"
 
-// Access rules of an account in the database: they are stored and listed here; app-proxies evaluate them. Errors and
+// Access rules of an account in the database. They are stored and listed here; app-proxies evaluate them. Errors and
 // threads as in account_store.hpp.
 namespace gitops::control_plane_server {
 
-// An attribute-based access rule: members of these teams may do these actions on entities of this type whose attributes
-// match.
+// An attribute-based access rule: members of these teams may perform these actions on entities of this type with
+// matching attributes.
 struct AbacRule {
   struct Attribute {
     std::string name;  // "LABEL"
@@ -32,8 +32,8 @@ struct AbacRule {
   std::vector<Attribute> attributes;
 };
 
-// Stores a rule under a new id, which it returns with the rule. invalid_argument: no team, no action, an attribute
-// without a name, or more than 1,000 of anything.
+// Stores a rule under a new id and returns the rule with its id. invalid_argument: no team, no action, an attribute
+// without a name, or more than 1,000 of any of them.
 Result<AbacRule> create_rule(store::Connection& connection, std::int64_t account, AbacRule rule,
                              Micros now);
 // Removes a rule and returns it.
@@ -41,7 +41,7 @@ Result<AbacRule> remove_rule(store::Connection& connection, std::int64_t account
                              std::string_view id);
 Result<AbacRule> find_rule(store::Connection& connection, std::int64_t account,
                            std::string_view id);
-// The rules of one entity type in the order of their creation; an empty type: all of them.
+// Returns the rules of one entity type in the order of their creation; an empty type selects all.
 Result<std::vector<AbacRule>> list_rules(store::Connection& connection, std::int64_t account,
                                          std::string_view entity_type);
 

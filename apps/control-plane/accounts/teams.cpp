@@ -45,7 +45,7 @@ constexpr Statement kRemoveTeamUser{
 constexpr Statement kLeaveTeams{
     .name = "accounts.leave_teams",
     .sql = "DELETE FROM team_member WHERE account = $1 AND user_id = $2"};
-// The built-in team of that name.
+// Adds a user to the built-in team of that name.
 constexpr Statement kJoinNamed{
     .name = "accounts.join_named_team",
     .sql =

@@ -31,22 +31,22 @@ inline constexpr std::string_view kUsersTeam = "users";
 inline constexpr std::string_view kAdminsTeam = "admins";
 inline constexpr std::string_view kAdminTeamType = "admin";
 
-// Why a team's name is refused, or an empty text: 1 to 63 lower-case letters, digits and hyphens.
+// Returns why a team's name is refused, or an empty text. A name has 1 to 63 lower-case letters, digits and hyphens.
 std::string team_name_mistake(std::string_view name);
 
 // Creates a team and returns its id.
 Result<std::string> create_team(store::Connection& connection, std::int64_t account,
                                 std::string_view name, std::string_view type = "default");
-// By name, with their users by name.
+// Returns the teams with their users, both sorted by name.
 Result<std::vector<Team>> list_teams(store::Connection& connection, std::int64_t account);
 Result<void> remove_team(store::Connection& connection, std::int64_t account, std::string_view id);
-// The user must be a member of the account.
+// Adds a user, who must be a member of the account, to a team.
 Result<void> add_to_team(store::Connection& connection, std::int64_t account, std::string_view id,
                          std::string_view user_id);
 Result<void> remove_from_team(store::Connection& connection, std::int64_t account,
                               std::string_view id, std::string_view user_id);
 
-// Puts a member into the built-in teams that follow from its membership. For account_store.
+// Puts a member into the built-in teams that follow from its membership. Called by account_store.
 Result<void> follow_membership(store::Connection& connection, std::int64_t account,
                                std::string_view user_id, bool is_admin);
 Result<void> leave_all_teams(store::Connection& connection, std::int64_t account,

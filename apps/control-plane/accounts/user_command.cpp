@@ -35,7 +35,7 @@ struct Settings {
 };
 using SettingsPtr = std::shared_ptr<Settings>;
 using Bind = std::function<void(ConfigReader&, const SettingsPtr&)>;
-// Runs as one transaction and returns what is printed.
+// A function that runs as one transaction and returns the text to print.
 using Work = std::function<Result<std::string>(Connection&, const Settings&)>;
 
 int run_in_database(const AccountCommandOptions& options, const Settings& settings,
@@ -108,7 +108,7 @@ void add_password(ConfigReader& reader, const SettingsPtr& settings) {
                     settings->password);
 }
 
-// The password that was given, or a new one, and the text that tells it.
+// The hash of the given password or of a generated one, and the text to print about it.
 struct ChosenPassword {
   std::string hash;
   std::string text;

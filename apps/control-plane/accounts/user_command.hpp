@@ -13,20 +13,20 @@
 
 namespace gitops::control_plane_server {
 
-// What the commands take over from the daemon.
+// The parts of the daemon that the commands share.
 struct AccountCommandOptions {
-  // Adds the settings that say where the database is: the same ones as the daemon's.
+  // Adds the settings of the database's location, the same as the daemon's.
   std::function<void(ConfigReader&, store::Location&)> add_location;
   std::span<const store::Migration> migrations;
 };
 
-// `control-plane user add|list|passwd|disable|enable`, `control-plane key create|list|revoke` and `control-plane account
-// add|list`: work on the database itself, for a machine without a page. SQLite's file belongs to one process, so the
-// daemon must be stopped meanwhile; PostgreSQL serves both.
+// The commands `control-plane user add|list|passwd|disable|enable`, `control-plane key create|list|revoke` and
+// `control-plane account add|list`. They work on the database itself, for installations without a web page. SQLite's
+// file belongs to one process, so the daemon must be stopped meanwhile; PostgreSQL serves both.
 std::vector<cli::Program> account_programs(const AccountCommandOptions& options);
 
-// Runs the command that the arguments name and returns its exit code; nothing when the first one is none of the words
-// above. `arguments` are those of the process, without its name.
+// Runs the command in the arguments and returns its exit code; nothing when the first argument is none of these
+// commands. `arguments` are those of the process, without its name.
 std::optional<int> run_account_command(const AccountCommandOptions& options,
                                        const std::vector<std::string>& arguments,
                                        const cli::Environment& environment, cli::Console& console);

@@ -24,7 +24,7 @@ using Context = std::shared_ptr<const UserRouteContext>;
 
 constexpr std::chrono::seconds kRequestLimit{15};
 
-// A request of somebody who is known.
+// A request of an authenticated caller.
 struct CallerRequest {
   const UserRouteContext& context;
   http::Exchange& exchange;
@@ -45,7 +45,7 @@ std::string client_of(const UserRouteContext& context, http::Exchange& exchange)
   return context.client_of ? context.client_of(exchange) : exchange.peer_address();
 }
 
-// Answers what the handler returns, or why it is not known who asks.
+// Sends the response of the handler, or the error of the authentication.
 http::RouteHandler for_callers(Context context, CallerHandler handler) {
   return [context = std::move(context), handler = std::move(handler)](
              http::Exchange& exchange, const http::RouteParameters& parameters) -> Task<> {
@@ -71,7 +71,7 @@ http::Response no_user() {
   return api_error(403, "A runtime's token belongs to no user.");
 }
 
-// The body as a JSON object, or the response that refuses it.
+// Reads the body as a JSON object, or returns the response that refuses it.
 Task<std::expected<Json, http::Response>> body_object(http::Exchange& exchange) {
   auto body = co_await exchange.read_decoded_body();
   if (!body) {
@@ -127,7 +127,7 @@ Json key_json(const ApiKey& key) {
   return json;
 }
 
-// `accounts` holds the active one.
+// Returns the JSON of a user. `accounts` contains the active account.
 Json user_json(const Caller& caller, const std::vector<Account>& accounts) {
   Json list = Json::array();
   for (const auto& account : accounts) {
@@ -145,7 +145,7 @@ Json user_json(const Caller& caller, const std::vector<Account>& accounts) {
           {"roles", std::move(roles)},  {"user_data", {{"image", ""}}}};
 }
 
-// The accounts of a user, the caller's own among them even when it was left a moment ago.
+// Returns the accounts of a user. They include the caller's own, even when the user has just left it.
 Task<Result<std::vector<Account>>> accounts_of(const CallerRequest& request) {
   auto accounts = co_await request.context.database.read(
       request.deadline, [id = request.caller->user_id](store::Connection& connection) {
@@ -189,7 +189,7 @@ Task<http::Response> get_teams(CallerRequest request) {
   co_return json_response(list);
 }
 
-// Makes another account the active one. The session goes on under a new token.
+// Makes another account the active one. The session continues under a new token.
 Task<http::Response> change_account(CallerRequest request) {
   if (request.caller->is_runtime()) co_return no_user();
   const auto sent =
@@ -213,7 +213,7 @@ Task<http::Response> change_account(CallerRequest request) {
         if (!account) return std::unexpected(std::move(account.error()));
         const auto member = find_member(connection, account->number, user);
         if (!member) return std::unexpected(member.error());
-        // An account that is foreign looks as one that does not exist.
+        // An account of others looks like one that does not exist.
         if (!*member) return absent();
         if (auto set = set_active_account(connection, user, account->number); !set) {
           return std::unexpected(std::move(set.error()));
@@ -286,7 +286,7 @@ Task<http::Response> get_keys(CallerRequest request) {
   co_return json_response(list);
 }
 
-// A key that the caller may see: its own, or for an administrator any key of the account.
+// Returns a key that the caller may see: one of its own, or for an administrator any key of the account.
 Result<ApiKey> visible_key(store::Connection& connection, const Caller& caller,
                            std::string_view id) {
   auto key = key_of_account(connection, caller.account->number, id);
@@ -358,7 +358,7 @@ bool is_json_request(const http::Headers& headers) {
 
 Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exchange) {
   const auto& headers = exchange.request().headers;
-  // A form of another site cannot send this type, so it logs nobody in.
+  // A form of another site cannot send this type, so it cannot log a user in.
   if (!is_json_request(headers)) co_return api_error(415, "The body is not application/json.");
   if (is_from_other_site(headers, context.own_origins)) {
     co_return api_error(403, "Pages of other sites cannot log in.");
@@ -375,7 +375,7 @@ Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exc
   co_return response;
 }
 
-// Ends the session of the token that was sent, if there is one.
+// Ends the session of the token in the request, if there is one.
 Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& exchange) {
   const auto& headers = exchange.request().headers;
   if (is_from_other_site(headers, context.own_origins)) {
@@ -458,7 +458,7 @@ std::vector<http::Route> user_routes(UserRouteContext given) {
   const auto context = std::make_shared<const UserRouteContext>(std::move(given));
   std::vector<http::Route> routes;
   const auto add = [&routes](std::string method, std::string pattern, http::RouteHandler handler) {
-    // Handlers ask themselves who calls, since they need the caller.
+    // The handlers authenticate the caller themselves, since they need it.
     routes.push_back({.method = std::move(method),
                       .pattern = std::move(pattern),
                       .guard = http::open_to_all(),
@@ -476,7 +476,7 @@ std::vector<http::Route> user_routes(UserRouteContext given) {
   add("DELETE", "/api/auth/key/{id}", for_callers(context, delete_key));
   add("POST", "/console/api/v1/login", for_everybody(context, log_in));
   add("POST", "/console/api/v1/logout", for_everybody(context, log_out));
-  // The platform's other REST belongs to products that this server does not have.
+  // The other paths of the platform's REST belong to products that this server does not have.
   for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
     add(method, "/api/{rest...}",
         http::answer_with([](const http::Exchange& exchange, const auto&) {

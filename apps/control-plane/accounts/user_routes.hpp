@@ -12,24 +12,24 @@
 
 namespace gitops::control_plane_server {
 
-// What the routes of users work with. All of it outlives the router.
+// The dependencies of the user routes. All of them outlive the router.
 struct UserRouteContext {
   store::Database& database;
   Authenticator& authenticator;
   Login& login;
   std::vector<std::string> own_origins = {};  // as in Authenticator::Options
-  // The client's address, behind proxies that are trusted; empty: the peer's.
+  // Returns the client's address behind trusted proxies; empty: the peer's address is used.
   std::function<std::string(http::Exchange&)> client_of = {};
 };
 
-// The REST of users: /api/user, /api/team, /api/auth/*, /api/ping, login and logout. Every other path below /api gets
-// 404 in the platform's form, unless the table has a row for it.
+// Returns the REST routes of users: /api/user, /api/team, /api/auth/*, /api/ping, login and logout. Every other path
+// below /api gets 404 in the platform's form, unless the table has a row for it.
 std::vector<http::Route> user_routes(UserRouteContext context);
 
-// An error as the platform's REST sends it: {"message":…}, and for 404 {"statusCode":404,"message":…}. For http::Router,
-// too.
+// Returns an error in the form of the platform's REST: {"message":…}, and for 404 {"statusCode":404,"message":…}.
+// http::Router uses it, too.
 http::Response api_error(int status, std::string_view message);
-// The same for an error of a handler; the details of failures of ours stay in the log.
+// Returns the same for an error of a handler. The details of internal failures appear only in the log.
 http::Response api_error(const Error& error);
 
 }  // namespace gitops::control_plane_server

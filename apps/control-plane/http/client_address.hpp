@@ -7,8 +7,8 @@
 
 namespace gitops::control_plane_server {
 
-// The address of a client: the last one of X-Forwarded-For that is no trusted proxy's, if the peer is one; else the
-// peer's.
+// Returns the address of a client. When the peer is a trusted proxy, it is the last address of X-Forwarded-For that is
+// not a trusted proxy; else it is the peer's.
 std::string client_address(std::string peer, std::string_view forwarded_for,
                            const net::AddressList& trusted_proxies);
 

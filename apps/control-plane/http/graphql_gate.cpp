@@ -29,7 +29,7 @@ std::string caller_key(const Caller& caller) {
 
 }  // namespace
 
-// One of the caller's operations that run.
+// Permit for one running operation of a caller.
 class GraphqlGate::Permit {
  public:
   Permit(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)

@@ -19,19 +19,19 @@
 
 namespace gitops::control_plane_server {
 
-// POST /2.0/api/graphql: finds out who asks, checks the permissions of the operation's root fields before anything runs,
-// and lets the engine answer. Loop thread only; outlives its requests.
+// Serves POST /2.0/api/graphql: authenticates the caller, checks the permissions of the operation's root fields before
+// anything runs, and executes the operation in the engine. Loop thread only; outlives its requests.
 //
-// Statuses: 401 and 403 as {"message":…}; 400 for a document that does not parse or is not valid, in the form of a GraphQL
-// response, since the public command line looks for its errors there; 429 and 503 with Retry-After; 200 for everything
-// that ran, errors of fields included.
+// Statuses: 401 and 403 as {"message":…}; 400 for a document that does not parse or is not valid, in the form of a
+// GraphQL response, since the public command line looks for its errors there; 429 and 503 with Retry-After; 200 for
+// everything that ran, errors of fields included.
 class GraphqlGate {
  public:
   struct Options {
     std::size_t max_body = 10UL * 1024 * 1024;    // bytes; the limit of the public gateway
     std::chrono::milliseconds timeout{30'000};    // of an operation
     std::size_t max_operations_per_caller = 100;  // at a time
-    // The client's address, behind proxies that are trusted; empty: the peer's.
+    // Returns the client's address behind trusted proxies; empty: the peer's address is used.
     std::function<std::string(http::Exchange&)> client_of = {};
   };
   // `engine`, `rows`, `authenticator` and `metrics` outlive this object.
@@ -43,7 +43,8 @@ class GraphqlGate {
 
  private:
   class Permit;
-  // What admits an operation; null: its document was refused.
+  // Checks the credential and the permissions of an operation and returns the response that refuses it, if any. Null:
+  // the engine refused the document.
   Task<std::optional<http::Response>> admit(const graphql::Prepared* operation,
                                             http::Exchange& exchange, RequestContext& context,
                                             std::shared_ptr<void>& place);

@@ -13,7 +13,7 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                     std::vector<std::vector<http::Route>> parts) {
   std::vector<http::Route> routes;
   for (auto& part : parts) std::ranges::move(part, std::back_inserter(routes));
-  // The gate asks who it is, by field.
+  // The gate authenticates the caller itself and checks permissions by field.
   routes.push_back(
       {.method = "POST",
        .pattern = "/2.0/api/graphql",

@@ -7,8 +7,8 @@
 
 namespace gitops::control_plane_server {
 
-// All routes of the port: those of the parts, GraphQL, and 404 in the platform's form below /2.0/api. Redirects are never
-// sent: Go's clients would repeat a POST as a GET.
+// Returns all routes of the port: those of the components, GraphQL, and 404 in the platform's form below /2.0/api. The
+// server never redirects, since Go's clients would repeat a POST as a GET.
 std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                     std::vector<std::vector<http::Route>> parts);
 

@@ -65,7 +65,7 @@ http::Response response_of(const Error& error, int status) {
   return response;
 }
 
-// 0 for an absent or unreadable number: then the order of arrival counts.
+// Returns the sequence of an event; 0 for an absent or unreadable number, in which case the order of arrival counts.
 std::int64_t sequence_of(const http::Headers& headers) {
   const auto text = headers.find("X-Event-Sequence").value_or("");
   std::int64_t sequence = 0;
@@ -164,8 +164,8 @@ Task<Result<Outcome>> EventRoutes::store(const http::Exchange& exchange, const C
                                    bytes, deadline_after(options_.hold));
 }
 
-// CloudEvents of Git webhooks and errors of event sources: nothing is projected from them yet, but their sender must not
-// take a 404 for a broken control plane.
+// Accepts CloudEvents of Git webhooks and errors of event sources. They are not projected yet; a 404 would look like a
+// broken control plane to their senders.
 Task<> EventRoutes::serve_side_event(http::Exchange& exchange) {
   const auto caller = co_await sender(exchange);
   if (!caller) {
@@ -176,7 +176,7 @@ Task<> EventRoutes::serve_side_event(http::Exchange& exchange) {
       co_await exchange.reply({.headers = {{"Content-Type", "application/json"}}, .body = "{}"}));
 }
 
-// A row for people. That it cannot be written changes nothing for the sender.
+// Stores a refused event for operators. A failure to store it does not change the response.
 Task<> EventRoutes::quarantine(const Caller& caller, const http::Exchange& exchange,
                                std::size_t bytes, std::string why) {
   quarantined_.Increment();

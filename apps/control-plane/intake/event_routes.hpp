@@ -16,11 +16,12 @@
 
 namespace gitops::control_plane_server {
 
-// The event endpoint, as docs/events.md tells it from the sender's side: POST /2.0/api/events and its siblings
-// /event-payload (CloudEvents of Git webhooks) and /error (errors of event sources), with the token of a runtime.
+// Serves the event endpoint, which docs/events.md describes from the sender's side: POST /2.0/api/events and its
+// siblings /event-payload (CloudEvents of Git webhooks) and /error (errors of event sources), with the token of a
+// runtime.
 //
-// Responses: 200 after the commit, for a duplicate and a stale event too; 400 with a code for a body that is no event;
-// 401; 403 for the key of a user; 413, 415; 429 and 503 with Retry-After; 422 for an event that the database refuses.
+// Responses: 200 after the commit, also for a duplicate and a stale event; 400 with a code for a malformed event; 401;
+// 403 for the key of a user; 413, 415; 429 and 503 with Retry-After; 422 for an event that the database refuses.
 class EventRoutes {
  public:
   struct Options {
@@ -36,7 +37,7 @@ class EventRoutes {
  private:
   Task<> serve_event(http::Exchange& exchange);
   Task<> serve_side_event(http::Exchange& exchange);
-  // The runtime that sends, or the response that refuses it.
+  // Returns the runtime that sends, or the response that refuses it.
   Task<std::expected<CallerPtr, http::Response>> sender(const http::Exchange& exchange);
   Task<Result<Outcome>> store(const http::Exchange& exchange, const Caller& caller,
                               std::string body);

@@ -9,9 +9,9 @@
 namespace gitops::control_plane_server {
 namespace {
 
-// Of one batch on the writer's thread; PostgreSQL's statements have limits of their own below it.
+// Time limit of one batch on the writer's thread. PostgreSQL's statements have lower limits of their own.
 constexpr auto kBatchLimit = std::chrono::minutes(1);
-constexpr int kConflicts = 5;  // in a row, of one batch
+constexpr int kConflicts = 5;  // limit of consecutive conflicts of one batch
 
 std::chrono::milliseconds retry_after(IntakeQueue::Refusal refusal) {
   return refusal == IntakeQueue::Refusal::runtime_is_full ? std::chrono::seconds(1)
@@ -30,7 +30,7 @@ std::string_view message_of(IntakeQueue::Refusal refusal) {
   return {};
 }
 
-// Failures of one event, not of the database.
+// Returns whether an error is caused by one event, not by the database.
 bool is_of_the_event(const Error& error) {
   return error.code == ErrorCode::invalid_data || error.code == ErrorCode::internal;
 }
@@ -139,7 +139,8 @@ Task<> EventWriter::store_batch(std::vector<QueuedEvent> batch) {
   }
 }
 
-// Again after a lost connection, whose COMMIT may have been done, and after another replica was first with an object.
+// Stores a batch. Repeats it after a lost connection, whose COMMIT may have been executed, and after a conflict with
+// another replica about a new object.
 Task<Result<BatchOutcome>> EventWriter::store_once(Events events) {
   bool was_lost = false;
   for (int conflicts = 0;;) {

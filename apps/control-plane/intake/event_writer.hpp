@@ -17,41 +17,41 @@
 
 namespace gitops::control_plane_server {
 
-// A request that waits for its event to be committed.
+// A request that waits until its event is committed.
 struct PendingEvent {
   explicit PendingEvent(const Executor& executor) : done(executor) {}
   std::optional<Result<Outcome>> outcome;
   gitops::Event done;
 };
 
-// The one writer of a process: takes whatever waits in the queue as a batch, stores it in one transaction, and tells each
-// request its outcome after the commit. Batches form by waiting for the disk; there is no timer. Loop thread only;
-// stop() before the end.
+// The only writer of a process. It takes the queued events as a batch, stores them in one transaction, and reports the
+// outcome to each request after the commit. A batch collects the events that arrive during the previous commit; there
+// is no timer. Loop thread only; call stop() before the destruction.
 //
-// A batch that fails is stored event by event, so that one bad event refuses no neighbour. When the outcome of a commit
-// is not known, the batch is stored again: the sequence of each object makes that harmless.
+// A failed batch is stored event by event, so that one bad event does not affect the others. When the outcome of a
+// commit is not known, the batch is stored again; the sequence of each object makes that safe.
 class EventWriter {
  public:
   struct Options {
     IntakeQueue::Limits queue = {};
     std::string instance;  // names this process in the outbox
   };
-  // `changed` is called on the loop after a commit that changed something visible, with the highest number of the outbox.
+  // `changed` is called on the loop after a commit with a visible change, with the highest number of the outbox.
   EventWriter(const Executor& executor, store::Database& database, Metrics& metrics,
               Options options, std::function<void(std::int64_t)> changed);
   ~EventWriter();
 
   void start();
-  // Stores what is queued until the deadline; what is left then gets the error unavailable.
+  // Stores the queued events until the deadline. The remaining ones get the error unavailable.
   Task<> stop(Deadline deadline);
 
-  // Waits until the event is committed, at most until the deadline. Errors: too_many_requests with retry_after (the queue
-  // is full), unavailable with retry_after (the database can't be written now), timeout (the event may still be
+  // Waits until the event is committed or the deadline has passed. Errors: too_many_requests with retry_after (the
+  // queue is full), unavailable with retry_after (the database cannot be written now), timeout (the event may still be
   // committed), invalid_data (the database refuses this event).
   Task<Result<Outcome>> store(Incoming incoming, std::size_t bytes, Deadline deadline);
 
   [[nodiscard]] const IntakeQueue& queue() const { return queue_; }
-  // Empty while events can be stored; else why the last batch could not.
+  // Returns the error of the last batch; empty while events can be stored.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
 
  private:

@@ -54,7 +54,7 @@ std::vector<QueuedEvent> IntakeQueue::take_batch() {
     --size_;
     batch.push_back(std::move(event));
     runtime.events.pop_front();
-    // Both go to the end of their lines, or leave them.
+    // The account and the runtime move to the end of their lists, or are removed when empty.
     auto& runtimes = account.runtimes;
     if (runtime.events.empty()) {
       runtimes.pop_front();

@@ -21,12 +21,12 @@ struct PendingEvent;
 // An event that waits to be written.
 struct QueuedEvent {
   Incoming incoming;
-  std::size_t bytes = 0;                      // that it counts in the queue
-  std::shared_ptr<PendingEvent> waiter = {};  // of the request; null in tests of the queue
+  std::size_t bytes = 0;                      // size that the queue counts
+  std::shared_ptr<PendingEvent> waiter = {};  // the waiting request; null in tests of the queue
 };
 
-// The events between the requests and the writer: bounded, and fair by account, then by runtime, so that a runtime with
-// a backlog delays no other. Pure: no clock and no I/O. Loop thread only.
+// The queue of events between the requests and the writer. It is bounded, and fair by account, then by runtime, so that
+// the backlog of one runtime does not delay the others. Pure: no clock and no I/O. Loop thread only.
 class IntakeQueue {
  public:
   struct Limits {
@@ -37,13 +37,13 @@ class IntakeQueue {
   };
   explicit IntakeQueue(Limits limits) : limits_(limits) {}
 
-  // Why an event is not taken now; the reporter sends it again.
+  // The reason for which an event is refused now; the reporter sends it again.
   enum class Refusal { runtime_is_full, account_is_full, queue_is_full };
-  // An account may have a quarter of the bytes while others wait, too, and all of them otherwise. An empty queue takes
-  // an event of any size.
+  // Queues an event, or returns the reason for its refusal. An account may use a quarter of the bytes while other
+  // accounts have queued events, and all of them otherwise. An empty queue accepts an event of any size.
   std::optional<Refusal> push(QueuedEvent event);
-  // All that waits, up to the limits of a batch: one event of each runtime of each account in turn. Events of one runtime
-  // keep their order.
+  // Removes and returns the queued events, up to the limits of a batch: one event of each runtime of each account in
+  // turn. The events of one runtime stay in order.
   std::vector<QueuedEvent> take_batch();
 
   [[nodiscard]] bool empty() const { return size_ == 0; }

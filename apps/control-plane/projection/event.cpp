@@ -72,7 +72,7 @@ Micros micros_of(std::string_view time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(parsed->time_since_epoch()).count();
 }
 
-// A text for people: PostgreSQL takes no NUL.
+// Returns a text for display. Blanks replace NULs, since PostgreSQL does not accept them.
 std::string message_of(std::string_view text, std::size_t most = kMaxMessage) {
   std::string out = shortened(text, most);
   std::ranges::replace(out, '\0', ' ');
@@ -89,7 +89,8 @@ std::string digest_of(std::initializer_list<std::string_view> parts) {
   return std::string(bytes_of(bytes));
 }
 
-// Reads one body into an event. The two texts of JSON need a parser each: views of one end when the other is parsed.
+// Reads one body into an event. Each of the two JSON texts needs its own parser, since a parser's views become invalid
+// with its next parse.
 class Reader {
  public:
   Reader(const EventHead& head, const EventLimits& limits) : limits_(limits) {
@@ -130,7 +131,7 @@ class Reader {
     return fail(ErrorCode::invalid_data, std::string(field) + " " + std::string(why));
   }
 
-  // A part of a key: what stands in indexes and URLs.
+  // Returns a part of a key, which indexes and URLs contain.
   Result<std::string> name_at(JsonView view, std::string_view field, bool is_required) const {
     const auto text = view.text();
     if (text.empty() && is_required) return refuse(field, "is missing");
@@ -179,7 +180,7 @@ class Reader {
     std::ranges::sort(event_.labels);
   }
 
-  // An object of mode `resource`, or of a Sensor of an older chart.
+  // Reads an object of mode `resource`, or of a Sensor of an older chart.
   Result<void> read_resource_event(JsonView data, JsonView object) {
     auto& state = event_.state;
     auto cluster = name_at(data["cluster"], "cluster", false);
@@ -191,7 +192,7 @@ class Reader {
     state.phase = phase_of(status["phase"].text());
     state.health = health_of_phase(state.key.kind, status["phase"].text());
     state.health_message = message_of(status["message"].text());
-    // A Rollout's revision is an annotation; a Workflow and an AnalysisRun have none.
+    // The revision of a Rollout is an annotation; Workflows and AnalysisRuns have none.
     state.revision = message_of(
         object["metadata"]["annotations"]["rollout.argoproj.io/revision"].text(), kMaxUid);
     for (const auto owner : object["metadata"]["ownerReferences"].items()) {
@@ -208,7 +209,7 @@ class Reader {
     return phase == "Paused" ? HealthStatus::suspended : health_status_of(phase);
   }
 
-  // The `source` of an event of mode `app`.
+  // Reads the `source` of an event of mode `app`.
   Result<void> read_source(JsonView source, bool is_application) {
     auto& state = event_.state;
     auto owner = name_at(source["appUID"], "source.appUID", false);
@@ -238,7 +239,7 @@ class Reader {
     const auto desired = source["desiredManifest"].text();
     event_.is_deletion = live.empty() && desired.empty();
     auto& body = event_.body;
-    // The object has the labels and annotations that the reporter adds to an Application.
+    // `object` has the labels and annotations that the reporter adds to an Application.
     body.live = is_application || live.empty() ? std::move(object_text) : std::string(live);
     if (desired != body.live) body.desired = desired;
     body.in_git = source["gitManifest"].text();
@@ -253,7 +254,8 @@ class Reader {
     body.source += '}';
   }
 
-  // Sync, health and deployments of an Application are its own, also when `source` tells those of its parent.
+  // Reads an Application. Its sync, health and deployments are its own, also when `source` contains those of its
+  // parent.
   void read_application(JsonView object) {
     auto& state = event_.state;
     const auto status = object["status"];
@@ -279,7 +281,7 @@ class Reader {
     read_release(status, operation);
   }
 
-  // The revision, or of several sources the first that is one.
+  // Returns the revision; with several sources, the first valid one.
   static std::string revision_of(JsonView at) {
     if (const auto one = at["revision"].text(); !one.empty()) return message_of(one, kMaxUid);
     for (const auto item : at["revisions"].items()) {
@@ -308,7 +310,7 @@ class Reader {
     }
     const auto synced = revision_of(operation["syncResult"]);
     release.operation_revision = synced;
-    // The operation that runs may already be the next one.
+    // The running operation may already be the next one.
     if (synced == release.revision) {
       release.phase = state.phase;
       release.author = event_.author;

@@ -11,22 +11,22 @@
 
 namespace gitops::control_plane_server {
 
-// An event that says all there is to say about one object; docs/events.md. Made from one request.
+// An event, the complete report of one object (docs/events.md). Made from one request.
 struct Event {
   ObjectState state = {};  // id 0; changed_at and seen_at are the arrival
   ObjectBody body = {};
   Labels labels = {};
   bool is_deletion = false;
-  // Of an Application: its newest entry of the history, or the operation that runs before it has one.
+  // Deployment of an Application: the newest entry of its history, or the running operation before it has an entry.
   bool has_release = false;
   Release release = {};
-  // Of the manager's last operation.
+  // Fields of the manager's last operation.
   Micros commit_at = 0;
   std::string author = {};
   std::string message = {};
 };
 
-// What the request says besides its body.
+// The data of a request besides its body.
 struct EventHead {
   std::string event_id = {};  // X-Event-Id; may be empty
   std::int64_t sequence = 0;  // X-Event-Sequence; 0: none
@@ -42,19 +42,19 @@ struct EventLimits {
   std::size_t max_images = 500;  // of an Application
 };
 
-// Reads the body of a POST to /2.0/api/events, uncompressed. Knows the kinds of payload of our reporters and of older
-// ones: an Application, a resource of an Application, an object of the resource reporter, a Sensor of older charts.
-// Numbers of any size and unknown fields are kept as text. A text with a NUL or bytes that are not UTF-8 is refused.
+// Reads the uncompressed body of a POST to /2.0/api/events. Supports the payloads of our reporters and of older ones:
+// an Application, a resource of an Application, an object of the resource reporter, a Sensor of older charts. Numbers
+// of any size and unknown fields are kept as text. A text with a NUL or with invalid UTF-8 is refused.
 //
 // Errors: invalid_data with a message that names the field and never quotes values.
 Result<Event> read_event(JsonParser& parser, std::string_view body, const EventHead& head,
                          const EventLimits& limits = {});
 
-// Argo's words for states, in any case; a word that is not known is unknown.
+// Parse Argo's words for states, in any case. An unknown word returns `unknown`.
 SyncStatus sync_status_of(std::string_view word);
 HealthStatus health_status_of(std::string_view word);
 Phase phase_of(std::string_view word);
-// The platform's words: "OUT_OF_SYNC", "HEALTHY", and Argo's for phases: "Succeeded". Empty for none.
+// Return the platform's words: "OUT_OF_SYNC", "HEALTHY", and Argo's for phases: "Succeeded". Empty for none.
 std::string_view to_string(SyncStatus status);
 std::string_view to_string(HealthStatus status);
 std::string_view to_string(Phase phase);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxTimelineMessage = 200;
 
-// What a person sees as a change of the object.
+// Returns whether users see the difference as a change of the object.
 bool is_milestone(const ObjectState& before, const ObjectState& after) {
   return before.revision != after.revision || before.sync != after.sync ||
          before.health != after.health || before.phase != after.phase ||
@@ -27,7 +27,7 @@ bool is_another_object(const ObjectState& before, const Event& event) {
   return !before.uid.empty() && !event.state.uid.empty() && before.uid != event.state.uid;
 }
 
-// Nothing but the time of the last event changes.
+// Returns effects that change only the time of the last event.
 Effects seen(const ObjectState& current, Outcome outcome, const Event& event) {
   Effects effects{.outcome = outcome, .state = current};
   if (outcome == Outcome::duplicate) {
@@ -40,7 +40,7 @@ Outcome outcome_of(const ObjectState& current, const Event& event) {
   const bool ordered = current.sequence > 0 && event.state.sequence > 0;
   if (ordered && event.state.sequence < current.sequence) return Outcome::stale;
   if (ordered && event.state.sequence == current.sequence) return Outcome::duplicate;
-  // A deletion ends its own object only.
+  // A deletion applies only to the object with its uid.
   if (event.is_deletion && is_another_object(current, event)) return Outcome::stale;
   if (!ordered && is_equal_content(current, event.state)) return Outcome::duplicate;
   return Outcome::stored;
@@ -68,7 +68,8 @@ TimelineRow timeline_row(const std::optional<ObjectState>& current, const Event&
           .event_id = state.event_id};
 }
 
-// A deletion tells no more than who the object was: what was known of it stays for its page.
+// Returns the state of a deleted object. A deletion identifies only the object, so the other fields keep their last
+// values for its page.
 ObjectState gone_state(const ObjectState& current, const Event& event) {
   ObjectState state = current;
   state.sequence = event.state.sequence;
@@ -78,7 +79,7 @@ ObjectState gone_state(const ObjectState& current, const Event& event) {
   return state;
 }
 
-// Timeline rows are for objects that people follow, not for each ConfigMap.
+// Returns whether a kind has a timeline: the kinds that users follow, not each ConfigMap.
 bool has_timeline(const ObjectKey& key) {
   return key.origin == Origin::resource || key.kind == "Application";
 }

@@ -14,11 +14,11 @@ using Micros = std::int64_t;
 
 inline constexpr std::string_view kInCluster = "https://kubernetes.default.svc";
 
-// Which reporter an object comes from. Both report Rollouts: one as a resource of an Application, the other as an object
-// of its own with its whole state; each counts its own sequences.
+// The reporter that an object comes from. Both report Rollouts: one as a resource of an Application, the other as an
+// object of its own with its whole state. Each counts its own sequences.
 enum class Origin : std::uint8_t { application = 0, resource = 1 };
 
-// The words of the platform's GraphQL schema; the numbers are those of the database and never change.
+// The states of the platform's GraphQL schema. The numbers are stored in the database and never change.
 enum class SyncStatus : std::uint8_t { unknown = 0, synced = 1, out_of_sync = 2, syncing = 3 };
 enum class HealthStatus : std::uint8_t {
   none = 0,  // the object has no health, or it is not known: null
@@ -30,7 +30,7 @@ enum class HealthStatus : std::uint8_t {
   unknown = 6,
   terminated = 7
 };
-// Of an operation, a Workflow, a Rollout or an AnalysisRun, as Argo spells it.
+// The phase of an operation, a Workflow, a Rollout or an AnalysisRun, as Argo spells it.
 enum class Phase : std::uint8_t {
   none = 0,
   pending = 1,
@@ -48,16 +48,16 @@ enum class Phase : std::uint8_t {
 };
 enum class Presence : std::uint8_t { live = 0, gone = 1, stale = 2 };
 
-// What identifies an object within its account: what its reporter counts sequences for (docs/events.md, "Duties of a
+// The identity of an object within its account. Reporters count sequences for each key (docs/events.md, "Duties of a
 // receiver").
 struct ObjectKey {
   std::string runtime = {};
   Origin origin = Origin::application;
-  // Of a resource of an Application: the uid of that Application; else empty. Two Applications that claim one object have
-  // a row each.
+  // Uid of the Application, for a resource of an Application; else empty. Two Applications that claim one object have a
+  // row each.
   std::string owner_uid = {};
-  // Of an object of the resource reporter: the URL of its cluster's API server, kInCluster for the runtime's own; else
-  // empty, since an Application may be moved to another cluster.
+  // URL of the cluster's API server, for an object of the resource reporter; kInCluster for the runtime's own cluster.
+  // Else empty, since an Application may be moved to another cluster.
   std::string cluster = {};
   std::string group = {};
   std::string kind = {};
@@ -68,7 +68,7 @@ struct ObjectKey {
   auto operator<=>(const ObjectKey&) const = default;
 };
 
-// The Application that manages an object: of a resource, or the parent of a child Application. Empty: there is none.
+// The Application that manages an object: the owner of a resource, or the parent of a child Application. Empty: none.
 struct Manager {
   std::string name = {};
   std::string application_namespace = {};
@@ -86,7 +86,7 @@ struct ObjectState {
   std::int64_t sequence = 0;  // of the last event that counted; 0: its reporter sends none
   std::string event_id = {};  // of that event
   Manager manager = {};
-  std::string destination = {};  // the cluster it deploys to or runs in: a URL or a name
+  std::string destination = {};  // the cluster that it deploys to or runs in: a URL or a name
   std::string revision = {};     // commit in hexadecimal, or a chart's version
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
@@ -95,7 +95,7 @@ struct ObjectState {
   std::int64_t history_id = 0;  // of an Application's last deployment
   Micros created_at = 0;        // of the object, by its creationTimestamp
   Micros changed_at = 0;        // the last milestone: revision, sync, health or phase changed
-  Micros seen_at = 0;           // the last event, a repeated one too
+  Micros seen_at = 0;           // the last event, also a repeated one
   Presence presence = Presence::live;
   std::string entity = {};         // "git-source", "runtime", …: the label codefresh.io/entity
   std::string labels_digest = {};  // 32 bytes; of the labels in the table `label`
@@ -104,8 +104,8 @@ struct ObjectState {
   bool operator==(const ObjectState&) const = default;
 };
 
-// The texts of an object. `live` is the object as the cluster has it, or an Application's JSON. The others are empty
-// when they equal it or are not known.
+// The texts of an object. `live` is the object in the cluster, or an Application's JSON. The others are empty when they
+// equal `live` or are not known.
 struct ObjectBody {
   std::string live = {};     // JSON
   std::string desired = {};  // JSON: Git as Argo CD rendered it
@@ -116,7 +116,7 @@ struct ObjectBody {
   bool operator==(const ObjectBody&) const = default;
 };
 
-// What happened at a milestone.
+// The kind of a milestone.
 enum class TimelineStep : std::uint8_t { created = 0, changed = 1, recreated = 2, gone = 3 };
 
 // One row of an object's timeline; the key is (object, sequence or arrival).
@@ -136,8 +136,8 @@ struct TimelineRow {
   bool operator==(const TimelineRow&) const = default;
 };
 
-// A deployment of an Application: one row for each id of Argo CD's history. While it is the newest it follows the
-// Application's health.
+// A deployment of an Application: one row for each id of Argo CD's history. The newest row follows the Application's
+// health.
 struct Release {
   std::int64_t history_id = 0;  // of Argo CD's history
   std::string revision = {};
@@ -150,7 +150,7 @@ struct Release {
   SyncStatus sync = SyncStatus::unknown;
   HealthStatus health = HealthStatus::none;
   Phase phase = Phase::none;
-  std::string initiator = {};  // who asked for the operation; empty: automated or not known
+  std::string initiator = {};  // who requested the operation; empty: automated or not known
   std::string images = {};     // JSON: list of texts, from status.summary.images
   bool was_degraded = false;   // at any time while it was the newest
 

@@ -23,7 +23,7 @@ BodyUse application_bodies(const Call& call) {
   return selects_any(call, kApplicationBodyFields) ? BodyUse::read : BodyUse::skip;
 }
 
-// The states that one of the schema's words stands for.
+// Returns the states that words of the schema denote.
 std::vector<SyncStatus> sync_states(InputView words) {
   std::vector<SyncStatus> states;
   for (const auto& word : words.items()) {
@@ -43,13 +43,13 @@ std::vector<HealthStatus> health_states(InputView words) {
                              HealthStatus::unknown, HealthStatus::terminated}) {
       if (to_string(state) == word.text()) states.push_back(state);
     }
-    // An object whose health is not known is shown without one.
+    // An object with unknown health is shown without health.
     if (word.text() == to_string(HealthStatus::unknown)) states.push_back(HealthStatus::none);
   }
   return states;
 }
 
-// ApplicationsFilterArgs, as far as a statement can tell it.
+// Returns the conditions of ApplicationsFilterArgs that a statement can check.
 ObjectFilter application_filter(InputView filters) {
   ObjectFilter filter;
   add_given(filter.runtimes, filters["runtime"]);
@@ -75,7 +75,7 @@ ObjectFilter application_filter(InputView filters) {
   if (!filters["includeComponents"].is_true()) {
     filter.other_entities.emplace_back(kComponentEntity);
   }
-  // "Application" and "GitSource" are both Applications; a list has one of them or the ApplicationSets.
+  // "Application" and "GitSource" both denote Applications. A list has either Applications or ApplicationSets.
   const auto kinds = filters["kinds"].texts();
   const auto has_kind = [&kinds](std::string_view kind) {
     return kinds.empty() || std::ranges::find(kinds, kind) != kinds.end();
@@ -90,7 +90,7 @@ ObjectFilter application_filter(InputView filters) {
   return filter;
 }
 
-// The rest of ApplicationsFilterArgs.
+// The conditions of ApplicationsFilterArgs about groups and projects, which need the body.
 struct GroupCondition {
   std::vector<std::string> groups = {};
   std::optional<bool> has_groups = {};
@@ -116,7 +116,7 @@ GroupCondition group_condition(InputView filters) {
 
 Task<Result<graphql::Json>> applications(store::Database& database, Call& call) {
   const auto filters = call["filters"];
-  // Nobody can mark favorites yet.
+  // Favorites are not supported yet, so no Application is one.
   if (filters["favorite"].is_true()) co_return graphql::Json::trusted(empty_slice_json());
   auto window = window_of(call, kObjectKeyNumbers);
   if (!window) co_return std::unexpected(std::move(window.error()));

@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// Applications and the components of runtimes.
+// Returns the fields of Applications and of the components of runtimes.
 std::vector<FieldRow> application_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

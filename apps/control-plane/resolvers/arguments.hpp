@@ -14,10 +14,10 @@
 #include "control-plane/views/object_query.hpp"
 #include "control-plane/views/page.hpp"
 
-// What resolvers of views read of a call.
+// Helpers by which resolvers of views read the arguments of a call.
 namespace gitops::control_plane_server {
 
-// The page that the argument `pagination` asks for.
+// Returns the page that the argument `pagination` selects.
 inline Result<PageWindow> window_of(const graphql::Call& call, std::size_t key_numbers) {
   const auto pagination = call["pagination"];
   SliceArguments arguments{.after = std::string(pagination["after"].text()),
@@ -31,16 +31,16 @@ inline ViewContext view_context(const Caller& caller) {
   return {.account = caller.account->id, .now = micros_at(wall_now())};
 }
 
-// A text that a client sends empty for "any".
+// Adds a text unless it is empty; clients send an empty text for "any".
 inline void add_given(std::vector<std::string>& to, graphql::InputView value) {
   if (!value.text().empty()) to.emplace_back(value.text());
 }
-// The texts of a list, without empty ones and nulls.
+// Adds the texts of a list, without empty ones and nulls.
 inline void add_all(std::vector<std::string>& to, graphql::InputView list) {
   for (const auto& item : list.items()) add_given(to, item);
 }
 
-// Whether one of these fields is selected at any depth.
+// Returns whether one of these fields is selected at any depth.
 inline bool selects_any(const graphql::Call& call, std::initializer_list<std::string_view> fields) {
   return std::ranges::any_of(fields,
                              [&call](std::string_view field) { return call.selects_below(field); });

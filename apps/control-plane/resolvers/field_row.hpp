@@ -15,8 +15,8 @@ class Authenticator;
 class SecretStore;
 class TunnelBans;
 
-// Who may ask for a field. Rows of other accounts stay invisible in any case: every statement has the account of the
-// caller.
+// The permission that a field requires. Rows of other accounts stay invisible in any case: every statement contains the
+// account of the caller.
 enum class Permission {
   anyone,   // also without a credential
   member,   // a user or a runtime of the account
@@ -27,27 +27,27 @@ enum class Permission {
 
 enum class RootType { query, mutation };
 
-// What the resolvers of one operation see of its request: the context of graphql::Call. Outlives the operation.
+// The request of an operation, as its resolvers see it: the context of graphql::Call. Outlives the operation.
 struct RequestContext {
   CallerPtr caller = {};        // null: no credential, or one that is not valid
   std::string request_id = {};  // for the log
 };
 
-// The caller of a field whose row asks for one. The reference holds until the operation has ended.
+// Returns the caller of a field that requires one. The reference is valid until the operation has ended.
 inline const Caller& caller_of(const graphql::Call& call) {
   return *call.context<RequestContext>().caller;
 }
 
-// What the resolvers work with. App owns all of it; it outlives the engine.
+// The dependencies of the resolvers. App owns all of them; they outlive the engine.
 struct Dependencies {
   store::Database& database;
   Authenticator* authenticator = nullptr;  // null in tests that change no credential
-  SecretStore* secrets = nullptr;  // null: there is no master key; then keys can't be sealed
-  TunnelBans* tunnels = nullptr;   // null: no tunnel server is configured
-  std::string tunnel_domain = {};  // below it lie the hosts of tunnels; empty: none
+  SecretStore* secrets = nullptr;          // null: no master key, so keys cannot be sealed
+  TunnelBans* tunnels = nullptr;           // null: no tunnel server is configured
+  std::string tunnel_domain = {};          // parent of the hosts of tunnels; empty: none
 };
 
-// A field of a root type: who may ask for it, and how it is resolved.
+// A field of a root type: its permission and its resolver.
 struct FieldRow {
   RootType root;
   std::string field;
@@ -57,7 +57,7 @@ struct FieldRow {
   graphql::Row row = {};
 };
 
-// A field that only reads. `function` as in graphql::RowOf<Root>.
+// Makes the row of a field that only reads. `function` as in graphql::RowOf<Root>.
 template <class F>
 FieldRow read(std::string field, Permission permission, F function) {
   graphql::RowOf<graphql::Root> row(field, std::move(function));
@@ -67,7 +67,7 @@ FieldRow read(std::string field, Permission permission, F function) {
           .row = std::move(row)};
 }
 
-// A field that changes state. `subject` names the arguments that may be logged; never one that holds a secret.
+// Makes the row of a field that changes state. `subject` names arguments that may be logged; it never names a secret.
 template <class F>
 FieldRow change(std::string field, Permission permission, std::vector<std::string_view> subject,
                 F function) {

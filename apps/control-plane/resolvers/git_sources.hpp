@@ -6,7 +6,8 @@
 
 namespace gitops::control_plane_server {
 
-// Git sources. Their permissions are reported by updateGitSourcePermissions, a field of runtimes.
+// Returns the fields of Git sources. updateGitSourcePermissions, which reports their permissions, is a field of
+// runtimes.
 std::vector<FieldRow> git_source_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// Images and annotations, as builds report them.
+// Returns the fields of images and annotations, which builds report.
 std::vector<FieldRow> image_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

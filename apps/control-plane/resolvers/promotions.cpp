@@ -29,7 +29,7 @@ Task<Result<std::optional<graphql::Json>>> promotion_template(store::Database& d
       }));
 }
 
-// The caller sends the Application's metadata; without labels those that were reported count.
+// The caller sends the Application's metadata. Without labels in it the reported labels count.
 Task<Result<std::optional<graphql::Json>>> template_by_runtime(store::Database& database,
                                                                Call& call) {
   const auto metadata = call["applicationMetadata"];

@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// Products and promotions: their templates; of all else there is nothing yet, which clients take as empty lists.
+// Returns the fields of products and promotions. Only promotion templates have data; the other lists are empty.
 std::vector<FieldRow> promotion_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// The timeline of Applications, and the steps of their Rollouts.
+// Returns the fields of the timeline of Applications and of the steps of their Rollouts.
 std::vector<FieldRow> release_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

@@ -32,7 +32,7 @@ constexpr std::size_t kMaxReportedErrors = 1'000;       // of a runtime
 constexpr std::size_t kMaxArgumentsText = 64UL * 1024;  // bytes of JSON
 constexpr std::size_t kMaxStatusText = 256UL * 1024;    // bytes of JSON
 
-// What is shown of runtimes, read in one transaction.
+// The data for views of runtimes, read in one transaction.
 struct RuntimeRead {
   std::vector<RuntimeRow> runtimes;
   std::map<std::string, ClusterCounts> counts;
@@ -40,7 +40,7 @@ struct RuntimeRead {
   std::vector<ClusterRow> clusters;
 };
 
-// Of one runtime, or of all when the name is empty.
+// Reads one runtime, or all when the name is empty.
 Result<RuntimeRead> read_runtimes(store::Connection& db, std::int64_t account,
                                   const std::string& name, bool with_clusters) {
   RuntimeRead read;
@@ -92,7 +92,7 @@ std::string shown(const RuntimeRead& read, const RuntimeRow& runtime, const Acco
   return runtime_json(runtime, facts);
 }
 
-// Forward alone: no client asks backwards for these lists.
+// Returns a forward window. Clients do not page backwards through these lists.
 Result<PageWindow> forward_window(const Call& call) {
   auto window = window_of(call, 0);
   if (window && window->is_backward) {
@@ -168,7 +168,7 @@ Task<Result<bool>> is_configuration_runtime(store::Database& database, Call& cal
   co_return *runtime && (*runtime)->is_configuration_runtime;
 }
 
-// The tokens count no more, and the tunnel goes.
+// Invalidates revoked tokens in the cache and bans the host of the tunnel.
 void forget_tokens(Dependencies& dependencies, const Account& account, const std::string& runtime,
                    const std::vector<std::string>& revoked) {
   if (dependencies.authenticator != nullptr) {
@@ -226,7 +226,7 @@ Task<Result<std::int64_t>> remove_runtime(Dependencies& dependencies, Call& call
   if (!revoked) co_return std::unexpected(revoked.error());
   forget_tokens(dependencies, *account, name, *revoked);
   Log("runtimes").info("a runtime was deleted", {{"runtime", name}, {"account", account->id}});
-  // In small transactions, so that events of other runtimes are stored in between.
+  // Small transactions let the events of other runtimes be stored in between.
   while (true) {
     const auto removed = co_await dependencies.database.write(
         deadline, [number = account->number, name](store::Connection& db) {
@@ -243,7 +243,7 @@ Task<Result<std::int64_t>> remove_runtime(Dependencies& dependencies, Call& call
   co_return 0;
 }
 
-// The runtime that an argument names, which must be the token's.
+// Returns the runtime that an argument names, which must be the runtime of the token.
 Result<std::string> own_runtime(Call& call, graphql::InputView named) {
   const auto& caller = caller_of(call);
   if (named.text() != caller.runtime) {
@@ -324,7 +324,7 @@ Task<Result<bool>> update_git_source_permissions(store::Database& database, Call
 std::vector<FieldRow> runtime_rows(Dependencies& dependencies) {
   using enum Permission;
   auto& database = dependencies.database;
-  // A function that takes the database or the dependencies.
+  // Wraps a function that takes the database or the dependencies.
   const auto of_database = [&database](auto function) {
     return [&database, function](Call& call) { return function(database, call); };
   };
@@ -340,7 +340,7 @@ std::vector<FieldRow> runtime_rows(Dependencies& dependencies) {
       change("createRuntime", admin, {"installationArgs.runtimeName"}, of_all(register_runtime)),
       change("deleteRuntime", admin, {"name"}, of_all(remove_runtime)),
       change("deleteManagedRuntime", admin, {"name"}, of_all(remove_runtime)),
-      // There is nothing to migrate: no older control plane's runtimes are here.
+      // There is nothing to migrate, since the database has no runtimes of older control planes.
       change("migrateRuntime", admin, {"runtimeName"}, [] { return nullptr; }),
       change("updateRuntimeStatus", Permission::runtime, {}, of_database(update_runtime_status)),
       change("reportRuntimeErrors", Permission::runtime, {}, of_database(report_runtime_errors)),

@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// Runtimes and clusters: how they are registered, what they report of themselves, and how they are shown.
+// Returns the fields of runtimes and clusters: registration, status reports and views.
 std::vector<FieldRow> runtime_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

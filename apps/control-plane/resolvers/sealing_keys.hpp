@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// Private keys that the runtimes of an account share: saveSealingKey and getSealingKey.
+// Returns the fields of private keys that the runtimes of an account share: saveSealingKey and getSealingKey.
 std::vector<FieldRow> sealing_key_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

@@ -33,13 +33,13 @@ Task<graphql::Value> resolve(const graphql::Row& row, const graphql::Root& root,
   co_return row.now(&root, call);
 }
 
-// A failure that an operator should know of, and of which the client is told less.
+// Returns whether a failure is internal: the log has its details, the response does not.
 bool is_own_failure(ErrorCode code) {
   using enum ErrorCode;
   return code == internal || code == unavailable || code == timeout || code == invalid_data;
 }
 
-// Logs such failures, once in a while for each field and code.
+// Logs internal failures, at a limited rate for each field and code.
 class FailureLog {
  public:
   void look(const graphql::Value& value, Call& call) {
@@ -62,7 +62,7 @@ class FailureLog {
   RepeatFilter repeated_{std::chrono::seconds(10)};
 };
 
-// The row's function behind the check of its permission. It stays one that never waits, if it was.
+// Returns the row's function behind the check of its permission. A synchronous function stays synchronous.
 graphql::RowOf<graphql::Root> guarded(const FieldRow& from,
                                       const std::shared_ptr<FailureLog>& log) {
   const auto permission = from.permission;
@@ -126,7 +126,7 @@ std::optional<Error> refusal(Permission permission, const Caller* caller) {
                  .message = "Unauthorized: Invalid token.",
                  .http_status = 401};
   }
-  // Who may ask for a field is public, so the reason may be shown.
+  // The permission of a field is public, so the response may contain the reason.
   const auto forbidden = [](const char* message) {
     return Error{.code = ErrorCode::forbidden,
                  .message = message,

@@ -25,7 +25,8 @@ Json text_or_nothing(std::string_view text) {
   return text.empty() ? Json() : Json(text);
 }
 
-// `is_own` is a runtime's view: it knows providers that the public SDK cannot decode.
+// Returns the JSON of an account. `is_own` selects a runtime's view, which has providers that the public SDK cannot
+// decode.
 Json account_json(const Account& account, bool is_own) {
   const auto provider =
       is_own ? std::string_view(account.git_provider) : public_git_provider(account.git_provider);
@@ -97,7 +98,7 @@ Task<Result<graphql::Json>> limits_status(store::Database& database, Call& call)
                {"status", true}}));
 }
 
-// Why a URL of the account's settings is refused, or an empty text.
+// Returns why a URL of the account's settings is refused, or an empty text.
 std::string settings_mistake(std::string_view name, const std::string& text) {
   if (text.size() > kMaxUrl) return std::string(name) + ": more than 2,000 bytes";
   const auto url = http::parse_url(text);

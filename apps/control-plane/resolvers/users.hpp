@@ -6,8 +6,8 @@
 
 namespace gitops::control_plane_server {
 
-// Who asks, and the settings of its account: me, plan, limitsStatus, latestCliRelease, updateCsdpSettings and
-// suggestIscRepo.
+// Returns the fields of the caller and the settings of its account: me, plan, limitsStatus, latestCliRelease,
+// updateCsdpSettings and suggestIscRepo.
 std::vector<FieldRow> user_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

@@ -15,7 +15,7 @@ namespace {
 using graphql::Call;
 using graphql::InputView;
 
-// Groups and versions of APIs, which all objects of a kind share.
+// Adds conditions on the groups and versions of APIs, which all objects of a kind share.
 void add_api_conditions(ObjectFilter& filter, InputView filters) {
   if (filters["groups"].items().size() > 0) {
     filter.groups.clear();
@@ -24,7 +24,7 @@ void add_api_conditions(ObjectFilter& filter, InputView filters) {
   add_all(filter.versions, filters["versions"]);
 }
 
-// WorkflowsFilterArgs, as far as a statement can tell it.
+// Returns the conditions of WorkflowsFilterArgs that a statement can check.
 ObjectFilter workflow_filter(InputView filters) {
   ObjectFilter filter{.kind = "Workflow", .origin = Origin::resource};
   add_given(filter.runtimes, filters["runtime"]);
@@ -33,13 +33,13 @@ ObjectFilter workflow_filter(InputView filters) {
   add_api_conditions(filter, filters);
   for (const auto& word : filters["statuses"].items()) {
     filter.phases.push_back(phase_of(word.text()));
-    // Before its controller has seen it a Workflow has no phase.
+    // A Workflow has no phase until its controller has seen it.
     if (filter.phases.back() == Phase::pending) filter.phases.push_back(Phase::none);
   }
   return filter;
 }
 
-// The rest of it.
+// Returns the conditions of WorkflowsFilterArgs that need the body.
 WorkflowConditions workflow_conditions(InputView filters) {
   WorkflowConditions conditions{.started_from = time_of(filters["startDateFrom"].text()),
                                 .started_to = time_of(filters["startDateTo"].text())};

@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// Workflows and pipelines.
+// Returns the fields of Workflows and pipelines.
 std::vector<FieldRow> workflow_rows(Dependencies& dependencies);
 
 }  // namespace gitops::control_plane_server

@@ -36,7 +36,7 @@ constexpr Statement kCountRuntimes{.name = "runtimes.count",
                                    .sql = "SELECT COUNT(*) FROM runtime WHERE account = $1"};
 constexpr Statement kDropRuntime{.name = "runtimes.drop",
                                  .sql = "DELETE FROM runtime WHERE account = $1 AND name = $2"};
-// The oldest runtime takes over when the configuration runtime is gone.
+// The oldest runtime becomes the configuration runtime when that is deleted.
 constexpr Statement kInheritConfiguration{
     .name = "runtimes.inherit_configuration",
     .sql =
@@ -193,7 +193,7 @@ std::unexpected<Error> no_runtime(std::string_view name) {
   return fail(ErrorCode::not_found, "runtime " + std::string(name) + " does not exist");
 }
 
-// Runs a statement that changes at least one row of that runtime.
+// Turns a statement that changed no row of that runtime into not_found.
 Result<void> changed_runtime(const Result<Rows>& rows, std::string_view name) {
   if (!rows) return std::unexpected(rows.error());
   if (rows->changed() == 0) return no_runtime(name);

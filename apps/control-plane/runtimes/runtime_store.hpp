@@ -27,8 +27,8 @@ struct RuntimeRow {
   std::string runtime_namespace;
   std::string cluster;
   std::string arguments;  // JSON: RuntimeInstallationArgs as they came
-  std::string status;     // JSON: RuntimeStatusArgs as they came last
-  std::string errors;     // JSON: the list of HealthErrorInput that came last
+  std::string status;     // JSON: the last RuntimeStatusArgs
+  std::string errors;     // JSON: the last list of HealthErrorInput
   bool is_configuration_runtime = false;
   Micros created_at = 0;
   Micros seen_at = 0;  // 0: never
@@ -41,32 +41,33 @@ struct NewRuntime {
   std::string arguments;  // JSON
 };
 
-// Why a runtime's name is refused, or an empty text: a DNS label, since hosts of tunnels hold it.
+// Returns why a runtime's name is refused, or an empty text. A name is a DNS label, since hosts of tunnels contain it.
 std::string runtime_name_mistake(std::string_view name);
 
-// Inserts a runtime, or updates the one of that name, and issues a new token. The first runtime of an account is its
-// configuration runtime. invalid_argument: the name, or too many runtimes.
+// Inserts a runtime, or updates the one of that name, and issues a new token. The first runtime of an account becomes
+// its configuration runtime. invalid_argument: a malformed name, or too many runtimes.
 Result<IssuedKey> create_runtime(store::Connection& connection, std::int64_t account,
                                  const NewRuntime& runtime, Micros now);
-// Removes a runtime with its tokens, clusters, permissions and reporters, and returns the ids of the revoked tokens. Its
-// objects stay until remove_objects_of_runtime(). not_found: "runtime X does not exist", the words that clients look for.
+// Removes a runtime with its tokens, clusters, permissions and reporters, and returns the ids of the revoked tokens.
+// Its objects stay until remove_objects_of_runtime(). not_found: "runtime X does not exist"; clients search for this
+// text.
 Result<std::vector<std::string>> delete_runtime(store::Connection& connection, std::int64_t account,
                                                 std::string_view name);
-// Removes up to `limit` objects of a runtime with all that belongs to them, and returns how many it were.
+// Removes up to `limit` objects of a runtime with all dependent rows, and returns the number of objects.
 Result<std::int64_t> remove_objects_of_runtime(store::Connection& connection, std::int64_t account,
                                                std::string_view runtime, std::int64_t limit);
 
 Result<std::optional<RuntimeRow>> find_runtime(store::Connection& connection, std::int64_t account,
                                                std::string_view name);
-// By name, up to kMaxRuntimes.
+// Returns the runtimes of an account, sorted by name, up to kMaxRuntimes.
 Result<std::vector<RuntimeRow>> list_runtimes(store::Connection& connection, std::int64_t account);
-// These take the runtime's words for JSON. not_found: the runtime was deleted meanwhile.
+// These functions store JSON as the runtime sent it. not_found: the runtime was deleted in the meantime.
 Result<void> set_runtime_status(store::Connection& connection, std::int64_t account,
                                 std::string_view name, std::string_view status);
 Result<void> set_runtime_errors(store::Connection& connection, std::int64_t account,
                                 std::string_view name, std::string_view errors);
 
-// The numbers are those of the database.
+// The state of a cluster's connection. The numbers are stored in the database.
 enum class ClusterConnection : std::uint8_t { unknown = 0, successful = 1, failed = 2 };
 
 struct ClusterRow {
@@ -78,7 +79,7 @@ struct ClusterRow {
   Micros updated_at = 0;
 };
 
-// What a runtime reports of its clusters.
+// The report of a runtime about its clusters.
 struct ClusterReport {
   std::vector<ClusterRow> present = {};   // added or replaced, by server
   std::vector<std::string> removed = {};  // servers
@@ -89,13 +90,13 @@ Result<void> apply_cluster_report(store::Connection& connection, std::int64_t ac
 
 struct ClusterQuery {
   std::string runtime = {};  // empty: all
-  // The key of the row before the first one; empty: from the start.
+  // Key of the row before the first one; empty: from the start.
   std::string after_name = {};
   std::string after_runtime = {};
   std::string after_server = {};
   std::int64_t limit = 0;
 };
-// By name, runtime and server.
+// Returns clusters, sorted by name, runtime and server.
 Result<std::vector<ClusterRow>> list_clusters(store::Connection& connection, std::int64_t account,
                                               const ClusterQuery& query);
 
@@ -103,11 +104,11 @@ struct ClusterCounts {
   std::int64_t managed = 0;    // without the runtime's own cluster
   std::int64_t connected = 0;  // of these
 };
-// By runtime; those without clusters are absent.
+// Returns the numbers of clusters by runtime. Runtimes without clusters are absent.
 Result<std::map<std::string, ClusterCounts>> count_clusters(store::Connection& connection,
                                                             std::int64_t account);
 
-// The Applications that say something of their runtime: by their label codefresh.io/entity.
+// The Applications that describe their runtime, by their label codefresh.io/entity.
 struct RuntimeApplication {
   std::string runtime = {};
   std::string entity = {};  // "runtime" or "internal-config"
@@ -121,7 +122,7 @@ struct RuntimeApplication {
   Micros created_at = 0;
   Micros changed_at = 0;
 };
-// By runtime and name. Of one runtime, or of all when the name is empty.
+// Returns the Applications of one runtime, or of all when the name is empty, sorted by runtime and name.
 Result<std::vector<RuntimeApplication>> list_runtime_applications(store::Connection& connection,
                                                                   std::int64_t account,
                                                                   std::string_view runtime);
@@ -132,14 +133,14 @@ struct AccountUsage {
 };
 Result<AccountUsage> count_usage(store::Connection& connection, std::int64_t account);
 
-// Replaces the permissions of a Git source: JSON, a list of {"userId","read","write"}. not_found: the runtime has no Git
-// source of that name.
+// Replaces the permissions of a Git source: JSON, a list of {"userId","read","write"}. not_found: the runtime has no
+// Git source of that name.
 Result<void> set_git_source_permissions(store::Connection& connection, std::int64_t account,
                                         std::string_view runtime, std::string_view source_namespace,
                                         std::string_view name, std::string_view permissions,
                                         Micros now);
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> runtime_statements();
 
 }  // namespace gitops::control_plane_server

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 8> kStatusItems{"appProxyStarted",
                                                        "eventReporterArgoCDToken",
                                                        "runtimeGitToken"};
 
-// The word of the list, or `otherwise` when it is none of them. Never borrows from `word`.
+// Returns the word of the list, or `otherwise` when the list does not contain it. Never borrows from `word`.
 std::string_view known_word(std::string_view word, std::initializer_list<std::string_view> known,
                             std::string_view otherwise) {
   for (const auto one : known) {
@@ -47,7 +47,7 @@ Json moment(Micros at) {
   return format_rfc3339_millis(WallTime(std::chrono::milliseconds(at / 1'000)));
 }
 
-// A version that clients can parse: the public command line ends at any other text.
+// Returns a version that clients can parse. The public command line fails on any other text.
 std::string version_of(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   std::string_view rest = text.substr(0, text.find_first_of("-+"));
@@ -88,7 +88,7 @@ Json status_item(const Json& status, std::string_view name) {
           {"description", null_if_empty(shortened(description, kMaxDescription))}};
 }
 
-// A word, or the description of an item of older runtimes.
+// Returns the sync mode: a word, or the description of an item of older runtimes.
 std::string_view sync_mode(const Json& status) {
   auto word = string_at(status, {"syncMode"});
   if (word.empty()) word = string_at(status, {"syncMode", "description"});

@@ -11,21 +11,21 @@
 
 namespace gitops::control_plane_server {
 
-// What the GraphQL type Runtime says besides the runtime's own row.
+// The data of the GraphQL type Runtime besides the runtime's own row.
 struct RuntimeFacts {
   const Account& account;
   std::vector<RuntimeApplication> applications = {};  // of this runtime
   ClusterCounts clusters = {};
   std::vector<std::string> managed_clusters = {};  // JSON of type Cluster
-  std::string_view tunnel_domain = {};             // below it lie the hosts of tunnels; empty: none
+  std::string_view tunnel_domain = {};             // parent of the hosts of tunnels; empty: none
   Micros now = 0;
 };
 
-// The JSON of the GraphQL type Runtime. No text of a runtime makes an enum null or another word than the schema's: the
-// public SDK would then decode no runtime of the account.
+// Returns the JSON of the GraphQL type Runtime. Enums are never null and have only words of the schema, whatever a
+// runtime has reported; otherwise the public SDK could not decode any runtime of the account.
 std::string runtime_json(const RuntimeRow& runtime, const RuntimeFacts& facts);
 
-// The provider's word as the public SDK knows it; empty for any other.
+// Returns the provider's word in the public SDK; empty for any other provider.
 std::string_view public_git_provider(std::string_view provider);
 
 }  // namespace gitops::control_plane_server

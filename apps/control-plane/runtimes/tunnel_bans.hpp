@@ -13,16 +13,16 @@
 
 namespace gitops::control_plane_server {
 
-// Takes a host away from the client that serves it, when its token is revoked: a short ban by the API of every tunnel
-// server. From then on the plugin's verdict keeps the client out. Best effort: a server that cannot be reached is tried
-// again until the ban would be over. Loop thread only; stop() before the end.
+// Disconnects the client of a host when its token is revoked: bans the host for a short time by the API of every tunnel
+// server. After the ban the plugin's verdict refuses the client. Best effort: an unreachable server is retried until
+// the ban would be over. Loop thread only; call stop() before the destruction.
 class TunnelBans {
  public:
   struct Options {
-    std::vector<http::Url> servers;  // of the API: "http://tunnel-server:7500"
-    Credential token;                // that the API asks for
-    std::string domain;              // below which the hosts lie
-    // A runtime that registers again is kept out for that long.
+    std::vector<http::Url> servers;  // URLs of the API: "http://tunnel-server:7500"
+    Credential token;                // the credential of the API
+    std::string domain;              // parent of the hosts
+    // Duration of a ban. A runtime that registers again is refused for that time, too.
     std::chrono::milliseconds duration = std::chrono::seconds(10);
     std::chrono::milliseconds give_up = std::chrono::minutes(5);
     net::TlsOptions tls = {};

@@ -133,11 +133,11 @@ Task<> TunnelPlugin::serve(http::Exchange& exchange, Secret sent) {
   CallerPtr caller;
   if (is_about_host(*question)) {
     const http::Headers headers{{"Authorization", std::string(question->token.reveal())}};
-    // Attempts count for the name, since all questions come from the tunnel servers.
+    // Attempts count for the name, since all requests come from the tunnel servers.
     auto found = co_await authenticator_.authenticate(headers, "tunnel " + question->subdomain,
                                                       deadline_after(kQuestionLimit));
     if (!found && found.error().code != ErrorCode::unauthenticated) {
-      // The server tells its client to try again.
+      // The tunnel server asks its client to retry.
       unknown_.Increment();
       std::ignore = co_await exchange.reply(api_error(found.error()));
       co_return;

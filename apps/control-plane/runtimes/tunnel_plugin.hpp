@@ -13,10 +13,10 @@
 #include "control-plane/accounts/authenticator.hpp"
 #include "control-plane/accounts/identity.hpp"
 
-// Answers tunnel servers, which ask by the protocol of frp's server plugins whether a client may offer a host.
+// The plugin of tunnel servers, by the protocol of frp's server plugins: decides whether a client may offer a host.
 namespace gitops::control_plane_server {
 
-// What a tunnel server asks.
+// A request of a tunnel server.
 struct TunnelQuestion {
   std::string operation;  // "Login", "NewProxy"
   Secret token;           // of the runtime; empty: none was sent
@@ -24,22 +24,22 @@ struct TunnelQuestion {
   std::string subdomain;
   std::vector<std::string> custom_domains;
 };
-// invalid_data: the body is no question of this protocol.
+// Reads a request. invalid_data: the body is not a request of this protocol.
 Result<TunnelQuestion> read_tunnel_question(std::string_view body);
 
-// The name that a runtime's tunnel has below the tunnel domain.
+// Returns the name of a runtime's tunnel below the tunnel domain.
 std::string tunnel_subdomain(const Account& account, std::string_view runtime);
 
-// Why a client with this token may not offer what it asks for; empty: it may. A null caller: the token is not valid.
+// Returns why a client with this token may not offer the host; empty: it may. A null caller: the token is not valid.
 std::string tunnel_refusal(const TunnelQuestion& question, const Caller* caller);
-// Whether the question is about a host, so that its token counts. A login is accepted from anyone.
+// Returns whether the request is about a host and so needs a valid token. A login is accepted from any client.
 bool is_about_host(const TunnelQuestion& question);
 
-// The response's body: accepted unchanged when the reason is empty.
+// Returns the response's body: accepted unchanged when the reason is empty.
 std::string tunnel_verdict(std::string_view refusal);
 
-// POST /tunnel-plugin with "Authorization: Bearer TOKEN", and POST /tunnel-plugin/TOKEN for frp's own server, which sends
-// no header. Without a token that is configured nothing is answered. Loop thread only; outlives its requests.
+// Serves POST /tunnel-plugin with "Authorization: Bearer TOKEN", and POST /tunnel-plugin/TOKEN for frp's own server,
+// which sends no header. Refuses all requests when no token is configured. Loop thread only; outlives its requests.
 class TunnelPlugin {
  public:
   TunnelPlugin(Authenticator& authenticator, Credential token, Metrics& metrics);

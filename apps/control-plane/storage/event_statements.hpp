@@ -6,7 +6,7 @@
 namespace gitops::control_plane_server {
 
 inline constexpr std::string_view kInsertObject = "INSERT INTO object (id, account, ";
-// The key of an object never changes.
+// Updates an object, except for its key, which never changes.
 inline constexpr std::string_view kUpdateObject =
     " ON CONFLICT (id) DO UPDATE SET version = excluded.version, uid = excluded.uid, "
     "sequence = excluded.sequence, event_id = excluded.event_id, "
@@ -29,7 +29,7 @@ inline constexpr std::string_view kInsertRelease =
     "INSERT INTO app_release (object, history_id, account, revision, operation_revision, author, "
     "message, commit_at, started_at, finished_at, sync, health, phase, initiator, images, "
     "was_degraded) ";
-// merge() of projection/fold.hpp: what the newer row does not know stays as it was.
+// The SQL form of merge() in projection/fold.hpp: values that the newer row does not know stay unchanged.
 inline constexpr std::string_view kMergeRelease =
     " ON CONFLICT (object, history_id) DO UPDATE SET "
     "author = CASE WHEN excluded.author = '' THEN app_release.author ELSE excluded.author END, "
@@ -48,7 +48,8 @@ inline constexpr std::string_view kMergeRelease =
     "revision = excluded.revision, sync = excluded.sync, health = excluded.health, "
     "images = excluded.images, was_degraded = CASE WHEN app_release.was_degraded = 1 THEN 1 "
     "ELSE excluded.was_degraded END";
-// Heads and times of reporters and runtimes are written at most once a second and once in ten seconds.
+// The sequences and times of reporters are written at most once a second, those of runtimes at most once in ten
+// seconds.
 inline constexpr std::string_view kTouchReporter =
     " ON CONFLICT (account, runtime, name) DO UPDATE SET position = reporter.position + 1, "
     "sequence = CASE WHEN excluded.sequence > reporter.sequence THEN excluded.sequence "

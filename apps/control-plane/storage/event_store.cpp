@@ -13,7 +13,7 @@ namespace {
 using AccountKey = EventStore::AccountKey;
 using Writes = EventStore::Writes;
 
-// The states of a batch while its events are folded, and what has become of each object.
+// The states of a batch's objects while its events are folded, and the outcome for each object.
 class Folding {
  public:
   explicit Folding(std::span<const Incoming> batch) {
@@ -23,7 +23,7 @@ class Folding {
     for (const auto& [key, object] : objects_) keys_.push_back(key);
   }
 
-  // Sorted, each once.
+  // Returns the keys in order, without duplicates.
   [[nodiscard]] std::span<const AccountKey> keys() const { return keys_; }
 
   void set_loaded(std::vector<std::optional<ObjectState>> states) {
@@ -31,7 +31,7 @@ class Folding {
     for (auto& [key, object] : objects_) object.state = std::move(*state++);
   }
 
-  // Of objects that no row has. They get their ids before the events are folded.
+  // Returns the number of objects without a row. They get their ids before the events are folded.
   [[nodiscard]] std::int64_t new_objects() const {
     return std::ranges::count_if(objects_, [](const auto& entry) { return !entry.second.state; });
   }
@@ -77,7 +77,7 @@ class Folding {
       }
       if (object.is_changed) writes.states.push_back({key.account, std::move(*object.state)});
     }
-    // Rows are locked in this order by every replica.
+    // Every replica locks rows in this order.
     std::ranges::sort(writes.states, {}, [](const Writes::State& row) { return row.state.id; });
   }
 
@@ -114,7 +114,7 @@ void add_reporters(std::span<const Incoming> batch, Writes& writes) {
 
 Result<BatchOutcome> EventStore::store(store::Connection& connection,
                                        std::span<const Incoming> batch) {
-  // After an error the transaction is over, or the connection is.
+  // An error ends the transaction or the connection.
   const auto abandon = [&connection](Error error) {
     if (auto ended = connection.run_script("ROLLBACK"); !ended && error.message.empty()) {
       error = std::move(ended.error());

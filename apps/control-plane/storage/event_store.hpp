@@ -15,7 +15,7 @@
 
 namespace gitops::control_plane_server {
 
-// One event on its way into the store.
+// An event to store.
 struct Incoming {
   std::int64_t account = 0;  // number of the account's row
   std::string reporter =
@@ -23,7 +23,7 @@ struct Incoming {
   Event event = {};
 };
 
-// What one batch wrote, event by event in the order of the batch.
+// The outcome of a batch, event by event in the order of the batch.
 struct BatchOutcome {
   struct Item {
     Outcome outcome = Outcome::stored;
@@ -34,13 +34,15 @@ struct BatchOutcome {
   std::int64_t last_change = 0;  // the highest number in the outbox so far; 0: there is none
 };
 
-// The hot path of the intake: loads the states of a batch's objects for update, folds the events in order in memory (an
-// object may occur more than once), and applies the final states, bodies, labels, timeline rows, releases and outbox
-// rows in the same transaction. Two engines, which differ in how they load and apply. Runs on the writer's thread.
+// Stores batches of events, the hot path of the intake. Loads the states of a batch's objects for update, folds the
+// events in order in memory (an object may occur more than once), and applies the final states, bodies, labels,
+// timeline rows, releases and outbox rows in the same transaction. The two engines differ in how they load and apply.
+// Runs on the writer's thread.
 //
-// An error leaves nothing behind, except for `unavailable` from the COMMIT, whose outcome is not known: storing the same
-// batch again is then right, and the guard of the sequence makes it harmless. After `conflict` another replica was first
-// with an object: storing the batch again folds it again. A batch that fails because of one event is split by the caller.
+// An error rolls everything back, except for `unavailable` from the COMMIT, whose outcome is not known; the caller then
+// stores the same batch again, which the check of sequences makes safe. `conflict` means that another replica inserted
+// an object first; the caller then stores the batch again, which folds it again. The caller splits a batch that fails
+// because of one event.
 class EventStore {
  public:
   virtual ~EventStore() = default;
@@ -54,7 +56,7 @@ class EventStore {
     ObjectKey key;
     auto operator<=>(const AccountKey&) const = default;
   };
-  // What is written for a batch: at most one row for each object and table, but for the timeline.
+  // The rows to write for a batch: at most one for each object and table, except for the timeline.
   struct Writes {
     struct State {
       std::int64_t account;
@@ -63,7 +65,7 @@ class EventStore {
     struct Body {
       std::int64_t object;
       std::string packed;
-      std::size_t size;  // unpacked
+      std::size_t size;  // unpacked, in bytes
     };
     struct ObjectLabels {
       std::int64_t account;
@@ -112,7 +114,7 @@ class EventStore {
       store::Connection& connection, std::span<const AccountKey> keys) = 0;
   // Writes everything and commits.
   virtual Result<void> apply(store::Connection& connection, const Writes& writes) = 0;
-  // The first of `count` ids that no object has.
+  // Returns the first of `count` unused ids.
   virtual Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) = 0;
 
  private:
@@ -120,7 +122,7 @@ class EventStore {
   std::int64_t last_change_ = 0;
 };
 
-// `instance` names this process in the outbox; another start has another name.
+// Makes the store of an engine. `instance` names this process in the outbox and is different after each start.
 std::unique_ptr<EventStore> make_event_store(store::Engine engine, std::string instance);
 
 }  // namespace gitops::control_plane_server

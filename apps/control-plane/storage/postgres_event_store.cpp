@@ -15,7 +15,7 @@ using store::PostgresConnection;
 using store::PostgresParam;
 using store::Statement;
 
-// Ids in one block of the sequence object_id.
+// Number of ids in one block of the sequence object_id.
 constexpr std::int64_t kBlock = 1000;
 
 enum At : std::size_t {
@@ -137,7 +137,7 @@ class Columns {
 using Key = EventStore::AccountKey;
 using Writes = EventStore::Writes;
 
-// The steps of one pipeline; what they borrow lives as long as this.
+// The steps of one pipeline. Owns the columns that its steps borrow.
 class Pipeline {
  public:
   Columns& add(At at) {

@@ -4,8 +4,8 @@
 
 namespace gitops::control_plane_server {
 
-// A batch in two round trips: BEGIN and the locked states, then all writes and COMMIT. One statement a table, with an
-// array a column. The connection is a store::PostgresConnection.
+// Stores a batch in two round trips: BEGIN and the locked states, then all writes and COMMIT. Each table has one
+// statement, with an array for each column. The connection is a store::PostgresConnection.
 class PostgresEventStore final : public EventStore {
  public:
   explicit PostgresEventStore(std::string instance) : EventStore(std::move(instance)) {}
@@ -17,12 +17,12 @@ class PostgresEventStore final : public EventStore {
   Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) override;
 
  private:
-  // The rest of the block of ids that was taken last.
+  // The remaining ids of the last block.
   std::int64_t next_id_ = 0;
   std::int64_t last_id_ = -1;
 };
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> postgres_event_statements();
 
 }  // namespace gitops::control_plane_server

@@ -6,7 +6,7 @@
 
 namespace gitops::control_plane_server {
 
-// The schema's steps, for both engines; the texts lie in storage/migrations/*.sql and are embedded.
+// Returns the steps of the schema for both engines. The texts are in storage/migrations/*.sql and are embedded.
 std::span<const store::Migration> migrations();
 
 }  // namespace gitops::control_plane_server

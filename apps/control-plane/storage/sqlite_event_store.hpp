@@ -4,7 +4,7 @@
 
 namespace gitops::control_plane_server {
 
-// One statement a row: SQLite runs in the process, so nothing is gained by fewer.
+// Stores a batch with one statement for each row. SQLite runs in the process, so fewer statements would not be faster.
 class SqliteEventStore final : public EventStore {
  public:
   explicit SqliteEventStore(std::string instance) : EventStore(std::move(instance)) {}
@@ -19,7 +19,7 @@ class SqliteEventStore final : public EventStore {
   std::int64_t next_id_ = 0;  // 0: not known yet
 };
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> sqlite_event_statements();
 
 }  // namespace gitops::control_plane_server

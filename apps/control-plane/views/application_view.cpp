@@ -33,7 +33,7 @@ std::string_view sync_policy(JsonView application) {
   if (!application["spec"].exists()) return "Unknown";
   const auto automated = application["spec"]["syncPolicy"]["automated"];
   if (!automated.exists()) return "Manual";
-  // Since Argo CD 3.1 a policy may be switched off.
+  // Argo CD 3.1 and later can disable a policy.
   const bool is_off = automated["enabled"].exists() && !automated["enabled"].is_true();
   return is_off ? "Manual" : "Automated";
 }
@@ -118,7 +118,7 @@ void write_relations(ObjectJson& out, const ObjectState& state, JsonView applica
   });
 }
 
-// Type ArgoCDApplicationStatus.
+// Writes the status, type ArgoCDApplicationStatus.
 void write_status(ObjectJson& out, const ObjectState& state, JsonView application) {
   const auto status = application["status"];
   const auto operation = status["operationState"];
@@ -154,7 +154,7 @@ void write_sync(ObjectJson& out, const ObjectState& state, JsonView application)
   });
 }
 
-// The products that the Application is assigned to, by name.
+// Writes the names of the products that the Application is assigned to.
 void write_products(ObjectJson& out, JsonView application) {
   out.array("products", [&](ArrayJson& products) {
     for (const auto name : list_items(annotation_or_label(metadata_of(application), kProduct))) {
@@ -185,7 +185,7 @@ void write_source_fields(ObjectJson& out, JsonView application) {
 JsonView main_source(JsonView application) {
   const auto spec = application["spec"];
   if (const auto hydrator = spec["sourceHydrator"]; hydrator.exists()) {
-    // Its repository is that of the dry source unless it has one of its own.
+    // The sync source uses the repository of the dry source unless it has one of its own.
     const auto sync_source = hydrator["syncSource"];
     return sync_source["repoURL"].exists() ? sync_source : hydrator["drySource"];
   }

@@ -14,10 +14,11 @@ namespace gitops::control_plane_server {
 // Appends the JSON of type Component. Pure.
 void append_component(std::string& out, const ObjectState& state, const ParsedBody& body,
                       const ViewContext& context);
-// The version of a workload: its label app.kubernetes.io/version, else the tag of its first image; empty without both.
+// Returns the version of a workload: its label app.kubernetes.io/version, else the tag of its first image; empty
+// without both.
 std::string component_version(JsonView object);
 
-// A slice of components; an empty runtime stands for all.
+// Returns a slice of components; an empty runtime selects all runtimes.
 Result<std::string> component_slice(store::Connection& connection, std::int64_t account,
                                     std::string_view runtime, const PageWindow& window,
                                     const ViewContext& context);

@@ -8,7 +8,7 @@
 namespace gitops::control_plane_server {
 namespace {
 
-// Repeats the whole object.
+// The annotation that repeats the whole object.
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr std::string_view kProject = "codefresh.io/project";
 constexpr std::size_t kCommitDigits = 40;
@@ -161,7 +161,7 @@ std::string commit_url(std::string_view repository, std::string_view revision) {
   const auto host_begin = url.find("//") + 2;
   const auto host_end = std::min(url.find('/', host_begin), url.size());
   auto host = url.substr(host_begin, host_end - host_begin);
-  // Never shows the credentials of a URL.
+  // The URL is shown without credentials.
   if (const auto at = host.rfind('@'); at != std::string::npos) {
     url.erase(host_begin, at + 1);
     host.erase(0, at + 1);

@@ -12,7 +12,7 @@ constexpr std::array<store::Statement, 1> kGitSourceStatements{
       .sql = "SELECT runtime, source_namespace, name, permissions FROM git_source_permission "
              "WHERE account = $1"}}};
 
-// Drops what is no permission, so that one bad entry does not take the others with it.
+// Writes the valid permissions. A malformed entry is dropped and does not affect the others.
 void write_permissions(ObjectJson& out, const std::string& json) {
   JsonParser parser;
   const auto permissions = parser.parse(json.empty() ? "[]" : json, "permissions");

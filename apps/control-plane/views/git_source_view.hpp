@@ -11,12 +11,12 @@
 // Git sources: Applications with the label codefresh.io/entity: git-source.
 namespace gitops::control_plane_server {
 
-// What the account knows of its Git sources besides their Applications.
+// The data of an account about its Git sources besides their Applications.
 struct GitSourceFacts {
   // Runtime, namespace and name of a Git source.
   using Name = std::tuple<std::string, std::string, std::string>;
   std::map<Name, std::string, std::less<>> permissions =
-      {};                                             // JSON, as updateGitSourcePermissions told it
+      {};                                             // JSON, from updateGitSourcePermissions
   std::map<Name, bool, std::less<>> restricted = {};  // Git sources with a RestrictedGitSource
 };
 Result<GitSourceFacts> read_git_source_facts(store::Connection& connection, std::int64_t account);
@@ -25,7 +25,7 @@ Result<GitSourceFacts> read_git_source_facts(store::Connection& connection, std:
 void append_git_source(std::string& out, const ObjectState& state, const ParsedBody& body,
                        const ViewContext& context, const GitSourceFacts& facts);
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> git_source_statements();
 
 }  // namespace gitops::control_plane_server

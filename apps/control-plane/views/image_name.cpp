@@ -8,7 +8,7 @@ ImageName image_name(std::string_view text) {
     name.digest = text.substr(at + 1);
     text = text.substr(0, at);
   }
-  // The port of a registry has a colon, too.
+  // A registry's port also begins with a colon.
   const auto slash = text.find('/');
   if (const auto colon = text.rfind(':');
       colon != std::string_view::npos &&

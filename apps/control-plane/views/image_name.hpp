@@ -12,18 +12,18 @@ struct ImageName {
   std::string tag = {};
   std::string digest = {};  // "sha256:…"
 
-  // Without tag and digest: what two releases are compared by.
+  // Returns the name without tag and digest, by which releases are compared.
   [[nodiscard]] std::string full_repository() const {
     return registry.empty() ? repository : registry + "/" + repository;
   }
-  // The last part of the repository: "argocd".
+  // Returns the last part of the repository: "argocd".
   [[nodiscard]] std::string short_name() const {
     return repository.substr(repository.rfind('/') + 1);
   }
 };
 ImageName image_name(std::string_view text);
 
-// A word of the enum ImageRegistryType for a registry's domain.
+// Returns the word of the enum ImageRegistryType for a registry's domain.
 std::string_view registry_type(std::string_view domain);
 
 }  // namespace gitops::control_plane_server

@@ -22,7 +22,7 @@ constexpr std::string_view kForUpdate = " FOR UPDATE";
 
 constexpr Statement kFindImage{.name = "images.find",
                                .sql = store::joined<kImageColumns, kImageByName>};
-// Another replica may change the same image. SQLite has one writer.
+// Locks an image, since another replica may change it at the same time. SQLite has only one writer.
 constexpr Statement kLockImage{.name = "images.lock",
                                .sql = store::joined<kImageColumns, kImageByName>,
                                .postgres = store::joined<kImageColumns, kImageByName, kForUpdate>};
@@ -74,7 +74,7 @@ Result<std::optional<ImageRow>> image_by(Connection& connection, const Statement
   return image_row(*rows);
 }
 
-// A part of a key.
+// Checks a part of a key.
 Result<void> check_key(std::string_view field, std::string_view text) {
   const bool is_valid = !text.empty() && text.size() <= kMaxImageName &&
                         std::ranges::none_of(text, [](unsigned char c) { return c < 0x20; });
@@ -93,7 +93,7 @@ Result<void> put_image(Connection& connection, std::int64_t account, const Image
   return {};
 }
 
-// The row of this name, or a new one.
+// Returns the row of this name, or a new one.
 Result<ImageRow> locked_image(Connection& connection, std::int64_t account, std::string_view name,
                               Micros now) {
   if (auto checked = check_key("imageName", name); !checked) {
@@ -106,7 +106,7 @@ Result<ImageRow> locked_image(Connection& connection, std::int64_t account, std:
   return row;
 }
 
-// The value of an annotation: that of its kind.
+// Returns the value of an annotation, by its kind.
 std::string annotation_value(const nlohmann::json& input) {
   for (const auto* member : {"issueValue", "pullRequestValue", "genericValue"}) {
     if (const auto& value = value_at(input, {member}); !value.is_null()) return to_text(value);
@@ -162,7 +162,7 @@ Result<void> put_image_registry(Connection& connection, std::int64_t account,
   if (auto checked = check_key("binaryId", binary); !checked) return checked;
   auto row = locked_image(connection, account, string_at(registry, {"imageName"}), now);
   if (!row) return std::unexpected(std::move(row.error()));
-  // The list of manifests is not the image of an architecture.
+  // The list of manifests is not an image of an architecture.
   const bool is_list = value_at(registry, {"manifestList"}) == true;
   if (row->id.empty() && !is_list) row->id = binary;
   const nlohmann::json entry{{binary, registry}};

@@ -11,9 +11,9 @@
 #include "common/store/connection.hpp"
 #include "control-plane/projection/object.hpp"
 
-// Images and annotations, as builds report them. The inputs are JSON texts of the GraphQL inputs, kept as they come. Every
-// function that changes rows runs within one transaction (Database::write). Errors besides those of Connection:
-// invalid_argument, and too_large for what exceeds kMaxImageData.
+// Images and annotations, which builds report. The inputs are JSON texts of the GraphQL inputs and are stored
+// unchanged. Every function that changes rows runs within one transaction (Database::write). Errors besides those of
+// Connection: invalid_argument, and too_large above kMaxImageData.
 namespace gitops::control_plane_server {
 
 inline constexpr std::size_t kMaxImageName = 1'024;
@@ -28,18 +28,18 @@ struct ImageRow {
   Micros updated_at = 0;
 };
 
-// The members of `newer` that are not null over those of `stored`: both are JSON objects.
+// Returns `stored` with the non-null members of `newer`. Both are JSON objects.
 std::string merged_object(std::string_view stored, std::string_view newer);
 
-// createImageBinary and patchImageBinary, in any order: a patch of an image that was not reported yet is kept.
+// Stores createImageBinary and patchImageBinary, in any order: a patch of an image that is not reported yet is kept.
 Result<ImageRow> put_image_binary(store::Connection& connection, std::int64_t account,
                                   std::string_view input, Micros now);
 Result<ImageRow> patch_image_binary(store::Connection& connection, std::int64_t account,
                                     std::string_view name, std::string_view patch, Micros now);
-// createImageRegistry: one for each architecture, and one for the list of manifests.
+// Stores createImageRegistry: one for each architecture, and one for the list of manifests.
 Result<void> put_image_registry(store::Connection& connection, std::int64_t account,
                                 std::string_view input, Micros now);
-// createImageLayers: kept with the image of that name or id; without one they are not kept.
+// Stores createImageLayers with the image of that name or id. Layers without an image are dropped.
 Result<void> put_image_layers(store::Connection& connection, std::int64_t account,
                               std::string_view input, Micros now);
 
@@ -54,16 +54,16 @@ struct AnnotationRow {
   std::string key;
   std::string value;  // JSON
 };
-// saveAnnotation: a second value of the same key is merged with the first.
+// Stores saveAnnotation. A second value of the same key is merged with the first.
 Result<void> save_annotation(store::Connection& connection, std::int64_t account,
                              std::string_view input, Micros now);
-// Those of one entity, by type and key; at most 200.
+// Returns the annotations of one entity, sorted by type and key; at most 200.
 Result<std::vector<AnnotationRow>> list_annotations(store::Connection& connection,
                                                     std::int64_t account,
                                                     std::string_view entity_type,
                                                     std::string_view entity);
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> image_statements();
 
 }  // namespace gitops::control_plane_server

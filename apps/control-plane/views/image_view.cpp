@@ -9,7 +9,7 @@
 namespace gitops::control_plane_server {
 namespace {
 
-// Members of ImageBinary that were sent, of any JSON type.
+// Members of ImageBinary that are copied from the input, of any JSON type.
 constexpr std::array<std::string_view, 20> kSentMembers{
     "branch",     "commit",       "commitMsg",       "commitURL",    "dockerFile",    "size",
     "os",         "info",         "author",          "workflowName", "workflowUrl",   "logsUrl",

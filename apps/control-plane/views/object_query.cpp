@@ -26,8 +26,8 @@ constexpr std::string_view kSelect = "SELECT o.id, ";
 constexpr std::string_view kFrom = " FROM object o";
 constexpr std::string_view kWithBody = ", b.codec, b.size, b.packed";
 constexpr std::string_view kFromWithBody = " FROM object o LEFT JOIN body b ON b.object = o.id";
-// A set of texts is one parameter: each text between two line feeds, which no name contains. So a statement's text does
-// not depend on how many there are.
+// A set of texts is one parameter: each text between two line feeds, which no name contains. The statement's text is
+// therefore the same for any number of texts.
 constexpr std::string_view kListWhere =
     " WHERE o.account = $1 AND o.kind = $2 AND ($3 = -1 OR o.origin = $3) AND "
     "(o.presence <> 1 OR $4 = 1) AND ($4 = 0 OR o.presence <> 0) AND "
@@ -50,7 +50,7 @@ constexpr std::string_view kForward =
     " AND (o.name, o.id) > ($18, $19) ORDER BY o.name, o.id LIMIT $20";
 constexpr std::string_view kBackward =
     " AND (o.name, o.id) < ($18, $19) ORDER BY o.name DESC, o.id DESC LIMIT $20";
-// Behind every name: the last code point of Unicode.
+// A text that sorts after every name: the last code point of Unicode.
 constexpr std::string_view kLastName = "\xf4\x8f\xbf\xbf";
 
 constexpr std::string_view kByName =
@@ -123,7 +123,7 @@ std::string set_of(const std::vector<std::string>& texts) {
     set += set.empty() ? "\n" : "";
     set += text + '\n';
   }
-  // A condition of values that nothing can have.
+  // None of these values can match, so the condition matches no row.
   return set.empty() && !texts.empty() ? "\n" : set;
 }
 
@@ -146,7 +146,7 @@ std::string without_nul(std::string_view text) {
 ObjectRow row_of(const Rows& rows, std::size_t row, BodyUse bodies) {
   ObjectRow found{.state = object_state(rows, row)};
   if (bodies == BodyUse::skip) return found;
-  // A damaged body must not take the page with it: the object is shown without it.
+  // An object with a damaged body is shown without it, so that the rest of the page is still served.
   if (auto body = body_of_row(rows, row, kStateColumns)) found.body = std::move(*body);
   return found;
 }

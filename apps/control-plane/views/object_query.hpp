@@ -15,12 +15,13 @@
 #include "control-plane/projection/object.hpp"
 #include "control-plane/views/page.hpp"
 
-// Reading the table `object` for pages. Every function blocks and sees the rows of one account.
+// Queries of the table `object` for pages. Every function blocks and sees the rows of one account.
 namespace gitops::control_plane_server {
 
 inline constexpr std::string_view kArgoGroup = "argoproj.io";
 
-// Which objects a list has. Conditions narrow; the values of one condition are alternatives; an empty one is none.
+// The conditions of a list. All conditions must hold; the values of one condition are alternatives; an empty one is
+// ignored.
 struct ObjectFilter {
   std::string kind = "Application";
   std::optional<Origin> origin = {};
@@ -35,27 +36,28 @@ struct ObjectFilter {
   std::vector<HealthStatus> healths = {};
   std::vector<Phase> phases = {};
   std::vector<std::string> entities = {};
-  std::vector<std::string> other_entities = {};  // that it does not have
+  std::vector<std::string> other_entities = {};  // entities that it does not have
   std::vector<std::string> labels = {};          // "key" or "key=value"
-  bool is_inactive = false;  // gone and stale ones alone; else live and stale ones
+  bool is_inactive = false;  // only gone and stale objects; else live and stale ones
 };
 
 struct ObjectRow {
   ObjectState state;
-  std::optional<ObjectBody> body = {};  // when it was asked for, and is there
+  std::optional<ObjectBody> body = {};  // when it was requested and exists
 };
 
 enum class BodyUse : std::uint8_t { skip, read };
 
-// Sorted by name and id, in the direction of the window, at most window.limit rows. The sort key has the id as number.
+// Returns at most window.limit rows, sorted by name and id in the direction of the window. The sort key has the id as
+// number.
 Result<std::vector<ObjectRow>> list_objects(store::Connection& connection, std::int64_t account,
                                             const ObjectFilter& filter, const PageWindow& window,
                                             BodyUse bodies);
 inline constexpr std::size_t kObjectKeyNumbers = 1;
 SortKey sort_key_of(const ObjectState& state);
 
-// One object by its name; an empty runtime or namespace stands for any. Live ones come before stale ones; gone ones are
-// not found.
+// The name of an object; an empty runtime or namespace matches any. Live objects come before stale ones; gone objects
+// are not found.
 struct ObjectName {
   std::string kind = "Application";
   std::string runtime = {};
@@ -66,12 +68,12 @@ struct ObjectName {
 };
 Result<std::optional<ObjectRow>> find_object(store::Connection& connection, std::int64_t account,
                                              const ObjectName& name, BodyUse bodies);
-// One object by its uid, also when it is gone.
+// Returns the object with this uid, also when it is gone.
 Result<std::optional<ObjectRow>> find_object_by_uid(store::Connection& connection,
                                                     std::int64_t account, std::string_view kind,
                                                     std::string_view uid, BodyUse bodies);
 
-// What an object manages: the resources of an Application, the ReplicaSets of a Rollout. Sorted by kind and name.
+// The children of an object: the resources of an Application, the ReplicaSets of a Rollout. Sorted by kind and name.
 struct Children {
   std::string runtime = {};
   std::string manager_namespace = {};
@@ -84,20 +86,20 @@ struct Children {
 Result<std::vector<ObjectRow>> list_children(store::Connection& connection, std::int64_t account,
                                              const Children& children, BodyUse bodies);
 
-// The runtimes with a reporter of Rollouts and Workflows, sorted.
+// Returns the runtimes with a reporter of Rollouts and Workflows, sorted.
 Result<std::vector<std::string>> runtimes_with_resource_reporter(store::Connection& connection,
                                                                  std::int64_t account);
 
-// The parsed texts of one object. Views end with the next read().
+// The parsed texts of one object. The next read() invalidates the views.
 class ParsedBody {
  public:
   ParsedBody() { read(std::nullopt); }
-  // Nothing to read counts as empty texts, like a text that is no JSON.
+  // Parses a body. No body and malformed JSON count as empty texts.
   void read(const std::optional<ObjectBody>& body);
   [[nodiscard]] const ObjectBody& texts() const { return *texts_; }
-  // The object as the cluster has it.
+  // Returns the object in the cluster.
   [[nodiscard]] JsonView live() const { return live_; }
-  // The event's `source`, and its `errors`.
+  // Return the event's `source`, and its `errors`.
   [[nodiscard]] JsonView source() const { return source_; }
   [[nodiscard]] JsonView errors() const { return errors_; }
 
@@ -111,12 +113,12 @@ class ParsedBody {
   JsonView errors_;
 };
 
-// A list as the JSON of a slice.
+// The query of a list and its rendering as the JSON of a slice.
 struct ObjectList {
   ObjectFilter filter = {};
   PageWindow window = {};
   BodyUse bodies = BodyUse::read;
-  // What the statement cannot tell; without it every row counts.
+  // Condition that the statement cannot check; without it every row counts.
   std::function<bool(const ObjectState&, const ParsedBody&)> accepts = {};
   // Appends the node's JSON.
   std::function<void(std::string&, const ObjectState&, const ParsedBody&)> append = {};
@@ -124,7 +126,7 @@ struct ObjectList {
 Result<std::string> object_slice(store::Connection& connection, std::int64_t account,
                                  const ObjectList& list);
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> object_statements();
 
 }  // namespace gitops::control_plane_server

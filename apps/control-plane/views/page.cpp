@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxCursor = 4'096;
 constexpr char kSeparator = ':';
 
-// "<number>:<number>:<text>" in base64url.
+// Parses "<number>:<number>:<text>" in base64url.
 std::optional<SortKey> key_of(std::string_view cursor, std::size_t numbers) {
   if (cursor.size() > kMaxCursor) return std::nullopt;
   std::string encoded(cursor);
@@ -70,7 +70,7 @@ Result<PageWindow> page_window(const SliceArguments& arguments, std::size_t numb
   }
   if (count) window.limit = std::min(static_cast<std::size_t>(*count), kMaxPage);
   const auto& cursor = window.is_backward ? arguments.before : arguments.after;
-  // The elements after a cursor are counted from there, those before it backwards from it.
+  // Elements after a cursor are counted forwards from it, those before it backwards.
   const auto& other = window.is_backward ? arguments.after : arguments.before;
   if (!other.empty()) {
     return refuse("pagination: first goes with after, and last with before");

@@ -12,7 +12,7 @@
 
 namespace gitops::control_plane_server {
 
-// The most elements of one page, and of a list without pagination.
+// Largest number of elements of one page, and of a list without pagination.
 inline constexpr std::size_t kMaxPage = 1'000;
 
 // SlicePaginationArgs, as a client sends it. Empty cursors count as none.
@@ -23,30 +23,30 @@ struct SliceArguments {
   std::optional<std::int64_t> last = {};
 };
 
-// Where an element stands in its list: the values that the list is sorted by.
+// The position of an element in its list: the values that the list is sorted by.
 struct SortKey {
   std::vector<std::int64_t> numbers = {};
   std::string text = {};
 
   bool operator==(const SortKey&) const = default;
 };
-// By text, then by numbers.
+// Compares by text, then by numbers.
 bool is_before(const SortKey& a, const SortKey& b);
 
-// The part of a list that is asked for, in keyset form.
+// The requested part of a list, in keyset form.
 struct PageWindow {
-  std::optional<SortKey> from = {};  // exclusive; none: from the list's begin, or from its end
+  std::optional<SortKey> from = {};  // exclusive; none: from the start of the list, or from its end
   bool is_backward = false;          // elements before `from`, the nearest first
   std::size_t limit = kMaxPage;
 };
 
-// The window that these arguments ask for. `numbers` is the count of numbers in the list's keys.
+// Returns the window for these arguments. `numbers` is the count of numbers in the list's keys.
 //
 // Errors: invalid_argument for a cursor that cursor_of() did not make, for `first` or `last` below 1, and for arguments
-// that exclude each other. Larger numbers than kMaxPage are cut.
+// that exclude each other. Limits above kMaxPage are reduced to it.
 Result<PageWindow> page_window(const SliceArguments& arguments, std::size_t numbers);
 
-// Opaque to clients: base64url of the key.
+// Returns the cursor of a key: base64url, opaque to clients.
 std::string cursor_of(const SortKey& key);
 
 struct PageItem {
@@ -54,12 +54,13 @@ struct PageItem {
   SortKey key;
 };
 
-// The JSON of a slice: edges and pageInfo. The items come in the order of the query, up to one more than the limit: that
-// one tells that there are more. A page without elements never has a next one, since clients follow endCursor.
+// Returns the JSON of a slice: edges and pageInfo. The items come in the order of the query, up to one more than the
+// limit: the extra item shows that more follow. A page without elements never has a next page, since clients follow
+// endCursor.
 std::string slice_json(const PageWindow& window, std::vector<PageItem> items);
-// The part of a list that lies in memory, as a query would return it: sorted by text, then numbers.
+// Returns the window of a list in memory, as a query would return it: sorted by text, then numbers.
 std::vector<PageItem> items_in(const PageWindow& window, std::vector<PageItem> all);
-// A slice without elements.
+// Returns the JSON of a slice without elements.
 std::string empty_slice_json();
 
 }  // namespace gitops::control_plane_server

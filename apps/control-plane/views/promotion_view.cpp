@@ -39,7 +39,7 @@ std::string template_json(JsonView spec) {
         at.text("jsonPath", version["jsonPath"].text());
       });
     }
-    // Absent: everything is promoted.
+    // Everything is promoted when the member is absent.
     if (!spec["promotion"].is_object()) {
       out.null("promotion");
       return;

@@ -9,11 +9,11 @@
 #include "control-plane/projection/object.hpp"
 #include "control-plane/views/object_query.hpp"
 
-// Promotion templates: resources of the configuration runtime that say which values of an Application are promoted.
+// Promotion templates: resources of the configuration runtime that select the values of an Application to promote.
 namespace gitops::control_plane_server {
 
-// Whether a label selector of Kubernetes (matchLabels, matchExpressions) fits. An absent selector fits all, an unknown
-// operator nothing. Pure.
+// Returns whether a label selector of Kubernetes (matchLabels, matchExpressions) matches. An absent selector matches
+// all, an unknown operator nothing. Pure.
 bool selector_fits(JsonView selector, const Labels& labels);
 
 // The JSON of type PromotionTemplateShort of the template that counts for an Application with these labels: of the fitting
@@ -28,7 +28,7 @@ std::optional<std::string> promotion_template_json(const std::vector<TemplateTex
 Result<std::optional<std::string>> find_promotion_template(store::Connection& connection,
                                                            std::int64_t account,
                                                            const Labels& labels);
-// The same for an Application by its name; nothing when it is not there.
+// Returns the same for an Application by its name; nothing when the Application does not exist.
 Result<std::optional<std::string>> find_promotion_template(store::Connection& connection,
                                                            std::int64_t account,
                                                            const ObjectName& application);

@@ -23,10 +23,10 @@ using store::Statement;
 // Rows of one round when conditions are checked row by row, and rounds of one page.
 constexpr std::size_t kReleaseRound = 200;
 constexpr std::size_t kMaxReleaseRounds = 200;
-// Images whose builds are looked up for one page, and Applications whose bodies are kept.
+// Limits of one page: images whose builds are looked up, and Applications whose bodies are kept.
 constexpr std::size_t kMaxImageLookups = 2'000;
 constexpr std::size_t kMaxApplications = 200;
-// Columns before those of the Application.
+// Number of columns before those of the Application.
 constexpr std::size_t kReleaseColumns = 18;
 
 constexpr std::string_view kReleaseSelect =
@@ -77,7 +77,7 @@ template <const std::string_view& scope, const std::string_view& order>
 constexpr std::string_view kReleases =
     store::joined<kReleaseSelect, kObjectColumnsOfO, kReleaseFrom, scope, kReleaseWhere, order>;
 
-// By scope, order and direction: at statement_at().
+// The statements by scope, order and direction; see statement_at().
 constexpr std::array<Statement, 16> kReleaseStatements{{
     {.name = "views.releases_of_account_created_asc", .sql = kReleases<kOfAccount, kByCreatedAsc>},
     {.name = "views.releases_of_account_created_desc",
@@ -127,7 +127,7 @@ ReleaseRow release_row(const store::Rows& rows, std::size_t row) {
   release.was_degraded = number() != 0;
   const bool has_before = !rows.is_null(row, at++);
   if (has_before) found.images_before = rows.string(row, at);
-  at += 2;  // and the object, which the Application's columns have too
+  at += 2;  // skips the object, too: the Application's columns contain it
   found.newest = number();
   found.application = object_state(rows, row, kReleaseColumns);
   return found;
@@ -151,9 +151,9 @@ bool is_current(const ReleaseRow& row) {
   return row.release.history_id == row.newest && row.application.presence != Presence::gone;
 }
 
-// --- What images tell ---
+// --- Data of images ---
 
-// The parsed value of each annotation of the release's images of this type, each key once.
+// Visits the parsed value of each annotation of this type of the release's images, each key once.
 template <class Visit>
 void for_each_annotation(const ReleaseFacts& facts, const std::vector<std::string>& images,
                          std::string_view type, const Visit& visit) {
@@ -174,7 +174,7 @@ void write_annotations(ObjectJson& out, std::string_view key, std::string_view t
     for_each_annotation(facts, images, type, [&](const AnnotationRow& annotation) {
       items.object([&](ObjectJson& at) {
         at.text("type", annotation.type);
-        // A text: the public model has one here.
+        // The value is a text in the public model.
         at.text("value", annotation.value);
         at.text("accountId", context.account);
         at.text("entityId", annotation.entity);
@@ -191,7 +191,7 @@ struct Committer {
 };
 using Committers = std::map<std::string, Committer, std::less<>>;
 
-// Of the pull requests, else the authors of the images.
+// Returns the committers of the pull requests, else the authors of the images.
 Committers committers_of(const ReleaseFacts& facts, const std::vector<std::string>& images) {
   Committers found;
   JsonParser parser;
@@ -261,7 +261,7 @@ void write_builds(ObjectJson& out, const ReleaseFacts& facts,
   });
 }
 
-// --- What the release changed ---
+// --- Changes of the release ---
 
 void write_images(ObjectJson& out, const std::vector<std::string>& images,
                   const ReleaseFacts& facts) {
@@ -276,7 +276,7 @@ void write_images(ObjectJson& out, const std::vector<std::string>& images,
 
 using ServiceImages = std::map<std::string, std::vector<std::string>>;
 
-// The workload's replicas, which are known of the present only.
+// Writes the workload's replicas, which are known only for the current state.
 void write_replicas(ObjectJson& out, std::string_view name, bool is_present,
                     const ReleaseFacts& facts) {
   const auto service = std::ranges::find(facts.services, name, &ReleaseService::name);
@@ -365,7 +365,7 @@ void write_children_of(ObjectJson& out, JsonView application) {
   });
 }
 
-// Type ArgoCDApplicationStatus of a deployment.
+// Writes the status of a deployment, type ArgoCDApplicationStatus.
 void write_deployment(ObjectJson& out, const Release& release, JsonView application) {
   out.object("status", [&](ObjectJson& at) {
     at.text("syncStatus", to_string(release.sync));
@@ -385,13 +385,13 @@ void write_deployment(ObjectJson& out, const Release& release, JsonView applicat
 
 // --- Loading ---
 
-// Reads what releases are shown with, each Application and image once.
+// Reads the data of releases' views, each Application and image once.
 class ReleaseReader {
  public:
   ReleaseReader(Connection& connection, std::int64_t account, const ReleaseList& list)
       : connection_(connection), account_(account), list_(list) {}
 
-  // What is known of the release's Application, of now; its body is application().
+  // Reads the current data of the release's Application; its body is application().
   Result<ReleaseFacts> facts_of(const ReleaseRow& row) {
     ReleaseFacts facts;
     const bool needs_body = list_.with_application || !list_.filter.group.empty();
@@ -503,7 +503,8 @@ std::string release_set(const std::vector<std::string>& texts) {
   return set.empty() && !texts.empty() ? "\n" : set;
 }
 
-// The one Application that the filter names, so that its timeline is read by its key; -1 for none or several.
+// Returns the id of the only Application that the filter names, so that its timeline is read by its key; -1 for none or
+// several.
 Result<std::int64_t> named_application(Connection& connection, std::int64_t account,
                                        const ReleaseFilter& filter) {
   if (filter.names.size() != 1) return -1;
@@ -620,7 +621,7 @@ void append_release(std::string& out, const ReleaseRow& row, JsonView applicatio
     app.text_or_null("revision", release.revision);
     write_builds(app, facts, images);
   });
-  // The Application knows of its last operation only.
+  // The Application has only the data of its last operation.
   if (present) {
     write_operation_state(at, application);
     write_children_of(at, application);

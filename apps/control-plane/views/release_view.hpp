@@ -31,7 +31,7 @@ struct ReleaseFilter {
   std::vector<std::string> pull_requests = {};
   std::vector<std::string> committers = {};
   std::string group = {};        // of Applications
-  bool has_issues_only = false;  // releases with an issue
+  bool has_issues_only = false;  // only releases with an issue
 
   [[nodiscard]] bool needs_facts() const;
 };
@@ -46,12 +46,12 @@ struct ReleaseRow {
 inline constexpr std::size_t kReleaseKeyNumbers = 3;
 SortKey sort_key_of(const ReleaseRow& row, ReleaseOrder order);
 
-// In the direction of `is_descending` and the window, at most window.limit rows.
+// Returns at most window.limit rows, in the direction of `is_descending` and the window.
 Result<std::vector<ReleaseRow>> list_releases(store::Connection& connection, std::int64_t account,
                                               const ReleaseFilter& filter, ReleaseOrder order,
                                               bool is_descending, const PageWindow& window);
 
-// A workload of an Application as it is now.
+// A workload of an Application in its current state.
 struct ReleaseService {
   std::string name;
   std::vector<std::string> images = {};
@@ -60,15 +60,15 @@ struct ReleaseService {
 };
 ReleaseService release_service(const ObjectState& state, JsonView workload);
 
-// What a release is shown with besides its row.
+// The data of a release's view besides its row.
 struct ReleaseFacts {
-  std::vector<ReleaseService> services = {};  // of the Application now
-  std::vector<std::string> rollouts = {};     // JSON of type ReleaseRolloutState, now
+  std::vector<ReleaseService> services = {};  // current services of the Application
+  std::vector<std::string> rollouts = {};     // current state, JSON of type ReleaseRolloutState
   std::map<std::string, ImageFacts, std::less<>> images = {};  // by full name
 };
 
-// The images of a release by service. An image that no workload has now counts as a service of its own, called like the
-// image.
+// Returns the images of a release by service. An image without a current workload counts as a service of its own, named
+// like the image.
 std::map<std::string, std::vector<std::string>> images_by_service(
     const std::vector<std::string>& images, const std::vector<ReleaseService>& services);
 std::vector<std::string> images_of(std::string_view json);
@@ -86,12 +86,12 @@ struct ReleaseList {
   PageWindow window = {};
   bool with_application = true;  // destination, sources, operationState, childApps
   bool with_services = true;     // fromState, toState, transition
-  bool with_images = true;       // issues, prs, committers, builds, and who built an image
+  bool with_images = true;       // issues, prs, committers, builds and the authors of builds
 };
 Result<std::string> release_slice(store::Connection& connection, std::int64_t account,
                                   const ReleaseList& list, const ViewContext& context);
 
-// For the test that prepares every statement.
+// Returns every statement of this file, for the test that prepares them.
 std::span<const store::Statement> release_statements();
 
 }  // namespace gitops::control_plane_server

@@ -57,7 +57,7 @@ bool has_failed_run(JsonView rollout, std::int64_t step, std::span<const Analysi
   });
 }
 
-// Of the step that the Rollout is at.
+// Returns the status of the Rollout's current step.
 StepStatus current_step_status(JsonView rollout, JsonView step) {
   const auto status = rollout["status"];
   if (is_inconclusive(rollout)) return StepStatus::paused_inconclusive;
@@ -85,11 +85,11 @@ std::string_view analysis_phase(std::string_view phase) {
   constexpr std::array<std::string_view, 6> kKnown{"Error",   "Failed",  "Inconclusive",
                                                    "Pending", "Running", "Successful"};
   const auto* known = std::ranges::find(kKnown, phase);
-  // A run that its controller has not seen yet has none.
+  // A run has no phase until its controller has seen it.
   return known == kKnown.end() ? "Pending" : *known;
 }
 
-// Type RolloutAnalysisStatus, from a status that the Rollout has of a run.
+// Writes a member of type RolloutAnalysisStatus, from the Rollout's status of a run.
 void write_analysis(ObjectJson& out, std::string_view key, JsonView run) {
   if (run["name"].text().empty()) {
     out.null(key);
@@ -132,7 +132,7 @@ void write_services(ObjectJson& out, JsonView strategy) {
   });
 }
 
-// The revision of an entry of the history; of several sources the first that is one.
+// Returns the revision of an entry of the history; with several sources, the first valid one.
 std::string_view revision_at(JsonView at) {
   auto revision = at["revision"].text();
   for (const auto one : at["revisions"].items()) {
@@ -158,7 +158,7 @@ Deployment deployment_of(JsonView application, std::string_view commit) {
       found = Deployment::replaced;
     }
   }
-  // The history has a deployment only after its operation has ended.
+  // The history contains a deployment only after its operation has ended.
   if (fits(status["operationState"]["syncResult"])) return Deployment::newest;
   return found;
 }
@@ -241,7 +241,7 @@ void append_rollout_state(std::string& out, const ObjectState& state, JsonView r
   at.flag("paused", status["controllerPause"].is_true() || rollout["spec"]["paused"].is_true());
   at.flag("pausedInconclusive", is_inconclusive(rollout));
   at.flag("abort", status["abort"].is_true());
-  // Without traffic management nothing tells the weight.
+  // The weight is known only with traffic management.
   const auto weight = canary["weights"]["canary"]["weight"];
   if (weight.is_integer()) {
     at.number_or_null("weightOfNew", weight);
@@ -289,7 +289,7 @@ Result<std::optional<StepStatus>> find_step_status(store::Connection& connection
                   .name = question.application};
   auto application = find_object(connection, account, name, BodyUse::read);
   if (application && !*application) {
-    // Public clients send a text that is no namespace.
+    // Public clients send a text that is not a namespace.
     name.object_namespace.clear();
     application = find_object(connection, account, name, BodyUse::read);
   }

@@ -10,10 +10,10 @@
 #include "common/store/connection.hpp"
 #include "control-plane/views/entity_view.hpp"
 
-// Rollouts as GraphQL shows them, read from their own state as the controller of Argo Rollouts keeps it.
+// GraphQL views of Rollouts, from the state that the controller of Argo Rollouts writes.
 namespace gitops::control_plane_server {
 
-// RolloutStepStatus of the schema.
+// The values of RolloutStepStatus in the schema.
 enum class StepStatus : std::uint8_t {
   active,
   failed,
@@ -36,8 +36,8 @@ struct AnalysisRun {
 };
 AnalysisRun analysis_run(JsonView object);
 
-// What has become of a step of a canary, or of the whole change when the Rollout has no steps. Nothing when the
-// controller has not seen the Rollout's present spec yet, or for a step that is not there.
+// Returns the status of a step of a canary, or of the whole change when the Rollout has no steps. Nothing when the
+// controller has not observed the present spec of the Rollout yet, or when the step does not exist.
 std::optional<StepStatus> step_status(JsonView rollout, std::int64_t step,
                                       std::span<const AnalysisRun> runs);
 
@@ -45,7 +45,7 @@ std::optional<StepStatus> step_status(JsonView rollout, std::int64_t step,
 void append_rollout_state(std::string& out, const ObjectState& state, JsonView rollout,
                           std::span<const AnalysisRun> runs);
 
-// A Rollout with its AnalysisRuns. The resource reporter's row is preferred: it has the whole state.
+// A Rollout with its AnalysisRuns. The row of the resource reporter is preferred, since it has the whole state.
 struct RolloutRow {
   ObjectRow row;
   std::vector<AnalysisRun> runs;
@@ -53,16 +53,16 @@ struct RolloutRow {
 Result<std::optional<RolloutRow>> find_rollout(store::Connection& connection, std::int64_t account,
                                                const ObjectRow& resource);
 
-// The question of a pipeline that waits for a step of a deployment.
+// The query of a pipeline that waits for a step of a deployment.
 struct StepQuestion {
   std::string runtime;
   std::string application_namespace;
   std::string application;
-  std::string commit;  // or its beginning, seven digits or more
+  std::string commit;  // the commit or its beginning, seven digits or more
   std::string rollout;
   std::int64_t step = 0;
 };
-// Nothing while the Application has not been deployed to that commit. A commit that another one has replaced is
+// Returns the status of a step; nothing until the Application has been deployed to that commit. A replaced commit is
 // terminated.
 Result<std::optional<StepStatus>> find_step_status(store::Connection& connection,
                                                    std::int64_t account,

@@ -11,16 +11,16 @@
 
 namespace gitops::control_plane_server {
 
-// A time as RFC 3339 with milliseconds; empty for 0.
+// Returns a time as RFC 3339 with milliseconds; empty for 0.
 std::string time_text(Micros time);
-// The time that a text in RFC 3339 names; 0 when it names none.
+// Parses a time in RFC 3339; 0 when the text has another form.
 Micros time_of(std::string_view text);
 
 // Writes the elements of a JSON array one after another.
 class ArrayJson {
  public:
   explicit ArrayJson(std::string& out) : out_(out) { out_ += '['; }
-  // Where the caller appends the next element.
+  // Returns the text to which the caller appends the next element.
   std::string& next() {
     if (!first_) out_ += ',';
     first_ = false;
@@ -36,8 +36,8 @@ class ArrayJson {
   bool first_ = true;
 };
 
-// Writes the members of a JSON object of a view. Keys are literals. A member that is never known is left out, which
-// the GraphQL engine reads as null.
+// Writes the members of a JSON object of a view. Keys are literals. Members without any known value are omitted; the
+// GraphQL engine reads them as null.
 class ObjectJson {
  public:
   explicit ObjectJson(std::string& out) : writer_(out) {}
@@ -46,7 +46,7 @@ class ObjectJson {
   void text(std::string_view key, std::string_view value) {
     append_json_string(writer_.begin(key), value, JsonEscape::minimal);
   }
-  // Null for an empty text.
+  // Writes a text; null for an empty one.
   void text_or_null(std::string_view key, std::string_view value) {
     if (value.empty()) {
       null(key);
@@ -54,15 +54,15 @@ class ObjectJson {
       text(key, value);
     }
   }
-  // Cut to what GraphQL's Int holds.
+  // Writes a number, limited to the range of GraphQL's Int.
   void number(std::string_view key, std::int64_t value);
-  // The integer in a body, as far as GraphQL's Int holds it; null for anything else.
+  // Writes the integer in a body, limited to the range of GraphQL's Int; null for any other value.
   void number_or_null(std::string_view key, JsonView value);
   void flag(std::string_view key, bool value) { raw(key, value ? "true" : "false"); }
   void null(std::string_view key) { raw(key, "null"); }
   void time_or_null(std::string_view key, Micros time) { text_or_null(key, time_text(time)); }
   void raw(std::string_view key, std::string_view json) { writer_.raw(key, json); }
-  // Writes the key alone; the caller appends the value to what is returned.
+  // Writes only the key; the caller appends the value to the returned text.
   std::string& begin(std::string_view key) { return writer_.begin(key); }
 
   template <class Write>

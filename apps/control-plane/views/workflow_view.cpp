@@ -19,7 +19,7 @@ constexpr std::initializer_list<std::string_view> kOrigins{
     "CI_ENRICHMENT_GA", "CI_ENRICHMENT_JENKINS",
     "COMMON",           "PLAYGROUND"};
 
-// A word of WorkflowPhases, which is never null. Before its controller has seen it a Workflow has no phase.
+// Returns a word of WorkflowPhases, which is never null. A Workflow has no phase until its controller has seen it.
 std::string_view workflow_phase(Phase phase) {
   switch (phase) {
     case Phase::none:
@@ -107,7 +107,7 @@ void write_spec(ObjectJson& out, const ObjectState& state, JsonView workflow) {
   });
 }
 
-// The Pipeline whose Sensor made the Workflow, as far as the Workflow's labels tell.
+// Writes the Pipeline whose Sensor made the Workflow, from the Workflow's labels.
 void write_pipeline_of(ObjectJson& out, const ObjectState& state, JsonView workflow,
                        const ViewContext& context) {
   const auto labels = workflow["metadata"]["labels"];

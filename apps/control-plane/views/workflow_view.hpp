@@ -6,10 +6,10 @@
 
 #include "control-plane/views/entity_view.hpp"
 
-// Workflows as GraphQL shows them. Pure.
+// GraphQL views of Workflows. Pure.
 namespace gitops::control_plane_server {
 
-// Appends the JSON of type Workflow. Its spec.templates is null always: the public SDK cannot decode any.
+// Appends the JSON of type Workflow. Its spec.templates is always null, because the public SDK cannot decode any value.
 void append_workflow(std::string& out, const ObjectState& state, const ParsedBody& body,
                      const ViewContext& context);
 
@@ -26,7 +26,7 @@ struct WorkflowConditions {
   std::vector<std::string> environments = {};
   std::string workflow_template = {};
   bool is_cluster_template = false;   // the template is one of the cluster
-  bool has_event_conditions = false;  // about Git events, of which the control plane has none
+  bool has_event_conditions = false;  // about Git events, which the control plane does not have
 
   [[nodiscard]] bool is_empty() const;
 };

@@ -41,7 +41,7 @@ TEST(AccountStatements, EachHasANameAndATextOfItsOwn) {
 }
 
 TEST(AccountStatements, TenantsTablesAreReadByAccount) {
-  // Who a credential belongs to, and where a user belongs to, is asked before an account is known.
+  // These statements run before the account is known: the owner of a credential, and the accounts of a user.
   const std::set<std::string_view> across{"accounts.find_key", "accounts.accounts_of_user"};
   for (const auto& statement : all_statements()) {
     const auto touches = [&statement](std::string_view table) {
@@ -338,7 +338,7 @@ TEST_P(AccountContract, AC_33_ChangedAndForeignTokensOpenNothing) {
   EXPECT_TRUE(is_refused(changed(sample.bob_key, 0)));
   EXPECT_TRUE(is_refused(changed(sample.bob_key, 30)));
   EXPECT_TRUE(is_refused(changed(sample.bob_session, 5)));
-  // The id of one key with the secret of another.
+  // A key made of the id of one key and the secret of another.
   EXPECT_TRUE(is_refused(Secret(std::string(sample.bob_key.reveal().substr(0, 25)) +
                                 std::string(sample.ann_key.reveal().substr(25)))));
   EXPECT_TRUE(is_refused(Secret(std::string(sample.bob_key.reveal().substr(25)))))

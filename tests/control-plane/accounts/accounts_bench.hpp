@@ -26,7 +26,7 @@ namespace gitops::control_plane_server {
 inline constexpr Micros kSecond = 1'000'000;
 inline constexpr Micros kHour = 3'600 * kSecond;
 inline constexpr Micros kNow = 1'790'000'000 * kSecond;
-// Cheap, so that tests are quick.
+// A low cost, so that tests are quick.
 inline constexpr PasswordCost kCheap{.memory_kib = 16, .passes = 1, .lanes = 1};
 
 inline constexpr store::Statement kTestAddRuntime{
@@ -122,7 +122,7 @@ struct AccountsBench {
   Task<std::invoke_result_t<Work&, store::Connection&>> write(Work work) {
     return database.write(soon(), std::move(work));
   }
-  // A counter in the exposition of the metrics: `name{labels} value`.
+  // Returns whether the exposition of the metrics contains this counter: `name{labels} value`.
   [[nodiscard]] bool counts(const std::string& line) {
     return metrics.expose().contains("\n" + line + "\n");
   }

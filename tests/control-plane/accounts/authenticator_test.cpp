@@ -123,7 +123,7 @@ TEST(Authenticator, AC_33_ARevokedKeyIsForgottenAtOnce) {
     authenticator.forget("");
     EXPECT_TRUE(co_await ask(authenticator, eve));
     EXPECT_TRUE(bench.counts(kAccepted + std::string("6")));
-    // A user who is allowed again was refused a moment ago.
+    // The user is enabled again; forget() evicts the cached refusal.
     CO_ASSERT_OK(co_await bench.write(
         [&](store::Connection& db) { return set_disabled(db, bench.sample.bob.id, false); }));
     authenticator.forget(bench.sample.bob.id);
@@ -135,7 +135,7 @@ TEST(Authenticator, RequestsWithOneTokenWaitForOneQuestion) {
   with_accounts([](AccountsBench& bench) -> Task<> {
     Authenticator authenticator(bench.database, bench.metrics, options_of());
     const auto headers = authorization(bench.sample.bob_key);
-    // One whose client leaves does not take the answer away from the others.
+    // A client that disconnects does not cancel the query of the others.
     TaskGroup leaving(bench.executor);
     leaving.spawn("leaving", [&]() -> Task<> { (void)co_await ask(authenticator, headers); });
     TaskGroup group(bench.executor);
@@ -169,7 +169,7 @@ TEST(Authenticator, AC_35_AnAddressHasFewWrongAttempts) {
     EXPECT_EQ(limited.error().code, ErrorCode::too_many_requests);
     EXPECT_EQ(limited.error().http_status, 429);
     EXPECT_GT(limited.error().retry_after.count(), 0);
-    // Other addresses, and whoever is known, are served.
+    // Other addresses and authenticated callers are served.
     EXPECT_TRUE(co_await ask(authenticator, authorization(bench.sample.bob_key), "another"));
     EXPECT_TRUE(co_await ask(authenticator, authorization(bench.sample.ann_key)));
     co_await sleep_for(5s);
@@ -204,7 +204,7 @@ TEST(Authenticator, AC_32_TheCookieDoesNotCountForPagesOfOtherSites) {
               ErrorCode::unauthenticated);
     EXPECT_EQ(code_of(co_await ask(authenticator, from("Origin", "https://evil.example"))),
               ErrorCode::unauthenticated);
-    // The SDK sends a host as its origin, with a key.
+    // The SDK sends a host as its origin, together with a key.
     auto sdk = authorization(bench.sample.bob_key);
     sdk.add("origin", "cp.example:443");
     EXPECT_TRUE(co_await ask(authenticator, sdk));

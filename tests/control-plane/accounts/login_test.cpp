@@ -103,7 +103,7 @@ TEST(Login, AC_35_AUserHasFewAttemptsWhateverTheAddress) {
     CO_ASSERT_TRUE(!limited);
     EXPECT_EQ(limited.error().code, ErrorCode::too_many_requests);
     EXPECT_TRUE(co_await bench.log_in("ann", "ann's password", "another"));
-    // The same for a name that nobody has.
+    // Unknown names are limited in the same way.
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(co_await bench.log_in("nobody", "wrong"));
     const auto unknown = co_await bench.log_in("nobody", "wrong");
     CO_ASSERT_TRUE(!unknown);

@@ -82,7 +82,7 @@ TEST(Passwords, AC_35_TheQueueIsShort) {
   test::run_coro(
       []() -> Task<> {
         Metrics metrics;
-        // Long enough that the queue fills: all questions are asked before the loop goes on.
+        // Hashes take long enough to fill the queue: all calls are made before the loop continues.
         Passwords passwords(metrics, {.memory_kib = 4 * 1024, .passes = 4, .lanes = 1});
         TaskGroup group(co_await asio::this_coro::executor);
         int judged = 0;

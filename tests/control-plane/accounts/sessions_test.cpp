@@ -26,7 +26,7 @@ TEST(Sessions, ACookieIsFoundAmongOthers) {
   EXPECT_EQ(cookie_value("session=", "session"), "");
   EXPECT_EQ(cookie_value("xsession=abc; Session=abc; session", "session"), std::nullopt);
   EXPECT_EQ(cookie_value("session=abc; session=abc", "session"), "abc");
-  // A page of a sibling host may have set the other one.
+  // The second cookie may come from a page of a sibling host.
   EXPECT_EQ(cookie_value("session=abc; session=def", "session"), std::nullopt);
 }
 

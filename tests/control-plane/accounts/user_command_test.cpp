@@ -38,7 +38,7 @@ struct UserCommand : testing::Test {
     const auto connection = must(store::open_sqlite(path, store::Access::read_write, 1024 * 1024));
     return must(work(*connection));
   }
-  // The text behind this label in an output.
+  // Returns the text after this label in an output.
   static std::string after(const std::string& text, const std::string& label) {
     const auto at = text.find(label);
     if (at == std::string::npos) return {};

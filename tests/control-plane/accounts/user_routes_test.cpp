@@ -78,7 +78,7 @@ Json json_of(const http::Response& response) {
   return Json::parse(response.body, nullptr, false);
 }
 
-// The session's cookie in a response, as a request sends it.
+// Returns the session's cookie of a response in the form of a request.
 http::Headers cookie_of(const http::Response& response) {
   const auto set = response.headers.find("Set-Cookie").value_or("");
   return {{"Cookie", std::string(set.substr(0, set.find(';')))}};
@@ -201,7 +201,7 @@ TEST(UserRoutes, AC_37_KeysOfOthersAreAbsent) {
       }
     }
     EXPECT_EQ((co_await bench.get("/api/user", bench.sample.ann_key)).status, 200);
-    // An administrator sees and revokes all keys of the account, and no other account's.
+    // An administrator sees and revokes all keys of the account, but no keys of other accounts.
     const auto bob = "/api/auth/key/" + std::string(bench.sample.bob_key.reveal().substr(0, 24));
     const auto eve = "/api/auth/key/" + std::string(bench.sample.eve_key.reveal().substr(0, 24));
     EXPECT_EQ((co_await bench.get(bob, bench.sample.ann_key)).status, 200);
@@ -297,7 +297,7 @@ TEST(UserRoutes, ASessionChangesItsAccount) {
     EXPECT_EQ(json_of(co_await bench.send("GET", "/api/user", cookie_of(changed)))["userName"],
               "bob");
     EXPECT_EQ((co_await bench.send("GET", "/api/user", before)).status, 401) << "the old token";
-    // An account that is foreign looks as one that does not exist.
+    // An account of others looks like one that does not exist.
     const auto ann = co_await bench.log_in({{"name", "ann"}, {"password", "ann's password"}});
     EXPECT_EQ((co_await bench.send("POST", to(bench.sample.other), cookie_of(ann))).status, 404);
     EXPECT_EQ((co_await bench.send("POST", "/api/user/changeaccount/0123", cookie_of(ann))).status,

@@ -102,7 +102,7 @@ TEST(GraphqlGate, ARefusedDocumentIs400) {
   with_gate([](GateBench& bench) -> Task<> {
     const auto response = co_await bench.ask(bench.sample.bob_key, "{promotionz{x}}");
     EXPECT_EQ(response.status, 400);
-    // The public command line looks for these bytes.
+    // The public command line searches for these bytes.
     EXPECT_THAT(response.body, HasSubstr(R"(Cannot query field \"promotionz\" on type \"Query\")"));
     EXPECT_EQ((co_await bench.ask(bench.sample.bob_key, "{")).status, 400);
     EXPECT_EQ((co_await bench.send(authorization(bench.sample.bob_key), "[]")).status, 400);

@@ -44,7 +44,7 @@ TEST(IntakeQueue, ABatchIsBoundedInEventsAndBytes) {
   IntakeQueue small({.max_batch_bytes = 25});
   for (int i = 1; i <= 3; ++i) ASSERT_FALSE(small.push(event_of(1, "a", i)));
   EXPECT_EQ(small.take_batch().size(), 2U);
-  // One that is larger than a batch still goes.
+  // An event that is larger than a batch is still taken.
   ASSERT_FALSE(small.push(event_of(1, "b", 9, 1000)));
   EXPECT_EQ(small.take_batch().size(), 1U);
   EXPECT_EQ(small.take_batch().size(), 1U);
@@ -60,7 +60,7 @@ TEST(IntakeQueue, ARuntimeWithABacklogIsRefusedAndItsNeighbourIsNot) {
 
 TEST(IntakeQueue, AnAccountHasAQuarterWhileOthersWait) {
   IntakeQueue queue({.max_bytes = 400});
-  for (int i = 1; i <= 20; ++i) ASSERT_FALSE(queue.push(event_of(1, "a", i)));  // alone: no quarter
+  for (int i = 1; i <= 20; ++i) ASSERT_FALSE(queue.push(event_of(1, "a", i)));  // the only account
   ASSERT_FALSE(queue.push(event_of(2, "b", 1)));
   EXPECT_EQ(queue.push(event_of(1, "a", 21)), IntakeQueue::Refusal::account_is_full);
   EXPECT_FALSE(queue.push(event_of(2, "b", 2)));

@@ -31,7 +31,7 @@ struct GraphqlBench {
     engine = std::move(*made);
   }
 
-  // The response to a document, as the owner of this token. The account is read again each time.
+  // Returns the response to a document for the owner of this token. The account is read again each time.
   Task<nlohmann::json> ask(const Secret& token, std::string query,
                            nlohmann::json variables = nlohmann::json::object()) {
     auto found = co_await accounts.write(

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 constexpr const char* kCreate =
     "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!){createRuntime("
     "installationArgs: $installationArgs){name newAccessToken}}";
-// What the SDK asks for, shortened to what a client fails at.
+// The SDK's query, shortened to the fields that make clients fail.
 constexpr const char* kRuntimes =
     "query Runtimes { runtimes { edges { node { metadata { name namespace } self { syncStatus "
     "healthMessage healthStatus } syncStatus healthMessage healthStatus managed cluster "

@@ -25,7 +25,7 @@ using testing::ElementsAre;
 constexpr Statement kBody{.name = "test.body",
                           .sql = "SELECT codec, size, packed FROM body WHERE object = $1"};
 
-// Every table that the intake writes, in an order of its own; without ids, which differ between the engines.
+// Dumps of every table that the intake writes, sorted, without ids, which differ between the engines.
 constexpr std::array<Statement, 6> kDumps{{
     {.name = "dump.object",
      .sql =
@@ -178,7 +178,7 @@ TEST_P(EventStoreContract, TheSameBatchAgainChangesNothing) {
 
 TEST_P(EventStoreContract, AFailedBatchLeavesNothingBehind) {
   auto bad = event_of("cart", 5);
-  // A byte that is no UTF-8: PostgreSQL refuses it. Reading an event would have refused it before.
+  // An invalid UTF-8 byte, which PostgreSQL refuses. read_event() would refuse it earlier.
   bad.event.state.key.name = "\xff";
   if (GetParam() == Engine::sqlite) GTEST_SKIP() << "SQLite takes any bytes";
   const std::vector<Incoming> batch{event_of("shop", 5), bad};
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, EventStoreContract,
                          testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
 
-// The next of a random history: changes, deletions, repeats, late events and releases of a few objects.
+// Returns the next event of a random history: changes, deletions, repeats, late events and releases of a few objects.
 Incoming random_event(std::mt19937& random, std::int64_t now) {
   const auto pick = [&random](int below) {
     return static_cast<int>(random() % static_cast<unsigned>(below));
