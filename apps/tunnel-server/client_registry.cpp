@@ -239,7 +239,7 @@ Authorizer::Subject ClientRegistry::subject_of(const Session& session) const {
 SessionOwner ClientRegistry::make_owner() {
   SessionOwner owner;
   owner.admit_login = [this](Session& session, tunnel::Login login) -> Task<Result<tunnel::Login>> {
-    // Without a token, the key of a work connection is a public constant.
+    // The key of a work connection is a public constant when there is no token.
     if (!session.has_mux() && session.token().empty() && !authorizer_.asks_about("NewWorkConn")) {
       co_return fail(
           ErrorCode::forbidden,

@@ -260,7 +260,7 @@ proxy::Decision VhostProxy::decide(const proxy::RequestHead& head, const proxy::
     return too_many("Too many requests of this host at a time.");
   }
   const auto choice = choose(*way, {}, nullptr);
-  // Without a session that accepts users, the request fails in the same way as after the loss of a
+  // When no session accepts users, the request fails in the same way as after the loss of a
   // session.
   const auto& session = choice.way ? choice.way : way->sessions.front();
   session->turn = ++way->turns;

@@ -65,7 +65,7 @@ PostgresServer::~PostgresServer() {
   fs::remove_all(folder_, ignored);
 }
 
-// setpriv of util-linux keeps the process id, which a su in between would not.
+// Runs the program by setpriv of util-linux, which keeps the process id; su would not.
 std::vector<std::string> PostgresServer::as_owner(std::vector<std::string> argv) const {
   if (::getuid() != 0) return argv;
   std::vector<std::string> prefix{"setpriv", std::string("--reuid=") + kOwner, "--regid=nogroup",

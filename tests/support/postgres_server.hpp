@@ -8,12 +8,11 @@
 
 namespace gitops::test {
 
-// Debian's PostgreSQL for tests: a server of its own in a temporary folder, on a socket there, without TCP. It is started
-// by the first use, and ends with the test binary. As root its programs run as the user nobody, since PostgreSQL refuses
-// root.
+// A PostgreSQL server of Debian for tests, in a temporary folder, on a socket there, without TCP. The first use starts
+// it, and it ends with the test binary. As root its programs run as the user nobody, since PostgreSQL refuses root.
 class PostgresServer {
  public:
-  // The server of this test binary. Throws when PostgreSQL is not installed.
+  // Returns the server of this test binary. Throws when PostgreSQL is not installed.
   static PostgresServer& shared();
 
   PostgresServer();
@@ -21,14 +20,14 @@ class PostgresServer {
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
 
-  // Makes an empty database and returns its address: "postgresql://…".
+  // Creates an empty database and returns its address: "postgresql://…".
   std::string new_database();
-  // The address of a database of that name.
+  // Returns the address of a database of that name.
   [[nodiscard]] std::string dsn(const std::string& database) const;
-  // Stops the server as a crash would (SIGQUIT), and starts it again.
+  // Stops the server like a crash (SIGQUIT), and starts it again.
   void crash();
   void start();
-  // Runs SQL by psql and returns what it prints, without heads.
+  // Runs SQL by psql and returns its output without headers.
   std::string query(const std::string& dsn, const std::string& sql);
 
  private:

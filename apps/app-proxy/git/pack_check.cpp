@@ -200,7 +200,7 @@ Result<void> PackCheck::read_content(std::string_view& bytes) {
   bytes.remove_prefix(used);
   offset_ += used;
   if (status == Z_STREAM_END) return end_content();
-  // Without progress zlib would get the same bytes again.
+  // A call without progress would be repeated with the same bytes.
   if (used == 0) return refuse("has an object that cannot be inflated");
   return {};
 }

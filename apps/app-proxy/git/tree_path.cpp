@@ -110,7 +110,8 @@ Result<void> check_changes(std::span<const FileChange> changes, std::size_t max_
     return fail(ErrorCode::too_large,
                 "the files have more than " + std::to_string(max_bytes) + " bytes");
   }
-  // With '/' before every other byte, as in trees, a folder is directly before its content.
+  // The order has '/' before every other byte, as in trees, so that a folder is directly before its
+  // content.
   const auto key = [](char c) {
     return c == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(c)) + 1;
   };

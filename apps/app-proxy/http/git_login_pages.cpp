@@ -19,8 +19,8 @@ http::Response page(int status, std::string_view title, std::string_view head,
   text.append(html_text(title)).append("</title>").append(head);
   text.append("<style>").append(kStyle).append("</style></head>\n<body><h1>");
   text.append(html_text(title)).append("</h1>\n").append(body).append("</body></html>\n");
-  // With same-origin, the form's request contains its origin, and other sites do not see the
-  // address.
+  // The policy same-origin makes the form's request contain its origin, and hides the address from
+  // other sites.
   return {.status = status,
           .headers = {{"Content-Type", "text/html; charset=utf-8"},
                       {"Cache-Control", "no-store"},

@@ -162,7 +162,7 @@ Task<> LogRoutes::serve_archive(http::Exchange& exchange) {
                    {"Content-Disposition", "attachment; filename=\"" + name + "\""},
                    {"Cache-Control", "no-store"}}});
   if (!started) co_return;
-  // Without the end of the body the client detects an incomplete archive.
+  // The client detects an incomplete archive by the missing end of the body.
   if (co_await write_archive(exchange, *parts)) (void)co_await exchange.finish();
 }
 

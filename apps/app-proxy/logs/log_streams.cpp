@@ -217,7 +217,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
     }
     still_allowed = workflows_->still_allowed(Action::view, *found);
   }
-  // Without a resourceVersion, a watch begins with the existing objects.
+  // A watch without a resourceVersion begins with the existing objects.
   auto opened = co_await cluster_->watch(
       kEvents, ns,
       {.field_selector = "involvedObject.kind=Pod,involvedObject.name=" + pod,

@@ -80,7 +80,7 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
   const auto profile = co_await who_am_i(access, deadline);
   if (!profile) co_return std::unexpected(profile.error());
   std::vector<std::string> owners{profile->value.login};
-  // Without permission to list organisations, only the user's own repositories are searched.
+  // Only the user's own repositories are searched when listing organisations is not permitted.
   if (const auto organisations = co_await this->organisations(access, deadline)) {
     for (const auto& organisation : organisations->value) owners.push_back(organisation.name);
   }

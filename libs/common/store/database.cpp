@@ -11,7 +11,7 @@
 
 namespace gitops::store {
 
-// What the pools' threads and the loops share.
+// State that the pools' threads and the loops share.
 class Database::State {
  public:
   State(Options options, Metrics& metrics)
@@ -41,7 +41,7 @@ class Database::State {
     return migrate(*writer_, migrations, progress);
   }
 
-  // The writer's thread only. A lost connection is replaced.
+  // Returns the writer's connection, and replaces a lost one. The writer's thread only.
   Result<Connection*> writer() {
     if (writer_ && writer_->is_usable()) return writer_.get();
     writer_.reset();
@@ -51,7 +51,7 @@ class Database::State {
     return writer_.get();
   }
 
-  // A reader's connection, for one thread of the pool at a time.
+  // Takes a reader's connection, for one thread of the pool at a time.
   Result<std::unique_ptr<Connection>> take_reader() {
     {
       const std::lock_guard lock(mutex_);
@@ -140,7 +140,7 @@ Database::Reader::~Reader() {
   if (connection_) state_->give_back(std::move(connection_));
 }
 
-// A database in memory has one connection.
+// Returns the pool of readers. A database in memory has one connection, so its readers use the writer's pool.
 WorkerPool& Database::reader_pool(State& state) {
   return state.is_in_memory() ? state.writer_pool() : state.reader_pool();
 }
@@ -170,7 +170,7 @@ Result<void> Database::begin_reading(Connection& connection) {
 }
 
 void Database::end_reading(Connection& connection) {
-  // Nothing is lost when it fails: the next use of the connection finds that out.
+  // A failure is harmless: the next use of the connection detects it.
   static_cast<void>(connection.run_script("ROLLBACK"));
 }
 

@@ -21,41 +21,41 @@
 
 namespace gitops::store {
 
-// The connections of one program to its database, on pools of their own: one writer and several readers. A lost
-// connection is replaced by the next call. For any loop; the work that is passed runs on a thread of a pool and owns what
-// it touches.
+// The connections of one program to its database, on thread pools of their own: one writer and several readers. The
+// next call replaces a lost connection. For any loop. The work of a call runs on a thread of a pool and owns the data
+// that it uses.
 //
-// Errors of the calls are those of the work and of Connection, and those of WorkerPool: too_many_requests when too much
-// waits, timeout, unavailable when the database is closing.
+// Errors of the calls are those of the work and of Connection, and those of WorkerPool: too_many_requests when too many
+// calls wait, timeout, unavailable when the database is closing.
 class Database {
  public:
   struct Options {
     Location location;
-    std::string name;  // names the pools, and PostgreSQL shows it as application_name
+    std::string name;  // names the pools; also PostgreSQL's application_name
     std::size_t readers = 4;
     std::int64_t cache_bytes =
-        64LL * 1024 * 1024;  // of SQLite's writer; a reader has a quarter of it
+        64LL * 1024 * 1024;  // of SQLite's writer, in bytes; a reader has a quarter of it
     Clock::duration read_limit =
-        std::chrono::seconds(2);  // of one reader's transaction; then it is interrupted
+        std::chrono::seconds(2);  // limit of one reader's transaction; then it is interrupted
   };
   // `metrics` outlives the database.
   Database(Options options, Metrics& metrics);
-  // Like close() with a grace of 2 s, unless it was closed before.
+  // Closes with a grace of 2 s, unless close() was called before.
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // Locks SQLite's file for this process, makes it when it is missing, opens the writer and migrates. Blocks, so it is
-  // for a pool, or for a program before its loop runs.
+  // Locks SQLite's file for this process, creates it when it is missing, opens the writer and migrates. Blocks: call it
+  // on a pool, or before the loop of the program runs.
   Result<void> open(std::span<const Migration> migrations,
                     const std::function<void(std::string_view)>& progress = {});
 
-  // Runs `work(Connection&)`, which returns a Result, on a reader. It sees one state of the database.
+  // Runs `work(Connection&)`, which returns a Result, on a reader. The work sees one state of the database.
   template <class Work>
   Task<std::invoke_result_t<Work&, Connection&>> read(Deadline deadline, Work work) {
     return read_in(state_, deadline, std::move(work));
   }
-  // Runs it as one transaction on the writer.
+  // Runs the work as one transaction on the writer.
   template <class Work>
   Task<std::invoke_result_t<Work&, Connection&>> write(Deadline deadline, Work work) {
     return write_in(state_, deadline, [work = std::move(work)](Connection& connection) mutable {
@@ -69,7 +69,7 @@ class Database {
       return std::move(*outcome);
     });
   }
-  // Runs it on the writer without a transaction: for work that makes its own.
+  // Runs the work on the writer without a transaction, for work that makes its own.
   template <class Work>
   Task<std::invoke_result_t<Work&, Connection&>> with_writer(Deadline deadline, Work work) {
     return write_in(state_, deadline, std::move(work));
@@ -81,7 +81,7 @@ class Database {
 
  private:
   class State;
-  // A reader's connection, which goes back when this ends.
+  // Borrows a reader's connection and returns it on destruction.
   class Reader {
    public:
     Reader(std::shared_ptr<State> state, std::unique_ptr<Connection> connection);

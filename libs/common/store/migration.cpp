@@ -27,7 +27,7 @@ constexpr Statement kRecord{
     .sql =
         "INSERT INTO schema_migration (version, name, sha256, applied_at, took) VALUES ($1, $2, "
         "$3, $4, $5)"};
-// Held until the session ends; other processes wait for it.
+// Lock of the migration, held until the session ends. Other processes wait for it.
 constexpr Statement kLock{.name = "migration.lock",
                           .sql = "SELECT 1",
                           .postgres = "SELECT 1 FROM pg_advisory_lock(7239846215)"};
@@ -43,7 +43,7 @@ std::string checksum_of(const Migration& migration, Engine engine) {
   return hex_encode(bytes_of(sha256(text_of(migration, engine))));
 }
 
-// How many of the steps are applied already.
+// Returns the number of steps that are already applied.
 Result<std::size_t> applied_steps(Connection& connection, std::span<const Migration> migrations) {
   const auto has_table = connection.run(kHasTable);
   if (!has_table) return std::unexpected(has_table.error());

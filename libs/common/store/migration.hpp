@@ -8,7 +8,7 @@
 
 namespace gitops::store {
 
-// One step of the schema, forward only. A step that was released never changes: its checksum is kept in the database.
+// One step of the schema, forward only. A released step never changes: its checksum is stored in the database.
 struct Migration {
   int version;  // from 1, without gaps
   std::string_view name;
@@ -16,10 +16,10 @@ struct Migration {
   std::string_view postgres;
 };
 
-// Brings the database to the newest version, one transaction a step, and records version, name, SHA-256 and duration in
-// the table schema_migration. Several processes may call it at once: one migrates (an advisory lock on PostgreSQL, the
-// write lock on SQLite). An error when the database is newer than the program, or a step's checksum differs: both are
-// named. `progress` is called before each step: "migration 7 of 9: timeline".
+// Migrates the database to the newest version, one transaction for each step, and records version, name, SHA-256 and
+// duration in the table schema_migration. Several processes may call it at once; one of them migrates (an advisory lock
+// on PostgreSQL, the write lock on SQLite). Errors name a database that is newer than the program, and a step whose
+// checksum differs. `progress` is called before each step: "migration 7 of 9: timeline".
 Result<void> migrate(Connection& connection, std::span<const Migration> migrations,
                      const std::function<void(std::string_view)>& progress = {});
 

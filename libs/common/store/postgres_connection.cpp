@@ -43,7 +43,7 @@ struct EndCancel {
 using Handle = std::unique_ptr<PGconn, EndConnection>;
 using ResultHandle = std::unique_ptr<PGresult, EndResult>;
 
-// libpq's texts end with a newline and may have several lines.
+// Joins libpq's messages, which end with a newline and may have several lines.
 std::string one_line(const char* text) {
   std::string line(text == nullptr ? "" : text);
   while (line.ends_with('\n')) line.pop_back();
@@ -101,7 +101,7 @@ std::string array_of(Oid element, std::span<const std::string_view> items) {
   return out;
 }
 
-// Parameters in libpq's form. Texts are copied, since libpq wants them to end with a NUL.
+// Parameters in libpq's form. Texts are copied, since libpq requires a NUL at their ends.
 struct Bound {
   std::vector<std::string> texts;
   std::vector<const char*> values;
@@ -288,14 +288,14 @@ class LibpqConnection final : public PostgresConnection {
       return fail(ErrorCode::internal, std::string(what) + ": an earlier step failed");
     }
     const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    // The server ends the connection after it (57P01 to 57P05), which libpq notices with the next call.
+    // The server closes the connection after this error (57P01 to 57P05). libpq would notice only in the next call.
     if (state != nullptr && std::string_view(state).starts_with("57P")) is_ended_ = true;
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     return fail(code_of(state == nullptr ? "" : state),
                 std::string(what) + ": " + one_line(message));
   }
 
-  // The results of a pipeline up to its end, also after a failure.
+  // Returns the results of a pipeline. Reads up to its end, also after a failure.
   Result<std::vector<Rows>> results_of(std::span<const Step> steps) {
     std::vector<Rows> all;
     std::optional<Error> failure;
@@ -328,7 +328,7 @@ class LibpqConnection final : public PostgresConnection {
   bool is_ended_ = false;
 };
 
-// Settings that a durable commit needs; each refusal names the remedy.
+// Checks settings that a durable commit needs. Each error names the remedy.
 Result<void> check_server(PGconn* handle) {
   const int version = PQserverVersion(handle);
   if (version < kMinVersion) {

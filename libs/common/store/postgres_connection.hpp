@@ -22,20 +22,20 @@ using PostgresParam = std::variant<Param, ArrayParam, BytesArray>;
 // A connection to PostgreSQL 14 or newer by libpq, with prepared statements and results in text form.
 class PostgresConnection : public Connection {
  public:
-  // Sends statements without waiting for their results (pipeline mode) and returns the results in order, up to the first
-  // failure, which is returned instead. One round trip.
+  // One statement of a pipeline. Statements are sent without waiting for their results (pipeline mode), in one round
+  // trip. The results are returned in order; the first failure is returned instead of them.
   struct Step {
     const Statement* statement;
     std::vector<PostgresParam> params;
   };
   virtual Result<std::vector<Rows>> run_pipeline(std::span<const Step> steps) = 0;
-  // Waits until a notification of `LISTEN channel` comes or `timeout` has passed; returns its payloads.
+  // Waits for a notification of `LISTEN channel`, at most for `timeout_ms`, and returns the payloads.
   virtual Result<std::vector<std::string>> wait_for_notifications(int timeout_ms) = 0;
 };
 
-// Connects and checks what durable commits need: synchronous_commit, fsync and full_page_writes on, UTF-8, not in
-// recovery, version 14 or newer. An error names the setting and the remedy. Sets lock_timeout, statement_timeout and
-// idle_in_transaction_session_timeout.
+// Connects and checks the settings that durable commits need: synchronous_commit, fsync and full_page_writes on, UTF-8,
+// not in recovery, version 14 or newer. An error names the setting and the remedy. Sets lock_timeout, statement_timeout
+// and idle_in_transaction_session_timeout.
 Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& location,
                                                           const std::string& application_name);
 

@@ -10,7 +10,8 @@
 namespace gitops::store {
 namespace {
 
-// SQLite's own limit is a billion; bodies are at most 10 MiB before they are packed.
+// Limit of a value in bytes, instead of SQLite's own limit of a billion. Bodies have at most 10 MiB before they are
+// compressed.
 constexpr int kMaxValue = 64 * 1024 * 1024;
 constexpr int kInterrupted = 9;  // SQLITE_INTERRUPT
 constexpr int kConstraint = 19;  // SQLITE_CONSTRAINT
@@ -34,7 +35,7 @@ ErrorCode code_of(sqlite::Fault::Kind kind, int code) {
   return ErrorCode::internal;
 }
 
-// Parameters "$1" in SQLite's own form "?1": "$1" would be a name, numbered by its first use.
+// Replaces parameters "$1" by SQLite's own form "?1". SQLite would take "$1" as a name and number it by its first use.
 std::string with_question_marks(std::string_view sql) {
   std::string out;
   out.reserve(sql.size());
@@ -60,7 +61,7 @@ class SqliteConnection final : public Connection {
   Result<void> prepare_file(Access access, std::int64_t cache_bytes) {
     database_.run("PRAGMA busy_timeout = 5000");
     if (access == Access::read_write) {
-      // Only an empty file takes it.
+      // The setting takes effect only on an empty file.
       database_.run("PRAGMA auto_vacuum = INCREMENTAL");
       database_.run("PRAGMA journal_mode = WAL");
       database_.run("PRAGMA synchronous = FULL");
@@ -147,7 +148,7 @@ class SqliteConnection final : public Connection {
     }
   }
 
-  // Takes the failure of the calls since the last outcome.
+  // Returns the failure of the calls since the last outcome, and resets it.
   Result<void> outcome() {
     if (database_.good()) return {};
     const int code = database_.failure_code();
@@ -159,7 +160,7 @@ class SqliteConnection final : public Connection {
   }
 
   sqlite::Database database_;
-  // By the address of a statement's name, which is a literal: each text has one.
+  // Prepared statements by the address of the statement's name. Names are literals, and each text has one.
   std::unordered_map<const void*, sqlite::Statement> prepared_;
   bool is_usable_ = true;
 };

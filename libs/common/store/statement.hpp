@@ -14,7 +14,7 @@ namespace gitops::store {
 
 enum class Engine { sqlite, postgres };
 
-// A statement of a program's table. Parameters are written $1, $2, … for both engines, and each text has one statement.
+// A statement of a program's table. Parameters are written $1, $2, … for both engines. Each text has one statement.
 struct Statement {
   std::string_view name;  // unique in the program: the name of the prepared statement
   std::string_view sql;
@@ -62,7 +62,7 @@ struct Joined {
 };
 }  // namespace detail
 
-// Texts that statements share, joined at compile time: joined<kSelect, kColumns, kFrom>. The parts are constants at
+// Joins texts that statements share at compile time: joined<kSelect, kColumns, kFrom>. The parts are constants at
 // namespace scope.
 template <const std::string_view&... parts>
 inline constexpr std::string_view joined{detail::Joined<parts...>::kText.data(),

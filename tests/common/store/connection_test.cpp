@@ -102,7 +102,7 @@ TEST_P(ConnectionContract, ATakenKeyIsAConflict) {
   const auto again = connection->run(kAdd, {1, "b", Param()});
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::conflict);
-  // The connection goes on.
+  // The connection is still usable.
   EXPECT_EQ(connection->run(kAll)->size(), 1U);
 }
 

@@ -77,7 +77,7 @@ TEST_P(DatabaseContract, AReadThatTakesTooLongIsInterrupted) {
   test::run_coro([&]() -> Task<> {
     const auto slow = co_await database.read(soon(), [](Connection& c) { return c.run(kSlow); });
     EXPECT_EQ(slow.error().code, ErrorCode::timeout);
-    // Its thread is free again.
+    // The thread of the interrupted work is free again.
     Result<std::int64_t> found = fail(ErrorCode::timeout, "");
     while (!found && found.error().code == ErrorCode::timeout) {
       found = co_await database.read(soon(), count);
