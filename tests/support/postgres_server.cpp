@@ -11,6 +11,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 
