@@ -37,7 +37,7 @@ constexpr auto kFirstStartLimit = std::chrono::minutes(1);
 constexpr auto kDatabaseGrace = std::chrono::seconds(2);
 constexpr std::size_t kInstanceBytes = 6;  // of the name of this process in the outbox
 
-// Where the opening of the database is, told from the thread that opens it.
+// The progress of opening the database, set by the thread that opens it.
 class OpeningProgress {
  public:
   void set(std::string_view text) {

@@ -50,7 +50,7 @@ std::string session_hash(const Secret& token);
 // browser, or from one that asks for a page.
 bool is_from_other_site(const http::Headers& headers, const std::vector<std::string>& own_origins);
 
-// What a request brought to say who asks: Authorization with or without "Bearer", else x-access-token, else the session
+// The credential in a request: Authorization with or without "Bearer", else x-access-token, else the session
 // cookie.
 struct SentToken {
   enum class Kind {

@@ -13,14 +13,14 @@
 
 namespace gitops::control_plane_server {
 
-// What the command takes over from the daemon.
+// The parts of the daemon that the command uses.
 struct CopyCommandOptions {
   // Adds the settings that say where the database is: the same ones as the daemon's.
   std::function<void(ConfigReader&, store::Location&)> add_location;
   std::span<const store::Migration> migrations;
 };
 
-// Where `--to` points: an address "postgresql://…", or the path of a file of SQLite.
+// The database that `--to` names: an address "postgresql://…", or the path of a file of SQLite.
 store::Location location_of(const std::string& to);
 
 // Runs `control-plane copy --to …` and returns its exit code; nothing when the first argument is another word. The

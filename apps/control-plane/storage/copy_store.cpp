@@ -166,7 +166,7 @@ class TablePages {
   }
 
  private:
-  // Of the last row.
+  // Adds the key of the last row.
   void add_key(Params& params) const {
     const auto& table = statements_.table;
     for (const auto& name : table.key) {

@@ -62,7 +62,7 @@ constexpr Statement kGone{
     .sql =
         "SELECT id FROM object WHERE account = $1 AND kind = $2 AND presence = 1 AND seen_at < $3 "
         "LIMIT $4"};
-// By the objects' ids, so that no index of an account is scanned.
+// Statements by the ids of objects, so that no index of an account is scanned.
 constexpr std::array<Statement, 5> kRemoveObject{
     {{.name = "retention.remove_body",
       .sql = "DELETE FROM body WHERE object IN (SELECT id FROM object WHERE account = $1 AND "

@@ -10,7 +10,7 @@
 #include "common/store/connection.hpp"
 #include "control-plane/projection/object.hpp"
 
-// What the database forgets: by age, and by size.
+// Retention: rows that the database removes by age, and by size.
 namespace gitops::control_plane_server {
 
 struct RetentionPolicy {
@@ -21,7 +21,7 @@ struct RetentionPolicy {
   std::chrono::minutes changes{10};  // what pages have heard of
 };
 
-// What is older than these times is removed.
+// The times before which rows are removed.
 struct RetentionCuts {
   Micros timeline = 0;
   Micros gone = 0;
@@ -65,7 +65,7 @@ class StorageBound {
   // Tells that rows were cut.
   void add_cut(std::int64_t rows);
   [[nodiscard]] SizeState state() const { return state_; }
-  // Of the limit; 0 without one.
+  // Used part of the limit; 0 without a limit.
   [[nodiscard]] int percent() const;
 
  private:

@@ -39,7 +39,7 @@ constexpr std::string_view kReleaseFrom =
     "p.object = r.object AND p.history_id = (SELECT max(q.history_id) FROM app_release q WHERE "
     "q.object = r.object AND q.history_id < r.history_id)";
 constexpr std::string_view kOfAccount = " WHERE r.account = $1 AND $2 = -1";
-// Without the account of the release, whose index SQLite would take.
+// The condition leaves out the account of the release, whose index SQLite would use.
 constexpr std::string_view kOfObject = " WHERE o.account = $1 AND r.object = $2";
 // Sets of texts as in object_query.cpp.
 constexpr std::string_view kReleaseWhere =
