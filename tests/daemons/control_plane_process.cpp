@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "support/wait.hpp"
+
 namespace gitops::test {
 namespace {
 

@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/http/routes.hpp"
+#include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/users/permissions.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "e2e/git_harness.hpp"

@@ -41,8 +41,8 @@ constexpr Statement kEndSession{.name = "accounts.end_session",
 constexpr Statement kEndSessionsOf{.name = "accounts.end_sessions_of",
                                    .sql = "DELETE FROM session WHERE user_id = $1"};
 
-constexpr std::array kSessionStatements{kAddSession, kFindSession,   kSetSessionSeen,
-                                        kEndSession, kEndSessionsOf};
+constexpr std::array kSessionStatements{kAddSession, kFindSession, kSetSessionSeen, kEndSession,
+                                        kEndSessionsOf};
 
 Result<void> no_rows(const Result<Rows>& rows) {
   if (!rows) return std::unexpected(rows.error());

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/integrations/integrations_fixture.hpp"
-#include "app-proxy/integrations/integrations_fixture.hpp"
 #include "support/status_page.hpp"
 #include "support/wait.hpp"
 
