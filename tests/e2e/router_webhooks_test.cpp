@@ -53,12 +53,12 @@ class Source {
 };
 
 // A page of the admin port.
-std::string admin(const RouterBed& bed, const char* target) {
-  return raw_call(bed.admin_port(), RouterBed::request("GET", target, "Connection: close\r\n"))
+std::string admin(const RouterHarness& bed, const char* target) {
+  return raw_call(bed.admin_port(), RouterHarness::request("GET", target, "Connection: close\r\n"))
       .body;
 }
 
-json page(const RouterBed& bed) {
+json page(const RouterHarness& bed) {
   return json::parse(admin(bed, "/webhooks"));
 }
 
@@ -80,7 +80,7 @@ std::size_t send_at_once(const RouterHarness& bed, int count, std::size_t size) 
 }
 
 TEST(RouterWebhooks, TheStatusHasALineForEachPart) {
-  RouterBed bed;
+  RouterHarness bed;
   const StatusPage before(admin(bed, kStatusPath));
   EXPECT_THAT(before.state("app-proxy"), testing::AnyOf("ok", "pending")) << before;
   require_until([&] { return StatusPage(admin(bed, kStatusPath)).state("app-proxy") == "ok"; }, 20s,
