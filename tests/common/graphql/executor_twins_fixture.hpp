@@ -14,7 +14,7 @@
 #include "common/graphql/engine.hpp"
 
 // A schema with every kind of type, and its rows with and without waiting.
-namespace gitops::graphql {
+namespace gitops::graphql::twins {
 
 enum class Waiting { none, every_second, all };
 
@@ -150,4 +150,4 @@ inline Resolvers tables(Waiting waiting) {
   return to;
 }
 
-}  // namespace gitops::graphql
+}  // namespace gitops::graphql::twins

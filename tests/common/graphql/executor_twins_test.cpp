@@ -11,7 +11,7 @@
 // The executor writes an answer by plain functions where no row waits, and by coroutines where one
 // does. Each query here runs with rows that do not wait, with rows that all wait, and with both; the
 // texts must be the same.
-namespace gitops::graphql {
+namespace gitops::graphql::twins {
 namespace {
 
 struct TestQuery {
@@ -87,4 +87,4 @@ TEST(GraphqlExecutorTwins, KeepANullInJson) {
 }
 
 }  // namespace
-}  // namespace gitops::graphql
+}  // namespace gitops::graphql::twins
