@@ -71,7 +71,7 @@ TEST(ControlPlaneDaemon, TheAdminPortTellsItsState) {
   EXPECT_EQ(program.admin("/readyz").status, 200);
   const auto status = program.admin("/statusz").body;
   EXPECT_THAT(status, HasSubstr("database: SQLite"));
-  EXPECT_THAT(status, HasSubstr("events in the queue: 0"));
+  EXPECT_THAT(status, HasSubstr("events: 0 queued, 0 bytes"));
   EXPECT_THAT(program.admin("/metrics").body, HasSubstr("gitops_control_plane_"));
 }
 

@@ -288,8 +288,9 @@ class LibpqConnection final : public PostgresConnection {
       return fail(ErrorCode::internal, std::string(what) + ": an earlier step failed");
     }
     const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    // The server closes the connection after this error (57P01 to 57P05). libpq would notice only in the next call.
-    if (state != nullptr && std::string_view(state).starts_with("57P")) is_ended_ = true;
+    // The server closes the connection after the errors 57P01 to 57P05, and an error without a code is libpq's own: a
+    // lost connection. PQstatus() would notice either only in the next call.
+    if (state == nullptr || std::string_view(state).starts_with("57P")) is_ended_ = true;
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     return fail(code_of(state == nullptr ? "" : state),
                 std::string(what) + ": " + one_line(message));

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/store/connection.hpp"
 #include "control-plane/projection/event.hpp"
@@ -88,7 +89,9 @@ inline Event event_of_body(const std::string& body, std::int64_t sequence,
 // Stores events, each as a batch of its own.
 class Seeder {
  public:
-  explicit Seeder(store::Engine engine) : events_(make_event_store(engine, "test")) {}
+  // Each has an instance of its own in the outbox, as each start of the program.
+  explicit Seeder(store::Engine engine)
+      : events_(make_event_store(engine, hex_encode(random_bytes(6)))) {}
 
   // Returns the object's id. The connection has no transaction.
   std::int64_t store(store::Connection& connection, std::int64_t account, const std::string& body,

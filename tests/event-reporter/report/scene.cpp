@@ -212,7 +212,7 @@ std::vector<std::string> Scene::events(const std::string& kind, std::size_t firs
 }
 
 Task<bool> Scene::wait_for_events(std::size_t count) {
-  co_return co_await platform.wait_for_count(count, deadline_after(std::chrono::seconds(8)));
+  co_return co_await platform.wait_for_count(count, deadline_after(std::chrono::seconds(60)));
 }
 
 Task<bool> Scene::is_quiet() {
