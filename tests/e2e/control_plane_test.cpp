@@ -1,11 +1,13 @@
-// The real event-reporter and the real control plane, between doubles of Kubernetes and Argo CD: what happens to an
-// Application is what the control plane shows.
+// Our programs and the real control plane, between doubles of Kubernetes and Argo CD: app-proxy registers the runtime, and
+// what happens to an Application is what the control plane shows.
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "daemons/app_proxy_process.hpp"
 #include "daemons/control_plane_process.hpp"
+#include "doubles/fake_argocd_server.hpp"
 #include "e2e/reporter_harness.hpp"
 
 namespace gitops::test {
@@ -57,6 +59,67 @@ TEST(ControlPlane, ShowsWhatTheEventReporterReports) {
                                            "the deletion at the control plane"))
             << world.logs();
         co_await world.stop();
+        EXPECT_EQ(program.stop(), 0);
+      },
+      std::chrono::seconds(120));
+}
+
+TEST(ControlPlane, AppProxyRegistersItsRuntime) {
+  run_coro(
+      []() -> Task<> {
+        ControlPlaneProcess program;
+        program.add_account("acme");
+        program.add_user("ann", "acme", {"--admin"});
+        const auto key = program.create_key("ann", "acme");
+        program.start();
+        const auto executor = co_await asio::this_coro::executor;
+        FakeKubeApi cluster(executor);
+        FakeArgoCdServer argocd(executor);
+        CO_ASSERT_OK(cluster.start());
+        CO_ASSERT_OK(argocd.start());
+        argocd.lists_clusters = false;
+        TempDir folder;
+        write_file(folder / "kubeconfig", cluster.kubeconfig());
+        AppProxyProcess proxy(
+            {{"CF_HOST", program.url()},
+             {"KUBECONFIG", (folder / "kubeconfig").string()},
+             {"NAMESPACE", "default"},
+             {"RUNTIME_NAME", "new"},
+             {"RUNTIME_TOKEN", ""},
+             {"USER_TOKEN", key},
+             {"CHART_VERSION", "0.30.1"},
+             {"RUNTIME_VERSION", "0.1.72"},
+             {"INGRESS_HOST", "https://runtime.example.test"},
+             {"LEADER_ID", "pod-a"},
+             {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
+             {"ARGO_CD_USERNAME", "admin"},
+             {"ARGO_CD_PASSWORD", "canary-password"}});
+        CO_ASSERT_TRUE(co_await eventually(
+            [&] {
+              const auto status = proxy.status();
+              return status.state("registration") == "ok" &&
+                     status.state("status at the control plane") == "ok" &&
+                     status.state("account") == "ok";
+            },
+            "the registration"))
+            << proxy.log() << program.log();
+        EXPECT_TRUE(
+            cluster.find(k8s::resources::kSecrets, {"default", "codefresh-token"}).has_value());
+        const auto reply = program.graphql(
+            key,
+            "{runtime(name: \"new\") {metadata {name namespace} ingressHost runtimeVersion "
+            "installationType status {eventReporterArgoCDToken {status} syncMode argoCdState}}}");
+        const auto runtime = Json::parse(reply.body, nullptr, false)
+                                 .value("/data/runtime"_json_pointer, Json::object());
+        EXPECT_EQ(runtime["ingressHost"], "https://runtime.example.test") << reply.body;
+        EXPECT_EQ(runtime["metadata"]["namespace"], "default");
+        EXPECT_EQ(runtime["installationType"], "HELM");
+        EXPECT_EQ(runtime["status"]["syncMode"], "HELM");
+        EXPECT_EQ(runtime["status"]["argoCdState"], "CONNECTED");
+        EXPECT_EQ(runtime["status"]["eventReporterArgoCDToken"]["status"], "SUCCESSFUL");
+        EXPECT_EQ(proxy.process().stop(std::chrono::seconds(20)), 0);
+        co_await argocd.stop();
+        co_await cluster.stop();
         EXPECT_EQ(program.stop(), 0);
       },
       std::chrono::seconds(120));
