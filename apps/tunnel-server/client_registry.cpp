@@ -55,7 +55,6 @@ ClientRegistry::ClientRegistry(const Executor& executor, Authorizer& authorizer,
       table_(table),
       options_(std::move(options)),
       handshake_(options_.handshake),
-      owner_(make_owner()),
       listener_(executor),
       connections_(metrics.counter("gitops_tunnel_server_client_connections_total",
                                    "Connections that clients of the tunnel made")),
@@ -135,7 +134,7 @@ Task<> ClientRegistry::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::
     begun = std::unexpected(entered.error());
   } else if (entered->has_mux) {
     begun = std::make_shared<Session>(executor_, id, std::move(entered->channel), client,
-                                      session_options(deadline), owner_);
+                                      session_options(deadline), owner());
   } else {
     begun = co_await begin_without_mux(id, std::move(entered->channel), client, deadline);
   }
@@ -184,7 +183,7 @@ Task<Result<std::shared_ptr<Session>>> ClientRegistry::begin_without_mux(
   if (!opening) co_return std::unexpected(opening.error());
   if (std::holds_alternative<tunnel::Login>(opening->message)) {
     co_return std::make_shared<Session>(executor_, id, std::move(channel), std::move(*opening),
-                                        client, session_options(deadline), owner_);
+                                        client, session_options(deadline), owner());
   }
   const auto* work = std::get_if<tunnel::NewWorkConn>(&opening->message);
   if (work == nullptr) {
@@ -236,47 +235,41 @@ Authorizer::Subject ClientRegistry::subject_of(const Session& session) const {
           .run_id = std::string(session.run_id())};
 }
 
-SessionOwner ClientRegistry::make_owner() {
-  SessionOwner owner;
-  owner.admit_login = [this](Session& session, tunnel::Login login) -> Task<Result<tunnel::Login>> {
-    // The key of a work connection is a public constant when there is no token.
-    if (!session.has_mux() && session.token().empty() && !authorizer_.asks_about("NewWorkConn")) {
-      co_return fail(
-          ErrorCode::forbidden,
-          "tcpMux = false needs a token of the server, by which work connections are known");
-    }
-    auto admitted = co_await authorizer_.admit_login(subject_of(session), std::move(login));
-    if (admitted) forget_unauthenticated(session.id());
-    co_return admitted;
-  };
-  owner.logged_in = [this](Session& session) {
-    if (!session.has_mux()) without_mux_.emplace(session.run_id(), session.id());
-  };
-  owner.admit_proxy = [this](Session& session,
-                             tunnel::NewProxy proxy) -> Task<Result<tunnel::NewProxy>> {
-    auto asked = proxy;
-    auto admitted = co_await authorizer_.admit_proxy(subject_of(session), std::move(proxy));
-    if (admitted) {
-      auto name = asked.proxy_name;
-      admitted_.insert_or_assign({session.id(), std::move(name)}, std::move(asked));
-    }
-    co_return admitted;
-  };
-  owner.offer = [this](Session& session, const std::string& name, const tunnel::NewProxy& proxy) {
-    return offer(session, name, proxy);
-  };
-  owner.withdraw = [this](Session& session, const std::string& name) { withdraw(session, name); };
-  if (authorizer_.asks_about("Ping")) {
-    owner.admit_ping = [this](Session& session, const tunnel::Ping& ping) {
-      return authorizer_.admit_ping(subject_of(session), ping);
-    };
+Task<Result<tunnel::Login>> ClientRegistry::admit_login(Session& session, tunnel::Login login) {
+  // The key of a work connection is a public constant when there is no token.
+  if (!session.has_mux() && session.token().empty() && !authorizer_.asks_about("NewWorkConn")) {
+    co_return fail(
+        ErrorCode::forbidden,
+        "tcpMux = false needs a token of the server, by which work connections are known");
   }
-  if (authorizer_.asks_about("NewWorkConn")) {
-    owner.admit_work = [this](Session& session, const tunnel::NewWorkConn& work) {
-      return authorizer_.admit_work(subject_of(session), work);
-    };
+  auto admitted = co_await authorizer_.admit_login(subject_of(session), std::move(login));
+  if (admitted) forget_unauthenticated(session.id());
+  co_return admitted;
+}
+
+void ClientRegistry::on_logged_in(Session& session) {
+  if (!session.has_mux()) without_mux_.emplace(session.run_id(), session.id());
+}
+
+Task<Result<tunnel::NewProxy>> ClientRegistry::admit_proxy(Session& session,
+                                                           tunnel::NewProxy proxy) {
+  auto asked = proxy;
+  auto admitted = co_await authorizer_.admit_proxy(subject_of(session), std::move(proxy));
+  if (admitted) {
+    auto name = asked.proxy_name;
+    admitted_.insert_or_assign({session.id(), std::move(name)}, std::move(asked));
   }
-  return owner;
+  co_return admitted;
+}
+
+Task<Result<void>> ClientRegistry::admit_ping(Session& session, const tunnel::Ping& ping) {
+  if (!authorizer_.asks_about("Ping")) co_return Result<void>{};
+  co_return co_await authorizer_.admit_ping(subject_of(session), ping);
+}
+
+Task<Result<void>> ClientRegistry::admit_work(Session& session, const tunnel::NewWorkConn& work) {
+  if (!authorizer_.asks_about("NewWorkConn")) co_return Result<void>{};
+  co_return co_await authorizer_.admit_work(subject_of(session), work);
 }
 
 Result<std::string> ClientRegistry::offer(Session& session, const std::string& name,

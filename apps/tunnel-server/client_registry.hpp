@@ -28,7 +28,7 @@ ClientState state_of(const Session& session, const std::vector<HostTable::Domain
 
 // Registry of the tunnel's clients: accepts their connections, owns their sessions, adds their
 // offers to the host table, and manages their life cycle. Loop thread only.
-class ClientRegistry {
+class ClientRegistry : private SessionOwner {
  public:
   struct Options {
     net::ListenOptions listen = {};
@@ -95,18 +95,24 @@ class ClientRegistry {
   [[nodiscard]] Session::Options session_options(Deadline login_deadline);
   // Stops counting the connection as unauthenticated, after its login or its end.
   void forget_unauthenticated(SessionId id);
-  SessionOwner make_owner();
   Authorizer::Subject subject_of(const Session& session) const;
+
+  // The decisions about sessions.
+  SessionOwner& owner() { return *this; }
+  Task<Result<tunnel::Login>> admit_login(Session& session, tunnel::Login login) override;
+  void on_logged_in(Session& session) override;
+  Task<Result<tunnel::NewProxy>> admit_proxy(Session& session, tunnel::NewProxy proxy) override;
   Result<std::string> offer(Session& session, const std::string& name,
-                            const tunnel::NewProxy& proxy);
-  void withdraw(Session& session, const std::string& name);
+                            const tunnel::NewProxy& proxy) override;
+  void withdraw(Session& session, const std::string& name) override;
+  Task<Result<void>> admit_ping(Session& session, const tunnel::Ping& ping) override;
+  Task<Result<void>> admit_work(Session& session, const tunnel::NewWorkConn& work) override;
 
   Executor executor_;
   Authorizer& authorizer_;
   HostTable& table_;
   Options options_;
   TransportHandshake handshake_;
-  SessionOwner owner_;
   net::Listener listener_;
   std::uint16_t port_ = 0;
   SessionId last_id_ = 0;

@@ -97,7 +97,7 @@ Task<Result<OpeningReader::Opening>> read_opening(net::Channel& channel) {
 
 Session::Session(const Executor& executor, std::uint64_t id,
                  std::unique_ptr<net::Channel> connection, std::string client, Options options,
-                 const SessionOwner& owner)
+                 SessionOwner& owner)
     : id_(id),
       client_(std::move(client)),
       options_(std::move(options)),
@@ -113,7 +113,7 @@ Session::Session(const Executor& executor, std::uint64_t id,
 
 Session::Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
                  OpeningReader::Opening opening, std::string client, Options options,
-                 const SessionOwner& owner)
+                 SessionOwner& owner)
     : id_(id),
       client_(std::move(client)),
       options_(std::move(options)),
@@ -293,8 +293,7 @@ Task<Result<void>> Session::read_work(net::Channel& stream, Opening opening) {
                    "token in NewWorkConn doesn't match token from configuration; the client needs "
                    "auth.additionalScopes = [\"NewWorkConns\"]");
   }
-  if (owner_.admit_work) co_return co_await owner_.admit_work(*this, *work);
-  co_return Result<void>{};
+  co_return co_await owner_.admit_work(*this, *work);
 }
 
 // -- the control stream --
@@ -350,7 +349,7 @@ Task<Error> Session::converse() {
   options_.control.max_work_conns = static_cast<std::int64_t>(max_users());
   control_.emplace(options_.control, login_, std::move(run_id), random_bytes(Aes128Cfb::kIvSize));
   requested_ = control_->pool_size();
-  owner_.logged_in(*this);
+  owner_.on_logged_in(*this);
   if (link_) link_->limit(options_.max_streams + kEndingStreams);
   log().info("client logged in", {{"client", client_},
                                   {"run_id", printable_run_id()},
@@ -449,7 +448,7 @@ Task<> Session::judge_ping(tunnel::Ping ping) {
       !tunnel::is_privilege_key(ping.privilege_key, options_.control.token, ping.timestamp)) {
     admitted =
         fail(ErrorCode::forbidden, "token in heartbeat doesn't match token from configuration");
-  } else if (owner_.admit_ping) {
+  } else {
     admitted = co_await owner_.admit_ping(*this, ping);
   }
   judges_ping_ = false;

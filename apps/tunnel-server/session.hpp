@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,25 +23,33 @@ namespace gitops::tunnel_server {
 
 class Session;
 
-// Callbacks of a session into the server. Called on the loop; the session outlives the calls.
-struct SessionOwner {
+// Decisions of the server about its sessions. Called on the loop; the session outlives the calls.
+class SessionOwner {
+ public:
+  virtual ~SessionOwner() = default;
+  SessionOwner(const SessionOwner&) = delete;
+  SessionOwner& operator=(const SessionOwner&) = delete;
+
   // Authorizes a login. Returns the Login to use, which may be changed, or the error for the
   // client.
-  std::function<Task<Result<tunnel::Login>>(Session&, tunnel::Login)> admit_login;
+  virtual Task<Result<tunnel::Login>> admit_login(Session& session, tunnel::Login login) = 0;
   // Called when the session has its run id.
-  std::function<void(Session&)> logged_in = [](Session&) {};
+  virtual void on_logged_in(Session& session) = 0;
   // Authorizes a proxy. Returns the proxy to offer, which may be changed, or the error for the
   // client.
-  std::function<Task<Result<tunnel::NewProxy>>(Session&, tunnel::NewProxy)> admit_proxy;
+  virtual Task<Result<tunnel::NewProxy>> admit_proxy(Session& session, tunnel::NewProxy proxy) = 0;
   // Offers an admitted proxy to users. Returns its address as the client is given it. `name` is the
   // client's name for the proxy.
-  std::function<Result<std::string>(Session&, const std::string& name, const tunnel::NewProxy&)>
-      offer;
+  virtual Result<std::string> offer(Session& session, const std::string& name,
+                                    const tunnel::NewProxy& proxy) = 0;
   // Withdraws the proxy that was offered under that name.
-  std::function<void(Session&, const std::string& name)> withdraw;
-  // Authorize a Ping or a work connection. Empty functions allow all.
-  std::function<Task<Result<void>>(Session&, const tunnel::Ping&)> admit_ping = {};
-  std::function<Task<Result<void>>(Session&, const tunnel::NewWorkConn&)> admit_work = {};
+  virtual void withdraw(Session& session, const std::string& name) = 0;
+  // Authorize a Ping or a work connection.
+  virtual Task<Result<void>> admit_ping(Session& session, const tunnel::Ping& ping) = 0;
+  virtual Task<Result<void>> admit_work(Session& session, const tunnel::NewWorkConn& work) = 0;
+
+ protected:
+  SessionOwner() = default;
 };
 
 // Reads the opening of a stream, or of a connection without yamux. Bytes after the opening are an
@@ -71,12 +78,12 @@ class Session {
   // `connection` carries yamux; the session owns it. `id` is the server's id for the session,
   // `client` the address of the client. `owner` must outlive the session.
   Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> connection,
-          std::string client, Options options, const SessionOwner& owner);
+          std::string client, Options options, SessionOwner& owner);
   // Session without yamux: `control` is the control stream, from which `opening`, a Login, has been
   // read.
   Session(const Executor& executor, std::uint64_t id, std::unique_ptr<net::Channel> control,
           tunnel::OpeningReader::Opening opening, std::string client, Options options,
-          const SessionOwner& owner);
+          SessionOwner& owner);
 
   // Serves until the session is over and returns the reason. Call it once.
   Task<Error> run();
@@ -155,7 +162,7 @@ class Session {
   const std::uint64_t id_;
   const std::string client_;
   Options options_;
-  const SessionOwner& owner_;
+  SessionOwner& owner_;
   const WallTime since_ = wall_now();
   std::optional<tunnel::Link> link_;  // null without yamux
   Opening opening_;                   // without yamux, until the login
