@@ -1,7 +1,6 @@
 #include "control-plane/accounts/tokens.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
@@ -9,11 +8,7 @@
 namespace gitops::control_plane_server {
 
 Secret token_text(std::string_view random) {
-  std::string text = base64_encode(random);
-  std::ranges::replace(text, '+', '-');
-  std::ranges::replace(text, '/', '_');
-  while (text.ends_with('=')) text.pop_back();
-  return Secret(std::move(text));
+  return Secret(base64url_encode(random));
 }
 
 bool is_token_text(std::string_view text) {

@@ -9,6 +9,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "common/core/time.hpp"
+#include "control-plane/accounts/account_store.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -22,11 +23,6 @@ constexpr store::Statement kQuarantine{
     .sql =
         "INSERT INTO quarantine (account, at, no, runtime, event_id, why, bytes) VALUES ($1, $2, "
         "$3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"};
-
-Micros now() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(wall_now().time_since_epoch())
-      .count();
-}
 
 http::Response json_error(int status, std::string_view code, std::string_view message) {
   std::string body =
@@ -150,7 +146,7 @@ Task<Result<Outcome>> EventRoutes::store(const http::Exchange& exchange, const C
   const EventHead head{.event_id = clean(headers.find("X-Event-Id").value_or(""), kMaxEventId),
                        .sequence = sequence_of(headers),
                        .runtime = caller.runtime,
-                       .arrived_at = now()};
+                       .arrived_at = micros_at(wall_now())};
   auto event = read_event(parser_, body, head);
   if (!event) co_return std::unexpected(std::move(event.error()));
   std::string reporter = clean(headers.find("X-Reporter").value_or(""), kMaxReporter);
@@ -187,7 +183,7 @@ Task<> EventRoutes::quarantine(const Caller& caller, const http::Exchange& excha
   why = clean(why, kMaxWhy);
   const auto written = co_await database_.write(
       deadline_after(options_.hold),
-      [account = caller.account->number, at = now(), no = ++quarantined_no_,
+      [account = caller.account->number, at = micros_at(wall_now()), no = ++quarantined_no_,
        runtime = caller.runtime, event_id = std::move(event_id), why = std::move(why),
        bytes](store::Connection& connection) {
         return connection.run(kQuarantine, {account, at, no, runtime, event_id, why, bytes});

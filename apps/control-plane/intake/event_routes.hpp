@@ -21,7 +21,7 @@ namespace gitops::control_plane_server {
 // runtime.
 //
 // Responses: 200 after the commit, also for a duplicate and a stale event; 400 with a code for a malformed event; 401;
-// 403 for the key of a user; 413, 415; 429 and 503 with Retry-After; 422 for an event that the database refuses.
+// 403 for the key of a user; 413, 415; 429 and 503 with Retry-After. An event that the database refuses is malformed: 400.
 class EventRoutes {
  public:
   struct Options {

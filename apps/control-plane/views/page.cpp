@@ -46,11 +46,7 @@ std::string cursor_of(const SortKey& key) {
   std::string plain;
   for (const auto number : key.numbers) plain += std::to_string(number) + kSeparator;
   plain += key.text;
-  std::string cursor = base64_encode(plain);
-  std::ranges::replace(cursor, '+', '-');
-  std::ranges::replace(cursor, '/', '_');
-  while (cursor.ends_with('=')) cursor.pop_back();
-  return cursor;
+  return base64url_encode(plain);
 }
 
 Result<PageWindow> page_window(const SliceArguments& arguments, std::size_t numbers) {

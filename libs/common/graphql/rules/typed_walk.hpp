@@ -83,7 +83,7 @@ class TypedWalk {
 
  private:
   // Report of a value to the visitor: none below a value that was refused as a whole.
-  enum class Told : bool { no, yes };
+  enum class Report : bool { no, yes };
 
   static const NamedType* composite(const NamedType* type) {
     return type && type->is_composite() ? type : nullptr;
@@ -94,7 +94,7 @@ class TypedWalk {
     visitor_.enter(node, type);
     if (node.default_value) {
       const bool is_input = type && type->named->is_input();
-      walk(*node.default_value, is_input ? type : nullptr, false, Told::yes);
+      walk(*node.default_value, is_input ? type : nullptr, false, Report::yes);
     }
     walk(node.directives, "VARIABLE_DEFINITION");
   }
@@ -163,46 +163,46 @@ class TypedWalk {
 
   void walk(const Argument& node, const InputValue* argument) {
     walk(node.value, argument ? argument->type : nullptr, argument && argument->default_value,
-         Told::yes);
+         Report::yes);
   }
 
-  void walk(const Literal& node, const Type* type, bool has_default, Told told) {
+  void walk(const Literal& node, const Type* type, bool has_default, Report report) {
     if (visitor_.aborted()) return;
     switch (node.kind) {
       case LiteralKind::variable:
         return visitor_.variable(node, type, has_default);
       case LiteralKind::list:
-        return list(node, type, told);
+        return list(node, type, report);
       case LiteralKind::object:
-        return object(node, type, told);
+        return object(node, type, report);
       default:
-        if (told == Told::yes) visitor_.value(node, type);
+        if (report == Report::yes) visitor_.value(node, type);
     }
   }
 
-  void list(const Literal& node, const Type* type, Told told) {
+  void list(const Literal& node, const Type* type, Report report) {
     const bool is_list = type && type->nullable().is_list();
     const Type* item = !type ? nullptr : is_list ? type->nullable().of : &type->nullable();
-    if (!is_list && told == Told::yes) {
+    if (!is_list && report == Report::yes) {
       visitor_.value(node, item);
-      told = Told::no;
+      report = Report::no;
     }
-    for (const Literal& one : node.items) walk(one, item, false, told);
+    for (const Literal& one : node.items) walk(one, item, false, report);
   }
 
-  void object(const Literal& node, const Type* type, Told told) {
+  void object(const Literal& node, const Type* type, Report report) {
     const NamedType* object = type ? type->named : nullptr;
     if (object && object->kind != TypeKind::input_object) object = nullptr;
-    if (told == Told::yes && !object) {
+    if (report == Report::yes && !object) {
       visitor_.value(node, type);
-      told = Told::no;
+      report = Report::no;
     }
-    const NamedType* const told_object = told == Told::yes ? object : nullptr;
-    auto state = visitor_.enter_object(node, told_object);
+    const NamedType* const reported_object = report == Report::yes ? object : nullptr;
+    auto state = visitor_.enter_object(node, reported_object);
     for (const LiteralField& field : node.fields) {
       const InputValue* input = object ? object->input(field.name.text) : nullptr;
-      visitor_.enter_object_field(state, field, told_object, input);
-      walk(field.value, input ? input->type : nullptr, input && input->default_value, told);
+      visitor_.enter_object_field(state, field, reported_object, input);
+      walk(field.value, input ? input->type : nullptr, input && input->default_value, report);
     }
   }
 
