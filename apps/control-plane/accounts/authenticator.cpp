@@ -192,7 +192,15 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
       while (!question->is_over) {
         if (!co_await question->over.wait(deadline)) co_return not_known();
       }
-      if (!question->has_outcome) continue;
+      if (!question->has_outcome) {
+        // Another request may have asked again, and got the answer, before this one resumed.
+        const Known* entry = known.find(key);
+        if (entry != nullptr && !is_outdated(*entry->caller, entry->asked_in) &&
+            Clock::now() - entry->asked_at < options.ttl) {
+          co_return entry->caller;
+        }
+        continue;
+      }
       if (!question->outcome && question->outcome.error().code == ErrorCode::unauthenticated) {
         attempts.spend(peer, Clock::now());
       }
