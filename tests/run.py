@@ -238,7 +238,7 @@ class Schedule:
                     continue
                 failed = 1
                 why = "crashed or timed out" if entry.report is not None else "failed"
-                failures.append(f"{entry.name}: {why if ran else 'not run'}")
+                failures.append(f"{entry.name}: {why if ran else 'not run'}{end_of_output(result)}")
             elif entry.tier != "build":
                 passed = 1
             total["passed"] += passed
@@ -284,6 +284,14 @@ def cases_of(report: pathlib.Path) -> tuple[int, int, int, list[str]]:
         else:
             passed += 1
     return passed, failed, skipped, failures
+
+
+def end_of_output(result: tree.Element | None) -> str:
+    """The last lines that a suite printed before it ended without a report, in indented lines: a sanitizer's
+    summary, or the case that ran."""
+    output = "" if result is None else result.findtext("system-out") or ""
+    shown = [line[:300] for line in output.splitlines() if line.strip()][-20:]
+    return "".join(f"\n    {line}" for line in shown)
 
 
 def reason_of(case: tree.Element) -> str:

@@ -246,14 +246,17 @@ TEST(Resolver, TheLastGoodAnswerOutlivesALookAgainWhileNameServersAreSilent) {
   NameServer names;
   names.set("a", "10.0.0.1");
   Metrics metrics;
-  Resolver resolver(metrics, names.options(1, 0));
+  Resolver resolver(metrics, names.options(1, 1));
   run_in_test_time([&]() -> Task<> {
     EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
     names.fall_silent();
     TaskGroup tasks(co_await asio::this_coro::executor);
-    tasks.spawn("occupies", [&]() -> Task<> { co_await ask(resolver, "other"); });
+    tasks.spawn("runs", [&]() -> Task<> { co_await ask(resolver, "b"); });
     CO_ASSERT_TRUE(co_await test::eventually_while_clock_is_held(
         [&] { return names.waiting() == 1; }, "a query that waits"));
+    tasks.spawn("is queued", [&]() -> Task<> { co_await ask(resolver, "c"); });
+    co_await asio::post(co_await asio::this_coro::executor, use_task);
+    EXPECT_EQ(co_await ask(resolver, "d"), "too_many_requests");
     resolver.look_again("a");
     EXPECT_EQ(co_await ask(resolver, "a"), "10.0.0.1");
     names.fall_silent(false);
