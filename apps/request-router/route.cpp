@@ -129,9 +129,9 @@ RouteMatch refused_path() {
 }
 
 // Forwards `path`, which is a part of the received target unless it was `changed`.
-void set_target(RouteMatch& match, const proxy::RequestHead& head, std::string_view path,
+void set_target(RouteMatch& match, const http::RequestHead& head, std::string_view path,
                 bool changed) {
-  if (!changed && head.form == proxy::TargetForm::origin) {
+  if (!changed && head.form == http::TargetForm::origin) {
     const auto offset = static_cast<std::size_t>(path.data() - head.target.data());
     match.target = head.target.substr(offset);
     return;
@@ -140,7 +140,7 @@ void set_target(RouteMatch& match, const proxy::RequestHead& head, std::string_v
   if (head.has_query) match.rewritten.append("?").append(head.query);
 }
 
-RouteMatch match_webhook(const proxy::RequestHead& head, std::string_view path, bool changed) {
+RouteMatch match_webhook(const http::RequestHead& head, std::string_view path, bool changed) {
   if (has_dot_segment(head.path)) return refused_path();
   // Reads the labels from the received path.
   auto raw = head.path;
@@ -158,7 +158,7 @@ RouteMatch match_webhook(const proxy::RequestHead& head, std::string_view path, 
   return match;
 }
 
-RouteMatch match_workflows(const proxy::RequestHead& head, std::string_view path, bool changed) {
+RouteMatch match_workflows(const http::RequestHead& head, std::string_view path, bool changed) {
   RouteMatch match;
   constexpr std::string_view kPrefix = "/workflows";
   if (path == kPrefix) {
@@ -187,11 +187,11 @@ bool is_dns_label(std::string_view text) {
       text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-'; });
 }
 
-RouteMatch match_route(const proxy::RequestHead& head) {
+RouteMatch match_route(const http::RequestHead& head) {
   if (head.method == "TRACE" || head.method == "CONNECT") {
     return refused(405, "the method is not allowed");
   }
-  if (head.form == proxy::TargetForm::asterisk) return refused(400, "the target must be a path");
+  if (head.form == http::TargetForm::asterisk) return refused(400, "the target must be a path");
   if (head.path.contains('\\')) return refused_path();
 
   // Matches webhooks by their received labels before decoding the rest.

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/proxy/head.hpp"
+#include "common/http/head.hpp"
 
 namespace gitops::router {
 
@@ -36,7 +36,7 @@ struct RouteMatch {
 // slashes or with parameters, backslashes, malformed escapes, and escaped control characters. Plain
 // dot segments below /workflows/ are resolved if they stay there. The two segments of a webhook
 // must be RFC 1123 labels before decoding; anything else there is 404.
-RouteMatch match_route(const proxy::RequestHead& head);
+RouteMatch match_route(const http::RequestHead& head);
 
 // Returns whether the text is a DNS label of RFC 1123: lower case, at most 63 characters.
 bool is_dns_label(std::string_view text);

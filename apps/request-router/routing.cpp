@@ -22,8 +22,8 @@ bool is_request_id(std::string_view text) {
   return !text.empty() && text.size() <= kMaxRequestId && http::is_token(text);
 }
 
-std::optional<std::string_view> accept_of(const proxy::RequestHead* head) {
-  return head == nullptr ? std::nullopt : head->find(proxy::FieldId::accept);
+std::optional<std::string_view> accept_of(const http::RequestHead* head) {
+  return head == nullptr ? std::nullopt : head->find(http::FieldId::accept);
 }
 
 http::Response redirect_to(std::string_view target) {
@@ -46,9 +46,9 @@ std::function<bool(const boost::asio::ip::address&)> only_allowed(
   };
 }
 
-http::Response unsigned_webhook(const proxy::RequestHead& head) {
+http::Response unsigned_webhook(const http::RequestHead& head) {
   return error_answer(401, "the signature of the webhook is missing or wrong",
-                      head.find(proxy::FieldId::accept));
+                      head.find(http::FieldId::accept));
 }
 
 // Returns the response to a test of the webhook. The event source is not contacted, since the
@@ -112,7 +112,7 @@ Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Total
     if (!waiting) waiting.emplace(*route.gate);
     if (!*waiting || Clock::now() >= deadline) {
       co_return error_answer(429, "too many webhooks for this event source",
-                             request.head.find(proxy::FieldId::accept));
+                             request.head.find(http::FieldId::accept));
     }
     co_await sleep_for(kGateLook);
   }
@@ -316,9 +316,9 @@ void Routing::forget_event_sources() {
   if (events_.size() >= kMaxEventSources) events_.clear();
 }
 
-proxy::Decision Routing::decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer) {
+proxy::Decision Routing::decide(const http::RequestHead& head, const proxy::PeerInfo& peer) {
   auto match = match_route(head);
-  const auto accept = head.find(proxy::FieldId::accept);
+  const auto accept = head.find(http::FieldId::accept);
   if (match.status != 0) {
     auto refusal = error_answer(match.status, match.reason, accept);
     if (match.status == 405) refusal.headers.add("Allow", "GET, HEAD");
@@ -357,7 +357,7 @@ proxy::Decision Routing::decide(const proxy::RequestHead& head, const proxy::Pee
   if (!match.rewritten.empty()) forward.rewritten = std::move(match.rewritten);
   forward.trusted_peer = trusted_.contains(peer.address);
   if (forward.trusted_peer) {
-    const auto id = head.find(proxy::FieldId::x_request_id);
+    const auto id = head.find(http::FieldId::x_request_id);
     if (id && is_request_id(*id)) forward.request_id = *id;
   }
   if (event_route) {
@@ -377,7 +377,7 @@ const SignatureRule* Routing::signature_rule(std::string_view ns,
 // Checks a webhook before it takes a permit of the gate: its whole body must be there and its
 // signature valid. Slow or unauthenticated senders thus take no permits from others.
 std::optional<http::Response> Routing::screen(const EventRoute& route,
-                                              const proxy::RequestHead& head,
+                                              const http::RequestHead& head,
                                               const proxy::PeerInfo& peer,
                                               proxy::Forward& forward) const {
   forward.inspection = std::make_unique<proxy::RequestInspection>();
@@ -424,14 +424,14 @@ http::Response Routing::answer_health(const RouteMatch& match) const {
   return response;
 }
 
-http::Response Routing::failed(const proxy::RequestHead* head, const proxy::Route* route,
+http::Response Routing::failed(const http::RequestHead* head, const proxy::Route* route,
                                proxy::Failure failure, int status, std::string_view detail) const {
   const bool is_app_proxy = route != nullptr && route->id == std::to_underlying(RouteId::app_proxy);
   const bool is_webhook = route != nullptr && route->id == std::to_underlying(RouteId::webhooks);
   if (failure == proxy::Failure::no_such_host && is_webhook) status = 404;
   if (failure == proxy::Failure::connect_timeout && is_webhook) status = 502;
   const auto origin =
-      head == nullptr ? std::optional<std::string_view>{} : head->find(proxy::FieldId::origin);
+      head == nullptr ? std::optional<std::string_view>{} : head->find(http::FieldId::origin);
   const bool unreachable = status == 502 || status == 504;
   if (is_app_proxy && unreachable && head != nullptr && head->method == "OPTIONS") {
     return cors_.preflight(origin);
@@ -442,7 +442,7 @@ http::Response Routing::failed(const proxy::RequestHead* head, const proxy::Rout
   return response;
 }
 
-std::string_view Routing::client_of(const proxy::RequestHead& head,
+std::string_view Routing::client_of(const http::RequestHead& head,
                                     const proxy::PeerInfo& peer) const {
   if (!trusted_.contains(peer.address)) return peer.text;
   // Takes the last address that is not a trusted proxy's; everything before it can be forged.
@@ -450,7 +450,7 @@ std::string_view Routing::client_of(const proxy::RequestHead& head,
   std::vector<std::string_view> hops;
   for (const auto& field : head.fields) {
     if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
-    proxy::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
+    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
   }
   for (const auto hop : hops | std::views::reverse) {
     boost::system::error_code ec;

@@ -46,11 +46,11 @@ class Routing {
           std::shared_ptr<Gates> gates, Webhooks& webhooks, std::shared_ptr<proxy::Totals> totals,
           std::function<std::string()> app_proxy_down, const Routing* before = nullptr);
 
-  proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
-  http::Response failed(const proxy::RequestHead* head, const proxy::Route* route,
+  proxy::Decision decide(const http::RequestHead& head, const proxy::PeerInfo& peer);
+  http::Response failed(const http::RequestHead* head, const proxy::Route* route,
                         proxy::Failure failure, int status, std::string_view detail) const;
   // Returns the client of the request: the peer, or the client that a trusted peer names.
-  [[nodiscard]] std::string_view client_of(const proxy::RequestHead& head,
+  [[nodiscard]] std::string_view client_of(const http::RequestHead& head,
                                            const proxy::PeerInfo& peer) const;
 
   // Returns the route to an event source. Errors: forbidden, not_found (see webhook_host()).
@@ -77,7 +77,7 @@ class Routing {
                                                     std::string_view event_source) const;
   // Returns the response to a webhook that is refused by its head. Otherwise sets the checks of the
   // body in `forward` and returns nothing.
-  std::optional<http::Response> screen(const EventRoute& route, const proxy::RequestHead& head,
+  std::optional<http::Response> screen(const EventRoute& route, const http::RequestHead& head,
                                        const proxy::PeerInfo& peer, proxy::Forward& forward) const;
   [[nodiscard]] http::Response answer_health(const RouteMatch& match) const;
   [[nodiscard]] proxy::RouteLimits limits(std::int64_t max_body) const;

@@ -30,7 +30,7 @@ constexpr std::array kKinds{NamedKind{"github", SignatureKind::github},
                             NamedKind{"standard-webhooks", SignatureKind::standard_webhooks}};
 
 // Returns the field if there is exactly one.
-std::optional<std::string_view> only_field(const proxy::RequestHead& head, std::string_view name) {
+std::optional<std::string_view> only_field(const http::RequestHead& head, std::string_view name) {
   std::optional<std::string_view> value;
   for (const auto& field : head.fields) {
     if (!http::equal_ignoring_case(field.name, name)) continue;
@@ -124,13 +124,13 @@ std::span<const Secret> SignatureSecrets::current(Clock::time_point now) {
   return secrets_;
 }
 
-bool is_unsigned_ping(SignatureKind kind, const proxy::RequestHead& head) {
+bool is_unsigned_ping(SignatureKind kind, const http::RequestHead& head) {
   return kind == SignatureKind::bitbucket && !head.find("X-Hub-Signature") &&
          only_field(head, "X-Event-Key") == "diagnostics:ping";
 }
 
 std::optional<SignatureCheck> SignatureCheck::begin(SignatureKind kind,
-                                                    const proxy::RequestHead& head,
+                                                    const http::RequestHead& head,
                                                     std::span<const Secret> secrets, WallTime now) {
   SignatureCheck check;
   if (kind == SignatureKind::github || kind == SignatureKind::bitbucket) {
@@ -158,9 +158,8 @@ void SignatureCheck::expect_body_hmac(std::string_view claimed, std::span<const 
 }
 
 // Prepares the comparison. Expects no signature if the head has none that could be valid.
-void SignatureCheck::expect_standard(const proxy::RequestHead& head,
-                                     std::span<const Secret> secrets, SignatureKind kind,
-                                     WallTime now) {
+void SignatureCheck::expect_standard(const http::RequestHead& head, std::span<const Secret> secrets,
+                                     SignatureKind kind, WallTime now) {
   const auto id = only_field(head, "webhook-id");
   const auto timestamp = only_field(head, "webhook-timestamp");
   const auto list = only_field(head, "webhook-signature");

@@ -10,7 +10,7 @@
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
 #include "common/core/time.hpp"
-#include "common/proxy/head.hpp"
+#include "common/http/head.hpp"
 
 namespace gitops::router {
 
@@ -51,7 +51,7 @@ class SignatureSecrets {
 
 // Returns whether this is a test of the webhook by the Git host, which it does not sign even with a
 // secret: Bitbucket Data Center's "diagnostics:ping". Its content is not trusted.
-bool is_unsigned_ping(SignatureKind kind, const proxy::RequestHead& head);
+bool is_unsigned_ping(SignatureKind kind, const http::RequestHead& head);
 
 // Verifies the signature of one webhook, whose body arrives in parts. Compares in constant time.
 //
@@ -63,7 +63,7 @@ class SignatureCheck {
   // Begins a check. Returns nothing if the head already fails it: the field with the signature is
   // missing, repeated or malformed, the time is wrong, no secret applies, or the token is wrong.
   // `head` must outlive the check.
-  static std::optional<SignatureCheck> begin(SignatureKind kind, const proxy::RequestHead& head,
+  static std::optional<SignatureCheck> begin(SignatureKind kind, const http::RequestHead& head,
                                              std::span<const Secret> secrets, WallTime now);
   void add(std::string_view part);
   // Returns whether one of the secrets signed all parts. Call it once.
@@ -72,7 +72,7 @@ class SignatureCheck {
  private:
   SignatureCheck() = default;
   void expect_body_hmac(std::string_view claimed, std::span<const Secret> secrets);
-  void expect_standard(const proxy::RequestHead& head, std::span<const Secret> secrets,
+  void expect_standard(const http::RequestHead& head, std::span<const Secret> secrets,
                        SignatureKind kind, WallTime now);
 
   bool is_token_right_ = false;

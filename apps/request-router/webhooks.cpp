@@ -65,7 +65,7 @@ Task<Result<void>> read_more(net::Channel& channel, std::string& received) {
 Task<Result<http::Response>> read_answer(net::Channel& channel) {
   std::string received;
   received.reserve(kMaxHead + kMaxBody);  // the head is read in place
-  proxy::ResponseHeadParser parser({.max_line = kMaxHead, .max_head = kMaxHead, .max_fields = 200});
+  http::ResponseHeadParser parser({.max_line = kMaxHead, .max_head = kMaxHead, .max_fields = 200});
   std::size_t head_size = 0;
   for (int interim = 0; head_size == 0;) {
     const auto size = parser.next(received);
@@ -84,7 +84,7 @@ Task<Result<http::Response>> read_answer(net::Channel& channel) {
   }
   const auto& head = parser.head();
   http::Response response{.status = head.status};
-  if (const auto type = head.find(proxy::FieldId::content_type)) {
+  if (const auto type = head.find(http::FieldId::content_type)) {
     response.headers.add("Content-Type", std::string(*type));
   }
   const auto length = head.content_length.value_or(0);
@@ -212,7 +212,7 @@ Task<http::Response> Webhooks::keep(SourceName source, const proxy::WholeRequest
   const auto sender = std::make_shared<Sender>(co_await asio::this_coro::executor, webhook);
   if (!co_await take_room(sender)) {
     co_return error_answer(503, "the event source takes no webhooks, and too many are kept already",
-                           request.head.find(proxy::FieldId::accept));
+                           request.head.find(http::FieldId::accept));
   }
   bool may_be_soon = false;
   {

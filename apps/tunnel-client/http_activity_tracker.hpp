@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "common/http/body_reader.hpp"
-#include "common/proxy/head.hpp"
+#include "common/http/head.hpp"
 
 namespace gitops::tunnel_client {
 
@@ -30,9 +30,9 @@ class HttpActivityTracker {
   // Parser state of one direction.
   template <class Parser>
   struct Side {
-    Parser parser{proxy::HeadLimits{}};
+    Parser parser{http::HeadLimits{}};
     std::string head;  // received part of an incomplete head
-    http::BodyReader body{proxy::HeadLimits{}.max_head};
+    http::BodyReader body{http::HeadLimits{}.max_head};
 
     [[nodiscard]] bool is_between_messages() const { return head.empty() && body.done(); }
   };
@@ -43,8 +43,8 @@ class HttpActivityTracker {
   void answer_begins();
   void give_up();
 
-  Side<proxy::RequestHeadParser> request_;
-  Side<proxy::ResponseHeadParser> answer_;
+  Side<http::RequestHeadParser> request_;
+  Side<http::ResponseHeadParser> answer_;
   std::deque<std::string> methods_;  // of requests whose response has not begun
   std::uint64_t requests_ = 0;
   bool is_opaque_ = false;

@@ -46,10 +46,10 @@ http::Response not_found() {
               "The page you requested was not found: no tunnel serves this host at the moment.");
 }
 
-bool is_authorized(const proxy::RequestHead& head, const Offer& offer) {
+bool is_authorized(const http::RequestHead& head, const Offer& offer) {
   if (offer.user.empty() && offer.password.empty()) return true;
   constexpr std::string_view kScheme = "basic ";
-  const auto field = head.find(proxy::FieldId::authorization);
+  const auto field = head.find(http::FieldId::authorization);
   if (!field || field->size() < kScheme.size() ||
       !http::equal_ignoring_case(field->substr(0, kScheme.size()), kScheme)) {
     return false;
@@ -219,14 +219,14 @@ Task<Result<std::unique_ptr<net::Channel>>> VhostProxy::dial(std::weak_ptr<Way> 
   co_return std::unexpected(std::move(error));
 }
 
-asio::ip::address VhostProxy::client_of(const proxy::RequestHead& head,
+asio::ip::address VhostProxy::client_of(const http::RequestHead& head,
                                         const proxy::PeerInfo& peer) const {
   auto client = peer.address;
   if (!options_.trusted_proxies.contains(client)) return client;
   std::vector<std::string_view> hops;
   for (const auto& field : head.fields) {
     if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
-    proxy::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
+    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
   }
   // Takes the last address that is not a trusted proxy's; everything before it can be forged.
   for (const auto hop : hops | std::views::reverse) {
@@ -239,8 +239,8 @@ asio::ip::address VhostProxy::client_of(const proxy::RequestHead& head,
   return client;
 }
 
-proxy::Decision VhostProxy::decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer) {
-  if (head.form == proxy::TargetForm::authority) {
+proxy::Decision VhostProxy::decide(const http::RequestHead& head, const proxy::PeerInfo& peer) {
+  if (head.form == http::TargetForm::authority) {
     return page(501, "Not Implemented", "CONNECT is not supported.");
   }
   const auto* host = table_.find(head.host, head.path);
@@ -270,7 +270,7 @@ proxy::Decision VhostProxy::decide(const proxy::RequestHead& head, const proxy::
   }
   proxy::Forward forward;
   forward.route = session->route;
-  if (head.form == proxy::TargetForm::origin) {
+  if (head.form == http::TargetForm::origin) {
     forward.target = head.target;
   } else {
     forward.rewritten = std::string(head.path);
@@ -281,7 +281,7 @@ proxy::Decision VhostProxy::decide(const proxy::RequestHead& head, const proxy::
   return forward;
 }
 
-http::Response VhostProxy::failed(const proxy::RequestHead*, proxy::Failure failure, int status,
+http::Response VhostProxy::failed(const http::RequestHead*, proxy::Failure failure, int status,
                                   std::string_view) const {
   using proxy::Failure;
   switch (failure) {

@@ -64,10 +64,10 @@ class VhostProxy {
   void update(HostTable::Host& host);
 
  private:
-  proxy::Decision decide(const proxy::RequestHead& head, const proxy::PeerInfo& peer);
-  [[nodiscard]] http::Response failed(const proxy::RequestHead* head, proxy::Failure failure,
+  proxy::Decision decide(const http::RequestHead& head, const proxy::PeerInfo& peer);
+  [[nodiscard]] http::Response failed(const http::RequestHead* head, proxy::Failure failure,
                                       int status, std::string_view detail) const;
-  [[nodiscard]] asio::ip::address client_of(const proxy::RequestHead& head,
+  [[nodiscard]] asio::ip::address client_of(const http::RequestHead& head,
                                             const proxy::PeerInfo& peer) const;
   struct Choice {
     std::shared_ptr<SessionWay> way;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/http/head.hpp"
 #include "common/http/parser.hpp"
 
 namespace {
@@ -82,6 +83,23 @@ std::string transcript(std::string_view text, std::string_view sizes) {
   return out + body + "~" + std::to_string(buffer.size());
 }
 
+// What the proxy core's reader says of a head whose bytes arrive in such pieces at one place.
+template <class Head>
+std::string verdict(std::string_view text, std::string_view sizes) {
+  HeadParser<Head> parser({.max_line = kMaxHead / 2, .max_head = kMaxHead, .max_fields = 10});
+  std::size_t received = 0;
+  for (std::size_t turn = 0; received < text.size(); ++turn) {
+    received = sizes.empty() ? text.size()
+                             : std::min<std::size_t>(
+                                   text.size(),
+                                   received + 1 + static_cast<unsigned char>(sizes[turn % 4]) % 32);
+    const auto size = parser.next(text.substr(0, received));
+    if (!size) return "!" + std::to_string(size.error().http_status) + size.error().message;
+    if (*size > 0) return std::to_string(*size) + (parser.head().keep_alive() ? "k" : "c");
+  }
+  return "~";
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -92,5 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto text = all.substr(4);
   require(transcript<RequestParser>(text, {}) == transcript<RequestParser>(text, sizes));
   require(transcript<ResponseParser>(text, {}) == transcript<ResponseParser>(text, sizes));
+  require(verdict<RequestHead>(text, {}) == verdict<RequestHead>(text, sizes));
+  require(verdict<ResponseHead>(text, {}) == verdict<ResponseHead>(text, sizes));
   return 0;
 }

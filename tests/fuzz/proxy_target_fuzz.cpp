@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/proxy/head.hpp"
+#include "common/http/head.hpp"
 #include "request-router/route.hpp"
 #include "request-router/webhook_target.hpp"
 
@@ -21,11 +21,11 @@ void require(bool holds) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gitops;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  proxy::RequestHeadParser parser({});
+  http::RequestHeadParser parser({});
   const auto end = parser.next(text);
 
   // The bytes may come one by one.
-  proxy::RequestHeadParser slow({});
+  http::RequestHeadParser slow({});
   auto found = slow.next(std::string_view(text).substr(0, 0));
   for (std::size_t seen = 1; seen <= size && found && *found == 0; ++seen) {
     found = slow.next(std::string_view(text).substr(0, seen));
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (match.kind == router::RouteKind::app_proxy || match.kind == router::RouteKind::webhook) {
     const std::string again = "GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n";
-    proxy::RequestHeadParser second({.max_line = 16384, .max_head = 65536});
+    http::RequestHeadParser second({.max_line = 16384, .max_head = 65536});
     const auto read = second.next(again);
     require(read && *read == again.size());
     const auto same = router::match_route(second.head());

@@ -24,7 +24,7 @@ void require(bool holds) {
 
 proxy::Decision decide(router::Routing& routing, const std::string& target) {
   const std::string text = "POST " + target + " HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
-  proxy::RequestHeadParser parser({});
+  http::RequestHeadParser parser({});
   require(parser.next(text).value_or(0) == text.size());
   return routing.decide(
       parser.head(), {.address = boost::asio::ip::make_address("192.0.2.1"), .text = "192.0.2.1"});

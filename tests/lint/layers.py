@@ -79,7 +79,6 @@ APP_FOLDERS = {
 
 # A third-party header -> the only files that may include it.
 FENCES = {
-    r"boost/beast": r"libs/common/http/[a-z_]+\.cpp",
     r"yaml-cpp/": r"(libs/common/core/config_yaml|libs/k8s-client/config|apps/app-proxy/git/manifest_edit|apps/app-proxy/entities/plain_folder)\.cpp|tests/.*",
     r"git2": r"apps/app-proxy/git/(libgit2|repository|transport)\.[ch]pp",
     r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/(common|app-proxy/sealing)/.*",
@@ -93,7 +92,7 @@ FENCES = {
 }
 # The name of each fenced library in the page.
 LIBRARIES = {
-    r"boost/beast": "Beast", r"yaml-cpp/": "yaml-cpp", r"git2": "libgit2", r"openssl/": "OpenSSL", r"(spdlog|fmt)/": "spdlog, fmt",
+    r"yaml-cpp/": "yaml-cpp", r"git2": "libgit2", r"openssl/": "OpenSSL", r"(spdlog|fmt)/": "spdlog, fmt",
     r"snappy": "libsnappy", r"sqlite3\.h": "SQLite", r"simdjson": "simdjson", r"libpq-fe\.h": "libpq", r"zstd\.h": "libzstd",
     r"argon2\.h": "libargon2",
 }

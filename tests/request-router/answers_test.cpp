@@ -51,7 +51,7 @@ TEST(ErrorAnswer, IsJsonOrAPage) {
 TEST(AccessLine, HoldsNoQuery) {
   const std::string text =
       "GET /app-proxy/a\"b?token=canary HTTP/1.1\r\nHost: h\r\ntraceparent: 00-ab\r\n\r\n";
-  proxy::RequestHeadParser parser({});
+  http::RequestHeadParser parser({});
   ASSERT_TRUE(parser.next(text));
   proxy::TransactionRecord record;
   record.head = &parser.head();
@@ -164,7 +164,7 @@ struct Webhook {
 
 bool passes(const Webhook& webhook) {
   const std::string text = "POST / HTTP/1.1\r\nHost: h\r\n" + webhook.fields + "\r\n";
-  proxy::RequestHeadParser parser({});
+  http::RequestHeadParser parser({});
   EXPECT_TRUE(parser.next(text)) << webhook.fields;
   std::vector<Secret> secrets;
   for (const auto& secret : webhook.secrets) secrets.emplace_back(secret);
@@ -307,7 +307,7 @@ TEST(Signature, SecretsAreTheLinesOfTheirFile) {
 TEST(Signature, OnlyThePingOfBitbucketDataCenterMayBeUnsigned) {
   const auto is_ping = [](SignatureKind kind, const std::string& fields) {
     const std::string text = "POST / HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n";
-    proxy::RequestHeadParser parser({});
+    http::RequestHeadParser parser({});
     EXPECT_TRUE(parser.next(text));
     return is_unsigned_ping(kind, parser.head());
   };

@@ -15,7 +15,7 @@ struct Parsed {
     ok = size && *size == text.size();
   }
   std::string text;
-  proxy::RequestHeadParser parser;
+  http::RequestHeadParser parser;
   bool ok = false;
 };
 

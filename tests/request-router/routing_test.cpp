@@ -52,7 +52,7 @@ class Fixture {
   // Where a webhook for this event source is forwarded to.
   [[nodiscard]] std::shared_ptr<proxy::Upstream> event_source(const std::string& name) {
     const auto text = "POST /webhooks/argo/" + name + " HTTP/1.1\r\nHost: a\r\n\r\n";
-    proxy::RequestHeadParser parser({});
+    http::RequestHeadParser parser({});
     if (!parser.next(text)) return nullptr;
     const auto decision = routing.decide(parser.head(), {});
     const auto* forward = std::get_if<proxy::Forward>(&decision);
@@ -96,7 +96,7 @@ TEST(Routing, ARedirectionIsOfAsciiOnly) {
   test::run_in_test_time([&]() -> Task<> {
     Fixture bed(co_await asio::this_coro::executor, with_workflows);
     const std::string text = "GET /workflows?q=\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n";
-    proxy::RequestHeadParser parser({});
+    http::RequestHeadParser parser({});
     CO_ASSERT_OK(parser.next(text));
     const auto decision = bed.routing.decide(parser.head(), {});
     const auto* response = std::get_if<http::Response>(&decision);

@@ -1,147 +1,65 @@
 #include "common/http/parser.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
-#include <boost/beast/http/basic_parser.hpp>
-#include <boost/beast/http/error.hpp>
-
-#include "common/core/encoding.hpp"
 #include "common/http/body_reader.hpp"
+#include "common/http/head.hpp"
 #include "common/http/wire_text.hpp"
 
 namespace gitops::http {
 namespace {
 
-namespace beast_http = boost::beast::http;
-using boost::beast::string_view;
-using BeastError = boost::beast::error_code;
-
-// Maximum digits of a Content-Length, as in the proxy core: readers with 64 bits agree on its
-// value.
-constexpr std::size_t kMaxDigits = 18;
-
-std::string_view view(string_view text) {
-  return {text.data(), text.size()};
+std::unexpected<Error> refuse_request(int status, std::string_view reason) {
+  Error error{.code = status == 431 ? ErrorCode::too_large : ErrorCode::invalid_data,
+              .message = "malformed request: " + std::string(reason),
+              .http_status = status};
+  if (status >= 500) error.code = ErrorCode::unsupported;
+  return std::unexpected(std::move(error));
 }
 
-// Returns whether the text has only the characters of a host and port (RFC 3986), without other
-// delimiters.
-bool is_host_field(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("-._~!$&'()*+;=%:[]").contains(c);
-  });
+std::unexpected<Error> refuse_response(int status, std::string_view reason) {
+  return std::unexpected(Error{.code = status == 431 ? ErrorCode::too_large : ErrorCode::protocol,
+                               .message = "malformed response: " + std::string(reason)});
 }
 
-// Returns whether the text is visible ASCII, or UTF-8, which some clients do not encode.
-bool is_origin_target(std::string_view text) {
-  return text.starts_with('/') && is_utf8(text) && std::ranges::all_of(text, [](char c) {
-           return static_cast<unsigned char>(c) > 0x20 && c != 0x7f && c != '#';
-         });
+// Copies a request's head. Handlers get paths only.
+Result<void> copy_head(const RequestHead& head, Request& to) {
+  if (head.form == TargetForm::authority) return refuse_request(501, "CONNECT is not supported");
+  if (head.form != TargetForm::origin) return refuse_request(400, "the target must be a path");
+  to.method = head.method;
+  to.target.clear();
+  append_target(to.target, head.target);
+  return {};
 }
 
-// Stores the results of Beast's parser and refuses input that Beast accepts too loosely.
-template <bool is_request>
-class Sink final : public beast_http::basic_parser<is_request> {
- public:
-  using Head = std::conditional_t<is_request, Request, Response>;
+Result<void> copy_head(const ResponseHead& head, Response& to) {
+  to.status = head.status;
+  return {};
+}
 
-  explicit Sink(Head& head) : head_(head) {}
-
-  [[nodiscard]] bool is_1_1() const { return version_ == 11; }
-  // This class's reason for refusing the message; empty if Beast refused it.
-  [[nodiscard]] std::string_view reason() const { return reason_; }
-  [[nodiscard]] int status() const { return status_; }
-
- private:
-  void refuse(BeastError& ec, std::string_view reason, int status = 400) {
-    reason_ = reason;
-    status_ = status;
-    ec = beast_http::error::bad_value;
-  }
-
-  void on_request_impl(beast_http::verb, string_view method, string_view target, int version,
-                       BeastError& ec) override {
-    if constexpr (is_request) {
-      version_ = version;
-      if (view(method) == "CONNECT") return refuse(ec, "CONNECT is not supported", 501);
-      if (!is_origin_target(view(target))) return refuse(ec, "the target must be a path");
-      head_.method = view(method);
-      head_.target.clear();
-      append_target(head_.target, view(target));
-    }
-  }
-
-  void on_response_impl(int status, string_view, int version, BeastError& ec) override {
-    if constexpr (!is_request) {
-      version_ = version;
-      if (status < 100) return refuse(ec, "the status is below 100");
-      head_.status = status;
-    }
-  }
-
-  void on_field_impl(beast_http::field field, string_view name, string_view value,
-                     BeastError& ec) override {
-    switch (field) {
-      case beast_http::field::content_length:
-        if (is_request && ++lengths_ > 1) return refuse(ec, "Content-Length is repeated");
-        if (is_request && value.find(',') != string_view::npos) {
-          return refuse(ec, "Content-Length is a list");
-        }
-        if (value.size() > kMaxDigits) return refuse(ec, "Content-Length is too long");
-        break;
-      case beast_http::field::transfer_encoding:
-        if (!equal_ignoring_case(view(value), "chunked")) {
-          return refuse(ec, "the transfer coding is not supported", 501);
-        }
-        if (!is_1_1()) return refuse(ec, "HTTP/1.0 has no transfer codings");
-        break;
-      case beast_http::field::host:
-        if (!is_request) break;
-        if (++hosts_ > 1) return refuse(ec, "Host is repeated");
-        if (!is_host_field(view(value))) return refuse(ec, "Host is malformed");
-        break;
-      default:
-        break;
-    }
-    head_.headers.add(std::string(view(name)), std::string(view(value)));
-  }
-
-  void on_header_impl(BeastError& ec) override {
-    if (is_request && is_1_1() && hosts_ == 0) refuse(ec, "Host is missing");
-  }
-
-  // Beast parses the head only.
-  void on_body_init_impl(const boost::optional<std::uint64_t>&, BeastError&) override {}
-  std::size_t on_body_impl(string_view, BeastError&) override { return 0; }
-  void on_chunk_header_impl(std::uint64_t, string_view, BeastError&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view, BeastError&) override { return 0; }
-  void on_finish_impl(BeastError&) override {}
-
-  Head& head_;
-  int version_ = 11;
-  int lengths_ = 0;
-  int hosts_ = 0;
-  std::string_view reason_;
-  int status_ = 400;
-};
-
-// Common part of both parsers: finds the end of the head and validates its lines, lets Beast parse
-// it, and continues with the body.
-template <bool is_request>
+// Common part of both parsers: waits for the end of the head, copies it, and continues with the
+// body.
+template <class Head>
 class Machine {
  public:
-  explicit Machine(std::size_t max_head) : max_head_(max_head), body_(max_head) { reset(false); }
+  static constexpr bool kIsRequest = std::is_same_v<Head, RequestHead>;
+  using Message = std::conditional_t<kIsRequest, Request, Response>;
+
+  explicit Machine(std::size_t max_head)
+      : max_head_(max_head),
+        head_({.max_line = max_head,
+               .max_head = max_head,
+               .max_fields = std::numeric_limits<std::size_t>::max(),
+               .allow_repeated_length = true}),
+        body_(max_head) {}
 
   void reset(bool no_body) {
-    head_.headers.clear();
-    head_.body.clear();
-    sink_.emplace(head_);
-    sink_->header_limit(static_cast<std::uint32_t>(max_head_));
-    sink_->body_limit(boost::none);
-    if (no_body) sink_->skip(true);  // otherwise Beast waits for the end of the connection
+    message_.headers.clear();
+    message_.body.clear();
+    head_.reset();
     body_ = BodyReader(max_head_);
     no_body_ = no_body;
     head_done_ = false;
@@ -169,31 +87,21 @@ class Machine {
   }
 
   [[nodiscard]] bool complete() const { return head_done_ && body_.done(); }
-  auto& head() { return head_; }
-  Sink<is_request>& sink() { return *sink_; }
+  // Whether the sender allows another message. A body that ends with the connection is the last.
+  [[nodiscard]] bool keep_alive() const { return is_kept_; }
+  // The parsed head; its slices are dangling.
+  [[nodiscard]] const Head& head() const { return head_.head(); }
+  Message& message() { return message_; }
 
  private:
   using Event = ParseStep::Event;
 
   static std::unexpected<Error> refuse(int status, std::string_view reason) {
-    Error error{.code = ErrorCode::protocol,
-                .message = (is_request ? "malformed request: " : "malformed response: ") +
-                           std::string(reason)};
-    if (is_request) {
-      error.code = status == 400 ? ErrorCode::invalid_data : ErrorCode::unsupported;
-      error.http_status = status;
-    }
-    if (status == 431) error.code = ErrorCode::too_large;
-    return std::unexpected(std::move(error));
+    return kIsRequest ? refuse_request(status, reason) : refuse_response(status, reason);
   }
 
-  std::unexpected<Error> refuse(const BeastError& ec) const {
-    if (ec == beast_http::error::bad_version) return refuse(505, "unknown HTTP version");
-    if (!sink_->reason().empty()) return refuse(sink_->status(), sink_->reason());
-    return refuse(400, ec.message());
-  }
-
-  // Stops at the limit, so that the outcome does not depend on how the bytes arrive.
+  // Stops at the limit, so that the outcome does not depend on how the bytes arrive. The head is
+  // parsed when it is complete, since the bytes may have moved between two calls.
   Result<ParseStep> next_head(std::string_view input) {
     if (!could_start(input)) return refuse(400, "it does not start with a method or version");
     while (true) {
@@ -210,52 +118,54 @@ class Machine {
       if (line.front() == ' ' || line.front() == '\t')
         return refuse(400, "a header line is folded");
     }
-    BeastError ec;
-    const auto consumed = sink_->put({input.data(), scanned_}, ec);
-    if (ec) return refuse(ec);
+    const auto size = head_.next(input.substr(0, scanned_));
+    if (!size) return std::unexpected(size.error());
+    if (auto copied = copy_head(head_.head(), message_); !copied) {
+      return std::unexpected(std::move(copied.error()));
+    }
+    for (const auto& field : head_.head().fields) {
+      message_.headers.add(std::string(field.name), std::string(field.value));
+    }
     head_done_ = true;
     start_body();
-    return ParseStep{.event = Event::head, .consumed = consumed, .body = {}};
+    is_kept_ = head_.head().keep_alive() && !body_.until_eof();
+    return ParseStep{.event = Event::head, .consumed = *size, .body = {}};
   }
 
   // Detects other protocols by their first bytes instead of waiting for a line end.
   static bool could_start(std::string_view input) {
     if (input.empty()) return true;
-    if (is_request) return is_token(input.substr(0, 1));
+    if (kIsRequest) return is_token(input.substr(0, 1));
     constexpr std::string_view kVersion = "HTTP/";
     const auto size = std::min(input.size(), kVersion.size());
     return input.substr(0, size) == kVersion.substr(0, size);
   }
 
   void start_body() {
+    const Head& head = head_.head();
     bool none = no_body_;
-    if constexpr (!is_request)
-      none = none || head_.status < 200 || head_.status == 204 || head_.status == 304;
+    if constexpr (!kIsRequest)
+      none = none || head.status < 200 || head.status == 204 || head.status == 304;
     if (none) return body_.start_none();
-    if (sink_->chunked()) return body_.start_chunks();
-    if (const auto length = sink_->content_length()) return body_.start_length(*length);
-    if (is_request) return body_.start_none();
+    if (head.chunked) return body_.start_chunks();
+    if (head.content_length) return body_.start_length(*head.content_length);
+    if (kIsRequest) return body_.start_none();
     body_.start_until_eof();
   }
 
   std::size_t max_head_;
-  typename Sink<is_request>::Head head_;
-  std::optional<Sink<is_request>> sink_;
+  Message message_;
+  HeadParser<Head> head_;
   BodyReader body_;
   bool no_body_ = false;
   bool head_done_ = false;
+  bool is_kept_ = false;
   std::size_t scanned_ = 0;  // start of the first line without an end so far
 };
 
-template <class Parser>
-std::optional<std::uint64_t> length_of(Parser& parser) {
-  const auto length = parser.content_length();
-  return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
-}
-
 }  // namespace
 
-struct RequestParser::State : Machine<true> {
+struct RequestParser::State : Machine<RequestHead> {
   using Machine::Machine;
 };
 
@@ -271,21 +181,24 @@ void RequestParser::reset() {
   state_->reset(false);
 }
 Request& RequestParser::head() {
-  return state_->head();
+  return state_->message();
 }
 bool RequestParser::is_http_1_1() const {
-  return state_->sink().is_1_1();
+  return state_->head().http_1_1;
 }
 bool RequestParser::keep_alive() const {
-  return state_->sink().keep_alive();
+  return state_->keep_alive();
+}
+bool RequestParser::expects_continue() const {
+  return state_->head().expects_continue;
 }
 std::optional<std::uint64_t> RequestParser::content_length() const {
   // A request without a length and without chunks has no body.
-  if (state_->sink().chunked()) return std::nullopt;
-  return length_of(state_->sink()).value_or(0);
+  const RequestHead& head = state_->head();
+  return head.chunked ? std::nullopt : std::optional(head.content_length.value_or(0));
 }
 
-struct ResponseParser::State : Machine<false> {
+struct ResponseParser::State : Machine<ResponseHead> {
   using Machine::Machine;
 };
 
@@ -304,16 +217,16 @@ void ResponseParser::reset(bool no_body) {
   state_->reset(no_body);
 }
 Response& ResponseParser::head() {
-  return state_->head();
+  return state_->message();
 }
 bool ResponseParser::complete() const {
   return state_->complete();
 }
 bool ResponseParser::keep_alive() const {
-  return state_->sink().keep_alive();
+  return state_->keep_alive();
 }
 std::optional<std::uint64_t> ResponseParser::content_length() const {
-  return length_of(state_->sink());
+  return state_->head().content_length;
 }
 
 }  // namespace gitops::http

@@ -25,14 +25,11 @@ struct ParseStep {
 };
 
 // Parses HTTP/1.x requests one after the other from bytes, without a socket and without copies of
-// bodies. Strict, because request smuggling exploits readers that disagree about the end of a
-// message (AC-04). It refuses Content-Length together with Transfer-Encoding, repeated lengths,
-// codings other than a single "chunked", folded lines, line ends other than CRLF, control
-// characters, white space before a colon, versions other than 1.0 and 1.1, a missing or repeated
-// Host, and targets that do not start with '/'.
+// bodies. As strict as HeadParser (head.hpp), on which it stands, and it refuses targets that do not
+// start with '/'.
 //
-// An error's http_status is the status for the client: 400, 431, 501 or 505. After an error the
-// parser is unusable until reset(), and the connection must be closed.
+// An error's http_status is the status for the client: 400, 417, 431, 501 or 505. After an error
+// the parser is unusable until reset(), and the connection must be closed.
 class RequestParser {
  public:
   // `max_head` limits the request line and the fields together, and also the trailer section.
@@ -52,6 +49,8 @@ class RequestParser {
   [[nodiscard]] bool is_http_1_1() const;
   // Returns whether the client keeps the connection open after the response.
   [[nodiscard]] bool keep_alive() const;
+  // Returns whether the client awaits a 100 (Continue) before it sends the body.
+  [[nodiscard]] bool expects_continue() const;
   // Length of the body; nothing if it is chunked.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const;
 

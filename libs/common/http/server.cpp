@@ -210,14 +210,7 @@ Task<bool> ServerConnection::check_request() {
   keep_alive = parser.keep_alive() && !in_reserve;
   body_ended = parser.content_length() == 0;
   body_limit = body_left = kUnlimited;
-  awaits_continue = false;
-  if (const auto expect = request.headers.find("Expect")) {
-    if (!equal_ignoring_case(*expect, "100-continue")) {
-      co_await refuse(417, "only Expect: 100-continue is supported");
-      co_return false;
-    }
-    awaits_continue = parser.is_http_1_1() && !body_ended;
-  }
+  awaits_continue = parser.expects_continue();
   const auto& reserved_for = server.options.reserved_for;
   if (in_reserve && !(reserved_for && reserved_for(request))) {
     co_await refuse(503, "too many connections");

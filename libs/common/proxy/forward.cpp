@@ -7,17 +7,17 @@ namespace gitops::proxy {
 namespace {
 
 // Returns whether a field is hop-by-hop (RFC 9110 section 7.6.1) or rewritten.
-bool stays_behind(FieldId id) {
+bool stays_behind(http::FieldId id) {
   switch (id) {
-    case FieldId::connection:
-    case FieldId::keep_alive:
-    case FieldId::proxy_connection:
-    case FieldId::te:
-    case FieldId::trailer:
-    case FieldId::transfer_encoding:
-    case FieldId::upgrade:
-    case FieldId::http2_settings:
-    case FieldId::content_length:
+    case http::FieldId::connection:
+    case http::FieldId::keep_alive:
+    case http::FieldId::proxy_connection:
+    case http::FieldId::te:
+    case http::FieldId::trailer:
+    case http::FieldId::transfer_encoding:
+    case http::FieldId::upgrade:
+    case http::FieldId::http2_settings:
+    case http::FieldId::content_length:
       return true;
     default:
       return false;
@@ -25,18 +25,18 @@ bool stays_behind(FieldId id) {
 }
 
 // Returns whether a Connection field must not remove this field.
-bool is_protected(FieldId id) {
+bool is_protected(http::FieldId id) {
   switch (id) {
-    case FieldId::authorization:
-    case FieldId::content_encoding:
-    case FieldId::content_type:
-    case FieldId::cookie:
-    case FieldId::forwarded:
-    case FieldId::host:
-    case FieldId::origin:
-    case FieldId::x_forwarded:
-    case FieldId::x_real_ip:
-    case FieldId::x_request_id:
+    case http::FieldId::authorization:
+    case http::FieldId::content_encoding:
+    case http::FieldId::content_type:
+    case http::FieldId::cookie:
+    case http::FieldId::forwarded:
+    case http::FieldId::host:
+    case http::FieldId::origin:
+    case http::FieldId::x_forwarded:
+    case http::FieldId::x_real_ip:
+    case http::FieldId::x_request_id:
       return true;
     default:
       return false;
@@ -51,7 +51,7 @@ void append_framing(std::string& out, const BodyFraming& framing) {
   }
 }
 
-bool is_name(const FieldSlice& field, std::string_view name) {
+bool is_name(const http::FieldSlice& field, std::string_view name) {
   return http::equal_ignoring_case(field.name, name);
 }
 
@@ -62,13 +62,13 @@ struct Forwarding {
   std::string_view host;
 };
 
-void append_forwarding(std::string& out, const RequestHead& head, const RequestEdits& edits) {
+void append_forwarding(std::string& out, const http::RequestHead& head, const RequestEdits& edits) {
   out.append("X-Forwarded-For: ");
   std::string_view scheme;
   std::string_view host;
   if (edits.trusted_peer) {
     for (const auto& field : head.fields) {
-      if (field.id != FieldId::x_forwarded || field.value.empty()) continue;
+      if (field.id != http::FieldId::x_forwarded || field.value.empty()) continue;
       if (is_name(field, "X-Forwarded-For")) {
         out.append(field.value).append(", ");
       } else if (is_name(field, "X-Forwarded-Proto") && scheme.empty()) {
@@ -85,23 +85,24 @@ void append_forwarding(std::string& out, const RequestHead& head, const RequestE
 }
 
 // Returns whether another X-Forwarded-* field of a trusted peer (-Port, -Prefix, …) is forwarded.
-bool is_other_forwarding(const FieldSlice& field) {
+bool is_other_forwarding(const http::FieldSlice& field) {
   return !field.name.contains('_') && !is_name(field, "X-Forwarded-For") &&
          !is_name(field, "X-Forwarded-Proto") && !is_name(field, "X-Forwarded-Host");
 }
 
-bool goes_on(const FieldSlice& field, const RequestHead& head, const RequestEdits& edits) {
+bool goes_on(const http::FieldSlice& field, const http::RequestHead& head,
+             const RequestEdits& edits) {
   if (stays_behind(field.id)) return false;
   switch (field.id) {
-    case FieldId::host:
-    case FieldId::expect:
-    case FieldId::proxy_authorization:
-    case FieldId::x_request_id:
+    case http::FieldId::host:
+    case http::FieldId::expect:
+    case http::FieldId::proxy_authorization:
+    case http::FieldId::x_request_id:
       return false;
-    case FieldId::x_forwarded:
+    case http::FieldId::x_forwarded:
       return edits.trusted_peer && is_other_forwarding(field);
-    case FieldId::forwarded:
-    case FieldId::x_real_ip:
+    case http::FieldId::forwarded:
+    case http::FieldId::x_real_ip:
       return edits.trusted_peer && !field.name.contains('_');
     default:
       break;
@@ -130,7 +131,7 @@ bool names_host(std::string_view reference) {
   return false;
 }
 
-void append_location(std::string& out, const FieldSlice& field, const AnswerEdits& edits) {
+void append_location(std::string& out, const http::FieldSlice& field, const AnswerEdits& edits) {
   auto value = field.value;
   const auto origin = edits.own_origin;
   const bool own =
@@ -158,8 +159,8 @@ void append_etag(std::string& out, std::string_view value) {
 }
 
 // Handles a field of a response that the proxy compresses. Returns false if it needs no change.
-bool append_compressed(std::string& out, const FieldSlice& field) {
-  if (field.id == FieldId::etag) {
+bool append_compressed(std::string& out, const http::FieldSlice& field) {
+  if (field.id == http::FieldId::etag) {
     append_etag(out, field.value);
     return true;
   }
@@ -169,8 +170,8 @@ bool append_compressed(std::string& out, const FieldSlice& field) {
 
 }  // namespace
 
-void append_forwarded_request(std::string& out, const RequestHead& head, const RequestEdits& edits,
-                              const BodyFraming& framing) {
+void append_forwarded_request(std::string& out, const http::RequestHead& head,
+                              const RequestEdits& edits, const BodyFraming& framing) {
   out.append(head.method).append(" ");
   http::append_target(out, edits.target);
   out.append(" HTTP/1.1\r\n");
@@ -185,27 +186,27 @@ void append_forwarded_request(std::string& out, const RequestHead& head, const R
   out.append("\r\n");
 }
 
-void append_forwarded_answer(std::string& out, const ResponseHead& head, const AnswerEdits& edits,
-                             const BodyFraming& framing) {
+void append_forwarded_answer(std::string& out, const http::ResponseHead& head,
+                             const AnswerEdits& edits, const BodyFraming& framing) {
   out.append("HTTP/1.1 ");
   http::append_number(out, static_cast<std::uint64_t>(head.status));
   out.append(" ").append(head.reason).append("\r\n");
   bool length_sent = false;
   for (const auto& field : head.fields) {
     // A response without a body may still state the length that it would have.
-    if (field.id == FieldId::content_length && framing.kind == BodyFraming::Kind::none &&
+    if (field.id == http::FieldId::content_length && framing.kind == BodyFraming::Kind::none &&
         !length_sent && head.status != 204 && head.status >= 200 && !edits.gzip) {
       http::append_field(out, field.name, field.value);
       length_sent = true;
       continue;
     }
     if (stays_behind(field.id)) continue;
-    if (field.id == FieldId::x_request_id && !edits.request_id.empty()) continue;
+    if (field.id == http::FieldId::x_request_id && !edits.request_id.empty()) continue;
     if (head.connection_lists_fields && !is_protected(field.id) &&
         head.connection_lists(field.name)) {
       continue;
     }
-    if (field.id == FieldId::location) {
+    if (field.id == http::FieldId::location) {
       append_location(out, field, edits);
     } else if (!edits.gzip || !append_compressed(out, field)) {
       http::append_field(out, field.name, field.value);
@@ -230,15 +231,15 @@ std::string forwarded_trailers(std::string_view lines) {
   while (!lines.empty()) {
     const auto end = lines.find("\r\n");
     const auto line = lines.substr(0, end);
-    const auto id = field_id(line.substr(0, line.find(':')));
-    if (id == FieldId::other || id == FieldId::etag) out.append(line).append("\r\n");
+    const auto id = http::field_id(line.substr(0, line.find(':')));
+    if (id == http::FieldId::other || id == http::FieldId::etag) out.append(line).append("\r\n");
     if (end == std::string_view::npos) break;
     lines.remove_prefix(end + 2);
   }
   return out;
 }
 
-BodyFraming request_framing(const RequestHead& head) {
+BodyFraming request_framing(const http::RequestHead& head) {
   if (head.chunked) return {.kind = BodyFraming::Kind::chunked};
   if (head.content_length) {
     return {.kind = BodyFraming::Kind::length, .length = *head.content_length};
@@ -246,8 +247,8 @@ BodyFraming request_framing(const RequestHead& head) {
   return {};
 }
 
-AnswerBody answer_body(const ResponseHead& head, std::string_view method, bool client_http_1_1,
-                       bool gzip) {
+AnswerBody answer_body(const http::ResponseHead& head, std::string_view method,
+                       bool client_http_1_1, bool gzip) {
   using Kind = BodyFraming::Kind;
   AnswerBody body;
   if (method == "HEAD" || head.status < 200 || head.status == 204 || head.status == 304) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/proxy/head.hpp"
+#include "common/http/head.hpp"
 
 // Heads of forwarded messages, made from the received heads. Pure.
 namespace gitops::proxy {
@@ -34,8 +34,8 @@ struct RequestEdits {
 // listed by Connection), Expect, upgrades other than to WebSocket, and forwarding fields of a peer
 // that is not trusted. A Connection field cannot remove the fields that identify the client or
 // delimit the message (AC-05).
-void append_forwarded_request(std::string& out, const RequestHead& head, const RequestEdits& edits,
-                              const BodyFraming& framing);
+void append_forwarded_request(std::string& out, const http::RequestHead& head,
+                              const RequestEdits& edits, const BodyFraming& framing);
 
 // Changes to the head of a forwarded response.
 struct AnswerEdits {
@@ -52,22 +52,22 @@ struct AnswerEdits {
   std::string_view location_prefix = {};
 };
 
-void append_forwarded_answer(std::string& out, const ResponseHead& head, const AnswerEdits& edits,
-                             const BodyFraming& framing);
+void append_forwarded_answer(std::string& out, const http::ResponseHead& head,
+                             const AnswerEdits& edits, const BodyFraming& framing);
 
 // Returns the fields of a trailer section (lines with their ends) that may be forwarded. Removes
 // fields that are hop-by-hop, identify a client, or define how to read the message.
 std::string forwarded_trailers(std::string_view lines);
 
 // Returns the framing of a request's body, received and forwarded.
-BodyFraming request_framing(const RequestHead& head);
+BodyFraming request_framing(const http::RequestHead& head);
 
 // Framing of a response's body as received from the upstream and as forwarded.
 struct AnswerBody {
   BodyFraming in;
   BodyFraming out;
 };
-AnswerBody answer_body(const ResponseHead& head, std::string_view method, bool client_http_1_1,
-                       bool gzip);
+AnswerBody answer_body(const http::ResponseHead& head, std::string_view method,
+                       bool client_http_1_1, bool gzip);
 
 }  // namespace gitops::proxy

@@ -13,8 +13,8 @@
 
 #include "common/core/async.hpp"
 #include "common/core/time.hpp"
+#include "common/http/head.hpp"
 #include "common/http/message.hpp"
-#include "common/proxy/head.hpp"
 #include "common/proxy/limits.hpp"
 
 // Decisions of a program for the proxy core: the route of a request, its limits, and the responses
@@ -47,7 +47,7 @@ struct Problem;
 
 // Request whose body is complete. Its slices are valid until the request ends.
 struct WholeRequest {
-  const RequestHead& head;
+  const http::RequestHead& head;
   std::string_view request_id;
   std::string_view forwarded_head;  // as sent to the upstream
   std::vector<std::string_view> body = {};
@@ -124,8 +124,8 @@ struct Problem {
 
 // Record of a finished request, for logs and metrics.
 struct TransactionRecord {
-  const RequestHead* head = nullptr;  // null if it was not parsed
-  const Route* route = nullptr;       // null for our own response
+  const http::RequestHead* head = nullptr;  // null if it was not parsed
+  const Route* route = nullptr;             // null for our own response
   const PeerInfo* peer = nullptr;
   int status = 0;  // 499: the client disconnected before a response
   Failure failure = Failure::none;
@@ -141,9 +141,9 @@ struct TransactionRecord {
 // Callbacks of a program. Called on the loop thread; they must not block. The head is that of the
 // current request.
 struct Policy {
-  std::function<Decision(const RequestHead& head, const PeerInfo& peer)> decide;
+  std::function<Decision(const http::RequestHead& head, const PeerInfo& peer)> decide;
   // Returns the response for a failure with this status; `head` is null if it was not parsed.
-  std::function<http::Response(const RequestHead* head, const Route* route, Failure failure,
+  std::function<http::Response(const http::RequestHead* head, const Route* route, Failure failure,
                                int status, std::string_view detail)>
       failed;
   // Called once for each request that was decided on or that failed.

@@ -19,7 +19,7 @@ namespace gitops::proxy {
 struct ServerOptions {
   net::ListenOptions listen = {.address = "127.0.0.1"};
   std::optional<net::TlsOptions> tls = std::nullopt;
-  HeadLimits limits = {};
+  http::HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head; TLS handshake
   std::chrono::milliseconds idle_timeout{65'000};  // between requests
   std::shared_ptr<Totals> totals = std::make_shared<Totals>();  // with the limits of all clients

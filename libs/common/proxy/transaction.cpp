@@ -17,7 +17,8 @@ using net::Transfer;
 constexpr std::size_t kMaxTrailers = 8 * 1024;
 constexpr std::size_t kKeepOutput = 2 * 1024;  // capacity kept for the next request
 constexpr std::size_t kMaxReason = 200;
-constexpr HeadLimits kAnswerLimits{.max_line = 32 * 1024, .max_head = 32 * 1024, .max_fields = 200};
+constexpr http::HeadLimits kAnswerLimits{
+    .max_line = 32 * 1024, .max_head = 32 * 1024, .max_fields = 200};
 constexpr int kMaxInterim = 16;  // 1xx responses before the final one
 constexpr auto kHangUpGrace = std::chrono::seconds(1);
 constexpr std::size_t kWorthCompressing = 1000;  // bytes, when the length is known
@@ -66,12 +67,12 @@ bool is_compressible(std::string_view type) {
 
 // Evaluates Accept-Encoding (RFC 9110 section 12.5.3) for gzip: an entry for gzip takes precedence
 // over "*".
-bool accepts_gzip(const RequestHead& head) {
+bool accepts_gzip(const http::RequestHead& head) {
   std::optional<bool> named;
   bool any = false;
   for (const auto& field : head.fields) {
-    if (field.id != FieldId::accept_encoding) continue;
-    for_each_element(field.value, [&](std::string_view element) {
+    if (field.id != http::FieldId::accept_encoding) continue;
+    http::for_each_element(field.value, [&](std::string_view element) {
       const auto semicolon = element.find(';');
       auto coding = element.substr(0, semicolon);
       while (!coding.empty() && coding.back() == ' ') coding.remove_suffix(1);
@@ -87,10 +88,10 @@ bool accepts_gzip(const RequestHead& head) {
   return named.value_or(any);
 }
 
-bool is_compressible(const ResponseHead& answer) {
-  if (answer.status != 200 || answer.find(FieldId::content_encoding)) return false;
+bool is_compressible(const http::ResponseHead& answer) {
+  if (answer.status != 200 || answer.find(http::FieldId::content_encoding)) return false;
   if (answer.content_length && *answer.content_length < kWorthCompressing) return false;
-  const auto type = answer.find(FieldId::content_type);
+  const auto type = answer.find(http::FieldId::content_type);
   if (!type || !is_compressible(*type)) return false;
   const auto cache = answer.find("Cache-Control");
   return !cache || !cache->contains("no-transform");
@@ -98,16 +99,17 @@ bool is_compressible(const ResponseHead& answer) {
 
 // Returns Keep-Alive: timeout=N (RFC 2068 section 19.7.1.1), the time for which the sender keeps an
 // idle connection.
-std::optional<std::chrono::seconds> keep_alive_timeout(const ResponseHead& answer) {
+std::optional<std::chrono::seconds> keep_alive_timeout(const http::ResponseHead& answer) {
   std::optional<std::chrono::seconds> timeout;
   constexpr std::string_view kName = "timeout=";
-  for_each_element(answer.find(FieldId::keep_alive).value_or(""), [&](std::string_view element) {
-    if (!http::equal_ignoring_case(element.substr(0, kName.size()), kName)) return;
-    std::uint32_t seconds = 0;
-    const auto digits = element.substr(kName.size());
-    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), seconds);
-    if (error == std::errc{} && end == digits.end()) timeout = std::chrono::seconds(seconds);
-  });
+  http::for_each_element(
+      answer.find(http::FieldId::keep_alive).value_or(""), [&](std::string_view element) {
+        if (!http::equal_ignoring_case(element.substr(0, kName.size()), kName)) return;
+        std::uint32_t seconds = 0;
+        const auto digits = element.substr(kName.size());
+        const auto [end, error] = std::from_chars(digits.begin(), digits.end(), seconds);
+        if (error == std::errc{} && end == digits.end()) timeout = std::chrono::seconds(seconds);
+      });
   return timeout;
 }
 

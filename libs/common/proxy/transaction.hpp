@@ -23,7 +23,7 @@ namespace gitops::proxy {
 // Shared state of one server's transactions. Loop thread only, except for the totals.
 struct TransactionContext {
   net::BlockPool& blocks;
-  HeadLimits limits = {};
+  http::HeadLimits limits = {};
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head
   std::shared_ptr<Totals> totals = std::make_shared<Totals>();
   bool draining = false;        // responses close client connections
@@ -101,7 +101,7 @@ class Transaction {
   [[nodiscard]] Action action() const { return action_; }
 
   // -- inputs and outputs of the actions --
-  [[nodiscard]] const RequestHead* head() const {
+  [[nodiscard]] const http::RequestHead* head() const {
     return now_.head_read ? &parser_.head() : nullptr;
   }
   // Returns whether the head is incomplete and no response has begun.
@@ -289,8 +289,8 @@ class Transaction {
   Forward forward_;
   BodyFraming framing_;
   net::Buffer body_in_;  // bytes received while the head is still in use
-  RequestHeadParser parser_;
-  ResponseHeadParser answer_parser_;
+  http::RequestHeadParser parser_;
+  http::ResponseHeadParser answer_parser_;
   BodyRelay request_body_;
   BodyRelay answer_body_;
   BodyPace pace_;  // of a body that was not received with its head

@@ -206,6 +206,22 @@ TEST(RequestParser, AC07_LimitsTrailers) {
   }
 }
 
+TEST(RequestParser, KnowsWhoAwaitsAContinue) {
+  const auto awaits = [](const std::string& line, const std::string& fields) {
+    RequestParser parser(kMaxHead);
+    EXPECT_TRUE(parser.next(line + "\r\nHost: h\r\n" + fields + "\r\n"));
+    return parser.expects_continue();
+  };
+  const std::string length = "Content-Length: 7\r\n";
+  const std::string expect = "Expect: 100-Continue\r\n";
+  EXPECT_TRUE(awaits("POST / HTTP/1.1", length + expect));
+  EXPECT_FALSE(awaits("POST / HTTP/1.1", length));
+  EXPECT_FALSE(awaits("POST / HTTP/1.1", expect));
+  EXPECT_FALSE(awaits("POST / HTTP/1.0", length + expect));
+  EXPECT_EQ(request("POST / HTTP/1.1\r\nHost: h\r\nExpect: a-miracle\r\n\r\n"),
+            "error 417 unsupported");
+}
+
 TEST(RequestParser, KnowsTheLength) {
   const auto length = [](const std::string& fields) {
     RequestParser parser(kMaxHead);
@@ -279,6 +295,14 @@ TEST(ResponseParser, AC04_RefusesAmbiguousFraming) {
   }
   EXPECT_EQ(response("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
             "[200 Content-Length=5 Content-Length=5 keep](hello)");
+  EXPECT_EQ(response("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello"),
+            "[200 Content-Length=5, 5 keep](hello)");
+  EXPECT_EQ(response("HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello"), "error 0 protocol");
+}
+
+// The space after the status is missing in the responses of some servers.
+TEST(ResponseParser, ReadsAStatusLineWithoutReason) {
+  EXPECT_EQ(response("HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n"), "[404 Content-Length=0 keep]()");
 }
 
 TEST(ResponseParser, AC07_LimitsTheHead) {

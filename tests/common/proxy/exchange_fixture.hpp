@@ -47,9 +47,10 @@ class ExchangeFixture {
     route = made;
     server = std::make_unique<Server>(
         executor, ServerOptions{.totals = totals},
-        Policy{.decide = [this](const RequestHead& head, const PeerInfo&) { return decide(head); },
+        Policy{.decide = [this](const http::RequestHead& head,
+                                const PeerInfo&) { return decide(head); },
                .failed =
-                   [](const RequestHead*, const Route*, Failure failure, int status,
+                   [](const http::RequestHead*, const Route*, Failure failure, int status,
                       std::string_view) {
                      return http::Response{
                          .status = status, .headers = {}, .body = std::string(to_string(failure))};
@@ -77,7 +78,7 @@ class ExchangeFixture {
     co_return upstreams[n].get();
   }
 
-  Decision decide(const RequestHead& head) {
+  Decision decide(const http::RequestHead& head) {
     if (head.path == "/own") return http::Response{.status = 200, .headers = {}, .body = "own"};
     Forward forward{.route = route, .target = head.target};
     if (verify) {
@@ -120,7 +121,7 @@ class ExchangeFixture {
 
   std::shared_ptr<Totals> totals;
   std::shared_ptr<Route> route;
-  std::function<std::optional<http::Response>(const RequestHead&, std::string_view)> verify;
+  std::function<std::optional<http::Response>(const http::RequestHead&, std::string_view)> verify;
   std::string inspected;  // of the bodies of all requests that are verified
   // Those that are verified and were not delivered.
   struct Kept {

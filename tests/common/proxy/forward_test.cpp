@@ -13,7 +13,7 @@ using testing::Not;
 
 std::string forward(const std::string& fields, RequestEdits edits = {}, BodyFraming framing = {}) {
   const std::string text = "GET /x HTTP/1.1\r\nHost: public\r\n" + fields + "\r\n";
-  RequestHeadParser parser({});
+  http::RequestHeadParser parser({});
   EXPECT_EQ(parser.next(text), text.size());
   if (edits.target.empty()) edits.target = "/x";
   edits.host = "upstream:80";
@@ -28,7 +28,7 @@ std::string forward(const std::string& fields, RequestEdits edits = {}, BodyFram
 std::string answer(const std::string& fields, const AnswerEdits& edits = {},
                    BodyFraming framing = {}, const std::string& status = "200 OK") {
   const std::string text = "HTTP/1.1 " + status + "\r\n" + fields + "\r\n";
-  ResponseHeadParser parser({});
+  http::ResponseHeadParser parser({});
   EXPECT_EQ(parser.next(text), text.size());
   std::string out;
   append_forwarded_answer(out, parser.head(), edits, framing);
@@ -149,7 +149,7 @@ TEST(AnswerBody, TellsHowItEnds) {
   const auto of = [](const std::string& fields, std::string_view method = "GET", bool modern = true,
                      const std::string& status = "200 OK") {
     const std::string text = "HTTP/1.1 " + status + "\r\n" + fields + "\r\n";
-    ResponseHeadParser parser({});
+    http::ResponseHeadParser parser({});
     EXPECT_TRUE(parser.next(text).has_value());
     const auto body = answer_body(parser.head(), method, modern, false);
     return std::pair(body.in.kind, body.out.kind);

@@ -33,7 +33,7 @@ TEST(ProxyServer, AClientThatWasConnectedBeforeADrainIsServed) {
   test::run_coro([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Policy policy;
-    policy.decide = [](const RequestHead&, const PeerInfo&) {
+    policy.decide = [](const http::RequestHead&, const PeerInfo&) {
       return http::Response{.status = 200, .headers = {}, .body = "served"};
     };
     Server server(executor, {}, policy);

@@ -497,7 +497,7 @@ TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
 TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
   play([](ExchangeFixture& bed) -> Task<> {
     std::string seen;
-    bed.verify = [&seen](const RequestHead&,
+    bed.verify = [&seen](const http::RequestHead&,
                          std::string_view body) -> std::optional<http::Response> {
       seen = body;
       if (body == "good") return std::nullopt;
@@ -520,19 +520,19 @@ TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
 
 TEST(Transaction, BodiesThatAreVerifiedAreBoundedTogether) {
   play([](ExchangeFixture& bed) -> Task<> {
-    bed.verify = [](const RequestHead&, std::string_view) { return std::nullopt; };
+    bed.verify = [](const http::RequestHead&, std::string_view) { return std::nullopt; };
     auto totals = std::make_shared<Totals>(SharedLimits{.max_held = net::BlockPool::kLarge});
-    Server small(
-        co_await asio::this_coro::executor, ServerOptions{.totals = totals},
-        Policy{
-            .decide = [&bed](const RequestHead& head, const PeerInfo&) { return bed.decide(head); },
-            .failed =
-                [](const RequestHead*, const Route*, Failure failure, int status,
-                   std::string_view) {
-                  return http::Response{
-                      .status = status, .headers = {}, .body = std::string(to_string(failure))};
-                },
-            .done = {}});
+    Server small(co_await asio::this_coro::executor, ServerOptions{.totals = totals},
+                 Policy{.decide = [&bed](const http::RequestHead& head,
+                                         const PeerInfo&) { return bed.decide(head); },
+                        .failed =
+                            [](const http::RequestHead*, const Route*, Failure failure, int status,
+                               std::string_view) {
+                              return http::Response{.status = status,
+                                                    .headers = {},
+                                                    .body = std::string(to_string(failure))};
+                            },
+                        .done = {}});
     auto [near, far] = MemoryChannel::pair(co_await asio::this_coro::executor);
     small.adopt(std::move(near), {});
     co_await send(*far, kLongPost + std::string(kLong, 'x'));
@@ -544,7 +544,7 @@ TEST(Transaction, BodiesThatAreVerifiedAreBoundedTogether) {
 }
 
 // Answers every body with 200.
-std::optional<http::Response> admit_all(const RequestHead&, std::string_view) {
+std::optional<http::Response> admit_all(const http::RequestHead&, std::string_view) {
   return std::nullopt;
 }
 
@@ -555,7 +555,8 @@ TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
       std::string body;
       for (int i = 0; body.size() < 3'000'000; ++i) body += std::to_string(i) + ",";
       std::string seen;
-      bed.verify = [&](const RequestHead&, std::string_view all) -> std::optional<http::Response> {
+      bed.verify = [&](const http::RequestHead&,
+                       std::string_view all) -> std::optional<http::Response> {
         seen = all;
         return std::nullopt;
       };
@@ -597,7 +598,7 @@ TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
 TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
   play([](ExchangeFixture& bed) -> Task<> {
     bool asked = false;
-    bed.verify = [&](const RequestHead&, std::string_view) -> std::optional<http::Response> {
+    bed.verify = [&](const http::RequestHead&, std::string_view) -> std::optional<http::Response> {
       asked = true;
       return std::nullopt;
     };

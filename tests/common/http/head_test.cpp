@@ -1,4 +1,4 @@
-#include "common/proxy/head.hpp"
+#include "common/http/head.hpp"
 
 #include <string>
 
@@ -6,7 +6,7 @@
 
 #include "common/http/hostile_heads.hpp"
 
-namespace gitops::proxy {
+namespace gitops::http {
 namespace {
 
 const std::string kRequest =
@@ -19,7 +19,7 @@ int status_of(const std::string& text) {
   return size ? (*size == 0 ? 0 : 200) : size.error().http_status;
 }
 
-TEST(ProxyHead, SlicesARequest) {
+TEST(HeadParser, SlicesARequest) {
   RequestHeadParser parser({});
   const auto size = parser.next(kRequest + "body");
   const std::string text = kRequest + "body";
@@ -39,7 +39,7 @@ TEST(ProxyHead, SlicesARequest) {
   EXPECT_EQ(head.method.data(), text.data());  // no copy
 }
 
-TEST(ProxyHead, TakesTheBytesAsTheyCome) {
+TEST(HeadParser, TakesTheBytesAsTheyCome) {
   RequestHeadParser parser({});
   for (std::size_t size = 0; size < kRequest.size(); ++size) {
     ASSERT_EQ(parser.next(std::string_view(kRequest).substr(0, size)), 0U) << size;
@@ -51,7 +51,7 @@ TEST(ProxyHead, TakesTheBytesAsTheyCome) {
   EXPECT_EQ(parser.head().fields.size(), 5U);
 }
 
-TEST(ProxyHead, KnowsTheFormsOfTargets) {
+TEST(HeadParser, KnowsTheFormsOfTargets) {
   const auto form = [](const std::string& method, const std::string& target) {
     const std::string text = method + " " + target + " HTTP/1.1\r\nHost: h\r\n\r\n";
     RequestHeadParser parser({});
@@ -72,7 +72,7 @@ TEST(ProxyHead, KnowsTheFormsOfTargets) {
   }
 }
 
-TEST(ProxyHead, TakesUtf8InATarget) {
+TEST(HeadParser, TakesUtf8InATarget) {
   for (const std::string target : {"/caf\xc3\xa9", "/x?q=\xe2\x82\xac", "/\xf0\x9f\x9a\x80/y"}) {
     EXPECT_EQ(status_of("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n"), 200) << target;
   }
@@ -82,7 +82,7 @@ TEST(ProxyHead, TakesUtf8InATarget) {
   }
 }
 
-TEST(ProxyHead, AC04_RefusesWhatCouldBeReadInTwoWays) {
+TEST(HeadParser, AC04_RefusesWhatCouldBeReadInTwoWays) {
   const auto with = [](const std::string& fields) {
     return status_of("POST / HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n");
   };
@@ -106,7 +106,7 @@ TEST(ProxyHead, AC04_RefusesWhatCouldBeReadInTwoWays) {
   EXPECT_EQ(status_of("\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), 400);
 }
 
-TEST(ProxyHead, AC04_RefusesWhatHandlersAreSparedToo) {
+TEST(HeadParser, AC04_RefusesWhatHandlersAreSparedToo) {
   for (const auto& [text, status] : test::hostile_requests()) {
     const int actual = status_of(text);
     EXPECT_TRUE(status == 0 ? actual == 400 || actual == 501 || actual == 505 : actual == status)
@@ -119,7 +119,7 @@ TEST(ProxyHead, AC04_RefusesWhatHandlersAreSparedToo) {
   }
 }
 
-TEST(ProxyHead, AC07_LimitsLinesFieldsAndHeads) {
+TEST(HeadParser, AC07_LimitsLinesFieldsAndHeads) {
   EXPECT_EQ(status_of("GET /" + std::string(8300, 'a')), 414);
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nX: " + std::string(8300, 'a')), 431);
   std::string many = "GET / HTTP/1.1\r\nHost: h\r\n";
@@ -130,7 +130,7 @@ TEST(ProxyHead, AC07_LimitsLinesFieldsAndHeads) {
   EXPECT_EQ(status_of(large), 431);
 }
 
-TEST(ProxyHead, SlicesAResponse) {
+TEST(HeadParser, SlicesAResponse) {
   const std::string text = "HTTP/1.1 204 No Content\r\nServer: s\r\n\r\n";
   ResponseHeadParser parser({});
   ASSERT_EQ(parser.next(text), text.size());
@@ -146,7 +146,7 @@ TEST(ProxyHead, SlicesAResponse) {
   EXPECT_EQ(parser.next("HTTP/1.0 200\r\n\r\n"), 16U);
 }
 
-TEST(ProxyHead, RecognisesFieldsWithoutCase) {
+TEST(HeadParser, RecognisesFieldsWithoutCase) {
   EXPECT_EQ(field_id("CONTENT-length"), FieldId::content_length);
   EXPECT_EQ(field_id("X-Forwarded-Anything"), FieldId::x_forwarded);
   EXPECT_EQ(field_id("x_forwarded_for"), FieldId::x_forwarded);
@@ -157,7 +157,7 @@ TEST(ProxyHead, RecognisesFieldsWithoutCase) {
   EXPECT_EQ(field_id("te"), FieldId::te);
 }
 
-TEST(ProxyHead, KnowsWhoWantsAWebSocket) {
+TEST(HeadParser, KnowsWhoWantsAWebSocket) {
   const auto wants = [](const std::string& fields, const std::string& method = "GET") {
     const std::string text = method + " / HTTP/1.1\r\nHost: h\r\n" + fields + "\r\n";
     RequestHeadParser parser({});
@@ -173,4 +173,4 @@ TEST(ProxyHead, KnowsWhoWantsAWebSocket) {
 }
 
 }  // namespace
-}  // namespace gitops::proxy
+}  // namespace gitops::http

@@ -1,4 +1,4 @@
-#include "common/proxy/head.hpp"
+#include "common/http/head.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "common/core/encoding.hpp"
 #include "common/http/message.hpp"
 
-namespace gitops::proxy {
+namespace gitops::http {
 namespace {
 
 struct KnownField {
@@ -100,7 +100,7 @@ bool has_control(std::string_view text) {
 
 // Returns whether all characters are allowed in a target: visible ASCII (RFC 9112), and UTF-8,
 // which some clients do not encode. A fragment is never sent.
-bool is_target(std::string_view text) {
+bool is_request_target(std::string_view text) {
   unsigned bad = text.empty() ? 1 : 0;
   unsigned beyond_ascii = 0;
   for (const char c : text) {
@@ -112,6 +112,7 @@ bool is_target(std::string_view text) {
   return bad == 0 && (beyond_ascii < 0x80 || is_utf8(text));
 }
 
+// Removes blanks only: a CR here is refused with the other control characters.
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -119,18 +120,28 @@ std::string_view trim(std::string_view text) {
 }
 
 // Reason for refusing a head, and the status for the client.
-struct Refusal {
+struct HeadRefusal {
   std::string_view reason;  // empty: none
   int status = 400;
 };
 
-Refusal set_length(MessageHead& head, std::string_view value) {
-  if (head.content_length) return {"Content-Length is repeated"};
+// Reads a Content-Length of at most 18 digits, on whose value all readers with 64 bits agree.
+HeadRefusal set_length(MessageHead& head, std::string_view value, bool allow_repeated) {
+  if (allow_repeated && value.contains(',')) {
+    HeadRefusal refusal;
+    for_each_element(value, [&](std::string_view element) {
+      if (refusal.reason.empty()) refusal = set_length(head, element, true);
+    });
+    return refusal;
+  }
   if (value.empty() || value.size() > 18) return {"Content-Length is malformed"};
   std::uint64_t length = 0;
   for (const char c : value) {
     if (c < '0' || c > '9') return {"Content-Length is malformed"};
     length = length * 10 + static_cast<std::uint64_t>(c - '0');
+  }
+  if (head.content_length && !(allow_repeated && head.content_length == length)) {
+    return {"Content-Length is repeated"};
   }
   head.content_length = length;
   return {};
@@ -138,11 +149,11 @@ Refusal set_length(MessageHead& head, std::string_view value) {
 
 void set_connection(MessageHead& head, std::string_view value) {
   for_each_element(value, [&head](std::string_view option) {
-    if (http::equal_ignoring_case(option, "close")) {
+    if (equal_ignoring_case(option, "close")) {
       head.connection_close = true;
-    } else if (http::equal_ignoring_case(option, "keep-alive")) {
+    } else if (equal_ignoring_case(option, "keep-alive")) {
       head.connection_keep_alive = true;
-    } else if (http::equal_ignoring_case(option, "upgrade")) {
+    } else if (equal_ignoring_case(option, "upgrade")) {
       head.connection_upgrade = true;
     } else {
       head.connection_lists_fields = true;
@@ -151,20 +162,20 @@ void set_connection(MessageHead& head, std::string_view value) {
 }
 
 bool starts_without_case(std::string_view text, std::string_view prefix) {
-  return text.size() >= prefix.size() &&
-         http::equal_ignoring_case(text.substr(0, prefix.size()), prefix);
+  return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
 }
 
-Refusal set_target(RequestHead& head) {
+HeadRefusal set_target(RequestHead& head) {
   auto rest = head.target;
   if (head.method == "CONNECT") {
     head.form = TargetForm::authority;
     head.host = head.target;
-    return all_of(head.target, kHostCharacters) ? Refusal{} : Refusal{"the target is malformed"};
+    return all_of(head.target, kHostCharacters) ? HeadRefusal{}
+                                                : HeadRefusal{"the target is malformed"};
   }
   if (rest == "*") {
     head.form = TargetForm::asterisk;
-    return head.method == "OPTIONS" ? Refusal{} : Refusal{"the target must be a path"};
+    return head.method == "OPTIONS" ? HeadRefusal{} : HeadRefusal{"the target must be a path"};
   }
   if (!rest.starts_with('/')) {
     const bool plain = starts_without_case(rest, "http://");
@@ -184,7 +195,7 @@ Refusal set_target(RequestHead& head) {
   return {};
 }
 
-Refusal set_version(MessageHead& head, std::string_view text) {
+HeadRefusal set_version(MessageHead& head, std::string_view text) {
   if (text.size() != 8 || !text.starts_with("HTTP/") || text[6] != '.' || text[5] < '0' ||
       text[5] > '9' || text[7] < '0' || text[7] > '9') {
     return {"the version is malformed"};
@@ -194,21 +205,21 @@ Refusal set_version(MessageHead& head, std::string_view text) {
   return {};
 }
 
-Refusal read_first_line(RequestHead& head, std::string_view line) {
+HeadRefusal read_first_line(RequestHead& head, std::string_view line) {
   const auto first = line.find(' ');
   const auto last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) return {"the request line is malformed"};
   head.method = line.substr(0, first);
   head.target = line.substr(first + 1, last - first - 1);
   if (!all_of(head.method, kTokenCharacters)) return {"the method is malformed"};
-  if (!is_target(head.target)) return {"the target is malformed"};
+  if (!is_request_target(head.target)) return {"the target is malformed"};
   if (const auto refusal = set_version(head, line.substr(last + 1)); !refusal.reason.empty()) {
     return refusal;
   }
   return set_target(head);
 }
 
-Refusal read_first_line(ResponseHead& head, std::string_view line) {
+HeadRefusal read_first_line(ResponseHead& head, std::string_view line) {
   if (line.size() < 12 || line[8] != ' ') return {"the status line is malformed"};
   if (const auto refusal = set_version(head, line.substr(0, 8)); !refusal.reason.empty()) {
     return refusal;
@@ -227,10 +238,10 @@ Refusal read_first_line(ResponseHead& head, std::string_view line) {
 template <class Head>
 constexpr bool is_request = std::is_same_v<Head, RequestHead>;
 
-Refusal set_coding(MessageHead& head, std::string_view value, bool& has_coding) {
+HeadRefusal set_coding(MessageHead& head, std::string_view value, bool& has_coding) {
   if (has_coding) return {"Transfer-Encoding is repeated"};
   has_coding = true;
-  if (!http::equal_ignoring_case(value, "chunked")) {
+  if (!equal_ignoring_case(value, "chunked")) {
     return {"the transfer coding is not supported", 501};
   }
   if (!head.http_1_1) return {"HTTP/1.0 has no transfer codings"};
@@ -238,15 +249,15 @@ Refusal set_coding(MessageHead& head, std::string_view value, bool& has_coding) 
   return {};
 }
 
-Refusal set_host(RequestHead& head, std::string_view value, int& hosts) {
+HeadRefusal set_host(RequestHead& head, std::string_view value, int& hosts) {
   if (++hosts > 1) return {"Host is repeated"};
   if (!all_of(value, kHostCharacters)) return {"Host is malformed"};
   if (head.host.empty()) head.host = value;
   return {};
 }
 
-Refusal set_expectation(RequestHead& head, std::string_view value) {
-  if (!http::equal_ignoring_case(value, "100-continue")) {
+HeadRefusal set_expectation(RequestHead& head, std::string_view value) {
+  if (!equal_ignoring_case(value, "100-continue")) {
     return {"only Expect: 100-continue is supported", 417};
   }
   head.expects_continue = head.http_1_1;
@@ -255,10 +266,11 @@ Refusal set_expectation(RequestHead& head, std::string_view value) {
 
 // Notes a field that decides about the message. `has_coding` and `hosts` count the fields of one head.
 template <class Head>
-Refusal set_known(Head& head, const FieldSlice& field, bool& has_coding, int& hosts) {
+HeadRefusal set_known(Head& head, const FieldSlice& field, const HeadLimits& limits,
+                      bool& has_coding, int& hosts) {
   switch (field.id) {
     case FieldId::content_length:
-      return set_length(head, field.value);
+      return set_length(head, field.value, !is_request<Head> && limits.allow_repeated_length);
     case FieldId::transfer_encoding:
       return set_coding(head, field.value, has_coding);
     case FieldId::connection:
@@ -275,16 +287,15 @@ Refusal set_known(Head& head, const FieldSlice& field, bool& has_coding, int& ho
 }
 
 template <class Head>
-std::unexpected<Error> refuse(const Refusal& refusal) {
+std::unexpected<Error> refuse(const HeadRefusal& refusal) {
   Error error{.code = ErrorCode::protocol,
               .message = (is_request<Head> ? "malformed request: " : "malformed response: ") +
                          std::string(refusal.reason)};
   if (is_request<Head>) {
-    error.code = refusal.status == 400   ? ErrorCode::invalid_data
-                 : refusal.status >= 500 ? ErrorCode::unsupported
-                                         : ErrorCode::too_large;
+    error.code = refusal.status == 400 ? ErrorCode::invalid_data : ErrorCode::unsupported;
     error.http_status = refusal.status;
   }
+  if (refusal.status == 414 || refusal.status == 431) error.code = ErrorCode::too_large;
   return std::unexpected(std::move(error));
 }
 
@@ -325,7 +336,7 @@ std::optional<std::string_view> MessageHead::find(FieldId id) const {
 
 std::optional<std::string_view> MessageHead::find(std::string_view name) const {
   for (const auto& field : fields) {
-    if (http::equal_ignoring_case(field.name, name)) return field.value;
+    if (equal_ignoring_case(field.name, name)) return field.value;
   }
   return std::nullopt;
 }
@@ -335,7 +346,7 @@ bool MessageHead::connection_lists(std::string_view name) const {
   for (const auto& field : fields) {
     if (field.id != FieldId::connection) continue;
     for_each_element(field.value, [&](std::string_view option) {
-      listed = listed || http::equal_ignoring_case(option, name);
+      listed = listed || equal_ignoring_case(option, name);
     });
   }
   return listed;
@@ -344,7 +355,7 @@ bool MessageHead::connection_lists(std::string_view name) const {
 bool RequestHead::wants_websocket() const {
   if (!http_1_1 || !connection_upgrade || method != "GET" || has_body()) return false;
   const auto upgrade = find(FieldId::upgrade);
-  return upgrade && http::equal_ignoring_case(*upgrade, "websocket");
+  return upgrade && equal_ignoring_case(*upgrade, "websocket");
 }
 
 template <class Head>
@@ -404,7 +415,7 @@ Result<std::size_t> HeadParser<Head>::next(std::string_view input) {
       return refuse<Head>({"there are too many fields", 431});
     field.id = field_id(field.name);
     head_.fields.push_back(field);
-    if (const auto refusal = set_known(head_, field, transfer_encoding_, hosts_);
+    if (const auto refusal = set_known(head_, field, limits_, transfer_encoding_, hosts_);
         !refusal.reason.empty()) {
       return refuse<Head>(refusal);
     }
@@ -422,4 +433,4 @@ Result<std::size_t> HeadParser<Head>::next(std::string_view input) {
 template class HeadParser<RequestHead>;
 template class HeadParser<ResponseHead>;
 
-}  // namespace gitops::proxy
+}  // namespace gitops::http

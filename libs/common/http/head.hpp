@@ -8,11 +8,11 @@
 
 #include "common/core/error.hpp"
 
-// Heads of HTTP/1.x messages for the proxy: parsed in place, once, as slices of the received bytes.
-// Handlers use message.hpp and parser.hpp, which copy to strings.
-namespace gitops::proxy {
+// Heads of HTTP/1.x messages: parsed in place, once, as slices of the received bytes. The proxy core
+// uses them as they are; parser.hpp copies them to strings for handlers and clients.
+namespace gitops::http {
 
-// Fields with special treatment in the proxy.
+// Fields with special treatment, most of them in the proxy.
 enum class FieldId : std::uint8_t {
   other,
   accept,
@@ -58,6 +58,9 @@ struct HeadLimits {
   std::size_t max_line = 8 * 1024;  // request or status line: 414; a field: 431
   std::size_t max_head = 32 * 1024;
   std::size_t max_fields = 100;
+  // Whether a response may repeat its Content-Length with the same value, on several lines or in a
+  // list, as RFC 9112 section 6.3 allows. A proxy must not pass such a response on.
+  bool allow_repeated_length = false;
 };
 
 // Common parts of both kinds of heads. Slices are valid while the received bytes stay in place.
@@ -103,14 +106,16 @@ struct ResponseHead : MessageHead {
   std::string_view reason;
 };
 
-// Parses the head at the front of a connection's bytes, line by line as they arrive. As strict as
-// parser.hpp. It refuses Content-Length together with Transfer-Encoding, repeated lengths, codings
-// other than one "chunked", folded lines, line ends other than CRLF, control characters, white
-// space before a colon, a missing, repeated or malformed Host, unknown versions, and forms of the
-// target that do not match the method (AC-04).
+// Parses the head at the front of a connection's bytes, line by line as they arrive. Strict, because
+// request smuggling exploits readers that disagree about the end of a message (AC-04). It refuses
+// Content-Length together with Transfer-Encoding, repeated lengths, codings other than one
+// "chunked", folded lines, line ends other than CRLF, control characters, white space before a
+// colon, a missing, repeated or malformed Host, unknown versions, and forms of the target that do
+// not match the method.
 //
 // http_status of a request's error is the status to respond with: 400, 414, 417, 431, 501 or 505.
-// After an error or a complete head, reset() prepares for the next one.
+// A response's error is ErrorCode::protocol, or too_large above a limit. After an error or a
+// complete head, reset() prepares for the next one.
 template <class Head>
 class HeadParser {
  public:
@@ -154,4 +159,4 @@ void for_each_element(std::string_view list, Use use) {
   }
 }
 
-}  // namespace gitops::proxy
+}  // namespace gitops::http
