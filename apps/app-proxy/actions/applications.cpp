@@ -221,12 +221,8 @@ Task<Result<std::string>> ApplicationActions::resource(const User& user, argo::A
     if (!managed) co_return std::unexpected(shown(std::move(managed.error())));
     if (!is_object(*managed)) co_return std::unexpected(no_json());
     std::string item;
-    for_each_member(*managed, [&](std::string_view key, std::string_view value) {
-      if (key != "items") return true;
-      for_each_item(value, [&](std::string_view text) {
-        if (item.empty()) item = text;
-      });
-      return false;
+    for_each_item(member_text(*managed, "items"), [&](std::string_view text) {
+      if (item.empty()) item = text;
     });
     if (!item.empty()) co_return item;
   }
@@ -278,12 +274,8 @@ Task<Result<std::string>> ApplicationActions::resource_actions(const User& user,
   auto answer = co_await with_token([&] { return argocd_.actions(app, which, deadline); });
   if (!answer) co_return std::unexpected(shown(std::move(answer.error())));
   if (!is_object(*answer)) co_return std::unexpected(no_json());
-  std::string list = "[]";
-  for_each_member(*answer, [&](std::string_view key, std::string_view value) {
-    if (key == "actions" && value.starts_with('[')) list = value;
-    return key != "actions";
-  });
-  co_return list;
+  const auto list = member_text(*answer, "actions");
+  co_return list.starts_with('[') ? std::string(list) : "[]";
 }
 
 Task<Result<void>> ApplicationActions::run_action(const User& user, argo::AppRef app,

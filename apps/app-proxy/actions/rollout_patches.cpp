@@ -121,16 +121,6 @@ bool is_owned_by(JsonView object, std::string_view uid) {
                              [&](JsonView owner) { return owner["uid"].text() == uid; });
 }
 
-// Returns the text of a member of a JSON object; empty when there is none.
-std::string_view member(std::string_view object, std::string_view name) {
-  std::string_view found;
-  for_each_member(object, [&](std::string_view key, std::string_view value) {
-    if (key == name) found = value;
-    return key != name;
-  });
-  return found;
-}
-
 // Returns the JSON object without this member.
 std::string without_member(std::string_view object, std::string_view name) {
   std::string out = "{";
@@ -146,7 +136,7 @@ std::string without_member(std::string_view object, std::string_view name) {
 
 // Returns the pod template of a ReplicaSet in the form that the Rollout had.
 std::string template_of(std::string_view replica_set) {
-  const std::string_view pod = member(member(replica_set, "spec"), "template");
+  const std::string_view pod = member_text(member_text(replica_set, "spec"), "template");
   return edit_present_member(pod, "metadata", [](std::string_view metadata) {
     return edit_present_member(metadata, "labels", [](std::string_view labels) {
       return without_member(labels, kHashLabel);
@@ -282,7 +272,7 @@ Result<UndoPlan> plan_undo(std::string_view rollout, std::string_view replica_se
   std::int64_t latest = current;
   std::int64_t wanted = revision;
   std::string_view found;
-  for_each_item(member(replica_sets, "items"), [&](std::string_view text) {
+  for_each_item(member_text(replica_sets, "items"), [&](std::string_view text) {
     JsonParser one;
     const auto set = one.parse_object(text, "ReplicaSet");
     if (!set || !is_owned_by(*set, uid)) return;

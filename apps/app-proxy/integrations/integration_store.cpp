@@ -46,10 +46,7 @@ Task<Result<std::vector<Integration>>> IntegrationStore::list(Deadline deadline)
   const auto listed = co_await cluster_.list_pages(
       k8s::resources::kSecrets, ns_, {.label_selector = kIntegrationSelector, .limit = 100},
       deadline, [&](std::string_view page) {
-        for_each_member(page, [&](std::string_view key, std::string_view value) {
-          if (key == "items") for_each_item(value, take);
-          return key != "items";
-        });
+        for_each_item(member_text(page, "items"), take);
         return Result<void>();
       });
   if (!listed) co_return fail("Git integrations", listed.error());

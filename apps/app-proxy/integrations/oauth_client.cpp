@@ -52,10 +52,7 @@ Task<Result<oauth::OauthApp>> OauthClient::app_for(ApiRoot root, Deadline deadli
   const auto listed = co_await cluster_.list_pages(
       k8s::resources::kSecrets, options_.own_namespace,
       {.label_selector = oauth::kAppSelector, .limit = 100}, deadline, [&](std::string_view page) {
-        for_each_member(page, [&](std::string_view key, std::string_view value) {
-          if (key == "items") for_each_item(value, take);
-          return key != "items";
-        });
+        for_each_item(member_text(page, "items"), take);
         return Result<void>();
       });
   if (!listed) co_return fail("the OAuth applications", listed.error());

@@ -319,20 +319,16 @@ std::optional<seconds> age_of(const LogFilter& filter, WallTime now) {
 
 std::vector<LogStreams::Part> parts_of(std::string_view pod_list) {
   std::vector<LogStreams::Part> parts;
-  for_each_member(pod_list, [&](std::string_view key, std::string_view value) {
-    if (key != "items") return true;
-    for_each_item(value, [&](std::string_view pod) {
-      JsonParser parser;
-      const auto root = parser.parse_object(pod, "pod");
-      if (!root) return;
-      const auto component = component_of(pod);
-      for (const auto element : (*root)["spec"]["containers"].items()) {
-        parts.push_back({.component = component,
-                         .pod = std::string((*root)["metadata"]["name"].text()),
-                         .container = std::string(element["name"].text())});
-      }
-    });
-    return false;
+  for_each_item(member_text(pod_list, "items"), [&](std::string_view pod) {
+    JsonParser parser;
+    const auto root = parser.parse_object(pod, "pod");
+    if (!root) return;
+    const auto component = component_of(pod);
+    for (const auto element : (*root)["spec"]["containers"].items()) {
+      parts.push_back({.component = component,
+                       .pod = std::string((*root)["metadata"]["name"].text()),
+                       .container = std::string(element["name"].text())});
+    }
   });
   return parts;
 }

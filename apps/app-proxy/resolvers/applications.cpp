@@ -40,21 +40,6 @@ void copy_given(ObjectWriter& to, InputView from,
   }
 }
 
-std::string_view raw_member(std::string_view object, std::string_view name) {
-  std::string_view found;
-  for_each_member(object, [&](std::string_view key, std::string_view value) {
-    if (key == name) found = value;
-    return key != name;
-  });
-  return found == "null" ? std::string_view() : found;
-}
-
-std::string text_member(std::string_view object, std::string_view name) {
-  const std::string_view raw = raw_member(object, name);
-  return raw.size() >= 2 && raw.front() == '"' ? std::string(raw.substr(1, raw.size() - 2))
-                                               : std::string();
-}
-
 // Returns the object with a string member converted to the form of the schema's enums.
 std::string with_enum(std::string_view object, std::string_view name, std::string_view otherwise) {
   const std::string base(object.empty() || object == "null" ? "{}" : object);
@@ -114,47 +99,47 @@ std::string sync_options(InputView options) {
 }
 
 std::string render_application(std::string_view application, std::string_view runtime) {
-  const std::string_view spec = raw_member(application, "spec");
-  const std::string_view status = raw_member(application, "status");
-  const std::string_view destination = raw_member(spec, "destination");
-  std::string cluster = text_member(destination, "server");
-  if (cluster.empty()) cluster = text_member(destination, "name");
-  const std::string_view operation_state = raw_member(status, "operationState");
-  const bool is_syncing = !raw_member(application, "operation").empty() ||
-                          text_member(operation_state, "phase") == "Running";
-  const std::string sync = with_enum(raw_member(status, "sync"), "status", "UNKNOWN");
-  const std::string sync_status = is_syncing ? "SYNCING" : text_member(sync, "status");
-  const std::string_view sources = raw_member(spec, "sources");
-  std::string first_source(raw_member(spec, "source"));
+  const std::string_view spec = member_text(application, "spec");
+  const std::string_view status = member_text(application, "status");
+  const std::string_view destination = member_text(spec, "destination");
+  std::string cluster = member_string(destination, "server");
+  if (cluster.empty()) cluster = member_string(destination, "name");
+  const std::string_view operation_state = member_text(status, "operationState");
+  const bool is_syncing = !member_text(application, "operation").empty() ||
+                          member_string(operation_state, "phase") == "Running";
+  const std::string sync = with_enum(member_text(status, "sync"), "status", "UNKNOWN");
+  const std::string sync_status = is_syncing ? "SYNCING" : member_string(sync, "status");
+  const std::string_view sources = member_text(spec, "sources");
+  std::string first_source(member_text(spec, "source"));
   if (first_source.empty() && sources.starts_with('[')) {
     for_each_item(sources, [&](std::string_view source) {
       if (first_source.empty()) first_source = source;
     });
   }
   if (first_source.empty()) first_source = R"({"repoURL":""})";
-  const std::string_view metadata = raw_member(application, "metadata");
-  const std::string_view labels = raw_member(metadata, "labels");
-  const std::string_view automated = raw_member(raw_member(spec, "syncPolicy"), "automated");
+  const std::string_view metadata = member_text(application, "metadata");
+  const std::string_view labels = member_text(metadata, "labels");
+  const std::string_view automated = member_text(member_text(spec, "syncPolicy"), "automated");
   std::int64_t oldest = -1;
-  for_each_item(raw_member(status, "history"), [&](std::string_view entry) {
-    const std::string_view id = raw_member(entry, "id");
+  for_each_item(member_text(status, "history"), [&](std::string_view entry) {
+    const std::string_view id = member_text(entry, "id");
     const std::int64_t number = id.empty() ? 0 : std::atoll(std::string(id).c_str());
     if (oldest < 0 || number < oldest) oldest = number;
   });
 
   std::string info;
   ObjectWriter calculated(info);
-  calculated.raw("isHelmApp", !raw_member(first_source, "chart").empty() ||
-                                      !raw_member(first_source, "helm").empty()
+  calculated.raw("isHelmApp", !member_text(first_source, "chart").empty() ||
+                                      !member_text(first_source, "helm").empty()
                                   ? "true"
                                   : "false");
   calculated.raw(
       "isControlledByAppSet",
-      raw_member(metadata, "ownerReferences").contains("\"ApplicationSet\"") ? "true" : "false");
+      member_text(metadata, "ownerReferences").contains("\"ApplicationSet\"") ? "true" : "false");
   calculated.raw("isGitSource",
-                 text_member(labels, "codefresh.io/entity") == "git-source" ? "true" : "false");
+                 member_string(labels, "codefresh.io/entity") == "git-source" ? "true" : "false");
   calculated.text("syncPolicy", automated.empty() ? "Manual" : "Automated");
-  calculated.text("targetRevision", text_member(first_source, "targetRevision"));
+  calculated.text("targetRevision", member_string(first_source, "targetRevision"));
   calculated.raw("specSource", first_source);
   calculated.text("syncStatus", sync_status);
   calculated.end();
@@ -166,7 +151,7 @@ std::string render_application(std::string_view application, std::string_view ru
                                                  {"group", "argoproj.io"},
                                                  {"version", "v1alpha1"},
                                                  {"kind", "Application"}}));
-  if (const auto operation = raw_member(application, "operation"); !operation.empty()) {
+  if (const auto operation = member_text(application, "operation"); !operation.empty()) {
     writer.raw("operation", operation);
   }
   writer.raw("spec", with_default(spec.empty() ? "{}" : spec, "syncPolicy", "{}"));
@@ -316,7 +301,7 @@ void add_application_types(graphql::Resolvers& to) {
     to.json(type);
   }
   const auto in_words = [](std::string_view object, std::string_view name) {
-    const std::string word = text_member(object, name);
+    const std::string word = member_string(object, name);
     return word.empty() ? std::string("UNKNOWN") : enum_word(word);
   };
   // Resources still have Argo CD's terms.
@@ -329,14 +314,14 @@ void add_application_types(graphql::Resolvers& to) {
                                        }}});
   to.json("ManagedResource", {{"managed",
                                [](const graphql::JsonSlice& item) {
-                                 const auto target = raw_member(item.text, "targetState");
+                                 const auto target = member_text(item.text, "targetState");
                                  return !target.empty() && target != "\"null\"";
                                }},
                               {"status", [](const graphql::JsonSlice& item) -> std::string {
-                                 const auto target = raw_member(item.text, "targetState");
+                                 const auto target = member_text(item.text, "targetState");
                                  if (target.empty()) return "UNKNOWN";
-                                 const auto modified = raw_member(item.text, "modified");
-                                 const auto live = raw_member(item.text, "liveState");
+                                 const auto modified = member_text(item.text, "modified");
+                                 const auto live = member_text(item.text, "liveState");
                                  return modified == "true" || live == "\"null\"" ? "OUT_OF_SYNC"
                                                                                  : "SYNCED";
                                }}});

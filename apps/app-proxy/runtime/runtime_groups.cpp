@@ -174,17 +174,13 @@ std::string error_of(const OwnApplication& application, bool is_lasting) {
 
 std::vector<std::string> pod_errors(std::string_view list, WallTime now) {
   std::vector<std::string> errors;
-  for_each_member(list, [&](std::string_view key, std::string_view value) {
-    if (key != "items") return true;
-    for_each_item(value, [&](std::string_view text) {
-      JsonParser parser;
-      const auto pod = parser.parse_object(text, "pod");
-      if (!pod) return;
-      if (auto error = pod_error(*pod, now); !error.empty()) {
-        errors.push_back(std::string((*pod)["metadata"]["name"].text()) + ": " + error);
-      }
-    });
-    return false;
+  for_each_item(member_text(list, "items"), [&](std::string_view text) {
+    JsonParser parser;
+    const auto pod = parser.parse_object(text, "pod");
+    if (!pod) return;
+    if (auto error = pod_error(*pod, now); !error.empty()) {
+      errors.push_back(std::string((*pod)["metadata"]["name"].text()) + ": " + error);
+    }
   });
   std::ranges::sort(errors);
   return errors;

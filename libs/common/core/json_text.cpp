@@ -464,6 +464,25 @@ bool has_member(std::string_view object, std::string_view key) {
   return found;
 }
 
+std::string_view member_text(std::string_view object, std::string_view key) {
+  std::string_view found;
+  for_each_member(object, [&](std::string_view name, std::string_view value) {
+    if (name == key) found = value;
+    return name != key;
+  });
+  return found == "null" ? std::string_view() : found;
+}
+
+std::string member_string(std::string_view object, std::string_view key) {
+  const auto text = member_text(object, key);
+  if (text.size() < 2 || text.front() != '"') return {};
+  const auto inside = text.substr(1, text.size() - 2);
+  if (!inside.contains('\\')) return std::string(inside);
+  JsonParser parser;
+  const auto value = parser.parse(text, key);
+  return value ? std::string(value->text()) : std::string();
+}
+
 std::string keep_members(std::string_view object, std::initializer_list<KeptMember> kept) {
   std::string out;
   ObjectWriter writer(out);

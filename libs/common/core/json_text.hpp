@@ -194,6 +194,11 @@ std::string edit_present_member(std::string_view object, std::string_view key,
 
 bool has_member(std::string_view object, std::string_view key);
 
+// Returns the text of a member's value; empty when it is absent or null.
+std::string_view member_text(std::string_view object, std::string_view key);
+// Returns the string that a member is, without its escapes; empty when it is none.
+std::string member_string(std::string_view object, std::string_view key);
+
 // A member that keep_members() keeps, as it is or as `reduce` returns it.
 struct KeptMember {
   std::string_view name;

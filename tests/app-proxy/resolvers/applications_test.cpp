@@ -45,6 +45,14 @@ TEST(RenderApplication, HasWhatClientsSelect) {
             "SYNCING");
 }
 
+TEST(RenderApplication, TextsAreEscapedOnce) {
+  const Json app{
+      {"spec", {{"source", {{"targetRevision", "a\"b\\c"}}}, {"destination", {{"name", "x\"y"}}}}}};
+  const auto shown = Json::parse(render_application(app.dump(), "prod"));
+  EXPECT_EQ(shown["metadata"]["cluster"], "x\"y");
+  EXPECT_EQ(shown["calculatedInfo"]["targetRevision"], "a\"b\\c");
+}
+
 TEST(RenderApplication, OfAnEmptyObjectIsComplete) {
   const auto shown = Json::parse(render_application("{}", "prod"));
   EXPECT_EQ(shown["status"]["health"]["status"], "UNKNOWN");

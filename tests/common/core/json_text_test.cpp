@@ -47,6 +47,17 @@ TEST(JsonText, LeavesAnObjectWithoutTheMemberAlone) {
   EXPECT_EQ(edit_present_member(R"({"b":{"a":2}})", "b", one), R"({"b":1})");
 }
 
+TEST(JsonText, ReadsOneMember) {
+  const std::string_view object = R"({"a":{"b":1},"quoted":"x \"y\" \u00e4","none":null,"n":7})";
+  EXPECT_EQ(member_text(object, "a"), R"({"b":1})");
+  EXPECT_EQ(member_text(object, "none"), "");
+  EXPECT_EQ(member_text(object, "b"), "");
+  EXPECT_EQ(member_text("[1]", "a"), "");
+  EXPECT_EQ(member_string(object, "quoted"), "x \"y\" ä");
+  EXPECT_EQ(member_string(object, "n"), "");
+  EXPECT_EQ(member_string(object, "absent"), "");
+}
+
 TEST(JsonText, WritesMembersInTheOrderOfTheCalls) {
   std::string out;
   ObjectWriter writer(out);
