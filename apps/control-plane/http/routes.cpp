@@ -8,6 +8,38 @@
 #include "control-plane/accounts/user_routes.hpp"
 
 namespace gitops::control_plane_server {
+namespace {
+
+constexpr std::string_view kAnyone = "anyone";
+constexpr std::string_view kUser = "user";
+constexpr std::string_view kMember = "user or runtime";
+constexpr std::string_view kRuntime = "runtime";
+
+constexpr ListedRoute kRoutes[] = {
+    {"POST", "/2.0/api/graphql", "by field", "GraphQL: the operations below"},
+    {"POST", "/2.0/api/events", kRuntime, "an event of a reporter"},
+    {"POST", "/2.0/api/events/event-payload", kRuntime, "a CloudEvent of a Git webhook"},
+    {"POST", "/2.0/api/events/error", kRuntime, "an error of an event source"},
+    {"GET", "/api/ping", kAnyone, "liveness of the server"},
+    {"GET", "/api/user", kUser, "the login of the command line: the user and its accounts"},
+    {"POST", "/api/user/changeaccount/{id}", kUser, "makes another account the active one"},
+    {"GET", "/api/team", kMember, "the teams of the account and their users"},
+    {"POST", "/api/auth/key", kUser, "makes an API key, which the response shows once"},
+    {"GET", "/api/auth/keys", kUser, "the caller's keys"},
+    {"GET", "/api/auth/key/{id}", kUser, "one key"},
+    {"PATCH", "/api/auth/key/{id}", kUser, "changes its name or scopes"},
+    {"DELETE", "/api/auth/key/{id}", kUser, "revokes it"},
+    {"POST", "/console/api/v1/login", kAnyone, "begins a session with a name and a password"},
+    {"POST", "/console/api/v1/logout", kAnyone, "ends the session"},
+    {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
+    {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},
+};
+
+}  // namespace
+
+std::span<const ListedRoute> route_list() {
+  return kRoutes;
+}
 
 std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                     std::vector<std::vector<http::Route>> parts) {

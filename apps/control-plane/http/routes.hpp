@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "common/http/router.hpp"
@@ -11,5 +13,14 @@ namespace gitops::control_plane_server {
 // server never redirects, since Go's clients would repeat a POST as a GET.
 std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                     std::vector<std::vector<http::Route>> parts);
+
+// A row of the documented table of routes. A test compares the table with all_routes().
+struct ListedRoute {
+  std::string_view method;
+  std::string_view pattern;
+  std::string_view callers;
+  std::string_view purpose;
+};
+std::span<const ListedRoute> route_list();
 
 }  // namespace gitops::control_plane_server

@@ -1,0 +1,152 @@
+// docs/control-plane-api.md lists the routes and operations that there are. GITOPS_WRITE_DOCS=1 makes it so.
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+
+#include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/http/routes.hpp"
+#include "control-plane/intake/event_routes.hpp"
+#include "control-plane/resolvers/graphql_bench.hpp"
+#include "control-plane/runtimes/tunnel_plugin.hpp"
+#include "support/process.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+const std::filesystem::path kPage =
+    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "control-plane-api.md";
+constexpr std::string_view kSenders = "Sent by ";
+
+std::string_view word_of(Permission permission) {
+  switch (permission) {
+    case Permission::anyone:
+      return "anyone";
+    case Permission::member:
+      return "user or runtime";
+    case Permission::user:
+      return "user";
+    case Permission::admin:
+      return "admin";
+    case Permission::runtime:
+      return "runtime";
+  }
+  return {};
+}
+
+// A field of Query or Mutation in the schema's text.
+struct RootField {
+  std::string type;
+  std::string senders;  // without "Sent by "
+  std::string description;
+};
+
+// Reads "  name(arguments): Type" with the description in the line before.
+std::map<std::string, RootField> root_fields() {
+  std::map<std::string, RootField> fields;
+  std::istringstream lines{std::string(schema_text())};
+  std::string description;
+  bool is_root = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("type ")) is_root = line == "type Query {" || line == "type Mutation {";
+    if (line == "}") is_root = false;
+    if (!is_root || !line.starts_with("  ")) continue;
+    if (line.starts_with("  \"")) {
+      description = line.substr(3, line.rfind('"') - 3);
+      continue;
+    }
+    auto& field = fields[line.substr(2, line.find_first_of("(:") - 2)];
+    field.type = line.substr(line.rfind(": ") + 2);
+    if (!description.starts_with(kSenders)) {
+      ADD_FAILURE() << "schema.graphql: the description does not begin with the senders:" << line;
+      continue;
+    }
+    const auto end = std::min(description.find(". "), description.size());
+    field.senders = description.substr(kSenders.size(), end - kSenders.size());
+    field.description = description.substr(std::min(end + 2, description.size()));
+    description.clear();
+  }
+  return fields;
+}
+
+std::string operations(const std::vector<FieldRow>& rows) {
+  std::string text = "| Field | Under | Who may | Sent by | Response |\n|---|---|---|---|---|\n";
+  auto fields = root_fields();
+  EXPECT_EQ(fields.size(), rows.size());
+  for (const FieldRow& row : rows) {
+    const auto& field = fields[row.field];
+    text.append("| `" + row.field + "` | ")
+        .append(row.root == RootType::query ? "Query" : "Mutation")
+        .append(" | ")
+        .append(word_of(row.permission))
+        .append(" | " + field.senders + " | `" + field.type + "` " + field.description + " |\n");
+  }
+  return text;
+}
+
+std::string route_table() {
+  std::string text = "| Route | Who may | For |\n|---|---|---|\n";
+  for (const auto& route : route_list()) {
+    text.append("| `").append(route.method).append(" ").append(route.pattern).append("` | ");
+    text.append(route.callers).append(" | ").append(route.purpose).append(" |\n");
+  }
+  return text;
+}
+
+void expect_part(const std::string& name, const std::string& wanted) {
+  std::string page = test::read_file(kPage);
+  const std::string begin = "<!-- " + name + " -->\n";
+  const auto from = page.find(begin);
+  ASSERT_NE(from, std::string::npos);
+  const auto start = from + begin.size();
+  const auto end = page.find("<!-- end -->", start);
+  ASSERT_NE(end, std::string::npos);
+  if (std::getenv("GITOPS_WRITE_DOCS") != nullptr) {
+    test::write_file(kPage, page.replace(start, end - start, wanted));
+    return;
+  }
+  EXPECT_EQ(page.substr(start, end - start), wanted) << "run this test with GITOPS_WRITE_DOCS=1";
+}
+
+TEST(ControlPlaneDocs, ListOperationsAndRoutes) {
+  with_graphql([](GraphqlBench& bench) -> Task<> {
+    expect_part("operations", operations(bench.rows));
+    expect_part("routes", route_table());
+    co_return;
+  });
+}
+
+TEST(ControlPlaneDocs, EveryRouteIsListed) {
+  with_graphql([](GraphqlBench& bench) -> Task<> {
+    auto& accounts = bench.accounts;
+    Passwords passwords(accounts.metrics, kCheap);
+    Login login(accounts.database, passwords, accounts.metrics, {});
+    EventWriter writer(accounts.executor, accounts.database, accounts.metrics, {},
+                       [](std::int64_t) {});
+    EventRoutes events(bench.authenticator, writer, accounts.database, accounts.metrics, {});
+    TunnelPlugin plugin(bench.authenticator, Credential::fixed(Secret()), accounts.metrics);
+    GraphqlGate gate(*bench.engine, bench.rows, bench.authenticator, accounts.metrics, {});
+    std::set<std::string> served;
+    for (const auto& route : all_routes(gate, {user_routes({.database = accounts.database,
+                                                            .authenticator = bench.authenticator,
+                                                            .login = login,
+                                                            .own_origins = {},
+                                                            .client_of = {}}),
+                                               events.routes(), plugin.routes()})) {
+      // These answer 404.
+      if (!route.pattern.ends_with("/{rest...}")) served.insert(route.method + " " + route.pattern);
+    }
+    std::set<std::string> listed;
+    for (const auto& route : route_list()) {
+      listed.insert(std::string(route.method) + " " + std::string(route.pattern));
+    }
+    EXPECT_EQ(listed, served);
+    co_return;
+  });
+}
+
+}  // namespace
+}  // namespace gitops::control_plane_server
