@@ -109,7 +109,10 @@ class StoreBed {
 
 // A database with the sample accounts, for coroutines.
 struct AccountsBench {
-  explicit AccountsBench(const Executor& on) : executor(on) { must(database.open(migrations())); }
+  explicit AccountsBench(const Executor& on, store::Engine engine = store::Engine::sqlite)
+      : executor(on), files(engine) {
+    must(database.open(migrations()));
+  }
   Task<> fill() {
     auto filled = co_await database.write(
         soon(), [now = micros_at(wall_now())](store::Connection& db) -> Result<SampleAccounts> {
@@ -129,15 +132,16 @@ struct AccountsBench {
 
   test::LogCapture log;
   Executor executor;
-  test::TestDatabase files{store::Engine::sqlite};
+  test::TestDatabase files;
   Metrics metrics;
   store::Database database{{.location = files.location(), .name = "test"}, metrics};
   SampleAccounts sample;
 };
 
-inline void with_accounts(const std::function<Task<>(AccountsBench&)>& body) {
+inline void with_accounts(const std::function<Task<>(AccountsBench&)>& body,
+                          store::Engine engine = store::Engine::sqlite) {
   test::run_in_test_time([&]() -> Task<> {
-    AccountsBench bench(co_await asio::this_coro::executor);
+    AccountsBench bench(co_await asio::this_coro::executor, engine);
     co_await bench.fill();
     co_await body(bench);
     bench.database.close(std::chrono::seconds(2));

@@ -53,11 +53,14 @@ struct GraphqlBench {
   std::unique_ptr<graphql::Engine> engine;
 };
 
-inline void with_graphql(const std::function<Task<>(GraphqlBench&)>& body) {
-  with_accounts([&](AccountsBench& accounts) -> Task<> {
-    GraphqlBench bench(accounts);
-    co_await body(bench);
-  });
+inline void with_graphql(const std::function<Task<>(GraphqlBench&)>& body,
+                         store::Engine engine = store::Engine::sqlite) {
+  with_accounts(
+      [&](AccountsBench& accounts) -> Task<> {
+        GraphqlBench bench(accounts);
+        co_await body(bench);
+      },
+      engine);
 }
 
 }  // namespace gitops::control_plane_server
