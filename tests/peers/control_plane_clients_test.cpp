@@ -1,76 +1,163 @@
-// The public Go SDK and our own control plane, on both engines: what the SDK asks of a platform is decoded, also after the
-// program was killed.
+// The public Go SDK, in the version of the public command line and in the newest one, and our own control plane on both
+// engines: each operation that the SDK has for the platform is decoded, and its requests are those of
+// client_requests.txt, byte for byte.
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "daemons/control_plane_process.hpp"
-#include "peers/go_sdk.hpp"
-#include "support/postgres_server.hpp"
+#include "contract/client_rules.hpp"
+#include "contract/populated_control_plane.hpp"
+#include "peers/go_sdk_operations.hpp"
+#include "peers/peer_programs.hpp"
 
 namespace gitops::test {
 namespace {
 
 using Json = nlohmann::json;
+using testing::HasSubstr;
 
-constexpr const char* kGitSource = R"({"apiVersion":"argoproj.io/v1alpha1","kind":"Application",
-  "metadata":{"name":"prod-source","namespace":"argocd","uid":"u1",
-    "labels":{"codefresh.io/entity":"git-source"}},
-  "spec":{"source":{"repoURL":"https://git.example.test/a.git","path":"apps"},
-    "destination":{"server":"https://kubernetes.default.svc","namespace":"argocd"}},
-  "status":{"sync":{"status":"Synced","revision":"c0ffee"},"health":{"status":"Healthy"}}})";
+struct Sdk {
+  const char* peer;
+  const char* program;
+};
+constexpr Sdk kNewest{.peer = "go-sdk", .program = "go-sdk-client"};
+constexpr Sdk kOfCommandLine{.peer = "go-sdk-1.4.14", .program = "go-sdk-client-1.4.14"};
 
-// "Sqlite" or "Postgres".
-struct GoSdkAtControlPlane : testing::TestWithParam<std::string> {
-  // The result of an operation; a failure of the test when the SDK reports an error.
-  Json run(const std::string& operation, const std::string& arguments = {}) {
-    std::vector<std::string> argv{peer_program("go-sdk-client"), program.url(), "prod", operation};
-    if (!arguments.empty()) argv.push_back(arguments);
-    const auto result = run_command(argv, {{"CF_API_KEY", key}});
-    EXPECT_EQ(result.exit_code, 0) << operation << ": " << result.err;
-    return Json::parse(result.out, nullptr, false);
+// The SDK and the engine: PostgreSQL or SQLite.
+struct GoSdkAtControlPlane : testing::TestWithParam<std::tuple<Sdk, bool>> {
+  void SetUp() override {
+    if (!std::filesystem::exists(program())) {
+      GTEST_SKIP() << "peers: " << sdk().peer << " is not built (./dev peers " << sdk().peer << ")";
+    }
   }
-  ControlPlaneProcess program{GetParam() == "Postgres" ? PostgresServer::shared().new_database()
-                                                       : std::string()};
-  std::string key;
+  [[nodiscard]] static const Sdk& sdk() { return std::get<0>(GetParam()); }
+  [[nodiscard]] static bool is_on_postgres() { return std::get<1>(GetParam()); }
+  [[nodiscard]] static std::string program() { return peer_program(sdk().program); }
+
+  CommandResult run(PopulatedControlPlane& at, const std::string& key, const std::string& command,
+                    const std::string& arguments = {}, const std::string& runtime = "prod") {
+    std::vector<std::string> argv{program(), at.program().url(), runtime, command};
+    if (!arguments.empty()) argv.push_back(arguments);
+    return run_command(argv, {{"CF_API_KEY", key}, {"CF_REQUESTS", recorded()}});
+  }
+  // The bodies of the requests, a line each.
+  [[nodiscard]] std::string recorded() const { return (folder_ / "requests").string(); }
+
+ private:
+  TempDir folder_;
 };
 
-TEST_P(GoSdkAtControlPlane, DecodesWhatItAsks) {
-  GITOPS_REQUIRE_PEER(GoSdk);
-  program.add_account("acme");
-  const auto ann = program.add_user("ann", "acme", {"--admin"});
-  key = program.create_key("ann", "acme");
-  program.start();
-  const auto me = run("me");
-  EXPECT_EQ(me["id"], ann);
-  EXPECT_EQ(me["activeAccount"]["name"], "acme");
-  EXPECT_EQ(me["activeAccount"]["admins"], Json::array({ann}));
-  EXPECT_EQ(run("runtimes"), Json::array());
-
-  const auto created = run("create-runtime", Json{{"runtimeName", "prod"},
-                                                  {"cluster", "https://kubernetes.default.svc"},
-                                                  {"runtimeVersion", "0.1.0"},
-                                                  {"componentNames", Json::array()}}
-                                                 .dump());
-  const auto token = created["newAccessToken"].get<std::string>();
-  EXPECT_EQ(program.post_application(token, kGitSource, 1'000'000).status, 200);
-  program.kill();
-  program.start();
-
-  const auto runtime = run("runtime");
-  EXPECT_EQ(runtime["metadata"]["name"], "prod");
-  EXPECT_EQ(runtime["installationType"], "HELM");
-  EXPECT_EQ(run("runtimes").size(), 1U);
-  const auto sources = run("git-sources");
-  ASSERT_EQ(sources.size(), 1U) << sources;
-  EXPECT_EQ(sources[0]["metadata"]["name"], "prod-source");
-  EXPECT_EQ(sources[0]["self"]["repoURL"], "https://git.example.test/a.git");
+TEST_P(GoSdkAtControlPlane, DecodesEveryOperation) {
+  PopulatedControlPlane bed(is_on_postgres());
+  auto operations = sdk_queries(bed);
+  std::ranges::move(sdk_mutations(), std::back_inserter(operations));
+  std::set<std::string> methods;
+  std::string sent;
+  for (const auto& operation : operations) {
+    SCOPED_TRACE(operation.command);
+    methods.insert(operation.method);
+    sent += client_request(operation.request) + "\n";
+    const auto result = run(bed, operation.is_of_runtime ? bed.prod_token : bed.admin_key,
+                            operation.command, operation.arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    expect_has(Json::parse(result.out, nullptr, false), operation.expected, operation.command);
+  }
+  EXPECT_EQ(read_file(recorded()), sent);
+  // A method of the SDK without an operation above fails the test.
+  const auto list = Json::parse(run_or_throw({program(), "--platform-methods"}));
+  EXPECT_EQ(methods, list.get<std::set<std::string>>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, GoSdkAtControlPlane, testing::Values("Sqlite", "Postgres"),
-                         [](const auto& info) { return info.param; });
+TEST_P(GoSdkAtControlPlane, DecodesTheSameAfterAKill) {
+  auto& bed = shared_control_plane(is_on_postgres());
+  bed.program().kill();
+  bed.program().start();
+  for (const auto& operation : sdk_queries(bed)) {
+    const auto result = run(bed, bed.admin_key, operation.command, operation.arguments);
+    EXPECT_EQ(result.exit_code, 0) << operation.command << result.err;
+    expect_has(Json::parse(result.out, nullptr, false), operation.expected, operation.command);
+  }
+}
+
+TEST_P(GoSdkAtControlPlane, WhatIsAbsentIsNull) {
+  auto& bed = shared_control_plane(is_on_postgres());
+  for (const auto& [key, runtime] : {std::pair(bed.admin_key, "none"), {bed.eve_key, "prod"}}) {
+    const auto absent = run(bed, key, "runtime", {}, runtime);
+    EXPECT_EQ(absent.exit_code, 1);
+    EXPECT_THAT(absent.err, HasSubstr("runtime '" + std::string(runtime) + "' does not exist"));
+  }
+  EXPECT_EQ(run(bed, bed.admin_key, "workflow", "none").out, "null\n");
+  EXPECT_EQ(run(bed, bed.admin_key, "pipeline", R"({"name":"none"})").out, "null\n");
+  // All of it belongs to another account.
+  EXPECT_EQ(run(bed, bed.eve_key, "workflow", "uid-build").out, "null\n");
+  EXPECT_EQ(run(bed, bed.eve_key, "pipeline", R"({"name":"push","namespace":"ci"})").out, "null\n");
+  for (const auto& [command, arguments] : {std::pair("runtimes", ""),
+                                           {"clusters", ""},
+                                           {"clusters", "prod"},
+                                           {"components", ""},
+                                           {"git-sources", ""},
+                                           {"workflows", "{}"},
+                                           {"pipelines", "{}"}}) {
+    EXPECT_EQ(run(bed, bed.eve_key, command, arguments).out, "[]\n") << command;
+  }
+  const auto deleted = run(bed, bed.eve_key, "delete-runtime");
+  EXPECT_EQ(deleted.exit_code, 1);
+  EXPECT_THAT(deleted.err, HasSubstr("runtime prod does not exist"));
+}
+
+TEST_P(GoSdkAtControlPlane, RefusalsAreShownInOneLine) {
+  auto& bed = shared_control_plane(is_on_postgres());
+  for (const auto* command : {"me", "runtimes", "user"}) {
+    const auto result = run(bed, "nobody.0000", command);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err,
+                HasSubstr("API error: 401 Unauthorized: {\"message\":\"Unauthorized: Invalid "
+                          "token.\"}\n"))
+        << command;
+  }
+  const auto refused = run(bed, bed.bob_key, "delete-runtime");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("API error: 403 Forbidden: {\"message\":\"deleteRuntime: only "
+                                     "an administrator of the account may do this\"}\n"));
+}
+
+TEST_P(GoSdkAtControlPlane, TheLoginOfTheCommandLineFindsItsAccount) {
+  auto& bed = shared_control_plane(is_on_postgres());
+  const auto user = Json::parse(run(bed, bed.admin_key, "user").out);
+  expect_has(user,
+             {{"user",
+               {{"_id", bed.admin_id},
+                {"userName", "admin"},
+                {"activeAccountName", "default"},
+                {"account", {{{"name", "default"}, {"_id", bed.account_id}}}}}},
+              {"activeAccount", {{"name", "default"}, {"_id", bed.account_id}}}},
+             "user");
+  const auto keys = Json::parse(run(bed, bed.admin_key, "keys").out);
+  expect_has(keys, {{{"name", "cli"}, {"subject", {{"type", "user"}, {"ref", bed.admin_id}}}}},
+             "keys");
+  // Tokens of build runners belong to another product.
+  const auto runner = run(bed, bed.admin_key, "create-key", "runner");
+  EXPECT_EQ(runner.exit_code, 1);
+  EXPECT_THAT(runner.err, HasSubstr("API error: 4"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, GoSdkAtControlPlane,
+                         testing::Combine(testing::Values(kNewest, kOfCommandLine),
+                                          testing::Bool()),
+                         [](const auto& info) {
+                           const bool is_newest =
+                               std::string_view(std::get<0>(info.param).peer) == kNewest.peer;
+                           return std::string(is_newest ? "Newest" : "CommandLine") +
+                                  (std::get<1>(info.param) ? "Postgres" : "Sqlite");
+                         });
 
 }  // namespace
 }  // namespace gitops::test
