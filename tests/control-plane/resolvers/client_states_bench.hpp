@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/core/json_value.hpp"
 #include "contract/client_rules.hpp"
 #include "control-plane/resolvers/graphql_bench.hpp"
 #include "control-plane/resolvers/random_state.hpp"
@@ -38,12 +39,13 @@ struct ClientQuery {
   nlohmann::json variables;
 };
 
-inline std::vector<ClientQuery> client_queries() {
+// Returns the queries of the file of requests, or its mutations.
+inline std::vector<ClientQuery> requests_of_file(bool are_mutations) {
   std::vector<ClientQuery> queries;
   for (const auto& request : test::client_requests()) {
     const auto body = nlohmann::json::parse(request.body);
     const auto document = body["query"].get<std::string>();
-    if (document.contains("mutation ")) continue;
+    if (document.contains("mutation ") != are_mutations) continue;
     queries.push_back(
         {.name = request.name,
          .root_field = root_field_of(request),
@@ -51,6 +53,11 @@ inline std::vector<ClientQuery> client_queries() {
          // The HTTP endpoint takes null for an empty object.
          .variables = body["variables"].is_null() ? nlohmann::json::object() : body["variables"]});
   }
+  return queries;
+}
+
+inline std::vector<ClientQuery> client_queries() {
+  auto queries = requests_of_file(false);
   const auto add = [&](const char* root_field, const char* document) {
     queries.push_back({.name = root_field,
                        .root_field = root_field,
@@ -80,6 +87,15 @@ inline void vary_names(nlohmann::json& variables, RandomState& random) {
   }
 }
 
+// Replaces texts in the variables by random ones.
+inline void vary_texts(nlohmann::json& variables, RandomState& random) {
+  if (variables.is_structured()) {
+    for (auto& member : variables) vary_texts(member, random);
+  } else if (variables.is_string() && random.one_in(3)) {
+    variables = random.word();
+  }
+}
+
 class StatesBench {
  public:
   StatesBench(GraphqlBench& graphql, store::Engine engine, std::mt19937& random)
@@ -105,8 +121,38 @@ class StatesBench {
         << query.name << ": " << testing::PrintToString(check.findings) << variables;
     co_return check.values;
   }
+  // Sends one mutation with random texts. Returns whether it succeeded; else the response says why.
+  Task<bool> change(const ClientQuery& mutation) {
+    auto variables = mutation.variables;
+    vary_texts(variables, random_);
+    const bool is_of_runtime = mutation.root_field == "reportRuntimeErrors";
+    const auto& token = is_of_runtime ? graphql_.sample.prod_token : graphql_.sample.ann_key;
+    const auto response = co_await graphql_.ask(token, mutation.document, variables);
+    if (!response.contains("errors")) {
+      const auto check = test::check_response(mutation.root_field, response.dump());
+      EXPECT_TRUE(check.findings.empty())
+          << mutation.name << ": " << testing::PrintToString(check.findings) << variables;
+      if (mutation.root_field == "createRuntime") keep_token(response["data"]["createRuntime"]);
+      co_return true;
+    }
+    EXPECT_TRUE(response["errors"].is_array() && !response["errors"].empty());
+    for (const auto& error : response["errors"]) {
+      EXPECT_FALSE(error["message"].get<std::string>().empty());
+      // A document that is not valid has no code.
+      const auto code = string_at(error, {"extensions", "code"});
+      EXPECT_TRUE(code.empty() || code == "INVALID_ARGUMENT" || code == "NOT_FOUND")
+          << variables << response;
+    }
+    co_return false;
+  }
 
  private:
+  // A registration under an existing name revokes the older tokens.
+  void keep_token(const nlohmann::json& created) {
+    if (created["name"] != "prod") return;
+    graphql_.sample.prod_token = Secret(created["newAccessToken"].get<std::string>());
+  }
+
   Result<std::size_t> store_events(store::Connection& db) {
     std::vector<Incoming> batch;
     JsonParser parser;

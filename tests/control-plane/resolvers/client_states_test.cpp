@@ -44,6 +44,29 @@ TEST_P(ClientStates, NoResponseBreaksAClient) {
   }
 }
 
+TEST_P(ClientStates, MutationsSucceedOrSayWhy) {
+  std::mt19937 random(7);
+  std::map<std::string, int> successes;
+  with_graphql(
+      [&](GraphqlBench& graphql) -> Task<> {
+        StatesBench bench(graphql, GetParam(), random);
+        for (int round = 0; round < 30 && !HasFailure(); ++round) {
+          for (const auto& mutation : requests_of_file(true)) {
+            // The token of the runtime ends with it.
+            if (mutation.root_field.starts_with("delete")) continue;
+            if (co_await bench.change(mutation)) ++successes[mutation.name];
+          }
+        }
+        for (const auto& mutation : requests_of_file(true)) {
+          if (co_await bench.change(mutation)) ++successes[mutation.name];
+        }
+      },
+      GetParam());
+  for (const auto* name : {"create-runtime", "report-errors", "suggest-isc-repo"}) {
+    EXPECT_GT(successes[name], 3) << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, ClientStates,
                          testing::Values(store::Engine::sqlite, store::Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
