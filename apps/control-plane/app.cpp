@@ -1,8 +1,10 @@
 #include "control-plane/app.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/first_start.hpp"
 #include "control-plane/accounts/login.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/config.hpp"
 #include "control-plane/http/client_address.hpp"
@@ -34,6 +37,9 @@ constexpr auto kHousekeepingLimit = std::chrono::seconds(10);
 constexpr int kHousekeepingParts = 50;  // transactions at a time
 constexpr auto kMigrationLimit = std::chrono::hours(24);
 constexpr auto kFirstStartLimit = std::chrono::minutes(1);
+constexpr auto kRevocationPoll = std::chrono::seconds(1);
+constexpr auto kRevocationLimit = std::chrono::seconds(5);
+constexpr Micros kRevocationWindow = 120LL * 1'000'000;  // covers transactions that commit late
 constexpr auto kDatabaseGrace = std::chrono::seconds(2);
 constexpr std::size_t kInstanceBytes = 6;  // of the name of this process in the outbox
 
@@ -67,6 +73,15 @@ std::vector<std::string> own_origins(const Config& config) {
   const auto url = http::parse_url(config.public_url);
   if (!url) return {};
   return {url->scheme + "://" + url->host_header()};
+}
+
+// Returns the folder of SQLite's file when it does not exist; else an empty text.
+std::string missing_folder(const store::Location& location) {
+  if (location.engine != store::Engine::sqlite) return {};
+  const auto folder = std::filesystem::absolute(location.path).parent_path();
+  std::error_code error;
+  const auto type = std::filesystem::status(folder, error).type();
+  return type == std::filesystem::file_type::not_found ? folder.string() : std::string();
 }
 
 CookieForm cookie_form(const Config& config) {
@@ -127,7 +142,7 @@ class App {
         bans_(config.tunnel_api_urls.empty()
                   ? nullptr
                   : std::make_unique<TunnelBans>(
-                        context.executor, names_, context.metrics,
+                        context.executor, names_, database_, context.metrics,
                         TunnelBans::Options{.servers = urls_of(config.tunnel_api_urls),
                                             .token = credential_of(config.tunnel_api_token,
                                                                    config.tunnel_api_token_file),
@@ -182,7 +197,7 @@ class App {
     return is_serving_ ? std::string() : "not listening";
   }
 
-  [[nodiscard]] StatusReport status() const {
+  [[nodiscard]] StatusReport status() {
     const bool is_sqlite = config_.database.engine == store::Engine::sqlite;
     StatusEntry database{.name = "database",
                          .state = is_open_ ? StatusState::ok : StatusState::pending,
@@ -198,11 +213,26 @@ class App {
     StatusEntry keys{.name = "sealing keys",
                      .state = secrets_ ? StatusState::ok : StatusState::unavailable,
                      .message = secrets_ ? "kept" : "refused: there is no master key"};
-    return {std::move(database),
-            {.name = "installation", .message = instance_},
-            std::move(events),
-            std::move(keys),
-            status_count("connections", server_.connections())};
+    StatusEntry plugin{.name = "tunnel plugin",
+                       .state = plugin_.has_token() ? StatusState::ok : StatusState::unavailable,
+                       .message = plugin_.has_token()
+                                      ? ""
+                                      : "refuses all requests: there is no tunnel.plugin-token"};
+    StatusReport report{std::move(database),
+                        {.name = "installation", .message = instance_},
+                        std::move(events),
+                        std::move(keys),
+                        std::move(plugin)};
+    if (bans_) {
+      report.push_back(bans_->status());
+    } else {
+      report.push_back({.name = "tunnel bans",
+                        .state = StatusState::unavailable,
+                        .message = "a revoked runtime keeps its tunnel until it reconnects: there "
+                                   "are no tunnel.api-urls"});
+    }
+    report.push_back(status_count("connections", server_.connections()));
+    return report;
   }
 
  private:
@@ -214,12 +244,16 @@ class App {
 
   std::vector<http::Route> routes() {
     std::vector<std::vector<http::Route>> parts;
-    parts.push_back(user_routes(
-        {.database = database_,
-         .authenticator = authenticator_,
-         .login = login_,
-         .own_origins = own_origins(config_),
-         .client_of = [this](http::Exchange& exchange) { return client_of(exchange); }}));
+    parts.push_back(
+        user_routes({.database = database_,
+                     .authenticator = authenticator_,
+                     .login = login_,
+                     .own_origins = own_origins(config_),
+                     .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
+                     .runtime_revoked =
+                         [this] {
+                           if (bans_) bans_->wake();
+                         }}));
     parts.push_back(events_.routes());
     parts.push_back(plugin_.routes());
     return all_routes(gate_, std::move(parts));
@@ -241,6 +275,11 @@ class App {
     }
     writer_.start();
     is_open_ = true;
+    if (bans_) bans_->start();
+    // A file of SQLite has no other process whose revocations count here.
+    if (database_.engine() == store::Engine::postgres) {
+      tasks_.spawn("revocations", [this] { return follow_revocations(); });
+    }
     if (const auto listening = server_.listen(); !listening) {
       fail_(listening.error().message);
       co_return;
@@ -256,6 +295,10 @@ class App {
 
   // A PostgreSQL that is not there yet is waited for. False: the daemon stops.
   Task<bool> open_database() {
+    if (auto missing = missing_folder(config_.database); !missing.empty()) {
+      fail_("the folder " + missing + " does not exist: create it, or set database.path");
+      co_return false;
+    }
     Backoff backoff({.initial = std::chrono::milliseconds(200), .max = std::chrono::seconds(5)},
                     random_seed());
     while (true) {
@@ -294,11 +337,45 @@ class App {
                : publish_to_file(config_.administrator_password_output);
   }
 
+  // Evicts the credentials that other processes have revoked.
+  Task<> follow_revocations() {
+    std::set<std::string> known;
+    while (true) {
+      const auto since = micros_at(wall_now()) - kRevocationWindow;
+      const auto found = co_await database_.read(
+          deadline_after(kRevocationLimit),
+          [since](store::Connection& db) { return revocations_since(db, since); });
+      if (found) {
+        std::set<std::string> seen;
+        for (const auto& revocation : *found) {
+          if (!known.contains(revocation.id)) {
+            authenticator_.forget(revocation.subject);
+            if (bans_) bans_->wake();
+          }
+          seen.insert(revocation.id);
+        }
+        known = std::move(seen);
+      } else if (repeated_.check("revocations", Clock::now()).pass) {
+        log_.warning("revocations of other processes cannot be read; they count within 30 seconds",
+                     {{"error", found.error().message}});
+      }
+      co_await sleep_for(kRevocationPoll);
+    }
+  }
+
   // Removes expired rows in small transactions, between which events are stored.
   Task<> do_housekeeping() {
     while (true) {
       co_await sleep_for(kHousekeeping);
-      const auto cuts = retention_cuts({}, micros_at(wall_now()));
+      const auto now = micros_at(wall_now());
+      const auto cuts = retention_cuts({}, now);
+      const auto removed_revocations = co_await database_.write(
+          deadline_after(kHousekeepingLimit),
+          [now](store::Connection& db) { return remove_old_revocations(db, now); });
+      if (!removed_revocations && repeated_.check("retention", Clock::now()).pass) {
+        log_.warning("expired rows were not removed",
+                     {{"error", removed_revocations.error().message}});
+      }
       for (int part = 0; part < kHousekeepingParts; ++part) {
         const auto removed = co_await database_.write(
             deadline_after(kHousekeepingLimit),
@@ -345,7 +422,9 @@ DaemonSpec control_plane() {
   const auto config = std::make_shared<Config>();
   DaemonSpec spec;
   spec.name = "control-plane";
-  spec.summary = "The platform that runtimes report to and that clients ask.";
+  spec.summary =
+      "The platform that runtimes report to and that clients ask.\n\n"
+      "Commands instead of the daemon, each with --help: control-plane user, key, account, copy.";
   spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
   spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
   spec.make = [config](const DaemonContext& context) {

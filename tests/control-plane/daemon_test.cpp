@@ -1,9 +1,14 @@
 // The program as a whole: first start, restart, readiness and commands.
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "daemons/control_plane_process.hpp"
 #include "support/postgres_server.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -72,6 +77,8 @@ TEST(ControlPlaneDaemon, TheAdminPortTellsItsState) {
   const auto status = program.admin("/statusz").body;
   EXPECT_THAT(status, HasSubstr("database: SQLite"));
   EXPECT_THAT(status, HasSubstr("events: 0 queued, 0 bytes"));
+  EXPECT_THAT(status, HasSubstr("tunnel plugin: refuses all requests"));
+  EXPECT_THAT(status, HasSubstr("tunnel bans: a revoked runtime keeps its tunnel"));
   EXPECT_THAT(program.admin("/metrics").body, HasSubstr("gitops_control_plane_"));
 }
 
@@ -94,6 +101,87 @@ TEST(ControlPlaneDaemon, AMalformedConfigurationIsRefused) {
                            "--tunnel.domain=UPPER.example", "--tunnel.api-urls=http://a"}) {
     EXPECT_EQ(check(flag).exit_code, 2) << flag;
   }
+}
+
+TEST(ControlPlaneDaemon, TheHelpNamesTheCommands) {
+  const auto help = run_command({std::string(GITOPS_BIN_DIR) + "/control-plane", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("control-plane user, key, account, copy"));
+}
+
+TEST(ControlPlaneDaemon, AMissingFolderIsNamed) {
+  const TempDir folder;
+  const auto started =
+      run_command({std::string(GITOPS_BIN_DIR) + "/control-plane", "--port=0", "--admin-port=0",
+                   "--database.path=" + (folder / "absent/cp.db").string()});
+  EXPECT_EQ(started.exit_code, 1);
+  EXPECT_THAT(started.err + started.out,
+              HasSubstr("the folder " + (folder / "absent").string() + " does not exist"));
+}
+
+TEST(ControlPlaneDaemon, EveryMistakeIsReportedAtOnce) {
+  const auto checked = run_command(
+      {std::string(GITOPS_BIN_DIR) + "/control-plane", "--check-config", "--port=x",
+       "--public-url=ftp://a", "--database.url=mysql://a/b", "--tunnel.domain=UPPER",
+       "--tls-key-file=/nowhere/key", "--master-key-file=/nowhere/master", "--no-such-flag=1"});
+  EXPECT_EQ(checked.exit_code, 2);
+  for (const auto* mistake :
+       {"port", "public-url", "database.url", "tunnel.domain",
+        "certificate and key are required together", "/nowhere/master", "no-such-flag"}) {
+    EXPECT_THAT(checked.err, HasSubstr(mistake));
+  }
+}
+
+TEST(ControlPlaneDaemon, AStopAnswersWhatIsQueued) {
+  ControlPlaneProcess program;
+  program.add_account("acme");
+  program.add_user("ann", "acme", {"--admin"});
+  const auto key = program.create_key("ann", "acme");
+  program.start();
+  const auto token = program.register_runtime(key, "prod");
+  constexpr int kPosts = 64;
+  std::atomic<int> acknowledged = 0;
+  std::atomic<int> refused = 0;
+  std::vector<std::jthread> senders;
+  for (int i = 0; i < kPosts; ++i) {
+    senders.emplace_back([&, i] {
+      const auto status =
+          program.post_application(token, sample_application("app-" + std::to_string(i)), i + 1)
+              .status;
+      (status == 200 ? acknowledged : refused) += 1;
+    });
+  }
+  require_until([&] { return acknowledged > 0; }, std::chrono::seconds(30), "an acknowledgement");
+  EXPECT_EQ(program.stop(), 0);
+  senders.clear();
+  EXPECT_EQ(acknowledged + refused, kPosts);
+  program.start();
+  const auto list = program.graphql(
+      key, "{applications(pagination: {first: 1000}){edges{node{metadata{name}}}}}");
+  const auto json = Json::parse(list.body, nullptr, false);
+  EXPECT_GE(json["data"]["applications"]["edges"].size(), static_cast<std::size_t>(acknowledged))
+      << list.body;
+}
+
+TEST(ControlPlaneDaemon, ARevocationByACommandCountsInTheRunningDaemon) {
+  ControlPlaneProcess program(PostgresServer::shared().new_database());
+  program.add_account("acme");
+  program.add_user("ann", "acme", {"--admin"});
+  const auto key = program.create_key("ann", "acme");
+  program.start();
+  const auto token = program.register_runtime(key, "prod");
+  const auto status = [&](const std::string& credential) {
+    return program.graphql(credential, "{runtimes{edges{node{metadata{name}}}}}").status;
+  };
+  ASSERT_EQ(status(key), 200);
+  ASSERT_EQ(status(token), 200);
+  program.command({"key", "revoke", "--id=" + token.substr(0, 24), "--account=acme"});
+  // The daemon would remember the token for 30 seconds.
+  require_until([&] { return status(token) == 401; }, std::chrono::seconds(15),
+                "the end of the token");
+  ASSERT_EQ(status(key), 200);
+  program.command({"user", "disable", "--name=ann"});
+  require_until([&] { return status(key) == 401; }, std::chrono::seconds(15), "the end of the key");
 }
 
 struct ControlPlaneRestart : testing::TestWithParam<bool> {};

@@ -9,6 +9,7 @@
 #include "common/core/crypto.hpp"
 #include "common/core/json_value.hpp"
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/tokens.hpp"
 
 namespace gitops::control_plane_server {
@@ -185,6 +186,13 @@ Result<IssuedKey> create_runtime_token(Connection& connection, std::int64_t acco
   issued.key.name = "runtime " + std::string(runtime);
   issued.key.created_at = now;
   issued.revoked = std::move(*revoked);
+  for (const auto& id : issued.revoked) {
+    if (auto added = add_revocation(
+            connection, {.account = account, .subject = id, .runtime = issued.key.runtime}, now);
+        !added) {
+      return std::unexpected(std::move(added.error()));
+    }
+  }
   if (auto stored = store_key(connection, issued.key); !stored) {
     return std::unexpected(std::move(stored.error()));
   }

@@ -104,6 +104,13 @@ struct Authenticator::State {
     return false;
   }
 
+  // Returns whether the result may still be used: it is young enough, and the credential has not expired since.
+  [[nodiscard]] bool is_fresh(const Known& entry) const {
+    const auto until = entry.caller->valid_until;
+    return Clock::now() - entry.asked_at < options.ttl &&
+           (until == 0 || micros_at(wall_now()) < until);
+  }
+
   Task<Result<CallerPtr>> find(Secret token, std::string peer, Deadline deadline);
   Task<Result<CallerPtr>> ask(std::shared_ptr<Question> question, std::string key, Secret token,
                               DueTimes& due);
@@ -167,7 +174,7 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
   bool was_known = false;
   if (const Known* entry = known.find(key)) {
     if (!is_outdated(*entry->caller, entry->asked_in)) {
-      if (Clock::now() - entry->asked_at < options.ttl) co_return entry->caller;
+      if (is_fresh(*entry)) co_return entry->caller;
       was_known = true;
     }
   }
@@ -195,8 +202,7 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
       if (!question->has_outcome) {
         // Another request may have asked again, and got the answer, before this one resumed.
         const Known* entry = known.find(key);
-        if (entry != nullptr && !is_outdated(*entry->caller, entry->asked_in) &&
-            Clock::now() - entry->asked_at < options.ttl) {
+        if (entry != nullptr && !is_outdated(*entry->caller, entry->asked_in) && is_fresh(*entry)) {
           co_return entry->caller;
         }
         continue;

@@ -69,6 +69,8 @@ Result<Identification> identify_key(Connection& connection, const ParsedKey& sen
   if (!*caller) return Identification();
   if ((*key)->used_at + kKeyUsedPeriod <= now) found.due.key_id = (*key)->id;
   (*caller)->credential_id = (*key)->id;
+  (*caller)->scopes = (*key)->scopes;
+  (*caller)->valid_until = (*key)->expires_at;
   found.caller = std::move(*caller);
   return found;
 }
@@ -98,6 +100,7 @@ Result<Identification> identify_session(Connection& connection, const Secret& to
   Identification found;
   if ((*session)->seen_at + kSessionSeenPeriod <= now) found.due.session_hash = (*session)->hash;
   (*caller)->credential_id = session_id((*session)->hash);
+  (*caller)->valid_until = (*session)->expires_at;
   found.caller = std::move(*caller);
   return found;
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "control-plane/projection/object.hpp"
+
 namespace gitops::control_plane_server {
 
 // An account, the tenant. The keys of all tenant data begin with its number.
@@ -30,7 +32,9 @@ struct Caller {
   bool is_system_admin = false;  // of this installation
   // Name of the runtime when the caller is one.
   std::string runtime;
-  std::string credential_id;  // of the key or the session
+  std::string credential_id;             // of the key or the session
+  std::vector<std::string> scopes = {};  // of the API key; empty: all (accounts/scopes.hpp)
+  Micros valid_until = 0;                // expiry of the key or the session; 0: none
 
   [[nodiscard]] bool is_runtime() const { return !runtime.empty(); }
 };

@@ -11,6 +11,8 @@
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
 #include "control-plane/accounts/passwords.hpp"
+#include "control-plane/accounts/revocations.hpp"
+#include "control-plane/accounts/scopes.hpp"
 #include "control-plane/accounts/sessions.hpp"
 
 namespace gitops::control_plane_server {
@@ -28,6 +30,7 @@ struct Settings {
   std::string account = "default";
   std::string user;
   std::string id;
+  std::vector<std::string> scopes;
   bool is_admin = false;
   bool is_system_admin = false;
   Secret password;
@@ -92,8 +95,8 @@ cli::Command command(const AccountCommandOptions& options, std::string name, std
 void add_required(ConfigReader& reader, std::string_view flag, std::string_view help,
                   std::string& target) {
   reader.add({.flag = flag, .help = help}, target);
-  reader.check({std::string(flag)}, [&target] {
-    return target.empty() ? std::string("it is required") : std::string();
+  reader.check({std::string(flag)}, [&target, flag = std::string(flag)] {
+    return target.empty() ? "--" + flag + " is required" : std::string();
   });
 }
 
@@ -172,6 +175,13 @@ Result<std::string> show_users(Connection& connection, const Settings&) {
   return table.text(0, false);
 }
 
+// Lets a running daemon evict the user's credentials from its cache.
+Result<void> add_revoked_user(Connection& connection, const User& user) {
+  return add_revocation(connection,
+                        {.account = user.active_account, .subject = user.id, .runtime = {}},
+                        micros_at(wall_now()));
+}
+
 Result<std::string> change_password(Connection& connection, const Settings& settings) {
   const auto user = user_of_name(connection, settings.name);
   if (!user) return std::unexpected(user.error());
@@ -183,6 +193,9 @@ Result<std::string> change_password(Connection& connection, const Settings& sett
   if (auto ended = end_sessions_of(connection, user->id); !ended) {
     return std::unexpected(std::move(ended.error()));
   }
+  if (auto added = add_revoked_user(connection, *user); !added) {
+    return std::unexpected(std::move(added.error()));
+  }
   return "the password of user " + user->name + " was changed and its sessions have ended\n" +
          password->text;
 }
@@ -193,6 +206,9 @@ Work disabling(bool is_disabled) {
     if (!user) return std::unexpected(user.error());
     if (auto set = set_disabled(connection, user->id, is_disabled); !set) {
       return std::unexpected(std::move(set.error()));
+    }
+    if (auto added = add_revoked_user(connection, *user); !added) {
+      return std::unexpected(std::move(added.error()));
     }
     return "user " + user->name + " is " + (is_disabled ? "disabled" : "enabled") + "\n";
   };
@@ -213,7 +229,7 @@ Result<std::string> add_key(Connection& connection, const Settings& settings) {
   const auto issued = create_user_key(
       connection, account->number, user->id,
       {.name = settings.name,
-       .scopes = {},
+       .scopes = settings.scopes,
        .expires_at = settings.expires_in.count() == 0
                          ? 0
                          : now + std::chrono::microseconds(settings.expires_in).count()},
@@ -222,22 +238,48 @@ Result<std::string> add_key(Connection& connection, const Settings& settings) {
   return std::string(issued->text.reveal()) + "\n";
 }
 
+// Returns the owner of a key as people call it: "user ann", "runtime prod".
+Result<std::string> owner_of(Connection& connection, const ApiKey& key) {
+  if (!key.runtime.empty()) return "runtime " + key.runtime;
+  const auto user = user_of_id(connection, key.user_id);
+  if (user) return "user " + user->name + (user->is_disabled ? " (disabled)" : "");
+  if (user.error().code != ErrorCode::not_found) return std::unexpected(user.error());
+  return "user " + key.user_id;
+}
+
+std::string comma_list(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const auto& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
 Result<std::string> show_keys(Connection& connection, const Settings& settings) {
   const auto account = account_of_name(connection, settings.account);
   if (!account) return std::unexpected(account.error());
   const auto keys = list_keys(connection, account->number, {});
   if (!keys) return std::unexpected(keys.error());
   cli::Table table;
-  table.add({{"ID"}, {"NAME"}, {"SECRET"}, {"OWNER"}, {"CREATED"}, {"EXPIRES"}, {"LAST USED"}});
+  const auto now = micros_at(wall_now());
+  table.add({{"ID"},
+             {"NAME"},
+             {"SECRET"},
+             {"OWNER"},
+             {"SCOPES"},
+             {"CREATED"},
+             {"EXPIRES"},
+             {"LAST USED"}});
   for (const auto& key : *keys) {
-    table.add(
-        {{key.id},
-         {cli::printable(key.name)},
-         {key.prefix + "…"},
-         {cli::printable(key.runtime.empty() ? "user " + key.user_id : "runtime " + key.runtime)},
-         {day(key.created_at)},
-         {day(key.expires_at)},
-         {day(key.used_at)}});
+    const auto owner = owner_of(connection, key);
+    if (!owner) return std::unexpected(owner.error());
+    const bool is_expired = key.expires_at != 0 && key.expires_at <= now;
+    table.add({{key.id},
+               {cli::printable(key.name)},
+               {key.prefix + "…"},
+               {cli::printable(*owner)},
+               {key.scopes.empty() ? "all" : cli::printable(comma_list(key.scopes))},
+               {day(key.created_at)},
+               {day(key.expires_at) + (is_expired ? " (expired)" : "")},
+               {day(key.used_at)}});
   }
   return table.text(0, false);
 }
@@ -245,10 +287,20 @@ Result<std::string> show_keys(Connection& connection, const Settings& settings) 
 Result<std::string> revoke_one_key(Connection& connection, const Settings& settings) {
   const auto account = account_of_name(connection, settings.account);
   if (!account) return std::unexpected(account.error());
+  const auto key = key_of_account(connection, account->number, settings.id);
+  if (!key) return std::unexpected(key.error());
   if (auto revoked = revoke_key(connection, account->number, settings.id); !revoked) {
     return std::unexpected(std::move(revoked.error()));
   }
-  return "key " + settings.id + " is revoked\n";
+  const Revocation revocation{
+      .account = account->number, .subject = settings.id, .runtime = key->runtime};
+  if (auto added = add_revocation(connection, revocation, micros_at(wall_now())); !added) {
+    return std::unexpected(std::move(added.error()));
+  }
+  return "key " + settings.id + " is revoked\n" +
+         (key->runtime.empty() ? std::string()
+                               : "control-plane disconnects the tunnel of runtime " + key->runtime +
+                                     " if tunnel.api-urls is set\n");
 }
 
 Result<std::string> add_one_account(Connection& connection, const Settings& settings) {
@@ -297,6 +349,12 @@ void bind_new_key(ConfigReader& reader, const SettingsPtr& settings) {
   add_required(reader, "user", "Name of the user whom the key belongs to", settings->user);
   add_required(reader, "name", "Name of the key", settings->name);
   add_account(reader, settings);
+  reader.add(
+      {.flag = "scopes",
+       .help = "Scopes of the key: read, write, runtimes, images, app-proxy; empty: all that "
+               "the user may do"},
+      settings->scopes);
+  reader.check({"scopes"}, [settings] { return scopes_mistake(settings->scopes); });
   reader.add({.flag = "expires-in", .help = "Time after which the key expires; 0: never"},
              settings->expires_in, std::chrono::milliseconds(0), kMaxKeyLife);
 }
@@ -322,30 +380,31 @@ void bind_nothing(ConfigReader&, const SettingsPtr&) {}
 }  // namespace
 
 std::vector<cli::Program> account_programs(const AccountCommandOptions& options) {
-  return {{.name = "control-plane user",
-           .summary = "users of this installation",
-           .commands = {command(options, "add", "Create a user as a member of an account",
-                                bind_new_user, add_user),
-                        command(options, "list", "List all users", bind_nothing, show_users),
-                        command(options, "passwd", "Change a user's password and end its sessions",
-                                bind_new_password, change_password),
-                        command(options, "disable",
-                                "Refuse a user's password, sessions and keys from now on",
-                                bind_user_name, disabling(true)),
-                        command(options, "enable", "Allow a disabled user again", bind_user_name,
-                                disabling(false))}},
-          {.name = "control-plane key",
-           .summary = "API keys of users and tokens of runtimes",
-           .commands = {command(options, "create", "Create an API key and print it", bind_new_key,
-                                add_key, "The key is shown once: it is not stored.\n"),
-                        command(options, "list", "List the keys of an account", bind_key_list,
-                                show_keys),
-                        command(options, "revoke", "Revoke a key", bind_key_id, revoke_one_key)}},
-          {.name = "control-plane account",
-           .summary = "accounts of this installation",
-           .commands = {
-               command(options, "add", "Create an account", bind_account_name, add_one_account),
-               command(options, "list", "List all accounts", bind_nothing, show_accounts)}}};
+  return {
+      {.name = "control-plane user",
+       .summary = "users of this installation",
+       .commands = {command(options, "add", "Create a user as a member of an account",
+                            bind_new_user, add_user),
+                    command(options, "list", "List all users", bind_nothing, show_users),
+                    command(options, "password", "Change a user's password and end its sessions",
+                            bind_new_password, change_password),
+                    command(options, "disable",
+                            "Refuse a user's password, sessions and keys from now on",
+                            bind_user_name, disabling(true)),
+                    command(options, "enable", "Allow a disabled user again", bind_user_name,
+                            disabling(false))}},
+      {.name = "control-plane key",
+       .summary = "API keys of users and tokens of runtimes",
+       .commands = {command(options, "create", "Create an API key and print it", bind_new_key,
+                            add_key, "The key is shown once: it is not stored.\n"),
+                    command(options, "list", "List the keys of an account", bind_key_list,
+                            show_keys),
+                    command(options, "revoke", "Revoke a key", bind_key_id, revoke_one_key)}},
+      {.name = "control-plane account",
+       .summary = "accounts of this installation",
+       .commands = {
+           command(options, "add", "Create an account", bind_account_name, add_one_account),
+           command(options, "list", "List all accounts", bind_nothing, show_accounts)}}};
 }
 
 std::optional<int> run_account_command(const AccountCommandOptions& options,

@@ -13,6 +13,8 @@
 #include "common/http/url.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/caller_routes.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/accounts/teams.hpp"
 
@@ -20,70 +22,6 @@ namespace gitops::control_plane_server {
 namespace {
 
 using Json = nlohmann::json;
-using Context = std::shared_ptr<const UserRouteContext>;
-
-constexpr std::chrono::seconds kRequestLimit{15};
-
-// A request of an authenticated caller.
-struct CallerRequest {
-  const UserRouteContext& context;
-  http::Exchange& exchange;
-  const http::RouteParameters& parameters;
-  CallerPtr caller;
-  Deadline deadline;
-};
-using CallerHandler = std::function<Task<http::Response>(CallerRequest)>;
-
-http::Response json_response(const Json& json, int status = 200) {
-  return {.status = status,
-          .headers = {{"Content-Type", "application/json; charset=utf-8"},
-                      {"Cache-Control", "no-store"}},
-          .body = to_text(json)};
-}
-
-std::string client_of(const UserRouteContext& context, http::Exchange& exchange) {
-  return context.client_of ? context.client_of(exchange) : exchange.peer_address();
-}
-
-// Sends the response of the handler, or the error of the authentication.
-http::RouteHandler for_callers(Context context, CallerHandler handler) {
-  return [context = std::move(context), handler = std::move(handler)](
-             http::Exchange& exchange, const http::RouteParameters& parameters) -> Task<> {
-    const auto deadline = deadline_after(kRequestLimit);
-    auto caller = co_await context->authenticator.authenticate(
-        exchange.request().headers, client_of(*context, exchange), deadline);
-    http::Response response;
-    if (caller) {
-      response = co_await handler({.context = *context,
-                                   .exchange = exchange,
-                                   .parameters = parameters,
-                                   .caller = std::move(*caller),
-                                   .deadline = deadline});
-    } else {
-      response = api_error(caller.error());
-    }
-    // A client that disconnects before the response is not an error.
-    std::ignore = co_await exchange.reply(std::move(response));
-  };
-}
-
-http::Response no_user() {
-  return api_error(403, "A runtime's token belongs to no user.");
-}
-
-// Reads the body as a JSON object, or returns the response that refuses it.
-Task<std::expected<Json, http::Response>> body_object(http::Exchange& exchange) {
-  auto body = co_await exchange.read_decoded_body();
-  if (!body) {
-    const int status = body.error().http_status;
-    co_return std::unexpected(api_error(status >= 400 ? status : 400, body.error().message));
-  }
-  auto json = parse_json_object(*body);
-  if (!json.is_object()) {
-    co_return std::unexpected(api_error(400, "The body is not a JSON object."));
-  }
-  co_return json;
-}
 
 // The members "name" and "scopes" of a key; nothing when one of them has another type.
 struct KeyFields {
@@ -243,6 +181,7 @@ Task<http::Response> change_account(CallerRequest request) {
 
 Task<http::Response> create_key(CallerRequest request) {
   if (request.caller->is_runtime()) co_return no_user();
+  if (const auto refused = key_change_refusal(*request.caller)) co_return api_error(*refused);
   const auto subject = http::query_parameter(request.exchange.query(), "subjectType");
   if (!subject.empty() && subject != "user") {
     co_return api_error(400, "Keys belong to users: subjectType is user, or absent.");
@@ -269,20 +208,39 @@ Task<http::Response> create_key(CallerRequest request) {
         return create_user_key(connection, account, user, wanted, now);
       });
   if (!issued) co_return api_error(issued.error());
+  Log("accounts")
+      .info("a key was created", {{"key", issued->key.id}, {"user", request.caller->user_id}});
   auto response = http::text_response(200, std::string(issued->text.reveal()));
   response.headers.add("Cache-Control", "no-store");
   co_return response;
 }
 
+// Returns the caller's keys, or for subjectType=runtime the tokens of the account's runtimes.
 Task<http::Response> get_keys(CallerRequest request) {
   if (request.caller->is_runtime()) co_return no_user();
+  const auto query = request.exchange.query();
+  const auto subject = http::query_parameter(query, "subjectType");
+  const auto runtime = http::query_parameter(query, "subjectReference");
+  const bool is_about_runtimes = subject == "runtime";
+  if (!subject.empty() && subject != "user" && !is_about_runtimes) {
+    co_return api_error(400, "subjectType is user or runtime, or absent.");
+  }
+  if (is_about_runtimes && !request.caller->is_admin) {
+    co_return api_error(403, "Only an administrator of the account sees the tokens of runtimes.");
+  }
+  const auto owner = is_about_runtimes ? std::string() : request.caller->user_id;
   const auto keys = co_await request.context.database.read(
       request.deadline,
-      [account = request.caller->account->number, user = request.caller->user_id](
-          store::Connection& connection) { return list_keys(connection, account, user); });
+      [account = request.caller->account->number, owner](store::Connection& connection) {
+        return list_keys(connection, account, owner);
+      });
   if (!keys) co_return api_error(keys.error());
   Json list = Json::array();
-  for (const auto& key : *keys) list.push_back(key_json(key));
+  for (const auto& key : *keys) {
+    if (is_about_runtimes && key.runtime.empty()) continue;
+    if (is_about_runtimes && !runtime.empty() && key.runtime != runtime) continue;
+    list.push_back(key_json(key));
+  }
   co_return json_response(list);
 }
 
@@ -309,6 +267,7 @@ Task<http::Response> get_key(CallerRequest request) {
 
 Task<http::Response> update_one_key(CallerRequest request) {
   if (request.caller->is_runtime()) co_return no_user();
+  if (const auto refused = key_change_refusal(*request.caller)) co_return api_error(*refused);
   const auto body = co_await body_object(request.exchange);
   if (!body) co_return body.error();
   const auto fields = key_fields(*body);
@@ -317,8 +276,8 @@ Task<http::Response> update_one_key(CallerRequest request) {
   }
   const auto key = co_await request.context.database.write(
       request.deadline,
-      [caller = request.caller, id = request.parameters.at("id"),
-       fields = *fields](store::Connection& connection) -> Result<ApiKey> {
+      [caller = request.caller, id = request.parameters.at("id"), fields = *fields,
+       now = micros_at(wall_now())](store::Connection& connection) -> Result<ApiKey> {
         auto known = visible_key(connection, *caller, id);
         if (!known) return known;
         if (fields.name) known->name = *fields.name;
@@ -327,27 +286,44 @@ Task<http::Response> update_one_key(CallerRequest request) {
             !updated) {
           return std::unexpected(std::move(updated.error()));
         }
-        return known;
-      });
-  if (!key) co_return api_error(key.error());
-  co_return json_response(key_json(*key));
-}
-
-Task<http::Response> delete_key(CallerRequest request) {
-  if (request.caller->is_runtime()) co_return no_user();
-  const auto key = co_await request.context.database.write(
-      request.deadline,
-      [caller = request.caller,
-       id = request.parameters.at("id")](store::Connection& connection) -> Result<ApiKey> {
-        auto known = visible_key(connection, *caller, id);
-        if (!known) return known;
-        if (auto revoked = revoke_key(connection, known->account, id); !revoked) {
-          return std::unexpected(std::move(revoked.error()));
+        // Other processes read the scopes again, too.
+        if (auto added = add_revocation(
+                connection, {.account = known->account, .subject = id, .runtime = {}}, now);
+            !added) {
+          return std::unexpected(std::move(added.error()));
         }
         return known;
       });
   if (!key) co_return api_error(key.error());
   request.context.authenticator.forget(key->id);
+  co_return json_response(key_json(*key));
+}
+
+Task<http::Response> delete_key(CallerRequest request) {
+  if (request.caller->is_runtime()) co_return no_user();
+  if (const auto refused = key_change_refusal(*request.caller)) co_return api_error(*refused);
+  const auto key = co_await request.context.database.write(
+      request.deadline,
+      [caller = request.caller, id = request.parameters.at("id"),
+       now = micros_at(wall_now())](store::Connection& connection) -> Result<ApiKey> {
+        auto known = visible_key(connection, *caller, id);
+        if (!known) return known;
+        if (auto revoked = revoke_key(connection, known->account, id); !revoked) {
+          return std::unexpected(std::move(revoked.error()));
+        }
+        const Revocation revocation{
+            .account = known->account, .subject = id, .runtime = known->runtime};
+        if (auto added = add_revocation(connection, revocation, now); !added) {
+          return std::unexpected(std::move(added.error()));
+        }
+        return known;
+      });
+  if (!key) co_return api_error(key.error());
+  request.context.authenticator.forget(key->id);
+  if (!key->runtime.empty() && request.context.runtime_revoked) request.context.runtime_revoked();
+  Log("accounts")
+      .info("a key was revoked",
+            {{"key", key->id}, {"runtime", key->runtime}, {"by", request.caller->user_id}});
   co_return json_response(key_json(*key));
 }
 
@@ -367,7 +343,7 @@ Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exc
   if (!body) co_return body.error();
   const auto outcome = co_await context.login.log_in(
       string_at(*body, {"name"}), Secret(string_at(*body, {"password"})),
-      client_of(context, exchange), deadline_after(kRequestLimit));
+      client_of(context, exchange), deadline_after(kUserRequestLimit));
   if (!outcome) co_return api_error(outcome.error());
   auto response = json_response(Json::object({{"_id", outcome->user_id}}));
   response.headers.add("Set-Cookie",
@@ -386,7 +362,7 @@ Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& ex
   if (!sent.token.empty() && !parse_api_key(sent.token.reveal())) {
     const auto hash = session_hash(sent.token);
     const auto ended = co_await context.database.write(
-        deadline_after(kRequestLimit),
+        deadline_after(kUserRequestLimit),
         [hash](store::Connection& connection) { return end_session(connection, hash); });
     if (!ended) co_return api_error(ended.error());
     context.authenticator.forget(session_id(hash));
@@ -398,7 +374,7 @@ Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& ex
 
 using OpenHandler = Task<http::Response> (*)(const UserRouteContext&, http::Exchange&);
 
-http::RouteHandler for_everybody(Context context, OpenHandler handler) {
+http::RouteHandler for_everybody(UserContext context, OpenHandler handler) {
   return [context = std::move(context), handler](http::Exchange& exchange,
                                                  const http::RouteParameters&) -> Task<> {
     auto response = co_await handler(*context, exchange);
@@ -468,10 +444,10 @@ std::vector<http::Route> user_routes(UserRouteContext given) {
       http::answer_with([](const auto&, const auto&) { return http::text_response(200, "pong"); }));
   add("GET", "/api/user", for_callers(context, get_user));
   add("POST", "/api/user/changeaccount/{id}", for_callers(context, change_account));
-  add("GET", "/api/team", for_callers(context, get_teams));
+  add("GET", "/api/team", for_callers(context, get_teams, {kScopeRead}));
   add("POST", "/api/auth/key", for_callers(context, create_key));
-  add("GET", "/api/auth/keys", for_callers(context, get_keys));
-  add("GET", "/api/auth/key/{id}", for_callers(context, get_key));
+  add("GET", "/api/auth/keys", for_callers(context, get_keys, {kScopeRead}));
+  add("GET", "/api/auth/key/{id}", for_callers(context, get_key, {kScopeRead}));
   add("PATCH", "/api/auth/key/{id}", for_callers(context, update_one_key));
   add("DELETE", "/api/auth/key/{id}", for_callers(context, delete_key));
   add("POST", "/console/api/v1/login", for_everybody(context, log_in));

@@ -20,10 +20,12 @@ struct UserRouteContext {
   std::vector<std::string> own_origins = {};  // as in Authenticator::Options
   // Returns the client's address behind trusted proxies; empty: the peer's address is used.
   std::function<std::string(http::Exchange&)> client_of = {};
+  // Called after the token of a runtime was revoked; empty: nothing else is to be done.
+  std::function<void()> runtime_revoked = {};
 };
 
-// Returns the REST routes of users: /api/user, /api/team, /api/auth/*, /api/ping, login and logout. Every other path
-// below /api gets 404 in the platform's form, unless the table has a row for it.
+// Returns the REST routes of users: /api/user, /api/team, /api/auth/*, /api/ping, login, logout and those of
+// password_routes.hpp. Every other path below /api gets 404 in the platform's form, unless the table has a row for it.
 std::vector<http::Route> user_routes(UserRouteContext context);
 
 // Returns an error in the form of the platform's REST: {"message":…}, and for 404 {"statusCode":404,"message":…}.

@@ -75,7 +75,7 @@ std::optional<Error> GraphqlGate::refusal_of(const graphql::Prepared* operation,
                                              const Caller* caller) const {
   if (operation == nullptr) return std::nullopt;
   for (const auto field : operation->root_fields()) {
-    auto refused = refusal(permission_of(rows_, root_of(*operation), field), caller);
+    auto refused = field_refusal(rows_, root_of(*operation), field, caller);
     if (!refused) continue;
     refused->message = std::string(field) + ": " + refused->message;
     return refused;

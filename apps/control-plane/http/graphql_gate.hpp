@@ -19,8 +19,8 @@
 
 namespace gitops::control_plane_server {
 
-// Serves POST /2.0/api/graphql: authenticates the caller, checks the permissions of the operation's root fields before
-// anything runs, and executes the operation in the engine. Loop thread only; outlives its requests.
+// Serves POST /2.0/api/graphql: authenticates the caller, checks the permissions and scopes of the operation's root
+// fields before anything runs, and executes the operation in the engine. Loop thread only; outlives its requests.
 //
 // Statuses: 401 and 403 as {"message":…}; 400 for a document that does not parse or is not valid, in the form of a
 // GraphQL response, since the public command line looks for its errors there; 429 and 503 with Retry-After; 200 for

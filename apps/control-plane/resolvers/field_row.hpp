@@ -8,6 +8,7 @@
 #include "common/graphql/resolvers.hpp"
 #include "common/store/database.hpp"
 #include "control-plane/accounts/identity.hpp"
+#include "control-plane/accounts/scopes.hpp"
 
 namespace gitops::control_plane_server {
 
@@ -54,29 +55,32 @@ struct FieldRow {
   Permission permission;
   bool changes = false;                        // state
   std::vector<std::string_view> subject = {};  // its arguments that name the object, as "args.name"
+  Scopes scopes = {};                          // one of which an API key with scopes needs
   graphql::Row row = {};
 };
 
 // Makes the row of a field that only reads. `function` as in graphql::RowOf<Root>.
 template <class F>
-FieldRow read(std::string field, Permission permission, F function) {
+FieldRow read(std::string field, Permission permission, F function, Scopes scopes = {kScopeRead}) {
   graphql::RowOf<graphql::Root> row(field, std::move(function));
   return {.root = RootType::query,
           .field = std::move(field),
           .permission = permission,
+          .scopes = std::move(scopes),
           .row = std::move(row)};
 }
 
 // Makes the row of a field that changes state. `subject` names arguments that may be logged; it never names a secret.
 template <class F>
 FieldRow change(std::string field, Permission permission, std::vector<std::string_view> subject,
-                F function) {
+                F function, Scopes scopes = {kScopeWrite}) {
   graphql::RowOf<graphql::Root> row(field, std::move(function));
   return {.root = RootType::mutation,
           .field = std::move(field),
           .permission = permission,
           .changes = true,
           .subject = std::move(subject),
+          .scopes = std::move(scopes),
           .row = std::move(row)};
 }
 

@@ -75,15 +75,18 @@ std::vector<FieldRow> image_rows(Dependencies& dependencies) {
   const auto of_database = [&database = dependencies.database](auto function) {
     return [&database, function](Call& call) { return function(database, call); };
   };
+  const Scopes reports{kScopeImages, kScopeWrite};
   return {
       change("createImageBinary", Permission::member, {"imageBinary.imageName"},
-             of_database(create_binary)),
-      change("patchImageBinary", Permission::member, {"imageName"}, of_database(patch_binary)),
+             of_database(create_binary), reports),
+      change("patchImageBinary", Permission::member, {"imageName"}, of_database(patch_binary),
+             reports),
       change("createImageRegistry", Permission::member, {"imageRegistry.imageName"},
-             of_database(create_registry)),
+             of_database(create_registry), reports),
       change("createImageLayers", Permission::member, {"imageLayers.image"},
-             of_database(create_layers)),
-      change("saveAnnotation", Permission::member, {"annotation.key"}, of_database(annotate)),
+             of_database(create_layers), reports),
+      change("saveAnnotation", Permission::member, {"annotation.key"}, of_database(annotate),
+             reports),
   };
 }
 

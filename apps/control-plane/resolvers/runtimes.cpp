@@ -12,12 +12,12 @@
 #include "common/core/log.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/authenticator.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/resolvers/arguments.hpp"
 #include "control-plane/runtimes/cluster_view.hpp"
 #include "control-plane/runtimes/runtime_store.hpp"
 #include "control-plane/runtimes/runtime_view.hpp"
 #include "control-plane/runtimes/tunnel_bans.hpp"
-#include "control-plane/runtimes/tunnel_plugin.hpp"
 #include "control-plane/views/page.hpp"
 
 namespace gitops::control_plane_server {
@@ -168,15 +168,12 @@ Task<Result<bool>> is_configuration_runtime(store::Database& database, Call& cal
   co_return *runtime && (*runtime)->is_configuration_runtime;
 }
 
-// Invalidates revoked tokens in the cache and bans the host of the tunnel.
-void forget_tokens(Dependencies& dependencies, const Account& account, const std::string& runtime,
-                   const std::vector<std::string>& revoked) {
+// Invalidates revoked tokens in the cache and disconnects the tunnel.
+void forget_tokens(Dependencies& dependencies, const std::vector<std::string>& revoked) {
   if (dependencies.authenticator != nullptr) {
     for (const auto& id : revoked) dependencies.authenticator->forget(id);
   }
-  if (dependencies.tunnels != nullptr && !revoked.empty()) {
-    dependencies.tunnels->ban(tunnel_subdomain(account, runtime));
-  }
+  if (dependencies.tunnels != nullptr && !revoked.empty()) dependencies.tunnels->wake();
 }
 
 std::string registration_mistake(const NewRuntime& runtime) {
@@ -206,7 +203,7 @@ Task<Result<graphql::Json>> register_runtime(Dependencies& dependencies, Call& c
         return create_runtime(db, number, runtime, now);
       });
   if (!issued) co_return std::unexpected(issued.error());
-  forget_tokens(dependencies, *account, runtime.name, issued->revoked);
+  forget_tokens(dependencies, issued->revoked);
   Log("runtimes")
       .info("a runtime was registered", {{"runtime", runtime.name},
                                          {"account", account->id},
@@ -220,11 +217,21 @@ Task<Result<std::int64_t>> remove_runtime(Dependencies& dependencies, Call& call
   const std::string name(call["name"].text());
   const auto deadline = call.deadline();
   const auto revoked = co_await dependencies.database.write(
-      deadline, [number = account->number, name](store::Connection& db) {
-        return delete_runtime(db, number, name);
+      deadline,
+      [number = account->number, name, now = micros_at(wall_now())](store::Connection& db) {
+        auto ids = delete_runtime(db, number, name);
+        if (!ids) return ids;
+        for (const auto& id : *ids) {
+          if (auto added =
+                  add_revocation(db, {.account = number, .subject = id, .runtime = name}, now);
+              !added) {
+            return Result<std::vector<std::string>>(std::unexpected(std::move(added.error())));
+          }
+        }
+        return ids;
       });
   if (!revoked) co_return std::unexpected(revoked.error());
-  forget_tokens(dependencies, *account, name, *revoked);
+  forget_tokens(dependencies, *revoked);
   Log("runtimes").info("a runtime was deleted", {{"runtime", name}, {"account", account->id}});
   // Small transactions let the events of other runtimes be stored in between.
   while (true) {
@@ -331,15 +338,17 @@ std::vector<FieldRow> runtime_rows(Dependencies& dependencies) {
   const auto of_all = [&dependencies](auto function) {
     return [&dependencies, function](Call& call) { return function(dependencies, call); };
   };
+  const Scopes registers{kScopeRuntimes, kScopeWrite};
   return {
       read("runtimes", member, of_all(runtimes)),
       read("runtime", member, of_all(runtime_of_name)),
       read("clusters", member, of_database(clusters)),
       read("shouldBeImplicitConfigurationRuntime", Permission::runtime,
            of_database(is_configuration_runtime)),
-      change("createRuntime", admin, {"installationArgs.runtimeName"}, of_all(register_runtime)),
-      change("deleteRuntime", admin, {"name"}, of_all(remove_runtime)),
-      change("deleteManagedRuntime", admin, {"name"}, of_all(remove_runtime)),
+      change("createRuntime", admin, {"installationArgs.runtimeName"}, of_all(register_runtime),
+             registers),
+      change("deleteRuntime", admin, {"name"}, of_all(remove_runtime), registers),
+      change("deleteManagedRuntime", admin, {"name"}, of_all(remove_runtime), registers),
       // There is nothing to migrate, since the database has no runtimes of older control planes.
       change("migrateRuntime", admin, {"runtimeName"}, [] { return nullptr; }),
       change("updateRuntimeStatus", Permission::runtime, {}, of_database(update_runtime_status)),

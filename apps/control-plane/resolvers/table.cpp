@@ -62,29 +62,46 @@ class FailureLog {
   RepeatFilter repeated_{std::chrono::seconds(10)};
 };
 
-// Returns the row's function behind the check of its permission. A synchronous function stays synchronous.
+// Returns the error as a refusal whose reason the response contains: permissions and scopes of fields are public.
+Error public_refusal(Error error) {
+  error.subcode = graphql::kPublicRefusal;
+  return error;
+}
+
+std::optional<Error> access_refusal(Permission permission, const Scopes& scopes,
+                                    const Caller* caller) {
+  if (auto refused = refusal(permission, caller)) return refused;
+  if (caller == nullptr || permission == Permission::anyone) return std::nullopt;
+  auto refused = scope_refusal(*caller, scopes);
+  if (refused) return public_refusal(std::move(*refused));
+  return std::nullopt;
+}
+
+// Returns the row's function behind the check of its permission and scopes. A synchronous function stays synchronous.
 graphql::RowOf<graphql::Root> guarded(const FieldRow& from,
                                       const std::shared_ptr<FailureLog>& log) {
-  const auto permission = from.permission;
+  const auto check = [permission = from.permission, scopes = from.scopes](Call& call) {
+    return access_refusal(permission, scopes, call.context<RequestContext>().caller.get());
+  };
   if (from.row.later) {
     return {from.field,
-            [permission, row = from.row, log](const graphql::Root& root,
-                                              Call& call) -> Task<graphql::Value> {
-              auto refused = refusal(permission, call.context<RequestContext>().caller.get());
+            [check, row = from.row, log](const graphql::Root& root,
+                                         Call& call) -> Task<graphql::Value> {
+              auto refused = check(call);
               graphql::Value value =
                   refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
               log->look(value, call);
               co_return value;
             }};
   }
-  return {from.field,
-          [permission, run = from.row.now, log](const graphql::Root& root,
-                                                Call& call) -> graphql::Value {
-            auto refused = refusal(permission, call.context<RequestContext>().caller.get());
-            graphql::Value value = refused ? failure(std::move(*refused)) : run(&root, call);
-            log->look(value, call);
-            return value;
-          }};
+  return {
+      from.field,
+      [check, run = from.row.now, log](const graphql::Root& root, Call& call) -> graphql::Value {
+        auto refused = check(call);
+        graphql::Value value = refused ? failure(std::move(*refused)) : run(&root, call);
+        log->look(value, call);
+        return value;
+      }};
 }
 
 }  // namespace
@@ -126,12 +143,8 @@ std::optional<Error> refusal(Permission permission, const Caller* caller) {
                  .message = "Unauthorized: Invalid token.",
                  .http_status = 401};
   }
-  // The permission of a field is public, so the response may contain the reason.
   const auto forbidden = [](const char* message) {
-    return Error{.code = ErrorCode::forbidden,
-                 .message = message,
-                 .http_status = 403,
-                 .subcode = graphql::kPublicRefusal};
+    return public_refusal({.code = ErrorCode::forbidden, .message = message, .http_status = 403});
   };
   switch (permission) {
     case Permission::anyone:
@@ -149,6 +162,15 @@ std::optional<Error> refusal(Permission permission, const Caller* caller) {
     return forbidden("only an administrator of the account may do this");
   }
   return std::nullopt;
+}
+
+std::optional<Error> field_refusal(const std::vector<FieldRow>& rows, RootType root,
+                                   std::string_view field, const Caller* caller) {
+  static const Scopes kOutsideTable{kScopeRead};
+  const auto found = std::ranges::find_if(
+      rows, [&](const FieldRow& row) { return row.root == root && row.field == field; });
+  return access_refusal(permission_of(rows, root, field),
+                        found == rows.end() ? kOutsideTable : found->scopes, caller);
 }
 
 std::vector<std::string_view> object_types(std::string_view schema) {

@@ -22,6 +22,10 @@ graphql::Resolvers resolvers(const std::vector<FieldRow>& rows);
 Permission permission_of(const std::vector<FieldRow>& rows, RootType root, std::string_view field);
 // Returns the error for a caller without the permission; nothing when it has it. A null caller is unauthenticated.
 std::optional<Error> refusal(Permission permission, const Caller* caller);
+// Returns the error for a caller without the permission of the field, or for an API key without one of its scopes.
+// Fields outside the table require the scope `read`.
+std::optional<Error> field_refusal(const std::vector<FieldRow>& rows, RootType root,
+                                   std::string_view field, const Caller* caller);
 
 // Returns the text of schema.graphql, and the names of its object types except Query and Mutation.
 std::string_view schema_text();

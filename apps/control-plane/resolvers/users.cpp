@@ -151,7 +151,8 @@ std::vector<FieldRow> user_rows(Dependencies& dependencies) {
   using enum Permission;
   auto& database = dependencies.database;
   return {
-      read("me", member, [&database](Call& call) { return me(database, call); }),
+      // A runtime asks this with a user's key, and then acts with all permissions of the user.
+      read("me", member, [&database](Call& call) { return me(database, call); }, {kScopeAppProxy}),
       read("plan", member, [] { return graphql::Json::trusted(R"({"segment":null})"); }),
       read("limitsStatus", member,
            [&database](Call& call) { return limits_status(database, call); }),

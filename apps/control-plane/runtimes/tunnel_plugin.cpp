@@ -45,7 +45,7 @@ Result<TunnelQuestion> read_tunnel_question(std::string_view body) {
   TunnelQuestion question;
   question.operation = string_at(json, {"op"});
   if (question.operation.empty() || !content.is_object()) {
-    return fail(ErrorCode::invalid_data, "the body is no question of a tunnel server");
+    return fail(ErrorCode::invalid_data, "the body is not a request of a tunnel server");
   }
   question.token = Secret(string_at(content, {"metas", "Authorization"}));
   question.proxy_type = string_at(content, {"proxy_type"});
@@ -58,8 +58,12 @@ Result<TunnelQuestion> read_tunnel_question(std::string_view body) {
   return question;
 }
 
+std::string tunnel_subdomain(std::string_view account_id, std::string_view runtime) {
+  return in_lower_case(std::string(account_id) + "-" + std::string(runtime));
+}
+
 std::string tunnel_subdomain(const Account& account, std::string_view runtime) {
-  return in_lower_case(account.id + "-" + std::string(runtime));
+  return tunnel_subdomain(account.id, runtime);
 }
 
 bool is_about_host(const TunnelQuestion& question) {
@@ -120,7 +124,7 @@ bool TunnelPlugin::is_token(const Secret& sent) {
 
 Task<> TunnelPlugin::serve(http::Exchange& exchange, Secret sent) {
   if (!is_token(sent)) {
-    std::ignore = co_await exchange.reply(api_error(401, "The tunnel plugin asks for its token."));
+    std::ignore = co_await exchange.reply(api_error(401, "The tunnel plugin requires its token."));
     co_return;
   }
   const auto body = co_await exchange.read_body();

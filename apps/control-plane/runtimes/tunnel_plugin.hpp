@@ -28,6 +28,7 @@ struct TunnelQuestion {
 Result<TunnelQuestion> read_tunnel_question(std::string_view body);
 
 // Returns the name of a runtime's tunnel below the tunnel domain.
+std::string tunnel_subdomain(std::string_view account_id, std::string_view runtime);
 std::string tunnel_subdomain(const Account& account, std::string_view runtime);
 
 // Returns why a client with this token may not offer the host; empty: it may. A null caller: the token is not valid.
@@ -45,6 +46,8 @@ class TunnelPlugin {
   TunnelPlugin(Authenticator& authenticator, Credential token, Metrics& metrics);
 
   [[nodiscard]] std::vector<http::Route> routes();
+  // Returns whether a token is configured, so that tunnel servers can ask.
+  [[nodiscard]] bool has_token() { return !token_.current().empty(); }
 
  private:
   Task<> serve(http::Exchange& exchange, Secret sent);

@@ -10,6 +10,7 @@
 #include "control-plane/accounts/accounts_bench.hpp"
 #include "control-plane/accounts/first_start.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/rules.hpp"
 #include "control-plane/accounts/teams.hpp"
 
@@ -24,9 +25,9 @@ using testing::UnorderedElementsAre;
 
 std::vector<Statement> all_statements() {
   std::vector<Statement> all;
-  for (const auto& part :
-       {account_statements(), team_statements(), rule_statements(), key_statements(),
-        session_statements(), identification_statements(), first_start_statements()}) {
+  for (const auto& part : {account_statements(), team_statements(), rule_statements(),
+                           key_statements(), session_statements(), identification_statements(),
+                           first_start_statements(), revocation_statements()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -397,6 +398,39 @@ TEST_P(AccountContract, APasswordHashIsReplacedUnlessThePasswordWasChanged) {
   EXPECT_EQ(must(user_of_id(db, sample.bob.id)).password, "better");
   must(set_password(db, sample.bob.id, "new"));
   EXPECT_EQ(must(user_of_id(db, sample.bob.id)).password, "new");
+}
+
+TEST_P(AccountContract, ARevocationIsReadUntilItIsOld) {
+  must(add_revocation(db, {.account = sample.acme.number, .subject = "k1", .runtime = ""}, kNow));
+  must(add_revocation(db, {.account = sample.acme.number, .subject = "k2", .runtime = "prod"},
+                      kNow + kSecond));
+  const auto since = must(revocations_since(db, kNow));
+  ASSERT_EQ(since.size(), 2U);
+  EXPECT_EQ(since[0].subject, "k1");
+  EXPECT_EQ(since[1].subject, "k2");
+  EXPECT_EQ(must(revocations_since(db, kNow + 1)).size(), 1U);
+  // A tunnel that is still to be disconnected outlives the rest.
+  must(remove_old_revocations(db, kNow + kHour));
+  EXPECT_EQ(must(revocations_since(db, 0)).size(), 1U);
+  const auto pending = must(pending_tunnels(db));
+  ASSERT_EQ(pending.size(), 1U);
+  EXPECT_EQ(pending[0].account, sample.acme.id);
+  EXPECT_EQ(pending[0].runtime, "prod");
+  EXPECT_EQ(pending[0].since, kNow + kSecond);
+  must(finish_tunnel(db, pending[0].id));
+  EXPECT_THAT(must(pending_tunnels(db)), IsEmpty());
+  must(remove_old_revocations(db, kNow + kHour));
+  EXPECT_THAT(must(revocations_since(db, 0)), IsEmpty());
+}
+
+TEST_P(AccountContract, ANewTokenOfARuntimeRevokesItsTunnel) {
+  EXPECT_THAT(must(pending_tunnels(db)), IsEmpty());
+  const auto token = must(create_runtime_token(db, sample.acme.number, "prod", kNow + kSecond));
+  ASSERT_EQ(token.revoked.size(), 1U);
+  const auto pending = must(pending_tunnels(db));
+  ASSERT_EQ(pending.size(), 1U);
+  EXPECT_EQ(pending[0].runtime, "prod");
+  EXPECT_EQ(must(revocations_since(db, 0)).at(0).subject, token.revoked[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, AccountContract,

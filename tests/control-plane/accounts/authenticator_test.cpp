@@ -96,6 +96,23 @@ TEST(Authenticator, AnAnswerIsRememberedForAShortTime) {
   });
 }
 
+TEST(Authenticator, AC_33_AKeyExpiresAlthoughTheAnswerIsRemembered) {
+  with_accounts([](AccountsBench& bench) -> Task<> {
+    Authenticator authenticator(bench.database, bench.metrics, options_of(30s));
+    const auto issued = must(co_await bench.write([&](store::Connection& db) {
+      return create_user_key(db, bench.sample.acme.number, bench.sample.bob.id,
+                             {.name = "short", .expires_at = micros_at(wall_now() + 10s)},
+                             micros_at(wall_now()));
+    }));
+    const auto headers = authorization(issued.text);
+    CO_ASSERT_OK(co_await ask(authenticator, headers));
+    co_await sleep_for(9s);
+    EXPECT_TRUE(co_await ask(authenticator, headers));
+    co_await sleep_for(1s);
+    EXPECT_EQ(code_of(co_await ask(authenticator, headers)), ErrorCode::unauthenticated);
+  });
+}
+
 TEST(Authenticator, AC_33_ARevokedKeyIsForgottenAtOnce) {
   with_accounts([](AccountsBench& bench) -> Task<> {
     Authenticator authenticator(bench.database, bench.metrics, options_of());

@@ -6,6 +6,7 @@
 
 #include "control-plane/accounts/accounts_bench.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/revocations.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -84,6 +85,39 @@ TEST_F(UserCommand, AnAccountItsUserAndAKeyAreMade) {
             cli::kFailed);
 }
 
+TEST_F(UserCommand, TheListShowsScopesAndExpiry) {
+  run({"account", "add", "--name=default"});
+  run({"user", "add", "--name=ann"});
+  const auto wrong = run({"key", "create", "--user=ann", "--name=ci", "--scopes=read,wirte"});
+  EXPECT_EQ(wrong.code, cli::kWrongUsage);
+  EXPECT_THAT(wrong.err, HasSubstr("there is no scope wirte"));
+  const auto made =
+      run({"key", "create", "--user=ann", "--name=ci", "--scopes=images,read", "--expires-in=1ms"});
+  EXPECT_EQ(made.code, cli::kDone) << made.err;
+  run({"key", "create", "--user=ann", "--name=all"});
+  const auto list = run({"key", "list"}).out;
+  EXPECT_THAT(list, HasSubstr("user ann"));
+  EXPECT_THAT(list, HasSubstr("images, read"));
+  EXPECT_THAT(list, HasSubstr("Z (expired)"));
+  EXPECT_THAT(list, HasSubstr("all "));
+  run({"user", "disable", "--name=ann"});
+  EXPECT_THAT(run({"key", "list"}).out, HasSubstr("user ann (disabled)"));
+}
+
+TEST_F(UserCommand, ARevokedTokenOfARuntimeLosesItsTunnel) {
+  run({"account", "add", "--name=default"});
+  const auto token = in_database([](store::Connection& db) {
+    const auto account = must(account_of_name(db, "default")).number;
+    return create_runtime_token(db, account, "prod", kNow);
+  });
+  const auto revoked = run({"key", "revoke", "--id=" + token.key.id});
+  EXPECT_EQ(revoked.code, cli::kDone) << revoked.err;
+  EXPECT_THAT(revoked.out, HasSubstr("tunnel of runtime prod"));
+  const auto pending = in_database([](store::Connection& db) { return pending_tunnels(db); });
+  ASSERT_EQ(pending.size(), 1U);
+  EXPECT_EQ(pending[0].runtime, "prod");
+}
+
 TEST_F(UserCommand, APasswordComesFromAFileAndEndsSessions) {
   run({"account", "add", "--name=default"});
   run({"user", "add", "--name=ann"});
@@ -92,7 +126,7 @@ TEST_F(UserCommand, APasswordComesFromAFileAndEndsSessions) {
       [&](store::Connection& db) { return create_session(db, id, micros_at(wall_now())); });
   const auto file = (folder / "password").string();
   test::write_file(file, "from a file\n");
-  const auto changed = run({"user", "passwd", "--name=ann", "--password-file=" + file});
+  const auto changed = run({"user", "password", "--name=ann", "--password-file=" + file});
   EXPECT_EQ(changed.code, cli::kDone) << changed.err;
   EXPECT_FALSE(changed.out.contains("from a file"));
   const auto ann = in_database([](store::Connection& db) { return user_of_name(db, "ann"); });

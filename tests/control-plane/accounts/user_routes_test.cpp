@@ -1,88 +1,18 @@
 #include "control-plane/accounts/user_routes.hpp"
 
-#include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
+#include <tuple>
 
-#include "common/http/client.hpp"
-#include "control-plane/accounts/accounts_bench.hpp"
+#include <gmock/gmock.h>
+
+#include "control-plane/accounts/revocations.hpp"
+#include "control-plane/accounts/routes_bench.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
 
 using namespace std::chrono_literals;
-using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// The routes behind a server, and a client of it.
-struct RoutesBench {
-  explicit RoutesBench(AccountsBench& on)
-      : accounts(on),
-        authenticator(on.database, on.metrics, {.cookie = CookieForm::plain}),
-        login(on.database, passwords, on.metrics, {}),
-        router(user_routes({.database = on.database,
-                            .authenticator = authenticator,
-                            .login = login,
-                            .own_origins = {},
-                            .client_of = {}}),
-               [](int status, std::string_view message) { return api_error(status, message); }),
-        server(on.executor, {},
-               [this](http::Exchange& exchange) { return router.serve(exchange); }),
-        client(on.executor, resolver, {}) {
-    must(server.listen());
-  }
-  Task<> stop() {
-    client.close_idle();
-    co_await server.stop(Clock::now());
-  }
-
-  Task<http::Response> send(std::string method, std::string target, http::Headers headers,
-                            std::string body = {}) {
-    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
-    auto response = co_await client.send(url,
-                                         {.method = std::move(method),
-                                          .target = std::move(target),
-                                          .headers = std::move(headers),
-                                          .body = std::move(body)},
-                                         deadline_after(20s));
-    co_return must(std::move(response));
-  }
-  Task<http::Response> get(std::string target, const Secret& token) {
-    co_return co_await send("GET", std::move(target), authorization(token));
-  }
-  Task<http::Response> log_in(const Json& body, http::Headers more = {}) {
-    more.add("Content-Type", "application/json");
-    co_return co_await send("POST", "/console/api/v1/login", std::move(more), body.dump());
-  }
-
-  AccountsBench& accounts;
-  SampleAccounts& sample = accounts.sample;
-  Authenticator authenticator;
-  Passwords passwords{accounts.metrics, kCheap};
-  Login login;
-  http::Router router;
-  http::Server server;
-  net::Resolver resolver{accounts.metrics};
-  http::Client client;
-};
-
-void with_routes(const std::function<Task<>(RoutesBench&)>& body) {
-  with_accounts([&](AccountsBench& accounts) -> Task<> {
-    RoutesBench bench(accounts);
-    co_await body(bench);
-    co_await bench.stop();
-  });
-}
-
-Json json_of(const http::Response& response) {
-  return Json::parse(response.body, nullptr, false);
-}
-
-// Returns the session's cookie of a response in the form of a request.
-http::Headers cookie_of(const http::Response& response) {
-  const auto set = response.headers.find("Set-Cookie").value_or("");
-  return {{"Cookie", std::string(set.substr(0, set.find(';')))}};
-}
 
 TEST(UserRoutes, PingNeedsNoCredential) {
   with_routes([](RoutesBench& bench) -> Task<> {
@@ -164,7 +94,7 @@ TEST(UserRoutes, AKeyIsMadeListedChangedAndRevoked) {
     EXPECT_EQ(made.headers.find("Cache-Control"), "no-store");
     EXPECT_EQ((co_await bench.get("/api/user", key)).status, 200);
 
-    const auto list = json_of(co_await bench.get("/api/auth/keys", key));
+    const auto list = json_of(co_await bench.get("/api/auth/keys", bench.sample.bob_key));
     CO_ASSERT_EQ(list.size(), 2U);
     const auto& ci = list[0]["_id"] == parsed->id ? list[0] : list[1];
     EXPECT_EQ(ci["_id"], parsed->id);
@@ -175,11 +105,12 @@ TEST(UserRoutes, AKeyIsMadeListedChangedAndRevoked) {
     EXPECT_FALSE(list.dump().contains(made.body.substr(31)));
 
     const auto path = "/api/auth/key/" + parsed->id;
-    const auto changed =
-        co_await bench.send("PATCH", path, authorization(key), R"({"name":"deploy"})");
+    const auto changed = co_await bench.send("PATCH", path, authorization(bench.sample.bob_key),
+                                             R"({"name":"deploy"})");
     EXPECT_EQ(changed.status, 200);
     EXPECT_EQ(json_of(changed)["name"], "deploy");
-    EXPECT_EQ(json_of(co_await bench.get(path, key))["scopes"], Json::array({"pipeline"}));
+    EXPECT_EQ(json_of(co_await bench.get(path, bench.sample.bob_key))["scopes"],
+              Json::array({"pipeline"}));
 
     EXPECT_EQ((co_await bench.send("DELETE", path, authorization(bench.sample.bob_key))).status,
               200);
@@ -225,6 +156,82 @@ TEST(UserRoutes, ABodyThatIsNoKeyIsRefused) {
               400);
     EXPECT_EQ((co_await bench.send("POST", "/api/auth/key", bob, std::string(70'000, ' '))).status,
               413);
+  });
+}
+
+// Makes a key of ann with these scopes.
+Task<Secret> key_with(RoutesBench& bench, std::vector<std::string> scopes) {
+  const auto response =
+      co_await bench.send("POST", "/api/auth/key", authorization(bench.sample.ann_key),
+                          Json{{"name", "narrow"}, {"scopes", scopes}}.dump());
+  EXPECT_EQ(response.status, 200) << response.body;
+  co_return Secret(response.body);
+}
+
+TEST(UserRoutes, AC_34_AKeyDoesWhatItsScopesAllow) {
+  with_routes([](RoutesBench& bench) -> Task<> {
+    const auto reads = co_await key_with(bench, {"read"});
+    EXPECT_EQ((co_await bench.get("/api/team", reads)).status, 200);
+    EXPECT_EQ((co_await bench.get("/api/auth/keys", reads)).status, 200);
+    const auto writes = co_await key_with(bench, {"write"});
+    // Every key may ask whose it is: that is the login of the command line.
+    EXPECT_EQ((co_await bench.get("/api/user", writes)).status, 200);
+    const auto refused = co_await bench.get("/api/team", writes);
+    EXPECT_EQ(refused.status, 403);
+    EXPECT_EQ(json_of(refused)["message"], "the API key lacks the scope read; it has write");
+  });
+}
+
+TEST(UserRoutes, AC_34_AKeyWithScopesCannotGiveItselfOthers) {
+  with_routes([](RoutesBench& bench) -> Task<> {
+    const auto narrow = co_await key_with(bench, {"read", "write"});
+    const auto path = "/api/auth/key/" + std::string(narrow.reveal().substr(0, 24));
+    for (const auto& [method, target, body] :
+         {std::tuple("POST", std::string("/api/auth/key"), R"({"name":"wide"})"),
+          std::tuple("PATCH", path, R"({"scopes":[]})"), std::tuple("DELETE", path, "")}) {
+      const auto refused = co_await bench.send(method, target, authorization(narrow), body);
+      EXPECT_EQ(refused.status, 403) << method;
+      EXPECT_THAT(refused.body, HasSubstr("cannot manage keys")) << method;
+    }
+  });
+}
+
+TEST(UserRoutes, NewScopesOfAKeyCountAtOnce) {
+  with_routes([](RoutesBench& bench) -> Task<> {
+    const auto key = co_await key_with(bench, {"read"});
+    EXPECT_EQ((co_await bench.get("/api/team", key)).status, 200);
+    const auto path = "/api/auth/key/" + std::string(key.reveal().substr(0, 24));
+    const auto changed = co_await bench.send("PATCH", path, authorization(bench.sample.ann_key),
+                                             R"({"scopes":["images"]})");
+    EXPECT_EQ(changed.status, 200);
+    EXPECT_EQ((co_await bench.get("/api/team", key)).status, 403);
+  });
+}
+
+TEST(UserRoutes, AnAdministratorFindsAndRevokesTheTokenOfARuntime) {
+  with_routes([](RoutesBench& bench) -> Task<> {
+    const std::string list = "/api/auth/keys?subjectType=runtime&subjectReference=";
+    EXPECT_EQ((co_await bench.get(list + "prod", bench.sample.bob_key)).status, 403);
+    EXPECT_EQ((co_await bench.get("/api/auth/keys?subjectType=x", bench.sample.ann_key)).status,
+              400);
+    EXPECT_EQ(json_of(co_await bench.get(list + "absent", bench.sample.ann_key)), Json::array());
+    const auto keys = json_of(co_await bench.get(list + "prod", bench.sample.ann_key));
+    CO_ASSERT_EQ(keys.size(), 1U);
+    EXPECT_EQ(keys[0]["subject"], (Json{{"type", "runtime"}, {"ref", "prod"}}));
+    const auto path = "/api/auth/key/" + keys[0]["_id"].get<std::string>();
+    EXPECT_EQ((co_await bench.send("DELETE", path, authorization(bench.sample.bob_key))).status,
+              404);
+    EXPECT_EQ(bench.runtimes_revoked, 0);
+    EXPECT_EQ((co_await bench.send("DELETE", path, authorization(bench.sample.ann_key))).status,
+              200);
+    EXPECT_EQ(bench.runtimes_revoked, 1);
+    EXPECT_EQ((co_await bench.get("/api/team", bench.sample.prod_token)).status, 401);
+    auto pending =
+        co_await bench.accounts.write([](store::Connection& db) { return pending_tunnels(db); });
+    CO_ASSERT_OK(pending);
+    CO_ASSERT_EQ(pending->size(), 1U);
+    EXPECT_EQ(pending->front().runtime, "prod");
+    EXPECT_EQ(pending->front().account, bench.sample.acme.id);
   });
 }
 

@@ -138,6 +138,50 @@ TEST(GraphqlGate, AC_34_APermissionIsCheckedBeforeAnythingRuns) {
   });
 }
 
+TEST(GraphqlGate, AC_34_AKeyDoesWhatItsScopesAllow) {
+  with_gate([](GateBench& bench) -> Task<> {
+    const auto key_with = [&](std::vector<std::string> scopes) -> Task<Secret> {
+      auto issued = co_await bench.graphql.accounts.write([&, scopes](store::Connection& db) {
+        return create_user_key(db, bench.sample.acme.number, bench.sample.ann.id,
+                               {.name = "narrow", .scopes = scopes}, micros_at(wall_now()));
+      });
+      co_return must(std::move(issued)).text;
+    };
+    const std::string query = "{runtimes{edges{node{metadata{name}}}}}";
+    const std::string remove = R"(mutation{deleteRuntime(name:"absent")})";
+    const std::string report =
+        R"(mutation{saveAnnotation(annotation:{logicEntityId:{id:"i"},entityType:"image",key:"k",
+           type:"issue",issueValue:{url:"u",title:"t",status:"s"}})})";
+    const std::string suggest =
+        R"(mutation{suggestIscRepo(suggestedSharedConfigRepo:"https://git.example/a.git")})";
+    struct Case {
+      std::vector<std::string> scopes;
+      std::vector<std::string> allowed;
+    };
+    for (const auto& one : std::vector<Case>{{{}, {query, remove, report, suggest, "{me{name}}"}},
+                                             {{"read"}, {query, "{__schema{types{name}}}"}},
+                                             {{"write"}, {remove, report, suggest}},
+                                             {{"runtimes"}, {remove}},
+                                             {{"images"}, {report}},
+                                             {{"app-proxy"}, {"{me{name}}"}},
+                                             {{"pipeline"}, {"{__typename}"}}}) {
+      const auto key = co_await key_with(one.scopes);
+      for (const auto& document :
+           {query, remove, report, suggest, std::string("{me{name}}"),
+            std::string("{__schema{types{name}}}"), std::string("{__typename}")}) {
+        const bool is_allowed = one.scopes.empty() || document == "{__typename}" ||
+                                std::ranges::find(one.allowed, document) != one.allowed.end();
+        const auto response = co_await bench.ask(key, document);
+        EXPECT_EQ(response.status, is_allowed ? 200 : 403)
+            << Json(one.scopes) << document << response.body;
+      }
+    }
+    const auto refused = co_await bench.ask(co_await key_with({"read"}), remove);
+    EXPECT_EQ(Json::parse(refused.body)["message"],
+              "deleteRuntime: the API key lacks the scope runtimes or write; it has read");
+  });
+}
+
 TEST(GraphqlGate, OtherPathsAre404InThePlatformsForm) {
   with_gate([](GateBench& bench) -> Task<> {
     const auto response =

@@ -51,6 +51,9 @@ TEST(Table, NothingIsOpenToAll) {
     for (const auto& row : bench.rows) {
       EXPECT_NE(row.permission, Permission::anyone) << row.field;
       EXPECT_EQ(row.changes, row.root == RootType::mutation) << row.field;
+      EXPECT_FALSE(row.scopes.empty()) << row.field;
+      EXPECT_EQ(std::ranges::find(row.scopes, kScopeWrite) != row.scopes.end(), row.changes)
+          << row.field;
     }
     EXPECT_EQ(permission_of(bench.rows, RootType::query, "__schema"), Permission::member);
     EXPECT_EQ(permission_of(bench.rows, RootType::query, "__typename"), Permission::anyone);
@@ -192,7 +195,7 @@ TEST(RuleFields, RulesAreMadeListedAndRemoved) {
         "accountId: $accountId, entityType: $entityType)" +
         fields + "}";
     const auto own = co_await bench.ask(
-        bench.sample.prod_token, list,
+        bench.sample.bob_key, list,
         {{"accountId", bench.sample.acme.id}, {"entityType", "gitopsApplications"}});
     EXPECT_EQ(own["data"]["abacRules"], Json::array({rule})) << own;
     const auto others = co_await bench.ask(

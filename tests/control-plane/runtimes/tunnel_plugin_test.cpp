@@ -6,7 +6,6 @@
 #include "common/http/client.hpp"
 #include "control-plane/accounts/accounts_bench.hpp"
 #include "control-plane/accounts/user_routes.hpp"
-#include "control-plane/runtimes/tunnel_bans.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -186,48 +185,6 @@ TEST(TunnelPlugin, AnOutageIsNoRefusal) {
         "/tunnel-plugin", {{"Authorization", "Bearer plugin token"}},
         new_proxy(std::string(bench.accounts.sample.prod_token.reveal()), "x").dump());
     EXPECT_EQ(response.status, 503);
-  });
-}
-
-TEST(TunnelBans, ABanIsRepeatedUntilTheServerTakesIt) {
-  test::run_in_test_time([]() -> Task<> {
-    const auto executor = co_await asio::this_coro::executor;
-    struct Sent {
-      std::string method;
-      std::string target;
-      std::string authorization;
-      std::string body;
-    };
-    std::vector<Sent> sent;
-    Event came(executor);
-    http::Server server(executor, {}, [&](http::Exchange& exchange) -> Task<> {
-      const auto& request = exchange.request();
-      auto body = co_await exchange.read_body();
-      sent.push_back(
-          {.method = request.method,
-           .target = request.target,
-           .authorization = std::string(request.headers.find("Authorization").value_or("")),
-           .body = body ? *body : std::string()});
-      (void)co_await exchange.reply({.status = sent.size() < 3 ? 503 : 204});
-      came.notify_all();
-    });
-    must(server.listen());
-    Metrics metrics;
-    net::Resolver names(metrics);
-    TunnelBans bans(executor, names, metrics,
-                    {.servers = {{.scheme = "http", .host = "127.0.0.1", .port = server.port()}},
-                     .token = Credential::fixed(Secret(std::string("api token"))),
-                     .domain = "tunnels.example"});
-    bans.ban("acc-prod");
-    while (sent.size() < 3) co_await came.wait();
-    EXPECT_EQ(sent[2].method, "PUT");
-    EXPECT_EQ(sent[2].target, "/v1/bans/acc-prod.tunnels.example");
-    EXPECT_EQ(sent[2].authorization, "Bearer api token");
-    const auto body = Json::parse(sent[2].body);
-    EXPECT_TRUE(parse_rfc3339(body["until"].get<std::string>()));
-    co_await bans.stop();
-    EXPECT_EQ(sent.size(), 3U);
-    co_await server.stop(Clock::now());
   });
 }
 

@@ -1,0 +1,63 @@
+#include "control-plane/accounts/caller_routes.hpp"
+
+#include <tuple>
+#include <utility>
+
+#include "common/core/json_value.hpp"
+
+namespace gitops::control_plane_server {
+
+using Json = nlohmann::json;
+
+http::Response json_response(const Json& json, int status) {
+  return {.status = status,
+          .headers = {{"Content-Type", "application/json; charset=utf-8"},
+                      {"Cache-Control", "no-store"}},
+          .body = to_text(json)};
+}
+
+std::string client_of(const UserRouteContext& context, http::Exchange& exchange) {
+  return context.client_of ? context.client_of(exchange) : exchange.peer_address();
+}
+
+http::RouteHandler for_callers(UserContext context, CallerHandler handler, Scopes scopes) {
+  return [context = std::move(context), handler = std::move(handler), scopes = std::move(scopes)](
+             http::Exchange& exchange, const http::RouteParameters& parameters) -> Task<> {
+    const auto deadline = deadline_after(kUserRequestLimit);
+    auto caller = co_await context->authenticator.authenticate(
+        exchange.request().headers, client_of(*context, exchange), deadline);
+    http::Response response;
+    if (!caller) {
+      response = api_error(caller.error());
+    } else if (const auto refused = scope_refusal(**caller, scopes)) {
+      response = api_error(*refused);
+    } else {
+      response = co_await handler({.context = *context,
+                                   .exchange = exchange,
+                                   .parameters = parameters,
+                                   .caller = std::move(*caller),
+                                   .deadline = deadline});
+    }
+    // A client that disconnects before the response is not an error.
+    std::ignore = co_await exchange.reply(std::move(response));
+  };
+}
+
+http::Response no_user() {
+  return api_error(403, "A runtime's token belongs to no user.");
+}
+
+Task<std::expected<Json, http::Response>> body_object(http::Exchange& exchange) {
+  auto body = co_await exchange.read_decoded_body();
+  if (!body) {
+    const int status = body.error().http_status;
+    co_return std::unexpected(api_error(status >= 400 ? status : 400, body.error().message));
+  }
+  auto json = parse_json_object(*body);
+  if (!json.is_object()) {
+    co_return std::unexpected(api_error(400, "The body is not a JSON object."));
+  }
+  co_return json;
+}
+
+}  // namespace gitops::control_plane_server

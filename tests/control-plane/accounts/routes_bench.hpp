@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/http/client.hpp"
+#include "common/http/server.hpp"
+#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/user_routes.hpp"
+
+namespace gitops::control_plane_server {
+
+using Json = nlohmann::json;
+
+// The routes behind a server, and a client of it.
+struct RoutesBench {
+  explicit RoutesBench(AccountsBench& on)
+      : accounts(on),
+        authenticator(on.database, on.metrics, {.cookie = CookieForm::plain}),
+        login(on.database, passwords, on.metrics, {}),
+        router(user_routes({.database = on.database,
+                            .authenticator = authenticator,
+                            .login = login,
+                            .own_origins = {},
+                            .client_of = {},
+                            .runtime_revoked = [this] { ++runtimes_revoked; }}),
+               [](int status, std::string_view message) { return api_error(status, message); }),
+        server(on.executor, {},
+               [this](http::Exchange& exchange) { return router.serve(exchange); }),
+        client(on.executor, resolver, {}) {
+    must(server.listen());
+  }
+  Task<> stop() {
+    client.close_idle();
+    co_await server.stop(Clock::now());
+  }
+
+  Task<http::Response> send(std::string method, std::string target, http::Headers headers,
+                            std::string body = {}) {
+    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    auto response = co_await client.send(url,
+                                         {.method = std::move(method),
+                                          .target = std::move(target),
+                                          .headers = std::move(headers),
+                                          .body = std::move(body)},
+                                         deadline_after(std::chrono::seconds(20)));
+    co_return must(std::move(response));
+  }
+  Task<http::Response> get(std::string target, const Secret& token) {
+    co_return co_await send("GET", std::move(target), authorization(token));
+  }
+  Task<http::Response> log_in(const Json& body, http::Headers more = {}) {
+    more.add("Content-Type", "application/json");
+    co_return co_await send("POST", "/console/api/v1/login", std::move(more), body.dump());
+  }
+
+  int runtimes_revoked = 0;
+  AccountsBench& accounts;
+  SampleAccounts& sample = accounts.sample;
+  Authenticator authenticator;
+  Passwords passwords{accounts.metrics, kCheap};
+  Login login;
+  http::Router router;
+  http::Server server;
+  net::Resolver resolver{accounts.metrics};
+  http::Client client;
+};
+
+inline void with_routes(const std::function<Task<>(RoutesBench&)>& body) {
+  with_accounts([&](AccountsBench& accounts) -> Task<> {
+    RoutesBench bench(accounts);
+    co_await body(bench);
+    co_await bench.stop();
+  });
+}
+
+inline Json json_of(const http::Response& response) {
+  return Json::parse(response.body, nullptr, false);
+}
+
+// Returns the session's cookie of a response in the form of a request.
+inline http::Headers cookie_of(const http::Response& response) {
+  const auto set = response.headers.find("Set-Cookie").value_or("");
+  return {{"Cookie", std::string(set.substr(0, set.find(';')))}};
+}
+
+}  // namespace gitops::control_plane_server
