@@ -7,6 +7,7 @@
 #include <prometheus/counter.h>
 
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/sessions.hpp"
 
 namespace gitops::control_plane_server {
@@ -129,6 +130,68 @@ Task<Result<Login::Outcome>> Login::log_in(std::string name, Secret password, st
   succeeded_.Increment();
   log_.info("a user logged in", {{"user", user.id}, {"peer", peer}});
   co_return Outcome{.token = std::move(*token), .user_id = user.id};
+}
+
+Task<Result<std::string>> Login::hash_new(Secret password, Deadline deadline) {
+  if (auto mistake = password_mistake(password); !mistake.empty()) {
+    co_return fail(ErrorCode::invalid_argument, std::move(mistake));
+  }
+  auto hash = co_await passwords_.hash(std::move(password), deadline);
+  if (!hash && hash.error().code == ErrorCode::too_many_requests) {
+    co_return too_many_logins(kLoginRetryAfter);
+  }
+  co_return hash;
+}
+
+Task<Result<Secret>> Login::change_password(PasswordChange change, std::string peer,
+                                            Deadline deadline) {
+  const auto user = co_await database_.read(
+      deadline,
+      [id = change.user_id](store::Connection& connection) { return user_of_id(connection, id); });
+  if (!user) co_return login_unavailable(log_, user.error());
+  if (auto taken = take_attempt(user->name, peer); !taken) {
+    co_return std::unexpected(std::move(taken.error()));
+  }
+  const auto verdict = co_await passwords_.verify(user->password, change.password, deadline);
+  if (!verdict && verdict.error().code == ErrorCode::too_many_requests) {
+    limited_.Increment();
+    co_return too_many_logins(kLoginRetryAfter);
+  }
+  if (!verdict) co_return login_unavailable(log_, verdict.error());
+  if (!verdict->is_right) {
+    log_.info("a change of a password was refused", {{"user", change.user_id}, {"peer", peer}});
+    co_return std::unexpected(Error{.code = ErrorCode::forbidden,
+                                    .message = "The present password is wrong.",
+                                    .http_status = 403});
+  }
+  auto hash = co_await hash_new(std::move(change.new_password), deadline);
+  if (!hash) co_return std::unexpected(std::move(hash.error()));
+  auto token = co_await database_.write(
+      deadline,
+      [id = change.user_id, account = change.account, before = user->password,
+       hash = std::move(*hash),
+       now = micros_at(wall_now())](store::Connection& connection) -> Result<Secret> {
+        // The password may have been reset, or the user disabled, during the check.
+        const auto user_now = user_of_id(connection, id);
+        if (!user_now) return std::unexpected(user_now.error());
+        if (user_now->is_disabled || user_now->password != before) return wrong_login();
+        if (auto set = set_password(connection, id, hash); !set) {
+          return std::unexpected(std::move(set.error()));
+        }
+        if (auto ended = end_sessions_of(connection, id); !ended) {
+          return std::unexpected(std::move(ended.error()));
+        }
+        if (auto added =
+                add_revocation(connection, {.account = account, .subject = id, .runtime = {}}, now);
+            !added) {
+          return std::unexpected(std::move(added.error()));
+        }
+        return create_session(connection, id, now);
+      });
+  if (!token && token.error().code == ErrorCode::unauthenticated) co_return token;
+  if (!token) co_return login_unavailable(log_, token.error());
+  log_.info("a user changed its password", {{"user", change.user_id}});
+  co_return token;
 }
 
 }  // namespace gitops::control_plane_server

@@ -34,6 +34,19 @@ class Login {
   Task<Result<Outcome>> log_in(std::string name, Secret password, std::string peer,
                                Deadline deadline);
 
+  struct PasswordChange {
+    std::string user_id;
+    std::int64_t account = 0;  // of the session
+    Secret password;           // the present one
+    Secret new_password;
+  };
+  // Changes a password after checking the present one, ends all sessions of the user and begins a new one, whose token it
+  // returns. Attempts count as logins. Errors besides those of log_in(): invalid_argument for a new password that is
+  // refused.
+  Task<Result<Secret>> change_password(PasswordChange change, std::string peer, Deadline deadline);
+  // Returns the PHC string of a new password. Errors: invalid_argument, too_many_requests.
+  Task<Result<std::string>> hash_new(Secret password, Deadline deadline);
+
  private:
   // Uses up one attempt; too_many_requests when the address or the user has none left.
   Result<void> take_attempt(const std::string& name, const std::string& peer);

@@ -14,6 +14,7 @@
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
 #include "control-plane/accounts/caller_routes.hpp"
+#include "control-plane/accounts/password_routes.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/accounts/teams.hpp"
@@ -452,6 +453,7 @@ std::vector<http::Route> user_routes(UserRouteContext given) {
   add("DELETE", "/api/auth/key/{id}", for_callers(context, delete_key));
   add("POST", "/console/api/v1/login", for_everybody(context, log_in));
   add("POST", "/console/api/v1/logout", for_everybody(context, log_out));
+  add_password_routes(context, routes);
   // The other paths of the platform's REST belong to products that this server does not have.
   for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
     add(method, "/api/{rest...}",

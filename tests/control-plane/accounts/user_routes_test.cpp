@@ -193,6 +193,11 @@ TEST(UserRoutes, AC_34_AKeyWithScopesCannotGiveItselfOthers) {
       EXPECT_EQ(refused.status, 403) << method;
       EXPECT_THAT(refused.body, HasSubstr("cannot manage keys")) << method;
     }
+    EXPECT_EQ(
+        (co_await bench.send("PUT", "/console/api/v1/users/" + bench.sample.bob.id + "/password",
+                             authorization(narrow), "{}"))
+            .status,
+        403);
   });
 }
 
