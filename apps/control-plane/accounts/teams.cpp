@@ -29,6 +29,9 @@ constexpr Statement kTeamUsers{
     .sql =
         "SELECT t.team, u.id, u.name, u.email FROM team_member t JOIN users u "
         "ON u.id = t.user_id WHERE t.account = $1 ORDER BY t.team, u.name"};
+constexpr Statement kTeamsOfUser{
+    .name = "accounts.teams_of_user",
+    .sql = "SELECT team FROM team_member WHERE account = $1 AND user_id = $2 ORDER BY team"};
 constexpr Statement kRemoveTeam{.name = "accounts.remove_team",
                                 .sql = "DELETE FROM team WHERE account = $1 AND id = $2"};
 constexpr Statement kRemoveTeamUsers{
@@ -59,7 +62,7 @@ constexpr Statement kLeaveNamed{
 
 constexpr std::array kTeamStatements{kAddTeam,    kTeams,           kTeam,        kTeamUsers,
                                      kRemoveTeam, kRemoveTeamUsers, kAddTeamUser, kRemoveTeamUser,
-                                     kLeaveTeams, kJoinNamed,       kLeaveNamed};
+                                     kLeaveTeams, kJoinNamed,       kLeaveNamed,  kTeamsOfUser};
 
 Result<void> done(const Result<store::Rows>& rows) {
   if (!rows) return std::unexpected(rows.error());
@@ -134,6 +137,15 @@ Result<std::vector<Team>> list_teams(Connection& connection, std::int64_t accoun
                                           .email = users->string(row, 3)});
   }
   return teams;
+}
+
+Result<std::vector<std::string>> team_ids_of(Connection& connection, std::int64_t account,
+                                             std::string_view user_id) {
+  const auto rows = connection.run(kTeamsOfUser, {account, user_id});
+  if (!rows) return std::unexpected(rows.error());
+  std::vector<std::string> ids;
+  for (std::size_t row = 0; row < rows->size(); ++row) ids.push_back(rows->string(row, 0));
+  return ids;
 }
 
 Result<void> remove_team(Connection& connection, std::int64_t account, std::string_view id) {

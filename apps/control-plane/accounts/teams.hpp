@@ -39,6 +39,9 @@ Result<std::string> create_team(store::Connection& connection, std::int64_t acco
                                 std::string_view name, std::string_view type = "default");
 // Returns the teams with their users, both sorted by name.
 Result<std::vector<Team>> list_teams(store::Connection& connection, std::int64_t account);
+// Returns the ids of the teams that a user is in.
+Result<std::vector<std::string>> team_ids_of(store::Connection& connection, std::int64_t account,
+                                             std::string_view user_id);
 Result<void> remove_team(store::Connection& connection, std::int64_t account, std::string_view id);
 // Adds a user, who must be a member of the account, to a team.
 Result<void> add_to_team(store::Connection& connection, std::int64_t account, std::string_view id,

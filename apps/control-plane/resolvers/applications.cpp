@@ -7,6 +7,7 @@
 
 #include "control-plane/projection/event.hpp"
 #include "control-plane/resolvers/arguments.hpp"
+#include "control-plane/resolvers/visible.hpp"
 #include "control-plane/views/application_view.hpp"
 #include "control-plane/views/component_view.hpp"
 
@@ -120,7 +121,8 @@ Task<Result<graphql::Json>> applications(store::Database& database, Call& call) 
   if (filters["favorite"].is_true()) co_return graphql::Json::trusted(empty_slice_json());
   auto window = window_of(call, kObjectKeyNumbers);
   if (!window) co_return std::unexpected(std::move(window.error()));
-  const auto& caller = caller_of(call);
+  const auto who = call.context<RequestContext>().caller;
+  const auto& caller = *who;
   ObjectList list{.filter = application_filter(filters),
                   .window = std::move(*window),
                   .bodies = application_bodies(call)};
@@ -132,8 +134,11 @@ Task<Result<graphql::Json>> applications(store::Database& database, Call& call) 
   }
   auto slice = co_await database.read(
       call.deadline(),
-      [account = caller.account->number, list = std::move(list),
+      [who, account = caller.account->number, list = std::move(list),
        context = view_context(caller)](store::Connection& db) mutable -> Result<std::string> {
+        const auto visibility = visibility_of(db, *who);
+        if (!visibility) return std::unexpected(visibility.error());
+        if (!limit_to_visible(list, *visibility)) return empty_slice_json();
         auto runtimes = runtimes_with_resource_reporter(db, account);
         if (!runtimes) return std::unexpected(std::move(runtimes.error()));
         context.rollout_runtimes = std::move(*runtimes);
@@ -148,15 +153,18 @@ Task<Result<graphql::Json>> applications(store::Database& database, Call& call) 
 }
 
 Task<Result<std::optional<graphql::Json>>> application(store::Database& database, Call& call) {
-  const auto& caller = caller_of(call);
+  const auto who = call.context<RequestContext>().caller;
+  const auto& caller = *who;
   const ObjectName name{.runtime = std::string(call["runtime"].text()),
                         .object_namespace = std::string(call["namespace"].text()),
                         .name = std::string(call["name"].text())};
   auto found = co_await database.read(
       call.deadline(),
-      [account = caller.account->number, name, context = view_context(caller)](
+      [who, account = caller.account->number, name, context = view_context(caller)](
           store::Connection& db) mutable -> Result<std::optional<std::string>> {
-        const auto row = find_object(db, account, name, BodyUse::read);
+        const auto visibility = visibility_of(db, *who);
+        if (!visibility) return std::unexpected(visibility.error());
+        const auto row = find_visible(db, account, name, *visibility);
         if (!row) return std::unexpected(row.error());
         if (!*row) return std::optional<std::string>();
         auto runtimes = runtimes_with_resource_reporter(db, account);

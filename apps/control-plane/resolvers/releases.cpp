@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "control-plane/resolvers/arguments.hpp"
+#include "control-plane/resolvers/visible.hpp"
 #include "control-plane/views/release_view.hpp"
 #include "control-plane/views/rollout_view.hpp"
 
@@ -47,7 +48,8 @@ ReleaseOrder release_order(std::string_view field) {
 Task<Result<graphql::Json>> gitops_releases(store::Database& database, Call& call) {
   auto window = window_of(call, kReleaseKeyNumbers);
   if (!window) co_return std::unexpected(std::move(window.error()));
-  const auto& caller = caller_of(call);
+  const auto who = call.context<RequestContext>().caller;
+  const auto& caller = *who;
   ReleaseList list{
       .filter = release_filter(call["filters"]),
       .order = release_order(call["sort"]["field"].text()),
@@ -60,8 +62,19 @@ Task<Result<graphql::Json>> gitops_releases(store::Database& database, Call& cal
       .with_images = selects_any(call, {"issues", "prs", "committers", "builds", "images"})};
   auto slice = co_await database.read(
       call.deadline(),
-      [account = caller.account->number, list = std::move(list), context = view_context(caller)](
-          store::Connection& db) { return release_slice(db, account, list, context); });
+      [who, account = caller.account->number, list = std::move(list),
+       context = view_context(caller)](store::Connection& db) mutable -> Result<std::string> {
+        const auto visibility = visibility_of(db, *who);
+        if (!visibility) return std::unexpected(visibility.error());
+        if (visibility->is_nothing()) return empty_slice_json();
+        if (!visibility->is_everything()) {
+          list.with_application = list.with_application || visibility->needs_body();
+          list.accepts = [&visibility](const ObjectState& state, JsonView application) {
+            return visibility->shows(state, application);
+          };
+        }
+        return release_slice(db, account, list, context);
+      });
   if (!slice) co_return std::unexpected(std::move(slice.error()));
   co_return graphql::Json::trusted(std::move(*slice));
 }
@@ -76,7 +89,20 @@ Task<Result<std::optional<graphql::Json>>> rollout_step_status(store::Database& 
                               .step = call["stepIndex"].integer()};
   const auto status = co_await database.read(
       call.deadline(),
-      [account = caller_of(call).account->number, question](store::Connection& db) {
+      [who = call.context<RequestContext>().caller,
+       question](store::Connection& db) -> Result<std::optional<StepStatus>> {
+        const auto account = who->account->number;
+        const auto visibility = visibility_of(db, *who);
+        if (!visibility) return std::unexpected(visibility.error());
+        if (!visibility->is_everything()) {
+          const auto application = find_visible(db, account,
+                                                {.runtime = question.runtime,
+                                                 .object_namespace = question.application_namespace,
+                                                 .name = question.application},
+                                                *visibility);
+          if (!application) return std::unexpected(application.error());
+          if (!*application) return std::optional<StepStatus>();
+        }
         return find_step_status(db, account, question);
       });
   if (!status) co_return std::unexpected(status.error());

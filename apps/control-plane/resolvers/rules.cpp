@@ -8,6 +8,7 @@
 #include "common/core/json_value.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/rules.hpp"
+#include "control-plane/accounts/visibility.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -40,9 +41,16 @@ Task<Result<graphql::Json>> abac_rules(store::Database& database, Call& call) {
   const auto account = caller_of(call).account;
   const auto number = account_number(caller_of(call), call["accountId"].text());
   if (!number) co_return std::unexpected(number.error());
-  const auto rules = co_await database.read(
-      call.deadline(), [number = *number, type = std::string(call["entityType"].text())](
-                           store::Connection& db) { return list_rules(db, number, type); });
+  const auto rules =
+      co_await database.read(call.deadline(),
+                             [number = *number, type = std::string(call["entityType"].text()),
+                              is_runtime = caller_of(call).is_runtime()](
+                                 store::Connection& db) -> Result<std::vector<AbacRule>> {
+                               auto stored = list_rules(db, number, type);
+                               if (!stored || !is_runtime || type != kApplicationEntity)
+                                 return stored;
+                               return with_default_view(db, number, std::move(*stored));
+                             });
   if (!rules) co_return std::unexpected(rules.error());
   Json list = Json::array();
   for (const auto& rule : *rules) list.push_back(rule_json(rule, *account));

@@ -351,12 +351,15 @@ void write_transition(ObjectJson& out, const ServiceImages& before, const Servic
   });
 }
 
-void write_children_of(ObjectJson& out, JsonView application) {
+bool is_child(JsonView resource) {
+  return resource["kind"].text() == "Application" && resource["group"].text() == kArgoGroup;
+}
+
+void write_children_of(ObjectJson& out, JsonView application, const ReleaseFacts& facts) {
   out.array("childApps", [&](ArrayJson& items) {
     for (const auto resource : application["status"]["resources"].items()) {
-      if (resource["kind"].text() != "Application" || resource["group"].text() != kArgoGroup) {
-        continue;
-      }
+      if (!is_child(resource)) continue;
+      if (facts.children && !facts.children->contains(resource["name"].text())) continue;
       items.object([&](ObjectJson& at) {
         at.text("name", resource["name"].text());
         at.text("status", to_string(sync_status_of(resource["status"].text())));
@@ -402,6 +405,11 @@ class ReleaseReader {
       if (is_current(row)) facts.rollouts = (*known)->rollouts;
       if (parsed_object_ != row.application.id) parsed_.read((*known)->body);
       parsed_object_ = row.application.id;
+      if (list_.accepts && list_.with_application && is_current(row)) {
+        auto children = accepted_children(row.application);
+        if (!children) return std::unexpected(std::move(children.error()));
+        facts.children = std::move(*children);
+      }
     }
     if (list_.with_images || list_.filter.needs_facts()) {
       for (const auto& images : {row.release.images, row.images_before.value_or("[]")}) {
@@ -422,6 +430,25 @@ class ReleaseReader {
     std::vector<ReleaseService> services;
     std::vector<std::string> rollouts;
   };
+
+  // Returns the names of the child Applications of the parsed Application that the list accepts.
+  Result<std::set<std::string, std::less<>>> accepted_children(const ObjectState& parent) {
+    std::set<std::string, std::less<>> names;
+    ParsedBody body;
+    for (const auto resource : application()["status"]["resources"].items()) {
+      if (!is_child(resource)) continue;
+      const auto child = find_object(connection_, account_,
+                                     {.runtime = parent.key.runtime,
+                                      .object_namespace = std::string(resource["namespace"].text()),
+                                      .name = std::string(resource["name"].text())},
+                                     BodyUse::read);
+      if (!child) return std::unexpected(child.error());
+      if (!*child) continue;
+      body.read((*child)->body);
+      if (list_.accepts((*child)->state, body.live())) names.insert((*child)->state.key.name);
+    }
+    return names;
+  }
 
   Result<const Known*> application_of(const ReleaseRow& row) {
     const auto& state = row.application;
@@ -624,7 +651,7 @@ void append_release(std::string& out, const ReleaseRow& row, JsonView applicatio
   // The Application has only the data of its last operation.
   if (present) {
     write_operation_state(at, application);
-    write_children_of(at, application);
+    write_children_of(at, application, facts);
   } else {
     at.null("operationState");
     at.raw("childApps", "[]");
@@ -672,7 +699,7 @@ Result<std::string> release_slice(Connection& connection, std::int64_t account,
   ReleaseReader reader(connection, account, list);
   std::vector<PageItem> items;
   PageWindow round = list.window;
-  const bool is_checked = list.filter.needs_facts() || !list.filter.group.empty();
+  const bool is_checked = list.filter.needs_facts() || !list.filter.group.empty() || list.accepts;
   const auto wanted = list.window.limit + 1;
   for (std::size_t rounds = 0; rounds < kMaxReleaseRounds && items.size() < wanted; ++rounds) {
     round.limit = is_checked ? kReleaseRound : wanted;
@@ -683,6 +710,7 @@ Result<std::string> release_slice(Connection& connection, std::int64_t account,
       if (items.size() == wanted) break;
       const auto facts = reader.facts_of(row);
       if (!facts) return std::unexpected(facts.error());
+      if (list.accepts && !list.accepts(row.application, reader.application())) continue;
       if (is_checked && !matches(list.filter, row, reader.application(), *facts)) continue;
       auto& item = items.emplace_back();
       item.key = sort_key_of(row, list.order);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,6 +67,8 @@ struct ReleaseFacts {
   std::vector<ReleaseService> services = {};  // current services of the Application
   std::vector<std::string> rollouts = {};     // current state, JSON of type ReleaseRolloutState
   std::map<std::string, ImageFacts, std::less<>> images = {};  // by full name
+  // The child Applications that are shown, by name; nothing: all.
+  std::optional<std::set<std::string, std::less<>>> children = {};
 };
 
 // Returns the images of a release by service. An image without a current workload counts as a service of its own, named
@@ -87,6 +91,8 @@ struct ReleaseList {
   bool with_application = true;  // destination, sources, operationState, childApps
   bool with_services = true;     // fromState, toState, transition
   bool with_images = true;       // issues, prs, committers, builds and the authors of builds
+  // Condition on the Application, which the statement cannot check; without it every release counts.
+  std::function<bool(const ObjectState&, JsonView application)> accepts = {};
 };
 Result<std::string> release_slice(store::Connection& connection, std::int64_t account,
                                   const ReleaseList& list, const ViewContext& context);

@@ -433,6 +433,12 @@ TEST_P(AccountContract, ANewTokenOfARuntimeRevokesItsTunnel) {
   EXPECT_EQ(must(revocations_since(db, 0)).at(0).subject, token.revoked[0]);
 }
 
+TEST_P(AccountContract, TheTeamsOfAUserAreThoseOfItsAccount) {
+  EXPECT_EQ(must(team_ids_of(db, sample.acme.number, sample.ann.id)).size(), 2U);
+  EXPECT_EQ(must(team_ids_of(db, sample.acme.number, sample.bob.id)).size(), 1U);
+  EXPECT_THAT(must(team_ids_of(db, sample.acme.number, sample.eve.id)), IsEmpty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, AccountContract,
                          testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });

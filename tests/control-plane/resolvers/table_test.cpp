@@ -198,6 +198,19 @@ TEST(RuleFields, RulesAreMadeListedAndRemoved) {
         bench.sample.bob_key, list,
         {{"accountId", bench.sample.acme.id}, {"entityType", "gitopsApplications"}});
     EXPECT_EQ(own["data"]["abacRules"], Json::array({rule})) << own;
+    // A runtime refuses what no rule allows, so it is told that all may view while no rule is about that.
+    const auto told = co_await bench.ask(
+        bench.sample.prod_token, list,
+        {{"accountId", bench.sample.acme.id}, {"entityType", "gitopsApplications"}});
+    CO_ASSERT_EQ(told["data"]["abacRules"].size(), 2U);
+    EXPECT_EQ(told["data"]["abacRules"][0], rule);
+    EXPECT_EQ(told["data"]["abacRules"][1]["actions"], Json::array({"VIEW"}));
+    EXPECT_EQ(told["data"]["abacRules"][1]["teams"].size(), 1U);
+    EXPECT_EQ(told["data"]["abacRules"][1]["attributes"], Json::array());
+    const auto workflows =
+        co_await bench.ask(bench.sample.prod_token, list,
+                           {{"accountId", bench.sample.acme.id}, {"entityType", "workflows"}});
+    EXPECT_EQ(workflows["data"]["abacRules"], Json::array());
     const auto others = co_await bench.ask(
         bench.sample.eve_key, list,
         {{"accountId", bench.sample.acme.id}, {"entityType", "gitopsApplications"}});
