@@ -8,6 +8,7 @@
 #include "app-proxy/app.hpp"
 #include "common/cli/command.hpp"
 #include "common/daemon/daemon.hpp"
+#include "control-plane/program.hpp"
 #include "event-reporter/app.hpp"
 #include "event-reporter/memory.hpp"
 #include "gitopsctl/program.hpp"
@@ -42,6 +43,7 @@ constexpr std::array kPrograms{
     Program{"tunnel-client", run_daemon<gitops::tunnel_client::tunnel_client>},
     Program{"tunnel-server", run_daemon<gitops::tunnel_server::tunnel_server>},
     Program{"app-proxy", run_daemon<gitops::app_proxy::app_proxy>},
+    Program{"control-plane", gitops::control_plane_server::run_program},
     Program{"gitopsctl",
             [](int argc, char** argv) {
               return gitops::cli::run_main(gitops::ctl::gitopsctl(), argc, argv);

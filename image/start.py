@@ -28,7 +28,7 @@ import urllib.request
 
 STRANGER = 1000730000  # a user id as OpenShift hands them out
 ALL = "gitops-runtime"
-PROGRAMS = ["event-reporter", "request-router", "tunnel-client", "tunnel-server", "app-proxy", "gitopsctl"]
+PROGRAMS = ["event-reporter", "request-router", "tunnel-client", "tunnel-server", "app-proxy", "control-plane", "gitopsctl"]
 KUBECONFIG = """apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
@@ -48,6 +48,7 @@ ENVIRONMENT = {
                       "TUNNEL_PORT": "0"},
     "app-proxy": {"KUBECONFIG": "/tmp/kubeconfig", "CF_HOST": NOWHERE, "RUNTIME_TOKEN": "x", "RUNTIME_NAME": "a",
                   "NAMESPACE": "gitops", "PORT": "0", "REPOS_DIR": "/tmp/repos"},
+    "control-plane": {"DATABASE_PATH": "/tmp/control-plane.db", "PORT": "0"},
 }
 
 

@@ -20,9 +20,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::vector<std::string> kPrograms{"event-reporter", "request-router", "tunnel-client",
-                                         "tunnel-server",  "app-proxy",      "gitopsctl",
-                                         "gitops-runtime"};  // one program that is all of them
+const std::vector<std::string> kPrograms{
+    "event-reporter", "request-router", "tunnel-client", "tunnel-server", "app-proxy",
+    "control-plane",  "gitopsctl",      "gitops-runtime"};  // one program that is all of them
 // As cmake/compiler.cmake has them for a release.
 const std::vector<std::string> kHardened{"-O2",
                                          "-fPIE",
@@ -264,6 +264,16 @@ TEST_F(ImageTest, WarnsAboutALargeImageAndRefusesItOnRequest) {
   EXPECT_THAT(made.err, HasSubstr("the limits are 20 and 8"));
   EXPECT_THAT(made.out, HasSubstr("app-proxy"));
   EXPECT_TRUE(fs::exists(folder_ / "out/layout/index.json"));
+
+  // A program with libpq may have more.
+  fs::copy_file(bin() / "app-proxy", bin() / "control-plane", fs::copy_options::overwrite_existing);
+  const auto with_libpq = build("libpq", {"--strict", "control-plane"});
+  EXPECT_TRUE(with_libpq.ok()) << with_libpq.err;
+  fs::remove(bin() / "control-plane");
+  compile(bin() / "control-plane", kHardened, "char large[31000000] = {1};\n");
+  const auto too_large = build("too-large", {"--strict", "control-plane"});
+  EXPECT_EQ(too_large.exit_code, 1);
+  EXPECT_THAT(too_large.err, HasSubstr("the limits are 30 and 11"));
 
   const auto refused = build("strict", {"--strict", "app-proxy"});
   EXPECT_EQ(refused.exit_code, 1);
