@@ -71,7 +71,7 @@ Task<> me_takes_each_form_of_a_credential(Session& session) {
   for (const auto& [header, value] : std::vector<std::pair<std::string, std::string>>{
            {"Authorization", peer.user_token},
            {"x-access-token", peer.user_token},
-           {"Cookie", "theme=dark; session=" + peer.user_token}}) {
+           {"Cookie", "theme=dark; " + peer.cookie + "=" + peer.user_token}}) {
     const auto me = co_await session.me(header, value);
     CO_ASSERT_OK(me);
     EXPECT_EQ(me->user_id, peer.user) << header;
@@ -93,7 +93,7 @@ Task<> unknown_credentials_are_unauthenticated(Session& session) {
     CO_ASSERT_TRUE(!nobody);
     EXPECT_EQ(nobody.error().code, ErrorCode::unauthenticated) << header;
   }
-  const auto cookie = co_await session.me("Cookie", "session=nobody");
+  const auto cookie = co_await session.me("Cookie", session.peer.cookie + "=nobody");
   CO_ASSERT_TRUE(!cookie);
   EXPECT_EQ(cookie.error().code, ErrorCode::unauthenticated);
   const auto none = co_await session.me("Authorization", "");
@@ -227,7 +227,7 @@ std::function<Task<>(const ControlPlanePeer&)> on(Task<> (*run)(Session&)) {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
     net::Resolver resolver(metrics);
-    http::Client client(executor, resolver, {});
+    http::Client client(executor, resolver, {.tls = {.ca_file = peer.ca_file}});
     Session session(client, peer);
     co_await run(session);
     client.close_idle();

@@ -17,8 +17,10 @@ namespace gitops::test {
 // cluster "c1". The runtime has `git_sources` Git sources, of which nobody's permissions are known.
 struct ControlPlanePeer {
   http::Url url;
-  std::string account;  // id
-  std::string runtime;  // name
+  std::string ca_file = {};        // for https
+  std::string cookie = "session";  // name of the session cookie
+  std::string account;             // id
+  std::string runtime;             // name
   std::string runtime_token;
   std::string admin;  // id
   std::string admin_token;

@@ -8,97 +8,49 @@
 #include <nlohmann/json.hpp>
 
 #include "common/store/databases.hpp"
-#include "common/store/postgres_connection.hpp"
-#include "common/store/sqlite_connection.hpp"
 #include "contract/control_plane_contract.hpp"
-#include "control-plane/accounts/account_store.hpp"
-#include "control-plane/accounts/teams.hpp"
-#include "daemons/control_plane_process.hpp"
+#include "daemons/control_plane_bed.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::test {
 namespace {
 
-namespace server = control_plane_server;
 using Json = nlohmann::json;
 using store::Engine;
 
 constexpr std::size_t kGitSources = 70;
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
 // A control plane of either engine as the cases want it.
 class ContractBed {
  public:
   explicit ContractBed(Engine engine)
-      : program_(engine == Engine::postgres ? PostgresServer::shared().new_database()
-                                            : std::string()) {
-    peer_.account = program_.add_account("acme");
-    program_.add_account("other");
-    peer_.admin = program_.add_user("ann", "acme", {"--admin", "--email=ann@example.test"});
-    peer_.user = program_.add_user("bob", "acme");
-    program_.add_user("eve", "other");
-    peer_.admin_token = program_.create_key("ann", "acme");
-    peer_.user_token = program_.create_key("bob", "acme");
-    peer_.stranger_token = program_.create_key("eve", "other");
-    make_team(engine);
-    program_.start();
-    peer_.url = must(http::parse_url(program_.url()));
-    peer_.runtime = "prod";
-    peer_.runtime_token = program_.register_runtime(peer_.admin_token, peer_.runtime);
-    set_up_account();
+      : bed_({.engine = engine, .flags = {}, .members = {}, .teams = {{"a-team", {kBobId}}}}) {
+    bed_.set_git("GITHUB", "https://api.github.example.test",
+                 "https://github.example.test/acme/config.git");
+    const Json attributes{{{"name", "LABEL"}, {"key", "team"}, {"value", "a"}},
+                          {{"name", "CLUSTER"}, {"value", "c1"}}};
+    bed_.add_rules(Json::array({{{"entityType", "gitopsApplications"},
+                                 {"teams", {"a-team"}},
+                                 {"actions", {"SYNC"}},
+                                 {"attributes", attributes}}}));
     add_git_sources();
+    peer_ = {.url = http::parse_url(bed_.url()).value(),
+             .ca_file = bed_.ca_file(),
+             .cookie = "__Host-session",
+             .account = kAccountId,
+             .runtime = "prod",
+             .runtime_token = kProdToken,
+             .admin = kAnnId,
+             .admin_token = kAnnKey,
+             .user = kBobId,
+             .user_token = kBobKey,
+             .team = "a-team",
+             .stranger_token = kEveKey,
+             .git_sources = kGitSources};
   }
   [[nodiscard]] const ControlPlanePeer& peer() const { return peer_; }
 
  private:
-  // The contract has an administrator in no team and a user in one, while this server puts members into built-in teams.
-  void make_team(Engine engine) {
-    const store::Location location{.engine = engine,
-                                   .path = program_.database_path(),
-                                   .dsn = program_.database_url(),
-                                   .password_file = {}};
-    std::unique_ptr<store::Connection> db;
-    if (engine == Engine::sqlite) {
-      db = must(store::open_sqlite(location.path, store::Access::read_write, 1024 * 1024));
-    } else {
-      db = must(store::open_postgres(location, "test"));
-    }
-    const auto account = must(server::account_of_id(*db, peer_.account)).number;
-    for (const auto& user : {peer_.admin, peer_.user}) {
-      must(server::leave_all_teams(*db, account, user));
-    }
-    peer_.team = must(server::create_team(*db, account, "a-team"));
-    must(server::add_to_team(*db, account, peer_.team, peer_.user));
-  }
-
-  void ask(const std::string& query, const Json& variables) {
-    const auto reply = program_.graphql(peer_.admin_token, query, variables.dump());
-    if (!reply.ok() || reply.body.contains("\"errors\"")) throw std::runtime_error(reply.body);
-  }
-
-  void set_up_account() {
-    ask("mutation Settings($gitProvider: GitProviders!, $gitApiUrl: String!, "
-        "$sharedConfigRepo: String!){updateCsdpSettings(gitProvider: $gitProvider, gitApiUrl: "
-        "$gitApiUrl, sharedConfigRepo: $sharedConfigRepo)}",
-        {{"gitProvider", "GITHUB"},
-         {"gitApiUrl", "https://api.github.example.test"},
-         {"sharedConfigRepo", "https://github.example.test/acme/config.git"}});
-    ask("mutation CreateAbacRule($accountId: String!, $createAbacRuleInput: CreateAbacRuleInput!){"
-        "createAbacRule(accountId: $accountId, createAbacRuleInput: $createAbacRuleInput){id}}",
-        {{"accountId", ""},
-         {"createAbacRuleInput",
-          {{"entityType", "gitopsApplications"},
-           {"teams", {peer_.team}},
-           {"actions", {"SYNC"}},
-           {"attributes", Json::array({{{"name", "LABEL"}, {"key", "team"}, {"value", "a"}},
-                                       {{"name", "CLUSTER"}, {"value", "c1"}}})}}}});
-  }
-
   void add_git_sources() {
     for (std::size_t i = 0; i < kGitSources; ++i) {
       const auto name = "source-" + std::to_string(i);
@@ -115,14 +67,13 @@ class ContractBed {
             {"source",
              {{"repoURL", "https://git.example.test/acme/" + name + ".git"}, {"path", "apps"}}}}},
           {"status", {{"sync", {{"status", "Synced"}}}, {"health", {{"status", "Healthy"}}}}}};
-      const auto reply = program_.post_application(peer_.runtime_token, application.dump(),
-                                                   static_cast<std::int64_t>(i) + 1);
+      const auto reply = bed_.program().post_application(kProdToken, application.dump(),
+                                                         static_cast<std::int64_t>(i) + 1);
       if (!reply.ok()) throw std::runtime_error(reply.body);
     }
-    peer_.git_sources = kGitSources;
   }
 
-  ControlPlaneProcess program_;
+  ControlPlaneBed bed_;
   ControlPlanePeer peer_;
 };
 

@@ -35,6 +35,14 @@ std::string program() {
 ControlPlaneProcess::ControlPlaneProcess(std::string database_url, std::vector<std::string> flags)
     : database_url_(std::move(database_url)), flags_(std::move(flags)) {}
 
+void ControlPlaneProcess::use_tls(CertificateAuthority& authority) {
+  const auto certificate =
+      authority.issue({.common_name = "localhost", .organization = {}, .alt_names = {"localhost"}});
+  flags_.push_back("--tls-certificate-file=" + certificate.cert_file.string());
+  flags_.push_back("--tls-key-file=" + certificate.key_file.string());
+  ca_file_ = authority.ca_file();
+}
+
 std::vector<std::string> ControlPlaneProcess::database_flags() const {
   if (database_url_.empty()) return {"--database.path=" + database_path()};
   return {"--database.url=" + database_url_};
@@ -91,7 +99,8 @@ HttpReply ControlPlaneProcess::graphql(const std::string& token, const std::stri
       {.method = "POST",
        .url = url() + "/2.0/api/graphql",
        .headers = {"Authorization: " + token, "Content-Type: application/json"},
-       .body = R"({"query":)" + json_quote(query) + R"(,"variables":)" + variables + "}"});
+       .body = R"({"query":)" + json_quote(query) + R"(,"variables":)" + variables + "}",
+       .ca_file = ca_file_});
 }
 
 std::string ControlPlaneProcess::register_runtime(const std::string& token,
@@ -121,7 +130,8 @@ HttpReply ControlPlaneProcess::post_application(const std::string& token,
                             R"(","source":{"desiredManifest":"","actualManifest":)" +
                             json_quote(application) +
                             R"(,"gitManifest":"","revision":"","syncStatus":"Synced",)"
-                            R"("healthStatus":"Healthy","historyId":0}}})"});
+                            R"("healthStatus":"Healthy","historyId":0}}})",
+                    .ca_file = ca_file_});
 }
 
 }  // namespace gitops::test

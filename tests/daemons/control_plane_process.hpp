@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "support/process.hpp"
+#include "support/test_certs.hpp"
 
 namespace gitops::test {
 
@@ -14,6 +16,9 @@ class ControlPlaneProcess {
  public:
   // `database_url` is PostgreSQL's; empty: a file of SQLite in a temporary folder. Starts nothing yet.
   explicit ControlPlaneProcess(std::string database_url = {}, std::vector<std::string> flags = {});
+
+  // Serves by TLS from the next start on, with a certificate for localhost that `authority` issues.
+  void use_tls(CertificateAuthority& authority);
 
   // Runs a command of the program, as {"user", "add", "--name=ann"}, and returns what it prints. With SQLite only while
   // the daemon does not run. Throws when it fails.
@@ -33,7 +38,9 @@ class ControlPlaneProcess {
   Process& process() { return *process_; }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] std::string url() const {
+    return (ca_file_.empty() ? "http://127.0.0.1:" : "https://localhost:") + std::to_string(port_);
+  }
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
   [[nodiscard]] HttpReply admin(const std::string& path) const;
   // The SQLite file.
@@ -56,6 +63,7 @@ class ControlPlaneProcess {
   TempDir folder_;
   std::string database_url_;
   std::vector<std::string> flags_;
+  std::filesystem::path ca_file_;  // empty: without TLS
   std::optional<Process> process_;
   std::uint16_t port_ = 0;
   std::uint16_t admin_port_ = 0;
