@@ -97,6 +97,11 @@ class FakeAccounts {
   };
   Life& life() { return life_; }
   [[nodiscard]] std::size_t runtimes() const { return runtimes_.size(); }
+  // The name of the runtime that a token belongs to; empty when there is none.
+  [[nodiscard]] std::string runtime_of(const std::string& token) const {
+    const auto found = owners_.find(token);
+    return found == owners_.end() ? std::string() : found->second.runtime;
+  }
 
   // The keys of saveSealingKey, in base64; their ids are "key-1" and so on.
   std::vector<std::string>& sealing_keys() { return sealing_keys_; }

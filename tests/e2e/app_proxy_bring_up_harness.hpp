@@ -13,6 +13,7 @@
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_harness.hpp"
+#include "e2e/control_plane_side.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
 #include "support/test_certs.hpp"
@@ -76,9 +77,11 @@ class HeldPush {
 
 // The runtime "new", of which nothing exists yet but the account's empty repository "config".
 struct BringUpHarness {
-  BringUpHarness(const Executor& executor, std::string given)
+  BringUpHarness(const Executor& executor, std::string given,
+                 ControlPlaneKind kind = ControlPlaneKind::fake)
       : name(std::move(given)),
         base(executor),
+        side(kind, base.platform),
         cluster(executor),
         host(executor, app_proxy::ProviderKind::github),
         argocd(executor),
@@ -89,28 +92,25 @@ struct BringUpHarness {
     argocd.clusters = {"here"};
     git.add_user("robot", "canary-git");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
-    base.platform.accounts().add({.id = "acc-1",
-                                  .name = "acme",
-                                  .admins = {"u-ann"},
-                                  .git_provider = "GITHUB",
-                                  .git_api_url = host.api_root().text(),
-                                  .shared_config_repo = git.url("config")});
+    side.set_git("GITHUB", host.api_root().text(), git.url("config"));
     write_file(folder / "kubeconfig", cluster.kubeconfig());
   }
   [[nodiscard]] Environment settings(const std::string& leader_id = "pod-a") const {
-    return {{"KUBECONFIG", (folder / "kubeconfig").string()},
-            {"NAMESPACE", "default"},
-            {"RUNTIME_NAME", "new"},
-            {"RUNTIME_TOKEN", ""},
-            {"USER_TOKEN", kAnn},
-            {"LEADER_ID", leader_id},
-            {"REPOS_DIR", (folder / ("clones-" + leader_id)).string()},
-            {"GIT_INSECURE_HTTP", "true"},
-            {"GIT_USERNAME", "robot"},
-            {"GIT_PASSWORD", "canary-git"},
-            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
-            {"ARGO_CD_USERNAME", "admin"},
-            {"ARGO_CD_PASSWORD", "canary-password"}};
+    Environment all{{"KUBECONFIG", (folder / "kubeconfig").string()},
+                    {"NAMESPACE", "default"},
+                    {"RUNTIME_NAME", "new"},
+                    {"RUNTIME_TOKEN", ""},
+                    {"USER_TOKEN", kAnn},
+                    {"LEADER_ID", leader_id},
+                    {"REPOS_DIR", (folder / ("clones-" + leader_id)).string()},
+                    {"GIT_INSECURE_HTTP", "true"},
+                    {"GIT_USERNAME", "robot"},
+                    {"GIT_PASSWORD", "canary-git"},
+                    {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
+                    {"ARGO_CD_USERNAME", "admin"},
+                    {"ARGO_CD_PASSWORD", "canary-password"}};
+    all.merge(side.environment());
+    return all;
   }
   void start(Environment more = {}) {
     more.merge(settings());
@@ -146,12 +146,11 @@ struct BringUpHarness {
   [[nodiscard]] std::string token() const { return value("codefresh-token", "token"); }
   // Everything is there, and the process knows it.
   [[nodiscard]] bool is_complete(const AppProxyProcess& process) {
-    const auto registrations = std::to_string(accounts().life().registered.size());
-    if (token() != "canary-runtime-token-" + registrations ||
+    if (side.runtime_of(token()) != "new" ||
         !argocd.tokens.contains("Bearer " + value("argocd-token", "token")) ||
         !exists(k8s::resources::kSecrets, kIntegration) ||
         !exists(k8s::resources::kApplications, "new") ||
-        !exists(k8s::resources::kConfigMaps, kClusterRecord) || reported().empty()) {
+        !exists(k8s::resources::kConfigMaps, kClusterRecord) || side.clusters("new").empty()) {
       return false;
     }
     const auto page = process.status();
@@ -256,10 +255,11 @@ struct BringUpHarness {
     return found;
   }
 
-  [[nodiscard]] std::string logs() const { return name + "\n" + base.logs(); }
+  [[nodiscard]] std::string logs() const { return name + "\n" + base.logs() + side.logs(); }
   Task<> stop() {
     cluster.set_access({});
     co_await base.stop();
+    side.stop();
     co_await host.stop();
     co_await argocd.stop();
     co_await cluster.stop();
@@ -267,6 +267,7 @@ struct BringUpHarness {
 
   std::string name;
   AppProxyHarness base;
+  ControlPlaneSide side;
   FakeKubeApi cluster;
   FakeGitHost host;
   FakeArgoCdServer argocd;
@@ -291,7 +292,9 @@ void play_all(const std::vector<Story>& stories, const Play& play) {
           players.spawn("player " + std::to_string(i), [&]() -> Task<> {
             while (next < stories.size()) {
               const Story& story = stories[next++];
-              BringUpHarness world(executor, story.name);
+              auto kind = ControlPlaneKind::fake;
+              if constexpr (requires { story.control_plane; }) kind = story.control_plane;
+              BringUpHarness world(executor, story.name, kind);
               co_await play_in(world, [&](BringUpHarness& w) { return play(w, story); });
             }
           });
@@ -306,13 +309,14 @@ inline void expect_each_once(BringUpHarness& w,
                              const testing::Matcher<std::vector<std::string>>& commits) {
   SCOPED_TRACE(w.name);
   EXPECT_THAT(w.commits(), commits);
-  EXPECT_EQ(w.accounts().life().registered.size(), 1U);
+  if (!w.side.is_program()) EXPECT_EQ(w.accounts().life().registered.size(), 1U);
   EXPECT_EQ(w.secrets_with("io.codefresh.integration-type", "git").size(), 1U);
   const auto checked = w.git.git("config", {"fsck", "--no-progress", "--no-dangling"});
   EXPECT_EQ(checked.out + checked.err, "");
   const auto application = w.cluster.find(k8s::resources::kApplications, {"default", "new"});
   ASSERT_TRUE(application);
   EXPECT_EQ(application->value("/spec/source/path"_json_pointer, ""), "runtimes/new");
+  if (w.side.is_program()) return;
   // A report that was not recorded comes a second time, with the same states.
   const auto& reports = w.accounts().life().clusters;
   ASSERT_FALSE(reports.empty());

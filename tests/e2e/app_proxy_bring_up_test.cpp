@@ -1,8 +1,8 @@
 // From nothing to a runtime that works, by the running app-proxy: an empty namespace and an empty Git
 // repository become a registered runtime with its commit, its Application, the default Git integration
 // and a user's Git source. It is killed at each step, and frozen in the middle of one while another
-// replica goes on. The control plane, the API server, argocd-server and GitHub's REST interface are
-// doubles; the Git server is real.
+// replica goes on. The API server, argocd-server and GitHub's REST interface are doubles; the Git server is real. The
+// control plane is a double, and the program, too, where nothing is killed.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -47,11 +47,14 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 struct Story {
   std::string name;
+  ControlPlaneKind control_plane = ControlPlaneKind::fake;
 };
 
 TEST(AppProxyBringUp, AnEmptyNamespaceAndAnEmptyRepositoryBecomeARuntimeThatWorks) {
-  play_all(std::vector<Story>{{"all at once"}}, [](BringUpHarness& w, const Story&) -> Task<> {
-    (void)w.put_key();
+  const std::vector<Story> stories{{"all at once"},
+                                   {"with the control plane", ControlPlaneKind::program}};
+  play_all(stories, [](BringUpHarness& w, const Story& story) -> Task<> {
+    const auto key = w.put_key();
     w.start({{"SHARE_SEALING_KEY", "true"}});
     CO_ASSERT_TRUE(co_await w.until_complete());
     CO_ASSERT_TRUE(co_await eventually(
@@ -68,6 +71,12 @@ TEST(AppProxyBringUp, AnEmptyNamespaceAndAnEmptyRepositoryBecomeARuntimeThatWork
               "resources/app-projects/cf-git-sources.yaml\n"
               "resources/new/default-git-source.yaml\nresources/new/shop.yaml\n"
               "runtimes/new/in-cluster.yaml\n");
+    EXPECT_THAT(w.side.clusters("new"), ElementsAre(testing::Pair("here", "Successful")));
+    const auto secrets = w.secrets_with("codefresh.io/sealing-key", "true");
+    CO_ASSERT_EQ(secrets.size(), 1U);
+    const std::string id = secrets[0]["metadata"]["annotations"]["codefresh.io/sealing-key-id"];
+    EXPECT_EQ(base64_decode(w.side.sealing_key(id, w.token())), key.private_key) << story.name;
+    if (w.side.is_program()) co_return;
     EXPECT_THAT(w.reported(), ElementsAre("here Successful"));
     EXPECT_EQ(w.accounts().sealing_keys().size(), 1U);
   });

@@ -12,6 +12,7 @@
 #include "doubles/fake_argocd_server.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_harness.hpp"
+#include "e2e/control_plane_side.hpp"
 #include "support/git_server.hpp"
 
 // app-proxy with the clusters of Argo CD.
@@ -27,15 +28,11 @@ inline std::vector<nlohmann::json> secrets_in(const FakeKubeApi& cluster) {
 }
 
 struct ClustersHarness {
-  explicit ClustersHarness(const Executor& executor)
-      : base(executor), cluster(executor), argocd(executor) {
+  explicit ClustersHarness(const Executor& executor, ControlPlaneKind kind)
+      : base(executor), side(kind, base.platform), cluster(executor), argocd(executor) {
     git.create_repository("config");
     git.add_user("robot", "canary-git");
-    base.platform.accounts().add({.id = "acc-1",
-                                  .name = "acme",
-                                  .admins = {"u-ann"},
-                                  .git_provider = {},
-                                  .shared_config_repo = git.url("config")});
+    side.set_git("", "", git.url("config"));
     EXPECT_TRUE(cluster.start());
     EXPECT_TRUE(argocd.start());
     argocd.has_accounts = false;
@@ -43,17 +40,19 @@ struct ClustersHarness {
     write_file(folder / "kubeconfig", cluster.kubeconfig());
   }
   [[nodiscard]] Environment settings(const std::string& leader_id = "pod-a") const {
-    return {{"KUBECONFIG", (folder / "kubeconfig").string()},
-            {"NAMESPACE", "default"},
-            {"USER_TOKEN", kAnn},
-            {"RUNTIME_STORE_IV", "canary-iv"},
-            {"LEADER_ID", leader_id},
-            {"REPOS_DIR", (folder / ("clones-" + leader_id)).string()},
-            {"GIT_INSECURE_HTTP", "true"},
-            {"GIT_USERNAME", "robot"},
-            {"GIT_PASSWORD", "canary-git"},
-            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
-            {"ARGO_CD_TOKEN", "canary-argocd"}};
+    Environment all{{"KUBECONFIG", (folder / "kubeconfig").string()},
+                    {"NAMESPACE", "default"},
+                    {"USER_TOKEN", kAnn},
+                    {"RUNTIME_STORE_IV", "canary-iv"},
+                    {"LEADER_ID", leader_id},
+                    {"REPOS_DIR", (folder / ("clones-" + leader_id)).string()},
+                    {"GIT_INSECURE_HTTP", "true"},
+                    {"GIT_USERNAME", "robot"},
+                    {"GIT_PASSWORD", "canary-git"},
+                    {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
+                    {"ARGO_CD_TOKEN", "canary-argocd"}};
+    all.merge(side.environment());
+    return all;
   }
   Task<> start(Environment more = {}) {
     more.merge(settings());
@@ -141,29 +140,35 @@ struct ClustersHarness {
     return lines;
   }
 
-  [[nodiscard]] std::string logs() const { return base.logs(); }
+  [[nodiscard]] std::string logs() const { return base.logs() + side.logs(); }
   Task<> stop() {
     co_await base.stop();
+    side.stop();
     co_await argocd.stop();
     co_await cluster.stop();
   }
 
   static constexpr const char* kEdge = "https://edge.example.test:6443";
   mutable AppProxyHarness base;
+  ControlPlaneSide side;
   FakeKubeApi cluster;
   FakeArgoCdServer argocd;
   GitServer git;
   TempDir folder;
 };
 
-inline void in_clusters_harness(const std::function<Task<>(ClustersHarness&)>& body) {
+inline void in_clusters_harness(ControlPlaneKind kind,
+                                const std::function<Task<>(ClustersHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
   run_coro(
       [&]() -> Task<> {
-        ClustersHarness world(co_await asio::this_coro::executor);
+        ClustersHarness world(co_await asio::this_coro::executor, kind);
         co_await play_in(world, body);
       },
       std::chrono::seconds(150));
+}
+inline void in_clusters_harness(const std::function<Task<>(ClustersHarness&)>& body) {
+  in_clusters_harness(ControlPlaneKind::fake, body);
 }
 
 }  // namespace gitops::test

@@ -16,6 +16,7 @@
 #include "common/http/client.hpp"
 #include "common/http/websocket.hpp"
 #include "daemons/app_proxy_process.hpp"
+#include "daemons/control_plane_users.hpp"
 #include "doubles/fake_platform.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
@@ -26,24 +27,25 @@ namespace gitops::test {
 // an administrator, and Bob, and another account with Eve.
 struct AppProxyHarness {
   using Json = nlohmann::json;
-  static constexpr const char* kAnn = "canary-ann.1111";
-  static constexpr const char* kBob = "canary-bob.2222";
-  static constexpr const char* kEve = "canary-eve.3333";
-  static constexpr const char* kRuntime = "canary-runtime.4444";
+  static constexpr const char* kAnn = kAnnKey;
+  static constexpr const char* kBob = kBobKey;
+  static constexpr const char* kEve = kEveKey;
+  static constexpr const char* kRuntime = kProdToken;
   static constexpr const char* kPage = "https://ui.example.test";
 
   explicit AppProxyHarness(const Executor& executor)
       : platform(executor), client(executor, resolver, {}) {
     auto& accounts = platform.accounts();
-    accounts.add({.id = "acc-1", .name = "acme", .admins = {"u-ann"}});
-    accounts.add({.id = "acc-2", .name = "other", .admins = {"u-eve"}});
+    accounts.add({.id = kAccountId, .name = "acme", .admins = {kAnnId}});
+    accounts.add({.id = kOtherAccountId, .name = "other", .admins = {kEveId}});
     accounts.add(
         kAnn,
         FakeAccounts::User{
-            .id = "u-ann", .name = "Ann", .email = "ann@example.test", .account_id = "acc-1"});
-    accounts.add(kBob, FakeAccounts::User{.id = "u-bob", .name = "Bob", .account_id = "acc-1"});
-    accounts.add(kEve, FakeAccounts::User{.id = "u-eve", .name = "Eve", .account_id = "acc-2"});
-    accounts.add(kRuntime, FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
+            .id = kAnnId, .name = "Ann", .email = "ann@example.test", .account_id = kAccountId});
+    accounts.add(kBob, FakeAccounts::User{.id = kBobId, .name = "Bob", .account_id = kAccountId});
+    accounts.add(kEve,
+                 FakeAccounts::User{.id = kEveId, .name = "Eve", .account_id = kOtherAccountId});
+    accounts.add(kRuntime, FakeAccounts::Runtime{.name = "prod", .account_id = kAccountId});
     EXPECT_TRUE(platform.start());
   }
 

@@ -13,6 +13,7 @@
 #include "common/http/sse.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_harness.hpp"
+#include "e2e/control_plane_side.hpp"
 #include "k8s-client/resource.hpp"
 
 // app-proxy with the Workflows that an image report starts.
@@ -62,8 +63,8 @@ struct ArgoServer {
 };
 
 struct ImagesHarness {
-  explicit ImagesHarness(const Executor& executor)
-      : base(executor), cluster(executor), argo(executor) {
+  explicit ImagesHarness(const Executor& executor, ControlPlaneKind kind)
+      : base(executor), side(kind, base.platform), cluster(executor), argo(executor) {
     base.platform.accounts().add(
         {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = "GITHUB"});
     EXPECT_TRUE(cluster.start());
@@ -76,6 +77,7 @@ struct ImagesHarness {
                  {"IRW_HEARTBEAT_INTERVAL_IN_SECONDS", "1"},
                  {"IRW_SERVICE_ACCOUNT", "reporter"},
                  {"RUNTIME_STORE_IV", "canary-iv"}});
+    more.merge(side.environment());
     base.start(std::move(more));
     co_await base.account_known();
   }
@@ -138,26 +140,32 @@ struct ImagesHarness {
     cluster.put(k8s::resources::kWorkflows, workflows[0]);
   }
 
-  [[nodiscard]] std::string logs() const { return base.logs(); }
+  [[nodiscard]] std::string logs() const { return base.logs() + side.logs(); }
   Task<> stop() {
     co_await base.stop();
+    side.stop();
     co_await argo.server.stop(Clock::now());
     co_await cluster.stop();
   }
 
   AppProxyHarness base;
+  ControlPlaneSide side;
   FakeKubeApi cluster;
   ArgoServer argo;
   TempDir folder;
 };
 
-inline void in_images_harness(const std::function<Task<>(ImagesHarness&)>& body) {
+inline void in_images_harness(ControlPlaneKind kind,
+                              const std::function<Task<>(ImagesHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        ImagesHarness world(co_await asio::this_coro::executor);
+        ImagesHarness world(co_await asio::this_coro::executor, kind);
         co_await play_in(world, body);
       },
       std::chrono::seconds(60));
+}
+inline void in_images_harness(const std::function<Task<>(ImagesHarness&)>& body) {
+  in_images_harness(ControlPlaneKind::fake, body);
 }
 
 }  // namespace gitops::test

@@ -1,5 +1,6 @@
 // Reports of images by the running app-proxy, as the public image reporter of a pipeline asks for them. The control
-// plane and the API server are doubles; the test plays the controller of the Workflows.
+// plane and the API server are doubles; the test plays the controller of the Workflows. One report is sent with the real
+// control plane, too, which takes what the report's task sends.
 #include <gmock/gmock.h>
 #include <zlib.h>
 
@@ -24,8 +25,13 @@ const std::string kQuery =
     "CF_IMAGE=registry.example.test%2Fshop%3A1.0&CF_GIT_PROVIDER=github&CF_GIT_REPO=acme%2Fshop&"
     "CF_GITHUB_TOKEN=canary-git&CF_INSECURE=true";
 
-TEST(AppProxyImages, AReportIsAWorkflowWhoseEndIsTold) {
-  in_images_harness([](ImagesHarness& w) -> Task<> {
+struct AppProxyImagesAtBoth : testing::TestWithParam<ControlPlaneKind> {};
+INSTANTIATE_TEST_SUITE_P(ControlPlane, AppProxyImagesAtBoth,
+                         testing::Values(ControlPlaneKind::fake, ControlPlaneKind::program),
+                         [](const auto& info) { return kind_name(info.param); });
+
+TEST_P(AppProxyImagesAtBoth, AReportIsAWorkflowWhoseEndIsTold) {
+  in_images_harness(GetParam(), [](ImagesHarness& w) -> Task<> {
     co_await w.start();
     EXPECT_EQ((co_await w.report(kQuery, {})).status, 401);
     const auto catalogue = co_await w.report("");
@@ -67,6 +73,19 @@ TEST(AppProxyImages, AReportIsAWorkflowWhoseEndIsTold) {
                                     line["subject"]["image"] == "registry.example.test/shop:1.0");
     }
     EXPECT_TRUE(is_in_audit);
+    if (!w.side.is_program()) co_return;
+    // With the key of the tasks.
+    const Json image{{"id", "sha256:1"},
+                     {"created", "2026-03-04T09:00:00Z"},
+                     {"imageName", "registry.example.test/shop:1.0"},
+                     {"workflowName", "build"}};
+    EXPECT_EQ(w.side.program().ask(
+                  "mutation C($imageBinary: ImageBinaryInput!){createImageBinary(imageBinary: "
+                  "$imageBinary){id imageName workflowName}}",
+                  {{"imageBinary", image}}, w.task_environment()["CF_API_KEY"]),
+              (Json{{"id", "sha256:1"},
+                    {"imageName", "registry.example.test/shop:1.0"},
+                    {"workflowName", "build"}}));
   });
 }
 

@@ -1,6 +1,7 @@
 // The runtime registers itself, by the running app-proxy: from an empty namespace, killed at each step, with
 // Secrets that vanish or cannot be stored, and with a leader that is frozen. It tells people and the control plane
-// what is wrong. The control plane, the API server and argocd-server are doubles.
+// what is wrong. The API server and argocd-server are doubles; the control plane is a double, and the program where a
+// test asks what it holds.
 #include <csignal>
 #include <memory>
 #include <set>
@@ -10,6 +11,7 @@
 #include "doubles/fake_argocd_server.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "e2e/app_proxy_harness.hpp"
+#include "e2e/control_plane_side.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::test {
@@ -24,29 +26,30 @@ using Json = nlohmann::json;
 using Harness = AppProxyHarness;
 
 struct LifeHarness {
-  explicit LifeHarness(const Executor& executor)
-      : base(executor), cluster(executor), argocd(executor) {
+  explicit LifeHarness(const Executor& executor, ControlPlaneKind kind = ControlPlaneKind::fake)
+      : base(executor), cluster(executor), argocd(executor), side(kind, base.platform) {
     // No Git integration is made by itself.
-    base.platform.accounts().add(
-        {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = {}});
+    side.set_git("", "", "");
     EXPECT_TRUE(cluster.start());
     EXPECT_TRUE(argocd.start());
     argocd.lists_clusters = false;
     write_file(folder / "kubeconfig", cluster.kubeconfig());
   }
   [[nodiscard]] Environment settings(const std::string& leader_id = "pod-a") const {
-    return {{"KUBECONFIG", (folder / "kubeconfig").string()},
-            {"NAMESPACE", "default"},
-            {"RUNTIME_NAME", "new"},
-            {"RUNTIME_TOKEN", ""},
-            {"USER_TOKEN", Harness::kAnn},
-            {"CHART_VERSION", "0.30.1"},
-            {"RUNTIME_VERSION", "0.1.72"},
-            {"INGRESS_HOST", "https://runtime.example.test"},
-            {"LEADER_ID", leader_id},
-            {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
-            {"ARGO_CD_USERNAME", "admin"},
-            {"ARGO_CD_PASSWORD", "canary-password"}};
+    Environment all{{"KUBECONFIG", (folder / "kubeconfig").string()},
+                    {"NAMESPACE", "default"},
+                    {"RUNTIME_NAME", "new"},
+                    {"RUNTIME_TOKEN", ""},
+                    {"USER_TOKEN", Harness::kAnn},
+                    {"CHART_VERSION", "0.30.1"},
+                    {"RUNTIME_VERSION", "0.1.72"},
+                    {"INGRESS_HOST", "https://runtime.example.test"},
+                    {"LEADER_ID", leader_id},
+                    {"ARGO_CD_URL", "http://127.0.0.1:" + std::to_string(argocd.url().port)},
+                    {"ARGO_CD_USERNAME", "admin"},
+                    {"ARGO_CD_PASSWORD", "canary-password"}};
+    all.merge(side.environment());
+    return all;
   }
   void start(Environment more = {}) {
     more.merge(settings());
@@ -62,33 +65,27 @@ struct LifeHarness {
   }
   [[nodiscard]] std::string token() const { return value("codefresh-token", "token"); }
   [[nodiscard]] StatusPage status() const { return base.daemon->status(); }
-  // The last list of errors that the control plane was told.
-  [[nodiscard]] std::string errors() {
-    const auto& reported = base.platform.accounts().life().errors;
-    return reported.empty() ? "" : reported.back()["errors"].dump();
-  }
+  // The errors that the control plane shows, a line each.
+  [[nodiscard]] std::string errors() const { return side.errors("new"); }
   // A shared configuration repository that nobody serves, and the runtime's token for it.
   Environment git_settings(const std::string& leader_id = "pod-a") {
-    base.platform.accounts().add({.id = "acc-1",
-                                  .name = "acme",
-                                  .admins = {"u-ann"},
-                                  .git_provider = {},
-                                  .shared_config_repo = "https://127.0.0.1:1/acme/config.git"});
+    side.set_git("", "", "https://127.0.0.1:1/acme/config.git");
     return {{"GIT_USERNAME", "robot"},
             {"GIT_PASSWORD", "canary-git"},
             {"REPOS_DIR", (folder / ("clones-" + leader_id)).string()}};
   }
   // Both Secrets are there, and those for whom they are take them.
   [[nodiscard]] bool is_complete() {
-    const auto& registered = base.platform.accounts().life().registered;
-    return token() == "canary-runtime-token-" + std::to_string(registered.size()) &&
+    return side.runtime_of(token()) == "new" &&
            value("codefresh-token", "encryptionIV").size() == 32 &&
            argocd.tokens.contains("Bearer " + value("argocd-token", "token"));
   }
 
-  [[nodiscard]] std::string logs() const { return base.logs(); }
+  [[nodiscard]] std::string logs() const { return base.logs() + side.logs(); }
   Task<> stop() {
+    if (const auto made = token(); !made.empty()) EXPECT_THAT(logs(), Not(HasSubstr(made)));
     co_await base.stop();
+    side.stop();
     co_await argocd.stop();
     co_await cluster.stop();
   }
@@ -96,49 +93,57 @@ struct LifeHarness {
   AppProxyHarness base;
   FakeKubeApi cluster;
   FakeArgoCdServer argocd;
+  ControlPlaneSide side;
   TempDir folder;
 };
 
-void in_life_harness(const std::function<Task<>(LifeHarness&)>& body) {
+void in_life_harness(ControlPlaneKind kind, const std::function<Task<>(LifeHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        LifeHarness world(co_await asio::this_coro::executor);
+        LifeHarness world(co_await asio::this_coro::executor, kind);
         co_await play_in(world, body);
       },
       std::chrono::seconds(180));
 }
+void in_life_harness(const std::function<Task<>(LifeHarness&)>& body) {
+  in_life_harness(ControlPlaneKind::fake, body);
+}
 
-TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
-  in_life_harness([](LifeHarness& w) -> Task<> {
-    auto& life = w.base.platform.accounts().life();
+// With either control plane.
+struct AppProxyLifeAtBoth : testing::TestWithParam<ControlPlaneKind> {};
+INSTANTIATE_TEST_SUITE_P(ControlPlane, AppProxyLifeAtBoth,
+                         testing::Values(ControlPlaneKind::fake, ControlPlaneKind::program),
+                         [](const auto& info) { return kind_name(info.param); });
+
+TEST_P(AppProxyLifeAtBoth, AnEmptyNamespaceBecomesARegisteredRuntime) {
+  in_life_harness(GetParam(), [](LifeHarness& w) -> Task<> {
+    const auto& life = w.base.platform.accounts().life();
+    const std::size_t registrations = w.side.is_program() ? 0 : 1;  // that the double has seen
     w.start();
     CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets"));
-    CO_ASSERT_EQ(life.registered.size(), 1U);
-    EXPECT_EQ(life.registered[0], (Json{{"runtimeName", "new"},
-                                        {"runtimeNamespace", "default"},
-                                        {"componentNames", Json::array()},
-                                        {"isExternalArgoCd", false},
-                                        {"chartVersion", "0.30.1"},
-                                        {"cluster", "https://kubernetes.default.svc"},
-                                        {"ingressClass", ""},
-                                        {"ingressController", ""},
-                                        {"ingressHost", "https://runtime.example.test"},
-                                        {"installationType", "HELM"},
-                                        {"managed", false},
-                                        {"runtimeVersion", "0.1.72"}}));
+    EXPECT_EQ(life.registered.size(), registrations);
+    EXPECT_EQ(w.side.registration("new"), (Json{{"runtimeName", "new"},
+                                                {"runtimeNamespace", "default"},
+                                                {"isExternalArgoCd", false},
+                                                {"chartVersion", "0.30.1"},
+                                                {"cluster", "https://kubernetes.default.svc"},
+                                                {"ingressClass", ""},
+                                                {"ingressController", ""},
+                                                {"ingressHost", "https://runtime.example.test"},
+                                                {"installationType", "HELM"},
+                                                {"managed", false},
+                                                {"runtimeVersion", "0.1.72"}}));
     // The new token serves at once: the account is known, and the status is told.
     co_await w.base.account_known();
     CO_ASSERT_TRUE(co_await eventually(
         [&] {
-          return !life.statuses.empty() &&
-                 life.statuses.back()["status"]["eventReporterArgoCDToken"]["status"] ==
-                     "SUCCESSFUL" &&
-                 life.statuses.back()["status"]["argoCdState"] == "CONNECTED";
+          const auto status = w.side.status("new");
+          return !status.empty() && status["eventReporterArgoCDToken"]["status"] == "SUCCESSFUL" &&
+                 status["argoCdState"] == "CONNECTED";
         },
         "the status"));
-    EXPECT_EQ(life.statuses.back()["runtime"], "new");
-    EXPECT_EQ(life.statuses.back()["status"]["encryptionIv"]["status"], "SUCCESSFUL");
-    EXPECT_EQ(life.statuses.back()["status"]["syncMode"], "HELM");
+    EXPECT_EQ(w.side.status("new")["encryptionIv"]["status"], "SUCCESSFUL");
+    EXPECT_EQ(w.side.status("new")["syncMode"], "HELM");
     EXPECT_EQ((co_await w.base.ask("{versionInfo{version}}")).status, 200);
 
     // What vanishes comes back as it was, without another registration.
@@ -149,7 +154,7 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
     CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets again"));
     EXPECT_EQ(w.token(), token);
     EXPECT_EQ(w.value("codefresh-token", "encryptionIV"), iv);
-    EXPECT_EQ(life.registered.size(), 1U);
+    EXPECT_EQ(life.registered.size(), registrations);
     EXPECT_EQ(w.argocd.tokens_made, 2);
 
     // A start later everything is as before. A token that Argo CD does not take any more is replaced.
@@ -158,22 +163,21 @@ TEST(AppProxyLife, AnEmptyNamespaceBecomesARegisteredRuntime) {
     w.start();
     CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "a token of Argo CD"));
     EXPECT_EQ(w.token(), token);
-    EXPECT_EQ(life.registered.size(), 1U);
+    EXPECT_EQ(life.registered.size(), registrations);
     EXPECT_EQ(w.argocd.tokens_made, 3);
   });
 }
 
 // An error is told to the control plane, and its end.
-TEST(AppProxyLife, AnErrorIsReportedOnceAndItsEnd) {
-  in_life_harness([](LifeHarness& w) -> Task<> {
-    auto& life = w.base.platform.accounts().life();
+TEST_P(AppProxyLifeAtBoth, AnErrorIsReportedOnceAndItsEnd) {
+  in_life_harness(GetParam(), [](LifeHarness& w) -> Task<> {
     w.argocd.refuses_tokens = true;
     w.start();
     CO_ASSERT_TRUE(co_await eventually(
         [&] { return w.errors().contains("eventReporterArgoCDToken"); }, "an error", 60s));
     w.argocd.refuses_tokens = false;
-    CO_ASSERT_TRUE(co_await eventually([&] { return w.errors() == "[]"; }, "its end"));
-    EXPECT_EQ(life.errors.size(), 2U);
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.errors().empty(); }, "its end"));
+    EXPECT_EQ(w.base.platform.accounts().life().errors.size(), w.side.is_program() ? 0U : 2U);
     EXPECT_TRUE(w.is_complete());
   });
 }
@@ -216,7 +220,7 @@ TEST(AppProxyLife, ErrorsOfBeforeARestartAreCleared) {
     EXPECT_EQ(w.base.daemon->process().stop(), 0);
     w.argocd.refuses_tokens = false;
     w.start();
-    CO_ASSERT_TRUE(co_await eventually([&] { return w.errors() == "[]"; }, "its end", 60s));
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.errors().empty(); }, "its end", 60s));
   });
 }
 
@@ -249,8 +253,8 @@ TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
   });
 }
 
-TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
-  in_life_harness([](LifeHarness& w) -> Task<> {
+TEST_P(AppProxyLifeAtBoth, TheStateIsShownAndToldInGroups) {
+  in_life_harness(GetParam(), [](LifeHarness& w) -> Task<> {
     w.argocd.lists_clusters = true;
     w.argocd.clusters = {"edge"};
     w.argocd.failed = "edge";
@@ -283,13 +287,12 @@ TEST(AppProxyLife, TheStateIsShownAndToldInGroups) {
     }
     EXPECT_EQ(w.status().state("rights"), "ok") << w.status();
     // The items of the status keep their names.
-    const auto& status = w.base.platform.accounts().life().statuses.back()["status"];
-    EXPECT_EQ(status["isc"]["status"], "FAILED");
+    EXPECT_EQ(w.side.status("new")["isc"]["status"], "FAILED");
   });
 }
 
-TEST(AppProxyLife, AMissingRightIsTold) {
-  in_life_harness([](LifeHarness& w) -> Task<> {
+TEST_P(AppProxyLifeAtBoth, AMissingRightIsTold) {
+  in_life_harness(GetParam(), [](LifeHarness& w) -> Task<> {
     w.cluster.set_access(
         [](const FakeKubeApi::Access& access) { return access.resource != "pods"; });
     w.start();
@@ -345,11 +348,12 @@ TEST(AppProxyLife, TheNextLeaderGoesOnWithWhatOnlyALeaderDoes) {
 }
 
 // kill -9 at each step: the next start completes it, and nothing is there twice.
-TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
+TEST_P(AppProxyLifeAtBoth, KilledAtEachStepTheNextStartCompletesIt) {
   struct Step {
     const char* name;
     std::function<void(LifeHarness&, const std::function<void()>& kill)> arrange;
     std::size_t registrations = 1;
+    bool is_program_asked = false;  // of the others it sees the same
   };
   // On the first request of that kind; `is_done`: it is carried out, and its answer lost. A review of the right to
   // make one is no such request.
@@ -373,16 +377,18 @@ TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
          w.base.platform.accounts().life().on_registration = kill;
        },
        2},
-      {"codefresh-token is about to be stored", on_create("secrets", 0, false), 2},
-      {"codefresh-token is stored", on_create("secrets", 0, true)},
+      {"codefresh-token is about to be stored", on_create("secrets", 0, false), 2, true},
+      {"codefresh-token is stored", on_create("secrets", 0, true), 1, true},
       {"Argo CD has made a token",
        [](LifeHarness& w, const std::function<void()>& kill) { w.argocd.on_token = kill; }},
       {"argocd-token is about to be stored", on_create("secrets", 1, false)},
       {"argocd-token is stored", on_create("secrets", 1, true)},
   };
+  const bool is_program = GetParam() == ControlPlaneKind::program;
   for (const Step& step : steps) {
+    if (is_program && !step.is_program_asked) continue;
     SCOPED_TRACE(step.name);
-    in_life_harness([&](LifeHarness& w) -> Task<> {
+    in_life_harness(GetParam(), [&](LifeHarness& w) -> Task<> {
       const auto is_killed = std::make_shared<bool>(false);
       step.arrange(w, [is_killed, &w] {
         if (std::exchange(*is_killed, true)) return;
@@ -397,10 +403,11 @@ TEST(AppProxyLife, KilledAtEachStepTheNextStartCompletesIt) {
       CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets"));
       EXPECT_LT(Clock::now() - begin, 25s);
       co_await w.base.account_known();
-      auto& accounts = w.base.platform.accounts();
-      EXPECT_EQ(accounts.life().registered.size(), step.registrations);
-      // Those of the doubles, and this one.
-      EXPECT_EQ(accounts.runtimes(), 3U);
+      if (!is_program) {
+        EXPECT_EQ(w.base.platform.accounts().life().registered.size(), step.registrations);
+      }
+      // The double has two others, the program one.
+      EXPECT_EQ(w.side.runtimes(), is_program ? 2U : 3U);
     });
   }
 }

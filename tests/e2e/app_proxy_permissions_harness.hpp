@@ -11,6 +11,7 @@
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/users/permissions.hpp"
 #include "doubles/fake_argocd.hpp"
+#include "e2e/control_plane_side.hpp"
 #include "e2e/git_harness.hpp"
 
 // Every field and every route of the API with a request for each, and rules that permit them.
@@ -18,9 +19,12 @@ namespace gitops::test {
 
 using namespace nlohmann::literals;
 
-inline constexpr const char* kViewer = "canary-vic.6666";
-inline constexpr const char* kElsewhere = "canary-els.7777";
-inline constexpr const char* kHere = "canary-her.8888";
+inline constexpr const char* kViewer =
+    "cccccccccccccccccccc6666.canary-vic-00000000000000000000000000006666";
+inline constexpr const char* kElsewhere =
+    "cccccccccccccccccccc7777.canary-els-00000000000000000000000000007777";
+inline constexpr const char* kHere =
+    "cccccccccccccccccccc8888.canary-her-00000000000000000000000000008888";
 
 // What the account's rules say of a field.
 enum class Ruled {
@@ -183,8 +187,14 @@ inline bool is_for_administrators(const AppProxyHarness::Answer& answer) {
 
 // The doubles behind the daemon: what they are asked for is let through.
 struct PermissionHarness {
-  PermissionHarness(GitHarness& w, const Executor& executor)
+  PermissionHarness(GitHarness& w, const Executor& executor,
+                    ControlPlaneKind kind = ControlPlaneKind::fake)
       : base(w),
+        side(kind, w.base.platform,
+             {.engine = store::Engine::sqlite,
+              .flags = {},
+              .members = {{"u-vic", kViewer}, {"u-els", kElsewhere}, {"u-her", kHere}},
+              .teams = {{"viewers", {"u-vic"}}, {"elsewhere", {"u-els"}}, {"here", {"u-her"}}}}),
         argocd(executor, w.cluster),
         workflows(executor, {.address = "127.0.0.1"},
                   [](http::Exchange& exchange) { return serve_workflows(exchange); }) {
@@ -198,9 +208,9 @@ struct PermissionHarness {
     accounts.set_team("viewers", {"u-vic"});
     accounts.set_team("elsewhere", {"u-els"});
     accounts.set_team("here", {"u-her"});
-    accounts.set_rules(rules());
+    side.set_rules(rules());
     for (const char* app : {"shop-dev", "shop-prod"}) {
-      accounts.set_application(app, {"https://git.example.test/acme/shop.git", "HEAD", app});
+      side.put_application(app, {"https://git.example.test/acme/shop.git", "HEAD", app});
     }
     put_objects();
   }
@@ -243,14 +253,17 @@ struct PermissionHarness {
     }
   }
   Task<> start() {
-    base.start({{"ARGO_CD_URL", argocd.url().to_string()},
-                {"ARGO_CD_TOKEN", "argocd.double.token"},
-                {"ARGO_WORKFLOWS_URL", "http://127.0.0.1:" + std::to_string(workflows.port())},
-                {"TRUSTED_PROXIES", "127.0.0.1"},
-                {"REPOS_DIR", (folder / "clones").string()},
-                {"GIT_USERNAME", "canary-user"},
-                {"GIT_PASSWORD", "canary-password"},
-                {"USER_CACHE_TTL", "600"}});
+    Environment settings{
+        {"ARGO_CD_URL", argocd.url().to_string()},
+        {"ARGO_CD_TOKEN", "argocd.double.token"},
+        {"ARGO_WORKFLOWS_URL", "http://127.0.0.1:" + std::to_string(workflows.port())},
+        {"TRUSTED_PROXIES", "127.0.0.1"},
+        {"REPOS_DIR", (folder / "clones").string()},
+        {"GIT_USERNAME", "canary-user"},
+        {"GIT_PASSWORD", "canary-password"},
+        {"USER_CACHE_TTL", "600"}};
+    settings.merge(side.environment());
+    base.start(std::move(settings));
     co_await base.base.account_known();
     const auto deadline = deadline_after(std::chrono::seconds(20));
     while (base.base.daemon->status().count_in_state("rules for ", "pending") > 0 &&
@@ -260,11 +273,15 @@ struct PermissionHarness {
   }
   Task<> stop() {
     base.base.client.close_idle();
+    side.stop();
     co_await workflows.stop(Clock::now());
     co_await argocd.stop();
   }
 
+  [[nodiscard]] std::string logs() const { return side.logs(); }
+
   GitHarness& base;
+  ControlPlaneSide side;
   TempDir folder;
   FakeArgoCd argocd;
   http::Server workflows;

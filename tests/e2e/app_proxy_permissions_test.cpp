@@ -52,7 +52,13 @@ constexpr RouteCase kRouteCases[] = {
      RouteCase::Who::anyone},
 };
 
-TEST(AppProxyPermissions, AC37_EachRouteAsksEachCallerForItsRight) {
+struct AppProxyPermissionsAtBoth : testing::TestWithParam<ControlPlaneKind> {};
+INSTANTIATE_TEST_SUITE_P(ControlPlane, AppProxyPermissionsAtBoth,
+                         testing::Values(ControlPlaneKind::fake, ControlPlaneKind::program),
+                         [](const auto& info) { return kind_name(info.param); });
+
+// Users, teams and rules of either control plane.
+TEST_P(AppProxyPermissionsAtBoth, AC37_EachRouteAsksEachCallerForItsRight) {
   for (const auto& route : app_proxy::route_list()) {
     // A WebSocket asks for each of its operations, see below.
     if (route.method == "GET" && route.path == "/api/graphql") continue;
@@ -63,8 +69,8 @@ TEST(AppProxyPermissions, AC37_EachRouteAsksEachCallerForItsRight) {
                                     }))
         << "no case for " << route.method << " " << route.path;
   }
-  in_git_harness([](GitHarness& world) -> Task<> {
-    PermissionHarness permission_world(world, co_await asio::this_coro::executor);
+  in_git_harness([&](GitHarness& world) -> Task<> {
+    PermissionHarness permission_world(world, co_await asio::this_coro::executor, GetParam());
     co_await play_in(permission_world, [](PermissionHarness& w) -> Task<> {
       co_await w.start();
       auto& proxy = w.base.base;
