@@ -1,5 +1,6 @@
 #include "daemons/tunnel_processes.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
@@ -24,7 +25,8 @@ std::string on_localhost(int port) {
 
 ProcessOptions client_options(const std::vector<std::uint16_t>& servers,
                               const std::filesystem::path& ca_file, std::uint16_t upstream_port,
-                              const std::vector<std::string>& flags, const TempDir& folder) {
+                              const std::vector<std::string>& flags, const TunnelRuntime& runtime,
+                              const TempDir& folder) {
   std::string hosts;
   for (const auto port : servers) {
     hosts += (hosts.empty() ? "localhost:" : ",localhost:") + std::to_string(port);
@@ -33,15 +35,19 @@ ProcessOptions client_options(const std::vector<std::uint16_t>& servers,
                                 "--tunnel-server.host=" + hosts,
                                 "--tunnel-server.protocol=wss",
                                 "--tunnel-server.ca-file=" + ca_file.string(),
-                                std::string("--tunnel.subdomain-prefix=") + kRuntimePrefix,
+                                "--tunnel.subdomain-prefix=" + runtime.prefix,
                                 "--tunnel.forward-to.host=127.0.0.1",
                                 "--tunnel.forward-to.port=" + std::to_string(upstream_port),
                                 "--admin-address=127.0.0.1",
                                 "--admin-port=0"};
   argv.insert(argv.end(), flags.begin(), flags.end());
   auto environment = kNoProxies;
-  environment["AUTHORIZATION"] = kRuntimeToken;
+  environment["AUTHORIZATION"] = runtime.token;
   return {.argv = std::move(argv), .env = std::move(environment), .log_file = folder / "log"};
+}
+
+bool is_plugin(const std::string& flag) {
+  return flag.starts_with("--plugin.url=");
 }
 
 }  // namespace
@@ -49,10 +55,8 @@ ProcessOptions client_options(const std::vector<std::uint16_t>& servers,
 OwnTunnelServer::OwnTunnelServer(CertificateAuthority& authority, std::vector<std::string> flags) {
   const auto certificate = authority.issue(
       {.common_name = "tunnel", .organization = {}, .alt_names = {"localhost", "*.example.test"}});
-  write_file(folder_ / "runtimes", std::string(kRuntimePrefix) + " " + kRuntimeToken + "\n");
   command_ = {std::string(GITOPS_BIN_DIR) + "/tunnel-server",
               "--subdomain-host=example.test",
-              "--runtimes-file=" + (folder_ / "runtimes").string(),
               "--tunnel.listen-address=127.0.0.1",
               "--tunnel.port=" + std::to_string(tunnel_port),
               "--tunnel.require-tls=true",
@@ -64,6 +68,10 @@ OwnTunnelServer::OwnTunnelServer(CertificateAuthority& authority, std::vector<st
               "--tls-key-file=" + certificate.key_file.string(),
               "--admin-address=127.0.0.1",
               "--admin-port=" + std::to_string(admin_port_)};
+  if (std::ranges::none_of(flags, is_plugin)) {
+    write_file(folder_ / "runtimes", std::string(kRuntimePrefix) + " " + kRuntimeToken + "\n");
+    command_.push_back("--runtimes-file=" + (folder_ / "runtimes").string());
+  }
   command_.insert(command_.end(), flags.begin(), flags.end());
   start();
 }
@@ -80,10 +88,10 @@ HttpReply OwnTunnelServer::admin(const std::string& path) const {
   return http_call({.url = on_localhost(admin_port_) + path});
 }
 
-bool OwnTunnelServer::serves() const {
-  return status().count_if([](const nlohmann::json& entry) {
+bool OwnTunnelServer::serves(const std::string& host) const {
+  return status().count_if([&host](const nlohmann::json& entry) {
     return entry["state"] == "ok" && entry.contains("values") &&
-           entry["values"].value("hosts", "").starts_with(kRuntimeHost);
+           entry["values"].value("hosts", "").starts_with(host);
   }) > 0;
 }
 
@@ -127,8 +135,9 @@ RawResponse OpenTunnelServer::call(const std::string& method, const std::string&
 
 OwnTunnelClient::OwnTunnelClient(const std::vector<std::uint16_t>& servers,
                                  const std::filesystem::path& ca_file, std::uint16_t upstream_port,
-                                 const std::vector<std::string>& flags)
-    : process_(client_options(servers, ca_file, upstream_port, flags, folder_)) {
+                                 const std::vector<std::string>& flags,
+                                 const TunnelRuntime& runtime)
+    : process_(client_options(servers, ca_file, upstream_port, flags, runtime, folder_)) {
   constexpr std::string_view kKey = R"("admin_port":)";
   require_until([&] { return log().contains(kKey) || !process_.running(); }, seconds(20),
                 "the tunnel-client to start");

@@ -19,8 +19,8 @@ inline constexpr const char* kRuntimePrefix = "acc-rt";
 inline constexpr const char* kRuntimeToken = "runtime-token";
 inline constexpr const char* kRuntimeHost = "acc-rt.example.test";
 
-// The real tunnel-server on 127.0.0.1, with TLS for clients and users. It knows one runtime. Its
-// ports stay when it is started again.
+// The real tunnel-server on 127.0.0.1, with TLS for clients and users. It knows one runtime, or asks
+// a plugin when the flags name one. Its ports stay when it is started again.
 class OwnTunnelServer {
  public:
   // `authority` issues its certificate, for localhost and *.example.test.
@@ -30,8 +30,8 @@ class OwnTunnelServer {
   void start();
   [[nodiscard]] HttpReply admin(const std::string& path) const;
   [[nodiscard]] StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
-  // Whether a client serves the runtime's host.
-  [[nodiscard]] bool serves() const;
+  // Whether a client serves the host.
+  [[nodiscard]] bool serves(const std::string& host = kRuntimeHost) const;
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
   [[nodiscard]] const std::filesystem::path& log_file() const { return process_->log_file(); }
   Process& process() { return *process_; }
@@ -76,13 +76,20 @@ class OpenTunnelServer {
   std::optional<Process> process_;
 };
 
-// The real tunnel-client of the runtime, over wss.
+// A runtime as its tunnel-client knows it.
+struct TunnelRuntime {
+  std::string prefix = kRuntimePrefix;
+  std::string token = kRuntimeToken;
+};
+
+// The real tunnel-client of a runtime, over wss.
 class OwnTunnelClient {
  public:
   // `servers`: ports of tunnel servers on localhost whose certificates `ca_file` verifies. Returns
   // when the program has started, which is before it serves; throws otherwise.
   OwnTunnelClient(const std::vector<std::uint16_t>& servers, const std::filesystem::path& ca_file,
-                  std::uint16_t upstream_port, const std::vector<std::string>& flags = {});
+                  std::uint16_t upstream_port, const std::vector<std::string>& flags = {},
+                  const TunnelRuntime& runtime = {});
 
   [[nodiscard]] HttpReply admin(const std::string& path, const std::string& method = "GET") const;
   [[nodiscard]] StatusPage status() const { return StatusPage(admin(kStatusPath).body); }
