@@ -298,7 +298,6 @@ class Reader {
     if (!newest.exists()) return;
     auto& state = event_.state;
     auto& release = event_.release;
-    event_.has_release = true;
     release.history_id = newest["id"].number();
     state.history_id = release.history_id;
     release.revision = revision_of(newest);
@@ -310,14 +309,16 @@ class Reader {
     }
     const auto synced = revision_of(operation["syncResult"]);
     release.operation_revision = synced;
-    // The running operation may already be the next one.
+    // The running operation may already be the next one. The health and the images are then the work of that one.
+    const bool is_running = state.sync == SyncStatus::syncing;
+    event_.has_release = !is_running || synced == release.revision;
     if (synced == release.revision) {
       release.phase = state.phase;
       release.author = event_.author;
       release.message = event_.message;
       release.commit_at = event_.commit_at;
     }
-    release.sync = state.sync;
+    release.sync = sync_status_of(status["sync"]["status"].text());
     release.health = state.health;
     release.was_degraded = state.health == HealthStatus::degraded;
     release.images = images_of(status["summary"]["images"]);

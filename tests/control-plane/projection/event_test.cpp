@@ -100,8 +100,15 @@ TEST(ReadEvent, TheNextOperationDoesNotDescribeTheLastRelease) {
   const auto event = read(application_event(application));
   ASSERT_TRUE(event);
   EXPECT_EQ(event->state.sync, SyncStatus::syncing);
-  EXPECT_EQ(event->release.phase, Phase::none);
-  EXPECT_EQ(event->release.author, "");
+  EXPECT_EQ(event->state.history_id, 4);
+  EXPECT_FALSE(event->has_release) << "its health is no longer that of the release";
+
+  // The release is deployed again: a running operation is no state of it.
+  application["status"]["operationState"]["syncResult"]["revision"] = "c0ffee";
+  const auto again = read(application_event(application));
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->has_release);
+  EXPECT_EQ(again->release.sync, SyncStatus::out_of_sync);
 }
 
 TEST(ReadEvent, AChildApplicationHasItsOwnStatesAndItsParentAsManager) {
