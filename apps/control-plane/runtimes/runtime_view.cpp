@@ -19,6 +19,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxDescription = 2'000;  // bytes
 constexpr std::size_t kMaxShownErrors = 100;
+constexpr std::string_view kInternalConfig = "internal-config";
+constexpr std::string_view kInClusterName = "in-cluster";
 
 constexpr std::array<std::string_view, 8> kStatusItems{"appProxyStarted",
                                                        "gitSourceConfigured",
@@ -142,6 +144,15 @@ const RuntimeApplication* application_of(const RuntimeFacts& facts, std::string_
   return found == facts.applications.end() ? nullptr : &*found;
 }
 
+// Returns the Application that deploys the shared configuration to the runtime's own cluster. Managed clusters have
+// Applications of the same entity, with the clusters' names.
+const RuntimeApplication* in_cluster_application(const RuntimeFacts& facts) {
+  const auto found = std::ranges::find_if(facts.applications, [](const auto& application) {
+    return application.entity == kInternalConfig && application.name == kInClusterName;
+  });
+  return found == facts.applications.end() ? nullptr : &*found;
+}
+
 Json self_json(const RuntimeApplication& application, const RuntimeRow& runtime,
                const Account& account) {
   return {{"metadata",
@@ -176,7 +187,9 @@ std::string runtime_json(const RuntimeRow& runtime, const RuntimeFacts& facts) {
     return null_if_empty(string_at(arguments, {name}));
   };
   const auto* application = application_of(facts, "runtime");
-  const auto* internal_config = application_of(facts, "internal-config");
+  const auto* in_cluster = in_cluster_application(facts);
+  const auto* internal_config =
+      in_cluster != nullptr ? in_cluster : application_of(facts, kInternalConfig);
   const bool has_git_token = string_at(status, {"runtimeGitToken", "status"}) == "SUCCESSFUL";
   Json render_errors = errors_json(errors, runtime.seen_at == 0 ? facts.now : runtime.seen_at);
   Json message = application != nullptr ? null_if_empty(application->health_message) : Json();
@@ -225,7 +238,7 @@ std::string runtime_json(const RuntimeRow& runtime, const RuntimeFacts& facts) {
             {"isConfigurationRuntime", runtime.is_configuration_runtime},
             {"internalSharedConfigAppName",
              internal_config != nullptr ? Json(internal_config->name) : Json()},
-            {"inClusterApplicationName", nullptr},
+            {"inClusterApplicationName", in_cluster != nullptr ? Json(in_cluster->name) : Json()},
             {"runtimeApplicationName", application != nullptr ? Json(application->name) : Json()},
             {"isExternalArgoCd", value_at(arguments, {"isExternalArgoCd"}) == true}};
   for (const auto& cluster : facts.managed_clusters) {

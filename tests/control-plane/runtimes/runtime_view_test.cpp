@@ -182,6 +182,16 @@ TEST_F(RuntimeView, SyncAndHealthAreThoseOfTheRuntimesApplication) {
   EXPECT_EQ(json["self"]["metadata"]["name"], "prod-app");
   EXPECT_EQ(json["runtimeApplicationName"], "prod-app");
   EXPECT_EQ(json["internalSharedConfigAppName"], "isc");
+  EXPECT_TRUE(json["inClusterApplicationName"].is_null());
+}
+
+TEST_F(RuntimeView, TheApplicationOfItsOwnClusterIsNotThatOfAManagedOne) {
+  facts.applications = {
+      {.runtime = "prod", .entity = "internal-config", .name = "a-managed-cluster"},
+      {.runtime = "prod", .entity = "internal-config", .name = "in-cluster"}};
+  const auto json = shown();
+  EXPECT_EQ(json["internalSharedConfigAppName"], "in-cluster");
+  EXPECT_EQ(json["inClusterApplicationName"], "in-cluster");
 }
 
 TEST_F(RuntimeView, ReportedErrorsAreShown) {
