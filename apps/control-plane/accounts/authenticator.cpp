@@ -178,18 +178,20 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
       was_known = true;
     }
   }
-  if (!was_known) {
-    const auto now = Clock::now();
+  // A program goes on with its token after it was revoked. The same token again is no guess, and leaves the attempts to
+  // the other callers behind this address.
+  const auto now = Clock::now();
+  const Known* before = refused.find(key);
+  const bool is_repeated = before != nullptr;
+  if (is_repeated && before->asked_in == era && now - before->asked_at < kRefusedTtl) {
+    co_return invalid_token();
+  }
+  if (!was_known && !is_repeated) {
     if (const auto wait = attempts.wait_of(peer, now); wait > Clock::duration::zero()) {
       co_return std::unexpected(Error{.code = ErrorCode::too_many_requests,
                                       .message = "Too many invalid tokens from this address.",
                                       .retry_after = std::chrono::ceil<std::chrono::seconds>(wait),
                                       .http_status = 429});
-    }
-    const Known* entry = refused.find(key);
-    if (entry != nullptr && entry->asked_in == era && now - entry->asked_at < kRefusedTtl) {
-      attempts.spend(peer, now);
-      co_return invalid_token();
     }
   }
   const auto executor = co_await asio::this_coro::executor;
@@ -207,7 +209,8 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
         }
         continue;
       }
-      if (!question->outcome && question->outcome.error().code == ErrorCode::unauthenticated) {
+      if (!question->outcome && question->outcome.error().code == ErrorCode::unauthenticated &&
+          !is_repeated) {
         attempts.spend(peer, Clock::now());
       }
       co_return question->outcome;
@@ -215,7 +218,7 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
     const auto question = std::make_shared<Question>(executor);
     DueTimes due;
     auto outcome = co_await ask(question, key, token, due);
-    if (!outcome && outcome.error().code == ErrorCode::unauthenticated) {
+    if (!outcome && outcome.error().code == ErrorCode::unauthenticated && !is_repeated) {
       attempts.spend(peer, Clock::now());
     }
     if (!due.empty()) co_await write_due(std::move(due), deadline);

@@ -24,7 +24,7 @@ class Authenticator {
   struct Options {
     Clock::duration ttl = std::chrono::seconds(30);
     std::size_t max_known = 10'000;
-    std::size_t max_attempts_per_address = 20;  // wrong tokens a minute; then too_many_requests
+    std::size_t max_attempts_per_address = 20;  // different wrong tokens a minute; then 429
     CookieForm cookie = CookieForm::secure;
     std::vector<std::string> own_origins = {};  // of pages: "https://console.example"
   };

@@ -194,6 +194,28 @@ TEST(Authenticator, AC_35_AnAddressHasFewWrongAttempts) {
   });
 }
 
+// The programs of a runtime go on with its token when it is revoked, often from the address of many others.
+TEST(Authenticator, TheSameWrongTokenAgainIsNoFurtherAttempt) {
+  with_accounts([](AccountsBench& bench) -> Task<> {
+    Authenticator authenticator(bench.database, bench.metrics, options_of());
+    const auto revoked = authorization(token_text(std::string(32, 'x')));
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 30; ++i) {
+        EXPECT_EQ(code_of(co_await ask(authenticator, revoked)), ErrorCode::unauthenticated);
+      }
+      co_await sleep_for(11s);
+    }
+    // It is asked for again, since it may have become valid.
+    EXPECT_TRUE(bench.counts("gitops_control_plane_credential_checks_total{result=\"refused\"} 3"));
+    for (int i = 0; i < 19; ++i) {
+      const auto wrong = token_text(std::string(32, static_cast<char>(i)));
+      EXPECT_EQ(code_of(co_await ask(authenticator, authorization(wrong))),
+                ErrorCode::unauthenticated);
+    }
+    EXPECT_TRUE(co_await ask(authenticator, authorization(bench.sample.bob_key)));
+  });
+}
+
 TEST(Authenticator, AC_35_ARefusedTokenIsNotAskedForAgainAtOnce) {
   with_accounts([](AccountsBench& bench) -> Task<> {
     Authenticator authenticator(bench.database, bench.metrics, options_of());
