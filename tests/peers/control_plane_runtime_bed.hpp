@@ -326,12 +326,17 @@ class ShopRuntime {
       appsRelations {parent {name}}
       status {revision commitAuthor commitMessage}}})");
   }
-  // The newest release of the Application; null when there is none.
-  [[nodiscard]] nlohmann::json release() const {
-    const auto slice = plane.ask(R"({gitopsReleases(filters: {runtime: "fresh", name: "shop"},
+  // The releases of the Application, the newest first.
+  [[nodiscard]] nlohmann::json releases() const {
+    return plane.ask(R"({gitopsReleases(filters: {runtime: "fresh", name: "shop"},
       sort: {field: historyId, order: desc}, pagination: {first: 5}) {edges {node {
-        current application {status {commitAuthor commitMessage} builds {workflowName}}
+        current application {status {syncStatus healthStatus commitAuthor commitMessage}
+          builds {workflowName}}
         toState {services {name images {image binaryId workflowName}} rollouts {name phase}}}}}})");
+  }
+  // The newest one; null when there is none.
+  [[nodiscard]] nlohmann::json release() const {
+    const auto slice = releases();
     return slice["edges"].empty() ? nlohmann::json() : slice["edges"][0]["node"];
   }
   // A request to a path of app-proxy by the host that the control plane knows of.

@@ -52,7 +52,8 @@ TEST_F(RuntimeByIngress, ShowsItsRegistrationAndItsStatus) {
       [] {
         return runtime->plane.ask(
             R"({runtime(name: "fresh") {metadata {namespace} runtimeVersion chartVersion accessMode
-              available installationStatus syncStatus healthStatus repo
+              available installationStatus syncStatus healthStatus repo errors {message}
+              runtimeApplicationName inClusterApplicationName
               status {encryptionIv {status} eventReporterArgoCDToken {status}
                 runtimeGitToken {status} isc {status} syncMode argoCdState}}})");
       },
@@ -68,6 +69,9 @@ TEST_F(RuntimeByIngress, ShowsItsRegistrationAndItsStatus) {
   EXPECT_EQ(state["accessMode"], "INGRESS");
   EXPECT_EQ(state["available"], true);
   EXPECT_EQ(state["repo"], runtime->git.url("config"));
+  EXPECT_EQ(state["errors"], Json::array());
+  EXPECT_EQ(state["runtimeApplicationName"], "fresh");
+  EXPECT_EQ(state["inClusterApplicationName"], "in-cluster");
   for (const char* item : {"encryptionIv", "eventReporterArgoCDToken", "runtimeGitToken"}) {
     EXPECT_EQ(state["status"][item]["status"], "SUCCESSFUL") << item;
   }
@@ -140,6 +144,12 @@ TEST_F(RuntimeByIngress, ShowsTheStepsOfARollout) {
       "the last step", [&] { return step(3); },
       [](const Json& status) { return status == "PASSED"; });
   shown("its end", phase, [](const Json& phase) { return phase == "Healthy"; });
+  // The release before is past, and so is its sync.
+  for (const Json& edge : runtime->releases()["edges"]) {
+    const auto& status = edge["node"]["application"]["status"];
+    EXPECT_NE(status["syncStatus"], "SYNCING") << edge;
+    EXPECT_EQ(status["healthStatus"], "HEALTHY") << edge;
+  }
 }
 
 // Bob's pipeline reports an image. Nothing runs in the pods of this cluster, so the test sends what the task sends, with
@@ -236,6 +246,23 @@ TEST_F(RuntimeByIngress, ShowsAManagedClusterUntilItIsRemoved) {
       {{"server", server}});
   shown("the end of the cluster", read,
         [&](const Json& slice) { return state_of(slice, server) == "absent"; });
+}
+
+// app-proxy asks Gitea what Ann may do there.
+TEST_F(RuntimeByIngress, ShowsTheGitPermissionsOfUsers) {
+  shown(
+      "the permissions of Ann",
+      [] {
+        return runtime->plane.ask(
+            R"({gitSources(runtime: "fresh") {edges {node {metadata {name}
+              permissions {userId read write}}}}})");
+      },
+      [](const Json& slice) {
+        return !slice["edges"].empty() && std::ranges::all_of(slice["edges"], [](const Json& edge) {
+          return edge["node"]["permissions"] ==
+                 Json::array({{{"userId", kAnnId}, {"read", true}, {"write", true}}});
+        });
+      });
 }
 
 TEST_F(RuntimeByIngress, ObeysTheRulesOfTheControlPlane) {
