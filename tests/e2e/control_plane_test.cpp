@@ -57,5 +57,37 @@ TEST(ControlPlane, ShowsWhatTheEventReporterReports) {
       std::chrono::seconds(120));
 }
 
+// A runtime that is registered again has another token, and its older one is refused. No change is lost meanwhile.
+TEST(ControlPlane, TakesTheEventsThatWaitedForANewToken) {
+  run_coro(
+      []() -> Task<> {
+        ControlPlaneBed bed;
+        ReporterHarness world(co_await asio::this_coro::executor);
+        co_await world.start_doubles();
+        write_file(world.folder / "platform-token", kProdToken);
+        world.put_app("shop", 1);
+        world.start_daemon(
+            {{"CODEFRESH_URL", bed.url()}, {"CODEFRESH_SSL_CERT_PATH", bed.ca_file().string()}});
+        const auto shows = [&](const char* revision) {
+          return [&bed, revision] {
+            const auto shop = shop_of(bed);
+            return shop.is_object() && shop["status"]["revision"] == revision;
+          };
+        };
+        CO_ASSERT_TRUE(co_await eventually(shows("r1"), "the Application")) << world.logs();
+        const auto token = bed.program().register_runtime(kAnnKey, "prod");
+        EXPECT_EQ(bed.runtime_of(kProdToken), "");
+        world.put_app("shop", 2, {.sync_status = "OutOfSync", .revision = "r2"});
+        CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("401"));
+        EXPECT_TRUE(shows("r1")());
+        write_file(world.folder / "platform-token", token);
+        CO_ASSERT_TRUE(co_await eventually(shows("r2"), "the change, by the new token"))
+            << world.logs();
+        co_await world.stop();
+        EXPECT_EQ(bed.program().stop(), 0);
+      },
+      std::chrono::seconds(120));
+}
+
 }  // namespace
 }  // namespace gitops::test

@@ -1,4 +1,5 @@
-// The real event-reporter in mode `resource` between doubles of Kubernetes and the control plane.
+// The real event-reporter in mode `resource` between doubles of Kubernetes and the control plane; once with the real
+// control plane.
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "daemons/control_plane_bed.hpp"
 #include "daemons/reporter_process.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
@@ -343,6 +345,35 @@ TEST(ResourceReporter, AC24_AMalformedObjectIsSetAsideWhileOthersGoOn) {
     CO_ASSERT_TRUE(co_await world.wait_for("Rollout web"));
     EXPECT_THAT(world.events(), ElementsAre("Rollout web"));
     CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("an object cannot be reported"));
+  });
+}
+
+TEST(ResourceReporter, AWorkflowIsShownByTheControlPlane) {
+  play([](ResourceReporterHarness& world) -> Task<> {
+    const ControlPlaneBed bed;
+    co_await world.start_doubles();
+    write_file(world.folder / "platform-token", kProdToken);
+    auto workflow = world.kube.put(r::kWorkflows, object(r::kWorkflows, "build"));
+    const auto phase = [&]() -> std::string {
+      const auto shown = bed.ask(
+          "query W($uid: String!){workflow(uid: $uid){metadata{name runtime} status{phase}}}",
+          {{"uid", workflow["metadata"]["uid"]}}, kBobKey);
+      return shown.is_null() ? "absent" : shown["status"]["phase"].get<std::string>();
+    };
+    world.start_daemon(
+        {{"CODEFRESH_URL", bed.url()}, {"CODEFRESH_SSL_CERT_PATH", bed.ca_file().string()}});
+    CO_ASSERT_TRUE(co_await eventually([&] { return phase() == "Running"; }, "the Workflow"));
+    workflow["status"]["phase"] = "Succeeded";
+    world.kube.put(r::kWorkflows, workflow);
+    CO_ASSERT_TRUE(co_await eventually([&] { return phase() == "Succeeded"; }, "its phase"));
+    const auto is_listed = [&bed] {
+      return !bed.ask("{workflows{edges{node{metadata{name}}}}}", json::object(), kBobKey)["edges"]
+                  .empty();
+    };
+    EXPECT_TRUE(is_listed());
+    world.kube.remove(r::kWorkflows, {"shop", "build"});
+    CO_ASSERT_TRUE(co_await eventually([&] { return !is_listed(); }, "its end"));
+    EXPECT_EQ(phase(), "Succeeded") << "its page stays";
   });
 }
 
