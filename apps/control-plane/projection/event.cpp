@@ -246,6 +246,7 @@ class Reader {
     body.source = "{";
     for (const auto& [key, value] : source.members()) {
       if (key == "actualManifest" || key == "desiredManifest" || key == "gitManifest") continue;
+      if (!value.exists()) continue;  // a null, such as the labels of a manager without any
       if (body.source.size() > 1) body.source += ',';
       append_json_string(body.source, key, JsonEscape::minimal);
       body.source += ':';

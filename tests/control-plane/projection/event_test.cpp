@@ -131,6 +131,7 @@ TEST(ReadEvent, AResourceBelongsToItsApplication) {
       read(application_event(deployment, {{"appName", "shop"},
                                           {"appNamespace", "argocd"},
                                           {"appUID", "u1"},
+                                          {"appLabels", nullptr},
                                           {"cluster", "https://10.0.0.1"},
                                           {"revision", "c0ffee"},
                                           {"commitAuthor", "Dana"},
@@ -148,6 +149,7 @@ TEST(ReadEvent, AResourceBelongsToItsApplication) {
   EXPECT_EQ(event->body.in_git, "kind: Deployment\n");
   EXPECT_EQ(Json::parse(event->body.live), deployment);
   EXPECT_FALSE(Json::parse(event->body.source).contains("gitManifest"));
+  EXPECT_EQ(Json::parse(event->body.source)["appName"], event->state.manager.name);
   EXPECT_GT(event->commit_at, 0);
   EXPECT_FALSE(event->has_release);
 }
