@@ -40,8 +40,12 @@ Outcome outcome_of(const ObjectState& current, const Event& event) {
   const bool ordered = current.sequence > 0 && event.state.sequence > 0;
   if (ordered && event.state.sequence < current.sequence) return Outcome::stale;
   if (ordered && event.state.sequence == current.sequence) return Outcome::duplicate;
-  // A deletion applies only to the object with its uid.
-  if (event.is_deletion && is_another_object(current, event)) return Outcome::stale;
+  // A deletion applies only to the object with its uid. That of a later object, no state of which arrived, keeps late
+  // ones out.
+  if (event.is_deletion && is_another_object(current, event) &&
+      !(ordered && current.presence == Presence::gone)) {
+    return Outcome::stale;
+  }
   if (!ordered && is_equal_content(current, event.state)) return Outcome::duplicate;
   return Outcome::stored;
 }

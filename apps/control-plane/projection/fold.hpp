@@ -31,7 +31,8 @@ struct Effects {
 // Rules (docs/events.md): an event whose sequence is not above that of the state is stale or a duplicate. Without
 // sequences the order of arrival counts, and equal content is a duplicate. Another uid under the same key with a higher
 // sequence is a new object ("recreated"). A deletion of another uid than the present one is stale. A deletion of an
-// object without a row leaves a gone row as a tombstone, so that an older event does not bring the object back.
+// object without a row leaves a gone row as a tombstone, so that an older event does not bring the object back; one of
+// another uid with a higher sequence raises the tombstone's.
 Effects fold(const std::optional<ObjectState>& current, const Event& event);
 
 // Returns the stored release, updated by one more event about the same history id.

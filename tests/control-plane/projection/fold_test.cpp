@@ -130,6 +130,20 @@ TEST(Fold, ADeletionEndsOnlyItsOwnUid) {
   EXPECT_EQ(fold(current, deletion_of(9)).outcome, Outcome::stale);
 }
 
+// Its creation is still under way, and must not bring it back.
+TEST(Fold, ADeletionOfAnUnknownUidRaisesTheTombstone) {
+  const auto gone = fold(stored(event_of(7)), deletion_of(8)).state;
+  auto late = event_of(9);
+  late.state.uid = "u2";
+  auto deletion = deletion_of(10);
+  deletion.state.uid = "u2";
+  const auto effects = fold(gone, deletion);
+  EXPECT_EQ(effects.outcome, Outcome::stored);
+  EXPECT_EQ(effects.state.presence, Presence::gone);
+  EXPECT_EQ(fold(effects.state, late).outcome, Outcome::stale);
+  EXPECT_EQ(fold(gone, late).outcome, Outcome::stored);
+}
+
 TEST(Fold, AnObjectThatComesBackIsRecreated) {
   const auto gone = fold(stored(event_of(7)), deletion_of(8)).state;
   const auto effects = fold(gone, event_of(9));
