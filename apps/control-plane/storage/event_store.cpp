@@ -13,6 +13,9 @@ namespace {
 using AccountKey = EventStore::AccountKey;
 using Writes = EventStore::Writes;
 
+constexpr store::Statement kLastChange{.name = "intake.last_change",
+                                       .sql = "SELECT max(no) FROM change WHERE instance = $1"};
+
 // The states of a batch's objects while its events are folded, and the outcome for each object.
 class Folding {
  public:
@@ -125,6 +128,11 @@ Result<BatchOutcome> EventStore::store(store::Connection& connection,
   auto loaded = load(connection, folding.keys());
   if (!loaded) return abandon(std::move(loaded.error()));
   folding.set_loaded(std::move(*loaded));
+  if (!is_change_known_) {
+    if (auto loaded_change = reload_last_change(connection); !loaded_change) {
+      return abandon(std::move(loaded_change.error()));
+    }
+  }
   if (const auto count = folding.new_objects(); count > 0) {
     const auto first = take_ids(connection, count);
     if (!first) return abandon(first.error());
@@ -139,11 +147,21 @@ Result<BatchOutcome> EventStore::store(store::Connection& connection,
   folding.write(writes, last_change);
   add_reporters(batch, writes);
   if (auto applied = apply(connection, writes); !applied) {
+    is_change_known_ = applied.error().code != ErrorCode::unavailable;
     return abandon(std::move(applied.error()));
   }
   last_change_ = last_change;
   outcome.last_change = last_change;
   return outcome;
+}
+
+// Numbers that a COMMIT with an unknown outcome may have used would conflict with those of every later batch.
+Result<void> EventStore::reload_last_change(store::Connection& connection) {
+  const auto rows = connection.run(kLastChange, {instance_});
+  if (!rows) return std::unexpected(rows.error());
+  last_change_ = std::max(last_change_, rows->number(0, 0));  // 0 for NULL: there is none
+  is_change_known_ = true;
+  return {};
 }
 
 std::unique_ptr<EventStore> make_event_store(store::Engine engine, std::string instance) {

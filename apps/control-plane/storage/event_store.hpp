@@ -118,8 +118,11 @@ class EventStore {
   virtual Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) = 0;
 
  private:
+  Result<void> reload_last_change(store::Connection& connection);
+
   std::string instance_ = {};
   std::int64_t last_change_ = 0;
+  bool is_change_known_ = true;  // false after a COMMIT with an unknown outcome
 };
 
 // Makes the store of an engine. `instance` names this process in the outbox and is different after each start.

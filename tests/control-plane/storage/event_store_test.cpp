@@ -137,6 +137,49 @@ TEST_P(EventStoreContract, AFailedBatchLeavesNothingBehind) {
   EXPECT_THAT(outcomes(store({event_of("shop", 5)})), ElementsAre(Outcome::stored));
 }
 
+// Commits, and then reports a lost connection.
+class LosingConnection final : public store::PostgresConnection {
+ public:
+  explicit LosingConnection(store::Connection& inner) : inner_(inner) {}
+  [[nodiscard]] Engine engine() const override { return inner_.engine(); }
+  Result<store::Rows> run(const Statement& statement, const store::Params& params) override {
+    return inner_.run(statement, params);
+  }
+  Result<void> run_script(std::string_view sql) override {
+    auto done = inner_.run_script(sql);
+    if (sql == "COMMIT") return fail(ErrorCode::unavailable, "lost");
+    return done;
+  }
+  Result<std::vector<store::Rows>> run_pipeline(std::span<const Step> steps) override {
+    auto done = dynamic_cast<PostgresConnection&>(inner_).run_pipeline(steps);
+    if (steps.back().statement->sql == "COMMIT") return fail(ErrorCode::unavailable, "lost");
+    return done;
+  }
+  Result<std::vector<std::string>> wait_for_notifications(int) override { return {}; }
+  void interrupt() override {}
+  [[nodiscard]] bool is_usable() const override { return true; }
+
+ protected:
+  Result<void> begin() override { return {}; }
+  Result<void> commit() override { return {}; }
+  void roll_back() override {}
+
+ private:
+  store::Connection& inner_;
+};
+
+// Otherwise no batch could be stored any more until the next start.
+TEST_P(EventStoreContract, ACommitWithoutAnAnswerUsesItsNumbersOfTheOutbox) {
+  store({event_of("shop", 5)});
+  LosingConnection losing(*connection);
+  const auto lost = events->store(losing, std::vector{event_of("cart", 5), event_of("shop", 6)});
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, ErrorCode::unavailable);
+  const auto next = store({event_of("cart", 5), event_of("mail", 5)});
+  EXPECT_THAT(outcomes(next), ElementsAre(Outcome::duplicate, Outcome::stored));
+  EXPECT_EQ(next.last_change, 3);
+}
+
 TEST_P(EventStoreContract, EveryStatementCanBePrepared) {
   const auto statements =
       GetParam() == Engine::sqlite ? sqlite_event_statements() : postgres_event_statements();
