@@ -51,18 +51,24 @@ class Database::State {
     return writer_.get();
   }
 
+  struct TakenReader {
+    std::unique_ptr<Connection> connection;
+    bool is_new;
+  };
   // Takes a reader's connection, for one thread of the pool at a time.
-  Result<std::unique_ptr<Connection>> take_reader() {
+  Result<TakenReader> take_reader() {
     {
       const std::lock_guard lock(mutex_);
-      if (is_in_memory()) return std::move(writer_);
+      if (is_in_memory()) return TakenReader{std::move(writer_), true};
       if (!idle_.empty()) {
         auto taken = std::move(idle_.back());
         idle_.pop_back();
-        return taken;
+        return TakenReader{std::move(taken), false};
       }
     }
-    return connect(Access::read_only);
+    auto opened = connect(Access::read_only);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    return TakenReader{std::move(*opened), true};
   }
 
   void give_back(std::unique_ptr<Connection> connection) {
@@ -154,9 +160,16 @@ Deadline Database::reader_deadline(const State& state, Deadline deadline) {
 }
 
 Result<Database::Reader> Database::reader(const std::shared_ptr<State>& state) {
-  auto connection = state->take_reader();
-  if (!connection) return std::unexpected(std::move(connection.error()));
-  return Reader(state, std::move(*connection));
+  while (true) {
+    auto taken = state->take_reader();
+    if (!taken) return std::unexpected(std::move(taken.error()));
+    Reader reader(state, std::move(taken->connection));
+    auto begun = begin_reading(reader.connection());
+    if (begun) return reader;
+    if (taken->is_new || reader.connection().is_usable()) {
+      return std::unexpected(std::move(begun.error()));
+    }
+  }
 }
 
 Result<Connection*> Database::writer(State& state) {

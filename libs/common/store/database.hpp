@@ -98,6 +98,7 @@ class Database {
   static WorkerPool& reader_pool(State& state);
   static WorkerPool& writer_pool(State& state);
   static Deadline reader_deadline(const State& state, Deadline deadline);
+  // Returns a connection in a transaction. Replaces connections that were lost while they were idle.
   static Result<Reader> reader(const std::shared_ptr<State>& state);
   static Result<Connection*> writer(State& state);
   static Result<void> begin_reading(Connection& connection);
@@ -114,9 +115,6 @@ class Database {
           if (!lent) return std::unexpected(std::move(lent.error()));
           auto& connection = lent->connection();
           const std::stop_callback on_stop(stop, [&connection] { connection.interrupt(); });
-          if (auto begun = begin_reading(connection); !begun) {
-            return std::unexpected(std::move(begun.error()));
-          }
           auto outcome = work(connection);
           end_reading(connection);
           return outcome;

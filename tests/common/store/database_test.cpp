@@ -108,6 +108,7 @@ TEST(Database, AWriterOutlivesARestartOfPostgres) {
       {.location = {.engine = Engine::postgres, .dsn = server.new_database()}, .name = "test"},
       metrics);
   ASSERT_TRUE(database.open(kSchema));
+  test::run_coro([&]() -> Task<> { EXPECT_EQ(*co_await database.read(soon(), count), 0); });
   server.crash();
   test::run_coro([&]() -> Task<> {
     const auto lost = co_await database.write(soon(), [](Connection& c) { return add(c, 1); });
@@ -115,6 +116,10 @@ TEST(Database, AWriterOutlivesARestartOfPostgres) {
   });
   server.start();
   test::run_coro([&]() -> Task<> {
+    // By a new connection: the idle one was lost.
+    const auto read = co_await database.read(soon(), count);
+    CO_ASSERT_OK(read);
+    EXPECT_EQ(*read, 0);
     CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 1); }));
     EXPECT_EQ(*co_await database.read(soon(), count), 1);
   });
