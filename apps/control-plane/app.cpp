@@ -261,10 +261,7 @@ class App {
 
   Task<> open() {
     if (!co_await open_database()) co_return;
-    const auto started = co_await database_.write(
-        deadline_after(kFirstStartLimit),
-        [settings = first_start_settings(), publish = publisher(), now = micros_at(wall_now())](
-            store::Connection& db) { return first_start(db, settings, publish, now); });
+    const auto started = co_await run_first_start();
     if (!started) {
       fail_("first start: " + started.error().message);
       co_return;
@@ -311,17 +308,37 @@ class App {
             });
           });
       if (opened) co_return true;
-      const bool is_waited_for = config_.database.engine == store::Engine::postgres &&
-                                 opened.error().code == ErrorCode::unavailable;
-      if (!is_waited_for) {
+      if (!is_waited_for(opened.error())) {
         fail_("database: " + opened.error().message);
         co_return false;
       }
-      progress_->set(opened.error().message);
-      if (repeated_.check("open", Clock::now()).pass) {
-        log_.warning("the database cannot be opened", {{"error", opened.error().message}});
-      }
-      co_await sleep_for(backoff.next());
+      co_await wait_for_database(opened.error(), backoff);
+    }
+  }
+
+  [[nodiscard]] bool is_waited_for(const Error& error) const {
+    return config_.database.engine == store::Engine::postgres &&
+           error.code == ErrorCode::unavailable;
+  }
+  Task<> wait_for_database(const Error& error, Backoff& backoff) {
+    progress_->set(error.message);
+    if (repeated_.check("open", Clock::now()).pass) {
+      log_.warning("the database cannot be opened", {{"error", error.message}});
+    }
+    co_await sleep_for(backoff.next());
+  }
+
+  // Repeats the first start when the connection is lost. A COMMIT that was executed is found then.
+  Task<Result<FirstStart>> run_first_start() {
+    Backoff backoff({.initial = std::chrono::milliseconds(200), .max = std::chrono::seconds(5)},
+                    random_seed());
+    while (true) {
+      auto started = co_await database_.write(
+          deadline_after(kFirstStartLimit),
+          [settings = first_start_settings(), publish = publisher(), now = micros_at(wall_now())](
+              store::Connection& db) { return first_start(db, settings, publish, now); });
+      if (started || !is_waited_for(started.error())) co_return started;
+      co_await wait_for_database(started.error(), backoff);
     }
   }
 
