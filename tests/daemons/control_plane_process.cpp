@@ -44,8 +44,16 @@ void ControlPlaneProcess::use_tls(CertificateAuthority& authority) {
 }
 
 std::vector<std::string> ControlPlaneProcess::database_flags() const {
-  if (database_url_.empty()) return {"--database.path=" + database_path()};
+  if (is_sqlite()) return {"--database.path=" + database_path()};
   return {"--database.url=" + database_url_};
+}
+
+bool ControlPlaneProcess::is_sqlite() const {
+  return database_url_.empty() || database_url_.starts_with('/');
+}
+
+std::string ControlPlaneProcess::database_path() const {
+  return database_url_.starts_with('/') ? database_url_ : (folder_ / "database").string();
 }
 
 std::string ControlPlaneProcess::command(std::vector<std::string> arguments) const {
@@ -71,16 +79,19 @@ std::string ControlPlaneProcess::create_key(const std::string& user,
   return command({"key", "create", "--user=" + user, "--name=test", "--account=" + account});
 }
 
-void ControlPlaneProcess::start() {
+void ControlPlaneProcess::launch() {
   std::vector<std::string> argv{program(), "--listen-address=127.0.0.1", "--port=0",
                                 "--admin-address=127.0.0.1", "--admin-port=0"};
   for (const auto& part : {database_flags(), flags_}) {
     argv.insert(argv.end(), part.begin(), part.end());
   }
-  const auto before = std::filesystem::exists(folder_ / "log") ? log().size() : 0;
+  earlier_log_ = std::filesystem::exists(folder_ / "log") ? log().size() : 0;
   process_.emplace(ProcessOptions{.argv = std::move(argv), .log_file = folder_ / "log"});
-  const auto is_serving = [this, before] {
-    return log().substr(before).contains(R"("message":"serving")");
+}
+
+void ControlPlaneProcess::wait_until_serving() {
+  const auto is_serving = [this] {
+    return log().substr(earlier_log_).contains(R"("message":"serving")");
   };
   require_until([&] { return is_serving() || !process_->running(); }, std::chrono::seconds(30),
                 "the control plane to serve");

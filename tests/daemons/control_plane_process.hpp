@@ -14,7 +14,8 @@ namespace gitops::test {
 // The real control plane as a child process on free ports of 127.0.0.1, with a database of its own. Main thread.
 class ControlPlaneProcess {
  public:
-  // `database_url` is PostgreSQL's; empty: a file of SQLite in a temporary folder. Starts nothing yet.
+  // `database_url` is PostgreSQL's, or the path of SQLite's file; empty: a file in a temporary folder. Starts nothing
+  // yet.
   explicit ControlPlaneProcess(std::string database_url = {}, std::vector<std::string> flags = {});
 
   // Serves by TLS from the next start on, with a certificate for localhost that `authority` issues.
@@ -31,7 +32,13 @@ class ControlPlaneProcess {
   std::string create_key(const std::string& user, const std::string& account) const;
 
   // Returns when the program serves; otherwise throws, with its log. A second start has another port.
-  void start();
+  void start() {
+    launch();
+    wait_until_serving();
+  }
+  // The two halves of start(), for a database that is not there yet.
+  void launch();
+  void wait_until_serving();
   // SIGTERM; returns the exit code.
   int stop() { return process_->stop(std::chrono::seconds(20)); }
   void kill() { process_->kill(); }
@@ -44,7 +51,7 @@ class ControlPlaneProcess {
   [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
   [[nodiscard]] HttpReply admin(const std::string& path) const;
   // The SQLite file.
-  [[nodiscard]] std::string database_path() const { return (folder_ / "database").string(); }
+  [[nodiscard]] std::string database_path() const;
   [[nodiscard]] const std::string& database_url() const { return database_url_; }
 
   // Sends a document with variables, which are JSON, and returns the response.
@@ -59,12 +66,14 @@ class ControlPlaneProcess {
 
  private:
   [[nodiscard]] std::vector<std::string> database_flags() const;
+  [[nodiscard]] bool is_sqlite() const;
 
   TempDir folder_;
   std::string database_url_;
   std::vector<std::string> flags_;
   std::filesystem::path ca_file_;  // empty: without TLS
   std::optional<Process> process_;
+  std::size_t earlier_log_ = 0;  // bytes of earlier starts
   std::uint16_t port_ = 0;
   std::uint16_t admin_port_ = 0;
 };

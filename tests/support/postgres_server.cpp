@@ -4,7 +4,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <grp.h>
+#include <iterator>
 #include <pwd.h>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -34,9 +36,11 @@ fs::path newest_programs() {
   return newest;
 }
 
-fs::path make_folder() {
-  std::string name = "/tmp/gitops-postgres-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder can be made in /tmp");
+fs::path make_folder(const fs::path& parent) {
+  std::string name = (parent / "gitops-postgres-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw std::runtime_error("no folder can be made in " + parent.string());
+  }
   return name;
 }
 
@@ -47,7 +51,8 @@ PostgresServer& PostgresServer::shared() {
   return server;
 }
 
-PostgresServer::PostgresServer() : folder_(make_folder()), programs_(newest_programs()) {
+PostgresServer::PostgresServer(const fs::path& parent, std::vector<std::string> settings)
+    : folder_(make_folder(parent)), programs_(newest_programs()), settings_(std::move(settings)) {
   if (::getuid() == 0) {
     const auto* owner = ::getpwnam(kOwner);
     if (owner == nullptr) throw std::runtime_error("there is no user nobody");
@@ -78,12 +83,23 @@ std::vector<std::string> PostgresServer::as_owner(std::vector<std::string> argv)
 }
 
 void PostgresServer::start() {
+  std::vector<std::string> argv{programs_ / "postgres",
+                                "-D",
+                                folder_ / "data",
+                                "-k",
+                                folder_,
+                                "-c",
+                                "listen_addresses=",
+                                "-c",
+                                "shared_buffers=64MB",
+                                "-c",
+                                "max_connections=60"};
+  for (const auto& setting : settings_) {
+    argv.emplace_back("-c");
+    argv.push_back(setting);
+  }
   server_ = std::make_unique<Process>(ProcessOptions{
-      .argv =
-          as_owner({programs_ / "postgres", "-D", folder_ / "data", "-k", folder_, "-c",
-                    "listen_addresses=", "-c", "shared_buffers=64MB", "-c", "max_connections=60"}),
-      .working_dir = folder_,
-      .log_file = folder_ / "log"});
+      .argv = as_owner(std::move(argv)), .working_dir = folder_, .log_file = folder_ / "log"});
   wait_until_ready();
 }
 
@@ -97,6 +113,13 @@ void PostgresServer::crash() {
   server_->signal(SIGQUIT);
   if (!server_->wait(kStartLimit)) throw std::runtime_error("PostgreSQL does not stop");
   server_.reset();
+}
+
+void PostgresServer::kill_child(std::size_t which) {
+  const auto process = std::to_string(server_->pid());
+  std::istringstream list(read_file("/proc/" + process + "/task/" + process + "/children"));
+  const std::vector<pid_t> children{std::istream_iterator<pid_t>(list), {}};
+  if (!children.empty()) ::kill(children[which % children.size()], SIGKILL);
 }
 
 std::string PostgresServer::dsn(const std::string& database) const {

@@ -15,7 +15,9 @@ class PostgresServer {
   // Returns the server of this test binary. Throws when PostgreSQL is not installed.
   static PostgresServer& shared();
 
-  PostgresServer();
+  // Keeps its data below `parent`, which everybody can read and write. `settings` are such as "max_wal_size=64MB".
+  explicit PostgresServer(const std::filesystem::path& parent = "/tmp",
+                          std::vector<std::string> settings = {});
   ~PostgresServer();
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
@@ -27,6 +29,12 @@ class PostgresServer {
   // Stops the server like a crash (SIGQUIT), and starts it again.
   void crash();
   void start();
+  [[nodiscard]] bool running() { return server_ && server_->running(); }
+  // Kills one of its processes (SIGKILL), as the kernel does when memory runs out. The server then ends all connections,
+  // and recovers by itself.
+  void kill_child(std::size_t which);
+  // The Unix socket that it listens on.
+  [[nodiscard]] std::filesystem::path socket() const { return folder_ / ".s.PGSQL.5432"; }
   // Runs SQL by psql and returns its output without headers.
   std::string query(const std::string& dsn, const std::string& sql);
 
@@ -34,9 +42,10 @@ class PostgresServer {
   [[nodiscard]] std::vector<std::string> as_owner(std::vector<std::string> argv) const;
   void wait_until_ready();
 
-  // Below /tmp, since a socket's path is short, and nobody must be able to reach it.
+  // Near the root, since a socket's path is short, and nobody must be able to reach it.
   std::filesystem::path folder_;
   std::filesystem::path programs_;
+  std::vector<std::string> settings_;
   std::unique_ptr<Process> server_;
   int databases_ = 0;
 };

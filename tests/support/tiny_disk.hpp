@@ -6,8 +6,10 @@
 #include <stdexcept>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "support/process.hpp"
 
@@ -50,6 +52,23 @@ class TinyDisk {
       write_file(folder_ / "filler", std::string(space - free_kib * 1024, 'x'));
     }
   }
+  // Leaves nothing, until clear(). Where mounting is not allowed this does nothing.
+  void fill() const {
+    if (!mounted_) return;
+    const int file = ::open((folder_ / "filler").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    auto size = static_cast<off_t>(std::filesystem::file_size(folder_ / "filler"));
+    // Others write meanwhile, so the free space is only the first guess.
+    auto part = static_cast<off_t>(std::filesystem::space(folder_.path()).available);
+    while (part > 0) {
+      if (::posix_fallocate(file, size, part) == 0) {
+        size += part;
+      } else {
+        part /= 2;
+      }
+    }
+    ::close(file);
+  }
+  void clear() const { std::filesystem::remove(folder_ / "filler"); }
   [[nodiscard]] bool is_file_system() const { return mounted_; }
   [[nodiscard]] std::filesystem::path path() const { return folder_.path(); }
 
