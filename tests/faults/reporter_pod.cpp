@@ -27,6 +27,11 @@ ReporterPod::ReporterPod(const Executor& executor, std::size_t ordinal, FakeKube
   set_clock({});
 }
 
+void ReporterPod::report_to(const std::string& url, const std::string& token) {
+  environment_["CODEFRESH_URL"] = url;
+  write_file(folder_ / "platform-token", token + "\n");
+}
+
 void ReporterPod::start(std::size_t replicas) {
   const auto through = [this](Peer peer) {
     return "http://127.0.0.1:" + std::to_string(relay(peer).port());

@@ -27,6 +27,8 @@ class ReporterPod {
   ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
               const std::array<DoubleServer*, kPeers.size()>& peers, Environment environment);
 
+  // Sets another control plane than the peer, for the next start.
+  void report_to(const std::string& url, const std::string& token);
   // Starts the process as one of `replicas`.
   void start(std::size_t replicas);
   // SIGKILL.
