@@ -206,6 +206,18 @@ class FailoverFixture {
     return true;
   }
 
+  // The content of a Lease, without its times.
+  [[nodiscard]] std::string describe(const std::string& name) const {
+    const Json& lease = server.leases.at(name);
+    std::string text = "holder=" + lease["spec"].value("holderIdentity", "") +
+                       " transitions=" + lease["spec"].value("leaseTransitions", Json(0)).dump();
+    const auto annotations = lease["metadata"].value("annotations", Json::object());
+    if (annotations.contains(kWantedBy)) {
+      text += " wanted-by=" + annotations[kWantedBy].get<std::string>();
+    }
+    return text;
+  }
+
   LeaseServer server;
   std::map<std::size_t, std::shared_ptr<Pod>> pods;
   Clock::time_point now{};
@@ -216,6 +228,8 @@ class FailoverFixture {
   std::vector<Claim> claims;
   std::size_t requests = 0;
   std::size_t whole_lists = 0;  // without selector
+  // Receives claims, releases and writes that are more than renewals. May be empty.
+  std::function<void(std::string)> trace;
 
  private:
   using PodPtr = std::shared_ptr<Pod>;
@@ -269,10 +283,9 @@ class FailoverFixture {
     const auto name = lease_name(pod->shard);
     send(
         pod, action.until,
-        [this, action, name] {
+        [this, action, name, pod] {
           if (action.kind == Kind::read) return server.read(name);
-          if (action.kind == Kind::create) return server.create(name, action.object);
-          return server.update(name, action.object);
+          return write(*pod, name, action.kind == Kind::create, action.object);
         },
         [this, pod](Result<std::string> result) {
           if (pod->suspended) result = fail(ErrorCode::timeout, "asleep");
@@ -300,10 +313,9 @@ class FailoverFixture {
     const auto name = lease_name(pod->neighbours[action.lease]);
     send(
         pod, action.until,
-        [this, action, name, all = action.all || pod->lists_all] {
+        [this, action, name, pod, all = action.all || pod->lists_all] {
           if (action.kind == Kind::list) return server.list(all);
-          if (action.kind == Kind::create) return server.create(name, action.object);
-          return server.update(name, action.object);
+          return write(*pod, name, action.kind == Kind::create, action.object);
         },
         [this, pod, action](Result<std::string> result) {
           if (pod->suspended) result = fail(ErrorCode::timeout, "asleep");
@@ -318,12 +330,31 @@ class FailoverFixture {
         });
   }
 
+  // Writes a Lease on the server.
+  Result<std::string> write(const Pod& pod, const std::string& name, bool create,
+                            const std::string& object) {
+    auto result = create ? server.create(name, object) : server.update(name, object);
+    if (trace && !result) {
+      trace(pod.name + " " + name + ": " + std::string(to_string(result.error().code)));
+    } else if (trace) {
+      note(pod, name, describe(name));
+    }
+    return result;
+  }
+  // Traces a write, unless it only renewed the Lease.
+  void note(const Pod& pod, const std::string& name, const std::string& content) {
+    if (std::exchange(noted_[name], content) != content) {
+      trace(pod.name + " " + name + ": " + content);
+    }
+  }
+
   // What give_back() does.
   void give_back(std::size_t shard, const std::string& identity) {
     k8s::LeaseView view({"ns", lease_name(shard)}, {}, {}, kWantedBy);
     view.see(*server.read(lease_name(shard)), now);
     if (view.record().holder != identity) return;
     EXPECT_TRUE(server.update(lease_name(shard), view.freed(wall())));
+    if (trace) trace(identity + " gives back " + lease_name(shard));
   }
 
   // Notes who holds what now.
@@ -336,6 +367,9 @@ class FailoverFixture {
       for (const auto shard : held) {
         EXPECT_EQ(++holders[shard], 1U) << "shard " << shard << " is held twice";
         if (!pod->held.contains(shard)) note_claim(*pod, shard);
+      }
+      for (const auto shard : pod->held) {
+        if (trace && !held.contains(shard)) trace(pod->name + " ends work on " + lease_name(shard));
       }
       pod->held = held;
     }
@@ -359,10 +393,12 @@ class FailoverFixture {
       break;
     }
     claims.push_back({pod.shard, shard, transitions, now});
+    if (trace) trace(pod.name + " begins work on " + lease_name(shard));
   }
 
   std::size_t size_;
   std::multimap<Clock::time_point, std::function<void()>> events;
+  std::map<std::string, std::string> noted_;  // content by Lease
 };
 
 // A town in which everybody has been at home for a while.
