@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/core/encoding.hpp"
+#include "common/proxy/forward.hpp"
 #include "common/proxy/upstream.hpp"
 
 namespace gitops::tunnel_server {
@@ -221,22 +221,11 @@ Task<Result<std::unique_ptr<net::Channel>>> VhostProxy::dial(std::weak_ptr<Way> 
 
 asio::ip::address VhostProxy::client_of(const http::RequestHead& head,
                                         const proxy::PeerInfo& peer) const {
-  auto client = peer.address;
-  if (!options_.trusted_proxies.contains(client)) return client;
-  std::vector<std::string_view> hops;
-  for (const auto& field : head.fields) {
-    if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
-    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
-  }
-  // Takes the last address that is not a trusted proxy's; everything before it can be forged.
-  for (const auto hop : hops | std::views::reverse) {
-    boost::system::error_code ec;
-    const auto address = asio::ip::make_address(std::string(hop), ec);
-    if (ec) break;
-    client = net::plain_address(address);
-    if (!options_.trusted_proxies.contains(client)) break;
-  }
-  return client;
+  const auto& trusted = options_.trusted_proxies;
+  if (!trusted.contains(peer.address)) return peer.address;
+  const auto hops = proxy::forwarded_hops(head);
+  const auto hop = net::client_hop(peer.address, hops, trusted);
+  return hop ? net::plain_address(asio::ip::make_address(std::string(hops[*hop]))) : peer.address;
 }
 
 proxy::Decision VhostProxy::decide(const http::RequestHead& head, const proxy::PeerInfo& peer) {

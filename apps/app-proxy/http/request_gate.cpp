@@ -1,6 +1,7 @@
 #include "app-proxy/http/request_gate.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include <prometheus/counter.h>
@@ -106,23 +107,18 @@ std::string RequestGate::request_id_of(const http::Request& request) {
   return id_prefix_ + "-" + std::to_string(++requests_);
 }
 
-// Returns the last address of X-Forwarded-For that is not a trusted proxy, if the request comes
-// from one.
 std::string RequestGate::client_of(http::Exchange& exchange) const {
-  std::string peer = exchange.peer_address();
-  std::string_view rest = exchange.request().headers.find("X-Forwarded-For").value_or("");
-  while (!rest.empty()) {
-    boost::system::error_code error;
-    const auto address = asio::ip::make_address(peer, error);
-    if (error || !options_.trusted_proxies.contains(address)) break;
-    const auto comma = rest.rfind(',');
-    const auto last = trimmed(comma == std::string_view::npos ? rest : rest.substr(comma + 1));
-    (void)asio::ip::make_address(std::string(last), error);
-    if (error) break;
-    peer = last;
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(0, comma);
+  const std::string peer = exchange.peer_address();
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(peer, error);
+  if (error) return peer;
+  std::vector<std::string_view> hops;
+  const auto chain = exchange.request().headers.find("X-Forwarded-For").value_or("");
+  for (const auto hop : chain | std::views::split(',')) {
+    hops.push_back(trimmed(std::string_view(hop.begin(), hop.end())));
   }
-  return peer;
+  const auto hop = net::client_hop(address, hops, options_.trusted_proxies);
+  return hop ? std::string(hops[*hop]) : peer;
 }
 
 Caller RequestGate::caller_of(http::Exchange& exchange) {

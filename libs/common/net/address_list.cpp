@@ -92,6 +92,11 @@ Result<AddressList> AddressList::parse(const std::vector<std::string>& items) {
   return list;
 }
 
+void AddressList::add(const ip::address& address) {
+  const auto plain = plain_address(address);
+  networks_.push_back({.address = plain, .bits = plain.is_v4() ? 32U : 128U});
+}
+
 bool AddressList::contains(const ip::address& given) const {
   if (networks_.empty()) return false;
   const auto address = plain_address(given);
@@ -104,6 +109,21 @@ bool AddressList::contains(const ip::address& given) const {
     return same_prefix(network.address.to_v6().to_bytes(), address.to_v6().to_bytes(),
                        network.bits);
   });
+}
+
+std::optional<std::size_t> client_hop(const ip::address& peer,
+                                      std::span<const std::string_view> hops,
+                                      const AddressList& trusted) {
+  std::optional<std::size_t> client;
+  if (!trusted.contains(peer)) return client;
+  for (std::size_t i = hops.size(); i-- > 0;) {
+    boost::system::error_code error;
+    const auto address = ip::make_address(std::string(hops[i]), error);
+    if (error) break;
+    client = i;
+    if (!trusted.contains(address)) break;
+  }
+  return client;
 }
 
 bool is_special_address(const ip::address& address) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,18 +19,31 @@ class AddressList {
   // Parses the items. The error names the first invalid one.
   static Result<AddressList> parse(const std::vector<std::string>& items);
 
+  void add(const boost::asio::ip::address& address);
   // Returns whether the list contains the address. IPv4-mapped IPv6 addresses (::ffff:a.b.c.d)
   // count as IPv4.
   [[nodiscard]] bool contains(const boost::asio::ip::address& address) const;
   [[nodiscard]] bool empty() const { return networks_.empty(); }
+  // Compares the items in their order.
+  bool operator==(const AddressList&) const = default;
 
  private:
   struct Network {
     boost::asio::ip::address address;
     unsigned bits = 0;
+
+    bool operator==(const Network&) const = default;
   };
   std::vector<Network> networks_;
 };
+
+// Finds the client of a request that came through trusted proxies. `hops` are the addresses of
+// X-Forwarded-For in their order. Returns the index of the last one that is not a trusted proxy's,
+// since everything before it can be forged, or of the first one when all are. A hop that is not an
+// address ends the chain. Returns nothing when `peer` itself is the client.
+std::optional<std::size_t> client_hop(const boost::asio::ip::address& peer,
+                                      std::span<const std::string_view> hops,
+                                      const AddressList& trusted);
 
 // Returns the IPv4 address of an IPv4-mapped IPv6 address (::ffff:a.b.c.d); other addresses
 // unchanged.

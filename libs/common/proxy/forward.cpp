@@ -186,6 +186,15 @@ void append_forwarded_request(std::string& out, const http::RequestHead& head,
   out.append("\r\n");
 }
 
+std::vector<std::string_view> forwarded_hops(const http::RequestHead& head) {
+  std::vector<std::string_view> hops;
+  for (const auto& field : head.fields) {
+    if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
+    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
+  }
+  return hops;
+}
+
 void append_forwarded_answer(std::string& out, const http::ResponseHead& head,
                              const AnswerEdits& edits, const BodyFraming& framing) {
   out.append("HTTP/1.1 ");

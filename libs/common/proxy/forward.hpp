@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/http/head.hpp"
 
@@ -36,6 +37,9 @@ struct RequestEdits {
 // delimit the message (AC-05).
 void append_forwarded_request(std::string& out, const http::RequestHead& head,
                               const RequestEdits& edits, const BodyFraming& framing);
+
+// Returns the addresses of the head's X-Forwarded-For fields, in their order.
+std::vector<std::string_view> forwarded_hops(const http::RequestHead& head);
 
 // Changes to the head of a forwarded response.
 struct AnswerEdits {

@@ -27,6 +27,38 @@ TEST(AddressList, HoldsNetworksAndAddresses) {
   EXPECT_TRUE(AddressList::parse({"0.0.0.0/0"})->contains(address("8.8.8.8")));
 }
 
+TEST(AddressList, TakesSingleAddressesLater) {
+  auto list = AddressList::parse({"10.0.0.0/8"}).value();
+  const auto before = list;
+  EXPECT_EQ(before, AddressList::parse({"10.0.0.0/8"}).value());
+  const auto address = boost::asio::ip::make_address("::ffff:192.0.2.1");
+  EXPECT_FALSE(list.contains(address));
+  list.add(address);
+  EXPECT_TRUE(list.contains(address));
+  EXPECT_TRUE(list.contains(boost::asio::ip::make_address("192.0.2.1")));
+  EXPECT_FALSE(list.contains(boost::asio::ip::make_address("192.0.2.2")));
+  EXPECT_NE(list, before);
+  list.add(boost::asio::ip::make_address("fd00::1"));
+  EXPECT_TRUE(list.contains(boost::asio::ip::make_address("fd00::1")));
+  EXPECT_FALSE(list.contains(boost::asio::ip::make_address("fd00::2")));
+}
+
+TEST(AddressList, AC05_TheClientIsTheLastHopThatIsNoTrustedProxy) {
+  const auto trusted = AddressList::parse({"10.0.0.0/8", "fd00::/8"}).value();
+  const auto hop = [&](const char* peer, const std::vector<std::string_view>& hops) {
+    return client_hop(boost::asio::ip::make_address(peer), hops, trusted);
+  };
+  EXPECT_EQ(hop("192.0.2.1", {"198.51.100.7"}), std::nullopt) << "an untrusted peer is the client";
+  EXPECT_EQ(hop("10.0.0.1", {}), std::nullopt);
+  EXPECT_EQ(hop("10.0.0.1", {"198.51.100.7"}), 0U);
+  EXPECT_EQ(hop("10.0.0.1", {"203.0.113.1", "198.51.100.7", "10.0.0.2"}), 1U)
+      << "anything before it may be forged";
+  EXPECT_EQ(hop("10.0.0.1", {"10.0.0.3", "fd00::2"}), 0U);
+  EXPECT_EQ(hop("10.0.0.1", {"198.51.100.7", "unknown"}), std::nullopt);
+  EXPECT_EQ(hop("10.0.0.1", {"198.51.100.7", "unknown", "10.0.0.2"}), 2U);
+  EXPECT_EQ(hop("::ffff:10.0.0.1", {"198.51.100.7"}), 0U);
+}
+
 TEST(AddressList, AC02_KnowsAddressesThatNoServiceHas) {
   for (const auto* special : {"127.0.0.1",
                               "127.255.255.255",
