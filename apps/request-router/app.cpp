@@ -1,7 +1,6 @@
 #include "request-router/app.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -87,11 +86,12 @@ class App {
       if (!started) co_return started;
       port = worker.port();
     }
-    log_.info("routing", {{"port", port},
-                          {"app_proxy", settings->app_proxy_url},
-                          {"workflows", settings->workflows_url},
-                          {"tls", !config_.tls_certificate_file.empty()},
-                          {"loops", config_.loops}});
+    log_.info("routing",
+              {{"port", port},
+               {"app_proxy", settings->app_proxy.to_string()},
+               {"workflows", settings->workflows ? settings->workflows->to_string() : ""},
+               {"tls", !config_.tls_certificate_file.empty()},
+               {"loops", config_.loops}});
     tasks_.spawn("housekeeping", [this] { return do_housekeeping(); });
     tasks_.spawn("probe", [this] { return probe(); });
     tasks_.spawn("proxies", [this] { return follow_proxies(); });
@@ -200,7 +200,7 @@ class App {
   // Returns the loaded settings with the current addresses of named trusted proxies.
   [[nodiscard]] RouteSettings settings_in_force() const {
     auto settings = settings_;
-    std::ranges::move(named_proxies_.addresses(), std::back_inserter(settings.trusted_proxies));
+    for (const auto& address : named_proxies_.addresses()) settings.trusted_proxies.add(address);
     return settings;
   }
 

@@ -3,42 +3,37 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <utility>
 
-#include "common/http/url.hpp"
-#include "common/net/address_list.hpp"
 #include "request-router/route.hpp"
-#include "request-router/signature.hpp"
 
 namespace gitops::router {
 namespace {
 
 using std::chrono::milliseconds;
 
-std::string url_mistake(const std::string& text) {
-  const auto url = http::parse_url(text);
-  if (!url) return url.error().message;
-  if (url->scheme != "http" && url->scheme != "https") return "not http or https";
-  if (!url->userinfo.empty() || !url->query.empty() || url->path.size() > 1) {
-    return "only scheme, host and port are allowed";
+Result<http::Url> parse_server(const std::string& text) {
+  auto url = http::parse_url(text);
+  if (!url) return url;
+  if (url->scheme != "http" && url->scheme != "https") {
+    return fail(ErrorCode::invalid_argument, "not http or https");
   }
-  return {};
+  if (!url->userinfo.empty() || !url->query.empty() || url->path.size() > 1) {
+    return fail(ErrorCode::invalid_argument, "only scheme, host and port are allowed");
+  }
+  return url;
 }
 
-std::string addresses_mistake(const std::vector<std::string>& items) {
-  const auto list = net::AddressList::parse(items);
-  return list ? std::string{} : list.error().message;
+Result<std::optional<http::Url>> parse_optional_server(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto url = parse_server(text);
+  if (!url) return std::unexpected(std::move(url.error()));
+  return std::move(*url);
 }
 
 std::string namespaces_mistake(const std::vector<std::string>& names) {
   for (const auto& name : names) {
     if (name != "*" && !is_dns_label(name)) return "\"" + name + "\" is not a namespace";
-  }
-  return {};
-}
-
-std::string signatures_mistake(const std::vector<std::string>& rules) {
-  for (const auto& rule : rules) {
-    if (const auto parsed = parse_signature_rule(rule); !parsed) return parsed.error().message;
   }
   return {};
 }
@@ -71,9 +66,8 @@ void add_size(ConfigReader& reader, SettingNames names, std::int64_t& target) {
 
 void bind_targets(ConfigReader& reader, RouteSettings& settings) {
   reader.group("Routes");
-  reader.add({"app-proxy-url", {"APP_PROXY_URL"}, "URL of app-proxy: scheme, host and port"},
-             settings.app_proxy_url);
-  reader.check({"app-proxy-url"}, [&settings] { return url_mistake(settings.app_proxy_url); });
+  reader.add_parsed({"app-proxy-url", {"APP_PROXY_URL"}, "URL of app-proxy: scheme, host and port"},
+                    settings.app_proxy, settings.app_proxy.to_string(), parse_server);
   reader.add({"app-proxy-ca-file",
               {"APP_PROXY_CA_FILE"},
               "PEM file of the certificate authorities for app-proxy; replaces the system's"},
@@ -81,13 +75,11 @@ void bind_targets(ConfigReader& reader, RouteSettings& settings) {
   reader.add(
       {"cors", {"CORS"}, "Origins allowed to read the error response sent while app-proxy is down"},
       settings.cors_origins);
-  reader.add({"workflows-url",
-              {"WORKFLOWS_URL"},
-              "URL of Argo Workflows' server: scheme, host and port; empty disables the route"},
-             settings.workflows_url);
-  reader.check({"workflows-url"}, [&settings] {
-    return settings.workflows_url.empty() ? std::string{} : url_mistake(settings.workflows_url);
-  });
+  reader.add_parsed(
+      {"workflows-url",
+       {"WORKFLOWS_URL"},
+       "URL of Argo Workflows' server: scheme, host and port; empty disables the route"},
+      settings.workflows, {}, parse_optional_server);
   reader.add({"workflows-ca-file",
               {"WORKFLOWS_CA_FILE"},
               "PEM file of the certificate authorities for that server; replaces the system's"},
@@ -109,15 +101,15 @@ void bind_targets(ConfigReader& reader, RouteSettings& settings) {
   reader.add({"namespace", {"POD_NAMESPACE"}, "Namespace of the router"}, settings.own_namespace);
   reader.add({"webhook-port", {"WEBHOOK_PORT"}, "Port of the Services of event sources"},
              settings.webhook_port, 1, 65535);
-  reader.add(
+  reader.add_parsed_list(
       {"webhook-signatures",
        {"WEBHOOK_SIGNATURES"},
        "Event sources that require signed webhooks: namespace/event-source=KIND:FILE; KIND is "
        "github, gitlab, bitbucket or standard-webhooks, FILE contains the secret, or several, one "
        "on each line"},
-      settings.webhook_signatures);
-  reader.check({"webhook-signatures"},
-               [&settings] { return signatures_mistake(settings.webhook_signatures); });
+      settings.webhook_signatures, {}, [](const std::vector<std::string>& items) {
+        return parse_each(items, parse_signature_rule);
+      });
   reader.add(
       {"webhook-rate",
        {"WEBHOOK_RATE"},
@@ -130,13 +122,12 @@ void bind_targets(ConfigReader& reader, RouteSettings& settings) {
   reader.add({"cluster-domain", {"CLUSTER_DOMAIN"}, "DNS domain of the cluster"},
              settings.cluster_domain);
   reader.check({"cluster-domain"}, [&settings] { return domain_mistake(settings.cluster_domain); });
-  reader.add({"upstream-allowed-addresses",
-              {"UPSTREAM_ALLOWED_ADDRESSES"},
-              "Loopback, link-local and metadata addresses or networks that upstream names may "
-              "resolve to"},
-             settings.allowed_addresses);
-  reader.check({"upstream-allowed-addresses"},
-               [&settings] { return addresses_mistake(settings.allowed_addresses); });
+  reader.add_parsed_list(
+      {"upstream-allowed-addresses",
+       {"UPSTREAM_ALLOWED_ADDRESSES"},
+       "Loopback, link-local and metadata addresses or networks that upstream names may "
+       "resolve to"},
+      settings.allowed_addresses, {}, net::AddressList::parse);
 }
 
 void bind_limits(ConfigReader& reader, RouteSettings& settings) {
@@ -188,12 +179,11 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
        "How long a WebSocket may be idle in both directions, and a response of unknown length, "
        "such as an event stream, may be silent"},
       settings.stream_timeout, kShort, kLong);
-  reader.add({"trusted-proxies",
-              {"TRUSTED_PROXIES"},
-              "Addresses or networks of proxies whose X-Forwarded-* and X-Request-Id are kept"},
-             settings.trusted_proxies);
-  reader.check({"trusted-proxies"},
-               [&settings] { return addresses_mistake(settings.trusted_proxies); });
+  reader.add_parsed_list(
+      {"trusted-proxies",
+       {"TRUSTED_PROXIES"},
+       "Addresses or networks of proxies whose X-Forwarded-* and X-Request-Id are kept"},
+      settings.trusted_proxies, {}, net::AddressList::parse);
   reader.add(
       {"trusted-proxy-names",
        {"TRUSTED_PROXY_NAMES"},

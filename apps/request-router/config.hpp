@@ -3,32 +3,36 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/core/config_reader.hpp"
+#include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
+#include "request-router/signature.hpp"
 
 namespace gitops::router {
 
 // Routes and their limits: the part of the configuration that can change while the router runs (see
 // routes_file.hpp).
 struct RouteSettings {
-  std::string app_proxy_url = "http://cap-app-proxy:3017";
+  http::Url app_proxy{.scheme = "http", .host = "cap-app-proxy", .port = 3017};
   std::string app_proxy_ca_file;
   std::vector<std::string> cors_origins = {"https://g.codefresh.io"};
-  std::string workflows_url;  // empty: no such route
+  std::optional<http::Url> workflows;  // unset: no such route
   std::string workflows_ca_file;
   bool workflows_insecure = false;
   std::vector<std::string> webhook_namespaces;  // empty: the router's own
   std::int64_t webhook_port = 80;
-  std::vector<std::string> webhook_signatures;  // see parse_signature_rule()
-  std::int64_t webhook_rate = 100;              // per event source and second; 0: no limit
-  std::int64_t webhook_concurrency = 64;        // per event source; 0: no limit
+  std::vector<SignatureRule> webhook_signatures;
+  std::int64_t webhook_rate = 100;        // per event source and second; 0: no limit
+  std::int64_t webhook_concurrency = 64;  // per event source; 0: no limit
   std::string cluster_domain = "cluster.local";
   std::string own_namespace;
-  std::vector<std::string> trusted_proxies;
+  net::AddressList trusted_proxies;
   std::vector<std::string> trusted_proxy_names;
-  std::vector<std::string> allowed_addresses;
+  net::AddressList allowed_addresses;
   std::int64_t app_proxy_max_body = 100 * 1024 * 1024;  // bytes; 0: no limit
   std::int64_t workflows_max_body = 100 * 1024 * 1024;
   std::int64_t webhook_max_body = 25 * 1024 * 1024;

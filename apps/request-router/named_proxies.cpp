@@ -25,10 +25,10 @@ Task<bool> NamedProxies::look_up(std::vector<std::string> names) {
   co_return std::exchange(found_, found) != found;
 }
 
-std::vector<std::string> NamedProxies::addresses() const {
-  std::vector<std::string> all;
+std::vector<asio::ip::address> NamedProxies::addresses() const {
+  std::vector<asio::ip::address> all;
   for (const auto& [name, addresses] : found_) {
-    for (const auto& address : addresses) all.push_back(address.to_string());
+    all.insert(all.end(), addresses.begin(), addresses.end());
   }
   return all;
 }

@@ -23,8 +23,7 @@ class NamedProxies {
   // name that does not exist has no address. A name whose lookup fails keeps its addresses. One
   // call at a time.
   Task<bool> look_up(std::vector<std::string> names);
-  // All addresses, as text.
-  [[nodiscard]] std::vector<std::string> addresses() const;
+  [[nodiscard]] std::vector<asio::ip::address> addresses() const;
 
  private:
   net::Resolver& names_;

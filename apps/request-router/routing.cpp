@@ -1,11 +1,10 @@
 #include "request-router/routing.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
-#include "common/http/url.hpp"
 #include "common/http/wire_text.hpp"
+#include "common/proxy/forward.hpp"
 #include "request-router/error_answer.hpp"
 #include "request-router/webhooks.hpp"
 
@@ -175,28 +174,23 @@ Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
       kept_(webhooks),
       totals_(std::move(totals)),
       app_proxy_down_(std::move(app_proxy_down)),
-      trusted_(net::AddressList::parse(settings.trusted_proxies).value()),
-      allowed_(std::make_shared<net::AddressList>(
-          net::AddressList::parse(settings.allowed_addresses).value())),
+      allowed_(std::make_shared<net::AddressList>(settings.allowed_addresses)),
       cors_(settings.cors_origins) {
   webhooks_.namespaces = settings.webhook_namespaces;
   if (webhooks_.namespaces.empty() && !settings.own_namespace.empty()) {
     webhooks_.namespaces.push_back(settings.own_namespace);
   }
   webhooks_.cluster_domain = settings.cluster_domain;
-  for (const auto& rule : settings.webhook_signatures) {
-    signatures_.push_back(parse_signature_rule(rule).value());
-  }
 
   std::shared_ptr<proxy::Upstream> app_proxy;
   std::shared_ptr<proxy::Upstream> workflows;
   if (before != nullptr && connect_alike(settings, before->settings_)) {
     const auto& old = before->settings_;
-    if (settings.app_proxy_url == old.app_proxy_url &&
+    if (settings.app_proxy == old.app_proxy &&
         settings.app_proxy_ca_file == old.app_proxy_ca_file) {
       app_proxy = before->app_proxy_->upstream;
     }
-    if (before->workflows_ && settings.workflows_url == old.workflows_url &&
+    if (before->workflows_ && settings.workflows == old.workflows &&
         settings.workflows_ca_file == old.workflows_ca_file &&
         settings.workflows_insecure == old.workflows_insecure) {
       workflows = before->workflows_->upstream;
@@ -205,10 +199,10 @@ Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
   auto app_limits = limits(settings.app_proxy_max_body);
   app_limits.websocket = true;
   app_proxy_ =
-      fixed_route(RouteId::app_proxy, "app-proxy", settings.app_proxy_url,
+      fixed_route(RouteId::app_proxy, "app-proxy", settings.app_proxy,
                   {.ca_file = settings.app_proxy_ca_file}, app_limits, std::move(app_proxy));
-  if (!settings.workflows_url.empty()) {
-    workflows_ = fixed_route(RouteId::workflows, "workflows", settings.workflows_url,
+  if (settings.workflows) {
+    workflows_ = fixed_route(RouteId::workflows, "workflows", *settings.workflows,
                              {.ca_file = settings.workflows_ca_file,
                               .insecure_skip_verify = settings.workflows_insecure},
                              limits(settings.workflows_max_body), std::move(workflows));
@@ -242,10 +236,9 @@ proxy::RouteLimits Routing::limits(std::int64_t max_body) const {
   return limits;
 }
 
-Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const std::string& text,
+Routing::Route Routing::fixed_route(RouteId id, const std::string& name, const http::Url& url,
                                     net::TlsOptions tls, proxy::RouteLimits limits,
                                     std::shared_ptr<proxy::Upstream> upstream) const {
-  const auto url = http::parse_url(text).value();
   auto route = std::make_shared<proxy::Route>();
   route->name = name;
   route->id = std::to_underlying(id);
@@ -355,7 +348,7 @@ proxy::Decision Routing::decide(const http::RequestHead& head, const proxy::Peer
   }
   proxy::Forward forward{.route = std::move(route), .target = match.target};
   if (!match.rewritten.empty()) forward.rewritten = std::move(match.rewritten);
-  forward.trusted_peer = trusted_.contains(peer.address);
+  forward.trusted_peer = settings_.trusted_proxies.contains(peer.address);
   if (forward.trusted_peer) {
     const auto id = head.find(http::FieldId::x_request_id);
     if (id && is_request_id(*id)) forward.request_id = *id;
@@ -368,10 +361,11 @@ proxy::Decision Routing::decide(const http::RequestHead& head, const proxy::Peer
 
 const SignatureRule* Routing::signature_rule(std::string_view ns,
                                              std::string_view event_source) const {
-  const auto found = std::ranges::find_if(signatures_, [&](const SignatureRule& rule) {
-    return rule.ns == ns && rule.event_source == event_source;
-  });
-  return found == signatures_.end() ? nullptr : &*found;
+  const auto found =
+      std::ranges::find_if(settings_.webhook_signatures, [&](const SignatureRule& rule) {
+        return rule.ns == ns && rule.event_source == event_source;
+      });
+  return found == settings_.webhook_signatures.end() ? nullptr : &*found;
 }
 
 // Checks a webhook before it takes a permit of the gate: its whole body must be there and its
@@ -444,22 +438,10 @@ http::Response Routing::failed(const http::RequestHead* head, const proxy::Route
 
 std::string_view Routing::client_of(const http::RequestHead& head,
                                     const proxy::PeerInfo& peer) const {
-  if (!trusted_.contains(peer.address)) return peer.text;
-  // Takes the last address that is not a trusted proxy's; everything before it can be forged.
-  std::string_view client = peer.text;
-  std::vector<std::string_view> hops;
-  for (const auto& field : head.fields) {
-    if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
-    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
-  }
-  for (const auto hop : hops | std::views::reverse) {
-    boost::system::error_code ec;
-    const auto address = boost::asio::ip::make_address(std::string(hop), ec);
-    if (ec) break;
-    client = hop;
-    if (!trusted_.contains(address)) break;
-  }
-  return client;
+  if (!settings_.trusted_proxies.contains(peer.address)) return peer.text;
+  const auto hops = proxy::forwarded_hops(head);
+  const auto hop = net::client_hop(peer.address, hops, settings_.trusted_proxies);
+  return hop ? hops[*hop] : peer.text;
 }
 
 void Routing::sweep() {

@@ -39,9 +39,9 @@ class Webhooks;
 class Routing {
  public:
   // `names` looks up the configured upstreams, `event_source_names` the hosts of event sources,
-  // which senders of webhooks choose; both, and `webhooks`, must outlive it. The settings must be
-  // valid. `app_proxy_down` returns the reason why app-proxy is down, or an empty text. `before`:
-  // the previous routes, if any.
+  // which senders of webhooks choose; both, and `webhooks`, must outlive it. `app_proxy_down`
+  // returns the reason why app-proxy is down, or an empty text. `before`: the previous routes, if
+  // any.
   Routing(net::Resolver& names, net::Resolver& event_source_names, const RouteSettings& settings,
           std::shared_ptr<Gates> gates, Webhooks& webhooks, std::shared_ptr<proxy::Totals> totals,
           std::function<std::string()> app_proxy_down, const Routing* before = nullptr);
@@ -65,7 +65,7 @@ class Routing {
   using EventRoute = std::shared_ptr<const WebhookRoute>;
 
   // `upstream`: reused if it is not null.
-  [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const std::string& url,
+  [[nodiscard]] Route fixed_route(RouteId id, const std::string& name, const http::Url& url,
                                   net::TlsOptions tls, proxy::RouteLimits limits,
                                   std::shared_ptr<proxy::Upstream> upstream) const;
   [[nodiscard]] EventRoute new_event_route(std::string_view ns, std::string_view event_source,
@@ -89,11 +89,9 @@ class Routing {
   Webhooks& kept_;
   std::shared_ptr<proxy::Totals> totals_;
   std::function<std::string()> app_proxy_down_;
-  net::AddressList trusted_;
   std::shared_ptr<const net::AddressList> allowed_;
   http::Cors cors_;
   WebhookRules webhooks_;
-  std::vector<SignatureRule> signatures_;
   Route app_proxy_;
   Route workflows_;                                     // null if disabled
   std::unordered_map<std::string, EventRoute> events_;  // recently used, by host

@@ -28,6 +28,8 @@ struct SignatureRule {
   std::string event_source;
   SignatureKind kind = SignatureKind::github;
   std::string secret_file;
+
+  bool operator==(const SignatureRule&) const = default;
 };
 
 // Parses "namespace/event-source=github:/path/of/the/secret".

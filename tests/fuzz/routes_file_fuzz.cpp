@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(app_route.upstream != nullptr);
   require(app_route.host.find_first_of("\r\n /") == std::string::npos);
   require(std::holds_alternative<proxy::Forward>(decide(routing, "/workflows/x")) ==
-          !settings->workflows_url.empty());
+          settings->workflows.has_value());
   for (const auto* ns : {"argo", "kube-system"}) {
     const auto webhook = decide(routing, std::string("/webhooks/") + ns + "/github");
     const auto* forward = std::get_if<proxy::Forward>(&webhook);

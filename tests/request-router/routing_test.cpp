@@ -68,7 +68,7 @@ class Fixture {
 
 RouteSettings settings() {
   RouteSettings settings;
-  settings.app_proxy_url = "http://app-proxy.test:1";
+  settings.app_proxy = http::parse_url("http://app-proxy.test:1").value();
   settings.own_namespace = "argo";
   return settings;
 }
@@ -92,7 +92,7 @@ TEST(Routing, NamesOfEventSourcesEvictNoConfiguredName) {
 
 TEST(Routing, ARedirectionIsOfAsciiOnly) {
   auto with_workflows = settings();
-  with_workflows.workflows_url = "https://argo-server:2746";
+  with_workflows.workflows = http::parse_url("https://argo-server:2746").value();
   test::run_in_test_time([&]() -> Task<> {
     Fixture bed(co_await asio::this_coro::executor, with_workflows);
     const std::string text = "GET /workflows?q=\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -99,16 +99,16 @@ TEST(WorkerThreads, LoopsServeTogetherWhileRoutesChange) {
   test::RecordingUpstream one("one");
   test::RecordingUpstream two("two");
   const auto url = [](const test::RecordingUpstream& upstream) {
-    return "http://127.0.0.1:" + std::to_string(upstream.port());
+    return http::Url{.scheme = "http", .host = "127.0.0.1", .port = upstream.port()};
   };
   Config config;
   config.listen_address = "127.0.0.1";
   config.port = 0;
   config.loops = kLoops;
   RouteSettings first;
-  first.app_proxy_url = url(one);
+  first.app_proxy = url(one);
   RouteSettings second;
-  second.app_proxy_url = url(two);
+  second.app_proxy = url(two);
   const test::TempDir folder;
   const int log = ::open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   std::atomic<std::size_t> answered = 0;
@@ -163,9 +163,9 @@ TEST(WorkerThreads, NamesOfUnknownEventSourcesKeepNobodyWaiting) {
   config.port = 0;
   config.loops = kLoops;
   RouteSettings settings;
-  settings.app_proxy_url = "http://app-proxy.test:" + std::to_string(app_proxy.port());
+  settings.app_proxy = {.scheme = "http", .host = "app-proxy.test", .port = app_proxy.port()};
   settings.own_namespace = "argo";
-  settings.allowed_addresses = {"127.0.0.0/8"};
+  settings.allowed_addresses = net::AddressList::parse({"127.0.0.0/8"}).value();
   settings.connect_timeout = std::chrono::minutes(1);
   std::latch silence(1);
   std::atomic<int> asked = 0;

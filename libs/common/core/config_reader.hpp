@@ -193,4 +193,17 @@ class ConfigReader {
   std::vector<Rule> rules_;
 };
 
+// Parses each item, for ConfigReader::add_parsed_list(). Returns the first error, if any.
+template <class Parse>
+auto parse_each(const std::vector<std::string>& items, Parse parse) {
+  using Item = typename std::invoke_result_t<Parse, const std::string&>::value_type;
+  std::vector<Item> all;
+  for (const auto& item : items) {
+    auto parsed = parse(item);
+    if (!parsed) return Result<std::vector<Item>>(std::unexpected(std::move(parsed.error())));
+    all.push_back(std::move(*parsed));
+  }
+  return Result<std::vector<Item>>(std::move(all));
+}
+
 }  // namespace gitops

@@ -26,6 +26,8 @@ struct Url {
   [[nodiscard]] std::string host_header() const;
   // Returns scheme, host, port, path and query, without userinfo. Safe to log.
   [[nodiscard]] std::string to_string() const;
+
+  bool operator==(const Url&) const = default;
 };
 
 // Parses a URL. Refuses control characters, spaces, backslashes, a missing or malformed host, port
