@@ -89,19 +89,15 @@ class App {
                }) {
     upstreams_[config.subdomain_prefix] = {.host = config.forward_host,
                                            .port = static_cast<std::uint16_t>(config.forward_port)};
-    for (const auto& item : config.extra_proxies) {
-      if (auto extra = parse_extra_proxy(item)) {
-        upstreams_[config.subdomain_prefix + "-" + extra->name] = std::move(extra->upstream);
-      }
+    for (const auto& extra : config.extra_proxies) {
+      upstreams_[config.subdomain_prefix + "-" + extra.name] = extra.upstream;
     }
   }
 
   Task<Result<void>> start() {
     authorization_in_use_ = authorization_.current();
-    for (const auto& host : config_.server_hosts) {
-      if (auto endpoint = parse_endpoint(host, config_.server_port)) {
-        add_server(std::move(*endpoint), Server::Source::configured);
-      }
+    for (auto& endpoint : server_endpoints(config_)) {
+      add_server(std::move(endpoint), Server::Source::configured);
     }
     log_.info("tunnel", {{"server", servers_.front()->settings.server},
                          {"servers", servers_.size()},
@@ -382,7 +378,7 @@ class App {
       log_.warning("a changed setting needs a restart", {{"setting", name}});
     }
     const bool changes_servers =
-        next.server_hosts != config_.server_hosts || next.server_port != config_.server_port;
+        next.servers != config_.servers || next.server_port != config_.server_port;
     const bool changes_dialers = next.ca_file != config_.ca_file;
     const bool changes_sessions = next.pool_size != config_.pool_size;
     if (next.authorization_file != config_.authorization_file) {
@@ -414,10 +410,7 @@ class App {
 
   // Drains links to servers that are no longer configured.
   void take_new_servers() {
-    std::vector<Endpoint> wanted;
-    for (const auto& host : config_.server_hosts) {
-      if (auto endpoint = parse_endpoint(host, config_.server_port)) wanted.push_back(*endpoint);
-    }
+    const auto wanted = server_endpoints(config_);
     for (const auto& endpoint : wanted) {
       const auto known = std::ranges::find_if(servers_, [&](const auto& server) {
         return server->endpoint == endpoint && server->source != Server::Source::left;
@@ -456,8 +449,8 @@ class App {
     }
     control.retry = kRefusedProxy;
     control.ping_interval = kPingInterval;
-    control.sign_pings = contains(config_.auth_scopes, "HeartBeats");
-    control.sign_work = contains(config_.auth_scopes, "NewWorkConns");
+    control.sign_pings = config_.auth_scopes.heart_beats;
+    control.sign_work = config_.auth_scopes.new_work_conns;
     if (!config_.tcp_mux) {
       options.dial = [dialer](Deadline deadline) { return dial(dialer, deadline); };
       control.pong_timeout = kPongTimeout;

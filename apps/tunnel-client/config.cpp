@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "common/net/address_list.hpp"
 
@@ -29,30 +30,69 @@ std::string addresses_mistake(const std::vector<std::string>& items) {
   return list ? std::string() : list.error().message;
 }
 
-std::string servers_mistake(const std::vector<std::string>& hosts) {
-  if (hosts.empty()) return "no server is given";
-  if (hosts.size() > kMaxServers) return "more than 8 servers";
-  for (const auto& host : hosts) {
-    if (const auto endpoint = parse_endpoint(host, 1); !endpoint) return endpoint.error().message;
+Result<ServerAddress> parse_server(std::string_view text) {
+  const auto wrong = [&] {
+    return fail(ErrorCode::invalid_argument,
+                "'" + std::string(text) + "' is no host, host:port or [address]:port");
+  };
+  ServerAddress server;
+  auto host = text;
+  const auto colon = text.rfind(':');
+  const auto bracket = text.rfind(']');
+  const bool has_port =
+      colon != std::string_view::npos &&
+      (bracket == std::string_view::npos ? text.find(':') == colon : colon == bracket + 1);
+  if (has_port) {
+    const auto digits = text.substr(colon + 1);
+    const auto* end = digits.data() + digits.size();
+    std::uint16_t port = 0;
+    const auto [read, error] = std::from_chars(digits.data(), end, port);
+    if (error != std::errc() || read != end || port == 0) return wrong();
+    server.port = port;
+    host = text.substr(0, colon);
   }
-  return {};
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const bool characters =
+      !host.empty() && host.size() <= 253 && std::ranges::all_of(host, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               std::string_view("-._:").contains(c);
+      });
+  if (!characters) return wrong();
+  server.host = host;
+  return server;
 }
 
-std::string scopes_mistake(const std::vector<std::string>& scopes) {
-  for (const auto& scope : scopes) {
-    if (scope != "HeartBeats" && scope != "NewWorkConns") {
-      return "unknown scope " + scope + "; there are HeartBeats and NewWorkConns";
+Result<std::vector<ServerAddress>> parse_servers(const std::vector<std::string>& items) {
+  if (items.empty()) return fail(ErrorCode::invalid_argument, "no server is given");
+  if (items.size() > kMaxServers) return fail(ErrorCode::invalid_argument, "more than 8 servers");
+  return parse_each(items, parse_server);
+}
+
+Result<AuthScopes> parse_scopes(const std::vector<std::string>& items) {
+  AuthScopes scopes;
+  for (const auto& item : items) {
+    if (item == "HeartBeats") {
+      scopes.heart_beats = true;
+    } else if (item == "NewWorkConns") {
+      scopes.new_work_conns = true;
+    } else {
+      return fail(ErrorCode::invalid_argument,
+                  "unknown scope " + item + "; there are HeartBeats and NewWorkConns");
     }
   }
-  return {};
+  return scopes;
+}
+
+Result<std::vector<ExtraProxy>> parse_extra_proxies(const std::vector<std::string>& items) {
+  if (items.size() > kMaxExtraProxies) {
+    return fail(ErrorCode::invalid_argument, "more than 15 proxies");
+  }
+  return parse_each(items, parse_extra_proxy);
 }
 
 std::string extra_proxies_mistake(const Config& config) {
-  if (config.extra_proxies.size() > kMaxExtraProxies) return "more than 15 proxies";
-  for (const auto& item : config.extra_proxies) {
-    const auto proxy = parse_extra_proxy(item);
-    if (!proxy) return proxy.error().message;
-    const auto prefix = config.subdomain_prefix + "-" + proxy->name;
+  for (const auto& proxy : config.extra_proxies) {
+    const auto prefix = config.subdomain_prefix + "-" + proxy.name;
     if (auto mistake = prefix_mistake(prefix); !mistake.empty()) return prefix + ": " + mistake;
   }
   return {};
@@ -60,11 +100,11 @@ std::string extra_proxies_mistake(const Config& config) {
 
 void bind_server(ConfigReader& reader, Config& config) {
   reader.group("Tunnel server");
-  reader.add({"tunnel-server.host",
-              {"TUNNEL_SERVER_HOST"},
-              "Host names or addresses of the servers; :port overrides tunnel-server.port"},
-             config.server_hosts);
-  reader.check({"tunnel-server.host"}, [&config] { return servers_mistake(config.server_hosts); });
+  reader.add_parsed_list(
+      {"tunnel-server.host",
+       {"TUNNEL_SERVER_HOST"},
+       "Host names or addresses of the servers; :port overrides tunnel-server.port"},
+      config.servers, config.servers.front().host, parse_servers);
   reader.add({"tunnel-server.port", {"TUNNEL_SERVER_PORT"}, "Port of the servers"},
              config.server_port, 1, 65'535);
   reader.add_choice({"tunnel-server.protocol",
@@ -90,13 +130,11 @@ void bind_server(ConfigReader& reader, Config& config) {
                      {"TUNNEL_SERVER_TOKEN"},
                      "Token that frp's server shares with its clients; hosted servers have none"},
                     config.server_token, &config.server_token_file);
-  reader.add({"tunnel-server.auth-scopes",
-              {"TUNNEL_SERVER_AUTH_SCOPES"},
-              "Messages that carry that token besides the login, as in the server's "
-              "auth.additionalScopes: HeartBeats, NewWorkConns"},
-             config.auth_scopes);
-  reader.check({"tunnel-server.auth-scopes"},
-               [&config] { return scopes_mistake(config.auth_scopes); });
+  reader.add_parsed_list({"tunnel-server.auth-scopes",
+                          {"TUNNEL_SERVER_AUTH_SCOPES"},
+                          "Messages that carry that token besides the login, as in the server's "
+                          "auth.additionalScopes: HeartBeats, NewWorkConns"},
+                         config.auth_scopes, {}, parse_scopes);
   reader.add({"tunnel-server.links",
               {"TUNNEL_SERVER_LINKS"},
               "Links to keep to a server that takes several; others get one"},
@@ -150,11 +188,11 @@ void bind_tunnel(ConfigReader& reader, Config& config) {
   reader.check({"tunnel.forward-to.location"}, [&config] {
     return config.location.starts_with('/') ? std::string() : "does not begin with a slash";
   });
-  reader.add({"tunnel.extra-proxies",
-              {"TUNNEL_EXTRA_PROXIES"},
-              "Further upstreams as NAME=HOST:PORT; each has the tunnel's host name with -NAME "
-              "after the prefix"},
-             config.extra_proxies);
+  reader.add_parsed_list({"tunnel.extra-proxies",
+                          {"TUNNEL_EXTRA_PROXIES"},
+                          "Further upstreams as NAME=HOST:PORT; each has the tunnel's host name "
+                          "with -NAME after the prefix"},
+                         config.extra_proxies, {}, parse_extra_proxies);
   reader.check({"tunnel.extra-proxies", "tunnel.subdomain-prefix"},
                [&config] { return extra_proxies_mistake(config); });
   reader.add(
@@ -190,31 +228,22 @@ std::string to_string(Protocol protocol) {
 }
 
 Result<Endpoint> parse_endpoint(std::string_view text, std::int64_t port) {
-  const auto wrong = [&] {
-    return fail(ErrorCode::invalid_argument,
-                "'" + std::string(text) + "' is no host, host:port or [address]:port");
-  };
-  auto host = text;
-  const auto colon = text.rfind(':');
-  const auto bracket = text.rfind(']');
-  const bool has_port =
-      colon != std::string_view::npos &&
-      (bracket == std::string_view::npos ? text.find(':') == colon : colon == bracket + 1);
-  if (has_port) {
-    const auto digits = text.substr(colon + 1);
-    const auto* end = digits.data() + digits.size();
-    const auto [read, error] = std::from_chars(digits.data(), end, port);
-    if (error != std::errc() || read != end) return wrong();
-    host = text.substr(0, colon);
+  auto server = parse_server(text);
+  if (!server) return std::unexpected(std::move(server.error()));
+  if (!server->port && (port < 1 || port > 65'535)) {
+    return fail(ErrorCode::invalid_argument, "'" + std::string(text) + "' has no port");
   }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  const bool characters =
-      !host.empty() && host.size() <= 253 && std::ranges::all_of(host, [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               std::string_view("-._:").contains(c);
-      });
-  if (!characters || port < 1 || port > 65'535) return wrong();
-  return Endpoint{.host = std::string(host), .port = static_cast<std::uint16_t>(port)};
+  return Endpoint{.host = std::move(server->host),
+                  .port = server->port.value_or(static_cast<std::uint16_t>(port))};
+}
+
+std::vector<Endpoint> server_endpoints(const Config& config) {
+  std::vector<Endpoint> endpoints;
+  for (const auto& [host, port] : config.servers) {
+    endpoints.push_back(
+        {.host = host, .port = port.value_or(static_cast<std::uint16_t>(config.server_port))});
+  }
+  return endpoints;
 }
 
 Result<ExtraProxy> parse_extra_proxy(std::string_view text) {
@@ -228,7 +257,7 @@ Result<ExtraProxy> parse_extra_proxy(std::string_view text) {
 }
 
 void take_over(Config& config, const Config& next) {
-  config.server_hosts = next.server_hosts;
+  config.servers = next.servers;
   config.server_port = next.server_port;
   config.links = next.links;
   config.pool_size = next.pool_size;

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/core/config_reader.hpp"
@@ -19,10 +21,47 @@ enum class Protocol : std::uint8_t {
 // The name of the protocol in settings and on the wire.
 std::string to_string(Protocol protocol);
 
+// Address of a peer.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+
+  bool operator==(const Endpoint&) const = default;
+};
+// Parses "host", "host:port" or "[address]:port". Without a port, `port` applies.
+Result<Endpoint> parse_endpoint(std::string_view text, std::int64_t port);
+
+// Server that is configured with or without a port.
+struct ServerAddress {
+  std::string host;
+  std::optional<std::uint16_t> port = std::nullopt;  // unset: Config::server_port
+
+  bool operator==(const ServerAddress&) const = default;
+};
+
+// Further upstream of the tunnel. The server offers it as the tunnel's host with "-NAME" appended to
+// the prefix.
+struct ExtraProxy {
+  std::string name;
+  Endpoint upstream;
+
+  bool operator==(const ExtraProxy&) const = default;
+};
+// Parses "NAME=HOST:PORT".
+Result<ExtraProxy> parse_extra_proxy(std::string_view text);
+
+// Messages that carry the server's token besides the login.
+struct AuthScopes {
+  bool heart_beats = false;
+  bool new_work_conns = false;
+
+  bool operator==(const AuthScopes&) const = default;
+};
+
 // The client's configuration in addition to that of every daemon. The names are those of the values
 // tunnelServer and tunnel of the chart codefresh-tunnel-client.
 struct Config {
-  std::vector<std::string> server_hosts = {"register-tunnels.cf-cd.com"};
+  std::vector<ServerAddress> servers = {{.host = "register-tunnels.cf-cd.com"}};
   std::int64_t server_port = 443;
   Protocol protocol = Protocol::wss;
   bool tls = true;
@@ -31,7 +70,7 @@ struct Config {
   bool insecure = false;
   Secret server_token;
   std::string server_token_file;
-  std::vector<std::string> auth_scopes;
+  AuthScopes auth_scopes;
   std::int64_t links = 2;
   Secret group_key;
   bool tcp_mux = true;
@@ -43,7 +82,7 @@ struct Config {
   std::string location = "/";
   std::string forward_host = "internal-router";
   std::int64_t forward_port = 80;
-  std::vector<std::string> extra_proxies;
+  std::vector<ExtraProxy> extra_proxies;
   bool use_encryption = false;
   bool use_compression = false;
   std::int64_t pool_size = 1;
@@ -55,28 +94,13 @@ struct Config {
 
 void bind(ConfigReader& reader, Config& config);
 
+// Returns the addresses of the configured servers.
+std::vector<Endpoint> server_endpoints(const Config& config);
+
 // Copies the settings that a running client can apply: servers, links, pool size, and the files of
 // tokens and certificate authorities.
 void take_over(Config& config, const Config& next);
 // Returns the names of the settings that differ and that take_over() does not copy.
 std::vector<std::string> need_restart(const Config& config, const Config& next);
-
-// Address of the form "host", "host:port" or "[address]:port". Without a port, the given default
-// applies.
-struct Endpoint {
-  std::string host;
-  std::uint16_t port = 0;
-
-  bool operator==(const Endpoint&) const = default;
-};
-Result<Endpoint> parse_endpoint(std::string_view text, std::int64_t port);
-
-// Item of extra_proxies: "NAME=HOST:PORT". The server offers it as the tunnel's host with "-NAME"
-// appended to the prefix.
-struct ExtraProxy {
-  std::string name;
-  Endpoint upstream;
-};
-Result<ExtraProxy> parse_extra_proxy(std::string_view text);
 
 }  // namespace gitops::tunnel_client

@@ -26,8 +26,8 @@ Loaded load(const std::vector<std::string>& arguments,
 TEST(TunnelClientConfig, NeedsOnlyThePrefix) {
   const auto loaded = load({"--tunnel.subdomain-prefix=acc-rt"});
   EXPECT_THAT(loaded.mistakes, IsEmpty());
-  EXPECT_THAT(loaded.config.server_hosts, ElementsAre("register-tunnels.cf-cd.com"));
-  EXPECT_EQ(loaded.config.server_port, 443);
+  EXPECT_THAT(server_endpoints(loaded.config),
+              ElementsAre(Endpoint{"register-tunnels.cf-cd.com", 443}));
   EXPECT_EQ(loaded.config.protocol, Protocol::wss);
   EXPECT_EQ(loaded.config.forward_host, "internal-router");
   EXPECT_EQ(loaded.config.forward_port, 80);
@@ -54,9 +54,11 @@ TEST(TunnelClientConfig, RefusesAPrefixThatIsNoLabel) {
 
 TEST(TunnelClientConfig, TakesSeveralServers) {
   const auto loaded = load({"--tunnel.subdomain-prefix=a"},
-                           {{"TUNNEL_SERVER_HOST", "a.example.test, b.example.test:8443"}});
+                           {{"TUNNEL_SERVER_HOST", "a.example.test, b.example.test:8443"},
+                            {"TUNNEL_SERVER_PORT", "7000"}});
   EXPECT_THAT(loaded.mistakes, IsEmpty());
-  EXPECT_THAT(loaded.config.server_hosts, ElementsAre("a.example.test", "b.example.test:8443"));
+  EXPECT_THAT(server_endpoints(loaded.config),
+              ElementsAre(Endpoint{"a.example.test", 7000}, Endpoint{"b.example.test", 8443}));
   EXPECT_EQ(*parse_endpoint("a.example.test", 443), (Endpoint{"a.example.test", 443}));
   EXPECT_EQ(*parse_endpoint("b.example.test:8443", 443), (Endpoint{"b.example.test", 8443}));
   EXPECT_EQ(*parse_endpoint("[::1]:8443", 443), (Endpoint{"::1", 8443}));
@@ -74,6 +76,9 @@ TEST(TunnelClientConfig, TakesFurtherProxies) {
     return load({"--tunnel.subdomain-prefix=acc-rt", "--tunnel.extra-proxies=" + items}).mistakes;
   };
   EXPECT_THAT(load_with("argocd=argocd-server:80,docs=docs:8080"), IsEmpty());
+  EXPECT_THAT(load({"--tunnel.subdomain-prefix=acc-rt", "--tunnel.extra-proxies=docs=docs:8080"})
+                  .config.extra_proxies,
+              ElementsAre(ExtraProxy{.name = "docs", .upstream = {"docs", 8080}}));
   EXPECT_EQ(parse_extra_proxy("argocd=argocd-server:80")->upstream,
             (Endpoint{"argocd-server", 80}));
   for (const std::string wrong :
@@ -84,10 +89,13 @@ TEST(TunnelClientConfig, TakesFurtherProxies) {
 }
 
 TEST(TunnelClientConfig, KnowsTheScopesOfFrp) {
-  EXPECT_THAT(
-      load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns"})
-          .mistakes,
-      IsEmpty());
+  const auto both =
+      load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns"});
+  EXPECT_THAT(both.mistakes, IsEmpty());
+  EXPECT_EQ(both.config.auth_scopes, (AuthScopes{.heart_beats = true, .new_work_conns = true}));
+  EXPECT_EQ(load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=NewWorkConns"})
+                .config.auth_scopes,
+            AuthScopes{.new_work_conns = true});
   EXPECT_THAT(
       load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=Heartbeats"}).mistakes,
       ElementsAre(HasSubstr("Heartbeats")));
