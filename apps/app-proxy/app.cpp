@@ -122,22 +122,14 @@ class App {
 }  // namespace
 
 DaemonSpec app_proxy() {
-  const auto config = std::make_shared<Config>();
-  DaemonSpec spec;
-  spec.name = "app-proxy";
-  spec.summary = "Serves the runtime's GraphQL and REST API, commits to Git and changes state.";
-  spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
-  spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
-  spec.make = [config](const DaemonContext& context) {
-    const auto app = std::make_shared<App>(context, *config);
-    DaemonApp frame;
-    frame.start = [app, config] { return app->start(); };
-    frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
-    frame.ready_checks = {{"port", [app] { return app->not_ready_because(); }}};
-    frame.report = [app] { return app->status(); };
-    return frame;
-  };
-  return spec;
+  return daemon_spec<Config>(
+      "app-proxy", "Serves the runtime's GraphQL and REST API, commits to Git and changes state.",
+      [](const DaemonContext& context, std::shared_ptr<Config> config) {
+        const auto app = std::make_shared<App>(context, *config);
+        auto frame = daemon_app(app, std::move(config));
+        frame.ready_checks = {{"port", [app] { return app->not_ready_because(); }}};
+        return frame;
+      });
 }
 
 }  // namespace gitops::app_proxy

@@ -114,13 +114,11 @@ class App {
 };
 
 template <class Mode>
-DaemonApp make_app(const DaemonContext& context, Environment environment) {
+DaemonApp make_app(const DaemonContext& context, Environment environment,
+                   std::shared_ptr<Config> config) {
   const auto app = std::make_shared<App<Mode>>(context, std::move(environment));
-  DaemonApp frame;
-  frame.start = [app] { return app->start(); };
-  frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
+  auto frame = daemon_app(app, std::move(config));
   frame.ready_checks = app->ready_checks();
-  frame.report = [app] { return app->status(); };
   frame.commands["/refused/retry"] = [app] { return app->retry_refused(); };
   frame.pages["/journal"] = [app](std::string_view query) { return app->journal(query); };
   return frame;
@@ -129,27 +127,22 @@ DaemonApp make_app(const DaemonContext& context, Environment environment) {
 }  // namespace
 
 DaemonSpec event_reporter() {
-  const auto config = std::make_shared<Config>();
-  DaemonSpec spec;
-  spec.name = "event-reporter";
-  spec.summary = "Reports what changes in Argo CD and its companions to the control plane.";
-  spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
-  spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
-  spec.make = [config](const DaemonContext& context) {
-    auto environment = read_environment(*config, context.environment);
-    if (environment) {
-      return config->mode == Config::Mode::app
-                 ? make_app<ApplicationMode>(context, std::move(*environment))
-                 : make_app<ResourceMode>(context, std::move(*environment));
-    }
-    DaemonApp frame;
-    frame.start = [error = environment.error()]() -> Task<Result<void>> {
-      co_return std::unexpected(error);
-    };
-    frame.stop = [](Deadline) -> Task<> { co_return; };
-    return frame;
-  };
-  return spec;
+  return daemon_spec<Config>(
+      "event-reporter", "Reports what changes in Argo CD and its companions to the control plane.",
+      [](const DaemonContext& context, std::shared_ptr<Config> config) {
+        auto environment = read_environment(*config, context.environment);
+        if (environment) {
+          return config->mode == Config::Mode::app
+                     ? make_app<ApplicationMode>(context, std::move(*environment), config)
+                     : make_app<ResourceMode>(context, std::move(*environment), config);
+        }
+        DaemonApp frame;
+        frame.start = [error = environment.error()]() -> Task<Result<void>> {
+          co_return std::unexpected(error);
+        };
+        frame.stop = [](Deadline) -> Task<> { co_return; };
+        return frame;
+      });
 }
 
 }  // namespace gitops::reporter

@@ -262,24 +262,17 @@ class App {
 }  // namespace
 
 DaemonSpec request_router() {
-  const auto config = std::make_shared<Config>();
-  DaemonSpec spec;
-  spec.name = "request-router";
-  spec.summary = "The one entry point of a runtime: app-proxy, the workflows UI and webhooks.";
-  spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
-  spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
-  spec.make = [config](const DaemonContext& context) {
-    const auto app = std::make_shared<App>(context, *config);
-    DaemonApp frame;
-    frame.start = [app, config] { return app->start(); };
-    frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
-    frame.ready_checks = app->ready_checks();
-    frame.report = [app] { return app->status(); };
-    frame.pages = {
-        {"/webhooks", [app](std::string_view) { return AdminPage{.body = app->webhooks()}; }}};
-    return frame;
-  };
-  return spec;
+  return daemon_spec<Config>(
+      "request-router",
+      "The one entry point of a runtime: app-proxy, the workflows UI and webhooks.",
+      [](const DaemonContext& context, std::shared_ptr<Config> config) {
+        const auto app = std::make_shared<App>(context, *config);
+        auto frame = daemon_app(app, std::move(config));
+        frame.ready_checks = app->ready_checks();
+        frame.pages = {
+            {"/webhooks", [app](std::string_view) { return AdminPage{.body = app->webhooks()}; }}};
+        return frame;
+      });
 }
 
 }  // namespace gitops::router

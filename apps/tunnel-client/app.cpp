@@ -510,24 +510,17 @@ class App {
 }  // namespace
 
 DaemonSpec tunnel_client() {
-  const auto config = std::make_shared<Config>();
-  DaemonSpec spec;
-  spec.name = "tunnel-client";
-  spec.summary = "Opens a tunnel outwards, through which a runtime without an ingress is reached.";
-  spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
-  spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
-  spec.make = [config](const DaemonContext& context) {
-    DaemonApp frame;
-    const auto app =
-        std::make_shared<App>(context, *config, http::proxy_settings(context.environment));
-    frame.start = [app, config] { return app->start(); };
-    frame.stop = [app](Deadline deadline) { return app->stop(deadline); };
-    frame.ready_checks = {{"tunnel", [app] { return app->not_ready_because(); }}};
-    frame.report = [app] { return app->status(); };
-    frame.commands = {{"/links/replace", [app] { return app->replace_links(); }}};
-    return frame;
-  };
-  return spec;
+  return daemon_spec<Config>(
+      "tunnel-client",
+      "Opens a tunnel outwards, through which a runtime without an ingress is reached.",
+      [](const DaemonContext& context, std::shared_ptr<Config> config) {
+        const auto app =
+            std::make_shared<App>(context, *config, http::proxy_settings(context.environment));
+        auto frame = daemon_app(app, std::move(config));
+        frame.ready_checks = {{"tunnel", [app] { return app->not_ready_because(); }}};
+        frame.commands = {{"/links/replace", [app] { return app->replace_links(); }}};
+        return frame;
+      });
 }
 
 }  // namespace gitops::tunnel_client

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/core/async.hpp"
@@ -87,6 +89,30 @@ struct DaemonSpec {
   // Builds the App on the loop thread; owned by the returned functions.
   std::function<DaemonApp(DaemonContext)> make;
 };
+
+// Describes a daemon of which a Config holds all settings: `bind(reader, config)` adds their rows.
+template <class Config>
+DaemonSpec daemon_spec(
+    std::string name, std::string summary,
+    std::function<DaemonApp(const DaemonContext&, std::shared_ptr<Config>)> make) {
+  const auto config = std::make_shared<Config>();
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .admin_address_env = "METRICS_LISTEN_ADDRESS",
+          .bind = [config](ConfigReader& reader) { bind(reader, *config); },
+          .make = [config, make = std::move(make)](
+                      const DaemonContext& context) { return make(context, config); }};
+}
+
+// Returns the functions of an app with start(), stop(deadline) and status(). They own the app and
+// its configuration.
+template <class App, class Config>
+DaemonApp daemon_app(const std::shared_ptr<App>& app, std::shared_ptr<Config> config) {
+  return {.start = [app, config = std::move(config)] { return app->start(); },
+          .stop = [app](Deadline deadline) { return app->stop(deadline); },
+          .ready_checks = {},
+          .report = [app] { return app->status(); }};
+}
 
 // The frame of every daemon: flags, configuration, logging, the loop, the admin port
 // (/healthz /readyz /metrics /statusz and the App's own pages), signals and graceful shutdown.
