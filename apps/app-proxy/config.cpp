@@ -67,10 +67,6 @@ void bind(ConfigReader& reader, Config& config) {
              config.playground);
   reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Maximum number of concurrent connections"},
              config.max_connections, 1, 100'000);
-  reader.add({"max-operations-per-user",
-              {"MAX_OPERATIONS_PER_USER"},
-              "Maximum number of concurrent GraphQL operations of one user"},
-             config.max_operations_per_user, 1, 10'000);
   reader.add_parsed_list(
       {"trusted-proxies",
        {"TRUSTED_PROXIES"},
@@ -149,17 +145,7 @@ void bind(ConfigReader& reader, Config& config) {
              config.user_outage, milliseconds(0), std::chrono::hours(1));
   reader.add(
       {"rules-refresh", {"RULES_REFRESH"}, "Interval between fetches of the account's rules"},
-      config.rules_refresh, milliseconds(1'000), std::chrono::hours(1));
-  reader.add({"rules-max-age",
-              {"RULES_MAX_AGE"},
-              "Maximum age of the rules while the control plane is unreachable; older rules allow "
-              "nothing"},
-             config.rules_max_age, milliseconds(1'000), std::chrono::hours(24));
-  reader.check({"rules-refresh", "rules-max-age"}, [&config] {
-    return config.rules_max_age < 2 * config.rules_refresh
-               ? "rules-max-age is less than twice rules-refresh"
-               : "";
-  });
+      config.rules_refresh, milliseconds(1'000), kMaxRulesAge / 2);
   reader.add({"audit-file",
               {"AUDIT_FILE"},
               "File of the audit stream, a line of JSON for each change of state; empty: standard "

@@ -20,6 +20,9 @@ struct ServerUrl {
   http::Url url;
 };
 
+// Maximum age of the account's rules while the control plane is unreachable.
+inline constexpr std::chrono::milliseconds kMaxRulesAge{900'000};
+
 // Configuration of app-proxy, in addition to that of every daemon.
 struct Config {
   std::string listen_address = "::";
@@ -27,7 +30,6 @@ struct Config {
   std::vector<std::string> cors_origins = {"https://g.codefresh.io"};
   bool playground = false;
   std::int64_t max_connections = 2'000;
-  std::int64_t max_operations_per_user = 20;
   net::AddressList trusted_proxies;
 
   ServerUrl control_plane{
@@ -42,7 +44,6 @@ struct Config {
   std::chrono::milliseconds user_cache_ttl{30'000};
   std::chrono::milliseconds user_outage{300'000};
   std::chrono::milliseconds rules_refresh{20'000};
-  std::chrono::milliseconds rules_max_age{900'000};
   std::string audit_file;  // empty: standard error
 
   std::optional<ServerUrl> argocd;  // unset: no Argo CD

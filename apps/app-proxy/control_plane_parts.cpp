@@ -35,7 +35,7 @@ ControlPlaneParts::ControlPlaneParts(const DaemonContext& context, const Config&
       users(context.executor, client, identity, context.metrics, user_options(config)),
       rules(
           context.executor, client, [this] { return users.own().account_id; }, context.metrics,
-          Rules::Options{.refresh = config.rules_refresh, .max_age = config.rules_max_age}) {
+          Rules::Options{.refresh = config.rules_refresh, .max_age = kMaxRulesAge}) {
   users.start();
   rules.start();
 }

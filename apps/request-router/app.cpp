@@ -149,10 +149,7 @@ class App {
   static proxy::SharedLimits shared_limits(const Config& config) {
     proxy::SharedLimits limits;
     limits.max_connections = static_cast<std::size_t>(config.max_connections);
-    limits.max_connections_per_peer =
-        config.max_connections_per_address > 0
-            ? static_cast<std::size_t>(config.max_connections_per_address)
-            : std::max<std::size_t>(1, limits.max_connections * 3 / 4);
+    limits.max_connections_per_peer = std::max<std::size_t>(1, limits.max_connections * 3 / 4);
     return limits;
   }
 

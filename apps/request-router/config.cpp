@@ -140,11 +140,6 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
             "Largest request body for app-proxy; 0: unlimited"},
            settings.app_proxy_max_body);
   add_size(reader,
-           {"workflows-max-body",
-            {"WORKFLOWS_MAX_BODY"},
-            "Largest request body for workflows; 0: unlimited"},
-           settings.workflows_max_body);
-  add_size(reader,
            {"webhook-max-body", {"WEBHOOK_MAX_BODY"}, "Largest body of a webhook; 0: unlimited"},
            settings.webhook_max_body);
   reader.add({"connect-timeout",
@@ -162,11 +157,6 @@ void bind_limits(ConfigReader& reader, RouteSettings& settings) {
               {"REQUEST_BODY_DEADLINE"},
               "Time limit for a client to send the whole body of a request"},
              settings.body_deadline, kShort, kLong);
-  add_size(reader,
-           {"min-body-rate",
-            {"MIN_BODY_RATE"},
-            "Least bytes per second of a request's body, measured after 10 s; 0: none"},
-           settings.min_body_rate);
   reader.add(
       {"upstream-idle-timeout",
        {"UPSTREAM_IDLE_TIMEOUT"},
@@ -235,10 +225,6 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add({"port", {"LISTEN_PORT"}, "Main port; 0 chooses a free one"}, config.port, 0, 65535);
   reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Concurrent client connections"},
              config.max_connections, 1, 1'000'000);
-  reader.add({"max-connections-per-address",
-              {"MAX_CONNECTIONS_PER_ADDRESS"},
-              "Concurrent connections of one client address; 0: three quarters of max-connections"},
-             config.max_connections_per_address, 0, 1'000'000);
   reader.add({"loops", {"LOOPS"}, "Event loops that serve clients, one thread each"}, config.loops,
              1, 64);
   reader.add(

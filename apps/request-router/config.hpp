@@ -34,12 +34,10 @@ struct RouteSettings {
   std::vector<std::string> trusted_proxy_names;
   net::AddressList allowed_addresses;
   std::int64_t app_proxy_max_body = 100 * 1024 * 1024;  // bytes; 0: no limit
-  std::int64_t workflows_max_body = 100 * 1024 * 1024;
   std::int64_t webhook_max_body = 25 * 1024 * 1024;
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds answer_timeout{60'000};
   std::chrono::milliseconds body_timeout{60'000};
-  std::int64_t min_body_rate = 1024;  // bytes per second; 0: no limit
   std::chrono::milliseconds body_deadline{900'000};
   std::chrono::milliseconds upstream_idle_timeout{4'000};
   std::chrono::milliseconds stream_timeout{3'600'000};
@@ -55,7 +53,6 @@ struct Config {
   std::string listen_address = "::";
   std::int64_t port = 8080;
   std::int64_t max_connections = 20'000;
-  std::int64_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   std::int64_t loops = 1;
   std::chrono::milliseconds head_timeout{10'000};
   std::chrono::milliseconds idle_timeout{65'000};

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxEventSources = 1'000;  // routes kept
 constexpr std::size_t kMaxRequestId = 128;
+constexpr std::int64_t kMaxWorkflowsBody = 100 * 1024 * 1024;  // bytes of a request
 // Time limit for a webhook that cannot be stored and waits for the gate.
 constexpr auto kGateTimeLimit = std::chrono::seconds(5);
 constexpr auto kGateLook = std::chrono::milliseconds(50);
@@ -205,7 +206,7 @@ Routing::Routing(net::Resolver& names, net::Resolver& event_source_names,
     workflows_ = fixed_route(RouteId::workflows, "workflows", *settings.workflows,
                              {.ca_file = settings.workflows_ca_file,
                               .insecure_skip_verify = settings.workflows_insecure},
-                             limits(settings.workflows_max_body), std::move(workflows));
+                             limits(kMaxWorkflowsBody), std::move(workflows));
   }
   if (before != nullptr) take_over(*before);
 }
@@ -230,7 +231,6 @@ proxy::RouteLimits Routing::limits(std::int64_t max_body) const {
   limits.answer_timeout = settings_.answer_timeout;
   limits.body_timeout = settings_.body_timeout;
   limits.stream_timeout = settings_.stream_timeout;
-  limits.min_body_rate = static_cast<std::uint64_t>(settings_.min_body_rate);
   limits.body_deadline = settings_.body_deadline;
   limits.gzip = settings_.gzip;
   return limits;

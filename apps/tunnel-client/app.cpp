@@ -433,8 +433,7 @@ class App {
   // -- sessions --
 
   [[nodiscard]] Session::Options session_options(const std::shared_ptr<Dialer>& dialer) {
-    Session::Options options{.connect_timeout = config_.connect_timeout,
-                             .idle_timeout = config_.idle_timeout};
+    Session::Options options{.connect_timeout = config_.connect_timeout};
     auto& control = options.control;
     control.login = {.version = kWireVersion,
                      .os = "linux",

@@ -288,7 +288,6 @@ std::vector<std::string> need_restart(const Config& config, const Config& next) 
   compare("tunnel.use-encryption", &Config::use_encryption);
   compare("tunnel.use-compression", &Config::use_compression);
   compare("connect-timeout", &Config::connect_timeout);
-  compare("idle-timeout", &Config::idle_timeout);
   return names;
 }
 
@@ -300,10 +299,6 @@ void bind(ConfigReader& reader, Config& config) {
               {"CONNECT_TIMEOUT"},
               "Time limit for connecting to the server and to the upstream of the tunnel"},
              config.connect_timeout, milliseconds(100), milliseconds(300'000));
-  reader.add({"idle-timeout",
-              {"IDLE_TIMEOUT"},
-              "Time after which an idle connection through the tunnel is closed"},
-             config.idle_timeout, milliseconds(1'000), milliseconds(86'400'000));
 }
 
 }  // namespace gitops::tunnel_client

@@ -87,7 +87,6 @@ struct Config {
   bool use_compression = false;
   std::int64_t pool_size = 1;
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds idle_timeout{3'600'000};
 
   bool operator==(const Config&) const = default;
 };

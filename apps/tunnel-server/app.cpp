@@ -18,6 +18,9 @@
 namespace gitops::tunnel_server {
 namespace {
 
+// Time limit for a user to send the whole body of a request.
+constexpr auto kBodyDeadline = std::chrono::hours(1);
+
 // Version for clients. frp's clients expect the form a.b.c.
 constexpr const char* kWireVersion = "1.0.0";
 
@@ -61,7 +64,6 @@ ClientRegistry::Options client_options(const Config& config) {
   options.session.link.ping_interval = config.heartbeat_timeout - options.session.link.ping_timeout;
   options.subdomain_host = config.subdomain_host;
   options.vhost_port = config.port;
-  options.login_timeout = config.login_timeout;
   options.max_clients = static_cast<std::size_t>(config.max_clients);
   options.max_unauthenticated = static_cast<std::size_t>(config.max_unauthenticated);
   options.max_unauthenticated_per_address = static_cast<std::size_t>(
@@ -72,7 +74,7 @@ ClientRegistry::Options client_options(const Config& config) {
 
 proxy::RouteLimits route_limits(const Config& config) {
   return {.max_body = static_cast<std::uint64_t>(config.max_body),
-          .body_deadline = config.body_deadline,
+          .body_deadline = kBodyDeadline,
           .answer_timeout = config.answer_timeout,
           .body_timeout = config.stream_timeout,
           .stream_timeout = config.stream_timeout,
@@ -82,14 +84,10 @@ proxy::RouteLimits route_limits(const Config& config) {
 proxy::ServerOptions user_options(const Config& config) {
   proxy::SharedLimits limits;
   limits.max_connections = static_cast<std::size_t>(config.max_connections);
-  limits.max_connections_per_peer =
-      config.max_connections_per_address > 0
-          ? static_cast<std::size_t>(config.max_connections_per_address)
-          : std::max<std::size_t>(1, limits.max_connections * 3 / 4);
+  limits.max_connections_per_peer = std::max<std::size_t>(1, limits.max_connections * 3 / 4);
   proxy::ServerOptions options;
   options.listen = {.address = config.listen_address,
                     .port = static_cast<std::uint16_t>(config.port)};
-  options.head_timeout = config.head_timeout;
   options.idle_timeout = config.idle_timeout;
   options.totals = std::make_shared<proxy::Totals>(limits);
   if (!config.certificate_file.empty()) {

@@ -95,10 +95,6 @@ void bind_clients(ConfigReader& reader, Config& config) {
                ? "TLS needs a certificate"
                : "";
   });
-  reader.add({"tunnel.login-timeout",
-              {"TUNNEL_LOGIN_TIMEOUT"},
-              "Time limit from the connection of a client to its login"},
-             config.login_timeout, milliseconds(100), milliseconds(300'000));
   reader.add({"tunnel.heartbeat-timeout",
               {"TUNNEL_HEARTBEAT_TIMEOUT"},
               "Silence after which a client is disconnected; it is pinged before"},
@@ -217,11 +213,6 @@ void bind_users(ConfigReader& reader, Config& config) {
   reader.add(
       {"max-connections", {"MAX_CONNECTIONS"}, "Maximum number of concurrent user connections"},
       config.max_connections, 1, 1'000'000);
-  reader.add({"max-connections-per-address",
-              {"MAX_CONNECTIONS_PER_ADDRESS"},
-              "Maximum number of concurrent user connections from one address; 0: three quarters "
-              "of max-connections"},
-             config.max_connections_per_address, 0, 1'000'000);
   reader.add(
       {"max-requests-per-host",
        {"MAX_REQUESTS_PER_HOST"},
@@ -241,13 +232,6 @@ void bind_users(ConfigReader& reader, Config& config) {
               {"STREAM_TIMEOUT"},
               "Silence after which a streamed response or an upgraded connection is closed"},
              config.stream_timeout, milliseconds(1'000), std::chrono::hours(24));
-  reader.add({"body-deadline",
-              {"BODY_DEADLINE"},
-              "Time limit for a user to send the whole body of a request"},
-             config.body_deadline, milliseconds(1'000), std::chrono::hours(24));
-  reader.add(
-      {"head-timeout", {"HEAD_TIMEOUT"}, "Time limit for a user to send the head of a request"},
-      config.head_timeout, milliseconds(1), std::chrono::hours(1));
   reader.add({"idle-timeout",
               {"IDLE_TIMEOUT"},
               "How long a user's connection may be idle between requests"},

@@ -19,7 +19,6 @@ struct Config {
   std::string tunnel_key_file;
   std::string tunnel_client_ca_file;
   bool tunnel_requires_tls = false;
-  std::chrono::milliseconds login_timeout{10'000};
   std::chrono::milliseconds heartbeat_timeout{14'000};
   std::int64_t max_clients = 10'000;
   std::int64_t max_unauthenticated = 2'000;
@@ -49,14 +48,11 @@ struct Config {
   std::string subdomain_host;
   net::AddressList trusted_proxies;
   std::int64_t max_connections = 20'000;
-  std::int64_t max_connections_per_address = 0;  // 0: three quarters of max_connections
   std::int64_t max_requests_per_host = 1'024;
   std::int64_t max_body = 0;  // bytes; 0: no limit
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds answer_timeout{60'000};
   std::chrono::milliseconds stream_timeout{3'600'000};
-  std::chrono::milliseconds body_deadline{3'600'000};
-  std::chrono::milliseconds head_timeout{10'000};
   std::chrono::milliseconds idle_timeout{65'000};
 
   // The API.

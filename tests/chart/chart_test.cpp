@@ -111,7 +111,6 @@ class ChartTest : public testing::Test {
              "internal-router.config.app-proxy-max-body=1Gi",
              "internal-router.config.workflows-ca-file=/ca/w.pem",
              "internal-router.config.workflows-insecure=true",
-             "internal-router.config.workflows-max-body=0",
              "internal-router.config.webhook-port=12000",
              "internal-router.config.webhook-rate=0",
              "internal-router.config.webhook-concurrency=1000000",
@@ -120,7 +119,6 @@ class ChartTest : public testing::Test {
              "internal-router.config.answer-timeout=1m30s",
              "internal-router.config.body-timeout=24h",
              "internal-router.config.request-body-deadline=15m",
-             "internal-router.config.min-body-rate=2Ki",
              "internal-router.config.upstream-idle-timeout=30s",
              "internal-router.config.websocket-timeout=5m",
              "internal-router.config.gzip=false",
@@ -399,24 +397,14 @@ std::vector<std::string> with_tunnel_server(const std::vector<std::string>& sets
   return arguments;
 }
 
-const std::vector<std::string> kTunnelServerConfig{"tunnel.login-timeout=5s",
-                                                   "tunnel.heartbeat-timeout=30s",
-                                                   "tunnel.max-clients=1000000",
-                                                   "tunnel.max-strangers=100",
-                                                   "tunnel.max-strangers-per-address=10",
-                                                   "tunnel.max-streams=100000",
-                                                   "tunnel.max-pool=0",
-                                                   "tunnel.stream-window=262144",
-                                                   "max-connections=1000000",
-                                                   "max-connections-per-address=100",
-                                                   "max-requests-per-host=0",
-                                                   "max-body=10000000",
-                                                   "connect-timeout=1s",
-                                                   "answer-timeout=10m",
-                                                   "stream-timeout=24h",
-                                                   "body-deadline=15m",
-                                                   "head-timeout=500ms",
-                                                   "idle-timeout=1m5s"};
+const std::vector<std::string> kTunnelServerConfig{
+    "tunnel.heartbeat-timeout=30s", "tunnel.max-clients=1000000",
+    "tunnel.max-strangers=100",     "tunnel.max-strangers-per-address=10",
+    "tunnel.max-streams=100000",    "tunnel.max-pool=0",
+    "tunnel.stream-window=262144",  "max-connections=1000000",
+    "max-requests-per-host=0",      "max-body=10000000",
+    "connect-timeout=1s",           "answer-timeout=10m",
+    "stream-timeout=24h",           "idle-timeout=1m5s"};
 
 TEST_F(ChartTest, TheTunnelServerAcceptsItsConfiguration) {
   std::vector<std::string> more{

@@ -49,8 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(settings->webhook_port >= 1 && settings->webhook_port <= 65535);
   require(settings->webhook_rate >= 0 && settings->webhook_concurrency >= 0);
-  require(settings->app_proxy_max_body >= 0 && settings->workflows_max_body >= 0 &&
-          settings->webhook_max_body >= 0);
+  require(settings->app_proxy_max_body >= 0 && settings->webhook_max_body >= 0);
   require(settings->connect_timeout.count() > 0 && settings->answer_timeout.count() > 0 &&
           settings->body_timeout.count() > 0 && settings->stream_timeout.count() > 0);
 
