@@ -27,7 +27,7 @@ class ClusterReporter {
   struct Options {
     std::string own_namespace = {};
     std::string runtime = {};
-    std::size_t chunk_count = 50;  // clusters; 0: no limit
+    std::size_t chunk_count;  // clusters; 0: no limit
     std::size_t chunk_bytes = std::size_t{256} * 1024;
     Clock::duration period = std::chrono::seconds(5);
     Clock::duration timeout = std::chrono::seconds(15);

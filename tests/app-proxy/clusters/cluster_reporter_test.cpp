@@ -56,8 +56,9 @@ struct Fixture {
                        .server = {.scheme = "http", .host = "127.0.0.1", .port = server.port()}},
                    [] { return Secret("token"); });
     control_plane.emplace(http, platform.url(), [] { return Secret("runtime.1"); });
-    reporter.emplace(*client, *argocd, *control_plane, leadership, runtime, clusters_changed,
-                     ClusterReporter::Options{.own_namespace = "default", .runtime = "prod"});
+    reporter.emplace(
+        *client, *argocd, *control_plane, leadership, runtime, clusters_changed,
+        ClusterReporter::Options{.own_namespace = "default", .runtime = "prod", .chunk_count = 50});
   }
   Task<> stop() {
     client.reset();
