@@ -45,12 +45,14 @@ TEST(RenderApplication, HasWhatClientsSelect) {
             "SYNCING");
 }
 
-TEST(RenderApplication, TextsAreEscapedOnce) {
-  const Json app{
-      {"spec", {{"source", {{"targetRevision", "a\"b\\c"}}}, {"destination", {{"name", "x\"y"}}}}}};
-  const auto shown = Json::parse(render_application(app.dump(), "prod"));
-  EXPECT_EQ(shown["metadata"]["cluster"], "x\"y");
-  EXPECT_EQ(shown["calculatedInfo"]["targetRevision"], "a\"b\\c");
+// Go escapes these characters in JSON.
+TEST(RenderApplication, TakesTextsWithEscapes) {
+  const auto shown = Json::parse(
+      render_application(R"({"spec":{"source":{"repoURL":"r","targetRevision":"a\u0026b"},)"
+                         R"("destination":{"name":"\"edge\" \u003c1\u003e"}}})",
+                         "prod"));
+  EXPECT_EQ(shown["metadata"]["cluster"], "\"edge\" <1>");
+  EXPECT_EQ(shown["calculatedInfo"]["targetRevision"], "a&b");
 }
 
 TEST(RenderApplication, OfAnEmptyObjectIsComplete) {
