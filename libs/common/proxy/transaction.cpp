@@ -56,7 +56,7 @@ void trim(std::string& text) {
 }
 
 bool is_compressible(std::string_view type) {
-  const auto name = type.substr(0, type.find_first_of("; \t"));
+  const auto name = http::media_type(type);
   for (const std::string_view known :
        {"application/json", "text/html", "text/plain", "text/css", "application/xml", "text/xml",
         "application/javascript", "text/javascript", "application/yaml", "text/yaml"}) {
