@@ -66,8 +66,4 @@ struct Config {
 void bind_routes(ConfigReader& reader, RouteSettings& settings);
 void bind(ConfigReader& reader, Config& config);
 
-// Parses a number of bytes: "1048576", "25Mi", "1Gi", "100M". The error's message describes the
-// mistake.
-Result<std::int64_t> parse_size(std::string_view text);
-
 }  // namespace gitops::router

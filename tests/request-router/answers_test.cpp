@@ -335,15 +335,6 @@ TEST(Signature, ReadsRules) {
   }
 }
 
-TEST(Config, ReadsSizes) {
-  EXPECT_EQ(parse_size("0"), 0);
-  EXPECT_EQ(parse_size("25Mi"), 25 * 1024 * 1024);
-  EXPECT_EQ(parse_size("1G"), 1'000'000'000);
-  for (const auto* wrong : {"", "x", "-1", "1MB", "1 Mi", "9223372036854775807Gi", "1.5Mi"}) {
-    EXPECT_FALSE(parse_size(wrong)) << wrong;
-  }
-}
-
 TEST(Config, TellsEveryMistake) {
   Config config;
   ConfigReader reader("request-router", "");
