@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/core/error.hpp"
+#include "common/http/decompressor.hpp"
 
 namespace gitops::http {
 
@@ -31,17 +32,16 @@ class Deflater {
 
 // Streaming decoder for gzip and zlib ("deflate") bodies. Error: ErrorCode::too_large after `limit`
 // bytes of output (decompression bombs, AC-07).
-class Inflater {
+class Inflater final : public Decompressor {
  public:
   explicit Inflater(std::size_t limit);
   Inflater(Inflater&&) noexcept;
   Inflater& operator=(Inflater&&) noexcept;
-  ~Inflater();
+  ~Inflater() override;
 
-  // Decodes these bytes and appends the result to `out`.
-  Result<void> feed(std::string_view bytes, std::string& out);
-  // Returns whether the bytes so far end with a complete member; false before the first byte.
-  [[nodiscard]] bool finished() const;
+  Result<void> feed(std::string_view bytes, std::string& out) override;
+  // Returns whether the bytes so far end with a complete member.
+  [[nodiscard]] bool finished() const override;
 
  private:
   struct State;

@@ -485,9 +485,9 @@ Task<Result<std::string>> Exchange::read_body(std::size_t limit) {
   co_return co_await read_body();
 }
 
-Task<Result<std::string>> Exchange::read_decoded_body() {
+Task<Result<std::string>> Exchange::read_decoded_body(ContentCodings more) {
   ServerConnection& c = *connection_;
-  auto decoder = ContentDecoder::make(request().headers, c.body_limit);
+  auto decoder = ContentDecoder::make(request().headers, c.body_limit, more);
   if (!decoder) co_return std::unexpected(decoder.error());
   std::string body;
   std::string part;

@@ -10,6 +10,7 @@
 #include <boost/asio/ip/address.hpp>
 
 #include "common/core/async.hpp"
+#include "common/http/content_coding.hpp"
 #include "common/http/message.hpp"
 #include "common/net/channel.hpp"
 #include "common/net/tls_context.hpp"
@@ -62,9 +63,10 @@ class Exchange {
   // Returns the whole body, within the limit.
   Task<Result<std::string>> read_body();
   Task<Result<std::string>> read_body(std::size_t limit);
-  // Returns the whole body with its Content-Encoding decoded. The limit applies to both forms. An
-  // error's http_status is the status to respond with: 400, 413 or 415.
-  Task<Result<std::string>> read_decoded_body();
+  // Returns the whole body with its Content-Encoding decoded: gzip, deflate or one of `more`. The
+  // limit applies to both forms. An error's http_status is the status to respond with: 400, 413 or
+  // 415.
+  Task<Result<std::string>> read_decoded_body(ContentCodings more = {});
   // Returns the next part, at most 16 KiB; empty at the end. The first read sends "100 Continue" to
   // a client that waits for it.
   Task<Result<std::string>> read_some();

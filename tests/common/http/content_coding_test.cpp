@@ -1,7 +1,11 @@
 #include "common/http/content_coding.hpp"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <zlib.h>
+
+#include "common/http/gzip.hpp"
 
 namespace gitops::http {
 namespace {
@@ -50,6 +54,33 @@ TEST(ContentDecoder, RefusesOtherCodings) {
     EXPECT_EQ(decode({{"Content-Encoding", coding}}, "x"), "415") << coding;
   }
   EXPECT_EQ(decode({{"Content-Encoding", "gzip"}, {"Content-Encoding", "gzip"}}, "x"), "415");
+}
+
+// A coding of its own that a program may add: it leaves the bytes as they are.
+class CopyingDecompressor final : public Decompressor {
+ public:
+  Result<void> feed(std::string_view bytes, std::string& out) override {
+    out += bytes;
+    return {};
+  }
+  [[nodiscard]] bool finished() const override { return true; }
+};
+constexpr std::array<ContentCoding, 1> kMore{
+    {{"copy", [](std::size_t) -> std::unique_ptr<Decompressor> {
+        return std::make_unique<CopyingDecompressor>();
+      }}}};
+
+TEST(ContentDecoder, AProgramMayAddACoding) {
+  auto decoder = ContentDecoder::make({{"Content-Encoding", "Copy"}}, kLimit, kMore);
+  ASSERT_TRUE(decoder);
+  std::string out;
+  EXPECT_TRUE(decoder->feed("text", out));
+  EXPECT_EQ(out, "text");
+  EXPECT_TRUE(decoder->finish());
+  EXPECT_TRUE(ContentDecoder::make({{"Content-Encoding", "gzip"}}, kLimit, kMore));
+  const auto refused = ContentDecoder::make({{"Content-Encoding", "br"}}, kLimit, kMore);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("gzip, deflate, copy, identity"));
 }
 
 TEST(ContentDecoder, RefusesWhatIsCorrupt) {
