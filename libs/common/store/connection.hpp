@@ -13,7 +13,7 @@ namespace gitops::store {
 
 // A connection to a database, of either engine. Every call blocks. One thread at a time, except for interrupt().
 //
-// Errors: unavailable (connection lost, file locked, disk full: retry later), conflict (a unique key exists, or a
+// Errors: unavailable (connection lost, file locked, disk full, server read-only: retry later), conflict (a unique key exists, or a
 // transaction has to be repeated), timeout (interrupted), invalid_data (the database refused a value), internal (an
 // error in the statement). An error within a transaction ends the transaction on both engines.
 //

@@ -58,6 +58,8 @@ ErrorCode code_of(std::string_view state) {
   if (state == "23505" || state.starts_with("40")) return ErrorCode::conflict;
   if (state == "57014") return ErrorCode::timeout;
   if (state.starts_with("22")) return ErrorCode::invalid_data;
+  // A server that is read-only, as after a failover (25006), or that found damage (XX001, XX002), is an outage.
+  if (state == "25006" || state == "XX001" || state == "XX002") return ErrorCode::unavailable;
   if (state.empty() || state.starts_with("08") || state.starts_with("53") ||
       state.starts_with("55") || state.starts_with("57") || state.starts_with("58")) {
     return ErrorCode::unavailable;

@@ -183,6 +183,15 @@ TEST_F(PostgresConnectionTest, ALostServerIsUnavailableAndTheConnectionIsNotUsab
   EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
 }
 
+TEST_F(PostgresConnectionTest, AServerThatIsReadOnlyIsAnOutage) {
+  ASSERT_TRUE(connection->run_script("CREATE TABLE t (x BIGINT)"));
+  ASSERT_TRUE(connection->run_script("SET default_transaction_read_only = on"));
+  const auto written =
+      connection->run({.name = "test.read_only", .sql = "INSERT INTO t VALUES (1)"});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+}
+
 TEST_F(PostgresConnectionTest, RefusesAServerThatWouldLoseCommits) {
   auto& server = test::PostgresServer::shared();
   const auto dsn = server.new_database();
