@@ -399,6 +399,8 @@ int status_of(const Error& error) {
       return 409;
     case ErrorCode::too_large:
       return 413;
+    case ErrorCode::too_many_requests:
+      return 429;
     case ErrorCode::internal:
       return 500;
     default:
@@ -406,14 +408,18 @@ int status_of(const Error& error) {
   }
 }
 
-}  // namespace
-
-http::Response api_error(int status, std::string_view message) {
-  Json json = Json::object({{"message", message}});
+http::Response error_response(int status, ErrorCode code, std::string_view message) {
+  Json json = Json::object({{"message", message}, {"code", to_string(code)}});
   if (status == 404) json["statusCode"] = 404;
   auto response = json_response(json, status);
   if (status == 401) response.headers.add("WWW-Authenticate", "Bearer");
   return response;
+}
+
+}  // namespace
+
+http::Response api_error(int status, std::string_view message) {
+  return error_response(status, error_code_of_status(status), message);
 }
 
 http::Response api_error(const Error& error) {
@@ -422,9 +428,9 @@ http::Response api_error(const Error& error) {
   if (is_own_failure) {
     Log("accounts").warning("a request of a user failed", {{"error", error.message}});
   }
-  auto response =
-      api_error(status, is_own_failure ? "The request cannot be served now. Try again later."
-                                       : error.message);
+  auto response = is_own_failure
+                      ? api_error(status, "The request cannot be served now. Try again later.")
+                      : error_response(status, error.code, error.message);
   auto wait = std::chrono::ceil<std::chrono::seconds>(error.retry_after);
   if (is_own_failure) wait = std::max(wait, std::chrono::seconds(5));
   if (wait.count() > 0) response.headers.add("Retry-After", std::to_string(wait.count()));

@@ -28,8 +28,8 @@ struct UserRouteContext {
 // password_routes.hpp. Every other path below /api gets 404 in the platform's form, unless the table has a row for it.
 std::vector<http::Route> user_routes(UserRouteContext context);
 
-// Returns an error in the form of the platform's REST: {"message":…}, and for 404 {"statusCode":404,"message":…}.
-// http::Router uses it, too.
+// Returns an error in the form of the platform's REST, {"message":…}, with our code for it ("code", as in
+// common/core/error.hpp) and for 404 "statusCode":404. http::Router and every route use it, too.
 http::Response api_error(int status, std::string_view message);
 // Returns the same for an error of a handler. The details of internal failures appear only in the log.
 http::Response api_error(const Error& error);

@@ -8,14 +8,13 @@
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
-#include "common/core/time.hpp"
+#include "control-plane/projection/event_text.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
 
 constexpr std::string_view kArgoGroup = "argoproj.io";
 constexpr std::string_view kApplication = "Application";
-constexpr std::size_t kMaxMessage = 1000;         // of a commit or of a state, in bytes
 constexpr std::size_t kMaxTimelineMessage = 200;  // in the table `timeline`
 constexpr std::size_t kMaxUid = 128;
 
@@ -66,19 +65,6 @@ Value value_of(const std::array<Word<Value>, size>& words, std::string_view word
   return unknown;
 }
 
-Micros micros_of(std::string_view time) {
-  const auto parsed = parse_rfc3339(time);
-  if (!parsed) return 0;
-  return std::chrono::duration_cast<std::chrono::microseconds>(parsed->time_since_epoch()).count();
-}
-
-// Returns a text for display. Blanks replace NULs, since PostgreSQL does not accept them.
-std::string message_of(std::string_view text, std::size_t most = kMaxMessage) {
-  std::string out = shortened(text, most);
-  std::ranges::replace(out, '\0', ' ');
-  return out;
-}
-
 std::string digest_of(std::initializer_list<std::string_view> parts) {
   Sha256 sum;
   for (const auto part : parts) {
@@ -96,7 +82,7 @@ class Reader {
   Reader(const EventHead& head, const EventLimits& limits) : limits_(limits) {
     auto& state = event_.state;
     state.key.runtime = head.runtime;
-    state.event_id = message_of(head.event_id);
+    state.event_id = display_text(head.event_id);
     state.sequence = head.sequence;
     state.changed_at = head.arrived_at;
     state.seen_at = head.arrived_at;
@@ -127,25 +113,10 @@ class Reader {
   }
 
  private:
-  std::unexpected<Error> refuse(std::string_view field, std::string_view why) const {
-    return fail(ErrorCode::invalid_data, std::string(field) + " " + std::string(why));
-  }
-
-  // Returns a part of a key, which indexes and URLs contain.
-  Result<std::string> name_at(JsonView view, std::string_view field, bool is_required) const {
-    const auto text = view.text();
-    if (text.empty() && is_required) return refuse(field, "is missing");
-    if (text.size() > limits_.max_name) return refuse(field, "is too long");
-    if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
-      return refuse(field, "has a control character");
-    }
-    return std::string(text);
-  }
-
   Result<void> read_identity(JsonView object) {
     auto& state = event_.state;
     const auto metadata = object["metadata"];
-    auto api_version = name_at(object["apiVersion"], "apiVersion", true);
+    auto api_version = key_text(object["apiVersion"], "apiVersion", true, limits_.max_name);
     if (!api_version) return std::unexpected(api_version.error());
     const auto slash = api_version->find('/');
     if (slash == std::string::npos) {
@@ -159,13 +130,14 @@ class Reader {
          {&state.key.name, {"metadata.name", metadata["name"]}},
          {&state.key.object_namespace, {"metadata.namespace", metadata["namespace"]}}}};
     for (const auto& [part, at] : parts) {
-      auto text = name_at(at.second, at.first, part != &state.key.object_namespace);
+      auto text =
+          key_text(at.second, at.first, part != &state.key.object_namespace, limits_.max_name);
       if (!text) return std::unexpected(text.error());
       *part = std::move(*text);
     }
     state.uid = shortened(metadata["uid"].text(), kMaxUid);
     std::ranges::replace(state.uid, '\0', ' ');
-    state.created_at = micros_of(metadata["creationTimestamp"].text());
+    state.created_at = time_of(metadata["creationTimestamp"].text());
     return {};
   }
 
@@ -173,8 +145,8 @@ class Reader {
     for (const auto& [key, value] : labels.members()) {
       if (event_.labels.size() >= limits_.max_labels) break;
       if (key.size() > limits_.max_label || value.text().size() > limits_.max_label) continue;
-      event_.labels.emplace_back(message_of(key, limits_.max_label),
-                                 message_of(value.text(), limits_.max_label));
+      event_.labels.emplace_back(display_text(key, limits_.max_label),
+                                 display_text(value.text(), limits_.max_label));
       if (key == "codefresh.io/entity") event_.state.entity = event_.labels.back().second;
     }
     std::ranges::sort(event_.labels);
@@ -183,7 +155,7 @@ class Reader {
   // Reads an object of mode `resource`, or of a Sensor of an older chart.
   Result<void> read_resource_event(JsonView data, JsonView object) {
     auto& state = event_.state;
-    auto cluster = name_at(data["cluster"], "cluster", false);
+    auto cluster = key_text(data["cluster"], "cluster", false, limits_.max_name);
     if (!cluster) return std::unexpected(cluster.error());
     state.key.cluster = cluster->empty() ? std::string(kInCluster) : std::move(*cluster);
     state.destination = state.key.cluster;
@@ -191,15 +163,15 @@ class Reader {
     const auto status = object["status"];
     state.phase = phase_of(status["phase"].text());
     state.health = health_of_phase(state.key.kind, status["phase"].text());
-    state.health_message = message_of(status["message"].text());
+    state.health_message = display_text(status["message"].text());
     // The revision of a Rollout is an annotation; Workflows and AnalysisRuns have none.
-    state.revision = message_of(
+    state.revision = display_text(
         object["metadata"]["annotations"]["rollout.argoproj.io/revision"].text(), kMaxUid);
     for (const auto owner : object["metadata"]["ownerReferences"].items()) {
       if (!owner["controller"].is_true()) continue;
-      state.manager = {.name = message_of(owner["name"].text(), limits_.max_name),
+      state.manager = {.name = display_text(owner["name"].text(), limits_.max_name),
                        .application_namespace = state.key.object_namespace,
-                       .uid = message_of(owner["uid"].text(), kMaxUid)};
+                       .uid = display_text(owner["uid"].text(), kMaxUid)};
     }
     return {};
   }
@@ -212,25 +184,26 @@ class Reader {
   // Reads the `source` of an event of mode `app`.
   Result<void> read_source(JsonView source, bool is_application) {
     auto& state = event_.state;
-    auto owner = name_at(source["appUID"], "source.appUID", false);
+    auto owner = key_text(source["appUID"], "source.appUID", false, limits_.max_name);
     if (!owner) return std::unexpected(owner.error());
-    auto manager = name_at(source["appName"], "source.appName", false);
+    auto manager = key_text(source["appName"], "source.appName", false, limits_.max_name);
     if (!manager) return std::unexpected(manager.error());
-    auto manager_namespace = name_at(source["appNamespace"], "source.appNamespace", false);
+    auto manager_namespace =
+        key_text(source["appNamespace"], "source.appNamespace", false, limits_.max_name);
     if (!manager_namespace) return std::unexpected(manager_namespace.error());
     if (!is_application) state.key.owner_uid = *owner;
     state.manager = {.name = std::move(*manager),
                      .application_namespace = std::move(*manager_namespace),
                      .uid = std::move(*owner)};
-    state.destination = message_of(source["cluster"].text(), limits_.max_name);
-    state.revision = message_of(source["revision"].text(), kMaxUid);
+    state.destination = display_text(source["cluster"].text(), limits_.max_name);
+    state.revision = display_text(source["revision"].text(), kMaxUid);
     state.sync = sync_status_of(source["syncStatus"].text());
     state.health = health_status_of(source["healthStatus"].text());
-    state.health_message = message_of(source["healthMessage"].text());
+    state.health_message = display_text(source["healthMessage"].text());
     state.history_id = source["historyId"].number();
-    event_.author = message_of(source["commitAuthor"].text(), kMaxTimelineMessage);
-    event_.message = message_of(source["commitMessage"].text());
-    event_.commit_at = micros_of(source["commitDate"].text());
+    event_.author = display_text(source["commitAuthor"].text(), kMaxTimelineMessage);
+    event_.message = display_text(source["commitMessage"].text());
+    event_.commit_at = time_of(source["commitDate"].text());
     return {};
   }
 
@@ -264,7 +237,7 @@ class Reader {
     state.sync = sync_status_of(status["sync"]["status"].text());
     if (const auto health = status["health"]["status"].text(); !health.empty()) {
       state.health = health_status_of(health);
-      state.health_message = message_of(status["health"]["message"].text());
+      state.health_message = display_text(status["health"]["message"].text());
     }
     state.phase = phase_of(operation["phase"].text());
     if (state.phase == Phase::running || state.phase == Phase::terminating) {
@@ -273,20 +246,20 @@ class Reader {
     const auto destination = object["spec"]["destination"];
     const auto server = destination["server"].text();
     state.destination =
-        message_of(server.empty() ? destination["name"].text() : server, limits_.max_name);
+        display_text(server.empty() ? destination["name"].text() : server, limits_.max_name);
     const auto labels = object["metadata"]["labels"];
-    event_.author = message_of(labels["app.meta.commit-author"].text(), kMaxTimelineMessage);
-    event_.message = message_of(labels["app.meta.commit-message"].text());
-    event_.commit_at = micros_of(labels["app.meta.commit-date"].text());
+    event_.author = display_text(labels["app.meta.commit-author"].text(), kMaxTimelineMessage);
+    event_.message = display_text(labels["app.meta.commit-message"].text());
+    event_.commit_at = time_of(labels["app.meta.commit-date"].text());
     state.revision = revision_of(status["sync"]);
     read_release(status, operation);
   }
 
   // Returns the revision; with several sources, the first valid one.
   static std::string revision_of(JsonView at) {
-    if (const auto one = at["revision"].text(); !one.empty()) return message_of(one, kMaxUid);
+    if (const auto one = at["revision"].text(); !one.empty()) return display_text(one, kMaxUid);
     for (const auto item : at["revisions"].items()) {
-      if (!item.text().empty()) return message_of(item.text(), kMaxUid);
+      if (!item.text().empty()) return display_text(item.text(), kMaxUid);
     }
     return {};
   }
@@ -302,11 +275,11 @@ class Reader {
     release.history_id = newest["id"].number();
     state.history_id = release.history_id;
     release.revision = revision_of(newest);
-    release.started_at = micros_of(newest["deployStartedAt"].text());
-    release.finished_at = micros_of(newest["deployedAt"].text());
+    release.started_at = time_of(newest["deployStartedAt"].text());
+    release.finished_at = time_of(newest["deployedAt"].text());
     if (release.started_at == 0) release.started_at = release.finished_at;
     if (!newest["initiatedBy"]["automated"].is_true()) {
-      release.initiator = message_of(newest["initiatedBy"]["username"].text(), limits_.max_name);
+      release.initiator = display_text(newest["initiatedBy"]["username"].text(), limits_.max_name);
     }
     const auto synced = revision_of(operation["syncResult"]);
     release.operation_revision = synced;

@@ -16,10 +16,7 @@ constexpr char kSeparator = ':';
 // Parses "<number>:<number>:<text>" in base64url.
 std::optional<SortKey> key_of(std::string_view cursor, std::size_t numbers) {
   if (cursor.size() > kMaxCursor) return std::nullopt;
-  std::string encoded(cursor);
-  std::ranges::replace(encoded, '-', '+');
-  std::ranges::replace(encoded, '_', '/');
-  const auto plain = base64_decode(encoded);
+  const auto plain = base64url_decode(cursor);
   if (!plain || !is_utf8(*plain) || plain->find('\0') != std::string::npos) return std::nullopt;
   SortKey key;
   std::string_view rest = *plain;

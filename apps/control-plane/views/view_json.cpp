@@ -21,12 +21,6 @@ std::string time_text(Micros time) {
   return format_rfc3339_millis(std::chrono::floor<std::chrono::milliseconds>(at));
 }
 
-Micros time_of(std::string_view text) {
-  const auto parsed = parse_rfc3339(text);
-  if (!parsed) return 0;
-  return std::chrono::duration_cast<std::chrono::microseconds>(parsed->time_since_epoch()).count();
-}
-
 void ObjectJson::number(std::string_view key, std::int64_t value) {
   writer_.begin(key) += std::to_string(std::clamp(value, kSmallest, kLargest));
 }

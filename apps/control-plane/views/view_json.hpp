@@ -7,14 +7,13 @@
 
 #include "common/core/encoding.hpp"
 #include "common/core/json_text.hpp"
+#include "control-plane/projection/event_text.hpp"
 #include "control-plane/projection/object.hpp"
 
 namespace gitops::control_plane_server {
 
 // Returns a time as RFC 3339 with milliseconds; empty for 0.
 std::string time_text(Micros time);
-// Parses a time in RFC 3339; 0 when the text has another form.
-Micros time_of(std::string_view text);
 
 // Writes the elements of a JSON array one after another.
 class ArrayJson {

@@ -1,5 +1,7 @@
 #include "control-plane/views/page.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -90,10 +92,24 @@ TEST(Page, WrongArgumentsAreRefused) {
   EXPECT_TRUE(is_refused({.after = cursor, .last = 1}));
   EXPECT_TRUE(is_refused({.after = "%%%"}));
   EXPECT_TRUE(is_refused({.after = cursor_of({.numbers = {}, .text = "a"})}));
-  EXPECT_TRUE(is_refused({.after = base64_encode(std::string_view("1:\0", 3))}));
-  EXPECT_TRUE(is_refused({.after = base64_encode("1:\xff")}));
-  EXPECT_TRUE(is_refused({.after = base64_encode("99999999999999999999:a")}));
+  EXPECT_TRUE(is_refused({.after = base64url_encode(std::string_view("1:\0", 3))}));
+  EXPECT_TRUE(is_refused({.after = base64url_encode("1:\xff")}));
+  EXPECT_TRUE(is_refused({.after = base64url_encode("99999999999999999999:a")}));
   EXPECT_EQ(page_window({.first = 100'000}, 1)->limit, kMaxPage);
+}
+
+TEST(Page, ACursorHasOneSpelling) {
+  const auto is_refused = [](const std::string& cursor) {
+    return !page_window({.after = cursor}, 1);
+  };
+  const auto cursor = cursor_of({.numbers = {1}, .text = "?>~~"});
+  ASSERT_TRUE(cursor.contains('_'));
+  EXPECT_FALSE(is_refused(cursor));
+  auto standard = cursor;
+  std::ranges::replace(standard, '_', '/');
+  EXPECT_TRUE(is_refused(standard)) << "the standard alphabet";
+  EXPECT_TRUE(is_refused(cursor + "=")) << "padding";
+  EXPECT_TRUE(is_refused(cursor.substr(0, 2) + " " + cursor.substr(2))) << "a blank";
 }
 
 TEST(ViewJson, NumbersFitGraphqlsInt) {
