@@ -35,6 +35,18 @@ constexpr Statement kQuarantine{
     .sql =
         "DELETE FROM quarantine WHERE (account, at, no) IN (SELECT account, at, no FROM quarantine "
         "WHERE account = $1 AND at < $2 ORDER BY at LIMIT $3)"};
+constexpr Statement kPayloads{
+    .name = "retention.event_payloads",
+    .sql =
+        "DELETE FROM event_payload WHERE (account, runtime, source, id) IN (SELECT account, "
+        "runtime, source, id FROM event_payload WHERE account = $1 AND at < $2 ORDER BY at "
+        "LIMIT $3)"};
+constexpr Statement kSourceErrors{
+    .name = "retention.source_errors",
+    .sql =
+        "DELETE FROM source_error WHERE (account, runtime, api_group, kind, namespace, name) IN "
+        "(SELECT account, runtime, api_group, kind, namespace, name FROM source_error WHERE "
+        "account = $1 AND at < $2 ORDER BY at LIMIT $3)"};
 constexpr Statement kAudit{
     .name = "retention.audit",
     .sql =
@@ -93,10 +105,10 @@ constexpr Statement kCutHistory{
         "WHERE account = $1 ORDER BY at LIMIT $2)"};
 
 constexpr std::array kRetentionStatements{
-    kAccounts,        kSessions,        kChanges,  kQuarantine, kAudit,
-    kTimeline,        kReleases,        kNextKind, kGone,       kRemoveObject[0],
-    kRemoveObject[1], kRemoveObject[2], kSize,     kHistoryOf,  kRemoveObject[3],
-    kRemoveObject[4], kCutHistory};
+    kAccounts,        kSessions,        kChanges,  kQuarantine,  kAudit,
+    kTimeline,        kReleases,        kNextKind, kGone,        kRemoveObject[0],
+    kRemoveObject[1], kRemoveObject[2], kSize,     kHistoryOf,   kRemoveObject[3],
+    kRemoveObject[4], kCutHistory,      kPayloads, kSourceErrors};
 
 Result<std::vector<std::int64_t>> account_numbers(Connection& connection) {
   const auto rows = connection.run(kAccounts);
@@ -157,6 +169,7 @@ RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now) {
   return {.timeline = before(policy.timeline),
           .gone = before(policy.gone),
           .quarantine = before(policy.quarantine),
+          .source_reports = before(policy.source_reports),
           .audit = before(policy.audit),
           .changes = before(policy.changes),
           .sessions = now};
@@ -173,10 +186,13 @@ Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts&
   }
   const auto accounts = account_numbers(connection);
   if (!accounts) return std::unexpected(accounts.error());
-  const std::array<std::pair<const Statement*, Micros>, 4> by_age{{{&kTimeline, cuts.timeline},
-                                                                   {&kReleases, cuts.timeline},
-                                                                   {&kQuarantine, cuts.quarantine},
-                                                                   {&kAudit, cuts.audit}}};
+  const std::array<std::pair<const Statement*, Micros>, 6> by_age{
+      {{&kTimeline, cuts.timeline},
+       {&kReleases, cuts.timeline},
+       {&kQuarantine, cuts.quarantine},
+       {&kPayloads, cuts.source_reports},
+       {&kSourceErrors, cuts.source_reports},
+       {&kAudit, cuts.audit}}};
   for (const auto account : *accounts) {
     for (const auto& [statement, before] : by_age) {
       if (auto done = removal.run(*statement, {account, before}); !done) {

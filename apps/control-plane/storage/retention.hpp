@@ -17,6 +17,7 @@ struct RetentionPolicy {
   std::chrono::hours timeline{24 * 90};  // and releases that newer ones have followed
   std::chrono::hours gone{24 * 30};      // objects that were deleted
   std::chrono::hours quarantine{24 * 7};
+  std::chrono::hours source_reports{24 * 7};  // payloads of webhooks, errors of event sources
   std::chrono::hours audit{24 * 400};
   std::chrono::minutes changes{10};  // what pages have heard of
 };
@@ -26,6 +27,7 @@ struct RetentionCuts {
   Micros timeline = 0;
   Micros gone = 0;
   Micros quarantine = 0;
+  Micros source_reports = 0;
   Micros audit = 0;
   Micros changes = 0;
   Micros sessions = 0;  // that have expired

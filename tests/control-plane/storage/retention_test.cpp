@@ -6,6 +6,7 @@
 
 #include "common/core/crypto.hpp"
 #include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/storage/source_report_store.hpp"
 #include "control-plane/views/seed.hpp"
 
 namespace gitops::control_plane_server {
@@ -96,6 +97,37 @@ TEST_P(RetentionContract, SessionsGoWhenTheyExpire) {
   must(db().run(kAdd, {store::Param::bytes("b"), kSeedTime + 1}));
   EXPECT_EQ(remove(kSeedTime), 1);
   EXPECT_EQ(count("session"), 1);
+}
+
+TEST_P(RetentionContract, ReportsOfEventSourcesAreForgotten) {
+  EventPayload payload{.id = "e1", .source = "github", .type = "github", .at = kSeedTime};
+  must(put_event_payload(db(), account, "prod", payload));
+  must(put_source_error(db(), account, "prod", {.kind = "EventSource", .name = "github"},
+                        kSeedTime));
+  remove(kSeedTime + 6 * kDay);
+  EXPECT_EQ(count("event_payload"), 1);
+  EXPECT_EQ(count("source_error"), 1);
+  remove(kSeedTime + 8 * kDay);
+  EXPECT_EQ(count("event_payload"), 0);
+  EXPECT_EQ(count("source_error"), 0);
+}
+
+TEST_P(RetentionContract, ARuntimeKeepsItsNewestReportsOfEventSources) {
+  must(db().transact([&]() -> Result<void> {
+    for (std::int64_t i = 0; i < kMaxSourceReports + 3; ++i) {
+      const auto name = "n" + std::to_string(i);
+      EventPayload payload{.id = name, .source = "github", .type = "github", .at = kSeedTime + i};
+      must(put_event_payload(db(), account, "prod", payload));
+      must(
+          put_source_error(db(), account, "prod", {.kind = "Sensor", .name = name}, kSeedTime + i));
+    }
+    return put_event_payload(db(), account, "stage",
+                             {.id = "old", .source = "github", .at = kSeedTime - 1});
+  }));
+  EXPECT_EQ(count("event_payload"), kMaxSourceReports + 1) << "and one of another runtime";
+  EXPECT_EQ(count("source_error"), kMaxSourceReports);
+  EXPECT_EQ(must(list_event_payloads(db(), account, "prod", 1)).front().id, "n1002");
+  EXPECT_EQ(must(list_source_errors(db(), account, "prod", 1)).front().error.name, "n1002");
 }
 
 TEST_P(RetentionContract, TheOldestHistoryIsCutByShare) {
