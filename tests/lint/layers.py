@@ -86,7 +86,7 @@ FENCES = {
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"libpq-fe\.h": r"libs/common/store/postgres_connection\.cpp",
     r"argon2\.h": r"apps/control-plane/accounts/passwords\.cpp",
-    r"zstd\.h": r"apps/control-plane/storage/body_codec\.cpp",
+    r"zstd\.h": r"apps/control-plane/(intake/zstd_coding|storage/body_codec)\.cpp|tests/.*",
     r"sqlite3\.h": r"(libs|tests)/common/sqlite/[a-z_]+\.cpp",
     r"simdjson": r"libs/(common/core/json_text|common/graphql/(engine|input|operation|print)|k8s-client/json_tokens)\.cpp|apps/event-reporter/event/document\.cpp|tests/.*",
 }
