@@ -1,5 +1,8 @@
 #include "control-plane/intake/event_writer.hpp"
 
+#include <exception>
+#include <new>
+#include <tuple>
 #include <utility>
 
 #include <prometheus/counter.h>
@@ -30,9 +33,26 @@ std::string_view message_of(IntakeQueue::Refusal refusal) {
   return {};
 }
 
-// Returns whether an error is caused by one event, not by the database.
-bool is_of_the_event(const Error& error) {
-  return error.code == ErrorCode::invalid_data || error.code == ErrorCode::internal;
+// Returns whether an error may be caused by one event, not by the database. A conflict that remains after several tries
+// is none with another replica.
+bool is_of_an_event(const Error& error) {
+  return error.code == ErrorCode::invalid_data || error.code == ErrorCode::internal ||
+         error.code == ErrorCode::conflict;
+}
+
+// Stores a batch. An exception, which is a bug that some event shows, becomes an error, so that the other events are
+// stored.
+Result<BatchOutcome> store_guarded(EventStore& event_store, store::Connection& connection,
+                                   const std::vector<Incoming>& batch) {
+  try {
+    return event_store.store(connection, batch);
+  } catch (const std::bad_alloc&) {
+    std::ignore = connection.run_script("ROLLBACK");
+    return fail(ErrorCode::unavailable, "out of memory");
+  } catch (const std::exception& error) {
+    std::ignore = connection.run_script("ROLLBACK");
+    return fail(ErrorCode::internal, error.what());
+  }
 }
 
 }  // namespace
@@ -128,12 +148,17 @@ Task<> EventWriter::store_batch(std::vector<QueuedEvent> batch) {
   for (auto& event : batch) incoming.push_back(std::move(event.incoming));
   const auto events = std::make_shared<const std::vector<Incoming>>(std::move(incoming));
   const auto outcome = co_await store_once(events);
-  if (!outcome && batch.size() > 1 && is_of_the_event(outcome.error())) {
+  if (!outcome && batch.size() > 1 && is_of_an_event(outcome.error())) {
     co_await store_one_by_one(std::move(batch), events);
+    co_return;
+  }
+  if (batch.size() == 1) {
+    finish_one(batch.front(), events->front(), outcome);
     co_return;
   }
   note(outcome);
   for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (outcome) failures_.add_stored((*events)[i]);
     complete(batch[i], outcome ? Result<Outcome>(outcome->items[i].outcome)
                                : Result<Outcome>(std::unexpected(outcome.error())));
   }
@@ -147,7 +172,7 @@ Task<Result<BatchOutcome>> EventWriter::store_once(Events events) {
     auto outcome = co_await database_.with_writer(
         deadline_after(kBatchLimit),
         [events, event_store = event_store_](store::Connection& connection) {
-          return event_store->store(connection, *events);
+          return store_guarded(*event_store, connection, *events);
         });
     const bool is_lost = !outcome && outcome.error().code == ErrorCode::unavailable && !was_lost;
     const bool is_conflict =
@@ -161,11 +186,30 @@ Task<Result<BatchOutcome>> EventWriter::store_once(Events events) {
 Task<> EventWriter::store_one_by_one(std::vector<QueuedEvent> batch, Events events) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto one = std::make_shared<const std::vector<Incoming>>(1, (*events)[i]);
-    const auto outcome = co_await store_once(one);
-    note(outcome);
-    complete(batch[i], outcome ? Result<Outcome>(outcome->items.front().outcome)
-                               : Result<Outcome>(std::unexpected(outcome.error())));
+    finish_one(batch[i], one->front(), co_await store_once(one));
   }
+}
+
+// Reports the outcome of an event that was stored alone.
+void EventWriter::finish_one(const QueuedEvent& event, const Incoming& incoming,
+                             Result<BatchOutcome> outcome) {
+  using Verdict = EventFailures::Verdict;
+  if (outcome) {
+    failures_.add_stored(incoming);
+    note(outcome);
+    return complete(event, outcome->items.front().outcome);
+  }
+  auto error = std::move(outcome.error());
+  const bool is_refused = error.code == ErrorCode::invalid_data;
+  const auto verdict =
+      !is_refused && is_of_an_event(error) ? failures_.add(incoming) : Verdict::unknown;
+  if (verdict == Verdict::permanent) error.subcode = kEventCannotBeStored;
+  if (is_refused || verdict != Verdict::unknown) {
+    failed_batches_.Increment();  // others are stored: the database is well
+  } else {
+    note(std::unexpected(error));
+  }
+  complete(event, std::unexpected(std::move(error)));
 }
 
 void EventWriter::note(const Result<BatchOutcome>& outcome) {

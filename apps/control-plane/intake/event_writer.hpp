@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/core/async.hpp"
@@ -13,6 +14,7 @@
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
 #include "common/store/database.hpp"
+#include "control-plane/intake/event_failures.hpp"
 #include "control-plane/intake/intake_queue.hpp"
 
 namespace gitops::control_plane_server {
@@ -23,6 +25,10 @@ struct PendingEvent {
   std::optional<Result<Outcome>> outcome;
   gitops::Event done;
 };
+
+// Subcode of an event that can never be stored: storing it alone has failed several times, while other events were
+// stored. It is not the state of the database, as in an outage.
+inline constexpr std::string_view kEventCannotBeStored = "event_cannot_be_stored";
 
 // The only writer of a process. It takes the queued events as a batch, stores them in one transaction, and reports the
 // outcome to each request after the commit. A batch collects the events that arrive during the previous commit; there
@@ -47,7 +53,7 @@ class EventWriter {
 
   // Waits until the event is committed or the deadline has passed. Errors: too_many_requests with retry_after (the
   // queue is full), unavailable with retry_after (the database cannot be written now), timeout (the event may still be
-  // committed), invalid_data (the database refuses this event).
+  // committed), invalid_data (the database refuses this event); any other with the subcode kEventCannotBeStored.
   Task<Result<Outcome>> store(Incoming incoming, std::size_t bytes, Deadline deadline);
 
   [[nodiscard]] const IntakeQueue& queue() const { return queue_; }
@@ -60,6 +66,7 @@ class EventWriter {
   using Events = std::shared_ptr<const std::vector<Incoming>>;  // shared with the writer's thread
   Task<Result<BatchOutcome>> store_once(Events events);
   Task<> store_one_by_one(std::vector<QueuedEvent> batch, Events events);
+  void finish_one(const QueuedEvent& event, const Incoming& incoming, Result<BatchOutcome> outcome);
   void complete(const QueuedEvent& event, Result<Outcome> outcome);
   void note(const Result<BatchOutcome>& outcome);
 
@@ -72,6 +79,7 @@ class EventWriter {
   Executor executor_;
   gitops::Event queued_;
   bool stops_ = false;
+  EventFailures failures_;
   std::string last_error_;
   Log log_{"intake"};
   RepeatFilter repeated_{std::chrono::minutes(1)};
