@@ -22,6 +22,7 @@
 #include "control-plane/http/client_address.hpp"
 #include "control-plane/http/routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
+#include "control-plane/intake/storage_watch.hpp"
 #include "control-plane/resolvers/table.hpp"
 #include "control-plane/runtimes/secrets.hpp"
 #include "control-plane/runtimes/tunnel_bans.hpp"
@@ -137,7 +138,8 @@ class App {
         login_(database_, passwords_, context.metrics, {}),
         writer_(context.executor, database_, context.metrics,
                 {.instance = hex_encode(random_bytes(kInstanceBytes))}, [](std::int64_t) {}),
-        events_(authenticator_, writer_, database_, context.metrics, {}),
+        storage_(database_, context.metrics, {.limit = config.storage_limit}),
+        events_(authenticator_, writer_, database_, storage_, context.metrics, {}),
         secrets_(secrets_of(config)),
         bans_(config.tunnel_api_urls.empty()
                   ? nullptr
@@ -232,6 +234,7 @@ class App {
                                    "are no tunnel.api-urls"});
     }
     report.push_back(status_count("connections", server_.connections()));
+    if (config_.storage_limit > 0) report.push_back(storage_.status());
     return report;
   }
 
@@ -271,6 +274,9 @@ class App {
       log_.info("the first administrator was created", {{"user", started->administrator}});
     }
     writer_.start();
+    // The state is known before the first event arrives.
+    co_await storage_.check();
+    tasks_.spawn("storage", [this] { return storage_.run(); });
     is_open_ = true;
     if (bans_) bans_->start();
     // A file of SQLite has no other process whose revocations count here.
@@ -417,6 +423,7 @@ class App {
   Passwords passwords_;
   Login login_;
   EventWriter writer_;
+  StorageWatch storage_;
   EventRoutes events_;
   std::unique_ptr<SecretStore> secrets_;
   std::unique_ptr<TunnelBans> bans_;

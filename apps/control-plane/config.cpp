@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/core/byte_size.hpp"
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
 #include "control-plane/runtimes/secrets.hpp"
@@ -175,6 +176,12 @@ void bind(ConfigReader& reader, Config& config) {
   bind_database(reader, config.database);
   reader.add({"database.readers", {"DATABASE_READERS"}, "Connections for reading"},
              config.database_readers, 1, 100);
+  add_size(reader,
+           {"storage-limit",
+            {"STORAGE_LIMIT"},
+            "Size of the database, such as 20Gi: above 90 % the oldest history is cut, above 97 % "
+            "events are refused until there is room; 0: no limit"},
+           config.storage_limit);
   reader.add_secret({"master-key",
                      {"MASTER_KEY"},
                      "Key that seals the runtimes' sealing keys: 32 bytes, or their hexadecimal "

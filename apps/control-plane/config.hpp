@@ -24,7 +24,8 @@ struct Config {
 
   store::Location database;
   std::int64_t database_readers = 4;
-  Secret master_key;  // empty: sealing keys are refused
+  std::int64_t storage_limit = 0;  // in bytes; 0: none
+  Secret master_key;               // empty: sealing keys are refused
 
   // Settings of the first start.
   std::string account = "default";

@@ -91,14 +91,31 @@ TEST(ControlPlaneDaemon, AFileOfSqliteBelongsToTheDaemonWhileItRuns) {
   EXPECT_THAT(program.command({"account", "list"}), HasSubstr("acme"));
 }
 
+TEST(ControlPlaneDaemon, AFullDatabaseRefusesEventsFromTheStartOnAndIsRead) {
+  ControlPlaneProcess program({}, {"--storage-limit=100k"});
+  program.add_account("acme");
+  program.add_user("ann", "acme", {"--admin"});
+  const auto key = program.create_key("ann", "acme");
+  program.start();
+  const auto token = program.register_runtime(key, "prod");
+  const auto refused = program.post_application(token, sample_application("a"), 1);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("storage limit"));
+  EXPECT_EQ(program.graphql(key, "{me{name}}").status, 200);
+  EXPECT_EQ(program.admin("/readyz").status, 200) << "pages are served";
+  EXPECT_THAT(program.admin("/statusz").body, HasSubstr("full"));
+  EXPECT_THAT(program.admin("/metrics").body, HasSubstr("gitops_control_plane_storage_state 3"));
+}
+
 TEST(ControlPlaneDaemon, AMalformedConfigurationIsRefused) {
   const auto check = [](const std::string& flag) {
     return run_command({std::string(GITOPS_BIN_DIR) + "/control-plane", "--check-config", flag});
   };
   EXPECT_EQ(check("--port=8080").exit_code, 0);
-  for (const auto* flag : {"--database.url=mysql://a/b", "--database.url=postgresql://u:secret@h/d",
-                           "--public-url=ftp://a", "--trusted-proxies=nowhere",
-                           "--tunnel.domain=UPPER.example", "--tunnel.api-urls=http://a"}) {
+  for (const auto* flag :
+       {"--database.url=mysql://a/b", "--database.url=postgresql://u:secret@h/d",
+        "--public-url=ftp://a", "--trusted-proxies=nowhere", "--tunnel.domain=UPPER.example",
+        "--tunnel.api-urls=http://a", "--storage-limit=much"}) {
     EXPECT_EQ(check(flag).exit_code, 2) << flag;
   }
 }

@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <prometheus/counter.h>
 
-#include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "common/core/time.hpp"
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/intake/zstd_coding.hpp"
+#include "control-plane/projection/source_report.hpp"
+#include "control-plane/storage/source_report_store.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -17,6 +22,9 @@ namespace {
 constexpr std::size_t kMaxWhy = 500;      // bytes
 constexpr std::size_t kMaxEventId = 400;  // bytes; longer ones are cut
 constexpr std::size_t kMaxReporter = 200;
+constexpr std::chrono::seconds kRetryAfterOutage{5};
+constexpr std::chrono::seconds kRetryAfterFull{15};
+const http::ContentCodings kCodings{&kZstdCoding, 1};
 
 constexpr store::Statement kQuarantine{
     .name = "intake.quarantine",
@@ -24,49 +32,44 @@ constexpr store::Statement kQuarantine{
         "INSERT INTO quarantine (account, at, no, runtime, event_id, why, bytes) VALUES ($1, $2, "
         "$3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"};
 
-http::Response json_error(int status, std::string_view code, std::string_view message) {
-  std::string body =
-      R"({"message":)" + json_string(message) + R"(,"code":)" + json_string(code) + "}";
-  return {
-      .status = status, .headers = {{"Content-Type", "application/json"}}, .body = std::move(body)};
+http::Response accepted() {
+  return {.headers = {{"Content-Type", "application/json"}}, .body = "{}"};
 }
 
-int status_of(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::unauthenticated:
-      return 401;
-    case ErrorCode::forbidden:
-      return 403;
-    case ErrorCode::invalid_data:
-    case ErrorCode::invalid_argument:
-      return 400;
-    case ErrorCode::too_large:
-      return 413;
-    case ErrorCode::too_many_requests:
-      return 429;
-    default:
-      return 503;
-  }
-}
-
-http::Response response_of(const Error& error, int status) {
-  auto response = json_error(status, to_string(error.code), error.message);
-  if (status == 429 || status == 503) {
-    const auto wait = std::max(error.retry_after, std::chrono::milliseconds(5'000));
-    const auto seconds = status == 429 && error.retry_after.count() > 0
-                             ? std::chrono::ceil<std::chrono::seconds>(error.retry_after).count()
-                             : std::chrono::ceil<std::chrono::seconds>(wait).count();
-    response.headers.add("Retry-After", std::to_string(seconds));
-  }
+http::Response unavailable(std::string_view message, std::chrono::seconds wait) {
+  auto response = api_error(503, message);
+  response.headers.add("Retry-After", std::to_string(wait.count()));
   return response;
 }
 
-// Returns the sequence of an event; 0 for an absent or unreadable number, in which case the order of arrival counts.
-std::int64_t sequence_of(const http::Headers& headers) {
-  const auto text = headers.find("X-Event-Sequence").value_or("");
+// Returns the response for an error of the intake. Every failure of our own is an outage to a reporter, which then sends
+// the event again; its details are in the log.
+http::Response refusal(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::unauthenticated:
+    case ErrorCode::forbidden:
+    case ErrorCode::invalid_data:
+    case ErrorCode::invalid_argument:
+    case ErrorCode::too_large:
+    case ErrorCode::too_many_requests:
+      return api_error(error);
+    default:
+      break;
+  }
+  if (error.http_status != 0) return api_error(error);
+  const auto wait = std::chrono::ceil<std::chrono::seconds>(error.retry_after);
+  return unavailable("events cannot be stored now", std::max(wait, kRetryAfterOutage));
+}
+
+// Returns the sequence of an event; 0 without one, in which case the order of arrival counts.
+Result<std::int64_t> sequence_of(const http::Headers& headers) {
+  const auto text = headers.find("X-Event-Sequence");
+  if (!text) return 0;
   std::int64_t sequence = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sequence);
-  return error == std::errc() && end == text.data() + text.size() && sequence > 0 ? sequence : 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), sequence);
+  if (error == std::errc() && end == text->data() + text->size() && sequence > 0) return sequence;
+  return fail(ErrorCode::invalid_argument,
+              "X-Event-Sequence is not a positive number of at most 63 bits");
 }
 
 std::string clean(std::string_view text, std::size_t most) {
@@ -77,118 +80,209 @@ std::string clean(std::string_view text, std::size_t most) {
 
 }  // namespace
 
+// A report that is being written, from the construction to the destruction.
+class EventRoutes::Permit {
+ public:
+  Permit(std::shared_ptr<Running> running, std::string key)
+      : running_(std::move(running)), key_(std::move(key)) {
+    ++(*running_)[key_];
+  }
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
+  ~Permit() {
+    if (--(*running_)[key_] == 0) running_->erase(key_);
+  }
+
+ private:
+  std::shared_ptr<Running> running_;
+  std::string key_;
+};
+
 EventRoutes::EventRoutes(Authenticator& authenticator, EventWriter& writer,
-                         store::Database& database, Metrics& metrics, Options options)
+                         store::Database& database, const StorageWatch& storage, Metrics& metrics,
+                         Options options)
     : authenticator_(authenticator),
       writer_(writer),
       database_(database),
+      storage_(storage),
       options_(options),
       parser_(EventLimits().max_depth),
       quarantined_(metrics.counter("gitops_control_plane_events_quarantined_total",
                                    "Events that are none, or that the database refuses")),
       unauthenticated_(metrics.counter("gitops_control_plane_events_unauthenticated_total",
-                                       "Posts of events without the token of a runtime")) {}
+                                       "Posts of events without the token of a runtime")),
+      reports_(metrics.counter("gitops_control_plane_source_reports_total",
+                               "Reports of event sources that were stored")) {}
 
 std::vector<http::Route> EventRoutes::routes() {
-  const auto row = [this](const char* pattern, auto serve) {
+  const auto row = [this](const char* pattern, Respond respond) {
     return http::Route{.method = "POST",
                        .pattern = pattern,
                        .guard = http::open_to_all(),
-                       .handler = [this, serve](http::Exchange& exchange,
-                                                const auto&) { return (this->*serve)(exchange); },
+                       .handler = [this, respond](http::Exchange& exchange,
+                                                  const auto&) { return serve(exchange, respond); },
                        .max_body = options_.max_body};
   };
-  return {row("/2.0/api/events", &EventRoutes::serve_event),
-          row("/2.0/api/events/event-payload", &EventRoutes::serve_side_event),
-          row("/2.0/api/events/error", &EventRoutes::serve_side_event)};
+  return {row("/2.0/api/events", &EventRoutes::take_event),
+          row("/2.0/api/events/event-payload", &EventRoutes::take_event_payload),
+          row("/2.0/api/events/error", &EventRoutes::take_source_error)};
 }
 
-Task<std::expected<CallerPtr, http::Response>> EventRoutes::sender(const http::Exchange& exchange) {
+Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventRoutes::receive(
+    http::Exchange& exchange) {
   auto caller = co_await authenticator_.authenticate(
       exchange.request().headers, exchange.peer_address(), deadline_after(options_.hold));
   if (!caller) {
     unauthenticated_.Increment();
-    co_return std::unexpected(response_of(caller.error(), status_of(caller.error())));
+    co_return std::unexpected(refusal(caller.error()));
   }
   if (!(*caller)->is_runtime()) {
+    co_return std::unexpected(api_error(403, "events are taken with the token of a runtime only"));
+  }
+  if (storage_.is_full()) {
     co_return std::unexpected(
-        json_error(403, "forbidden", "events are taken with the token of a runtime only"));
+        unavailable("the database has reached its storage limit", kRetryAfterFull));
   }
-  co_return std::move(*caller);
+  auto body = co_await exchange.read_decoded_body(kCodings);
+  if (body) co_return Received{.caller = std::move(*caller), .body = std::move(*body)};
+  if (body.error().http_status == 0) co_return std::unexpected(std::nullopt);
+  auto response = api_error(body.error());
+  if (response.status == 415) {
+    response.headers.add("Accept-Encoding", http::accepted_codings(kCodings));
+  }
+  // A body that cannot be decoded is an event that was refused.
+  if (response.status == 400 || response.status == 413) {
+    std::ignore = co_await quarantine(**caller, exchange, 0, body.error().message);
+  }
+  co_return std::unexpected(std::move(response));
 }
 
-Task<> EventRoutes::serve_event(http::Exchange& exchange) {
-  const auto caller = co_await sender(exchange);
-  if (!caller) {
-    static_cast<void>(co_await exchange.reply(caller.error()));
-    co_return;
+Task<> EventRoutes::serve(http::Exchange& exchange, Respond respond) {
+  auto received = co_await receive(exchange);
+  if (!received && !received.error()) co_return;
+  http::Response response;
+  if (received) {
+    response = co_await (this->*respond)(exchange, *received);
+  } else {
+    response = std::move(*received.error());
   }
-  auto body = co_await exchange.read_decoded_body();
-  if (!body) {
-    if (body.error().http_status == 0) co_return;  // the client is gone
-    static_cast<void>(co_await exchange.reply(response_of(body.error(), body.error().http_status)));
-    co_return;
-  }
-  const auto bytes = body->size();
-  const auto outcome = co_await store(exchange, **caller, std::move(*body));
-  http::Response response{.headers = {{"Content-Type", "application/json"}}, .body = "{}"};
-  if (!outcome) {
-    const auto& error = outcome.error();
-    response = response_of(error, status_of(error));
-    if (response.status == 400) co_await quarantine(**caller, exchange, bytes, error.message);
-  }
-  static_cast<void>(co_await exchange.reply(std::move(response)));
+  std::ignore = co_await exchange.reply(std::move(response));
 }
 
-Task<Result<Outcome>> EventRoutes::store(const http::Exchange& exchange, const Caller& caller,
-                                         std::string body) {
+Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Received& received) {
+  const auto outcome = co_await store(exchange, received);
+  if (outcome) co_return accepted();
+  const auto& error = outcome.error();
+  const bool can_never_be_stored = error.subcode == kEventCannotBeStored;
+  auto response = can_never_be_stored ? accepted() : refusal(error);
+  if (!can_never_be_stored && response.status != 400) co_return response;
+  const auto kept =
+      co_await quarantine(*received.caller, exchange, received.body.size(), error.message);
+  // An acknowledgement needs the row; a refusal stays one without it.
+  if (!kept && can_never_be_stored) co_return refusal(kept.error());
+  co_return response;
+}
+
+Task<Result<Outcome>> EventRoutes::store(const http::Exchange& exchange, const Received& received) {
   const auto& headers = exchange.request().headers;
+  const auto& caller = *received.caller;
+  const auto sequence = sequence_of(headers);
+  if (!sequence) co_return std::unexpected(sequence.error());
   const EventHead head{.event_id = clean(headers.find("X-Event-Id").value_or(""), kMaxEventId),
-                       .sequence = sequence_of(headers),
+                       .sequence = *sequence,
                        .runtime = caller.runtime,
                        .arrived_at = micros_at(wall_now())};
-  auto event = read_event(parser_, body, head);
+  auto event = read_event(parser_, received.body, head);
   if (!event) co_return std::unexpected(std::move(event.error()));
   std::string reporter = clean(headers.find("X-Reporter").value_or(""), kMaxReporter);
   if (reporter.empty()) {
     reporter = event->state.key.origin == Origin::application ? "application" : "resource";
   }
-  const auto bytes = body.size();
   co_return co_await writer_.store({.account = caller.account->number,
                                     .reporter = std::move(reporter),
                                     .event = std::move(*event)},
-                                   bytes, deadline_after(options_.hold));
+                                   received.body.size(), deadline_after(options_.hold));
 }
 
-// Accepts CloudEvents of Git webhooks and errors of event sources. They are not projected yet; a 404 would look like a
-// broken control plane to their senders.
-Task<> EventRoutes::serve_side_event(http::Exchange& exchange) {
-  const auto caller = co_await sender(exchange);
-  if (!caller) {
-    static_cast<void>(co_await exchange.reply(caller.error()));
-    co_return;
+Task<http::Response> EventRoutes::take_event_payload(http::Exchange& exchange,
+                                                     const Received& received) {
+  const auto& caller = *received.caller;
+  auto payload = read_event_payload(parser_, received.body, micros_at(wall_now()));
+  if (!payload) co_return co_await refuse(exchange, received, payload.error());
+  const auto stored =
+      co_await write_report(caller, [account = caller.account->number, runtime = caller.runtime,
+                                     payload = std::move(*payload)](store::Connection& connection) {
+        return put_event_payload(connection, account, runtime, payload);
+      });
+  if (!stored) co_return refusal(stored.error());
+  reports_.Increment();
+  co_return accepted();
+}
+
+Task<http::Response> EventRoutes::take_source_error(http::Exchange& exchange,
+                                                    const Received& received) {
+  const auto& caller = *received.caller;
+  auto error = read_source_error(parser_, received.body);
+  if (!error) co_return co_await refuse(exchange, received, error.error());
+  if (repeated_.check(caller.runtime + "/" + error->name, Clock::now()).pass) {
+    log_.warning("an event source reports an error", {{"runtime", caller.runtime},
+                                                      {"kind", error->kind},
+                                                      {"name", error->name},
+                                                      {"error", error->message}});
   }
-  static_cast<void>(
-      co_await exchange.reply({.headers = {{"Content-Type", "application/json"}}, .body = "{}"}));
+  const auto stored =
+      co_await write_report(caller, [account = caller.account->number, runtime = caller.runtime,
+                                     error = std::move(*error),
+                                     now = micros_at(wall_now())](store::Connection& connection) {
+        return put_source_error(connection, account, runtime, error, now);
+      });
+  if (!stored) co_return refusal(stored.error());
+  reports_.Increment();
+  co_return accepted();
 }
 
-// Stores a refused event for operators. A failure to store it does not change the response.
-Task<> EventRoutes::quarantine(const Caller& caller, const http::Exchange& exchange,
-                               std::size_t bytes, std::string why) {
+Task<http::Response> EventRoutes::refuse(http::Exchange& exchange, const Received& received,
+                                         const Error& error) {
+  std::ignore =
+      co_await quarantine(*received.caller, exchange, received.body.size(), error.message);
+  co_return refusal(error);
+}
+
+// Writes a row in a transaction of its own. It does not wait in the queue of events, so it has limits of its own.
+Task<Result<void>> EventRoutes::write_report(const Caller& caller, Work work) {
+  auto key = std::to_string(caller.account->number) + '/' + caller.runtime;
+  const auto own = running_->find(key);
+  const auto all =
+      std::accumulate(running_->begin(), running_->end(), std::size_t{0},
+                      [](std::size_t sum, const auto& entry) { return sum + entry.second; });
+  if (all >= options_.max_reports ||
+      (own != running_->end() && own->second >= options_.max_reports_per_runtime)) {
+    co_return std::unexpected(Error{.code = ErrorCode::too_many_requests,
+                                    .message = "too many reports are being written",
+                                    .retry_after = std::chrono::seconds(1)});
+  }
+  const Permit permit(running_, std::move(key));
+  co_return co_await database_.write(deadline_after(options_.hold), std::move(work));
+}
+
+Task<Result<void>> EventRoutes::quarantine(const Caller& caller, const http::Exchange& exchange,
+                                           std::size_t bytes, std::string why) {
   quarantined_.Increment();
   if (repeated_.check(caller.runtime, Clock::now()).pass) {
     log_.warning("an event was refused", {{"runtime", caller.runtime}, {"error", why}});
   }
   auto event_id = clean(exchange.request().headers.find("X-Event-Id").value_or(""), kMaxEventId);
   why = clean(why, kMaxWhy);
-  const auto written = co_await database_.write(
-      deadline_after(options_.hold),
+  co_return co_await write_report(
+      caller,
       [account = caller.account->number, at = micros_at(wall_now()), no = ++quarantined_no_,
        runtime = caller.runtime, event_id = std::move(event_id), why = std::move(why),
-       bytes](store::Connection& connection) {
-        return connection.run(kQuarantine, {account, at, no, runtime, event_id, why, bytes});
+       bytes](store::Connection& connection) -> Result<void> {
+        const auto put =
+            connection.run(kQuarantine, {account, at, no, runtime, event_id, why, bytes});
+        if (!put) return std::unexpected(put.error());
+        return {};
       });
-  static_cast<void>(written);
 }
 
 }  // namespace gitops::control_plane_server

@@ -2,6 +2,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +19,7 @@
 #include "common/store/database.hpp"
 #include "control-plane/accounts/authenticator.hpp"
 #include "control-plane/intake/event_writer.hpp"
+#include "control-plane/intake/storage_watch.hpp"
 
 namespace gitops::control_plane_server {
 
@@ -20,40 +27,64 @@ namespace gitops::control_plane_server {
 // siblings /event-payload (CloudEvents of Git webhooks) and /error (errors of event sources), with the token of a
 // runtime.
 //
-// Responses: 200 after the commit, also for a duplicate and a stale event; 400 with a code for a malformed event; 401;
-// 403 for the key of a user; 413, 415; 429 and 503 with Retry-After. An event that the database refuses is malformed: 400.
+// Responses: 200 after the commit, also for a duplicate and a stale event; 400 with a code for a malformed event and one
+// that the database refuses; 401; 403 for the key of a user; 413, 415; 429 and 503 with Retry-After. An event that can
+// never be stored for another reason is acknowledged after it was put into quarantine, so that its reporter goes on.
 class EventRoutes {
  public:
   struct Options {
-    std::size_t max_body = 10UL * 1024 * 1024;  // as sent; the limit of the public gateway
-    std::chrono::milliseconds hold{10'000};     // then 503; the event may still be committed
-    std::chrono::milliseconds body_deadline{60'000};
+    std::size_t max_body =
+        10UL * 1024 * 1024;  // as sent, and decoded; the limit of the public gateway
+    std::chrono::milliseconds hold{10'000};  // then 503; the event may still be committed
+    // Reports of event sources, and events for the quarantine, that are written at the same time.
+    std::size_t max_reports_per_runtime = 4;
+    std::size_t max_reports = 64;
   };
+  // All of them outlive the routes and their requests.
   EventRoutes(Authenticator& authenticator, EventWriter& writer, store::Database& database,
-              Metrics& metrics, Options options);
+              const StorageWatch& storage, Metrics& metrics, Options options);
 
   [[nodiscard]] std::vector<http::Route> routes();
 
  private:
-  Task<> serve_event(http::Exchange& exchange);
-  Task<> serve_side_event(http::Exchange& exchange);
-  // Returns the runtime that sends, or the response that refuses it.
-  Task<std::expected<CallerPtr, http::Response>> sender(const http::Exchange& exchange);
-  Task<Result<Outcome>> store(const http::Exchange& exchange, const Caller& caller,
-                              std::string body);
-  Task<> quarantine(const Caller& caller, const http::Exchange& exchange, std::size_t bytes,
-                    std::string why);
+  struct Received {
+    CallerPtr caller;
+    std::string body;
+  };
+  // Reports that are written now, by runtime.
+  using Running = std::map<std::string, std::size_t>;
+  class Permit;
+
+  // Makes the response to what was received.
+  using Respond = Task<http::Response> (EventRoutes::*)(http::Exchange&, const Received&);
+  Task<> serve(http::Exchange& exchange, Respond respond);
+  Task<http::Response> take_event(http::Exchange& exchange, const Received& received);
+  Task<http::Response> take_event_payload(http::Exchange& exchange, const Received& received);
+  Task<http::Response> take_source_error(http::Exchange& exchange, const Received& received);
+  // Returns the runtime that sends and its body, or the response that refuses it. Neither when the client is gone.
+  Task<std::expected<Received, std::optional<http::Response>>> receive(http::Exchange& exchange);
+  Task<Result<Outcome>> store(const http::Exchange& exchange, const Received& received);
+  Task<http::Response> refuse(http::Exchange& exchange, const Received& received,
+                              const Error& error);
+  using Work = std::function<Result<void>(store::Connection&)>;
+  Task<Result<void>> write_report(const Caller& caller, Work work);
+  // Stores a refused event for operators.
+  Task<Result<void>> quarantine(const Caller& caller, const http::Exchange& exchange,
+                                std::size_t bytes, std::string why);
 
   Authenticator& authenticator_;
   EventWriter& writer_;
   store::Database& database_;
+  const StorageWatch& storage_;
   Options options_;
   JsonParser parser_;
   std::int64_t quarantined_no_ = 0;
+  std::shared_ptr<Running> running_ = std::make_shared<Running>();
   Log log_{"intake"};
   RepeatFilter repeated_{std::chrono::minutes(1)};
   Counter& quarantined_;
   Counter& unauthenticated_;
+  Counter& reports_;
 };
 
 }  // namespace gitops::control_plane_server

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/http/client.hpp"
+#include "common/http/server.hpp"
+#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/intake/event_routes.hpp"
+#include "control-plane/views/seed.hpp"
+
+// The intake behind a server on a database of either engine, and a client of it.
+namespace gitops::control_plane_server {
+
+struct IntakeBench {
+  explicit IntakeBench(AccountsBench& on, std::int64_t storage_limit = 0,
+                       EventRoutes::Options options = {})
+      : accounts(on),
+        authenticator(on.database, on.metrics, {}),
+        writer(on.executor, on.database, on.metrics, {.instance = "test"}, [](std::int64_t) {}),
+        storage(on.database, on.metrics, {.limit = storage_limit}),
+        events(authenticator, writer, on.database, storage, on.metrics, options),
+        router(events.routes(),
+               [](int status, std::string_view message) { return api_error(status, message); }),
+        server(on.executor, {},
+               [this](http::Exchange& exchange) { return router.serve(exchange); }),
+        client(on.executor, resolver, {}) {
+    must(server.listen());
+    writer.start();
+  }
+  Task<> stop() {
+    client.close_idle();
+    co_await server.stop(Clock::now());
+    co_await writer.stop(AccountsBench::soon());
+  }
+
+  // Posts with the token of the runtime "prod" of the account "acme", unless a header names another.
+  Task<http::Response> post(std::string body, http::Headers headers = {},
+                            std::string target = "/2.0/api/events") {
+    if (!headers.find("Authorization")) {
+      headers.add("Authorization", std::string(accounts.sample.prod_token.reveal()));
+    }
+    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    auto response = co_await client.send(url,
+                                         {.method = "POST",
+                                          .target = std::move(target),
+                                          .headers = std::move(headers),
+                                          .body = std::move(body)},
+                                         AccountsBench::soon());
+    co_return must(std::move(response));
+  }
+  // Returns the status, and for an error the code in its body.
+  Task<std::string> answer(std::string body, http::Headers headers = {},
+                           std::string target = "/2.0/api/events") {
+    const auto response = co_await post(std::move(body), std::move(headers), std::move(target));
+    if (response.status == 200) co_return "200";
+    const auto json = nlohmann::json::parse(response.body, nullptr, false);
+    co_return std::to_string(response.status) + " " + json.value("code", "?");
+  }
+
+  Task<std::int64_t> count(const std::string& table) {
+    // A connection knows a statement by the address of its name.
+    static std::map<std::string, std::string> texts;
+    const auto& [name, sql] = *texts.emplace(table, "SELECT count(*) FROM " + table).first;
+    const store::Statement statement{.name = name, .sql = sql};
+    auto rows = co_await accounts.database.read(
+        AccountsBench::soon(), [statement](store::Connection& db) { return db.run(statement); });
+    co_return must(std::move(rows)).number(0, 0);
+  }
+  Task<> run_script(std::string sql) {
+    must(co_await accounts.write(
+        [sql = std::move(sql)](store::Connection& db) { return db.run_script(sql); }));
+  }
+
+  AccountsBench& accounts;
+  Authenticator authenticator;
+  EventWriter writer;
+  StorageWatch storage;
+  EventRoutes events;
+  http::Router router;
+  http::Server server;
+  net::Resolver resolver{accounts.metrics};
+  http::Client client;
+};
+
+inline void with_intake(store::Engine engine, const std::function<Task<>(IntakeBench&)>& body) {
+  with_accounts(
+      [&](AccountsBench& accounts) -> Task<> {
+        IntakeBench bench(accounts);
+        co_await body(bench);
+        co_await bench.stop();
+      },
+      engine);
+}
+
+// SQL that makes every write of an object of the name "poison" fail with an error that is neither its data's nor an
+// outage: an index on an expression that cannot be computed for it.
+inline std::string poison_script(store::Engine engine) {
+  if (engine == store::Engine::sqlite) {
+    return "CREATE INDEX poison ON object (abs(CASE WHEN name = 'poison' THEN "
+           "-9223372036854775807 - 1 ELSE 1 END))";
+  }
+  return "CREATE FUNCTION poison(name text) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN "
+         "IF name = 'poison' THEN RAISE EXCEPTION 'poison'; END IF; RETURN 1; END $$; "
+         "CREATE INDEX poison ON object (poison(name))";
+}
+
+}  // namespace gitops::control_plane_server
