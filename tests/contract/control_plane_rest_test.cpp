@@ -105,8 +105,7 @@ TEST_P(ControlPlaneRest, TeamsHaveTheMembersThatAppProxyAndTerraformRead) {
 
 TEST_P(ControlPlaneRest, AKeyIsMadeAsABareTextListedAndRevoked) {
   const auto& bob = bed().bob_key;
-  const auto made =
-      send("POST", "/api/auth/key", raw(bob), R"({"name":"ci","scopes":["read"]})");
+  const auto made = send("POST", "/api/auth/key", raw(bob), R"({"name":"ci","scopes":["read"]})");
   ASSERT_EQ(made.status, 200) << made.body;
   EXPECT_EQ(get("/api/user", made.body)["userName"], "bob");
   const auto keys = get("/api/auth/keys", bob);

@@ -23,9 +23,9 @@ constexpr std::string_view kControlPlanePrefix = "gitops_control_plane_";
 std::map<std::string, std::string> served_samples() {
   const TempDir folder;
   write_file(folder / "api", "api-token");
-  ControlPlaneProcess program({}, {"--tunnel.domain=tunnels.example",
-                                   "--tunnel.api-urls=http://127.0.0.1:1",
-                                   "--tunnel.api-token-file=" + (folder / "api").string()});
+  ControlPlaneProcess program(
+      {}, {"--tunnel.domain=tunnels.example", "--tunnel.api-urls=http://127.0.0.1:1",
+           "--tunnel.api-token-file=" + (folder / "api").string()});
   program.start();
   return samples(program.admin("/metrics").body);
 }

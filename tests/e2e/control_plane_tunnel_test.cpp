@@ -39,17 +39,19 @@ struct TunnelBed {
     auto environment = kNoProxies;
     environment["API_TOKEN"] = "api-token";
     server = std::make_unique<Process>(ProcessOptions{
-        .argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-server", std::string("--subdomain-host=") + kDomain,
+        .argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-server",
+                 std::string("--subdomain-host=") + kDomain,
                  "--plugin.url=" + program.url() + "/tunnel-plugin/plugin-token",
-                 "--tunnel.listen-address=127.0.0.1", "--tunnel.port=" + std::to_string(tunnel_port),
-                 "--listen-address=127.0.0.1", "--port=" + std::to_string(user_port),
-                 "--api.port=" + std::to_string(api_port), "--admin-address=127.0.0.1",
-                 "--admin-port=" + std::to_string(admin_port)},
+                 "--tunnel.listen-address=127.0.0.1",
+                 "--tunnel.port=" + std::to_string(tunnel_port), "--listen-address=127.0.0.1",
+                 "--port=" + std::to_string(user_port), "--api.port=" + std::to_string(api_port),
+                 "--admin-address=127.0.0.1", "--admin-port=" + std::to_string(admin_port)},
         .env = std::move(environment),
         .log_file = folder / "server.log"});
     require_until(
         [this] {
-          return http_call({.url = "http://127.0.0.1:" + std::to_string(admin_port) + "/readyz"}).ok();
+          return http_call({.url = "http://127.0.0.1:" + std::to_string(admin_port) + "/readyz"})
+              .ok();
         },
         seconds(30), "the tunnel-server");
   }
@@ -58,15 +60,16 @@ struct TunnelBed {
     auto environment = kNoProxies;
     environment["AUTHORIZATION"] = with;
     client.reset();
-    client = std::make_unique<Process>(ProcessOptions{
-        .argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-client",
-                 "--tunnel-server.host=127.0.0.1:" + std::to_string(tunnel_port),
-                 "--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
-                 "--tunnel.subdomain-prefix=" + account + "-prod", "--tunnel.forward-to.host=127.0.0.1",
-                 "--tunnel.forward-to.port=" + std::to_string(upstream.port()),
-                 "--admin-address=127.0.0.1", "--admin-port=0"},
-        .env = std::move(environment),
-        .log_file = folder / "client.log"});
+    client = std::make_unique<Process>(
+        ProcessOptions{.argv = {std::string(GITOPS_BIN_DIR) + "/tunnel-client",
+                                "--tunnel-server.host=127.0.0.1:" + std::to_string(tunnel_port),
+                                "--tunnel-server.protocol=tcp", "--tunnel-server.tls=false",
+                                "--tunnel.subdomain-prefix=" + account + "-prod",
+                                "--tunnel.forward-to.host=127.0.0.1",
+                                "--tunnel.forward-to.port=" + std::to_string(upstream.port()),
+                                "--admin-address=127.0.0.1", "--admin-port=0"},
+                       .env = std::move(environment),
+                       .log_file = folder / "client.log"});
   }
   // The status that a user of the runtime's host gets.
   [[nodiscard]] int user_status() const {
@@ -96,12 +99,11 @@ struct TunnelBed {
   const int api_port = free_port();
   const int admin_port = free_port();
   RecordingUpstream upstream{"upstream"};
-  ControlPlaneProcess program{
-      {},
-      {std::string("--tunnel.domain=") + kDomain,
-       "--tunnel.plugin-token-file=" + (folder / "plugin").string(),
-       "--tunnel.api-urls=http://127.0.0.1:" + std::to_string(api_port),
-       "--tunnel.api-token-file=" + (folder / "api").string()}};
+  ControlPlaneProcess program{{},
+                              {std::string("--tunnel.domain=") + kDomain,
+                               "--tunnel.plugin-token-file=" + (folder / "plugin").string(),
+                               "--tunnel.api-urls=http://127.0.0.1:" + std::to_string(api_port),
+                               "--tunnel.api-token-file=" + (folder / "api").string()}};
   std::string account;  // id
   std::string key;      // of the user ann
   std::string token;    // of the runtime
@@ -143,7 +145,9 @@ TEST(ControlPlaneTunnel, ABanIsRepeatedUntilTheServerTakesIt) {
   require_until([&] { return bed.has_metric("gitops_control_plane_tunnel_bans_pending 1"); },
                 seconds(10), "the pending ban");
   require_until(
-      [&] { return bed.program.admin("/statusz").body.contains("a tunnel server does not take a ban"); },
+      [&] {
+        return bed.program.admin("/statusz").body.contains("a tunnel server does not take a ban");
+      },
       seconds(30), "the status of the ban");
   // What is pending outlives the control plane.
   bed.program.kill();
@@ -161,7 +165,8 @@ TEST(ControlPlaneTunnel, ATokenOfAnotherRuntimeOpensNoTunnel) {
   bed.start_client(bed.program.register_runtime(bed.key, "stage"));
   require_until(
       [&] {
-        return !bed.has_metric(R"(gitops_control_plane_tunnel_questions_total{result="refused"} 0)");
+        return !bed.has_metric(
+            R"(gitops_control_plane_tunnel_questions_total{result="refused"} 0)");
       },
       seconds(60), "a refusal");
   EXPECT_EQ(bed.user_status(), 404) << bed.logs();

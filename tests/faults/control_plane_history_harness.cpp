@@ -163,7 +163,7 @@ std::vector<ControlPlaneHistoryHarness::Row> ControlPlaneHistoryHarness::rows() 
   return rows;
 }
 
-std::vector<std::string> ControlPlaneHistoryHarness::shown_applications(
+std::vector<std::string> ControlPlaneHistoryHarness::applications_at_control_plane(
     const std::string& runtime) const {
   const auto reply = program_->graphql(
       key_,

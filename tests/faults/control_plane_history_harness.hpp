@@ -71,7 +71,8 @@ class ControlPlaneHistoryHarness {
   // Reads the database beside the program. Throws when that is not possible.
   [[nodiscard]] std::vector<Row> rows() const;
   // The names of the Applications that a user sees in this runtime.
-  [[nodiscard]] std::vector<std::string> shown_applications(const std::string& runtime) const;
+  [[nodiscard]] std::vector<std::string> applications_at_control_plane(
+      const std::string& runtime) const;
 
  private:
   [[nodiscard]] std::unique_ptr<store::Connection> connect(bool for_writing = false) const;

@@ -90,7 +90,7 @@ class IntakeHistory {
     co_await runtimes_.pause();
     CO_ASSERT_TRUE(co_await runtimes_.post_newest());
     for (const auto& [runtime, names] : runtimes_.live_applications()) {
-      EXPECT_EQ(control_plane_.shown_applications(runtime), names);
+      EXPECT_EQ(control_plane_.applications_at_control_plane(runtime), names);
     }
     const std::chrono::duration<double> slowest = slowest_;
     const auto& model = runtimes_.model;

@@ -58,7 +58,7 @@ TEST_P(ControlPlaneHistory, EveryStateAndDeletionArrivesWhateverFails) {
            }
          }
          std::ranges::sort(live);
-         EXPECT_EQ(control_plane.shown_applications(history.kRuntime), live);
+         EXPECT_EQ(control_plane.applications_at_control_plane(history.kRuntime), live);
          std::cout << history.figures_text();
        });
 }

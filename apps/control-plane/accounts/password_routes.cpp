@@ -82,8 +82,7 @@ Task<http::Response> change_own_password(CallerRequest request) {
 Task<http::Response> get_users(CallerRequest request) {
   if (const auto error = administration_refusal(*request.caller)) co_return api_error(*error);
   const auto members = co_await request.context.database.read(
-      request.deadline,
-      [account = request.caller->account->number](store::Connection& connection) {
+      request.deadline, [account = request.caller->account->number](store::Connection& connection) {
         return list_members(connection, account);
       });
   if (!members) co_return api_error(members.error());
@@ -109,8 +108,7 @@ Task<http::Response> reset_password(CallerRequest request) {
   const auto body = co_await body_object(request.exchange);
   if (!body) co_return body.error();
   const bool is_given = body->contains("password");
-  const Secret password =
-      is_given ? Secret(string_at(*body, {"password"})) : generated_password();
+  const Secret password = is_given ? Secret(string_at(*body, {"password"})) : generated_password();
   auto hash = co_await request.context.login.hash_new(password, request.deadline);
   if (!hash) co_return api_error(hash.error());
   const auto id = request.parameters.at("id");
@@ -157,8 +155,8 @@ Task<http::Response> update_user(CallerRequest request) {
           return std::unexpected(std::move(set.error()));
         }
         if (auto added = add_revocation(
-                connection,
-                {.account = caller->account->number, .subject = id, .runtime = {}}, now);
+                connection, {.account = caller->account->number, .subject = id, .runtime = {}},
+                now);
             !added) {
           return std::unexpected(std::move(added.error()));
         }
@@ -166,8 +164,9 @@ Task<http::Response> update_user(CallerRequest request) {
       });
   if (!user) co_return api_error(user.error());
   request.context.authenticator.forget(id);
-  Log("accounts").info(is_disabled ? "a user was disabled" : "a user was enabled",
-                       {{"user", id}, {"by", request.caller->user_id}});
+  Log("accounts")
+      .info(is_disabled ? "a user was disabled" : "a user was enabled",
+            {{"user", id}, {"by", request.caller->user_id}});
   co_return json_response(Json::object({{"_id", id}, {"disabled", is_disabled}}));
 }
 

@@ -18,11 +18,11 @@ constexpr Statement kAddRevocation{.name = "accounts.add_revocation",
 constexpr Statement kRevocationsSince{
     .name = "accounts.revocations_since",
     .sql = "SELECT id, subject FROM revocation WHERE at >= $1 ORDER BY at, id"};
-constexpr Statement kPendingTunnels{
-    .name = "accounts.pending_tunnels",
-    .sql =
-        "SELECT r.id, a.id, r.runtime, r.at FROM revocation r JOIN account a ON a.number = r.account "
-        "WHERE r.runtime <> '' ORDER BY r.at, r.id LIMIT 1000"};
+constexpr Statement kPendingTunnels{.name = "accounts.pending_tunnels",
+                                    .sql =
+                                        "SELECT r.id, a.id, r.runtime, r.at FROM revocation r JOIN "
+                                        "account a ON a.number = r.account "
+                                        "WHERE r.runtime <> '' ORDER BY r.at, r.id LIMIT 1000"};
 constexpr Statement kFinishTunnel{.name = "accounts.finish_tunnel",
                                   .sql = "UPDATE revocation SET runtime = '' WHERE id = $1"};
 constexpr Statement kRemoveRevocations{
@@ -40,8 +40,8 @@ Result<void> finished(const Result<Rows>& rows) {
 }  // namespace
 
 Result<void> add_revocation(Connection& connection, const Revocation& revocation, Micros now) {
-  return finished(connection.run(kAddRevocation, {new_id(), revocation.account, revocation.subject,
-                                              revocation.runtime, now}));
+  return finished(connection.run(
+      kAddRevocation, {new_id(), revocation.account, revocation.subject, revocation.runtime, now}));
 }
 
 Result<std::vector<RecordedRevocation>> revocations_since(Connection& connection, Micros since) {

@@ -15,7 +15,8 @@
 // tunnel even when this process ends before a tunnel server was told. Errors and threads as in account_store.hpp.
 namespace gitops::control_plane_server {
 
-inline constexpr Micros kRevocationsKept = 10LL * 60 * 1'000'000;  // for the caches of other processes
+inline constexpr Micros kRevocationsKept =
+    10LL * 60 * 1'000'000;  // for the caches of other processes
 // Time after which an undelivered disconnection is given up; the client is refused at its next connect in any case.
 inline constexpr Micros kTunnelsKept = 7LL * 24 * 3600 * 1'000'000;
 
@@ -25,7 +26,8 @@ struct Revocation {
   std::string runtime;  // whose token it was; empty: no runtime's
 };
 // Records a revocation. Called in the transaction that revokes.
-Result<void> add_revocation(store::Connection& connection, const Revocation& revocation, Micros now);
+Result<void> add_revocation(store::Connection& connection, const Revocation& revocation,
+                            Micros now);
 
 struct RecordedRevocation {
   std::string id;

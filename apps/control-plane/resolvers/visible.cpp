@@ -51,7 +51,8 @@ Result<std::optional<ObjectRow>> find_visible(store::Connection& connection, std
   body.read((*found)->body);
   if (visibility.shows((*found)->state, body.live())) return found;
   // Another Application of that name may be visible when the caller does not name the runtime or the namespace.
-  ObjectFilter filter{.kind = name.kind, .origin = name.origin, .groups = {name.group}, .names = {name.name}};
+  ObjectFilter filter{
+      .kind = name.kind, .origin = name.origin, .groups = {name.group}, .names = {name.name}};
   if (!name.runtime.empty()) filter.runtimes = {name.runtime};
   if (!name.object_namespace.empty()) filter.namespaces = {name.object_namespace};
   auto rows = list_objects(connection, account, filter, {}, BodyUse::read);

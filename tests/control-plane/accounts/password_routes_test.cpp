@@ -57,8 +57,8 @@ TEST(PasswordRoutes, AC_34_ThePresentPasswordIsNeeded) {
     const auto refused = co_await change(bench, session, wrong);
     EXPECT_EQ(refused.status, 403);
     EXPECT_EQ(json_of(refused)["message"], "The present password is wrong.");
-    const auto short_one = co_await change(
-        bench, session, {{"password", "bob's password"}, {"newPassword", "short"}});
+    const auto short_one =
+        co_await change(bench, session, {{"password", "bob's password"}, {"newPassword", "short"}});
     EXPECT_EQ(short_one.status, 400);
     EXPECT_EQ((co_await change(bench, authorization(bench.sample.bob_key), wrong)).status, 403);
     EXPECT_EQ((co_await change(bench, authorization(bench.sample.prod_token), wrong)).status, 403);
@@ -93,8 +93,7 @@ TEST(PasswordRoutes, AnAdministratorResetsAPassword) {
     EXPECT_EQ((co_await bench.log_in({{"name", "bob"}, {"password", password}})).status, 200);
     EXPECT_FALSE(bench.accounts.log.text().contains(password));
 
-    const auto given =
-        co_await bench.send("PUT", path, headers, R"({"password":"chosen by ann"})");
+    const auto given = co_await bench.send("PUT", path, headers, R"({"password":"chosen by ann"})");
     EXPECT_EQ(given.status, 200);
     EXPECT_FALSE(json_of(given).contains("password"));
     EXPECT_EQ((co_await bench.log_in({{"name", "bob"}, {"password", "chosen by ann"}})).status,
@@ -118,8 +117,7 @@ TEST(PasswordRoutes, ADisabledUserLosesSessionsAndKeysAtOnce) {
     EXPECT_EQ((co_await bench.get("/api/user", bench.sample.bob_key)).status, 401);
     EXPECT_EQ((co_await bench.log_in({{"name", "bob"}, {"password", "bob's password"}})).status,
               401);
-    const auto list =
-        json_of(co_await bench.get("/console/api/v1/users", bench.sample.ann_key));
+    const auto list = json_of(co_await bench.get("/console/api/v1/users", bench.sample.ann_key));
     CO_ASSERT_EQ(list.size(), 2U);
     EXPECT_EQ(list[1]["userName"], "bob");
     EXPECT_EQ(list[1]["disabled"], true);
@@ -154,9 +152,9 @@ TEST(PasswordRoutes, AC_34_OnlyAdministratorsOfAllTheUsersAccountsManageIt) {
     EXPECT_THAT(shared.body, HasSubstr("belongs to other accounts"));
     // The administrator of the installation may.
     EXPECT_EQ((co_await reset(sample.ann_key, sample.bob.id)).status, 200);
-    const auto own = co_await bench.send(
-        "PATCH", "/console/api/v1/users/" + sample.ann.id,
-        with_json(authorization(sample.ann_key)), R"({"disabled":true})");
+    const auto own =
+        co_await bench.send("PATCH", "/console/api/v1/users/" + sample.ann.id,
+                            with_json(authorization(sample.ann_key)), R"({"disabled":true})");
     EXPECT_EQ(own.status, 400);
   });
 }

@@ -27,11 +27,11 @@ TEST(Scopes, OneOfTheScopesIsEnough) {
 }
 
 TEST(Scopes, TheErrorNamesWhatIsMissing) {
-  const auto refused = scope_refusal(caller_with({"read", "pipeline"}), Scopes{kScopeImages, kScopeWrite});
+  const auto refused =
+      scope_refusal(caller_with({"read", "pipeline"}), Scopes{kScopeImages, kScopeWrite});
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->http_status, 403);
-  EXPECT_EQ(refused->message,
-            "the API key lacks the scope images or write; it has read, pipeline");
+  EXPECT_EQ(refused->message, "the API key lacks the scope images or write; it has read, pipeline");
 }
 
 TEST(Scopes, AKeyWithScopesManagesNoKeys) {

@@ -28,7 +28,8 @@ Visibility visibility(std::vector<AbacRule> rules) {
 // An Application of the runtime prod in the namespace argocd.
 struct Shop {
   explicit Shop(const std::string& metadata = "{}") {
-    state.key = {.runtime = "prod", .kind = "Application", .object_namespace = "argocd", .name = "shop"};
+    state.key = {
+        .runtime = "prod", .kind = "Application", .object_namespace = "argocd", .name = "shop"};
     state.destination = "https://10.0.0.1";
     json = "{\"metadata\":" + metadata + "}";
   }

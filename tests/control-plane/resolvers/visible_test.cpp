@@ -17,9 +17,8 @@ using testing::IsEmpty;
 Json application_of_team(const std::string& name, const std::string& team) {
   auto application = application_of(name);
   application["metadata"]["labels"] = {{"team", team}};
-  application["status"]["history"] = Json::array({{{"id", 1},
-                                                   {"revision", std::string(40, 'c')},
-                                                   {"deployedAt", "2026-03-04T09:10:00Z"}}});
+  application["status"]["history"] = Json::array(
+      {{{"id", 1}, {"revision", std::string(40, 'c')}, {"deployedAt", "2026-03-04T09:10:00Z"}}});
   return application;
 }
 
@@ -37,20 +36,19 @@ struct VisibleBench {
   }
   // Adds a rule for a built-in team, or for no team of bob when `team` is "admins".
   Task<> allow(std::vector<AbacRule::Attribute> attributes, std::string team = "users") {
-    auto added = co_await graphql.accounts.write(
-        [number = graphql.sample.acme.number, attributes,
-         team](store::Connection& db) -> Result<AbacRule> {
-          AbacRule rule{.id = {},
-                        .entity_type = "gitopsApplications",
-                        .teams = {},
-                        .tags = {},
-                        .actions = {"VIEW"},
-                        .attributes = attributes};
-          for (const auto& one : must(list_teams(db, number))) {
-            if (one.name == team) rule.teams.push_back(one.id);
-          }
-          return create_rule(db, number, std::move(rule), kNow);
-        });
+    auto added = co_await graphql.accounts.write([number = graphql.sample.acme.number, attributes,
+                                                  team](store::Connection& db) -> Result<AbacRule> {
+      AbacRule rule{.id = {},
+                    .entity_type = "gitopsApplications",
+                    .teams = {},
+                    .tags = {},
+                    .actions = {"VIEW"},
+                    .attributes = attributes};
+      for (const auto& one : must(list_teams(db, number))) {
+        if (one.name == team) rule.teams.push_back(one.id);
+      }
+      return create_rule(db, number, std::move(rule), kNow);
+    });
     must(std::move(added));
   }
   Task<Json> ask(const Secret& token, std::string query, Json variables = Json::object()) {
@@ -73,9 +71,9 @@ struct VisibleBench {
     co_return found;
   }
   Task<bool> finds(const Secret& token, const std::string& name) {
-    const auto data = co_await ask(
-        token, "{application(runtime: \"prod\", namespace: \"argocd\", name: \"" + name +
-                   "\"){metadata{name}}}");
+    const auto data =
+        co_await ask(token, "{application(runtime: \"prod\", namespace: \"argocd\", name: \"" +
+                                name + "\"){metadata{name}}}");
     co_return !data["application"].is_null();
   }
 
@@ -173,7 +171,9 @@ TEST(Visible, ChildrenOfAReleaseAreThoseThatAreVisible) {
     co_await bench.allow({{.name = "LABEL", .key = "team", .value = "a"}});
     const std::string children =
         "{gitopsReleases(filters: {name: \"parent\"}){edges{node{childApps{name}}}}}";
-    const auto of = [&](const Json& data) { return data["gitopsReleases"]["edges"][0]["node"]["childApps"]; };
+    const auto of = [&](const Json& data) {
+      return data["gitopsReleases"]["edges"][0]["node"]["childApps"];
+    };
     EXPECT_EQ(of(co_await bench.ask(bench.sample.bob_key, children)),
               Json::array({{{"name", "one"}}}));
     EXPECT_EQ(of(co_await bench.ask(bench.sample.ann_key, children)).size(), 2U);

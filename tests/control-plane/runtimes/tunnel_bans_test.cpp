@@ -18,9 +18,8 @@ using testing::SizeIs;
 // The API of a tunnel server that notes what it is sent.
 struct BanServer {
   explicit BanServer(const Executor& executor)
-      : came(executor), server(executor, {}, [this](http::Exchange& exchange) {
-          return serve(exchange);
-        }) {
+      : came(executor),
+        server(executor, {}, [this](http::Exchange& exchange) { return serve(exchange); }) {
     must(server.listen());
   }
   Task<> serve(http::Exchange& exchange) {
@@ -73,8 +72,8 @@ struct BansBench {
     must(std::move(added));
   }
   Task<std::size_t> count_pending() {
-    auto pending = co_await accounts.write(
-        [](store::Connection& db) { return pending_tunnels(db); });
+    auto pending =
+        co_await accounts.write([](store::Connection& db) { return pending_tunnels(db); });
     co_return must(std::move(pending)).size();
   }
   Task<> stop() {
