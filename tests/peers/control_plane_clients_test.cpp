@@ -113,6 +113,18 @@ TEST_P(GoSdkAtControlPlane, WhatIsAbsentIsNull) {
   EXPECT_THAT(deleted.err, HasSubstr("runtime prod does not exist"));
 }
 
+// The hook of the chart that validates values asks with the token of the runtime.
+TEST_P(GoSdkAtControlPlane, TheTokenOfARuntimeIsTakenForAUsersKey) {
+  auto& bed = shared_control_plane(is_on_postgres());
+  const auto me = run(bed, bed.prod_token, "me");
+  EXPECT_EQ(me.exit_code, 0) << me.err;
+  expect_has(Json::parse(me.out, nullptr, false),
+             {{"id", ""}, {"activeAccount", {{"id", bed.account_id}, {"name", "default"}}}}, "me");
+  const auto runtime = run(bed, bed.prod_token, "runtime");
+  EXPECT_EQ(runtime.exit_code, 0) << runtime.err;
+  expect_has(Json::parse(runtime.out, nullptr, false), runtime_prod(), "runtime");
+}
+
 TEST_P(GoSdkAtControlPlane, RefusalsAreShownInOneLine) {
   auto& bed = shared_control_plane(is_on_postgres());
   for (const auto* command : {"me", "runtimes", "user"}) {
