@@ -6,8 +6,11 @@
 #include "common/core/json_value.hpp"
 
 namespace gitops::control_plane_server {
+namespace {
 
 using Json = nlohmann::json;
+
+}  // namespace
 
 http::Response json_response(const Json& json, int status) {
   return {.status = status,
