@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/users_bench.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -16,7 +17,8 @@ void with_directory(UserDirectory::Options options,
   with_users_bench([&](UsersBench& bench) -> Task<> {
     UserDirectory users(bench.executor, bench.control_plane, bench.runtime, bench.metrics, options);
     users.start();
-    while (users.own().account_id.empty()) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return !users.own().account_id.empty(); },
+                                          "the own account"));
     co_await body(bench, users);
     co_await users.stop();
     EXPECT_FALSE(bench.log.text().contains(".1\""));  // no token
@@ -185,7 +187,8 @@ TEST(UserDirectory, AFailedQuestionLeavesTheOwnAccountAsItWas) {
         .id = "a1", .name = "acme", .shared_config_repo = "https://git.test/acme/config"};
     auto& accounts = bench.platform.accounts();
     accounts.add(account);
-    while (users.own().shared_config_repo.empty()) co_await sleep_for(1s);
+    EXPECT_TRUE(co_await test::eventually([&] { return !users.own().shared_config_repo.empty(); },
+                                          "the account with its repository"));
     account.shared_config_repo = "https://git.test/acme/other";
     accounts.add(account);
     bench.platform.fail_next(1000, 503, 0s, "graphql");
@@ -211,7 +214,8 @@ TEST(UserDirectory, UsersOfTheAccountBeforeAreForgotten) {
     bench.platform.accounts().add({.id = "a2", .name = "other"});
     bench.platform.accounts().add("runtime.1",
                                   test::FakeAccounts::Runtime{.name = "prod", .account_id = "a2"});
-    while (users.own().account_id != "a2") co_await sleep_for(1s);
+    EXPECT_TRUE(co_await test::eventually([&] { return users.own().account_id == "a2"; },
+                                          "the other account"));
     const auto ann = co_await find(users, "ann.1");
     CO_ASSERT_TRUE(!ann);
     EXPECT_EQ(ann.error().code, ErrorCode::unauthenticated);
@@ -226,7 +230,8 @@ TEST(UserDirectory, NobodyIsKnownBeforeTheOwnAccount) {
     const auto early = co_await find(users, "ann.1");
     CO_ASSERT_TRUE(!early);
     EXPECT_EQ(early.error().http_status, 503);
-    while (users.own().account_id.empty()) co_await sleep_for(100ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return !users.own().account_id.empty(); },
+                                          "the own account"));
     EXPECT_TRUE(co_await find(users, "ann.1"));
     co_await users.stop();
   });

@@ -631,9 +631,7 @@ Task<> tells_its_version(Fixture& scene) {
 
 // Waits for the condition; false after a timeout.
 Task<bool> comes_true(std::function<bool()> condition) {
-  const Deadline deadline = soon();
-  while (!condition() && Clock::now() < deadline) co_await sleep_for(20ms);
-  co_return condition();
+  co_return static_cast<bool>(co_await eventually(std::move(condition), "the condition"));
 }
 
 // A candidate for the Lease of the case. Its times leave a slow server room to answer.

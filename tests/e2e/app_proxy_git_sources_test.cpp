@@ -9,6 +9,7 @@
 #include "e2e/git_harness.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -247,7 +248,7 @@ TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
           .body.contains("gitops_app_proxy_git_clones_made_total{result=\"ok\"} " +
                          std::to_string(count) + "\n");
     };
-    while (!made(1)) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return made(1); }, "the first clone"));
     EXPECT_EQ(w.git.git("config", {"rev-list", "--count", "--all"}).out, "0\n");
     w.git.create_repository("team");
     w.git.commit("team", {{"apps/a.yaml", "a: 1\n"}}, "first");
@@ -255,7 +256,7 @@ TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
                    kBob, {{"appName", "team"}, {"appSpecifier", w.git.url("team") + "/apps"}}))
                   .code(),
               "");
-    while (!made(2)) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return made(2); }, "the second clone"));
     const auto status = w.world.base.daemon->status();
     EXPECT_EQ(status.count("clones", "in_progress"), 0) << status;
     EXPECT_EQ(status.count("clones", "to_be_made_ahead"), 0) << status;
@@ -419,7 +420,8 @@ TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
     const auto compared = [&](const char* name) {
       return argocd.count("GET", std::string("/applications/") + name + "?");
     };
-    while (compared("in-cluster") < 2 && !is_answered) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return compared("in-cluster") >= 2 || is_answered; }, "the second comparison"));
     EXPECT_GE(compared("prod"), 2U);
     EXPECT_FALSE(is_answered);
     world.cluster.remove(k8s::resources::kApplications, {"default", "shop"});

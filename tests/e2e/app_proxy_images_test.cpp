@@ -10,6 +10,7 @@
 #include "e2e/app_proxy_harness.hpp"
 #include "e2e/app_proxy_images_harness.hpp"
 #include "k8s-client/resource.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -171,8 +172,7 @@ TEST(AppProxyImages, TheLogsOfTheTasksAreShown) {
     TaskGroup group(co_await asio::this_coro::executor);
     group.spawn("controller", [&w]() -> Task<> {
       co_await w.set_status({{"phase", "Running"}});
-      const auto deadline = deadline_after(30s);
-      while (w.argo.asked == 0 && Clock::now() < deadline) co_await sleep_for(20ms);
+      EXPECT_TRUE(co_await test::eventually([&] { return w.argo.asked > 0; }, "a request to Argo"));
       co_await w.set_status({{"phase", "Succeeded"}});
     });
     const auto answer = co_await w.report("CF_IMAGE=a");

@@ -10,6 +10,7 @@
 #include "doubles/fake_kube_api.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 // The informer against an API server that misbehaves. tests/contract/kube_watch_contract.cpp has the
 // cases of a correct one.
@@ -377,7 +378,8 @@ TEST(Informer, AC27_AWatchThatEndsInTheMiddleOfAnEventHasFailed) {
     const auto subscription =
         informer.subscribe([&](const Change& change) { told.emplace_back(change.now->name()); });
     informer.start(tasks);
-    while (asked.size() < 2) co_await sleep_for(1ms);
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return asked.size() >= 2; }, "the second request"));
     EXPECT_THAT(asked[1], testing::EndsWith("resourceVersion=7"))
         << "resumed from before the half event";
     EXPECT_THAT(metrics.expose(), HasSubstr("watch_errors_total{code=\"unavailable\""));

@@ -10,6 +10,7 @@
 #include "common/core/task_group.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::k8s {
 namespace {
@@ -336,7 +337,8 @@ TEST(TokenSource, EndsAPluginWhenItsCallerIsCancelled) {
       const auto given = co_await source.authorization(kNever);
       ADD_FAILURE() << revealed(given);
     });
-    while (plugin.file("pid").empty()) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return !plugin.file("pid").empty(); },
+                                          "the plugin's process"));
     group.cancel();
     co_await group.join();
     EXPECT_TRUE(co_await plugin.ends());

@@ -10,6 +10,7 @@
 #include "common/tunnel/client_control.hpp"
 #include "common/tunnel/link.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::tunnel_server {
 namespace {
@@ -116,7 +117,7 @@ TEST(Api, DisconnectsAClient) {
     EXPECT_EQ(
         (co_await bed.call("POST", "/v1/clients/" + std::to_string(id) + "/disconnect")).status,
         204);
-    while (!bed.is_cut) co_await sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(co_await test::eventually([&] { return bed.is_cut; }, "the end of the session"));
     EXPECT_EQ(bed.table.size(), 0u);
   });
 }
@@ -128,7 +129,7 @@ TEST(Api, BansAHostUntilATime) {
                                  R"({"until":")" + until + R"(","reason":"abuse"})"))
                   .status,
               204);
-    while (!bed.is_cut) co_await sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(co_await test::eventually([&] { return bed.is_cut; }, "the end of the session"));
     EXPECT_THAT((co_await bed.call("GET", "/v1/bans")).body,
                 HasSubstr(R"({"host":"acc-rt.example.test","reason":"abuse","until":")" + until));
     EXPECT_EQ(bed.clients.ban_of("acc-rt.example.test"), "abuse");

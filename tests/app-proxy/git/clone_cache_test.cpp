@@ -12,6 +12,7 @@
 #include "common/core/task_group.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -186,7 +187,8 @@ TEST(CloneCache, APreparationWaitsForUsersAndEndsWithTheProcess) {
                                                           deadline_after(200ms));
           EXPECT_FALSE(done);
         });
-        while (bed.clones.in_progress().empty()) co_await sleep_for(1ms);
+        EXPECT_TRUE(co_await test::eventually([&] { return !bed.clones.in_progress().empty(); },
+                                              "a clone in progress"));
         const auto request = bed.request(url + "ahead.git", "a", "1\n");
         bed.committer.prepare(request.repository, request.credential);
         // The user's clone stalls and fails; only then the other one is begun.
@@ -239,7 +241,8 @@ TEST(CloneCache, TheLeastRecentlyUsedCloneGoesFirst) {
         co_await commit("one", "b");
         EXPECT_TRUE(has("one") && has("two"));
         co_await commit("three", "a");  // "two" was used before "one"
-        while (has("two")) co_await sleep_for(5ms);
+        EXPECT_TRUE(co_await test::eventually([&] { return !has("two"); },
+                                              "the removal of the clone used least recently"));
         EXPECT_TRUE(has("one") && has("three"));
         EXPECT_LE(bed.clones.bytes(), std::uintmax_t{1'000} * 1024);
         EXPECT_TRUE(bed.metrics.expose().contains("gitops_app_proxy_git_clones_evicted_total 1"));

@@ -13,6 +13,7 @@
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
 #include "support/tiny_disk.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -351,7 +352,8 @@ TEST(Committer, AC42_AHundredCommitsOfFiveUsersBesideASecondWriter) {
         for (int i = 0; i < 100; ++i) {
           users.spawn("user", [&, i]() -> Task<> {
             // So that the second writer is not too late for all of them.
-            while (i >= 50 && others == 0) co_await sleep_for(1ms);
+            EXPECT_TRUE(co_await test::eventually([&] { return i < 50 || others > 0; },
+                                                  "a commit of the second writer"));
             const std::string author = "user" + std::to_string(i % 5);
             auto request =
                 bed.request(server.url("work"), "files/" + std::to_string(i), author, author);
@@ -538,7 +540,7 @@ TEST(Committer, ARefusalThatPassesIsTriedAgain) {
                  ? lines_of(test::read_file(bare / "pushes")).size()
                  : 0;
     };
-    while (!done && pushes() < 3) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return done || pushes() >= 3; }, "the third push"));
     CO_ASSERT_TRUE(!done) << (*done ? "committed" : done->error().message);
     std::filesystem::remove(lock);
     co_await users.join();
@@ -626,7 +628,8 @@ TEST(Committer, AServerThatDiesHalfwayThroughAPushGetsTheCommitOnce) {
       done = co_await bed.committer.commit(std::move(request), deadline_after(30s));
     });
     // Cut in the middle of the push, and away for at least one more attempt.
-    while (!done && relay.refused() == 0) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return done || relay.refused() > 0; },
+                                          "a refused connection"));
     CO_ASSERT_TRUE(!done) << (*done ? "committed" : done->error().message);
     EXPECT_EQ(server.head("work"), head);
     relay.open();
@@ -682,9 +685,11 @@ TEST(Committer, AC31_AFullQueueIsAnAnswer) {
           });
         };
         send("pushed");
-        while (!std::filesystem::exists(repository / "started")) co_await sleep_for(5ms);
+        EXPECT_TRUE(co_await test::eventually(
+            [&] { return std::filesystem::exists(repository / "started"); }, "the first push"));
         for (const auto* path : {"a", "b", "c"}) send(path);
-        while (bed.committer.waiting() < 3) co_await sleep_for(5ms);
+        EXPECT_TRUE(co_await test::eventually([&] { return bed.committer.waiting() >= 3; },
+                                              "three waiting commits"));
         const auto refused =
             co_await bed.committer.commit(bed.request(url, "d", "1\n"), deadline_after(40s));
         CO_ASSERT_TRUE(!refused);
@@ -815,7 +820,8 @@ TEST(Committer, LeavingInTheMiddleOfACommit) {
     users.spawn("late", [&]() -> Task<> {
       late = co_await bed.committer.commit(bed.request(url, "late", "x\n"), deadline_after(3s));
     });
-    while (!std::filesystem::exists(bare / "began")) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return std::filesystem::exists(bare / "began"); },
+                                          "the push of the late commit"));
     // Waits behind it, since its credential is another one, and leaves.
     TaskGroup gone(executor);
     gone.spawn("gone", [&]() -> Task<> {
@@ -823,7 +829,8 @@ TEST(Committer, LeavingInTheMiddleOfACommit) {
       request.credential = {.username = "other", .password = Secret("canary-other")};
       (void)co_await bed.committer.commit(std::move(request), deadline_after(20s));
     });
-    while (bed.committer.waiting() == 0) co_await sleep_for(1ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return bed.committer.waiting() > 0; },
+                                          "the waiting commit"));
     gone.cancel();
     co_await gone.join();
     co_await users.join();
@@ -838,7 +845,8 @@ TEST(Committer, LeavingInTheMiddleOfACommit) {
     leaving.spawn("leaving", [&]() -> Task<> {
       (void)co_await bed.committer.commit(bed.request(url, "leaving", "x\n"), deadline_after(20s));
     });
-    while (!std::filesystem::exists(bare / "began")) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return std::filesystem::exists(bare / "began"); },
+                                          "its push"));
     leaving.cancel();
     co_await leaving.join();
     std::filesystem::remove(bare / "hold");
@@ -884,7 +892,8 @@ TEST(Committer, FirstClonesDelayNobodyElse) {
         if (done) ++arrived;
       });
     }
-    while (bed.clones.in_progress().size() < kSlow) co_await sleep_for(5ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return bed.clones.in_progress().size() >= kSlow; },
+                                          "the slow clones"));
     for (int i = 0; i < 5; ++i) {
       CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "b" + std::to_string(i), "1\n"),
                                                  deadline_after(5s)));

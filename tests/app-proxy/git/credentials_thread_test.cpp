@@ -9,6 +9,7 @@
 #include "app-proxy/git/git_bed.hpp"
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -79,9 +80,11 @@ TEST(Committer, AC29_TokensAndSigningKeysRotateWhileCommitsAreMade) {
             const auto signer = key.current();
             return signer ? (*signer)->public_key() : signer.error().message;
           };
-          while (current() != public_keys[i]) co_await sleep_for(10ms);
+          EXPECT_TRUE(co_await test::eventually([&] { return current() == public_keys[i]; },
+                                                "the mounted key"));
           const auto before = begun;
-          while (begun < before + 12) co_await sleep_for(10ms);
+          EXPECT_TRUE(co_await test::eventually([&] { return begun >= before + 12; },
+                                                "twelve more signatures"));
         }
         done = true;
         co_await users.join();

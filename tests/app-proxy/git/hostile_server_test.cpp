@@ -7,6 +7,7 @@
 #include "common/core/encoding.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "test_http/canned_server.hpp"
 #include "test_http/http_script.hpp"
 
@@ -336,7 +337,8 @@ TEST(HostileServer, AC40_ASlowServerDelaysNobodyElse) {
             if (!done && done.error().code == ErrorCode::timeout) ++timed_out;
           });
         }
-        while (slow.connections() == 0) co_await sleep_for(1ms);
+        EXPECT_TRUE(co_await test::eventually([&] { return slow.connections() > 0; },
+                                              "a connection to the slow server"));
         const auto done = co_await bed.committer.commit(
             bed.request(quick.url().to_string() + "/o/r.git", "x", "1\n"), deadline_after(2s));
         CO_ASSERT_TRUE(!done);

@@ -8,6 +8,7 @@
 
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/users_bench.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -85,7 +86,8 @@ TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
   with_users_bench([](UsersBench& on) -> Task<> {
     Fixture bench(on);
     bench.users.start();
-    while (bench.users.own().account_id.empty()) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return !bench.users.own().account_id.empty(); },
+                                          "the own account"));
     const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = bench.server.port()};
     auto opened = co_await on.http.open(
         here,

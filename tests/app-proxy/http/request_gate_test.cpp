@@ -7,6 +7,7 @@
 #include "app-proxy/resolvers/table.hpp"
 #include "app-proxy/users_bench.hpp"
 #include "common/http/websocket.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -114,7 +115,8 @@ void with_gate(RequestGate::Options options,
     Bench bench(on, std::move(options));
     CO_ASSERT_OK(bench.server.listen());
     bench.users.start();
-    while (bench.users.own().account_id.empty()) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return !bench.users.own().account_id.empty(); },
+                                          "the own account"));
     co_await body(on, bench);
     on.http.close_idle();
     co_await bench.server.stop(Clock::now());
@@ -146,7 +148,8 @@ TEST(RequestGate, OneUserHasSoManyOperations) {
         statuses.push_back((co_await bench.ask(on, "{slow}", "bob.1")).status);
       });
     }
-    while (bench.waiting < 3) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return bench.waiting >= 3; },
+                                          "three operations in progress"));
     const auto more = co_await bench.ask(on, "{who}", "bob.1");
     EXPECT_EQ(more.status, 429);
     EXPECT_EQ(more.headers.find("Retry-After"), "1");
@@ -179,7 +182,8 @@ TEST(RequestGate, AnOperationOfAWebSocketKeepsItsUserWhileOthersAreAdmitted) {
   with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
     co_await bench.in_session(on, "bob.1", [&](http::WebSocket& socket) -> Task<> {
       co_await begin(socket, "1", "{late}");
-      while (bench.waiting < 1) co_await sleep_for(10ms);
+      EXPECT_TRUE(co_await test::eventually([&] { return bench.waiting >= 1; },
+                                            "the operation in progress"));
       const auto asked = on.asked("me");
       co_await sleep_for(31s);
       co_await begin(socket, "2", "{who}");

@@ -12,6 +12,7 @@
 #include "common/core/task_group.hpp"
 #include "common/http/server.hpp"
 #include "doubles/fake_kube_api.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -221,13 +222,15 @@ TEST(OpenStreams, StreamsThatAreBeingOpenedCountAsOpen) {
       });
     }
     // One waits for Argo CD; the other was refused.
-    while (bench.asked + answers.size() < 2) co_await sleep_for(1ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return bench.asked + answers.size() >= 2; },
+                                          "both requests"));
     EXPECT_THAT(answers, ElementsAre(429));
     bench.is_released = true;
     bench.released.notify_all();
     co_await readers.join();
     EXPECT_THAT(answers, ElementsAre(429, 200));
-    while (bench.streams->open() > 0) co_await sleep_for(1ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return bench.streams->open() == 0; },
+                                          "the end of all streams"));
     // One that cannot be opened gives its place back.
     EXPECT_FALSE(co_await bench.streams->component(bench.ann, "none", {}, deadline_after(10s)));
     EXPECT_EQ(bench.streams->open(), 0U);

@@ -8,6 +8,7 @@
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
+#include "support/wait.hpp"
 
 namespace gitops {
 namespace {
@@ -173,7 +174,7 @@ TEST(Event, ResumesEveryWaiterAndKeepsTheirDeadlinesApart) {
         ++(co_await event.wait(deadline) ? notified : expired);
       });
     }
-    while (expired == 0) co_await sleep_for(milliseconds(1));
+    EXPECT_TRUE(co_await test::eventually([&] { return expired > 0; }, "an expired wait"));
     EXPECT_EQ(notified, 0);
     event.notify_all();
     co_await group.join();

@@ -9,6 +9,7 @@
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
 #include "support/run_on.hpp"
+#include "support/wait.hpp"
 
 namespace gitops {
 namespace {
@@ -79,7 +80,7 @@ TEST(RunOn, WaitsForTheFunctionAlsoWhenCancelled) {
         thrown = true;
       }
     });
-    while (!started) co_await sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(co_await test::eventually([&] { return started; }, "the task"));
     group.cancel();
     for (int i = 0; i < 10; ++i) co_await asio::post(executor, use_task);
     EXPECT_FALSE(resumed);

@@ -8,6 +8,7 @@
 
 #include "common/core/task_group.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops {
 namespace {
@@ -306,7 +307,8 @@ TEST(WorkQueue, AWaitingWorkerIsWokenByAddAndByAnEarlierRetry) {
     });
     co_await asio::post(executor, use_task);
     queue.retry("early", milliseconds(2));
-    while (seen.empty()) co_await sleep_for(milliseconds(1));
+    EXPECT_TRUE(
+        co_await test::eventually([&] { return !seen.empty(); }, "the key that is due first"));
     queue.add("new");
     co_await workers.join();
     EXPECT_THAT(seen, testing::ElementsAre("early", "new"));

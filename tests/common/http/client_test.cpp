@@ -5,6 +5,7 @@
 #include "common/http/gzip.hpp"
 #include "common/http/loopback.hpp"
 #include "common/http/upgraded.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::http {
 namespace {
@@ -523,8 +524,10 @@ TEST(Client, IdleConnectionsAreLimitedAndExpire) {
       }
       co_await tasks.join();
       EXPECT_EQ(client.client.idle_connections(), 2u);
-      while (client.client.idle_connections() > 0) co_await sleep_for(milliseconds(5));
-      while (server.server.connections() > 0) co_await sleep_for(milliseconds(5));
+      EXPECT_TRUE(co_await test::eventually([&] { return client.client.idle_connections() == 0; },
+                                            "the end of idle connections"));
+      EXPECT_TRUE(co_await test::eventually([&] { return server.server.connections() == 0; },
+                                            "their end at the server"));
     }
     co_await server.stop();
   });
@@ -679,7 +682,7 @@ TEST(Client, CancellationLeavesNothingBehind) {
         (void)response;
         returned = true;
       });
-      while (!arrived) co_await sleep_for(milliseconds(1));
+      EXPECT_TRUE(co_await test::eventually([&] { return arrived; }, "the request at the server"));
       tasks.cancel();
       co_await tasks.join();
       EXPECT_FALSE(returned);  // cancellation is an exception

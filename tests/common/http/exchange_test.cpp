@@ -10,6 +10,7 @@
 #include "common/http/gzip.hpp"
 #include "common/http/loopback.hpp"
 #include "common/http/upgraded.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::http {
 namespace {
@@ -104,7 +105,8 @@ TEST(Exchange, AWaitingHandlerLearnsThatItsClientLeft) {
     auto peer = std::make_unique<Peer>(co_await asio::this_coro::executor, server.port());
     // The server drops a body that the handler does not read.
     co_await peer->send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
-    while (!ends) co_await sleep_for(milliseconds(1));
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return ends != nullptr; }, "the request at its handler"));
     peer.reset();
     co_await ends->wait_for(1);
     EXPECT_EQ(ends->seen.size(), 1U);
@@ -159,7 +161,8 @@ TEST(Exchange, AThousandStreamsDoNotHoldADrain) {
     for (std::size_t i = 0; i < kStreams; ++i) {
       peers.push_back(std::make_unique<Peer>(executor, server.port()));
       co_await peers.back()->send(kGet);
-      while (!ends || ends->begun <= i) co_await sleep_for(milliseconds(1));
+      CO_ASSERT_TRUE(
+          co_await test::eventually([&] { return ends && ends->begun > i; }, "the stream"));
     }
     const auto began = Clock::now();
     co_await server.server.stop(deadline_after(seconds(60)));

@@ -3,6 +3,7 @@
 #include "common/http/loopback.hpp"
 #include "common/net/memory_channel.hpp"
 #include "support/log_capture.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::http {
 namespace {
@@ -353,7 +354,8 @@ TEST(Server, AC07_EndsClientsThatDoNotRead) {
   with_server(handler, {.body_timeout = milliseconds(50)}, [&](TestServer& server) -> Task<> {
     auto connection = co_await test::raw_connect(server.port());
     co_await connection.send(get("/"));
-    while (seen == ErrorCode::internal) co_await sleep_for(milliseconds(5));
+    EXPECT_TRUE(co_await test::eventually([&] { return seen != ErrorCode::internal; },
+                                          "an error of the handler"));
     EXPECT_EQ(seen, ErrorCode::timeout);
   });
 }
@@ -625,7 +627,7 @@ TEST(Server, StopCancelsWhatDoesNotEnd) {
     });
     auto connection = co_await test::raw_connect(server.port());
     co_await connection.send(get("/"));
-    while (!inside) co_await sleep_for(milliseconds(1));
+    EXPECT_TRUE(co_await test::eventually([&] { return inside; }, "the handler"));
     co_await server.server.stop(deadline_after(milliseconds(20)));
     EXPECT_TRUE(cancelled);
     EXPECT_EQ(server.server.connections(), 0u);

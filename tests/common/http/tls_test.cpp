@@ -13,6 +13,7 @@
 #include "support/log_capture.hpp"
 #include "support/process.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::http {
 namespace {
@@ -300,7 +301,8 @@ TEST(Tls, AC07_SlowHandshakesEnd) {
     const auto executor = co_await asio::this_coro::executor;
     TestServer server(executor, ok, {.tls = identity(c.server), .head_timeout = milliseconds(50)});
     EXPECT_EQ(co_await test::raw_exchange(server.port(), "\x16\x03\x01"), "");
-    while (server.server.connections() > 0) co_await sleep_for(milliseconds(1));
+    EXPECT_TRUE(co_await test::eventually([&] { return server.server.connections() == 0; },
+                                          "the end of the connection"));
     co_await server.stop();
     // The same on the client's side.
     test::HttpScript silent(executor, {[](test::RawConnection& connection) -> Task<> {

@@ -14,6 +14,7 @@
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/test_certs.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::http {
 namespace {
@@ -132,7 +133,8 @@ TEST(TlsThreads, AC29_FilesRotateWhileConnectionsAreMade) {
           net::TlsContext client(net::TlsContext::Role::client, files.client());
           auto now = Clock::now();
           // The first look may fall between the two steps of a rotation.
-          while (!server.get(now)) co_await sleep_for(std::chrono::milliseconds(1));
+          EXPECT_TRUE(co_await test::eventually([&] { return server.get(now).has_value(); },
+                                                "a certificate with its key"));
           for (int i = 0; i < kConnections; ++i) {
             now += seconds(2);  // files are looked at once per second
             co_await connect_once(resolver, server, client, now);

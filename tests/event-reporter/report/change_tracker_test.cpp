@@ -6,6 +6,7 @@
 #include "common/core/task_group.hpp"
 #include "event-reporter/shards/shard.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 #include "tracker_doubles.hpp"
 
 namespace gitops::reporter {
@@ -88,7 +89,8 @@ TEST_F(ChangeTrackerTest, ATakeOverFromAnotherReplicaIsAnnouncedBeforeTheShardIs
     EXPECT_TRUE(calls.empty()) << "nobody was between";
     other.released(shard);
     other.claimed(shard, 9);
-    while (!other.owns("a/web")) co_await sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(
+        co_await test::eventually([&] { return other.owns("a/web"); }, "the claimed shard"));
     EXPECT_THAT(calls, testing::ElementsAre(std::to_string(shard) + " not held"));
     group.cancel();
     co_await group.join();
@@ -362,7 +364,8 @@ TEST(ChangeTrackerClaims, ADeletionThatWasAnnouncedInAnEarlierTermIsAnnouncedAga
     ledger.set_note("term of shard " + std::to_string(shard), "7");
     const auto claim = [&](Term term) -> Task<> {
       changes.claimed(shard, term, 100);
-      while (!changes.owns("a/web")) co_await sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(
+          co_await test::eventually([&] { return changes.owns("a/web"); }, "the claimed shard"));
     };
     const auto announce = [&](Sequence fresh) -> Task<Sequence> {
       auto entry = co_await ledger.load(row);

@@ -158,7 +158,8 @@ TEST(ResourceReporter, WhatWasReadBeforeTheWatchToldOfItIsNeitherOvertakenNorTak
     EXPECT_TRUE(co_await parts.wait_for("old one"));
     co_await parts.platform_double.stop();
     parts.put("old", "two");
-    while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
+    EXPECT_TRUE(co_await test::eventually([&] { return !parts.delivery->last_error().empty(); },
+                                          "a failed delivery"));
     // While its report waits, it is recreated, and the watch is silent.
     parts.kube.stall_watches(true);
     EXPECT_TRUE(parts.kube.remove(r::kRollouts, {"shop", "web"}));
@@ -166,7 +167,8 @@ TEST(ResourceReporter, WhatWasReadBeforeTheWatchToldOfItIsNeitherOvertakenNorTak
     parts.put("new", "four");
     // An attempt that began before is over.
     const auto reads = parts.kube.count("GET");
-    while (parts.kube.count("GET") < reads + 2) co_await sleep_for(milliseconds(5));
+    EXPECT_TRUE(co_await test::eventually([&] { return parts.kube.count("GET") >= reads + 2; },
+                                          "two more reads"));
     CO_ASSERT_OK(parts.platform_double.start());
     EXPECT_TRUE(co_await parts.wait_for("new four"));
     parts.kube.stall_watches(false);
@@ -184,7 +186,8 @@ TEST(ResourceReporter, WhatCameAndWentBehindADeletionThatNobodySawIsReportedAsGo
     parts.ledger->store("in-cluster/rollouts/shop/web", {.uid = "oldest"});
     co_await parts.platform_double.stop();
     parts.put("u", "one");
-    while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
+    EXPECT_TRUE(co_await test::eventually([&] { return !parts.delivery->last_error().empty(); },
+                                          "a failed delivery"));
     EXPECT_TRUE(parts.kube.remove(r::kRollouts, {"shop", "web"}));
     while (parts.status().count("rollouts", "objects") != 0) {
       co_await sleep_for(milliseconds(5));
@@ -465,7 +468,8 @@ TEST(ResourceReporter, ADeletedObjectThatIsBackUnderItsUidHasHigherSequences) {
     parts.ledger->erase("in-cluster/rollouts/shop/before");
     co_await parts.platform_double.stop();
     parts.put("u", "one");
-    while (parts.delivery->last_error().empty()) co_await sleep_for(milliseconds(5));
+    EXPECT_TRUE(co_await test::eventually([&] { return !parts.delivery->last_error().empty(); },
+                                          "a failed delivery"));
     // One report tells both.
     EXPECT_TRUE(parts.remove());
     parts.put("u", "two");
@@ -702,9 +706,9 @@ TEST(ResourceReporter, EachNamespaceOfAManagedClusterHasMetricsOfItsOwn) {
                                              "\",resource=\"rollouts\"} " +
                                              std::to_string(objects));
     };
-    const auto deadline = deadline_after(seconds(5));
-    while (!shows("prod/shop", 1) && Clock::now() < deadline) co_await sleep_for(milliseconds(5));
-    EXPECT_TRUE(shows("prod/shop", 1)) << parts.metrics.expose();
+    EXPECT_TRUE(co_await test::eventually([&] { return shows("prod/shop", 1); },
+                                          "the Rollout of the managed cluster", seconds(5)))
+        << parts.metrics.expose();
     EXPECT_TRUE(shows("prod/team", 0));
     EXPECT_TRUE(shows("in-cluster", 1));
     co_await parts.stop();
