@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/users_bench.hpp"
+#include "app-proxy/users_fixture.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::app_proxy {
@@ -13,34 +13,35 @@ using Found = Result<std::shared_ptr<const User>>;
 
 // A directory that knows its own account.
 void with_directory(UserDirectory::Options options,
-                    const std::function<Task<>(UsersBench&, UserDirectory&)>& body) {
-  with_users_bench([&](UsersBench& bench) -> Task<> {
-    UserDirectory users(bench.executor, bench.control_plane, bench.runtime, bench.metrics, options);
+                    const std::function<Task<>(UsersFixture&, UserDirectory&)>& body) {
+  with_users_fixture([&](UsersFixture& fixture) -> Task<> {
+    UserDirectory users(fixture.executor, fixture.control_plane, fixture.runtime, fixture.metrics,
+                        options);
     users.start();
     EXPECT_TRUE(co_await test::eventually([&] { return !users.own().account_id.empty(); },
                                           "the own account"));
-    co_await body(bench, users);
+    co_await body(fixture, users);
     co_await users.stop();
-    EXPECT_FALSE(bench.log.text().contains(".1\""));  // no token
+    EXPECT_FALSE(fixture.log.text().contains(".1\""));  // no token
   });
 }
 
 Task<Found> find(UserDirectory& users, const std::string& token, const std::string& peer = "p") {
-  const auto credential = UsersBench::token(token);
+  const auto credential = UsersFixture::token(token);
   co_return co_await users.find(credential, peer, deadline_after(20s));
 }
 
 TEST(UserDirectory, RemembersAnAnswerForAShortTime) {
-  with_directory({.ttl = 30s}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
-    const auto before = bench.asked("me");
+  with_directory({.ttl = 30s}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
+    const auto before = fixture.asked("me");
     for (int i = 0; i < 3; ++i) {
       const auto ann = co_await find(users, "ann.1");
       CO_ASSERT_OK(ann);
       EXPECT_EQ((*ann)->id, "u-ann");
       EXPECT_TRUE((*ann)->is_admin);
     }
-    EXPECT_EQ(bench.asked("me") - before, 1U);
-    bench.platform.accounts().revoke("ann.1");
+    EXPECT_EQ(fixture.asked("me") - before, 1U);
+    fixture.platform.accounts().revoke("ann.1");
     EXPECT_TRUE(co_await find(users, "ann.1"));
     co_await sleep_for(31s);
     const auto gone = co_await find(users, "ann.1");
@@ -50,23 +51,23 @@ TEST(UserDirectory, RemembersAnAnswerForAShortTime) {
 }
 
 TEST(UserDirectory, TheRuntimeIsAUserWithoutAnId) {
-  with_directory({}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+  with_directory({}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
     const auto own = co_await find(users, "runtime.1");
     CO_ASSERT_OK(own);
     EXPECT_TRUE((*own)->is_runtime);
     EXPECT_FALSE((*own)->is_admin);
     EXPECT_EQ((*own)->name, "prod");
-    bench.platform.accounts().add("other.1",
-                                  test::FakeAccounts::Runtime{.name = "stage", .account_id = "a1"});
+    fixture.platform.accounts().add(
+        "other.1", test::FakeAccounts::Runtime{.name = "stage", .account_id = "a1"});
     EXPECT_FALSE(co_await find(users, "other.1"));
   });
 }
 
 TEST(UserDirectory, RequestsOfOneUserWaitForOneQuestion) {
-  with_directory({}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
-    bench.platform.delay_answers(2s);
-    const auto before = bench.asked("me");
-    TaskGroup group(bench.executor);
+  with_directory({}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
+    fixture.platform.delay_answers(2s);
+    const auto before = fixture.asked("me");
+    TaskGroup group(fixture.executor);
     int found = 0;
     for (int i = 0; i < 20; ++i) {
       group.spawn("request", [&]() -> Task<> {
@@ -74,34 +75,34 @@ TEST(UserDirectory, RequestsOfOneUserWaitForOneQuestion) {
       });
     }
     // One whose client leaves does not take the answer away from the others.
-    TaskGroup leaving(bench.executor);
+    TaskGroup leaving(fixture.executor);
     leaving.spawn("leaving", [&]() -> Task<> { (void)co_await find(users, "bob.1"); });
     co_await sleep_for(100ms);
     leaving.cancel();
     co_await leaving.join();
     co_await group.join();
     EXPECT_EQ(found, 20);
-    EXPECT_EQ(bench.asked("me") - before, 1U);
+    EXPECT_EQ(fixture.asked("me") - before, 1U);
   });
 }
 
 TEST(UserDirectory, AnOutageIsNoRefusal) {
   with_directory({.ttl = 10s, .outage = 60s, .known_timeout = 2s, .retry = 5s},
-                 [](UsersBench& bench, UserDirectory& users) -> Task<> {
+                 [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
                    CO_ASSERT_OK(co_await find(users, "bob.1"));
                    co_await sleep_for(11s);
                    // Silent: who is known waits a little once, and then not at all.
-                   bench.platform.delay_answers(30s);
+                   fixture.platform.delay_answers(30s);
                    auto begun = Clock::now();
                    EXPECT_TRUE(co_await find(users, "bob.1"));
                    EXPECT_LE(Clock::now() - begun, 2100ms);
                    co_await sleep_for(11s);  // the question has failed
-                   bench.platform.delay_answers(0s);
-                   bench.platform.fail_next(1000, 503, 0s, "graphql");
+                   fixture.platform.delay_answers(0s);
+                   fixture.platform.fail_next(1000, 503, 0s, "graphql");
                    EXPECT_TRUE(co_await find(users, "bob.1"));
-                   const auto asked = bench.platform.count("POST", "graphql");
+                   const auto asked = fixture.platform.count("POST", "graphql");
                    for (int i = 0; i < 10; ++i) EXPECT_TRUE(co_await find(users, "bob.1"));
-                   EXPECT_EQ(bench.platform.count("POST", "graphql"), asked);
+                   EXPECT_EQ(fixture.platform.count("POST", "graphql"), asked);
                    const auto unknown = co_await find(users, "ann.1");
                    CO_ASSERT_TRUE(!unknown);
                    EXPECT_EQ(unknown.error().code, ErrorCode::unavailable);
@@ -109,7 +110,7 @@ TEST(UserDirectory, AnOutageIsNoRefusal) {
                    const auto late = co_await find(users, "bob.1");
                    CO_ASSERT_TRUE(!late);
                    EXPECT_EQ(late.error().code, ErrorCode::unavailable);
-                   bench.platform.end_faults();
+                   fixture.platform.end_faults();
                    EXPECT_TRUE(co_await find(users, "bob.1"));
                    // Nobody was counted as one who guesses.
                    EXPECT_TRUE(co_await find(users, "ann.1"));
@@ -118,14 +119,14 @@ TEST(UserDirectory, AnOutageIsNoRefusal) {
 
 TEST(UserDirectory, RefusalsAreRememberedAndCounted) {
   with_directory({.refused_ttl = 10s, .attempts = {.burst = 5, .period = 10s}},
-                 [](UsersBench& bench, UserDirectory& users) -> Task<> {
-                   const auto before = bench.asked("me");
+                 [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
+                   const auto before = fixture.asked("me");
                    for (int i = 0; i < 5; ++i) {
                      const auto wrong = co_await find(users, "wrong.0");
                      CO_ASSERT_TRUE(!wrong);
                      EXPECT_EQ(wrong.error().code, ErrorCode::unauthenticated) << i;
                    }
-                   EXPECT_EQ(bench.asked("me") - before, 1U);
+                   EXPECT_EQ(fixture.asked("me") - before, 1U);
                    const auto sixth = co_await find(users, "another.0");
                    CO_ASSERT_TRUE(!sixth);
                    EXPECT_EQ(sixth.error().http_status, 429);
@@ -139,17 +140,17 @@ TEST(UserDirectory, RefusalsAreRememberedAndCounted) {
 }
 
 TEST(UserDirectory, ForgetsWhoAskedLongestAgo) {
-  with_directory({.max_known = 2}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+  with_directory({.max_known = 2}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
     (void)co_await find(users, "ann.1");
     (void)co_await find(users, "bob.1");
     (void)co_await find(users, "ann.1");
     (void)co_await find(users, "runtime.1");
     EXPECT_EQ(users.known(), 2U);
-    const auto before = bench.asked("me");
+    const auto before = fixture.asked("me");
     EXPECT_TRUE(co_await find(users, "ann.1"));
-    EXPECT_EQ(bench.asked("me") - before, 0U);
+    EXPECT_EQ(fixture.asked("me") - before, 0U);
     EXPECT_TRUE(co_await find(users, "bob.1"));
-    EXPECT_EQ(bench.asked("me") - before, 1U);
+    EXPECT_EQ(fixture.asked("me") - before, 1U);
   });
 }
 
@@ -157,43 +158,43 @@ TEST(UserDirectory, ForgetsWhoAskedLongestAgo) {
 TEST(UserDirectory, FollowsTheOwnAccount) {
   with_directory(
       {.own_refresh = 60s, .own_incomplete = 5s},
-      [](UsersBench& bench, UserDirectory& users) -> Task<> {
+      [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
         EXPECT_EQ(users.own().shared_config_repo, "");
         co_await sleep_for(10min);
         test::FakeAccounts::Account account{
             .id = "a1", .name = "acme", .shared_config_repo = "https://git.test/acme/config"};
-        bench.platform.accounts().add(account);
+        fixture.platform.accounts().add(account);
         co_await sleep_for(6s);
         EXPECT_EQ(users.own().shared_config_repo, "https://git.test/acme/config");
         EXPECT_EQ(users.own().git_provider, "GITHUB");
         // Nothing is missing any more.
-        const auto asked = bench.asked("me");
+        const auto asked = fixture.asked("me");
         co_await sleep_for(10min);
-        EXPECT_GE(bench.asked("me") - asked, 8U);
-        EXPECT_LE(bench.asked("me") - asked, 11U);
+        EXPECT_GE(fixture.asked("me") - asked, 8U);
+        EXPECT_LE(fixture.asked("me") - asked, 11U);
         account.git_provider = "GITLAB";
         account.git_api_url = "https://git.test/api/v4";
-        bench.platform.accounts().add(account);
+        fixture.platform.accounts().add(account);
         co_await sleep_for(67s);
         EXPECT_EQ(users.own().git_provider, "GITLAB");
         EXPECT_EQ(users.own().git_api_url, "https://git.test/api/v4");
-        EXPECT_THAT(bench.log.text(), testing::HasSubstr("the account has changed"));
+        EXPECT_THAT(fixture.log.text(), testing::HasSubstr("the account has changed"));
       });
 }
 
 TEST(UserDirectory, AFailedQuestionLeavesTheOwnAccountAsItWas) {
-  with_directory({}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
+  with_directory({}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
     test::FakeAccounts::Account account{
         .id = "a1", .name = "acme", .shared_config_repo = "https://git.test/acme/config"};
-    auto& accounts = bench.platform.accounts();
+    auto& accounts = fixture.platform.accounts();
     accounts.add(account);
     EXPECT_TRUE(co_await test::eventually([&] { return !users.own().shared_config_repo.empty(); },
                                           "the account with its repository"));
     account.shared_config_repo = "https://git.test/acme/other";
     accounts.add(account);
-    bench.platform.fail_next(1000, 503, 0s, "graphql");
+    fixture.platform.fail_next(1000, 503, 0s, "graphql");
     co_await sleep_for(10min);
-    bench.platform.end_faults();
+    fixture.platform.end_faults();
     for (const char* odd : {"{}", R"({"data":{"me":null}})", "<html>not today</html>",
                             R"({"data":{"me":{"runtimeName":"prod","activeAccount":null}}})"}) {
       accounts.answer_with(odd);
@@ -209,23 +210,25 @@ TEST(UserDirectory, AFailedQuestionLeavesTheOwnAccountAsItWas) {
 
 // The token of the runtime may become that of another account.
 TEST(UserDirectory, UsersOfTheAccountBeforeAreForgotten) {
-  with_directory({.ttl = 1h, .outage = 1h}, [](UsersBench& bench, UserDirectory& users) -> Task<> {
-    EXPECT_TRUE(co_await find(users, "ann.1"));
-    bench.platform.accounts().add({.id = "a2", .name = "other"});
-    bench.platform.accounts().add("runtime.1",
-                                  test::FakeAccounts::Runtime{.name = "prod", .account_id = "a2"});
-    EXPECT_TRUE(co_await test::eventually([&] { return users.own().account_id == "a2"; },
-                                          "the other account"));
-    const auto ann = co_await find(users, "ann.1");
-    CO_ASSERT_TRUE(!ann);
-    EXPECT_EQ(ann.error().code, ErrorCode::unauthenticated);
-  });
+  with_directory(
+      {.ttl = 1h, .outage = 1h}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
+        EXPECT_TRUE(co_await find(users, "ann.1"));
+        fixture.platform.accounts().add({.id = "a2", .name = "other"});
+        fixture.platform.accounts().add(
+            "runtime.1", test::FakeAccounts::Runtime{.name = "prod", .account_id = "a2"});
+        EXPECT_TRUE(co_await test::eventually([&] { return users.own().account_id == "a2"; },
+                                              "the other account"));
+        const auto ann = co_await find(users, "ann.1");
+        CO_ASSERT_TRUE(!ann);
+        EXPECT_EQ(ann.error().code, ErrorCode::unauthenticated);
+      });
 }
 
 TEST(UserDirectory, NobodyIsKnownBeforeTheOwnAccount) {
-  with_users_bench([](UsersBench& bench) -> Task<> {
-    bench.platform.fail_next(3, 500, 0s, "graphql");
-    UserDirectory users(bench.executor, bench.control_plane, bench.runtime, bench.metrics, {});
+  with_users_fixture([](UsersFixture& fixture) -> Task<> {
+    fixture.platform.fail_next(3, 500, 0s, "graphql");
+    UserDirectory users(fixture.executor, fixture.control_plane, fixture.runtime, fixture.metrics,
+                        {});
     users.start();
     const auto early = co_await find(users, "ann.1");
     CO_ASSERT_TRUE(!early);
@@ -239,12 +242,12 @@ TEST(UserDirectory, NobodyIsKnownBeforeTheOwnAccount) {
 
 // Nothing else has to end before the account is known.
 TEST(UserDirectory, LearnsTheOwnAccountAsSoonAsTheRuntimeIsRegistered) {
-  with_users_bench([](UsersBench& bench) -> Task<> {
-    RuntimeIdentity runtime(bench.executor, Credential::fixed({}), Credential::fixed({}));
-    UserDirectory users(bench.executor, bench.control_plane, runtime, bench.metrics, {});
+  with_users_fixture([](UsersFixture& fixture) -> Task<> {
+    RuntimeIdentity runtime(fixture.executor, Credential::fixed({}), Credential::fixed({}));
+    UserDirectory users(fixture.executor, fixture.control_plane, runtime, fixture.metrics, {});
     users.start();
     co_await sleep_for(1h);
-    EXPECT_EQ(bench.asked("me"), 0U);
+    EXPECT_EQ(fixture.asked("me"), 0U);
     runtime.set({.token = Secret("runtime.1"), .iv = Secret("iv")});
     EXPECT_TRUE(co_await users.own_changed().wait(deadline_after(100ms)));
     EXPECT_EQ(users.own().account_id, "a1");

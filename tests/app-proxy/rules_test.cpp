@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "app-proxy/users_bench.hpp"
+#include "app-proxy/users_fixture.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -14,16 +14,16 @@ const User kBob{.id = "u-bob", .name = "Bob", .account_id = "a1"};
 const User kRuntimeItself{.name = "prod", .account_id = "a1", .is_runtime = true};
 const Entity kShop{.cluster = "c1"};
 
-void with_rules(const std::function<Task<>(UsersBench&, Rules&, std::string& account)>& body) {
-  with_users_bench([&](UsersBench& bench) -> Task<> {
-    bench.platform.accounts().set_team("t1", {"u-bob"});
-    bench.platform.accounts().set_rules(nlohmann::json::parse(R"([{"id": "r1", "accountId": "a1",
+void with_rules(const std::function<Task<>(UsersFixture&, Rules&, std::string& account)>& body) {
+  with_users_fixture([&](UsersFixture& fixture) -> Task<> {
+    fixture.platform.accounts().set_team("t1", {"u-bob"});
+    fixture.platform.accounts().set_rules(nlohmann::json::parse(R"([{"id": "r1", "accountId": "a1",
         "entityType": "gitopsApplications", "teams": ["t1"], "actions": ["SYNC"],
         "attributes": [{"name": "CLUSTER", "value": "c1"}]}])"));
     std::string account = "a1";
-    Rules rules(bench.executor, bench.control_plane, [&] { return account; }, bench.metrics,
+    Rules rules(fixture.executor, fixture.control_plane, [&] { return account; }, fixture.metrics,
                 {.refresh = 60s, .max_age = 900s});
-    co_await body(bench, rules, account);
+    co_await body(fixture, rules, account);
     co_await rules.stop();
   });
 }
@@ -33,7 +33,7 @@ ErrorCode code_of(const Result<void>& result) {
 }
 
 TEST(Rules, NothingButAdministrationIsAllowedBeforeTheyAreThere) {
-  with_rules([](UsersBench&, Rules& rules, std::string& account) -> Task<> {
+  with_rules([](UsersFixture&, Rules& rules, std::string& account) -> Task<> {
     EXPECT_TRUE(rules.check(kAnn, Action::sync, kShop));
     EXPECT_EQ(code_of(rules.check(kBob, Action::sync, kShop)), ErrorCode::unavailable);
     account.clear();
@@ -43,7 +43,7 @@ TEST(Rules, NothingButAdministrationIsAllowedBeforeTheyAreThere) {
 }
 
 TEST(Rules, AllowWhatTheyNameAndForbidTheRest) {
-  with_rules([](UsersBench& bench, Rules& rules, std::string&) -> Task<> {
+  with_rules([](UsersFixture& fixture, Rules& rules, std::string&) -> Task<> {
     EXPECT_TRUE(co_await rules.refresh());
     EXPECT_TRUE(rules.check(kBob, Action::sync, kShop));
     EXPECT_TRUE(rules.check(kBob, Action::refresh, kShop));
@@ -53,51 +53,51 @@ TEST(Rules, AllowWhatTheyNameAndForbidTheRest) {
               ErrorCode::forbidden);
     EXPECT_EQ(code_of(rules.check(kRuntimeItself, Action::sync, kShop)), ErrorCode::forbidden);
     EXPECT_TRUE(rules.check(kAnn, Action::app_rollback, {.cluster = "c2"}));
-    bench.platform.accounts().set_team("t1", {});
+    fixture.platform.accounts().set_team("t1", {});
     EXPECT_TRUE(co_await rules.refresh());
     EXPECT_EQ(code_of(rules.check(kBob, Action::sync, kShop)), ErrorCode::forbidden);
   });
 }
 
 TEST(Rules, AllowNothingOnceTheyAreTooOld) {
-  with_rules([](UsersBench& bench, Rules& rules, std::string&) -> Task<> {
+  with_rules([](UsersFixture& fixture, Rules& rules, std::string&) -> Task<> {
     rules.start();
     co_await sleep_for(1s);
     EXPECT_TRUE(rules.check(kBob, Action::sync, kShop));
-    bench.platform.fail_next(100'000, 500);
+    fixture.platform.fail_next(100'000, 500);
     co_await sleep_for(14min);
     EXPECT_TRUE(rules.check(kBob, Action::sync, kShop));
     co_await sleep_for(3min);
     EXPECT_EQ(code_of(rules.check(kBob, Action::sync, kShop)), ErrorCode::unavailable);
     EXPECT_NE(rules.last_error(EntityType::gitops_applications), "");
     EXPECT_TRUE(rules.check(kAnn, Action::sync, kShop));
-    bench.platform.end_faults();
+    fixture.platform.end_faults();
     co_await sleep_for(61s);
     EXPECT_TRUE(rules.check(kBob, Action::sync, kShop));
   });
 }
 
 TEST(Rules, ComeAgainInTheirPeriod) {
-  with_rules([](UsersBench& bench, Rules& rules, std::string&) -> Task<> {
+  with_rules([](UsersFixture& fixture, Rules& rules, std::string&) -> Task<> {
     rules.start();
     co_await sleep_for(10min + 30s);
-    EXPECT_GE(bench.asked("abacRules"), 9 * 7U);
-    EXPECT_LE(bench.asked("abacRules"), 12 * 7U);
+    EXPECT_GE(fixture.asked("abacRules"), 9 * 7U);
+    EXPECT_LE(fixture.asked("abacRules"), 12 * 7U);
   });
 }
 
 TEST(Rules, GarbageReplacesNothing) {
-  with_rules([](UsersBench& bench, Rules& rules, std::string&) -> Task<> {
+  with_rules([](UsersFixture& fixture, Rules& rules, std::string&) -> Task<> {
     EXPECT_TRUE(co_await rules.refresh());
     for (const char* garbage :
          {"<html>", "{}", R"({"data":{"abacRules":[7]}})",
           R"({"data":{"abacRules":[{"teams":["t1"],"actions":["SYNC"],"attributes":"all"}]}})"}) {
-      bench.platform.accounts().answer_with(garbage);
+      fixture.platform.accounts().answer_with(garbage);
       EXPECT_FALSE(co_await rules.refresh()) << garbage;
       EXPECT_TRUE(rules.check(kBob, Action::sync, kShop));
       EXPECT_FALSE(rules.check(kBob, Action::sync, {.cluster = "c2"}));
     }
-    bench.platform.accounts().answer_with(std::nullopt);
+    fixture.platform.accounts().answer_with(std::nullopt);
   });
 }
 

@@ -11,7 +11,7 @@
 namespace gitops::app_proxy {
 namespace {
 
-struct Bench {
+struct Fixture {
   VersionInfo version;
   ResolverDependencies dependencies{.version = version};
   std::vector<FieldRow> rows = table(dependencies);
@@ -19,22 +19,22 @@ struct Bench {
 };
 
 TEST(ResolverTable, EveryFieldOfTheSchemaHasItsRow) {
-  Bench bench;
+  Fixture fixture;
   const auto engine =
-      graphql::Engine::make(std::string(schema_text()), resolvers(bench.rows, bench.audit));
+      graphql::Engine::make(std::string(schema_text()), resolvers(fixture.rows, fixture.audit));
   ASSERT_TRUE(engine) << engine.error().message;
-  bench.rows.pop_back();
+  fixture.rows.pop_back();
   const auto short_of_one =
-      graphql::Engine::make(std::string(schema_text()), resolvers(bench.rows, bench.audit));
+      graphql::Engine::make(std::string(schema_text()), resolvers(fixture.rows, fixture.audit));
   ASSERT_FALSE(short_of_one);
   EXPECT_THAT(short_of_one.error().message, testing::HasSubstr("Subscription.podEvents"));
 }
 
 TEST(ResolverTable, OnlyTheVersionIsForEverybody) {
-  const Bench bench;
+  const Fixture fixture;
   std::set<std::string> open;
   std::set<std::string> changes_by_query;
-  for (const FieldRow& row : bench.rows) {
+  for (const FieldRow& row : fixture.rows) {
     if (row.permission == Permission::anyone) open.insert(row.field);
     if (row.root == RootType::mutation) EXPECT_TRUE(row.changes) << row.field;
     if (row.root == RootType::query && row.changes) changes_by_query.insert(row.field);
@@ -44,17 +44,17 @@ TEST(ResolverTable, OnlyTheVersionIsForEverybody) {
   EXPECT_THAT(changes_by_query, testing::ElementsAre("appRollback", "refresh", "sync",
                                                      "terminateApplicationOperation"));
   for (const auto& field : changes_by_query) {
-    EXPECT_TRUE(std::ranges::any_of(bench.rows, [&](const FieldRow& row) {
+    EXPECT_TRUE(std::ranges::any_of(fixture.rows, [&](const FieldRow& row) {
       return row.root == RootType::mutation && row.field == field;
     })) << field;
   }
 }
 
 TEST(ResolverTable, AuditedArgumentsAreThereAndNoSecrets) {
-  const Bench bench;
+  const Fixture fixture;
   const auto schema = graphql::Schema::parse(std::string(schema_text()));
   ASSERT_TRUE(schema);
-  for (const FieldRow& row : bench.rows) {
+  for (const FieldRow& row : fixture.rows) {
     const auto* root = (*schema)->find(row.root == RootType::query      ? "Query"
                                        : row.root == RootType::mutation ? "Mutation"
                                                                         : "Subscription");
@@ -77,8 +77,8 @@ TEST(ResolverTable, AuditedArgumentsAreThereAndNoSecrets) {
 
 // A runtime without any feature still tells its version.
 TEST(ResolverTable, EveryOtherFieldNamesWhatItNeeds) {
-  const Bench bench;
-  for (const FieldRow& row : bench.rows) {
+  const Fixture fixture;
+  for (const FieldRow& row : fixture.rows) {
     const bool is_version = row.field == "versionInfo";
     EXPECT_EQ(row.needs.empty(), is_version) << row.field;
     EXPECT_EQ(row.missing.has_value(), !is_version) << row.field;
@@ -86,11 +86,11 @@ TEST(ResolverTable, EveryOtherFieldNamesWhatItNeeds) {
 }
 
 TEST(ResolverTable, UnknownFieldsNeedAUser) {
-  const Bench bench;
-  EXPECT_EQ(permission_of(bench.rows, RootType::query, "versionInfo"), Permission::anyone);
-  EXPECT_EQ(permission_of(bench.rows, RootType::query, "__typename"), Permission::anyone);
-  EXPECT_EQ(permission_of(bench.rows, RootType::mutation, "versionInfo"), Permission::user);
-  EXPECT_EQ(permission_of(bench.rows, RootType::query, "__schema"), Permission::user);
+  const Fixture fixture;
+  EXPECT_EQ(permission_of(fixture.rows, RootType::query, "versionInfo"), Permission::anyone);
+  EXPECT_EQ(permission_of(fixture.rows, RootType::query, "__typename"), Permission::anyone);
+  EXPECT_EQ(permission_of(fixture.rows, RootType::mutation, "versionInfo"), Permission::user);
+  EXPECT_EQ(permission_of(fixture.rows, RootType::query, "__schema"), Permission::user);
 }
 
 }  // namespace

@@ -123,10 +123,10 @@ inline std::string metrics_after(const std::function<Task<>(MonitoringHarness&)>
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   run_coro(
       [&]() -> Task<> {
-        MonitoringHarness world(co_await asio::this_coro::executor);
-        co_await play_in(world, [&](MonitoringHarness&) -> Task<> {
-          co_await script(world);
-          text = world.daemon->get("/metrics").body;
+        MonitoringHarness harness(co_await asio::this_coro::executor);
+        co_await play_in(harness, [&](MonitoringHarness&) -> Task<> {
+          co_await script(harness);
+          text = harness.daemon->get("/metrics").body;
         });
       },
       std::chrono::seconds(60));
@@ -136,49 +136,49 @@ inline std::string metrics_after(const std::function<Task<>(MonitoringHarness&)>
 
 // Events, a dead letter, failures of each peer and of the disk.
 inline std::string metrics_of_mode_app() {
-  return metrics_after([](MonitoringHarness& world) -> Task<> {
-    co_await world.start("app");
+  return metrics_after([](MonitoringHarness& harness) -> Task<> {
+    co_await harness.start("app");
     const std::string prefix = kPrefix;
-    world.put("good");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(
+    harness.put("good");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(
         prefix + "reports_total{part=\"application\",result=\"acknowledged\"}"));
-    world.platform.refuse_events(
+    harness.platform.refuse_events(
         [](const FakePlatform::Report& report) { return report.name() == "refused" ? 400 : 0; });
-    world.put("refused");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "errors_total{code="));
-    world.put("another");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
-    world.argocd.fail_next(1, 503, {}, "resource-tree");
-    world.put("unlucky");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(
+    harness.put("refused");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "errors_total{code="));
+    harness.put("another");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
+    harness.argocd.fail_next(1, 503, {}, "resource-tree");
+    harness.put("unlucky");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(
         prefix + "errors_total{code=\"unavailable\",peer=\"argocd\"}"));
-    world.kube.fail_next(1, 500, {}, "applications");
-    world.kube.cut_watches();
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "watch_errors_total{"));
-    world.fill_disk();
-    world.put("unwritten");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "ledger_failures_total{"));
+    harness.kube.fail_next(1, 500, {}, "applications");
+    harness.kube.cut_watches();
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "watch_errors_total{"));
+    harness.fill_disk();
+    harness.put("unwritten");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "ledger_failures_total{"));
   });
 }
 
 inline std::string metrics_of_mode_resource() {
-  return metrics_after([](MonitoringHarness& world) -> Task<> {
-    co_await world.start("resource");
+  return metrics_after([](MonitoringHarness& harness) -> Task<> {
+    co_await harness.start("resource");
     const std::string prefix = kPrefix;
-    world.put_rollout("good");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "reports_total{"));
-    world.platform.refuse_events(
+    harness.put_rollout("good");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "reports_total{"));
+    harness.platform.refuse_events(
         [](const FakePlatform::Report& report) { return report.name() == "refused" ? 400 : 0; });
-    world.put_rollout("refused");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "errors_total{code="));
-    world.put_rollout("another");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
-    world.kube.fail_next(1, 500, {}, "rollouts");
-    world.kube.cut_watches();
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "watch_errors_total{"));
-    world.fill_disk();
-    world.put_rollout("unwritten");
-    CO_ASSERT_TRUE(co_await world.wait_for_metric(prefix + "ledger_failures_total{"));
+    harness.put_rollout("refused");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "errors_total{code="));
+    harness.put_rollout("another");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "dead_letters_total{reason=\"400\"}"));
+    harness.kube.fail_next(1, 500, {}, "rollouts");
+    harness.kube.cut_watches();
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "watch_errors_total{"));
+    harness.fill_disk();
+    harness.put_rollout("unwritten");
+    CO_ASSERT_TRUE(co_await harness.wait_for_metric(prefix + "ledger_failures_total{"));
   });
 }
 

@@ -169,10 +169,10 @@ TEST(TunnelMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
 TEST(AppProxyMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
   if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
   std::string metrics;
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    world.start();
-    co_await world.base.account_known();
-    metrics = world.base.daemon->admin("/metrics").body;
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    harness.start();
+    co_await harness.base.account_known();
+    metrics = harness.base.daemon->admin("/metrics").body;
   });
   expect_watched("cap-app-proxy", "app-proxy.enabled=true,app-proxy.prometheusRule.enabled=true",
                  "cap-app-proxy-.+", "gitops_app_proxy_", "app-proxy.md", metrics);

@@ -51,14 +51,14 @@ void on_synced_app(const std::string& repository, const FileChanges& files,
                    const std::function<Task<>(Fixture&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        Fixture bench(co_await asio::this_coro::executor, repository);
+        Fixture fixture(co_await asio::this_coro::executor, repository);
         FakeArgoCd::App app{.name = "shop", .repo_url = git_server().create_repository(repository)};
         app.git_username = git_server().username();
         app.git_password = git_server().password();
         git_server().commit(repository, files, "first");
-        CO_ASSERT_OK(co_await bench.argocd.create_app(app));
-        CO_ASSERT_OK(co_await bench.argocd.sync("shop"));
-        co_await body(bench);
+        CO_ASSERT_OK(co_await fixture.argocd.create_app(app));
+        CO_ASSERT_OK(co_await fixture.argocd.sync("shop"));
+        co_await body(fixture);
       },
       std::chrono::seconds(20));
 }
@@ -66,19 +66,19 @@ void on_synced_app(const std::string& repository, const FileChanges& files,
 TEST(FakeArgoCd, SyncAppliesAndPrunes) {
   on_synced_app(
       "sync", {{"a.yaml", config_map("a", "1")}, {"b.yaml", config_map("b", "1")}},
-      [](Fixture& bench) -> Task<> {
+      [](Fixture& fixture) -> Task<> {
         const auto value = [&](const char* name) {
-          const auto found = bench.cluster.find(k8s::resources::kConfigMaps, {"default", name});
+          const auto found = fixture.cluster.find(k8s::resources::kConfigMaps, {"default", name});
           return found ? (*found)["data"]["value"].get<std::string>() : "gone";
         };
         EXPECT_EQ(value("a"), "1");
         git_server().commit("sync", {{"a.yaml", config_map("a", "2")}, {"b.yaml", std::nullopt}},
                             "second");
-        const auto revision = co_await bench.argocd.sync("shop");
+        const auto revision = co_await fixture.argocd.sync("shop");
         CO_ASSERT_OK(revision);
         EXPECT_EQ(value("a"), "2");
         EXPECT_EQ(value("b"), "gone");
-        const auto app = bench.app();
+        const auto app = fixture.app();
         EXPECT_EQ(app["status"]["history"].size(), 2U);
         EXPECT_EQ(app["status"]["history"][1]["id"], 1);
         EXPECT_EQ(app["status"]["history"][1]["revision"], *revision);
@@ -90,28 +90,28 @@ TEST(FakeArgoCd, SyncAppliesAndPrunes) {
 }
 
 TEST(FakeArgoCd, HealthOfAResourceIsWrittenOnlyWhereItChangesTheApplication) {
-  on_synced_app(
-      "health", {{"web.yaml", kDeployment}, {"a.yaml", config_map("a", "1")}},
-      [](Fixture& bench) -> Task<> {
-        const auto before = bench.writes();
-        CO_ASSERT_OK(bench.argocd.set_health("shop", "Deployment", "web", "Degraded", "no image"));
-        EXPECT_EQ(bench.writes(), before + 1);
-        EXPECT_EQ(bench.app()["status"]["health"]["status"], "Degraded");
-        CO_ASSERT_OK(
-            bench.argocd.set_health("shop", "Deployment", "web", "Degraded", "still no image"));
-        EXPECT_EQ(bench.writes(), before + 1);
-        CO_ASSERT_OK(bench.argocd.touch("shop"));
-        EXPECT_EQ(bench.writes(), before + 2);
-      });
+  on_synced_app("health", {{"web.yaml", kDeployment}, {"a.yaml", config_map("a", "1")}},
+                [](Fixture& fixture) -> Task<> {
+                  const auto before = fixture.writes();
+                  CO_ASSERT_OK(fixture.argocd.set_health("shop", "Deployment", "web", "Degraded",
+                                                         "no image"));
+                  EXPECT_EQ(fixture.writes(), before + 1);
+                  EXPECT_EQ(fixture.app()["status"]["health"]["status"], "Degraded");
+                  CO_ASSERT_OK(fixture.argocd.set_health("shop", "Deployment", "web", "Degraded",
+                                                         "still no image"));
+                  EXPECT_EQ(fixture.writes(), before + 1);
+                  CO_ASSERT_OK(fixture.argocd.touch("shop"));
+                  EXPECT_EQ(fixture.writes(), before + 2);
+                });
 }
 
 TEST(FakeArgoCd, DeletionGoesThroughTheFinalizer) {
-  on_synced_app("deletion", {{"a.yaml", config_map("a", "1")}}, [](Fixture& bench) -> Task<> {
-    CO_ASSERT_OK(bench.argocd.delete_app("shop"));
-    EXPECT_TRUE(bench.app().is_null());
-    EXPECT_FALSE(bench.cluster.find(k8s::resources::kConfigMaps, {"default", "a"}).has_value());
+  on_synced_app("deletion", {{"a.yaml", config_map("a", "1")}}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(fixture.argocd.delete_app("shop"));
+    EXPECT_TRUE(fixture.app().is_null());
+    EXPECT_FALSE(fixture.cluster.find(k8s::resources::kConfigMaps, {"default", "a"}).has_value());
     bool marked = false;
-    for (const auto& change : bench.cluster_history()) {
+    for (const auto& change : fixture.cluster_history()) {
       marked = marked || (change.kind == FakeKubeStore::ChangeKind::modified &&
                           change.object->json["metadata"].contains("deletionTimestamp"));
     }
@@ -120,14 +120,14 @@ TEST(FakeArgoCd, DeletionGoesThroughTheFinalizer) {
 }
 
 TEST(FakeArgoCd, RefusesManifestsItCannotHandle) {
-  on_synced_app("unknown", {{"a.yaml", config_map("a", "1")}}, [](Fixture& bench) -> Task<> {
+  on_synced_app("unknown", {{"a.yaml", config_map("a", "1")}}, [](Fixture& fixture) -> Task<> {
     git_server().commit("unknown", {{"x.yaml", "apiVersion: example.test/v1\nkind: Widget\n"}},
                         "x");
-    const auto refused = co_await bench.argocd.refresh("shop");
+    const auto refused = co_await fixture.argocd.refresh("shop");
     CO_ASSERT_TRUE(!refused.has_value());
     EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
     git_server().commit("unknown", {{"x.yaml", "a: [\n"}}, "broken");
-    const auto broken = co_await bench.argocd.refresh("shop");
+    const auto broken = co_await fixture.argocd.refresh("shop");
     CO_ASSERT_TRUE(!broken.has_value());
     EXPECT_EQ(broken.error().code, ErrorCode::invalid_data);
   });

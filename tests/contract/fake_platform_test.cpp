@@ -45,82 +45,82 @@ struct Fixture {
 
 void on_fixture(const std::function<Task<>(Fixture&)>& body) {
   run_coro([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor);
-    CO_ASSERT_OK(bench.platform.start());
-    co_await body(bench);
-    bench.client.close_idle();
-    co_await bench.platform.stop();
+    Fixture fixture(co_await asio::this_coro::executor);
+    CO_ASSERT_OK(fixture.platform.start());
+    co_await body(fixture);
+    fixture.client.close_idle();
+    co_await fixture.platform.stop();
   });
 }
 
 TEST(FakePlatform, KeepsWhatItAcknowledgedInOrder) {
-  on_fixture([](Fixture& bench) -> Task<> {
-    EXPECT_EQ(co_await bench.post(event("Application", "shop")), 200);
-    EXPECT_EQ(co_await bench.post(event("Rollout", "checkout", true)), 200);
-    const auto& reports = bench.platform.reports();
+  on_fixture([](Fixture& fixture) -> Task<> {
+    EXPECT_EQ(co_await fixture.post(event("Application", "shop")), 200);
+    EXPECT_EQ(co_await fixture.post(event("Rollout", "checkout", true)), 200);
+    const auto& reports = fixture.platform.reports();
     CO_ASSERT_EQ(reports.size(), 2U);
     EXPECT_EQ(reports[0].kind(), "Application");
     EXPECT_EQ(reports[0].event_id, "id-1");
     EXPECT_EQ(reports[0].source("syncStatus"), "Synced");
     EXPECT_EQ(reports[1].name(), "checkout");
-    EXPECT_EQ(bench.platform.find("Rollout", "").size(), 1U);
-    EXPECT_TRUE(bench.platform.find("Application", "", 1).empty());
-    EXPECT_TRUE(bench.platform.refused().empty());
+    EXPECT_EQ(fixture.platform.find("Rollout", "").size(), 1U);
+    EXPECT_TRUE(fixture.platform.find("Application", "", 1).empty());
+    EXPECT_TRUE(fixture.platform.refused().empty());
     const auto record =
-        co_await bench.client.send(bench.platform.url(), {"GET", "/events", {}, {}}, soon());
+        co_await fixture.client.send(fixture.platform.url(), {"GET", "/events", {}, {}}, soon());
     CO_ASSERT_OK(record);
     EXPECT_EQ(Json::parse(record->body).size(), 2U);
   });
 }
 
 TEST(FakePlatform, WaitsForAReport) {
-  on_fixture([](Fixture& bench) -> Task<> {
+  on_fixture([](Fixture& fixture) -> Task<> {
     const auto is_shop = [](const FakePlatform::Report& report) { return report.name() == "shop"; };
     EXPECT_EQ(
-        co_await bench.platform.wait_for(is_shop, deadline_after(std::chrono::milliseconds(50))),
+        co_await fixture.platform.wait_for(is_shop, deadline_after(std::chrono::milliseconds(50))),
         nullptr);
     const auto executor = co_await asio::this_coro::executor;
     TaskGroup tasks(executor);
-    tasks.spawn("late", [&bench]() -> Task<> {
+    tasks.spawn("late", [&fixture]() -> Task<> {
       co_await sleep_for(std::chrono::milliseconds(20));
-      EXPECT_EQ(co_await bench.post(event("Application", "shop")), 200);
+      EXPECT_EQ(co_await fixture.post(event("Application", "shop")), 200);
     });
-    const auto* report = co_await bench.platform.wait_for(is_shop, soon());
+    const auto* report = co_await fixture.platform.wait_for(is_shop, soon());
     CO_ASSERT_TRUE(report != nullptr);
     EXPECT_EQ(report->kind(), "Application");
-    EXPECT_TRUE(co_await bench.platform.wait_for_count(1, soon()));
-    EXPECT_TRUE(co_await bench.platform.wait_until_quiet(std::chrono::milliseconds(30), soon()));
+    EXPECT_TRUE(co_await fixture.platform.wait_for_count(1, soon()));
+    EXPECT_TRUE(co_await fixture.platform.wait_until_quiet(std::chrono::milliseconds(30), soon()));
     co_await tasks.join();
   });
 }
 
 TEST(FakePlatform, RefusesWhatAReporterMustNotSend) {
-  on_fixture([](Fixture& bench) -> Task<> {
+  on_fixture([](Fixture& fixture) -> Task<> {
     const http::Headers plain{{"Content-Type", "application/json"},
                               {"Authorization", "platform-token"}};
     const auto good = event("Application", "shop");
-    EXPECT_EQ(co_await bench.post(good, {{"Content-Type", "application/json"}}), 401);
-    EXPECT_EQ(co_await bench.post(good, {{"Content-Type", "application/json"},
-                                         {"Authorization", "Bearer platform-token"}}),
+    EXPECT_EQ(co_await fixture.post(good, {{"Content-Type", "application/json"}}), 401);
+    EXPECT_EQ(co_await fixture.post(good, {{"Content-Type", "application/json"},
+                                           {"Authorization", "Bearer platform-token"}}),
               401);
-    EXPECT_EQ(co_await bench.post(good, {{"Authorization", "platform-token"}}), 415);
+    EXPECT_EQ(co_await fixture.post(good, {{"Authorization", "platform-token"}}), 415);
     auto packed = plain;
     packed.add("Content-Encoding", "gzip");
-    EXPECT_EQ(co_await bench.post("not gzip", packed), 400);
-    EXPECT_EQ(co_await bench.post("{}", plain), 400);
-    EXPECT_EQ(co_await bench.post(R"({"data":{"object":"%%"}})", plain), 400);
-    EXPECT_TRUE(bench.platform.reports().empty());
-    EXPECT_EQ(bench.platform.refused().size(), 6U);
+    EXPECT_EQ(co_await fixture.post("not gzip", packed), 400);
+    EXPECT_EQ(co_await fixture.post("{}", plain), 400);
+    EXPECT_EQ(co_await fixture.post(R"({"data":{"object":"%%"}})", plain), 400);
+    EXPECT_TRUE(fixture.platform.reports().empty());
+    EXPECT_EQ(fixture.platform.refused().size(), 6U);
   });
 }
 
 TEST(FakePlatform, FailsAsToldWithoutKeepingAnything) {
-  on_fixture([](Fixture& bench) -> Task<> {
-    bench.platform.fail_next(1, 503, std::chrono::seconds(7));
-    EXPECT_EQ(co_await bench.post(event("Application", "shop")), 503);
-    EXPECT_TRUE(bench.platform.reports().empty());
-    EXPECT_TRUE(bench.platform.refused().empty());
-    EXPECT_EQ(co_await bench.post(event("Application", "shop")), 200);
+  on_fixture([](Fixture& fixture) -> Task<> {
+    fixture.platform.fail_next(1, 503, std::chrono::seconds(7));
+    EXPECT_EQ(co_await fixture.post(event("Application", "shop")), 503);
+    EXPECT_TRUE(fixture.platform.reports().empty());
+    EXPECT_TRUE(fixture.platform.refused().empty());
+    EXPECT_EQ(co_await fixture.post(event("Application", "shop")), 200);
   });
 }
 

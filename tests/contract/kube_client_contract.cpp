@@ -84,39 +84,40 @@ void expect_refusal(const Result<T>& result, ErrorCode code, int status) {
   EXPECT_EQ(result.error().http_status, status) << result.error().message;
 }
 
-Task<> creates_and_gets(Fixture& scene) {
-  const Json created = co_await scene.create(scene.config_map("one", {{"k", "v"}}));
-  EXPECT_EQ(created["metadata"]["namespace"], scene.peer.ns);
+Task<> creates_and_gets(Fixture& fixture) {
+  const Json created = co_await fixture.create(fixture.config_map("one", {{"k", "v"}}));
+  EXPECT_EQ(created["metadata"]["namespace"], fixture.peer.ns);
   EXPECT_FALSE(created["metadata"]["uid"].get<std::string>().empty());
   EXPECT_FALSE(created["metadata"]["resourceVersion"].get<std::string>().empty());
-  EXPECT_EQ(co_await scene.get("one"), created);
+  EXPECT_EQ(co_await fixture.get("one"), created);
 }
 
-Task<> tells_what_is_missing(Fixture& scene) {
-  const auto missing = co_await scene.client.get(kConfigMaps, scene.key("nobody"), soon());
+Task<> tells_what_is_missing(Fixture& fixture) {
+  const auto missing = co_await fixture.client.get(kConfigMaps, fixture.key("nobody"), soon());
   expect_refusal(missing, ErrorCode::not_found, 404);
   EXPECT_THAT(missing.error().message, HasSubstr("404 NotFound: configmaps \"nobody\" not found"));
   EXPECT_THAT(missing.error().message,
-              StartsWith("get configmaps " + scene.peer.ns + "/nobody at "));
-  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("a/../b?c"), soon()),
+              StartsWith("get configmaps " + fixture.peer.ns + "/nobody at "));
+  expect_refusal(co_await fixture.client.get(kConfigMaps, fixture.key("a/../b?c"), soon()),
                  ErrorCode::not_found, 404);
-  expect_refusal(co_await scene.client.raw({.target = "/apis/nowhere.example/v1/things"}, soon()),
+  expect_refusal(co_await fixture.client.raw({.target = "/apis/nowhere.example/v1/things"}, soon()),
                  ErrorCode::not_found, 404);
 }
 
-Task<> refuses_a_second_of_the_same_name(Fixture& scene) {
-  co_await scene.create(scene.config_map("twin"));
-  const auto again = co_await scene.client.create(kConfigMaps, scene.peer.ns,
-                                                  scene.config_map("twin").dump(), soon());
+Task<> refuses_a_second_of_the_same_name(Fixture& fixture) {
+  co_await fixture.create(fixture.config_map("twin"));
+  const auto again = co_await fixture.client.create(kConfigMaps, fixture.peer.ns,
+                                                    fixture.config_map("twin").dump(), soon());
   expect_refusal(again, ErrorCode::conflict, 409);
   EXPECT_THAT(again.error().message, HasSubstr("409 AlreadyExists"));
 }
 
-Task<> lists_in_pages(Fixture& scene) {
-  for (int i = 0; i < 5; ++i) co_await scene.create(scene.config_map("page-" + std::to_string(i)));
-  Json other = scene.config_map("other");
+Task<> lists_in_pages(Fixture& fixture) {
+  for (int i = 0; i < 5; ++i)
+    co_await fixture.create(fixture.config_map("page-" + std::to_string(i)));
+  Json other = fixture.config_map("other");
   other["metadata"]["labels"] = {{"contract", "no"}};
-  co_await scene.create(other);
+  co_await fixture.create(other);
 
   k8s::ListOptions options;
   options.label_selector = "contract in (yes,maybe),!hidden";
@@ -125,7 +126,7 @@ Task<> lists_in_pages(Fixture& scene) {
   std::set<std::string> names;
   std::set<std::string> versions;
   do {
-    auto text = co_await scene.client.list(kConfigMaps, scene.peer.ns, options, soon());
+    auto text = co_await fixture.client.list(kConfigMaps, fixture.peer.ns, options, soon());
     CO_ASSERT_OK(text);
     const Json page = Json::parse(*text);
     EXPECT_EQ(page["kind"], "ConfigMapList");
@@ -139,69 +140,69 @@ Task<> lists_in_pages(Fixture& scene) {
   EXPECT_EQ(versions.size(), 1U) << "all pages are of one moment";
 }
 
-Task<> selects_by_field(Fixture& scene) {
-  co_await scene.create(scene.config_map("wanted"));
-  co_await scene.create(scene.config_map("unwanted"));
+Task<> selects_by_field(Fixture& fixture) {
+  co_await fixture.create(fixture.config_map("wanted"));
+  co_await fixture.create(fixture.config_map("unwanted"));
   k8s::ListOptions options;
   options.field_selector = "metadata.name=wanted";
-  const auto text = co_await scene.client.list(kConfigMaps, "", options, soon());
+  const auto text = co_await fixture.client.list(kConfigMaps, "", options, soon());
   CO_ASSERT_OK(text);
   const Json list = Json::parse(*text);
   CO_ASSERT_EQ(list["items"].size(), 1U);
-  EXPECT_EQ(list["items"][0]["metadata"]["namespace"], scene.peer.ns);
+  EXPECT_EQ(list["items"][0]["metadata"]["namespace"], fixture.peer.ns);
   options.field_selector = "data.k=v";
-  expect_refusal(co_await scene.client.list(kConfigMaps, "", options, soon()),
+  expect_refusal(co_await fixture.client.list(kConfigMaps, "", options, soon()),
                  ErrorCode::invalid_argument, 400);
 }
 
-Task<> refuses_a_garbled_continue_token(Fixture& scene) {
+Task<> refuses_a_garbled_continue_token(Fixture& fixture) {
   k8s::ListOptions options;
   options.continue_token = "garbage";
-  expect_refusal(co_await scene.client.list(kConfigMaps, scene.peer.ns, options, soon()),
+  expect_refusal(co_await fixture.client.list(kConfigMaps, fixture.peer.ns, options, soon()),
                  ErrorCode::invalid_argument, 400);
 }
 
-Task<> replaces_only_the_version_it_was_shown(Fixture& scene) {
-  const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
+Task<> replaces_only_the_version_it_was_shown(Fixture& fixture) {
+  const Json first = co_await fixture.create(fixture.config_map("doc", {{"n", "1"}}));
   Json second = first;
   second["data"]["n"] = "2";
   const auto updated =
-      co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon());
+      co_await fixture.client.update(kConfigMaps, fixture.key("doc"), second.dump(), soon());
   CO_ASSERT_OK(updated);
   EXPECT_NE(Json::parse(*updated)["metadata"]["resourceVersion"],
             first["metadata"]["resourceVersion"]);
   const auto stale =
-      co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon());
+      co_await fixture.client.update(kConfigMaps, fixture.key("doc"), second.dump(), soon());
   expect_refusal(stale, ErrorCode::conflict, 409);
   EXPECT_THAT(stale.error().message, HasSubstr("409 Conflict"));
-  EXPECT_EQ((co_await scene.get("doc"))["data"]["n"], "2");
+  EXPECT_EQ((co_await fixture.get("doc"))["data"]["n"], "2");
 
-  expect_refusal(co_await scene.client.update(kConfigMaps, scene.key("absent"),
-                                              scene.config_map("absent").dump(), soon()),
+  expect_refusal(co_await fixture.client.update(kConfigMaps, fixture.key("absent"),
+                                                fixture.config_map("absent").dump(), soon()),
                  ErrorCode::not_found, 404);
 }
 
-Task<> merges_patches(Fixture& scene) {
-  co_await scene.create(scene.config_map("doc", {{"a", "1"}, {"b", "2"}}));
-  const auto patched = co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
-                                                   R"({"data":{"a":null,"c":"3"}})", soon());
+Task<> merges_patches(Fixture& fixture) {
+  co_await fixture.create(fixture.config_map("doc", {{"a", "1"}, {"b", "2"}}));
+  const auto patched = co_await fixture.client.patch(
+      kConfigMaps, fixture.key("doc"), PatchType::merge, R"({"data":{"a":null,"c":"3"}})", soon());
   CO_ASSERT_OK(patched);
   EXPECT_EQ(Json::parse(*patched)["data"], (Json{{"b", "2"}, {"c", "3"}}));
-  expect_refusal(co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
-                                             R"({"metadata":{"resourceVersion":"1"}})", soon()),
+  expect_refusal(co_await fixture.client.patch(kConfigMaps, fixture.key("doc"), PatchType::merge,
+                                               R"({"metadata":{"resourceVersion":"1"}})", soon()),
                  ErrorCode::conflict, 409);
-  expect_refusal(co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
-                                             "{not json", soon()),
+  expect_refusal(co_await fixture.client.patch(kConfigMaps, fixture.key("doc"), PatchType::merge,
+                                               "{not json", soon()),
                  ErrorCode::invalid_argument, 400);
-  expect_refusal(
-      co_await scene.client.patch(kConfigMaps, scene.key("absent"), PatchType::merge, "{}", soon()),
-      ErrorCode::not_found, 404);
+  expect_refusal(co_await fixture.client.patch(kConfigMaps, fixture.key("absent"), PatchType::merge,
+                                               "{}", soon()),
+                 ErrorCode::not_found, 404);
 }
 
-Task<> applies_json_patches(Fixture& scene) {
-  co_await scene.create(scene.config_map("doc", {{"a", "1"}}));
-  const auto patched = co_await scene.client.patch(
-      kConfigMaps, scene.key("doc"), PatchType::json,
+Task<> applies_json_patches(Fixture& fixture) {
+  co_await fixture.create(fixture.config_map("doc", {{"a", "1"}}));
+  const auto patched = co_await fixture.client.patch(
+      kConfigMaps, fixture.key("doc"), PatchType::json,
       R"([{"op":"test","path":"/data/a","value":"1"},{"op":"replace","path":"/data/a","value":"2"},
           {"op":"add","path":"/metadata/annotations","value":{"x/y":"1"}},
           {"op":"replace","path":"/metadata/annotations/x~1y","value":"2"}])",
@@ -211,17 +212,17 @@ Task<> applies_json_patches(Fixture& scene) {
   EXPECT_EQ(object["data"]["a"], "2");
   EXPECT_EQ(object["metadata"]["annotations"]["x/y"], "2");
   expect_refusal(
-      co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::json,
-                                  R"([{"op":"test","path":"/data/a","value":"other"}])", soon()),
+      co_await fixture.client.patch(kConfigMaps, fixture.key("doc"), PatchType::json,
+                                    R"([{"op":"test","path":"/data/a","value":"other"}])", soon()),
       ErrorCode::invalid_argument, 422);
 }
 
-Task<> applies_on_the_server_side(Fixture& scene) {
+Task<> applies_on_the_server_side(Fixture& fixture) {
   const auto apply = [&](Json data) -> Task<Result<std::string>> {
-    Json object = scene.config_map("applied", std::move(data));
-    co_return co_await scene.client.patch(kConfigMaps, scene.key("applied"), PatchType::apply,
-                                          object.dump(), soon(),
-                                          {.field_manager = "contract", .force = true});
+    Json object = fixture.config_map("applied", std::move(data));
+    co_return co_await fixture.client.patch(kConfigMaps, fixture.key("applied"), PatchType::apply,
+                                            object.dump(), soon(),
+                                            {.field_manager = "contract", .force = true});
   };
   const auto created = co_await apply({{"a", "1"}});
   CO_ASSERT_OK(created);
@@ -232,60 +233,61 @@ Task<> applies_on_the_server_side(Fixture& scene) {
   EXPECT_EQ(object["metadata"]["uid"], Json::parse(*created)["metadata"]["uid"]);
 }
 
-Task<> deletes(Fixture& scene) {
-  const Json created = co_await scene.create(scene.config_map("doomed"));
-  expect_refusal(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon(),
-                                              {.uid = "00000000-0000-0000-0000-000000000000"}),
+Task<> deletes(Fixture& fixture) {
+  const Json created = co_await fixture.create(fixture.config_map("doomed"));
+  expect_refusal(co_await fixture.client.remove(kConfigMaps, fixture.key("doomed"), soon(),
+                                                {.uid = "00000000-0000-0000-0000-000000000000"}),
                  ErrorCode::conflict, 409);
-  CO_ASSERT_OK(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon(),
-                                            {.uid = created["metadata"]["uid"]}));
-  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("doomed"), soon()),
+  CO_ASSERT_OK(co_await fixture.client.remove(kConfigMaps, fixture.key("doomed"), soon(),
+                                              {.uid = created["metadata"]["uid"]}));
+  expect_refusal(co_await fixture.client.get(kConfigMaps, fixture.key("doomed"), soon()),
                  ErrorCode::not_found, 404);
-  expect_refusal(co_await scene.client.remove(kConfigMaps, scene.key("doomed"), soon()),
+  expect_refusal(co_await fixture.client.remove(kConfigMaps, fixture.key("doomed"), soon()),
                  ErrorCode::not_found, 404);
 }
 
-Task<> tells_reasons_of_a_conflict_apart(Fixture& scene) {
-  const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
-  const auto again = co_await scene.client.create(kConfigMaps, scene.peer.ns,
-                                                  scene.config_map("doc").dump(), soon());
+Task<> tells_reasons_of_a_conflict_apart(Fixture& fixture) {
+  const Json first = co_await fixture.create(fixture.config_map("doc", {{"n", "1"}}));
+  const auto again = co_await fixture.client.create(kConfigMaps, fixture.peer.ns,
+                                                    fixture.config_map("doc").dump(), soon());
   expect_refusal(again, ErrorCode::conflict, 409);
   EXPECT_EQ(again.error().reason, k8s::reasons::kAlreadyExists);
   Json second = first;
   second["data"]["n"] = "2";
-  CO_ASSERT_OK(co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon()));
+  CO_ASSERT_OK(
+      co_await fixture.client.update(kConfigMaps, fixture.key("doc"), second.dump(), soon()));
   const auto stale =
-      co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon());
+      co_await fixture.client.update(kConfigMaps, fixture.key("doc"), second.dump(), soon());
   expect_refusal(stale, ErrorCode::conflict, 409);
   EXPECT_EQ(stale.error().reason, k8s::reasons::kConflict);
-  const auto absent = co_await scene.client.get(kConfigMaps, scene.key("absent"), soon());
+  const auto absent = co_await fixture.client.get(kConfigMaps, fixture.key("absent"), soon());
   expect_refusal(absent, ErrorCode::not_found, 404);
   EXPECT_EQ(absent.error().reason, "NotFound");
 }
 
-Task<> answers_dry_runs_without_a_change(Fixture& scene) {
-  const auto made = co_await scene.client.create(
-      kConfigMaps, scene.peer.ns, scene.config_map("doc").dump(), soon(), {.dry_run = true});
+Task<> answers_dry_runs_without_a_change(Fixture& fixture) {
+  const auto made = co_await fixture.client.create(
+      kConfigMaps, fixture.peer.ns, fixture.config_map("doc").dump(), soon(), {.dry_run = true});
   CO_ASSERT_OK(made);
   EXPECT_EQ(Json::parse(*made)["metadata"]["name"], "doc");
-  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("doc"), soon()),
+  expect_refusal(co_await fixture.client.get(kConfigMaps, fixture.key("doc"), soon()),
                  ErrorCode::not_found, 404);
 
-  const Json before = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
+  const Json before = co_await fixture.create(fixture.config_map("doc", {{"n", "1"}}));
   Json changed = before;
   changed["data"]["n"] = "2";
-  const auto updated = co_await scene.client.update(kConfigMaps, scene.key("doc"), changed.dump(),
-                                                    soon(), {.dry_run = true});
+  const auto updated = co_await fixture.client.update(kConfigMaps, fixture.key("doc"),
+                                                      changed.dump(), soon(), {.dry_run = true});
   CO_ASSERT_OK(updated);
   EXPECT_EQ(Json::parse(*updated)["data"]["n"], "2");
   const auto patched =
-      co_await scene.client.patch(kConfigMaps, scene.key("doc"), PatchType::merge,
-                                  R"({"data":{"n":"3"}})", soon(), {.dry_run = true});
+      co_await fixture.client.patch(kConfigMaps, fixture.key("doc"), PatchType::merge,
+                                    R"({"data":{"n":"3"}})", soon(), {.dry_run = true});
   CO_ASSERT_OK(patched);
   EXPECT_EQ(Json::parse(*patched)["data"]["n"], "3");
   CO_ASSERT_OK(
-      co_await scene.client.remove(kConfigMaps, scene.key("doc"), soon(), {.dry_run = true}));
-  EXPECT_EQ(co_await scene.get("doc"), before);
+      co_await fixture.client.remove(kConfigMaps, fixture.key("doc"), soon(), {.dry_run = true}));
+  EXPECT_EQ(co_await fixture.get("doc"), before);
 }
 
 // "Update by me" of each entry of the managed fields.
@@ -297,45 +299,47 @@ std::set<std::string> managers_of(const Json& object) {
   return out;
 }
 
-Task<> remembers_the_field_manager(Fixture& scene) {
-  const auto created =
-      co_await scene.client.create(kConfigMaps, scene.peer.ns, scene.config_map("made").dump(),
-                                   soon(), {.field_manager = "contract-maker"});
+Task<> remembers_the_field_manager(Fixture& fixture) {
+  const auto created = co_await fixture.client.create(kConfigMaps, fixture.peer.ns,
+                                                      fixture.config_map("made").dump(), soon(),
+                                                      {.field_manager = "contract-maker"});
   CO_ASSERT_OK(created);
   EXPECT_TRUE(managers_of(Json::parse(*created)).contains("Update by contract-maker"));
-  const auto applied = co_await scene.client.patch(
-      kConfigMaps, scene.key("applied"), PatchType::apply, scene.config_map("applied").dump(),
+  const auto applied = co_await fixture.client.patch(
+      kConfigMaps, fixture.key("applied"), PatchType::apply, fixture.config_map("applied").dump(),
       soon(), {.field_manager = "contract-applier"});
   CO_ASSERT_OK(applied);
   EXPECT_TRUE(managers_of(Json::parse(*applied)).contains("Apply by contract-applier"));
 }
 
-Task<> deletes_under_preconditions(Fixture& scene) {
-  const Json first = co_await scene.create(scene.config_map("doc", {{"n", "1"}}));
+Task<> deletes_under_preconditions(Fixture& fixture) {
+  const Json first = co_await fixture.create(fixture.config_map("doc", {{"n", "1"}}));
   Json second = first;
   second["data"]["n"] = "2";
-  CO_ASSERT_OK(co_await scene.client.update(kConfigMaps, scene.key("doc"), second.dump(), soon()));
+  CO_ASSERT_OK(
+      co_await fixture.client.update(kConfigMaps, fixture.key("doc"), second.dump(), soon()));
   const std::string version = first["metadata"]["resourceVersion"];
-  const auto stale = co_await scene.client.remove(kConfigMaps, scene.key("doc"), soon(),
-                                                  {.resource_version = version});
+  const auto stale = co_await fixture.client.remove(kConfigMaps, fixture.key("doc"), soon(),
+                                                    {.resource_version = version});
   expect_refusal(stale, ErrorCode::conflict, 409);
   EXPECT_EQ(stale.error().reason, k8s::reasons::kConflict);
-  const Json now = co_await scene.get("doc");
-  CO_ASSERT_OK(co_await scene.client.remove(
-      kConfigMaps, scene.key("doc"), soon(),
+  const Json now = co_await fixture.get("doc");
+  CO_ASSERT_OK(co_await fixture.client.remove(
+      kConfigMaps, fixture.key("doc"), soon(),
       {.uid = now["metadata"]["uid"], .resource_version = now["metadata"]["resourceVersion"]}));
-  expect_refusal(co_await scene.client.get(kConfigMaps, scene.key("doc"), soon()),
+  expect_refusal(co_await fixture.client.get(kConfigMaps, fixture.key("doc"), soon()),
                  ErrorCode::not_found, 404);
 }
 
-Task<> deletes_collections(Fixture& scene) {
-  for (const char* name : {"one", "two", "three"}) co_await scene.create(scene.config_map(name));
-  Json other = scene.config_map("other");
+Task<> deletes_collections(Fixture& fixture) {
+  for (const char* name : {"one", "two", "three"})
+    co_await fixture.create(fixture.config_map(name));
+  Json other = fixture.config_map("other");
   other["metadata"]["labels"] = {{"contract", "no"}};
-  co_await scene.create(other);
+  co_await fixture.create(other);
   const auto names = [&]() -> Task<std::set<std::string>> {
     std::set<std::string> out;
-    const auto text = co_await scene.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+    const auto text = co_await fixture.client.list(kConfigMaps, fixture.peer.ns, {}, soon());
     const Json list = Json::parse(text.value_or("{}"));
     for (const Json& item : list["items"]) {
       // A real cluster puts a ConfigMap with its certificate authority into each namespace.
@@ -343,25 +347,25 @@ Task<> deletes_collections(Fixture& scene) {
     }
     co_return out;
   };
-  CO_ASSERT_OK(co_await scene.client.remove_all(
-      kConfigMaps, scene.peer.ns, {.labels = "contract=yes"}, soon(), {.dry_run = true}));
+  CO_ASSERT_OK(co_await fixture.client.remove_all(
+      kConfigMaps, fixture.peer.ns, {.labels = "contract=yes"}, soon(), {.dry_run = true}));
   EXPECT_EQ((co_await names()).size(), 4U);
-  CO_ASSERT_OK(co_await scene.client.remove_all(
-      kConfigMaps, scene.peer.ns, {.labels = "contract=yes", .fields = "metadata.name!=two"},
+  CO_ASSERT_OK(co_await fixture.client.remove_all(
+      kConfigMaps, fixture.peer.ns, {.labels = "contract=yes", .fields = "metadata.name!=two"},
       soon()));
   EXPECT_THAT(co_await names(), testing::ElementsAre("other", "two"));
 }
 
-Task<> streams_pod_logs(Fixture& scene) {
+Task<> streams_pod_logs(Fixture& fixture) {
   const Json pod{{"apiVersion", "v1"},
                  {"kind", "Pod"},
                  {"metadata", {{"name", "talker"}}},
                  {"spec", {{"containers", {{{"name", "main"}, {"image", "example/talker:1"}}}}}}};
   CO_ASSERT_OK(
-      co_await scene.client.create(k8s::resources::kPods, scene.peer.ns, pod.dump(), soon()));
+      co_await fixture.client.create(k8s::resources::kPods, fixture.peer.ns, pod.dump(), soon()));
   const auto read = [&](k8s::LogOptions options) -> Task<Result<std::string>> {
     const Deadline deadline = soon();
-    auto log = co_await scene.client.log(scene.key("talker"), options, deadline);
+    auto log = co_await fixture.client.log(fixture.key("talker"), options, deadline);
     if (!log) co_return std::unexpected(log.error());
     log->set_deadline(deadline);
     std::string text;
@@ -387,21 +391,21 @@ Task<> streams_pod_logs(Fixture& scene) {
   CO_ASSERT_OK(short_one);
   EXPECT_EQ(short_one->size(), 5U);
 
-  auto following = co_await scene.client.log(scene.key("talker"), {.follow = true}, soon());
+  auto following = co_await fixture.client.log(fixture.key("talker"), {.follow = true}, soon());
   CO_ASSERT_OK(following);
   following->set_deadline(soon());
   const auto first = co_await following->read_some();
   CO_ASSERT_OK(first);
   EXPECT_FALSE(first->empty());
 
-  expect_refusal(co_await scene.client.log(scene.key("talker"), {.container = "other"}, soon()),
+  expect_refusal(co_await fixture.client.log(fixture.key("talker"), {.container = "other"}, soon()),
                  ErrorCode::invalid_argument, 400);
-  expect_refusal(co_await scene.client.log(scene.key("nobody"), {}, soon()), ErrorCode::not_found,
-                 404);
+  expect_refusal(co_await fixture.client.log(fixture.key("nobody"), {}, soon()),
+                 ErrorCode::not_found, 404);
 }
 
-Task<> describes_its_types(Fixture& scene) {
-  const auto discovery = co_await scene.client.discover(soon());
+Task<> describes_its_types(Fixture& fixture) {
+  const auto discovery = co_await fixture.client.discover(soon());
   CO_ASSERT_OK(discovery);
   using Answer = k8s::Discovery::Answer;
   for (const k8s::Resource& type :
@@ -421,12 +425,13 @@ Task<> describes_its_types(Fixture& scene) {
   EXPECT_EQ(discovery->find({"apps", "v1", "things", "Thing", true}), Answer::absent);
 }
 
-Task<> keeps_status_apart_and_learns_of_new_types(Fixture& scene) {
-  const k8s::Resource widgets{scene.peer.ns + ".contract.example", "v1", "widgets", "Widget", true};
-  const auto before = co_await scene.client.exists(widgets, soon());
+Task<> keeps_status_apart_and_learns_of_new_types(Fixture& fixture) {
+  const k8s::Resource widgets{fixture.peer.ns + ".contract.example", "v1", "widgets", "Widget",
+                              true};
+  const auto before = co_await fixture.client.exists(widgets, soon());
   CO_ASSERT_OK(before);
   EXPECT_FALSE(*before);
-  const auto core = co_await scene.client.exists(kConfigMaps, soon());
+  const auto core = co_await fixture.client.exists(kConfigMaps, soon());
   CO_ASSERT_OK(core);
   EXPECT_TRUE(*core);
 
@@ -452,11 +457,11 @@ Task<> keeps_status_apart_and_learns_of_new_types(Fixture& scene) {
                         {{"openAPIV3Schema",
                           {{"type", "object"},
                            {"properties", {{"spec", open}, {"status", open}}}}}}}}})}}}};
-  CO_ASSERT_OK(co_await scene.client.create(kDefinitions, "", definition.dump(), soon()));
+  CO_ASSERT_OK(co_await fixture.client.create(kDefinitions, "", definition.dump(), soon()));
   const Deadline deadline = soon();
   bool known = false;
   while (!known && Clock::now() < deadline) {
-    const auto now = co_await scene.client.exists(widgets, deadline);
+    const auto now = co_await fixture.client.exists(widgets, deadline);
     CO_ASSERT_OK(now);
     known = *now;
     if (!known) co_await sleep_for(20ms);
@@ -470,15 +475,15 @@ Task<> keeps_status_apart_and_learns_of_new_types(Fixture& scene) {
                     {"status", {{"phase", "Ignored"}}}};
   Result<std::string> text;
   do {  // discovery may be ahead of the storage
-    text = co_await scene.client.create(widgets, scene.peer.ns, widget.dump(), deadline);
+    text = co_await fixture.client.create(widgets, fixture.peer.ns, widget.dump(), deadline);
     if (!text) co_await sleep_for(20ms);
   } while (!text && Clock::now() < deadline);
   CO_ASSERT_OK(text);
   EXPECT_FALSE(Json::parse(*text).contains("status")) << "create leaves the status out";
 
   const std::string both = R"({"spec":{"size":2},"status":{"phase":"Done"}})";
-  text = co_await scene.client.patch(widgets, scene.key("w"), PatchType::merge, both, soon(),
-                                     {.subresource = "status"});
+  text = co_await fixture.client.patch(widgets, fixture.key("w"), PatchType::merge, both, soon(),
+                                       {.subresource = "status"});
   CO_ASSERT_OK(text);
   Json object = Json::parse(*text);
   EXPECT_EQ(object["spec"]["size"], 1);
@@ -486,24 +491,24 @@ Task<> keeps_status_apart_and_learns_of_new_types(Fixture& scene) {
 
   object["spec"]["size"] = 3;
   object["status"]["phase"] = "Changed";
-  text = co_await scene.client.update(widgets, scene.key("w"), object.dump(), soon());
+  text = co_await fixture.client.update(widgets, fixture.key("w"), object.dump(), soon());
   CO_ASSERT_OK(text);
   object = Json::parse(*text);
   EXPECT_EQ(object["spec"]["size"], 3);
   EXPECT_EQ(object["status"]["phase"], "Done");
 
   object["status"]["phase"] = "Again";
-  text = co_await scene.client.update(widgets, scene.key("w"), object.dump(), soon(),
-                                      {.subresource = "status"});
+  text = co_await fixture.client.update(widgets, fixture.key("w"), object.dump(), soon(),
+                                        {.subresource = "status"});
   CO_ASSERT_OK(text);
   EXPECT_EQ(Json::parse(*text)["status"]["phase"], "Again");
 
   CO_ASSERT_OK(
-      co_await scene.client.remove(kDefinitions, {"", "widgets." + widgets.group}, soon()));
+      co_await fixture.client.remove(kDefinitions, {"", "widgets." + widgets.group}, soon()));
 }
 
-Task<> lists_applications(Fixture& scene) {
-  const auto served = co_await scene.client.exists(k8s::resources::kApplications, soon());
+Task<> lists_applications(Fixture& fixture) {
+  const auto served = co_await fixture.client.exists(k8s::resources::kApplications, soon());
   CO_ASSERT_OK(served);
   EXPECT_TRUE(*served);
   const Json application{
@@ -514,10 +519,10 @@ Task<> lists_applications(Fixture& scene) {
        {{"project", "default"},
         {"source", {{"repoURL", "https://git.example/r"}, {"path", "."}}},
         {"destination", {{"server", "https://kubernetes.default.svc"}, {"namespace", "x"}}}}}};
-  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kApplications, scene.peer.ns,
-                                            application.dump(), soon()));
+  CO_ASSERT_OK(co_await fixture.client.create(k8s::resources::kApplications, fixture.peer.ns,
+                                              application.dump(), soon()));
   const auto text =
-      co_await scene.client.list(k8s::resources::kApplications, scene.peer.ns, {}, soon());
+      co_await fixture.client.list(k8s::resources::kApplications, fixture.peer.ns, {}, soon());
   CO_ASSERT_OK(text);
   const Json list = Json::parse(*text);
   CO_ASSERT_EQ(list["items"].size(), 1U);
@@ -525,15 +530,15 @@ Task<> lists_applications(Fixture& scene) {
   EXPECT_EQ(list["items"][0]["spec"], application["spec"]);
 }
 
-Task<> watches(Fixture& scene) {
-  const auto list = co_await scene.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+Task<> watches(Fixture& fixture) {
+  const auto list = co_await fixture.client.list(kConfigMaps, fixture.peer.ns, {}, soon());
   CO_ASSERT_OK(list);
   k8s::WatchOptions options;
   options.resource_version = Json::parse(*list)["metadata"]["resourceVersion"];
   options.label_selector = "contract=yes";
-  auto stream = co_await scene.client.watch(kConfigMaps, scene.peer.ns, options, soon());
+  auto stream = co_await fixture.client.watch(kConfigMaps, fixture.peer.ns, options, soon());
   CO_ASSERT_OK(stream);
-  const Json created = co_await scene.create(scene.config_map("seen"));
+  const Json created = co_await fixture.create(fixture.config_map("seen"));
   std::string text;
   stream->set_deadline(soon());
   while (!text.contains("\"ADDED\"") || !text.ends_with('\n')) {
@@ -548,42 +553,42 @@ Task<> watches(Fixture& scene) {
   EXPECT_EQ(event["object"], created);
 }
 
-Task<> reviews_access(Fixture& scene) {
+Task<> reviews_access(Fixture& fixture) {
   const k8s::Client::Access delete_maps{
-      .verb = "delete", .group = "", .resource = "configmaps", .ns = scene.peer.ns};
-  const auto mine = co_await scene.client.can_i(delete_maps, soon());
+      .verb = "delete", .group = "", .resource = "configmaps", .ns = fixture.peer.ns};
+  const auto mine = co_await fixture.client.can_i(delete_maps, soon());
   CO_ASSERT_OK(mine);
   EXPECT_TRUE(*mine);
-  const auto one = co_await scene.client.can_i({.verb = "update",
-                                                .group = "apps",
-                                                .resource = "deployments",
-                                                .subresource = "scale",
-                                                .ns = scene.peer.ns,
-                                                .name = "web"},
-                                               soon());
+  const auto one = co_await fixture.client.can_i({.verb = "update",
+                                                  .group = "apps",
+                                                  .resource = "deployments",
+                                                  .subresource = "scale",
+                                                  .ns = fixture.peer.ns,
+                                                  .name = "web"},
+                                                 soon());
   CO_ASSERT_OK(one);
   EXPECT_TRUE(*one);
   auto everywhere = delete_maps;
   everywhere.ns.clear();
-  CO_ASSERT_OK(co_await scene.client.can_i(everywhere, soon()));
+  CO_ASSERT_OK(co_await fixture.client.can_i(everywhere, soon()));
 
-  Caller other(co_await asio::this_coro::executor, scene.peer.powerless);
+  Caller other(co_await asio::this_coro::executor, fixture.peer.powerless);
   const auto theirs = co_await other.client.can_i(delete_maps, soon());
   CO_ASSERT_OK(theirs);
   EXPECT_FALSE(*theirs);
-  const auto refused = co_await other.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+  const auto refused = co_await other.client.list(kConfigMaps, fixture.peer.ns, {}, soon());
   expect_refusal(refused, ErrorCode::forbidden, 403);
   EXPECT_THAT(refused.error().message, HasSubstr("403 Forbidden: configmaps is forbidden: User "));
-  expect_refusal(co_await other.client.watch(kConfigMaps, scene.peer.ns, {}, soon()),
+  expect_refusal(co_await other.client.watch(kConfigMaps, fixture.peer.ns, {}, soon()),
                  ErrorCode::forbidden, 403);
 }
 
-Task<> refuses_unknown_tokens(Fixture& scene) {
-  Caller stranger(co_await asio::this_coro::executor, scene.peer.unknown);
-  const auto refused = co_await stranger.client.list(kConfigMaps, scene.peer.ns, {}, soon());
+Task<> refuses_unknown_tokens(Fixture& fixture) {
+  Caller stranger(co_await asio::this_coro::executor, fixture.peer.unknown);
+  const auto refused = co_await stranger.client.list(kConfigMaps, fixture.peer.ns, {}, soon());
   expect_refusal(refused, ErrorCode::unauthenticated, 401);
   EXPECT_THAT(refused.error().message, HasSubstr("401 Unauthorized"));
-  expect_refusal(co_await stranger.client.watch(kConfigMaps, scene.peer.ns, {}, soon()),
+  expect_refusal(co_await stranger.client.watch(kConfigMaps, fixture.peer.ns, {}, soon()),
                  ErrorCode::unauthenticated, 401);
   // Also for a path that needs no permissions.
   expect_refusal(co_await stranger.client.raw({.target = "/version"}, soon()),
@@ -594,35 +599,35 @@ Task<> refuses_unknown_tokens(Fixture& scene) {
   expect_refusal(co_await stranger.client.who_am_i(soon()), ErrorCode::unauthenticated, 401);
 }
 
-Task<> issues_tokens(Fixture& scene) {
+Task<> issues_tokens(Fixture& fixture) {
   const Json account{
       {"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", {{"name", "robot"}}}};
-  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kServiceAccounts, scene.peer.ns,
-                                            account.dump(), soon()));
-  const auto token = co_await scene.client.request_token(scene.key("robot"), {}, 600s, soon());
+  CO_ASSERT_OK(co_await fixture.client.create(k8s::resources::kServiceAccounts, fixture.peer.ns,
+                                              account.dump(), soon()));
+  const auto token = co_await fixture.client.request_token(fixture.key("robot"), {}, 600s, soon());
   CO_ASSERT_OK(token);
   EXPECT_FALSE(token->token.empty());
   EXPECT_GT(token->expires, wall_now() + 500s);
   EXPECT_LT(token->expires, wall_now() + 700s);
 
-  k8s::ClusterConfig config = scene.peer.unknown;
+  k8s::ClusterConfig config = fixture.peer.unknown;
   config.token = token->token;
   Caller robot(co_await asio::this_coro::executor, config);
   CO_ASSERT_OK(co_await robot.client.can_i(
-      {.verb = "get", .group = "", .resource = "configmaps", .ns = scene.peer.ns}, soon()));
+      {.verb = "get", .group = "", .resource = "configmaps", .ns = fixture.peer.ns}, soon()));
   const auto user = co_await robot.client.who_am_i(soon());
   CO_ASSERT_OK(user);
-  EXPECT_EQ(*user, "system:serviceaccount:" + scene.peer.ns + ":robot");
+  EXPECT_EQ(*user, "system:serviceaccount:" + fixture.peer.ns + ":robot");
 
-  expect_refusal(co_await scene.client.request_token(scene.key("nobody"), {}, 600s, soon()),
+  expect_refusal(co_await fixture.client.request_token(fixture.key("nobody"), {}, 600s, soon()),
                  ErrorCode::not_found, 404);
 }
 
-Task<> tells_its_version(Fixture& scene) {
-  const auto text = co_await scene.client.raw({.target = "/version"}, soon());
+Task<> tells_its_version(Fixture& fixture) {
+  const auto text = co_await fixture.client.raw({.target = "/version"}, soon());
   CO_ASSERT_OK(text);
   EXPECT_THAT(Json::parse(*text).value("gitVersion", ""), StartsWith("v1."));
-  const auto version = co_await scene.client.server_version(soon());
+  const auto version = co_await fixture.client.server_version(soon());
   CO_ASSERT_OK(version);
   EXPECT_EQ(version->major, 1U);
   EXPECT_GE(version->minor, 20U);
@@ -661,18 +666,19 @@ struct Candidate {
   k8s::LeaseElection election;
 };
 
-Task<> elects_one_leader(Fixture& scene) {
+Task<> elects_one_leader(Fixture& fixture) {
   const auto executor = co_await asio::this_coro::executor;
-  Candidate first(executor, scene.peer, "first");
+  Candidate first(executor, fixture.peer, "first");
   const bool first_led = co_await first.leads();
-  Candidate second(executor, scene.peer, "second");
+  Candidate second(executor, fixture.peer, "second");
   EXPECT_TRUE(co_await comes_true([&] { return second.election.holder() == "first"; }));
   EXPECT_TRUE(first_led);
   EXPECT_TRUE(first.election.leading());
   EXPECT_FALSE(second.election.leading());
   co_await first.stop();
   EXPECT_TRUE(co_await second.leads());
-  const auto text = co_await scene.client.get(k8s::resources::kLeases, scene.key("leader"), soon());
+  const auto text =
+      co_await fixture.client.get(k8s::resources::kLeases, fixture.key("leader"), soon());
   co_await second.stop();
   CO_ASSERT_OK(text);
   const Json spec = Json::parse(*text)["spec"];
@@ -680,7 +686,7 @@ Task<> elects_one_leader(Fixture& scene) {
   EXPECT_EQ(spec["leaseTransitions"], 1);
 }
 
-Task<> hands_a_lease_back_to_its_owner(Fixture& scene) {
+Task<> hands_a_lease_back_to_its_owner(Fixture& fixture) {
   const auto executor = co_await asio::this_coro::executor;
   struct Work final : reporter::Failover::Observer {
     void on_change(std::size_t lease, bool held) override {
@@ -690,8 +696,8 @@ Task<> hands_a_lease_back_to_its_owner(Fixture& scene) {
     std::optional<std::size_t> told;
   } work;
   const auto& told = work.told;
-  reporter::Failover failover(scene.client,
-                              {.ns = scene.peer.ns,
+  reporter::Failover failover(fixture.client,
+                              {.ns = fixture.peer.ns,
                                .leases = {{.name = "other"}, {.name = "owned"}},
                                .identity = "neighbour",
                                .lease_duration = 6s,
@@ -704,15 +710,15 @@ Task<> hands_a_lease_back_to_its_owner(Fixture& scene) {
     return Json{
         {"apiVersion", "coordination.k8s.io/v1"},
         {"kind", "Lease"},
-        {"metadata", {{"name", name}, {"namespace", scene.peer.ns}}},
+        {"metadata", {{"name", name}, {"namespace", fixture.peer.ns}}},
         {"spec",
          {{"holderIdentity", "gone"}, {"leaseDurationSeconds", seconds}, {"leaseTransitions", 4}}}}
         .dump();
   };
-  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kLeases, scene.peer.ns,
-                                            lease("other", 60), soon()));
-  CO_ASSERT_OK(co_await scene.client.create(k8s::resources::kLeases, scene.peer.ns,
-                                            lease("owned", 1), soon()));
+  CO_ASSERT_OK(co_await fixture.client.create(k8s::resources::kLeases, fixture.peer.ns,
+                                              lease("other", 60), soon()));
+  CO_ASSERT_OK(co_await fixture.client.create(k8s::resources::kLeases, fixture.peer.ns,
+                                              lease("owned", 1), soon()));
   TaskGroup group(executor);
   failover.start(group);
   EXPECT_TRUE(co_await comes_true([&] { return failover.held() == 1U; }));
@@ -720,8 +726,8 @@ Task<> hands_a_lease_back_to_its_owner(Fixture& scene) {
   EXPECT_EQ(failover.lease(1).record().transitions, 5);
 
   TaskGroup owners(executor);
-  reporter::LeaseOwner owner(scene.client,
-                             {.key = scene.key("owned"),
+  reporter::LeaseOwner owner(fixture.client,
+                             {.key = fixture.key("owned"),
                               .identity = "owner",
                               .lease_duration = 6s,
                               .renew_deadline = 4s,
@@ -738,15 +744,16 @@ Task<> hands_a_lease_back_to_its_owner(Fixture& scene) {
   EXPECT_TRUE(owner.leading());
   owners.cancel();
   co_await owners.join();
-  const auto text = co_await scene.client.get(k8s::resources::kLeases, scene.key("owned"), soon());
+  const auto text =
+      co_await fixture.client.get(k8s::resources::kLeases, fixture.key("owned"), soon());
   CO_ASSERT_OK(text);
   EXPECT_EQ(Json::parse(*text)["spec"].value("holderIdentity", ""), "");
 }
 
 KubeClientCase make_case(const char* name, Task<> (*run)(Fixture&)) {
   return {name, [run](const KubeClientPeer& peer) -> Task<> {
-            Fixture scene(co_await asio::this_coro::executor, peer);
-            co_await run(scene);
+            Fixture fixture(co_await asio::this_coro::executor, peer);
+            co_await run(fixture);
           }};
 }
 

@@ -203,107 +203,107 @@ Task<> with_kube_watch_fixture(const KubeWatchPeer& peer, k8s::Reflector::Option
                                std::function<Task<>(KubeWatchFixture&)> body,
                                KubeWatchFixture::Tune tune) {
   const Executor executor = co_await asio::this_coro::executor;
-  KubeWatchFixture bench(executor, peer, options, tune);
+  KubeWatchFixture fixture(executor, peer, options, tune);
   std::exception_ptr failure;
   try {
-    co_await body(bench);
+    co_await body(fixture);
   } catch (...) {
     failure = std::current_exception();
   }
-  co_await bench.stop();
-  EXPECT_EQ(bench.broken_rule(), "");
+  co_await fixture.stop();
+  EXPECT_EQ(fixture.broken_rule(), "");
   if (failure) std::rethrow_exception(failure);
 }
 
 namespace {
 
-Task<bool> create_some(KubeWatchFixture& bench, int count) {
+Task<bool> create_some(KubeWatchFixture& fixture, int count) {
   for (int i = 0; i < count; ++i) {
-    if (!co_await bench.create("cm-" + std::to_string(i), "first")) co_return false;
+    if (!co_await fixture.create("cm-" + std::to_string(i), "first")) co_return false;
   }
   co_return true;
 }
 
 Task<> initial_list(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
-  return with_kube_watch_fixture(peer, options, [](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 10));
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    EXPECT_EQ(bench.told().size(), 10U) << "all were told before has_synced() turned true";
-    CO_ASSERT_TRUE(co_await bench.create("later", "1"));
-    EXPECT_TRUE(co_await bench.converges());
+  return with_kube_watch_fixture(peer, options, [](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 10));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    EXPECT_EQ(fixture.told().size(), 10U) << "all were told before has_synced() turned true";
+    CO_ASSERT_TRUE(co_await fixture.create("later", "1"));
+    EXPECT_TRUE(co_await fixture.converges());
   });
 }
 
 Task<> events_in_order(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& bench) -> Task<> {
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    CO_ASSERT_TRUE(co_await bench.create("a", "1"));
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-    CO_ASSERT_TRUE(co_await bench.remove("a"));
-    CO_ASSERT_TRUE(co_await bench.create("a", "3"));
-    CO_ASSERT_TRUE(co_await bench.update("a", "3"));  // changes nothing
-    CO_ASSERT_TRUE(co_await bench.create("b", "1"));
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() >= 5; }));
-    EXPECT_THAT(bench.told(), ElementsAre("+a=1", "~a=2", "-a", "+a=3", "+b=1"));
-    EXPECT_TRUE(co_await bench.converges());
+  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& fixture) -> Task<> {
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    CO_ASSERT_TRUE(co_await fixture.create("a", "1"));
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+    CO_ASSERT_TRUE(co_await fixture.remove("a"));
+    CO_ASSERT_TRUE(co_await fixture.create("a", "3"));
+    CO_ASSERT_TRUE(co_await fixture.update("a", "3"));  // changes nothing
+    CO_ASSERT_TRUE(co_await fixture.create("b", "1"));
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return fixture.told().size() >= 5; }));
+    EXPECT_THAT(fixture.told(), ElementsAre("+a=1", "~a=2", "-a", "+a=3", "+b=1"));
+    EXPECT_TRUE(co_await fixture.converges());
   });
 }
 
 Task<> leaving_the_selection(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 2));
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    bench.forget_told();
-    CO_ASSERT_TRUE(co_await bench.unlabel("cm-0"));
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return !bench.told().empty(); }));
-    EXPECT_THAT(bench.told(), ElementsAre("-cm-0"));
-    EXPECT_TRUE(co_await bench.converges());
+  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 2));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    fixture.forget_told();
+    CO_ASSERT_TRUE(co_await fixture.unlabel("cm-0"));
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return !fixture.told().empty(); }));
+    EXPECT_THAT(fixture.told(), ElementsAre("-cm-0"));
+    EXPECT_TRUE(co_await fixture.converges());
   });
 }
 
 Task<> resumes_where_it_was(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kPaged, [](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 5));
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    CO_ASSERT_TRUE(co_await bench.update("cm-4", "second"));
-    CO_ASSERT_TRUE(co_await bench.converges());
-    CO_ASSERT_TRUE(co_await bench.disconnect());
-    bench.forget_told();
-    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
-    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
-    CO_ASSERT_TRUE(co_await bench.create("new", "1"));
-    bench.reconnect();
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.told(), ElementsAre("~cm-1=second", "-cm-2", "+new=1"));
-    EXPECT_THAT(bench.metrics(), testing::Not(testing::HasSubstr("reason=\"gone\"")));
+  return with_kube_watch_fixture(peer, kPaged, [](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 5));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    CO_ASSERT_TRUE(co_await fixture.update("cm-4", "second"));
+    CO_ASSERT_TRUE(co_await fixture.converges());
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
+    fixture.forget_told();
+    CO_ASSERT_TRUE(co_await fixture.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await fixture.remove("cm-2"));
+    CO_ASSERT_TRUE(co_await fixture.create("new", "1"));
+    fixture.reconnect();
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.told(), ElementsAre("~cm-1=second", "-cm-2", "+new=1"));
+    EXPECT_THAT(fixture.metrics(), testing::Not(testing::HasSubstr("reason=\"gone\"")));
   });
 }
 
 Task<> lists_again_after_gone(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
-  return with_kube_watch_fixture(peer, options, [&peer](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 6));
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    CO_ASSERT_TRUE(co_await bench.converges());
-    CO_ASSERT_TRUE(co_await bench.disconnect());
-    bench.forget_told();
-    CO_ASSERT_TRUE(co_await bench.remove("cm-0"));
-    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
-    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
-    CO_ASSERT_TRUE(co_await bench.create("cm-2", "again"));
-    CO_ASSERT_TRUE(co_await bench.create("new", "1"));
+  return with_kube_watch_fixture(peer, options, [&peer](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 6));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    CO_ASSERT_TRUE(co_await fixture.converges());
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
+    fixture.forget_told();
+    CO_ASSERT_TRUE(co_await fixture.remove("cm-0"));
+    CO_ASSERT_TRUE(co_await fixture.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await fixture.remove("cm-2"));
+    CO_ASSERT_TRUE(co_await fixture.create("cm-2", "again"));
+    CO_ASSERT_TRUE(co_await fixture.create("new", "1"));
     peer.make_versions_gone();
-    bench.reconnect();
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.told(),
+    fixture.reconnect();
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.told(),
                 UnorderedElementsAre("-cm-0", "~cm-1=second", "-cm-2", "+cm-2=again", "+new=1"));
-    EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"gone\""));
-    CO_ASSERT_TRUE(co_await bench.update("cm-3", "second"));
-    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_THAT(fixture.metrics(), testing::HasSubstr("reason=\"gone\""));
+    CO_ASSERT_TRUE(co_await fixture.update("cm-3", "second"));
+    EXPECT_TRUE(co_await fixture.converges());
   });
 }
 
@@ -312,13 +312,13 @@ Task<> lists_whole_when_pages_are_gone(const KubeWatchPeer& peer) {
   const auto lists = std::make_shared<int>(0);
   return with_kube_watch_fixture(
       peer, kPaged,
-      [lists](KubeWatchFixture& bench) -> Task<> {
-        CO_ASSERT_TRUE(co_await create_some(bench, 10));
-        bench.start();
-        CO_ASSERT_TRUE(co_await bench.synced());
+      [lists](KubeWatchFixture& fixture) -> Task<> {
+        CO_ASSERT_TRUE(co_await create_some(fixture, 10));
+        fixture.start();
+        CO_ASSERT_TRUE(co_await fixture.synced());
         EXPECT_EQ(*lists, 2) << "the first in pages, the second whole";
-        EXPECT_EQ(bench.told().size(), 10U);
-        EXPECT_TRUE(co_await bench.converges());
+        EXPECT_EQ(fixture.told().size(), 10U);
+        EXPECT_TRUE(co_await fixture.converges());
       },
       [&peer, lists](k8s::InformerOptions& options) {
         options.keep = [&peer, lists](std::string_view, std::string_view name) {
@@ -329,78 +329,78 @@ Task<> lists_whole_when_pages_are_gone(const KubeWatchPeer& peer) {
 }
 
 Task<> lists_again_after_a_restore(const KubeWatchPeer& peer, k8s::Reflector::Options options) {
-  return with_kube_watch_fixture(peer, options, [&peer](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 5));
+  return with_kube_watch_fixture(peer, options, [&peer](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 5));
     co_await peer.back_up();
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
-    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    CO_ASSERT_TRUE(co_await fixture.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await fixture.remove("cm-2"));
     for (int i = 0; i < 30; ++i) {
-      CO_ASSERT_TRUE(co_await bench.create("new-" + std::to_string(i), "1"));
+      CO_ASSERT_TRUE(co_await fixture.create("new-" + std::to_string(i), "1"));
     }
-    CO_ASSERT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.informer().epoch(), 0U);
-    bench.forget_told();
+    CO_ASSERT_TRUE(co_await fixture.converges());
+    EXPECT_EQ(fixture.informer().epoch(), 0U);
+    fixture.forget_told();
     co_await peer.restore();
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.informer().epoch(), 1U);
-    EXPECT_THAT(bench.told(), testing::IsSupersetOf({"~cm-0=first", "~cm-1=first", "+cm-2=first",
-                                                     "-new-0", "-new-29"}));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_EQ(fixture.informer().epoch(), 1U);
+    EXPECT_THAT(fixture.told(), testing::IsSupersetOf({"~cm-0=first", "~cm-1=first", "+cm-2=first",
+                                                       "-new-0", "-new-29"}));
     // Versions are still lower than before the restore.
-    CO_ASSERT_TRUE(co_await bench.update("cm-3", "third"));
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.told().back(), "~cm-3=third");
-    EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"restored\""));
+    CO_ASSERT_TRUE(co_await fixture.update("cm-3", "third"));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_EQ(fixture.told().back(), "~cm-3=third");
+    EXPECT_THAT(fixture.metrics(), testing::HasSubstr("reason=\"restored\""));
   });
 }
 
 Task<> survives_a_restart(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 5));
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 5));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
     co_await peer.restart();
-    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
-    CO_ASSERT_TRUE(co_await bench.remove("cm-2"));
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_TRUE(bench.informer().has_synced());
+    CO_ASSERT_TRUE(co_await fixture.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await fixture.remove("cm-2"));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_TRUE(fixture.informer().has_synced());
   });
 }
 
 Task<> survives_cuts(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& bench) -> Task<> {
-    bench.start();
+  return with_kube_watch_fixture(peer, kStreaming, [](KubeWatchFixture& fixture) -> Task<> {
+    fixture.start();
     for (int i = 0; i < 40; ++i) {
       const auto name = "cm-" + std::to_string(i % 7);
       if (i < 7) {
-        CO_ASSERT_TRUE(co_await bench.create(name, "0"));
+        CO_ASSERT_TRUE(co_await fixture.create(name, "0"));
       } else {
-        CO_ASSERT_TRUE(co_await bench.update(name, std::to_string(i)));
+        CO_ASSERT_TRUE(co_await fixture.update(name, std::to_string(i)));
       }
-      if (i % 4 == 3) bench.relay().cut();
+      if (i % 4 == 3) fixture.relay().cut();
     }
-    CO_ASSERT_TRUE(co_await bench.remove("cm-3"));
-    EXPECT_TRUE(co_await bench.converges());
+    CO_ASSERT_TRUE(co_await fixture.remove("cm-3"));
+    EXPECT_TRUE(co_await fixture.converges());
   });
 }
 
 Task<> pages_when_streaming_lists_are_refused(const KubeWatchPeer& peer) {
   co_await peer.allow_streaming_lists(false);
-  co_await with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
+  co_await with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& fixture) -> Task<> {
     const std::string once = "reason=\"streaming_refused\",resource=\"configmaps\"} 1";
-    CO_ASSERT_TRUE(co_await create_some(bench, 5));
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    EXPECT_EQ(bench.told().size(), 5U);
-    EXPECT_THAT(bench.metrics(), testing::HasSubstr(once));
-    CO_ASSERT_TRUE(co_await bench.disconnect());
-    CO_ASSERT_TRUE(co_await bench.remove("cm-0"));
+    CO_ASSERT_TRUE(co_await create_some(fixture, 5));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    EXPECT_EQ(fixture.told().size(), 5U);
+    EXPECT_THAT(fixture.metrics(), testing::HasSubstr(once));
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
+    CO_ASSERT_TRUE(co_await fixture.remove("cm-0"));
     peer.make_versions_gone();
-    bench.reconnect();
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.metrics(), testing::HasSubstr("reason=\"gone\""));
-    EXPECT_THAT(bench.metrics(), testing::HasSubstr(once)) << "it was not tried again";
+    fixture.reconnect();
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.metrics(), testing::HasSubstr("reason=\"gone\""));
+    EXPECT_THAT(fixture.metrics(), testing::HasSubstr(once)) << "it was not tried again";
   });
   co_await peer.allow_streaming_lists(true);
 }
@@ -412,18 +412,18 @@ Task<> reopens_a_watch_that_falls_silent(const KubeWatchPeer& peer) {
   options.watch_timeout_min = options.watch_timeout_max = 6s;
   return with_kube_watch_fixture(
       peer, options,
-      [](KubeWatchFixture& bench) -> Task<> {
-        bench.start();
-        CO_ASSERT_TRUE(co_await bench.synced());
-        CO_ASSERT_TRUE(co_await bench.wait_until(
-            [&] { return bench.metrics().contains("type=\"bookmark\""); }));
-        bench.relay().hold();
-        EXPECT_TRUE(co_await bench.wait_until([&] {
-          return bench.informer().last_error().contains("nothing received for 3s");
+      [](KubeWatchFixture& fixture) -> Task<> {
+        fixture.start();
+        CO_ASSERT_TRUE(co_await fixture.synced());
+        CO_ASSERT_TRUE(co_await fixture.wait_until(
+            [&] { return fixture.metrics().contains("type=\"bookmark\""); }));
+        fixture.relay().hold();
+        EXPECT_TRUE(co_await fixture.wait_until([&] {
+          return fixture.informer().last_error().contains("nothing received for 3s");
         })) << "it waited for the end of the watch";
-        bench.relay().release();
+        fixture.relay().release();
         EXPECT_TRUE(
-            co_await bench.wait_until([&] { return bench.informer().last_error().empty(); }));
+            co_await fixture.wait_until([&] { return fixture.informer().last_error().empty(); }));
       },
       [](k8s::InformerOptions& options) {
         options.resource = k8s::resources::kSecrets;
@@ -432,13 +432,13 @@ Task<> reopens_a_watch_that_falls_silent(const KubeWatchPeer& peer) {
 }
 
 // Reads a watch until `enough` events have arrived, the watch ends, or the deadline passes.
-Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchFixture& bench,
+Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchFixture& fixture,
                                                      k8s::WatchStream stream, std::size_t enough,
                                                      Error& error, std::string& version) {
   k8s::ObjectDecoder objects{k8s::FieldSet({})};
   k8s::WatchDecoder events(objects);
   std::vector<k8s::WatchEvent::Type> types;
-  stream.set_deadline(bench.deadline());
+  stream.set_deadline(fixture.deadline());
   while (types.size() < enough) {
     const auto bytes = co_await stream.read_some();
     if (!bytes || bytes->empty()) break;
@@ -452,61 +452,61 @@ Task<std::vector<k8s::WatchEvent::Type>> read_events(KubeWatchFixture& bench,
 }
 
 Task<> streaming_list_ends_with_a_bookmark(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 3));
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 3));
     k8s::WatchOptions options;
     options.label_selector = kLabel;
     options.send_initial_events = true;
-    auto stream = co_await bench.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
-                                                bench.deadline());
+    auto stream = co_await fixture.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
+                                                  fixture.deadline());
     CO_ASSERT_OK(stream);
     Error error;
     std::string version;
     using Type = k8s::WatchEvent::Type;
-    EXPECT_THAT(co_await read_events(bench, std::move(*stream), 4, error, version),
+    EXPECT_THAT(co_await read_events(fixture, std::move(*stream), 4, error, version),
                 ElementsAre(Type::added, Type::added, Type::added, Type::initial_events_end));
     EXPECT_NE(version, "");
   });
 }
 
 // One page of the list.
-Task<Result<Json>> list_page(KubeWatchFixture& bench, const KubeWatchPeer& peer,
+Task<Result<Json>> list_page(KubeWatchFixture& fixture, const KubeWatchPeer& peer,
                              std::string continue_token) {
   k8s::ListOptions options;
   options.label_selector = kLabel;
   options.limit = 2;
   options.continue_token = std::move(continue_token);
-  const auto text =
-      co_await bench.client().list(k8s::resources::kConfigMaps, peer.ns, options, bench.deadline());
+  const auto text = co_await fixture.client().list(k8s::resources::kConfigMaps, peer.ns, options,
+                                                   fixture.deadline());
   if (!text) co_return std::unexpected(text.error());
   co_return Json::parse(*text);
 }
 
 Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 5));
-    const auto page = co_await list_page(bench, peer, {});
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 5));
+    const auto page = co_await list_page(fixture, peer, {});
     CO_ASSERT_OK(page);
     EXPECT_EQ(page->at("items").size(), 2U);
     const std::string token = page->at("metadata").at("continue");
-    const auto second = co_await list_page(bench, peer, token);
+    const auto second = co_await list_page(fixture, peer, token);
     CO_ASSERT_OK(second);
     EXPECT_EQ(second->at("items").at(0).at("metadata").at("name"), "cm-2");
-    for (int i = 0; i < 3; ++i) CO_ASSERT_TRUE(co_await bench.update("cm-0", std::to_string(i)));
+    for (int i = 0; i < 3; ++i) CO_ASSERT_TRUE(co_await fixture.update("cm-0", std::to_string(i)));
     peer.make_versions_gone();
 
-    const auto late = co_await list_page(bench, peer, token);
+    const auto late = co_await list_page(fixture, peer, token);
     CO_ASSERT_TRUE(!late.has_value());
     EXPECT_EQ(late.error().code, ErrorCode::gone) << late.error().message;
 
     k8s::WatchOptions options;
     options.resource_version = page->at("metadata").at("resourceVersion");
-    auto stream = co_await bench.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
-                                                bench.deadline());
+    auto stream = co_await fixture.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
+                                                  fixture.deadline());
     Error error;
     if (stream) {
       std::string version;
-      co_await read_events(bench, std::move(*stream), 1, error, version);
+      co_await read_events(fixture, std::move(*stream), 1, error, version);
     } else {
       error = stream.error();
     }
@@ -517,29 +517,29 @@ Task<> old_versions_are_gone(const KubeWatchPeer& peer) {
 // Why a check comes before a watch resumes: the server does not refuse a watch of a future version.
 // A list shows the server's version, and a list of a future version is refused.
 Task<> future_versions_are_silent(const KubeWatchPeer& peer) {
-  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await create_some(bench, 3));
+  return with_kube_watch_fixture(peer, kStreaming, [&peer](KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await create_some(fixture, 3));
     k8s::ListOptions one;
     one.limit = 1;
-    const auto list =
-        co_await bench.client().list(k8s::resources::kConfigMaps, peer.ns, one, bench.deadline());
+    const auto list = co_await fixture.client().list(k8s::resources::kConfigMaps, peer.ns, one,
+                                                     fixture.deadline());
     CO_ASSERT_OK(list);
     const auto current =
         std::stoull(Json::parse(*list).at("metadata").at("resourceVersion").get<std::string>());
     k8s::WatchOptions options;
     options.resource_version = std::to_string(current + 1'000'000);
-    auto stream = co_await bench.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
-                                                bench.deadline());
+    auto stream = co_await fixture.client().watch(k8s::resources::kConfigMaps, peer.ns, options,
+                                                  fixture.deadline());
     CO_ASSERT_OK(stream);
-    CO_ASSERT_TRUE(co_await bench.update("cm-1", "second"));
+    CO_ASSERT_TRUE(co_await fixture.update("cm-1", "second"));
     stream->set_deadline(deadline_after(2s));
     const auto bytes = co_await stream->read_some();
     CO_ASSERT_TRUE(!bytes.has_value()) << *bytes;
     EXPECT_EQ(bytes.error().code, ErrorCode::timeout);
 
     one.resource_version = options.resource_version;
-    const auto refused =
-        co_await bench.client().list(k8s::resources::kConfigMaps, peer.ns, one, bench.deadline());
+    const auto refused = co_await fixture.client().list(k8s::resources::kConfigMaps, peer.ns, one,
+                                                        fixture.deadline());
     CO_ASSERT_TRUE(!refused.has_value());
     EXPECT_EQ(refused.error().http_status, 504) << refused.error().message;
     EXPECT_EQ(refused.error().cause, k8s::causes::kResourceVersionTooLarge);

@@ -294,8 +294,8 @@ void play_all(const std::vector<Story>& stories, const Play& play) {
               const Story& story = stories[next++];
               auto kind = ControlPlaneKind::fake;
               if constexpr (requires { story.control_plane; }) kind = story.control_plane;
-              BringUpHarness world(executor, story.name, kind);
-              co_await play_in(world, [&](BringUpHarness& w) { return play(w, story); });
+              BringUpHarness harness(executor, story.name, kind);
+              co_await play_in(harness, [&](BringUpHarness& w) { return play(w, story); });
             }
           });
         }

@@ -124,7 +124,7 @@ Arrange at_integration(bool is_done) {
     w.argocd.refuses_logins = true;
     w.cluster.put_secret({"default", "runtime-repo-creds-secret"}, {});
     return at_request("create", "secrets", is_done,
-                      [](BringUpHarness& world) { return !world.token().empty(); })(w);
+                      [](BringUpHarness& harness) { return !harness.token().empty(); })(w);
   };
 }
 

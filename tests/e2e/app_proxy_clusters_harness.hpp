@@ -162,8 +162,8 @@ inline void in_clusters_harness(ControlPlaneKind kind,
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
   run_coro(
       [&]() -> Task<> {
-        ClustersHarness world(co_await asio::this_coro::executor, kind);
-        co_await play_in(world, body);
+        ClustersHarness harness(co_await asio::this_coro::executor, kind);
+        co_await play_in(harness, body);
       },
       std::chrono::seconds(150));
 }

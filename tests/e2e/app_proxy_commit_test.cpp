@@ -28,27 +28,27 @@ constexpr auto kBobsGitToken = "canary-git-bob";
 // The repository acme/shop of the double is one of a real Git server. Ann is the host's Dana, Bob its
 // Bo without a mail address.
 struct CommitHarness {
-  explicit CommitHarness(GitHarness& w) : world(w) {
+  explicit CommitHarness(GitHarness& w) : harness(w) {
     git.create_repository("shop");
     git.commit("shop", {{"deploy/app.yaml", "replicas: 1\n"}}, "begin");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
     git.add_user("bo", kBobsGitToken);
-    world.host.find("acme", "shop")->clone_url = git.url("shop");
-    world.host.add_user(kBobsGitToken, {.id = 8, .login = "bo", .name = "Bo Example"});
+    harness.host.find("acme", "shop")->clone_url = git.url("shop");
+    harness.host.add_user(kBobsGitToken, {.id = 8, .login = "bo", .name = "Bo Example"});
   }
 
   void start() {
     Environment settings = more;
     settings["REPOS_DIR"] = (folder / "clones").string();
-    world.start(std::move(settings), flags);
+    harness.start(std::move(settings), flags);
   }
   Task<> start_registered() {
     start();
-    co_await world.base.account_known();
-    EXPECT_EQ((co_await world.add()).code(), "");
+    co_await harness.base.account_known();
+    EXPECT_EQ((co_await harness.add()).code(), "");
     for (const auto& [user, token] :
          {std::pair(kAnn, FakeGitHost::kToken), {kBob, kBobsGitToken}}) {
-      const auto answer = co_await world.register_user(user, {{"token", token}});
+      const auto answer = co_await harness.register_user(user, {{"token", token}});
       EXPECT_EQ(answer.code(), "") << answer.body;
     }
   }
@@ -63,14 +63,14 @@ struct CommitHarness {
   }
   Task<Answer> commit(const char* user, Json args) {
     auto wanted = document(std::move(args));
-    return world.ask(user, wanted["query"], wanted["variables"]);
+    return harness.ask(user, wanted["query"], wanted["variables"]);
   }
   Task<Answer> remove(const char* user, Json args) {
     args.emplace("repo", "acme/shop");
-    return world.ask(user,
-                     "mutation($args: DeleteFilesArgs!) { deleteFiles(args: $args) { sha message "
-                     "} }",
-                     {{"args", std::move(args)}});
+    return harness.ask(user,
+                       "mutation($args: DeleteFilesArgs!) { deleteFiles(args: $args) { sha message "
+                       "} }",
+                       {{"args", std::move(args)}});
   }
   static Json file(std::string path, std::string data, Json revision = nullptr) {
     return {
@@ -90,7 +90,7 @@ struct CommitHarness {
     return found;
   }
 
-  GitHarness& world;
+  GitHarness& harness;
   GitServer git;
   TempDir folder;
   Environment more;  // of the program
@@ -100,8 +100,8 @@ struct CommitHarness {
 void in_commit_harness(const std::function<Task<>(CommitHarness&)>& body,
                        const std::function<void(CommitHarness&)>& prepare = {}) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    CommitHarness commits(world);
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    CommitHarness commits(harness);
     if (prepare) prepare(commits);
     co_await commits.start_registered();
     co_await body(commits);
@@ -151,7 +151,7 @@ TEST(AppProxyCommit, ACommitArrivesAsTheUsersOwn) {
     const auto author = w.git_line({"log", "-1", "--format=%an|%ae", "main"});
     EXPECT_THAT(author, testing::StartsWith("Bo Example|"));
     EXPECT_THAT(author, HasSubstr("noreply"));
-    const auto status = w.world.base.daemon->status();
+    const auto status = w.harness.base.daemon->status();
     EXPECT_EQ(status.count("commits", "waiting"), 0) << status;
     EXPECT_GE(status.count("clones", "bytes"), 0) << status;
   });
@@ -201,7 +201,7 @@ TEST(AppProxyCommit, FilesAreDeleted) {
 TEST(AppProxyCommit, AC39_PathsOutsideOfTheRepositoryAreRefused) {
   in_commit_harness([](CommitHarness& w) -> Task<> {
     const auto tip = w.git.head("shop");
-    const auto asked = w.world.host.requests().size();
+    const auto asked = w.harness.host.requests().size();
     for (const char* path : {"../x", "a/../../x", "/etc/passwd", ".git/config", "a/.GIT/config",
                              "git~1/x", "a\\b", "", ".gitmodules"}) {
       const auto written = co_await w.commit(
@@ -209,7 +209,7 @@ TEST(AppProxyCommit, AC39_PathsOutsideOfTheRepositoryAreRefused) {
       EXPECT_EQ(written.code(), "INVALID_ARGUMENT") << path;
       EXPECT_EQ((co_await w.remove(kAnn, {{"paths", {path}}})).code(), "INVALID_ARGUMENT") << path;
     }
-    EXPECT_EQ(w.world.host.requests().size(), asked);
+    EXPECT_EQ(w.harness.host.requests().size(), asked);
     for (const char* branch : {"--force", "refs/tags/v1", "a..b", "a b"}) {
       EXPECT_EQ(
           (co_await w.commit(kAnn, {{"branchName", branch},
@@ -220,7 +220,7 @@ TEST(AppProxyCommit, AC39_PathsOutsideOfTheRepositoryAreRefused) {
     }
     EXPECT_EQ(w.git.head("shop"), tip);
     // A repository that the host says is elsewhere: the token does not go there.
-    w.world.host.find("acme", "shop")->clone_url = "http://localhost:1/acme/shop.git";
+    w.harness.host.find("acme", "shop")->clone_url = "http://localhost:1/acme/shop.git";
     EXPECT_EQ(
         (co_await w.commit(kAnn, {{"files", Json::array({CommitHarness::file("x.yaml", "x")})}}))
             .code(),
@@ -274,9 +274,9 @@ TEST(AppProxyCommit, AC31_AfterAKillNothingIsCommittedTwice) {
     TaskGroup client(executor);
     client.spawn("commits", [&]() -> Task<> {
       const http::Url url{
-          .scheme = "http", .host = "127.0.0.1", .port = w.world.base.daemon->port()};
+          .scheme = "http", .host = "127.0.0.1", .port = w.harness.base.daemon->port()};
       for (int i = 0; i < kCommits; ++i) {
-        const auto answer = co_await w.world.base.client.send(
+        const auto answer = co_await w.harness.base.client.send(
             url,
             {.method = "POST",
              .target = "/api/graphql",
@@ -291,8 +291,8 @@ TEST(AppProxyCommit, AC31_AfterAKillNothingIsCommittedTwice) {
     while (w.subjects().size() < 5 && Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(5));
     }
-    EXPECT_THAT(w.world.logs(), Not(HasSubstr("canary")));
-    CO_ASSERT_TRUE(::kill(w.world.base.daemon->process().pid(), SIGKILL) == 0);
+    EXPECT_THAT(w.harness.logs(), Not(HasSubstr("canary")));
+    CO_ASSERT_TRUE(::kill(w.harness.base.daemon->process().pid(), SIGKILL) == 0);
     co_await client.join();
     EXPECT_FALSE(acknowledged.back()) << "the kill came too late to mean something";
     const auto after_kill = w.subjects();
@@ -300,9 +300,9 @@ TEST(AppProxyCommit, AC31_AfterAKillNothingIsCommittedTwice) {
       if (!acknowledged[static_cast<std::size_t>(i)]) continue;
       EXPECT_TRUE(after_kill.contains("Update k/" + std::to_string(i) + ".yaml")) << i;
     }
-    w.world.base.client.close_idle();
+    w.harness.base.client.close_idle();
     w.start();
-    co_await w.world.base.account_known();
+    co_await w.harness.base.account_known();
     for (int i = 0; i < kCommits; ++i) {
       if (acknowledged[static_cast<std::size_t>(i)]) continue;
       const auto answer = co_await w.commit(kAnn, args(i));
@@ -331,7 +331,7 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
         const auto executor = co_await asio::this_coro::executor;
         for (const auto& person : people) {
           const auto answer =
-              co_await w.world.register_user(person.key.c_str(), {{"token", person.git_token}});
+              co_await w.harness.register_user(person.key.c_str(), {{"token", person.git_token}});
           EXPECT_EQ(answer.code(), "") << answer.body;
         }
         constexpr std::size_t kCommits = 100;
@@ -362,11 +362,11 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
         std::optional<Joining> joining(std::in_place, stop, writer);
         std::vector<bool> acknowledged(kCommits);
         const http::Url url{
-            .scheme = "http", .host = "127.0.0.1", .port = w.world.base.daemon->port()};
+            .scheme = "http", .host = "127.0.0.1", .port = w.harness.base.daemon->port()};
         TaskGroup clients(executor);
         for (std::size_t i = 0; i < kCommits; ++i) {
           clients.spawn("commit", [&, i]() -> Task<> {
-            const auto answer = co_await w.world.base.client.send(
+            const auto answer = co_await w.harness.base.client.send(
                 url,
                 {.method = "POST",
                  .target = "/api/graphql",
@@ -386,14 +386,14 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
         while (ours() < 20 && Clock::now() < deadline) {
           co_await sleep_for(std::chrono::milliseconds(5));
         }
-        CO_ASSERT_TRUE(::kill(w.world.base.daemon->process().pid(), SIGKILL) == 0);
+        CO_ASSERT_TRUE(::kill(w.harness.base.daemon->process().pid(), SIGKILL) == 0);
         co_await clients.join();
         EXPECT_LT(std::ranges::count(acknowledged, true), std::ssize(acknowledged));
         const auto after_kill = w.subjects();
         EXPECT_LT(ours(), std::ssize(acknowledged)) << "the kill came too late to mean something";
-        w.world.base.client.close_idle();
+        w.harness.base.client.close_idle();
         w.start();
-        co_await w.world.base.account_known();
+        co_await w.harness.base.account_known();
         for (std::size_t i = 0; i < kCommits; ++i) {
           const bool is_there = after_kill.contains("Update f/" + std::to_string(i));
           if (acknowledged[i]) {
@@ -422,13 +422,14 @@ TEST(AppProxyCommit, AC42_AKillAmongFiveUsersAndASecondWriter) {
         for (int i = 0; i < 5; ++i) {
           const auto id = std::to_string(i);
           people.push_back({"canary-person" + id + ".7777", "canary-git-person" + id, "p" + id});
-          w.world.base.platform.accounts().add(
+          w.harness.base.platform.accounts().add(
               people.back().key,
               FakeAccounts::User{.id = "u-p" + id, .name = "P" + id, .account_id = "acc-1"});
           w.git.add_user(people.back().login, people.back().git_token);
-          w.world.host.add_user(people.back().git_token, {.id = 20 + i,
-                                                          .login = people.back().login,
-                                                          .name = "Person " + people.back().login});
+          w.harness.host.add_user(people.back().git_token,
+                                  {.id = 20 + i,
+                                   .login = people.back().login,
+                                   .name = "Person " + people.back().login});
         }
       });
 }
@@ -450,15 +451,15 @@ TEST(AppProxyCommit, CommitsAreSignedWhenThereIsAKey) {
                                  "verify-commit", commit});
           EXPECT_TRUE(verified.ok()) << commit << verified.err;
         }
-        EXPECT_THAT(w.world.logs(), HasSubstr("commits are signed"));
-        EXPECT_THAT(w.world.logs(), Not(HasSubstr("PRIVATE KEY")));
+        EXPECT_THAT(w.harness.logs(), HasSubstr("commits are signed"));
+        EXPECT_THAT(w.harness.logs(), Not(HasSubstr("PRIVATE KEY")));
         // A key that cannot be used: nothing is pushed without a signature.
         const auto tip = w.git.head("shop");
-        w.world.base.client.close_idle();
-        w.world.base.daemon->process().stop();
+        w.harness.base.client.close_idle();
+        w.harness.base.daemon->process().stop();
         write_file(w.folder / "keys/ssh-privatekey", "no key\n");
         w.start();
-        co_await w.world.base.account_known();
+        co_await w.harness.base.account_known();
         const auto refused = co_await w.commit(kAnn, change("c.yaml"));
         EXPECT_EQ(refused.code(), "UNAVAILABLE") << refused.body;
         EXPECT_THAT(refused.body, HasSubstr("key to sign"));
@@ -493,7 +494,7 @@ TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
           return Json{{"files", Json::array({CommitHarness::file(path, "x\n")})}};
         };
         const auto as = [&](http::Headers headers) {
-          return w.world.base.ask("{gitIntegrations{name}}", std::move(headers));
+          return w.harness.base.ask("{gitIntegrations{name}}", std::move(headers));
         };
         note(co_await w.commit(kAnn, change("a.yaml")));
         for (const std::string token : {kAnn, "canary-wrong.0000"}) {
@@ -504,24 +505,24 @@ TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
                status);
         }
         // A token that the host knows and the Git server refuses; hosts that fail; a hook's refusal.
-        w.world.host.add_user(kRefused, {.id = 8, .login = "bo", .name = "Bo Example"});
-        note(co_await w.world.register_user(kBob, {{"token", kRefused}}));
+        w.harness.host.add_user(kRefused, {.id = 8, .login = "bo", .name = "Bo Example"});
+        note(co_await w.harness.register_user(kBob, {{"token", kRefused}}));
         const auto refused = co_await w.commit(kBob, change("b.yaml"));
         EXPECT_EQ(refused.code(), "GIT_TOKEN_REJECTED") << refused.body;
         note(refused);
-        note(co_await w.world.register_user(kBob, {{"token", "canary-unknown"}}));
+        note(co_await w.harness.register_user(kBob, {{"token", "canary-unknown"}}));
         for (const int status : {401, 403, 404, 500}) {
-          w.world.host.fail_next(1, status);
+          w.harness.host.fail_next(1, status);
           note(co_await w.commit(kAnn, change("c.yaml")));
         }
-        w.world.host.end_faults();
+        w.harness.host.end_faults();
         const auto hook = w.git.folder() / "repos/shop.git/hooks/pre-receive";
         write_file(hook, "#!/bin/sh\ncat >/dev/null\nenv >&2\necho not today >&2\nexit 1\n");
         std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
         const auto declined = co_await w.commit(kAnn, change("d.yaml"));
         EXPECT_EQ(declined.code(), "GIT_REFUSED") << declined.body;
         note(declined);
-        auto& daemon = *w.world.base.daemon;
+        auto& daemon = *w.harness.base.daemon;
         for (const char* page : {"/metrics", "/statusz", kStatusPath, "/healthz", "/readyz"}) {
           shown += daemon.admin(page).body;
         }
@@ -533,13 +534,13 @@ TEST(AppProxyCommit, AC28_SecretsOfEveryKindAppearNowhere) {
         }
         daemon.process().signal(SIGABRT);
         EXPECT_EQ(daemon.process().wait(std::chrono::seconds(10)), 128 + SIGABRT);
-        shown += w.world.logs();
+        shown += w.harness.logs();
         EXPECT_THAT(shown, HasSubstr("commits are signed"));
         EXPECT_THAT(shown, HasSubstr("a field failed"));
         for (const auto& secret : secrets) EXPECT_FALSE(shown.contains(secret)) << secret;
-        w.world.base.client.close_idle();
+        w.harness.base.client.close_idle();
         w.start();
-        co_await w.world.base.account_known();
+        co_await w.harness.base.account_known();
       },
       [&](CommitHarness& w) {
         const auto key = w.folder / "ssh-privatekey";
@@ -583,14 +584,14 @@ TEST(AppProxyCommit, AC40_AHostileServerCostsLittle) {
                             .headers = {{"Content-Type", "application/x-git-upload-pack-" + kind}},
                             .body = std::move(body)};
     };
-    const auto real = w.world.host.find("acme", "shop")->clone_url;
+    const auto real = w.harness.host.find("acme", "shop")->clone_url;
     const Json args{{"files", Json::array({CommitHarness::file("x.yaml", "x")})}};
-    const auto before = w.world.base.daemon->memory();
+    const auto before = w.harness.base.daemon->memory();
     for (const auto& pack :
          {pack_of({blob, twice, twice}), pack_of({blob, bomb}), pack_of({}, ~0U)}) {
       CannedServer server(
           executor, {answer(list, "advertisement"), answer(packet("NAK\n") + pack, "result")});
-      w.world.host.find("acme", "shop")->clone_url = server.url().to_string() + "/acme/shop.git";
+      w.harness.host.find("acme", "shop")->clone_url = server.url().to_string() + "/acme/shop.git";
       const auto began = Clock::now();
       const auto refused = co_await w.commit(kAnn, args);
       EXPECT_EQ(refused.status, 200);
@@ -598,10 +599,10 @@ TEST(AppProxyCommit, AC40_AHostileServerCostsLittle) {
       EXPECT_LT(Clock::now() - began, std::chrono::seconds(10));
       co_await server.stop();
     }
-    EXPECT_LT(w.world.base.daemon->memory(), before + 64UL * 1024);  // KiB
-    w.world.host.find("acme", "shop")->clone_url = real;
+    EXPECT_LT(w.harness.base.daemon->memory(), before + 64UL * 1024);  // KiB
+    w.harness.host.find("acme", "shop")->clone_url = real;
     EXPECT_EQ((co_await w.commit(kAnn, args)).code(), "");
-    EXPECT_THAT(w.world.logs(), Not(HasSubstr("canary")));
+    EXPECT_THAT(w.harness.logs(), Not(HasSubstr("canary")));
   });
 }
 
@@ -613,13 +614,13 @@ TEST(AppProxyCommit, AC41_CloneUrlsForSshAreRefused) {
     for (const char* url :
          {"ssh://git@127.0.0.1/acme/shop.git", "git@127.0.0.1:acme/shop.git", "file:///etc",
           "/etc/passwd", "--upload-pack=touch /tmp/x", "ext::sh -c id"}) {
-      w.world.host.find("acme", "shop")->clone_url = url;
+      w.harness.host.find("acme", "shop")->clone_url = url;
       const auto refused =
           co_await w.commit(kAnn, {{"files", Json::array({CommitHarness::file("x.yaml", "x")})}});
       EXPECT_EQ(refused.code(), "GIT_BAD_ANSWER") << url << refused.body;
     }
     EXPECT_EQ(w.git.head("shop"), tip);
-    EXPECT_THAT(w.world.base.daemon->admin("/metrics").body,
+    EXPECT_THAT(w.harness.base.daemon->admin("/metrics").body,
                 HasSubstr("gitops_app_proxy_git_clones 0"));
   });
 }

@@ -18,8 +18,8 @@ TEST(AppProxyExamples, AreAnsweredAsThePageSays) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
   const auto page = examples(
       read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "app-proxy-examples.md"));
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    ExampleHarness examples(world, co_await asio::this_coro::executor);
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    ExampleHarness examples(harness, co_await asio::this_coro::executor);
     co_await play_in(examples, [&](ExampleHarness& w) -> Task<> {
       co_await w.start();
       for (const auto& [document, answer] : page) {

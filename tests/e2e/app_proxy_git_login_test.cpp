@@ -22,38 +22,38 @@ constexpr auto kEve = AppProxyHarness::kEve;
 constexpr const char* kPath = "/app-proxy/api/git-auth/github";
 constexpr const char* kForBob = "/app-proxy/api/git-auth/github?userId=u-bob&accountId=acc-1";
 
-void add_application(GitHarness& world) {
-  world.host.set_oauth({});
-  world.cluster.put_secret({"default", "github-login"},
-                           {{"appId", "1"},
-                            {"url", world.host.url().to_string() + "/"},
-                            {"clientId", "client-1"},
-                            {"clientSecret", "canary-client-secret"}},
-                           {{"codefresh_io_entity", "git-pat-obtainer-sec"}});
+void add_application(GitHarness& harness) {
+  harness.host.set_oauth({});
+  harness.cluster.put_secret({"default", "github-login"},
+                             {{"appId", "1"},
+                              {"url", harness.host.url().to_string() + "/"},
+                              {"clientId", "client-1"},
+                              {"clientSecret", "canary-client-secret"}},
+                             {{"codefresh_io_entity", "git-pat-obtainer-sec"}});
 }
 
 // With the integration "default", and an OAuth application for its host.
 void in_login_harness(const std::function<Task<>(GitHarness&)>& body) {
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    world.start({{"INGRESS_HOST", LoginBrowser::kAddress}});
-    co_await world.base.account_known();
-    add_application(world);
-    EXPECT_EQ((co_await world.add()).code(), "");
-    co_await body(world);
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    harness.start({{"INGRESS_HOST", LoginBrowser::kAddress}});
+    co_await harness.base.account_known();
+    add_application(harness);
+    EXPECT_EQ((co_await harness.add()).code(), "");
+    co_await body(harness);
   });
 }
 
 // Who is registered with the integration.
-Task<Json> registered(GitHarness& world) {
-  const auto answer = co_await world.get(kAnn);
+Task<Json> registered(GitHarness& harness) {
+  const auto answer = co_await harness.get(kAnn);
   co_return answer.json["data"]["gitIntegration"]["registeredUsers"];
 }
 
 // The last line of the audit stream, once it is about a login with that result.
-Task<Json> audited(GitHarness& world, std::string result) {
+Task<Json> audited(GitHarness& harness, std::string result) {
   const auto deadline = deadline_after(10s);
   while (true) {
-    const auto lines = world.base.audit();
+    const auto lines = harness.base.audit();
     const Json last = lines.empty() ? Json::object() : lines.back();
     const bool is_it = last.value("action", "") == "registerToGitIntegration" &&
                        last.value("result", "") == result;
@@ -71,8 +71,8 @@ Task<std::string> begin(LoginBrowser& browser, const char* key, const char* user
 }
 
 TEST(GitLogin, LeadsFromTheLinkOfTheCommandLineToARegisteredToken) {
-  in_login_harness([](GitHarness& world) -> Task<> {
-    LoginBrowser browser(world.base);
+  in_login_harness([](GitHarness& harness) -> Task<> {
+    LoginBrowser browser(harness.base);
     const auto page = co_await browser.open(kForBob);
     EXPECT_EQ(page.status, 200);
     EXPECT_THAT(page.body, AllOf(HasSubstr("<form method=\"post\">"), HasSubstr("GitHub"),
@@ -83,27 +83,27 @@ TEST(GitLogin, LeadsFromTheLinkOfTheCommandLineToARegisteredToken) {
     EXPECT_EQ(browser.cookie, "") << "nothing has begun";
 
     const auto address = co_await begin(browser, kBob, "u-bob");
-    EXPECT_THAT(address, StartsWith(world.host.url().to_string() + "/login/oauth/authorize?"));
+    EXPECT_THAT(address, StartsWith(harness.host.url().to_string() + "/login/oauth/authorize?"));
     EXPECT_THAT(address,
                 HasSubstr("redirect_uri=https%3A%2F%2Fruntime.example.test%2Fapp-proxy%2Fapi%2F"
                           "git-auth%2Fgithub%2Fcallback"));
     EXPECT_THAT(browser.set_cookie,
                 AllOf(HasSubstr("; Path=/app-proxy/api/git-auth/github/callback;"),
                       HasSubstr("; HttpOnly"), HasSubstr("; SameSite=Lax"), HasSubstr("; Secure")));
-    EXPECT_EQ(co_await registered(world), Json::array());
+    EXPECT_EQ(co_await registered(harness), Json::array());
 
-    const auto done = co_await browser.open(world.host.authorize(address));
+    const auto done = co_await browser.open(harness.host.authorize(address));
     EXPECT_EQ(done.status, 200) << done.body;
     EXPECT_THAT(done.body, AllOf(HasSubstr("Your account dana at GitHub is registered"),
                                  HasSubstr("close this window")));
     EXPECT_THAT(browser.set_cookie, HasSubstr("Max-Age=0"));
-    EXPECT_EQ(co_await registered(world), Json{"u-bob"});
+    EXPECT_EQ(co_await registered(harness), Json{"u-bob"});
     // The token works.
     const auto repositories =
-        co_await world.ask(kBob, "{gitRepositories(args:{page:1,limit:3}){data{fullName}}}");
+        co_await harness.ask(kBob, "{gitRepositories(args:{page:1,limit:3}){data{fullName}}}");
     EXPECT_EQ(repositories.json["data"]["gitRepositories"]["data"][0]["fullName"], "acme/shop")
         << repositories.body;
-    const Json audit = co_await audited(world, "ok");
+    const Json audit = co_await audited(harness, "ok");
     EXPECT_EQ(audit.value("result", ""), "ok") << audit;
     EXPECT_EQ(audit.value("user", ""), "u-bob");
     EXPECT_EQ(audit.value("userName", ""), "Bob");
@@ -113,15 +113,15 @@ TEST(GitLogin, LeadsFromTheLinkOfTheCommandLineToARegisteredToken) {
 }
 
 TEST(GitLogin, ACredentialOfTheRequestNeedsNoForm) {
-  in_login_harness([](GitHarness& world) -> Task<> {
-    LoginBrowser browser(world.base);
+  in_login_harness([](GitHarness& harness) -> Task<> {
+    LoginBrowser browser(harness.base);
     const auto sent_on = co_await browser.open(kForBob, AppProxyHarness::as(kBob));
     EXPECT_EQ(sent_on.status, 303);
     const auto address = std::string(sent_on.headers.find("Location").value_or(""));
-    EXPECT_THAT(address, StartsWith(world.host.url().to_string() + "/login/oauth/authorize?"));
-    const auto done = co_await browser.open(world.host.authorize(address));
+    EXPECT_THAT(address, StartsWith(harness.host.url().to_string() + "/login/oauth/authorize?"));
+    const auto done = co_await browser.open(harness.host.authorize(address));
     EXPECT_EQ(done.status, 200) << done.body;
-    EXPECT_EQ(co_await registered(world), Json{"u-bob"});
+    EXPECT_EQ(co_await registered(harness), Json{"u-bob"});
     // A credential that is wrong is refused as on every other route.
     const auto wrong = co_await browser.open(kForBob, AppProxyHarness::as(kEve));
     EXPECT_EQ(wrong.status, 401);
@@ -135,8 +135,8 @@ TEST(GitLogin, ACredentialOfTheRequestNeedsNoForm) {
 
 // The link names a user and proves nothing.
 TEST(GitLoginAttacks, ALinkIsForItsUserOnly) {
-  in_login_harness([](GitHarness& world) -> Task<> {
-    LoginBrowser browser(world.base);
+  in_login_harness([](GitHarness& harness) -> Task<> {
+    LoginBrowser browser(harness.base);
     const LoginBrowser::Fields for_bob = {{"userId", "u-bob"}, {"accountId", "acc-1"}};
     const auto with_key = [&](std::string_view key) {
       auto fields = for_bob;
@@ -155,8 +155,8 @@ TEST(GitLoginAttacks, ALinkIsForItsUserOnly) {
         kPath, {{"userId", "u-bob"}, {"accountId", "acc-2"}, {"apiKey", kBob}});
     EXPECT_EQ(account.status, 403);
     EXPECT_EQ(browser.cookie, "");
-    EXPECT_EQ(co_await registered(world), Json::array());
-    const Json audit = co_await audited(world, "forbidden");
+    EXPECT_EQ(co_await registered(harness), Json::array());
+    const Json audit = co_await audited(harness, "forbidden");
     EXPECT_EQ(audit.value("result", ""), "forbidden") << audit;
   });
 }
@@ -164,7 +164,7 @@ TEST(GitLoginAttacks, ALinkIsForItsUserOnly) {
 // Another site's page sends the form with a key of its author: the Git account of who looks at the
 // page would become the author's.
 TEST(GitLoginAttacks, AFormOfAnotherSiteIsRefused) {
-  in_login_harness([](GitHarness& world) -> Task<> {
+  in_login_harness([](GitHarness& harness) -> Task<> {
     const std::vector<http::Headers> senders = {
         {},
         {{"Origin", "null"}},
@@ -176,45 +176,45 @@ TEST(GitLoginAttacks, AFormOfAnotherSiteIsRefused) {
         {{"Origin", LoginBrowser::kAddress}, {"Sec-Fetch-Site", "none"}},
     };
     for (const auto& sender : senders) {
-      LoginBrowser browser(world.base);
+      LoginBrowser browser(harness.base);
       const auto refused = co_await browser.submit_with(kPath, {{"apiKey", kBob}}, sender);
       EXPECT_EQ(refused.status, 400) << refused.body;
       EXPECT_EQ(browser.cookie, "");
     }
-    LoginBrowser browser(world.base);
+    LoginBrowser browser(harness.base);
     const auto taken = co_await browser.submit_with(kPath, {{"apiKey", kBob}},
                                                     {{"Sec-Fetch-Site", "same-origin"}});
     EXPECT_EQ(taken.status, 200) << taken.body;
-    const auto json = co_await world.base.send({.method = "POST",
-                                                .target = kPath,
-                                                .headers = {{"Content-Type", "application/json"}},
-                                                .body = "{}"});
+    const auto json = co_await harness.base.send({.method = "POST",
+                                                  .target = kPath,
+                                                  .headers = {{"Content-Type", "application/json"}},
+                                                  .body = "{}"});
     EXPECT_EQ(json.status, 415);
   });
 }
 
 TEST(GitLoginAttacks, ALoginBelongsToTheBrowserThatBeganIt) {
-  in_login_harness([](GitHarness& world) -> Task<> {
-    LoginBrowser attacker(world.base);
+  in_login_harness([](GitHarness& harness) -> Task<> {
+    LoginBrowser attacker(harness.base);
     const auto address = co_await begin(attacker, kBob, "u-bob");
-    const auto sent_back = world.host.authorize(address);
+    const auto sent_back = harness.host.authorize(address);
     // Whoever got the link has no cookie, or that of a login of his own.
-    LoginBrowser victim(world.base);
+    LoginBrowser victim(harness.base);
     EXPECT_EQ((co_await victim.open(sent_back)).status, 403);
     (void)co_await begin(victim, kAnn, "u-ann");
     EXPECT_EQ((co_await victim.open(sent_back)).status, 403);
     victim.cookie = "gitops-git-login=";
     EXPECT_EQ((co_await victim.open(sent_back)).status, 403);
-    EXPECT_EQ(co_await registered(world), Json::array());
-    EXPECT_EQ(world.host.count("POST", "/login/oauth"), 0U) << "no code was exchanged";
+    EXPECT_EQ(co_await registered(harness), Json::array());
+    EXPECT_EQ(harness.host.count("POST", "/login/oauth"), 0U) << "no code was exchanged";
     EXPECT_EQ((co_await attacker.open(sent_back)).status, 200) << "it was not used up";
   });
 }
 
 TEST(GitLoginAttacks, AStateCountsOnceAndAsItIs) {
-  in_login_harness([](GitHarness& world) -> Task<> {
-    LoginBrowser browser(world.base);
-    const auto sent_back = world.host.authorize(co_await begin(browser, kBob, "u-bob"));
+  in_login_harness([](GitHarness& harness) -> Task<> {
+    LoginBrowser browser(harness.base);
+    const auto sent_back = harness.host.authorize(co_await begin(browser, kBob, "u-bob"));
     const std::string cookie = browser.cookie;
     // To another provider's callback, changed, and cut.
     auto elsewhere = sent_back;
@@ -231,71 +231,71 @@ TEST(GitLoginAttacks, AStateCountsOnceAndAsItIs) {
         (co_await browser.open(std::string("/app-proxy/api/git-auth/nowhere/callback"))).status,
         404);
     // A look by HEAD does not use it up.
-    (void)co_await world.base.send({.method = "HEAD",
-                                    .target = sent_back.substr(sent_back.find("/app-proxy")),
-                                    .headers = {{"Cookie", cookie}}});
+    (void)co_await harness.base.send({.method = "HEAD",
+                                      .target = sent_back.substr(sent_back.find("/app-proxy")),
+                                      .headers = {{"Cookie", cookie}}});
     EXPECT_EQ((co_await browser.open(sent_back)).status, 200);
     browser.cookie = cookie;
     const auto again = co_await browser.open(sent_back);
     EXPECT_EQ(again.status, 400);
     EXPECT_THAT(again.body, HasSubstr("used before"));
-    EXPECT_EQ(world.host.count("POST", "/login/oauth"), 1U);
+    EXPECT_EQ(harness.host.count("POST", "/login/oauth"), 1U);
   });
 }
 
 TEST(GitLogin, WhatTheHostSaysIsShownAsText) {
-  in_login_harness([](GitHarness& world) -> Task<> {
-    LoginBrowser browser(world.base);
+  in_login_harness([](GitHarness& harness) -> Task<> {
+    LoginBrowser browser(harness.base);
     const auto address = co_await begin(browser, kBob, "u-bob");
-    const auto refused = co_await browser.open(world.host.authorize(address, "access_denied"));
+    const auto refused = co_await browser.open(harness.host.authorize(address, "access_denied"));
     EXPECT_EQ(refused.status, 403);
     EXPECT_THAT(refused.body, HasSubstr("access_denied: The user said &lt;no&gt;"));
-    EXPECT_EQ(co_await registered(world), Json::array());
-    EXPECT_EQ((co_await audited(world, "forbidden")).value("result", ""), "forbidden");
+    EXPECT_EQ(co_await registered(harness), Json::array());
+    EXPECT_EQ((co_await audited(harness, "forbidden")).value("result", ""), "forbidden");
   });
 }
 
 TEST(GitLogin, AHostThatFailsRegistersNothing) {
-  in_login_harness([](GitHarness& world) -> Task<> {
+  in_login_harness([](GitHarness& harness) -> Task<> {
     const auto end_of_login = [&]() -> Task<int> {
-      LoginBrowser browser(world.base);
+      LoginBrowser browser(harness.base);
       const auto address = co_await begin(browser, kBob, "u-bob");
-      co_return (co_await browser.open(world.host.authorize(address))).status;
+      co_return (co_await browser.open(harness.host.authorize(address))).status;
     };
     for (const auto& [status, expected] : {std::pair(503, 503), std::pair(200, 502)}) {
-      world.host.fail_next(1, status, {}, "/login/oauth");
+      harness.host.fail_next(1, status, {}, "/login/oauth");
       EXPECT_EQ(co_await end_of_login(), expected) << status;
     }
-    world.host.abort_next(1, "/login/oauth");
+    harness.host.abort_next(1, "/login/oauth");
     EXPECT_GE(co_await end_of_login(), 502);
     // A code that is not this login's.
-    LoginBrowser browser(world.base);
-    auto sent_back = world.host.authorize(co_await begin(browser, kBob, "u-bob"));
+    LoginBrowser browser(harness.base);
+    auto sent_back = harness.host.authorize(co_await begin(browser, kBob, "u-bob"));
     sent_back.replace(sent_back.find("code=") + 5, std::string::npos, "other");
     EXPECT_EQ((co_await browser.open(sent_back)).status, 403);
-    EXPECT_EQ(co_await registered(world), Json::array());
+    EXPECT_EQ(co_await registered(harness), Json::array());
     // A slow one is waited for.
-    world.host.delay_answers(2s, "/login/oauth");
+    harness.host.delay_answers(2s, "/login/oauth");
     EXPECT_EQ(co_await end_of_login(), 200);
-    world.host.delay_answers(0s);
-    EXPECT_EQ(co_await registered(world), Json{"u-bob"});
+    harness.host.delay_answers(0s);
+    EXPECT_EQ(co_await registered(harness), Json{"u-bob"});
   });
 }
 
 TEST(GitLogin, SaysWhatIsMissing) {
-  in_git_harness([](GitHarness& world) -> Task<> {
-    world.start({{"INGRESS_HOST", LoginBrowser::kAddress}});
-    co_await world.base.account_known();
-    LoginBrowser browser(world.base);
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    harness.start({{"INGRESS_HOST", LoginBrowser::kAddress}});
+    co_await harness.base.account_known();
+    LoginBrowser browser(harness.base);
     const LoginBrowser::Fields bob = {{"apiKey", kBob}};
     const auto no_integration = co_await browser.submit(kPath, bob);
     EXPECT_EQ(no_integration.status, 404);
     EXPECT_THAT(no_integration.body, HasSubstr("no Git integration &quot;default&quot;"));
-    EXPECT_EQ((co_await world.add()).code(), "");
+    EXPECT_EQ((co_await harness.add()).code(), "");
     const auto no_application = co_await browser.submit(kPath, bob);
     EXPECT_EQ(no_application.status, 404);
     EXPECT_THAT(no_application.body, HasSubstr("codefresh_io_entity=git-pat-obtainer-sec"));
-    add_application(world);
+    add_application(harness);
     const auto other_kind = co_await browser.submit("/api/git-auth/gitlab", bob);
     EXPECT_EQ(other_kind.status, 400);
     EXPECT_THAT(other_kind.body, HasSubstr("open /app-proxy/api/git-auth/github"));
@@ -314,12 +314,12 @@ TEST(GitLogin, SaysWhatIsMissing) {
 }
 
 TEST(GitLogin, NeedsThePublicAddress) {
-  in_git_harness([](GitHarness& world) -> Task<> {
-    world.start();
-    co_await world.base.account_known();
-    add_application(world);
-    EXPECT_EQ((co_await world.add()).code(), "");
-    LoginBrowser browser(world.base);
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    harness.start();
+    co_await harness.base.account_known();
+    add_application(harness);
+    EXPECT_EQ((co_await harness.add()).code(), "");
+    LoginBrowser browser(harness.base);
     const auto answer = co_await browser.open(kForBob, AppProxyHarness::as(kBob));
     EXPECT_EQ(answer.status, 503);
     EXPECT_THAT(answer.body, HasSubstr("INGRESS_HOST"));

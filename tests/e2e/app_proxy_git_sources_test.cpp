@@ -25,26 +25,26 @@ constexpr auto kBob = AppProxyHarness::kBob;
 // The repository "config" of a real Git server is the account's. Ann, who is an administrator, and Bob
 // have registered tokens.
 struct SourceHarness {
-  explicit SourceHarness(GitHarness& w) : world(w) {
+  explicit SourceHarness(GitHarness& w) : harness(w) {
     git.create_repository("config");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
     git.add_user("bo", kBobsGitToken);
-    world.host.add_user(kBobsGitToken, {.id = 8, .login = "bo", .name = "Bo Example"});
-    world.base.platform.accounts().add({.id = "acc-1",
-                                        .name = "acme",
-                                        .admins = {"u-ann"},
-                                        .git_provider = {},
-                                        .shared_config_repo = git.url("config")});
+    harness.host.add_user(kBobsGitToken, {.id = 8, .login = "bo", .name = "Bo Example"});
+    harness.base.platform.accounts().add({.id = "acc-1",
+                                          .name = "acme",
+                                          .admins = {"u-ann"},
+                                          .git_provider = {},
+                                          .shared_config_repo = git.url("config")});
   }
 
   Task<> start(Environment more = {}) {
     more.insert({"REPOS_DIR", (folder / "clones").string()});
-    world.start(std::move(more));
-    co_await world.base.account_known();
-    EXPECT_EQ((co_await world.add()).code(), "");
+    harness.start(std::move(more));
+    co_await harness.base.account_known();
+    EXPECT_EQ((co_await harness.add()).code(), "");
     for (const auto& [user, token] :
          {std::pair(kAnn, FakeGitHost::kToken), {kBob, kBobsGitToken}}) {
-      EXPECT_EQ((co_await world.register_user(user, {{"token", token}})).code(), "");
+      EXPECT_EQ((co_await harness.register_user(user, {{"token", token}})).code(), "");
     }
   }
 
@@ -57,21 +57,21 @@ struct SourceHarness {
              {"exclude", ""},
              {"createRepo", false}};
     all.update(args);
-    co_return co_await world.ask(
+    co_return co_await harness.ask(
         user,
         "mutation CreateGitSource($args: CreateGitSourceInput!) { createGitSource(args: $args) }",
         {{"args", std::move(all)}});
   }
   Task<Answer> edit(const char* user, Json args) {
-    return world.ask(
+    return harness.ask(
         user, "mutation EditGitSource($args: EditGitSourceInput!) { editGitSource(args: $args) }",
         {{"args", std::move(args)}});
   }
   Task<Answer> remove(const char* user, const std::string& name) {
-    return world.ask(user,
-                     "mutation DeleteApplication($args: DeleteApplicationInput!) { "
-                     "deleteApplication(args: $args) }",
-                     {{"args", {{"appName", name}}}});
+    return harness.ask(user,
+                       "mutation DeleteApplication($args: DeleteApplicationInput!) { "
+                       "deleteApplication(args: $args) }",
+                       {{"args", {{"appName", name}}}});
   }
   [[nodiscard]] std::string file(const std::string& path) const {
     return git.file_at_head("config", path).value_or("");
@@ -84,15 +84,15 @@ struct SourceHarness {
   }
 
   static constexpr auto kBobsGitToken = "canary-git-bob";
-  GitHarness& world;
+  GitHarness& harness;
   GitServer git;
   TempDir folder;
 };
 
 void in_source_harness(const std::function<Task<>(SourceHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    SourceHarness sources(world);
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    SourceHarness sources(harness);
     co_await sources.start();
     co_await body(sources);
   });
@@ -150,7 +150,7 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
     EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "4");
 
     std::vector<std::string> fields;
-    for (const auto& line : w.world.base.audit()) fields.push_back(line.value("action", ""));
+    for (const auto& line : w.harness.base.audit()) fields.push_back(line.value("action", ""));
     EXPECT_THAT(fields,
                 testing::IsSupersetOf({"createGitSource", "editGitSource", "deleteApplication"}));
   });
@@ -159,15 +159,15 @@ TEST(AppProxyGitSources, AreCreatedEditedAndDeletedByCommits) {
 // With the runtime's own token; a process that ends and starts again finds its work done.
 TEST(AppProxyGitSources, AnEmptyRepositoryIsBroughtUpOnce) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_harness([](GitHarness& world) -> Task<> {
-    SourceHarness w(world);
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    SourceHarness w(harness);
     for (int starts = 0; starts < 2; ++starts) {
-      world.start({{"REPOS_DIR", (w.folder / "clones").string()},
-                   {"GIT_USERNAME", FakeGitHost::kLogin},
-                   {"GIT_PASSWORD", FakeGitHost::kToken}});
+      harness.start({{"REPOS_DIR", (w.folder / "clones").string()},
+                     {"GIT_USERNAME", FakeGitHost::kLogin},
+                     {"GIT_PASSWORD", FakeGitHost::kToken}});
       const auto deadline = deadline_after(std::chrono::seconds(20));
       const auto is_done = [&] {
-        const auto status = world.base.daemon->status();
+        const auto status = harness.base.daemon->status();
         return status.state("shared configuration repository") == "ok" &&
                status.message("shared configuration repository") == "applied by Application prod";
       };
@@ -182,7 +182,8 @@ TEST(AppProxyGitSources, AnEmptyRepositoryIsBroughtUpOnce) {
               "git-sources/prod/default/README.md\nresources/README.md\n"
               "resources/app-projects/cf-git-sources.yaml\n"
               "resources/prod/default-git-source.yaml\nruntimes/prod/in-cluster.yaml");
-    EXPECT_TRUE(world.cluster.find(k8s::resources::kApplications, {"default", "prod"}).has_value());
+    EXPECT_TRUE(
+        harness.cluster.find(k8s::resources::kApplications, {"default", "prod"}).has_value());
   });
 }
 
@@ -244,7 +245,7 @@ TEST(AppProxyGitSources, MistakesAreToldAndChangeNothing) {
 TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
   in_source_harness([](SourceHarness& w) -> Task<> {
     const auto made = [&](int count) {
-      return w.world.base.daemon->admin("/metrics")
+      return w.harness.base.daemon->admin("/metrics")
           .body.contains("gitops_app_proxy_git_clones_made_total{result=\"ok\"} " +
                          std::to_string(count) + "\n");
     };
@@ -257,7 +258,7 @@ TEST(AppProxyGitSources, RepositoriesThatBecomeKnownAreClonedAhead) {
                   .code(),
               "");
     EXPECT_TRUE(co_await test::eventually([&] { return made(2); }, "the second clone"));
-    const auto status = w.world.base.daemon->status();
+    const auto status = w.harness.base.daemon->status();
     EXPECT_EQ(status.count("clones", "in_progress"), 0) << status;
     EXPECT_EQ(status.count("clones", "to_be_made_ahead"), 0) << status;
   });
@@ -273,11 +274,11 @@ TEST(AppProxyGitSources, RestrictedOnesNeedAnAdministratorAndTheirKind) {
          {{{"server", "https://kubernetes.default.svc"}, {"namespaces", {"team-a", "team-b"}}}}},
         {"sourceRepos", {"*"}}};
     const auto ask = [&w](const char* user, std::string verb, Json with) -> Task<Answer> {
-      return w.world.ask(user,
-                         "mutation($args: " + std::string(verb == "create" ? "Create" : "Edit") +
-                             "RestrictedGitSourceInput!) { " + verb +
-                             "RestrictedGitSource(args: $args) }",
-                         {{"args", std::move(with)}});
+      return w.harness.ask(user,
+                           "mutation($args: " + std::string(verb == "create" ? "Create" : "Edit") +
+                               "RestrictedGitSourceInput!) { " + verb +
+                               "RestrictedGitSource(args: $args) }",
+                           {{"args", std::move(with)}});
     };
     // A cluster without the kind would apply nothing else of the repository any more.
     const auto unknown = co_await ask(kAnn, "create", args);
@@ -285,7 +286,7 @@ TEST(AppProxyGitSources, RestrictedOnesNeedAnAdministratorAndTheirKind) {
     EXPECT_THAT(unknown.body, HasSubstr("codefresh.io/v1beta1"));
     EXPECT_FALSE(w.git.git("config", {"rev-parse", "--verify", "main"}).ok());
 
-    w.world.cluster.add_type(
+    w.harness.cluster.add_type(
         {"codefresh.io", "v1beta1", "restrictedgitsources", "RestrictedGitSource"});
     EXPECT_EQ((co_await ask(kBob, "create", args)).code(), "FORBIDDEN");
     const auto created = co_await ask(kAnn, "create", args);
@@ -318,17 +319,18 @@ TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
   in_source_harness([](SourceHarness& w) -> Task<> {
     w.git.create_repository("builds");
     for (const char* name : {"config", "builds"}) {
-      w.world.host.add_repository("acme", name).clone_url = w.git.url(name);
+      w.harness.host.add_repository("acme", name).clone_url = w.git.url(name);
     }
     const auto commit = [&w](const char* repository, Json files, std::string msg) -> Task<Answer> {
-      return w.world.ask(kBob,
-                         "mutation commitFiles($args: CommitFilesArgs!) { commitFiles(args: $args) "
-                         "{ COMMIT_SHA: sha } }",
-                         {{"args",
-                           {{"repo", std::string("acme/") + repository},
-                            {"branchName", "HEAD"},
-                            {"files", std::move(files)},
-                            {"msg", std::move(msg)}}}});
+      return w.harness.ask(
+          kBob,
+          "mutation commitFiles($args: CommitFilesArgs!) { commitFiles(args: $args) "
+          "{ COMMIT_SHA: sha } }",
+          {{"args",
+            {{"repo", std::string("acme/") + repository},
+             {"branchName", "HEAD"},
+             {"files", std::move(files)},
+             {"msg", std::move(msg)}}}});
     };
     const auto object = [](const std::string& kind, const std::string& name,
                            const std::string& api) {
@@ -363,7 +365,7 @@ TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
     // Somebody who has seen the first version does not overwrite the second.
     EXPECT_EQ((co_await commit("config", edit("b"), "Edit product shop")).code(), "GIT_CONFLICT");
     EXPECT_THAT(w.file(product), HasSubstr("team: a\n"));
-    const auto removed = co_await w.world.ask(
+    const auto removed = co_await w.harness.ask(
         kBob, "mutation($args: DeleteFilesArgs!) { deleteFiles(args: $args) { sha } }",
         {{"args",
           {{"repo", "acme/config"},
@@ -389,20 +391,20 @@ TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
 // The double prunes when the test says so.
 TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_harness([](GitHarness& world) -> Task<> {
-    SourceHarness sources(world);
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    SourceHarness sources(harness);
     const auto executor = co_await asio::this_coro::executor;
-    FakeArgoCd argocd(executor, world.cluster, {.ns = "default"});
+    FakeArgoCd argocd(executor, harness.cluster, {.ns = "default"});
     EXPECT_TRUE(argocd.start());
     const auto put = [&](const std::string& name, const std::string& entity) {
       argocd.set_tree(name, Json::object());
-      world.cluster.put(k8s::resources::kApplications,
-                        {{"apiVersion", "argoproj.io/v1alpha1"},
-                         {"kind", "Application"},
-                         {"metadata",
-                          {{"name", name},
-                           {"namespace", "default"},
-                           {"labels", {{"codefresh.io/entity", entity}}}}}});
+      harness.cluster.put(k8s::resources::kApplications,
+                          {{"apiVersion", "argoproj.io/v1alpha1"},
+                           {"kind", "Application"},
+                           {"metadata",
+                            {{"name", name},
+                             {"namespace", "default"},
+                             {"labels", {{"codefresh.io/entity", entity}}}}}});
     };
     co_await sources.start(
         {{"ARGO_CD_URL", argocd.url().to_string()}, {"ARGO_CD_TOKEN", "argocd.double.token"}});
@@ -424,7 +426,7 @@ TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
         [&] { return compared("in-cluster") >= 2 || is_answered; }, "the second comparison"));
     EXPECT_GE(compared("prod"), 2U);
     EXPECT_FALSE(is_answered);
-    world.cluster.remove(k8s::resources::kApplications, {"default", "shop"});
+    harness.cluster.remove(k8s::resources::kApplications, {"default", "shop"});
     co_await users.join();
     EXPECT_TRUE(is_answered);
 
@@ -440,7 +442,7 @@ TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
     EXPECT_LT(Clock::now() - begun, 28s);
     EXPECT_THAT(sources.git_line({"ls-tree", "-r", "--name-only", "main"}),
                 Not(HasSubstr("shop.yaml")));
-    world.base.client.close_idle();
+    harness.base.client.close_idle();
     co_await argocd.stop();
   });
 }
@@ -452,7 +454,7 @@ TEST(AppProxyGitSources, ArgoRolloutsHaveAFileForEachCluster) {
     const std::string host = "https://rancher.example.test";
     const auto install = [&w, host](const std::string& path,
                                     const char* ns = "rollouts") -> Task<std::string> {
-      const auto answer = co_await w.world.ask(
+      const auto answer = co_await w.harness.ask(
           kAnn, "mutation($args: CreateArgoRolloutsInput!) { createArgoRollouts(args: $args) }",
           {{"args", {{"destServer", host + path}, {"destNamespace", ns}}}});
       EXPECT_EQ(answer.code(), "") << answer.body;
@@ -495,15 +497,15 @@ TEST(AppProxyGitSources, ArgoRolloutsHaveAFileForEachCluster) {
 // The runtime's own token is refused, so that the program tries soon again.
 TEST(AppProxyGitSources, ARemovedRuntimeIsNotPreparedUntilItHasANewGitSource) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_harness([](GitHarness& world) -> Task<> {
-    SourceHarness w(world);
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    SourceHarness w(harness);
     co_await w.start({{"GIT_USERNAME", "robot"}, {"GIT_PASSWORD", "canary-wrong"}});
     EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
-    EXPECT_EQ((co_await world.ask(kAnn, "mutation { removeRuntimeFromIscRepo }")).json,
+    EXPECT_EQ((co_await harness.ask(kAnn, "mutation { removeRuntimeFromIscRepo }")).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 2}}}}));
     const auto says = [&](const char* status) -> Task<bool> {
       const auto deadline = deadline_after(25s);
-      while (!world.base.daemon->status()
+      while (!harness.base.daemon->status()
                   .message("shared configuration repository")
                   .starts_with(status) &&
              Clock::now() < deadline) {
@@ -524,7 +526,7 @@ TEST(AppProxyGitSources, TheFolderOfTheDefaultGitSourceGoesUnlessItHasMore) {
     const std::string folder = "git-sources/prod/default/";
     w.git.commit("config", {{"resources/README.md", "x\n"}, {folder + "README.md", "ours\n"}},
                  "begin");
-    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+    EXPECT_EQ((co_await w.harness.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
     EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}), "resources/README.md");
     w.git.commit("config",
@@ -532,7 +534,7 @@ TEST(AppProxyGitSources, TheFolderOfTheDefaultGitSourceGoesUnlessItHasMore) {
                   {folder + "app.yaml", "people's\n"},
                   {"runtimes/prod/in-cluster.yaml", "kind: Application\n"}},
                  "again");
-    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+    EXPECT_EQ((co_await w.harness.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 1}}}}));
     EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),
               folder + "README.md\n" + folder + "app.yaml\nresources/README.md");
@@ -544,7 +546,7 @@ TEST(AppProxyGitSources, TheFolderOfTheDefaultGitSourceGoesUnlessItHasMore) {
 TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
   in_source_harness([](SourceHarness& w) -> Task<> {
     w.git.commit("config", {{"resources/staging/x.yaml", "another runtime's\n"}}, "begin");
-    const auto rollouts = co_await w.world.ask(
+    const auto rollouts = co_await w.harness.ask(
         kAnn,
         "mutation CreateArgoRollouts($args: CreateArgoRolloutsInput!) { createArgoRollouts(args: "
         "$args) }",
@@ -554,13 +556,13 @@ TEST(AppProxyGitSources, TheRestOfARuntimeIsMadeAndRemoved) {
                 HasSubstr("chart: argo-rollouts\n"));
     EXPECT_EQ((co_await w.create(kAnn, kShop)).code(), "");
     const std::string document = "mutation RemoveRuntimeFromIscRepo { removeRuntimeFromIscRepo }";
-    EXPECT_EQ((co_await w.world.ask(kBob, document)).code(), "FORBIDDEN");
-    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+    EXPECT_EQ((co_await w.harness.ask(kBob, document)).code(), "FORBIDDEN");
+    EXPECT_EQ((co_await w.harness.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 3}}}}));
     EXPECT_EQ(w.git_line({"ls-tree", "-r", "--name-only", "main"}),
               "resources/README.md\nresources/app-projects/cf-git-sources.yaml\n"
               "resources/staging/x.yaml");
-    EXPECT_EQ((co_await w.world.ask(kAnn, document)).json,
+    EXPECT_EQ((co_await w.harness.ask(kAnn, document)).json,
               (Json{{"data", {{"removeRuntimeFromIscRepo", 0}}}}));
   });
 }

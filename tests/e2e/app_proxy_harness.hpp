@@ -171,8 +171,8 @@ inline void in_app_proxy_harness(const std::function<Task<>(AppProxyHarness&)>& 
                                  Clock::duration limit = std::chrono::seconds(60)) {
   run_coro(
       [&]() -> Task<> {
-        AppProxyHarness world(co_await asio::this_coro::executor);
-        co_await play_in(world, body);
+        AppProxyHarness harness(co_await asio::this_coro::executor);
+        co_await play_in(harness, body);
       },
       limit);
 }

@@ -159,8 +159,8 @@ inline void in_images_harness(ControlPlaneKind kind,
                               const std::function<Task<>(ImagesHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        ImagesHarness world(co_await asio::this_coro::executor, kind);
-        co_await play_in(world, body);
+        ImagesHarness harness(co_await asio::this_coro::executor, kind);
+        co_await play_in(harness, body);
       },
       std::chrono::seconds(60));
 }

@@ -30,10 +30,10 @@ inline constexpr const char* kControllersLabel = "sealedsecrets.bitnami.com/seal
 
 // The repository "config" of a real Git server is the account's, which has the runtimes "prod" and "staging".
 struct ToolHarness {
-  explicit ToolHarness(GitHarness& w, const Executor& executor) : world(w), other(executor) {
+  explicit ToolHarness(GitHarness& w, const Executor& executor) : harness(w), other(executor) {
     git.create_repository("config");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
-    auto& accounts = world.base.platform.accounts();
+    auto& accounts = harness.base.platform.accounts();
     accounts.add({.id = "acc-1",
                   .name = "acme",
                   .admins = {"u-ann"},
@@ -71,7 +71,7 @@ struct ToolHarness {
   }
   void start_prod(Environment more) {
     more.insert({"REPOS_DIR", (folder / "clones").string()});
-    world.start(std::move(more));
+    harness.start(std::move(more));
   }
   void start_staging() {
     auto more = sharing();
@@ -79,31 +79,31 @@ struct ToolHarness {
     more.insert({{"RUNTIME_NAME", "staging"},
                  {"RUNTIME_TOKEN", kStaging},
                  {"KUBECONFIG", (folder / "other").string()}});
-    world.start(std::move(more));
+    harness.start(std::move(more));
   }
   Task<> register_ann() {
-    co_await world.base.account_known();
-    EXPECT_EQ((co_await world.add()).code(), "");
-    EXPECT_EQ((co_await world.register_user(kAnn, {{"token", FakeGitHost::kToken}})).code(), "");
+    co_await harness.base.account_known();
+    EXPECT_EQ((co_await harness.add()).code(), "");
+    EXPECT_EQ((co_await harness.register_user(kAnn, {{"token", FakeGitHost::kToken}})).code(), "");
   }
   // Waits until the sealing key's entry has this state, and a message that begins so.
   Task<testing::AssertionResult> key_becomes(std::string state, std::string message) {
     auto seen = co_await eventually(
         [&] {
-          const auto page = world.base.daemon->status();
+          const auto page = harness.base.daemon->status();
           return page.state("sealing key") == state &&
                  page.message("sealing key").starts_with(message);
         },
         "sealing key: " + message);
-    co_return seen << " in " << world.base.daemon->status();
+    co_return seen << " in " << harness.base.daemon->status();
   }
 
   // The document of the public client.
   Task<GitHarness::Answer> apply(const char* user, nlohmann::json input) {
-    return world.ask(user,
-                     "mutation IntegrationFlow($input: IntegrationFlowInput!) { "
-                     "applyIntegration(input: $input) }",
-                     {{"input", std::move(input)}});
+    return harness.ask(user,
+                       "mutation IntegrationFlow($input: IntegrationFlowInput!) { "
+                       "applyIntegration(input: $input) }",
+                       {{"input", std::move(input)}});
   }
   static nlohmann::json input(const char* operation, nlohmann::json runtimes,
                               const char* token = "canary-jira") {
@@ -142,7 +142,7 @@ struct ToolHarness {
                   : "no base64";
   }
 
-  GitHarness& world;
+  GitHarness& harness;
   FakeKubeApi other;  // of the runtime "staging"
   GitServer git;
   TempDir folder;
@@ -150,8 +150,8 @@ struct ToolHarness {
 
 inline void in_tool_harness(const std::function<Task<>(ToolHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    ToolHarness tools(world, co_await asio::this_coro::executor);
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    ToolHarness tools(harness, co_await asio::this_coro::executor);
     co_await body(tools);
     co_await tools.other.stop();
   });

@@ -35,7 +35,7 @@ TEST(AppProxyIntegrations, OfThisRuntimeAreSealedWithTheKeyOfItsController) {
     const auto create = ToolHarness::input("CREATE", {"prod"});
     const auto without_key = co_await w.apply(kAnn, create);
     EXPECT_EQ(without_key.code(), "SEALING_KEY_MISSING") << without_key.body;
-    const auto key = w.put_key(w.world.cluster, "sealed-secrets-keyx7k2p");
+    const auto key = w.put_key(w.harness.cluster, "sealed-secrets-keyx7k2p");
 
     const auto created = co_await w.apply(kAnn, create);
     EXPECT_EQ(created.json, ToolHarness::answer(true)) << created.body;
@@ -71,19 +71,19 @@ TEST(AppProxyIntegrations, OfThisRuntimeAreSealedWithTheKeyOfItsController) {
     EXPECT_EQ(w.git_line({"rev-list", "--count", "main"}), "3");
 
     // No credential stands in the audit stream; play_in() looks for canaries in all of the log.
-    const auto audit = w.world.base.audit();
+    const auto audit = w.harness.base.audit();
     CO_ASSERT_TRUE(!audit.empty());
     EXPECT_EQ(audit.back().value("action", ""), "applyIntegration");
     EXPECT_THAT(audit.back().dump(), HasSubstr("my-jira"));
-    EXPECT_TRUE(w.world.base.platform.accounts().sealing_keys().empty());
+    EXPECT_TRUE(w.harness.base.platform.accounts().sealing_keys().empty());
   });
 }
 
 TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
   in_tool_harness([](ToolHarness& w) -> Task<> {
-    const auto key = w.put_key(w.world.cluster, "sealed-secrets-keyx7k2p");
+    const auto key = w.put_key(w.harness.cluster, "sealed-secrets-keyx7k2p");
     const auto others_own = w.put_key(w.other, "sealed-secrets-key9d4fs");
-    auto& saved = w.world.base.platform.accounts().sealing_keys();
+    auto& saved = w.harness.base.platform.accounts().sealing_keys();
     // The first runtime gives its key, once, however often it starts.
     for (int starts = 0; starts < 2; ++starts) {
       w.start_prod(w.sharing());
@@ -118,7 +118,7 @@ TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
     CO_ASSERT_TRUE(taken.has_value());
     EXPECT_EQ(taken->at("metadata").at("labels").at(kControllersLabel), "active");
     EXPECT_EQ(base64_decode(taken->at("data").value("tls.key", "")), key.private_key);
-    EXPECT_THAT(w.world.logs(), Not(HasSubstr(saved[0].substr(0, 100))));
+    EXPECT_THAT(w.harness.logs(), Not(HasSubstr(saved[0].substr(0, 100))));
   });
 }
 
@@ -126,7 +126,7 @@ TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
 TEST(AppProxyIntegrations, ACertificateOfAnotherKeyIsRefused) {
   in_tool_harness([](ToolHarness& w) -> Task<> {
     (void)w.put_key(w.other, "sealed-secrets-key9d4fs");
-    w.world.base.platform.accounts().sealing_keys() = {
+    w.harness.base.platform.accounts().sealing_keys() = {
         base64_encode(make_rsa_certificate().private_key)};
     const Json file{{"kind", "ConfigMap"},
                     {"data", {{"id", "key-1"}, {"tls.crt", make_rsa_certificate().certificate}}}};

@@ -100,8 +100,8 @@ struct LifeHarness {
 void in_life_harness(ControlPlaneKind kind, const std::function<Task<>(LifeHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        LifeHarness world(co_await asio::this_coro::executor, kind);
-        co_await play_in(world, body);
+        LifeHarness harness(co_await asio::this_coro::executor, kind);
+        co_await play_in(harness, body);
       },
       std::chrono::seconds(180));
 }

@@ -216,8 +216,8 @@ inline void in_log_harness(const std::function<Task<>(LogHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
         const auto executor = co_await asio::this_coro::executor;
-        GitHarness world(executor);
-        co_await play_in(world, [&](GitHarness& base) -> Task<> {
+        GitHarness harness(executor);
+        co_await play_in(harness, [&](GitHarness& base) -> Task<> {
           LogHarness logs(base, executor);
           co_await play_in(logs, body);
         });

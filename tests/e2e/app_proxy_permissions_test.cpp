@@ -69,8 +69,8 @@ TEST_P(AppProxyPermissionsAtBoth, AC37_EachRouteAsksEachCallerForItsRight) {
                                     }))
         << "no case for " << route.method << " " << route.path;
   }
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    PermissionHarness permission_world(world, co_await asio::this_coro::executor, GetParam());
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    PermissionHarness permission_world(harness, co_await asio::this_coro::executor, GetParam());
     co_await play_in(permission_world, [](PermissionHarness& w) -> Task<> {
       co_await w.start();
       auto& proxy = w.base.base;
@@ -114,8 +114,8 @@ TEST_P(AppProxyPermissionsAtBoth, AC37_EachRouteAsksEachCallerForItsRight) {
 }
 
 TEST(AppProxyPermissions, AC37_EachFieldAsksEachCallerForItsRight) {
-  in_git_harness([](GitHarness& world) -> Task<> {
-    PermissionHarness permission_world(world, co_await asio::this_coro::executor);
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    PermissionHarness permission_world(harness, co_await asio::this_coro::executor);
     co_await play_in(permission_world, [](PermissionHarness& w) -> Task<> {
       co_await w.start();
       auto& proxy = w.base.base;
@@ -165,8 +165,8 @@ TEST(AppProxyPermissions, AC37_EachFieldAsksEachCallerForItsRight) {
 
 // With the settings that the program has by itself.
 TEST(AppProxyPermissions, AC33_ARuleThatIsTakenBackCountsWithinThirtySeconds) {
-  in_git_harness([](GitHarness& world) -> Task<> {
-    PermissionHarness permission_world(world, co_await asio::this_coro::executor);
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    PermissionHarness permission_world(harness, co_await asio::this_coro::executor);
     co_await play_in(permission_world, [](PermissionHarness& w) -> Task<> {
       co_await w.start();
       const auto refresh = [&] {

@@ -19,7 +19,7 @@ constexpr const char* kNothing =
 // The runtime's Git token is that of the host's user. "shop-dev" is the folder "dev" of the branch
 // "dev", "shop-prod" the folder "prod" of the default branch.
 struct PromotionHarness {
-  explicit PromotionHarness(GitHarness& w) : world(w) {
+  explicit PromotionHarness(GitHarness& w) : harness(w) {
     git.create_repository("shop");
     git.create_repository("config");
     git.commit("shop",
@@ -29,12 +29,12 @@ struct PromotionHarness {
                "begin");
     EXPECT_TRUE(git.git("shop", {"branch", "dev", "main"}).ok());
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
-    auto& accounts = world.base.platform.accounts();
+    auto& accounts = harness.base.platform.accounts();
     accounts.add({.id = "acc-1",
                   .name = "acme",
                   .admins = {"u-ann"},
                   .git_provider = "GITHUB",
-                  .git_api_url = world.host.api_root().text(),
+                  .git_api_url = harness.host.api_root().text(),
                   .shared_config_repo = git.url("config")});
     accounts.set_application("shop-dev", {git.url("shop"), "dev", "./dev"});
     accounts.set_application("shop-prod", {git.url("shop"), "HEAD", "prod/"});
@@ -56,13 +56,13 @@ struct PromotionHarness {
   }
 
   Task<> start(const char* password = FakeGitHost::kToken) {
-    world.start({{"REPOS_DIR", (folder / "clones").string()},
-                 {"GIT_USERNAME", FakeGitHost::kLogin},
-                 {"GIT_PASSWORD", password},
-                 {"TRUSTED_PROXIES", "127.0.0.1"}});
-    co_await world.base.account_known();
+    harness.start({{"REPOS_DIR", (folder / "clones").string()},
+                   {"GIT_USERNAME", FakeGitHost::kLogin},
+                   {"GIT_PASSWORD", password},
+                   {"TRUSTED_PROXIES", "127.0.0.1"}});
+    co_await harness.base.account_known();
     const auto deadline = deadline_after(std::chrono::seconds(20));
-    while (world.base.daemon->status().count_in_state("rules for ", "pending") > 0 &&
+    while (harness.base.daemon->status().count_in_state("rules for ", "pending") > 0 &&
            Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(20));
     }
@@ -81,10 +81,10 @@ struct PromotionHarness {
     http::Headers headers = AppProxyHarness::as(token);
     headers.add("Content-Type", "application/json");
     headers.add("X-Forwarded-For", "203.0.113." + std::to_string(++asked));
-    co_return co_await world.base.send({.method = "POST",
-                                        .target = std::string("/api/promotions/") + route,
-                                        .headers = std::move(headers),
-                                        .body = with.dump()});
+    co_return co_await harness.base.send({.method = "POST",
+                                          .target = std::string("/api/promotions/") + route,
+                                          .headers = std::move(headers),
+                                          .body = with.dump()});
   }
   [[nodiscard]] std::string line(const std::vector<std::string>& args) const {
     auto result = git.git("shop", args);
@@ -95,7 +95,7 @@ struct PromotionHarness {
 
   static constexpr auto kMay = "canary-may.6666";
   static constexpr auto kMayNot = "canary-not.7777";
-  GitHarness& world;
+  GitHarness& harness;
   GitServer git;
   TempDir folder;
   int asked = 0;
@@ -103,8 +103,8 @@ struct PromotionHarness {
 
 void in_promotion_harness(const std::function<Task<>(PromotionHarness&)>& body) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    PromotionHarness promotions(world);
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    PromotionHarness promotions(harness);
     co_await body(promotions);
   });
 }
@@ -140,14 +140,14 @@ TEST(AppProxyPromotions, ACommitBringsTheNamedValues) {
     EXPECT_EQ((co_await w.promote(AppProxyHarness::kRuntime, back)).status, 404);
 
     // Without a template: all files.
-    w.world.base.platform.accounts().set_promotion_rules(Json::array());
+    w.harness.base.platform.accounts().set_promotion_rules(Json::array());
     const auto all = co_await w.promote(AppProxyHarness::kAnn, PromotionHarness::body());
     EXPECT_EQ(all.status, 200) << all.body;
     EXPECT_EQ(w.git.file_at_head("shop", "prod/new.yaml"), "a: 1\n");
     EXPECT_THAT(w.line({"log", "-1", "--format=%B", "main"}),
                 HasSubstr("Requested by Ann through runtime prod."));
     bool is_in_audit = false;
-    for (const auto& entry : w.world.base.audit()) {
+    for (const auto& entry : w.harness.base.audit()) {
       is_in_audit |= entry.value("action", "") == "promotions/commit" &&
                      entry.at("subject").value("destAppId", "") == "prod/argocd/shop-prod";
     }
@@ -157,7 +157,7 @@ TEST(AppProxyPromotions, ACommitBringsTheNamedValues) {
 
 TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
   in_promotion_harness([](PromotionHarness& w) -> Task<> {
-    auto& repository = w.world.host.add_repository("git", "shop");
+    auto& repository = w.harness.host.add_repository("git", "shop");
     repository.branches = {"main", "promote/2"};
     co_await w.start();
     Json body = PromotionHarness::body();
@@ -206,10 +206,10 @@ TEST(AppProxyPromotions, AskEachCallerForTheRight) {
       Json body = PromotionHarness::body();
       body["head"] = "x";
       body["title"] = "t";
-      EXPECT_EQ((co_await w.world.base.send({.method = "POST",
-                                             .target = std::string("/api/promotions/") + route,
-                                             .headers = {},
-                                             .body = body.dump()}))
+      EXPECT_EQ((co_await w.harness.base.send({.method = "POST",
+                                               .target = std::string("/api/promotions/") + route,
+                                               .headers = {},
+                                               .body = body.dump()}))
                     .status,
                 401);
       EXPECT_EQ((co_await w.promote(AppProxyHarness::kEve, body, route)).status, 401);
@@ -232,7 +232,7 @@ TEST(AppProxyPromotions, AskEachCallerForTheRight) {
 TEST(AppProxyPromotions, MistakesAreToldAndChangeNothing) {
   in_promotion_harness([](PromotionHarness& w) -> Task<> {
     co_await w.start();
-    auto& accounts = w.world.base.platform.accounts();
+    auto& accounts = w.harness.base.platform.accounts();
     for (const auto& [wrong, message] : std::vector<std::pair<Json, std::string>>{
              {{{"srcAppId", nullptr}}, "srcAppId.runtime should not be empty"},
              {{{"destAppId", {{"runtime", "prod"}, {"namespace", "a"}}}},

@@ -25,12 +25,12 @@ constexpr const char* kRemove =
     "mutation RemoveGitIntegration($name: String!){removeGitIntegration(name: $name)}";
 
 TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    const auto url = world.platform.url().to_string();
-    co_await world.platform.stop();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    const auto url = harness.platform.url().to_string();
+    co_await harness.platform.stop();
     const auto begun = std::chrono::steady_clock::now();
-    world.start();
-    const auto answer = co_await world.ask(kVersion);
+    harness.start();
+    const auto answer = co_await harness.ask(kVersion);
     const auto took = std::chrono::steady_clock::now() - begun;
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(answer.json, (Json{{"data",
@@ -40,7 +40,7 @@ TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
                                      {"platformVersion", "2.0"}}}}}}));
     EXPECT_LT(took, 2s);  // a sanitizer's build; the release takes milliseconds
     // Everybody else is told to come back.
-    const auto other = co_await world.ask(kIntegrations, Harness::as(Harness::kAnn));
+    const auto other = co_await harness.ask(kIntegrations, Harness::as(Harness::kAnn));
     EXPECT_EQ(other.status, 503);
     EXPECT_EQ(other.headers.find("Retry-After"), "5");
     EXPECT_EQ(other.json["error"], "Service Unavailable");
@@ -48,21 +48,21 @@ TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
 }
 
 TEST(AppProxy, ServesEveryFormOfItsPaths) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
     const std::string body = Json{{"query", "{versionInfo{version}}"}}.dump();
     for (const char* path :
          {"/api/graphql", "/app-proxy/api/graphql", "/app-proxy/api/graphql/", "//api/graphql",
           "/app-proxy//api//graphql", "//app-proxy/api/graphql?x=1"}) {
-      const auto answer = co_await world.send({.method = "POST",
-                                               .target = path,
-                                               .headers = {{"Content-Type", "application/json"}},
-                                               .body = body});
+      const auto answer = co_await harness.send({.method = "POST",
+                                                 .target = path,
+                                                 .headers = {{"Content-Type", "application/json"}},
+                                                 .body = body});
       EXPECT_EQ(answer.status, 200) << path;
       EXPECT_TRUE(answer.json.contains("data")) << path;
     }
     for (const char* path : {"/api/readyz", "/api/healthz", "/app-proxy/api/readyz/"}) {
-      const auto answer = co_await world.send({.target = path});
+      const auto answer = co_await harness.send({.target = path});
       EXPECT_EQ(answer.status, 200) << path;
       EXPECT_EQ(answer.body, "OK") << path;
     }
@@ -70,45 +70,45 @@ TEST(AppProxy, ServesEveryFormOfItsPaths) {
 }
 
 TEST(AppProxy, AnswersErrorsOfRestInTheFormThatClientsKnow) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    const auto missing = co_await world.send({.target = "/app-proxy/api/nothing"});
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    const auto missing = co_await harness.send({.target = "/app-proxy/api/nothing"});
     EXPECT_EQ(missing.status, 404);
     EXPECT_EQ(missing.json,
               (Json{{"statusCode", 404}, {"message", "not found"}, {"error", "Not Found"}}));
     // Pages for people are HTML.
-    const auto page = co_await world.send({.target = "/api/git-auth/github"});
+    const auto page = co_await harness.send({.target = "/api/git-auth/github"});
     EXPECT_EQ(page.status, 200);
     EXPECT_EQ(page.headers.find("Content-Type"), "text/html; charset=utf-8");
-    const auto anonymous = co_await world.send({.method = "POST", .target = "/api/clusters"});
+    const auto anonymous = co_await harness.send({.method = "POST", .target = "/api/clusters"});
     EXPECT_EQ(anonymous.status, 401);
     EXPECT_EQ(anonymous.json, (Json{{"error", "Unauthorized: Invalid token."}}));
-    const auto method = co_await world.send({.method = "DELETE", .target = "/api/graphql"});
+    const auto method = co_await harness.send({.method = "DELETE", .target = "/api/graphql"});
     EXPECT_EQ(method.status, 405);
     EXPECT_EQ(method.json["error"], "Method Not Allowed");
   });
 }
 
 TEST(AppProxy, CorsOnlyLeavesFieldsOut) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     // What the Go SDK sends is no origin at all.
     auto headers = Harness::as(Harness::kAnn);
     headers.add("Origin", "127.0.0.1:3017");
-    const auto sdk = co_await world.ask(kVersion, headers);
+    const auto sdk = co_await harness.ask(kVersion, headers);
     EXPECT_EQ(sdk.status, 200);
     EXPECT_EQ(sdk.headers.find("Access-Control-Allow-Origin"), std::nullopt);
     headers.set("Origin", Harness::kPage);
     for (const auto& answer :
-         {co_await world.ask(kVersion, headers),
-          co_await world.ask("{", {{"Origin", Harness::kPage}}),
-          co_await world.send({.target = "/nowhere", .headers = {{"Origin", Harness::kPage}}})}) {
+         {co_await harness.ask(kVersion, headers),
+          co_await harness.ask("{", {{"Origin", Harness::kPage}}),
+          co_await harness.send({.target = "/nowhere", .headers = {{"Origin", Harness::kPage}}})}) {
       EXPECT_EQ(answer.headers.find("Access-Control-Allow-Origin"), Harness::kPage) << answer.body;
       EXPECT_EQ(answer.headers.find("Access-Control-Allow-Credentials"), "true");
       EXPECT_EQ(answer.headers.find("Vary"), "Origin");
     }
-    const auto preflight = co_await world.send(
+    const auto preflight = co_await harness.send(
         {.method = "OPTIONS",
          .target = "/app-proxy/api/graphql",
          .headers = {{"Origin", Harness::kPage},
@@ -122,18 +122,19 @@ TEST(AppProxy, CorsOnlyLeavesFieldsOut) {
 }
 
 // An account that lacks nothing is asked for once a minute. So tests can count the questions for users.
-void complete_account(Harness& world) {
-  world.platform.accounts().add({.id = "acc-1",
-                                 .name = "acme",
-                                 .admins = {"u-ann"},
-                                 .shared_config_repo = "https://git.example.test/acme/config.git"});
+void complete_account(Harness& harness) {
+  harness.platform.accounts().add(
+      {.id = "acc-1",
+       .name = "acme",
+       .admins = {"u-ann"},
+       .shared_config_repo = "https://git.example.test/acme/config.git"});
 }
 
 TEST(AppProxy, KnowsItsUsersByEachFormOfACredential) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    complete_account(world);
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    complete_account(harness);
+    harness.start();
+    co_await harness.account_known();
     const std::string bob = Harness::kBob;
     const std::vector<http::Headers> forms = {
         {{"Authorization", bob}},
@@ -142,39 +143,39 @@ TEST(AppProxy, KnowsItsUsersByEachFormOfACredential) {
         {{"Cookie", "theme=dark; session=" + bob}, {"Origin", Harness::kPage}},
     };
     for (const auto& headers : forms) {
-      const auto answer = co_await world.ask("{__typename gitIntegrations{name}}", headers);
+      const auto answer = co_await harness.ask("{__typename gitIntegrations{name}}", headers);
       EXPECT_EQ(answer.status, 200) << answer.body;
       EXPECT_THAT(answer.body, Not(HasSubstr("Unauthorized")));
     }
-    const auto& accounts = world.platform.accounts();
+    const auto& accounts = harness.platform.accounts();
     EXPECT_EQ(accounts.asked("me by Authorization"), 2U);  // the own account, and Bob once
     EXPECT_EQ(accounts.asked("me by x-access-token"), 1U);
     EXPECT_EQ(accounts.asked("me by Cookie"), 1U);
-    const auto again = co_await world.ask(kIntegrations, Harness::as(bob));
+    const auto again = co_await harness.ask(kIntegrations, Harness::as(bob));
     EXPECT_EQ(again.status, 200);
     EXPECT_EQ(accounts.asked("me"), 4U);  // from memory
   });
 }
 
 TEST(AppProxy, WritesEachChangeToTheAuditStream) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     auto headers = Harness::as(Harness::kBob);
     headers.add("X-Request-Id", "req-77");
-    const auto refused = co_await world.ask(kRemove, headers, {{"name", "main"}});
+    const auto refused = co_await harness.ask(kRemove, headers, {{"name", "main"}});
     EXPECT_EQ(refused.status, 200);
     EXPECT_EQ(refused.headers.find("X-Request-Id"), "req-77");
     EXPECT_EQ(refused.json["errors"][0]["message"],
               "only an administrator of the account may do this");
     EXPECT_EQ(refused.json["errors"][0]["extensions"],
               (Json{{"code", "FORBIDDEN"}, {"statusCode", 403}}));
-    (void)co_await world.ask(
+    (void)co_await harness.ask(
         "mutation($args: RegisterToGitIntegrationArgs){registerToGitIntegration(args: "
         "$args){name}}",
         Harness::as(Harness::kBob), {{"args", {{"name", "main"}, {"token", "canary-git-token"}}}});
-    (void)co_await world.ask(kIntegrations, Harness::as(Harness::kBob));
-    const auto audit = world.audit();
+    (void)co_await harness.ask(kIntegrations, Harness::as(Harness::kBob));
+    const auto audit = harness.audit();
     CO_ASSERT_EQ(audit.size(), 2U);
     EXPECT_EQ(audit[0]["action"], "removeGitIntegration");
     EXPECT_EQ(audit[0]["result"], "forbidden");
@@ -190,24 +191,24 @@ TEST(AppProxy, WritesEachChangeToTheAuditStream) {
 
 // The order of a fresh installation: the account gets its Git host and its repository after the start.
 TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
-  in_git_harness([](GitHarness& world) -> Task<> {
-    world.start();
-    co_await world.base.account_known();
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    harness.start();
+    co_await harness.base.account_known();
     const Json source{{"appName", "shop"},
                       {"appSpecifier", "https://git.example.test/acme/shop.git"},
                       {"destServer", "https://kubernetes.default.svc"},
                       {"destNamespace", "runtime"},
                       {"isInternal", false}};
     const auto create = [&] {
-      return world.ask(Harness::kAnn,
-                       "mutation CreateGitSource($args: CreateGitSourceInput!) { "
-                       "createGitSource(args: $args) }",
-                       {{"args", source}});
+      return harness.ask(Harness::kAnn,
+                         "mutation CreateGitSource($args: CreateGitSourceInput!) { "
+                         "createGitSource(args: $args) }",
+                         {{"args", source}});
     };
     EXPECT_THAT((co_await create()).body, HasSubstr("no shared configuration repository"));
-    EXPECT_EQ((co_await world.get(Harness::kAnn)).json["data"]["gitIntegration"], nullptr);
+    EXPECT_EQ((co_await harness.get(Harness::kAnn)).json["data"]["gitIntegration"], nullptr);
 
-    world.base.platform.accounts().add(
+    harness.base.platform.accounts().add(
         {.id = "acc-1",
          .name = "acme",
          .admins = {"u-ann"},
@@ -217,7 +218,7 @@ TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
     const auto deadline = deadline_after(20s);
     Json made;
     while (made.is_null() && Clock::now() < deadline) {
-      made = (co_await world.get(Harness::kAnn)).json["data"]["gitIntegration"];
+      made = (co_await harness.get(Harness::kAnn)).json["data"]["gitIntegration"];
       if (made.is_null()) co_await sleep_for(50ms);
     }
     EXPECT_EQ(made["name"], "default") << made;
@@ -230,9 +231,9 @@ TEST(AppProxy, NeedsNoRestartWhenTheAccountGetsItsGitHost) {
 
 // AC-28: what is wrong is told without the values that were sent.
 TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start({}, {"--log-level=debug"});
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start({}, {"--log-level=debug"});
+    co_await harness.account_known();
     const char* document =
         "mutation($args: RegisterToGitIntegrationArgs!){registerToGitIntegration(args: "
         "$args){name}}";
@@ -241,54 +242,54 @@ TEST(AppProxyAttacks, AC28_ErrorsQuoteNoSecrets) {
           Json{{"token", {"canary-git"}}}, Json{{"token", nullptr}, {"refreshToken", "canary-git"}},
           Json{{"token", "canary-git"}, {"tokenType", "NONSENSE"}}}) {
       const auto answer =
-          co_await world.ask(document, Harness::as(Harness::kAnn), {{"args", args}});
+          co_await harness.ask(document, Harness::as(Harness::kAnn), {{"args", args}});
       EXPECT_TRUE(answer.json.contains("errors")) << answer.body;
     }
-    const auto first = co_await world.ask(document, Harness::as(Harness::kAnn),
-                                          {{"args", {{"token", "canary-git"}, {"nme", "x"}}}});
+    const auto first = co_await harness.ask(document, Harness::as(Harness::kAnn),
+                                            {{"args", {{"token", "canary-git"}, {"nme", "x"}}}});
     EXPECT_EQ(first.json["errors"][0]["message"],
               "Variable $args got invalid value (hidden); Field nme is not defined by type "
               "RegisterToGitIntegrationArgs. Did you mean name?");
     // As the status document of the public step, which supplies another name than it declares.
-    const auto missing = co_await world.ask(
+    const auto missing = co_await harness.ask(
         "query appProxyQuery($name: String!){applicationProxyQuery(name: $name){metadata{name}}}",
         Harness::as(Harness::kAnn), {{"applicationName", "shop"}});
     EXPECT_EQ(missing.json["errors"][0]["message"],
               "Variable $name of required type String! was not provided.");
-    (void)co_await world.send({.target = "/api/graphql?token=canary-query"});
+    (void)co_await harness.send({.target = "/api/graphql?token=canary-query"});
   });
 }
 
 TEST(AppProxy, StaysUsefulWhileTheControlPlaneIsAway) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start({{"USER_CACHE_TTL", "0"}});
-    co_await world.account_known();
-    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200);
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start({{"USER_CACHE_TTL", "0"}});
+    co_await harness.account_known();
+    EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200);
     for (const int status : {500, 502, 429}) {
-      world.platform.fail_next(100, status, 0s, "graphql");
+      harness.platform.fail_next(100, status, 0s, "graphql");
       // Known: the last good answer counts. Unknown: neither refused nor let in.
-      EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200)
+      EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200)
           << status;
-      EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503)
+      EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503)
           << status;
-      world.platform.end_faults();
+      harness.platform.end_faults();
     }
-    world.platform.accounts().answer_with("<html>not today</html>");
-    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503);
-    world.platform.accounts().answer_with(R"({"data":{"me":{"id":7}}})");
-    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503);
-    world.platform.accounts().answer_with(std::nullopt);
-    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 200);
+    harness.platform.accounts().answer_with("<html>not today</html>");
+    EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503);
+    harness.platform.accounts().answer_with(R"({"data":{"me":{"id":7}}})");
+    EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 503);
+    harness.platform.accounts().answer_with(std::nullopt);
+    EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kAnn))).status, 200);
   });
 }
 
 // AC-32: what one request may cost, and requests of other sites.
 TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     const auto ann = Harness::as(Harness::kAnn);
-    const auto memory = world.daemon->memory();
+    const auto memory = harness.daemon->memory();
     std::string deep;
     for (int i = 0; i < 5000; ++i) deep += "{a";
     std::string aliases = "{";
@@ -310,18 +311,18 @@ TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
         {"{" + std::string(400'000, ' ') + "__typename}", "DOCUMENT_TOO_LARGE"},
     };
     for (const auto& [query, code] : bombs) {
-      const auto answer = co_await world.ask(query, ann);
+      const auto answer = co_await harness.ask(query, ann);
       EXPECT_EQ(answer.code(), code) << answer.body.substr(0, 300);
     }
-    const auto large = co_await world.ask("{" + std::string(10'000'000, ' ') + "}", ann);
+    const auto large = co_await harness.ask("{" + std::string(10'000'000, ' ') + "}", ann);
     EXPECT_EQ(large.status, 413);
     auto json = ann;
     json.add("Content-Type", "application/json");
     const auto batch =
-        co_await world.send({.method = "POST",
-                             .target = "/api/graphql",
-                             .headers = json,
-                             .body = R"([{"query":"{__typename}"},{"query":"{__typename}"}])"});
+        co_await harness.send({.method = "POST",
+                               .target = "/api/graphql",
+                               .headers = json,
+                               .body = R"([{"query":"{__typename}"},{"query":"{__typename}"}])"});
     EXPECT_EQ(batch.status, 400);
     EXPECT_EQ(batch.code(), "BATCH_REFUSED");
     // A form, a script that asks for no leave, and a link.
@@ -329,10 +330,11 @@ TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
                              "multipart/form-data; boundary=x", ""}) {
       auto headers = ann;
       headers.add("Content-Type", type);
-      const auto answer = co_await world.ask("mutation{removeGitIntegration(name:\"x\")}", headers);
+      const auto answer =
+          co_await harness.ask("mutation{removeGitIntegration(name:\"x\")}", headers);
       EXPECT_EQ(answer.status, 415) << type;
     }
-    const auto link = co_await world.send(
+    const auto link = co_await harness.send(
         {.target = "/api/graphql?query=mutation%7BremoveGitIntegration(name:%22x%22)%7D",
          .headers = ann});
     EXPECT_EQ(link.status, 405);
@@ -341,56 +343,57 @@ TEST(AppProxyAttacks, AC32_CostIsBoundedAndOtherSitesCannotAsk) {
          {"https://evil.example", "null", "", "https://ui.example.test.evil"}) {
       http::Headers headers{{"Cookie", "session=" + std::string(Harness::kAnn)}};
       if (*origin != '\0') headers.add("Origin", origin);
-      const auto answer = co_await world.ask("mutation{removeGitIntegration(name:\"x\")}", headers);
+      const auto answer =
+          co_await harness.ask("mutation{removeGitIntegration(name:\"x\")}", headers);
       EXPECT_EQ(answer.status, 403) << origin;
       EXPECT_EQ(answer.headers.find("Access-Control-Allow-Origin"), std::nullopt);
     }
-    EXPECT_TRUE(world.audit().empty());
+    EXPECT_TRUE(harness.audit().empty());
     // The schema is for users only.
-    const auto schema = co_await world.ask("{__schema{types{name}}}");
+    const auto schema = co_await harness.ask("{__schema{types{name}}}");
     EXPECT_EQ(schema.status, 401);
     EXPECT_THAT(schema.body, Not(HasSubstr("GitIntegration")));
-    const auto guess = co_await world.ask("{gitIntegration{nam}}");
+    const auto guess = co_await harness.ask("{gitIntegration{nam}}");
     EXPECT_EQ(guess.status, 401);
-    EXPECT_EQ((co_await world.ask("{__schema{types{name}}}", ann)).status, 200);
-    EXPECT_LT(world.daemon->memory(), memory + 96 * 1024);  // KiB; a sanitizer keeps freed memory
+    EXPECT_EQ((co_await harness.ask("{__schema{types{name}}}", ann)).status, 200);
+    EXPECT_LT(harness.daemon->memory(), memory + 96 * 1024);  // KiB; a sanitizer keeps freed memory
   });
 }
 
 // AC-33: nobody is trusted by what a token says of itself, and a token that was taken back is refused,
 // also within a session.
 TEST(AppProxyAttacks, AC33_ForgedAndRevokedTokensAreRefused) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    complete_account(world);
-    world.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    complete_account(harness);
+    harness.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
+    co_await harness.account_known();
     const std::string unsigned_jwt =
         "eyJhbGciOiJub25lIn0.eyJpZCI6InUtYW5uIiwiYWNjb3VudF9pZCI6ImFjYy0xIn0.";
-    const auto before = world.platform.accounts().asked("me");
+    const auto before = harness.platform.accounts().asked("me");
     for (const std::string& value :
          {unsigned_jwt, std::string("Bearer"), std::string("Bearer "), std::string("Basic dTpw"),
           std::string("undefined"), std::string("null"),
           "Bearer Bearer " + std::string(Harness::kAnn),
           std::string(Harness::kAnn) + " " + Harness::kAnn, std::string(20'000, 'a')}) {
-      const auto answer = co_await world.ask(kIntegrations, Harness::as(value));
+      const auto answer = co_await harness.ask(kIntegrations, Harness::as(value));
       EXPECT_EQ(answer.status, 401) << value.substr(0, 60);
       EXPECT_EQ(answer.body, R"({"error":"Unauthorized: Invalid token."})");
     }
     // Only those that could be a token were shown to the control plane.
-    EXPECT_EQ(world.platform.accounts().asked("me") - before, 3U);
-    const auto twice = co_await world.ask(
+    EXPECT_EQ(harness.platform.accounts().asked("me") - before, 3U);
+    const auto twice = co_await harness.ask(
         kIntegrations, {{"Authorization", Harness::kBob}, {"Authorization", Harness::kAnn}});
     EXPECT_EQ(twice.status, 401);
-    EXPECT_EQ((co_await world.ask(kIntegrations)).status, 401);
+    EXPECT_EQ((co_await harness.ask(kIntegrations)).status, 401);
 
-    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200);
-    world.platform.accounts().revoke(Harness::kBob);
-    EXPECT_EQ((co_await world.ask(kIntegrations, Harness::as(Harness::kBob))).status, 401);
+    EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kBob))).status, 200);
+    harness.platform.accounts().revoke(Harness::kBob);
+    EXPECT_EQ((co_await harness.ask(kIntegrations, Harness::as(Harness::kBob))).status, 401);
     // An administrator who is none any more.
-    const auto first = co_await world.ask(kRemove, Harness::as(Harness::kAnn), {{"name", "x"}});
+    const auto first = co_await harness.ask(kRemove, Harness::as(Harness::kAnn), {{"name", "x"}});
     EXPECT_EQ(first.code(), "UNAVAILABLE");
-    world.platform.accounts().set_admins("acc-1", {});
-    const auto then = co_await world.ask(kRemove, Harness::as(Harness::kAnn), {{"name", "x"}});
+    harness.platform.accounts().set_admins("acc-1", {});
+    const auto then = co_await harness.ask(kRemove, Harness::as(Harness::kAnn), {{"name", "x"}});
     EXPECT_EQ(then.code(), "FORBIDDEN") << then.body;
   });
 }
@@ -413,11 +416,11 @@ struct Chat {
 };
 
 // Runs `body` on a WebSocket; the error when it could not be opened.
-Task<Result<http::websocket::Ending>> chat(Harness& world, http::Headers headers,
+Task<Result<http::websocket::Ending>> chat(Harness& harness, http::Headers headers,
                                            std::function<Task<>(Chat&)> body) {
-  const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = world.daemon->port()};
+  const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = harness.daemon->port()};
   co_return co_await http::connect_websocket(
-      world.client, url, {.target = "/app-proxy/api/graphql", .headers = std::move(headers)},
+      harness.client, url, {.target = "/app-proxy/api/graphql", .headers = std::move(headers)},
       graphql::kSocketProtocols, {}, deadline_after(20s), [&](http::WebSocket& socket) -> Task<> {
         Chat with{socket};
         co_await body(with);
@@ -426,15 +429,15 @@ Task<Result<http::websocket::Ending>> chat(Harness& world, http::Headers headers
 
 // AC-33: revocation in the middle of a session.
 TEST(AppProxyAttacks, AC33_AnOpenSessionDoesNotOutliveItsToken) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
-    co_await world.account_known();
-    const auto ended = co_await chat(world, {}, [&](Chat& with) -> Task<> {
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start({{"USER_CACHE_TTL", "0"}, {"USER_OUTAGE", "0"}});
+    co_await harness.account_known();
+    const auto ended = co_await chat(harness, {}, [&](Chat& with) -> Task<> {
       co_await with.say(
           {{"type", "connection_init"}, {"payload", {{"Authorization", Harness::kBob}}}});
       EXPECT_EQ((co_await with.hear())["type"], "connection_ack");
       EXPECT_EQ((co_await with.ask("1", "{__typename}"))["payload"]["data"]["__typename"], "Query");
-      world.platform.accounts().revoke(Harness::kBob);
+      harness.platform.accounts().revoke(Harness::kBob);
       const auto refused = co_await with.ask("2", "{__typename}");
       EXPECT_EQ(refused["type"], "error") << refused;
       EXPECT_EQ(refused["payload"][0]["extensions"]["statusCode"], 401) << refused;
@@ -445,11 +448,11 @@ TEST(AppProxyAttacks, AC33_AnOpenSessionDoesNotOutliveItsToken) {
 
 // AC-37: a WebSocket is one more way in.
 TEST(AppProxyAttacks, AC37_WebSocketsAskWhoItIs) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     const auto close_code = [&](http::Headers headers, Json payload) -> Task<int> {
-      const auto ended = co_await chat(world, std::move(headers), [&](Chat& with) -> Task<> {
+      const auto ended = co_await chat(harness, std::move(headers), [&](Chat& with) -> Task<> {
         co_await with.say({{"type", "connection_init"}, {"payload", payload}});
         (void)co_await with.hear();
       });
@@ -471,7 +474,7 @@ TEST(AppProxyAttacks, AC37_WebSocketsAskWhoItIs) {
       EXPECT_EQ(co_await close_code(headers, nullptr), 403) << origin;
     }
     // Who says something before saying who it is.
-    const auto early = co_await chat(world, {}, [&](Chat& with) -> Task<> {
+    const auto early = co_await chat(harness, {}, [&](Chat& with) -> Task<> {
       co_await with.say(
           {{"id", "1"}, {"type", "subscribe"}, {"payload", {{"query", "{versionInfo{version}}"}}}});
       EXPECT_TRUE((co_await with.hear()).is_null());
@@ -483,12 +486,12 @@ TEST(AppProxyAttacks, AC37_WebSocketsAskWhoItIs) {
 
 // Documents of public clients that are not what a strict server expects.
 TEST(AppProxy, AcceptsTheDocumentsOfOddClients) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     const auto accepted = [&](std::string query, Json variables) -> Task<> {
       const auto answer =
-          co_await world.ask(query, Harness::as(Harness::kAnn), std::move(variables));
+          co_await harness.ask(query, Harness::as(Harness::kAnn), std::move(variables));
       EXPECT_EQ(answer.status, 200) << query;
       EXPECT_NE(answer.code(), "GRAPHQL_VALIDATION_FAILED") << answer.body;
       EXPECT_NE(answer.code(), "GRAPHQL_PARSE_FAILED") << answer.body;
@@ -513,7 +516,7 @@ TEST(AppProxy, AcceptsTheDocumentsOfOddClients) {
     // Python's gql: __typename everywhere, and variables without a value.
     co_await accepted("query q($name: String) { gitIntegration(name: $name) { __typename name } }",
                       {{"name", nullptr}});
-    const auto introspection = co_await world.ask(
+    const auto introspection = co_await harness.ask(
         "query IntrospectionQuery { __schema { queryType { name } mutationType { name } types { "
         "kind "
         "name fields(includeDeprecated: true) { name args { name type { kind name ofType { name } "
@@ -529,15 +532,15 @@ TEST(AppProxy, AcceptsTheDocumentsOfOddClients) {
 
 // AC-34: an unknown token, one of another account and one of another runtime get the same answer.
 TEST(AppProxyAttacks, AC34_RefusalsTellNothingApart) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.platform.accounts().add("canary-stage.5555",
-                                  FakeAccounts::Runtime{.name = "stage", .account_id = "acc-1"});
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.platform.accounts().add("canary-stage.5555",
+                                    FakeAccounts::Runtime{.name = "stage", .account_id = "acc-1"});
+    harness.start();
+    co_await harness.account_known();
     std::vector<Harness::Answer> answers;
     for (const char* token : {"nobody.0000", Harness::kEve, "canary-stage.5555"}) {
-      answers.push_back(co_await world.ask(kIntegrations, Harness::as(token)));
-      answers.push_back(co_await world.ask(kRemove, Harness::as(token), {{"name", "x"}}));
+      answers.push_back(co_await harness.ask(kIntegrations, Harness::as(token)));
+      answers.push_back(co_await harness.ask(kRemove, Harness::as(token), {{"name", "x"}}));
     }
     for (auto& answer : answers) {
       EXPECT_EQ(answer.status, 401);
@@ -550,22 +553,23 @@ TEST(AppProxyAttacks, AC34_RefusalsTellNothingApart) {
 
 // AC-35: guessing is slow, and harms neither known users nor other addresses.
 TEST(AppProxyAttacks, AC35_GuessingIsLimitedByAddress) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    complete_account(world);
-    world.start({{"TRUSTED_PROXIES", "127.0.0.1"}});
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    complete_account(harness);
+    harness.start({{"TRUSTED_PROXIES", "127.0.0.1"}});
+    co_await harness.account_known();
     const auto from = [](const std::string& token, const char* address) {
       auto headers = Harness::as(token);
       // What the client itself wrote stands first.
       headers.add("X-Forwarded-For", std::string("198.51.100.7, ") + address);
       return headers;
     };
-    EXPECT_EQ((co_await world.ask(kIntegrations, from(Harness::kBob, "203.0.113.9"))).status, 200);
-    const auto asked = world.platform.accounts().asked("me");
+    EXPECT_EQ((co_await harness.ask(kIntegrations, from(Harness::kBob, "203.0.113.9"))).status,
+              200);
+    const auto asked = harness.platform.accounts().asked("me");
     int limited = 0;
     for (int i = 0; i < 60; ++i) {
       const auto answer =
-          co_await world.ask(kIntegrations, from("guess." + std::to_string(i), "203.0.113.9"));
+          co_await harness.ask(kIntegrations, from("guess." + std::to_string(i), "203.0.113.9"));
       if (answer.status == 429) {
         ++limited;
         EXPECT_NE(answer.headers.find("Retry-After"), std::nullopt);
@@ -574,46 +578,48 @@ TEST(AppProxyAttacks, AC35_GuessingIsLimitedByAddress) {
       }
     }
     EXPECT_GE(limited, 30);
-    EXPECT_LE(world.platform.accounts().asked("me") - asked, 30U);
-    EXPECT_EQ((co_await world.ask(kIntegrations, from(Harness::kBob, "203.0.113.9"))).status, 200);
-    EXPECT_EQ((co_await world.ask(kIntegrations, from(Harness::kAnn, "203.0.113.10"))).status, 200);
+    EXPECT_LE(harness.platform.accounts().asked("me") - asked, 30U);
+    EXPECT_EQ((co_await harness.ask(kIntegrations, from(Harness::kBob, "203.0.113.9"))).status,
+              200);
+    EXPECT_EQ((co_await harness.ask(kIntegrations, from(Harness::kAnn, "203.0.113.10"))).status,
+              200);
   });
 }
 
 // AC-36: what needs no user tells nothing but the version.
 TEST(AppProxyAttacks, AC36_StrangersSeeTheVersionOnly) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     for (const char* query :
          {"{gitIntegrations{name}}", "{versionInfo{version} gitIntegrations{name}}",
           "{a:versionInfo{version} b:gitIntegration{name}}", "{__type(name:\"Query\"){name}}",
           "{...F} fragment F on Query{gitIntegration{name}}",
           "query A{versionInfo{version}} query B{gitIntegrations{name}}",
           "mutation{removeGitIntegration(name:\"x\")}", "{", "{nothing}"}) {
-      const auto answer = co_await world.ask(query);
+      const auto answer = co_await harness.ask(query);
       EXPECT_EQ(answer.status, 401) << query << answer.body;
       EXPECT_EQ(answer.body, R"({"error":"Unauthorized: Invalid token."})");
       EXPECT_EQ(answer.headers.find("WWW-Authenticate"), "Bearer");
     }
-    EXPECT_EQ((co_await world.ask("{versionInfo{version __typename} __typename}")).status, 200);
+    EXPECT_EQ((co_await harness.ask("{versionInfo{version __typename} __typename}")).status, 200);
     // The page for people is off.
     const auto page =
-        co_await world.send({.target = "/api/graphql", .headers = {{"Accept", "text/html"}}});
+        co_await harness.send({.target = "/api/graphql", .headers = {{"Accept", "text/html"}}});
     EXPECT_EQ(page.status, 405);
-    EXPECT_TRUE(world.audit().empty());
+    EXPECT_TRUE(harness.audit().empty());
   });
 }
 
 // AC-37: each transport and each form of a path asks for the same.
 TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     const std::string body = Json{{"query", kIntegrations}}.dump();
     for (const char* path : {"/api/graphql", "/app-proxy/api/graphql", "//api//graphql/"}) {
       for (const char* type : {"application/json", "application/json; charset=utf-8"}) {
-        const auto answer = co_await world.send(
+        const auto answer = co_await harness.send(
             {.method = "POST", .target = path, .headers = {{"Content-Type", type}}, .body = body});
         EXPECT_EQ(answer.status, 401) << path;
       }
@@ -626,19 +632,19 @@ TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
           "mutation{addGitIntegration(args:{provider:GITHUB,sharingPolicy:ALL_USERS_IN_ACCOUNT}){"
           "name}}",
           "mutation{editGitIntegration(args:{sharingPolicy:ALL_USERS_IN_ACCOUNT}){name}}"}) {
-      const auto answer = co_await world.ask(query, Harness::as(Harness::kBob));
+      const auto answer = co_await harness.ask(query, Harness::as(Harness::kBob));
       EXPECT_EQ(answer.status, 200);
       EXPECT_EQ(answer.code(), "FORBIDDEN") << query;
     }
-    EXPECT_EQ(world.audit().size(), 5U);
-    for (const auto& line : world.audit()) EXPECT_EQ(line["result"], "forbidden");
+    EXPECT_EQ(harness.audit().size(), 5U);
+    for (const auto& line : harness.audit()) EXPECT_EQ(line["result"], "forbidden");
   });
 }
 
 TEST(AppProxy, ThePlaygroundIsThereOnRequest) {
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start({{"GRAPHQL_PLAYGROUND", "true"}});
-    const auto page = co_await world.send(
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start({{"GRAPHQL_PLAYGROUND", "true"}});
+    const auto page = co_await harness.send(
         {.target = "/app-proxy/api/graphql", .headers = {{"Accept", "text/html,*/*"}}});
     EXPECT_EQ(page.status, 200);
     EXPECT_THAT(page.body, StartsWith("<!doctype html>"));

@@ -25,11 +25,11 @@ TEST(ControlPlane, ShowsWhatTheEventReporterReports) {
   run_coro(
       []() -> Task<> {
         ControlPlaneBed bed;
-        ReporterHarness world(co_await asio::this_coro::executor);
-        co_await world.start_doubles();
-        write_file(world.folder / "platform-token", kProdToken);
-        world.put_app("shop", 1);
-        world.start_daemon(
+        ReporterHarness harness(co_await asio::this_coro::executor);
+        co_await harness.start_doubles();
+        write_file(harness.folder / "platform-token", kProdToken);
+        harness.put_app("shop", 1);
+        harness.start_daemon(
             {{"CODEFRESH_URL", bed.url()}, {"CODEFRESH_SSL_CERT_PATH", bed.ca_file().string()}});
         const auto shows = [&](const std::string& revision, const std::string& status) {
           const auto shop = shop_of(bed);
@@ -38,20 +38,20 @@ TEST(ControlPlane, ShowsWhatTheEventReporterReports) {
         };
         CO_ASSERT_TRUE(co_await eventually([&] { return shows("r1", "SYNCED"); },
                                            "the Application at the control plane"))
-            << world.logs() << bed.program().log();
+            << harness.logs() << bed.program().log();
         EXPECT_EQ(shop_of(bed)["healthStatus"], "HEALTHY");
         EXPECT_EQ(shop_of(bed)["status"]["commitAuthor"], "a");
 
-        world.put_app("shop", 2, {.sync_status = "OutOfSync", .revision = "r2"});
+        harness.put_app("shop", 2, {.sync_status = "OutOfSync", .revision = "r2"});
         CO_ASSERT_TRUE(co_await eventually([&] { return shows("r2", "OUT_OF_SYNC"); },
                                            "the change at the control plane"))
-            << world.logs();
+            << harness.logs();
 
-        world.kube.remove(k8s::resources::kApplications, {"argocd", "shop"});
+        harness.kube.remove(k8s::resources::kApplications, {"argocd", "shop"});
         CO_ASSERT_TRUE(co_await eventually([&] { return shop_of(bed).is_null(); },
                                            "the deletion at the control plane"))
-            << world.logs();
-        co_await world.stop();
+            << harness.logs();
+        co_await harness.stop();
         EXPECT_EQ(bed.program().stop(), 0);
       },
       std::chrono::seconds(120));
@@ -62,11 +62,11 @@ TEST(ControlPlane, TakesTheEventsThatWaitedForANewToken) {
   run_coro(
       []() -> Task<> {
         ControlPlaneBed bed;
-        ReporterHarness world(co_await asio::this_coro::executor);
-        co_await world.start_doubles();
-        write_file(world.folder / "platform-token", kProdToken);
-        world.put_app("shop", 1);
-        world.start_daemon(
+        ReporterHarness harness(co_await asio::this_coro::executor);
+        co_await harness.start_doubles();
+        write_file(harness.folder / "platform-token", kProdToken);
+        harness.put_app("shop", 1);
+        harness.start_daemon(
             {{"CODEFRESH_URL", bed.url()}, {"CODEFRESH_SSL_CERT_PATH", bed.ca_file().string()}});
         const auto shows = [&](const char* revision) {
           return [&bed, revision] {
@@ -74,16 +74,16 @@ TEST(ControlPlane, TakesTheEventsThatWaitedForANewToken) {
             return shop.is_object() && shop["status"]["revision"] == revision;
           };
         };
-        CO_ASSERT_TRUE(co_await eventually(shows("r1"), "the Application")) << world.logs();
+        CO_ASSERT_TRUE(co_await eventually(shows("r1"), "the Application")) << harness.logs();
         const auto token = bed.program().register_runtime(kAnnKey, "prod");
         EXPECT_EQ(bed.runtime_of(kProdToken), "");
-        world.put_app("shop", 2, {.sync_status = "OutOfSync", .revision = "r2"});
-        CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("401"));
+        harness.put_app("shop", 2, {.sync_status = "OutOfSync", .revision = "r2"});
+        CO_ASSERT_TRUE(co_await harness.daemon->wait_for_log("401"));
         EXPECT_TRUE(shows("r1")());
-        write_file(world.folder / "platform-token", token);
+        write_file(harness.folder / "platform-token", token);
         CO_ASSERT_TRUE(co_await eventually(shows("r2"), "the change, by the new token"))
-            << world.logs();
-        co_await world.stop();
+            << harness.logs();
+        co_await harness.stop();
         EXPECT_EQ(bed.program().stop(), 0);
       },
       std::chrono::seconds(120));

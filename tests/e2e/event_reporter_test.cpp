@@ -74,18 +74,18 @@ std::string config_map(const std::string& name) {
 }
 
 TEST(EventReporter, ACommitBecomesEvents) {
-  play([](ReporterHarness& world) -> Task<> {
+  play([](ReporterHarness& harness) -> Task<> {
     const auto started = utc_now();
     Repository repository;
     const auto first = repository.commit({{"web.yaml", deployment(2)},
                                           {"one.yaml", config_map("one")},
                                           {"two.yaml", config_map("two")}},
                                          "two replicas");
-    co_await world.start();
-    CO_ASSERT_OK(co_await world.argocd.create_app(
+    co_await harness.start();
+    CO_ASSERT_OK(co_await harness.argocd.create_app(
         {.name = "guestbook", .repo_url = repository.path(), .destination_namespace = "shop"}));
-    CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
-    const auto* synced = co_await world.platform.wait_for(
+    CO_ASSERT_OK(co_await harness.argocd.sync("guestbook"));
+    const auto* synced = co_await harness.platform.wait_for(
         [](const FakePlatform::Report& report) {
           return report.kind() == "Deployment" && report.source("syncStatus") == "Synced";
         },
@@ -93,17 +93,17 @@ TEST(EventReporter, ACommitBecomesEvents) {
     CO_ASSERT_TRUE(synced != nullptr);
     EXPECT_EQ(synced->source("revision"), first);
     CO_ASSERT_TRUE(
-        co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
-    EXPECT_EQ(world.platform.reports()[0].kind(), "Application");
+        co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    EXPECT_EQ(harness.platform.reports()[0].kind(), "Application");
     for (const auto* name : {"web", "one", "two"}) {
-      EXPECT_THAT(world.platform.find("", name), Not(IsEmpty())) << name;
+      EXPECT_THAT(harness.platform.find("", name), Not(IsEmpty())) << name;
     }
 
     // The replica count changes.
-    auto seen = world.platform.reports().size();
+    auto seen = harness.platform.reports().size();
     const auto second = repository.commit({{"web.yaml", deployment(3)}}, "three replicas");
-    CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
-    const auto* scaled = co_await world.platform.wait_for(
+    CO_ASSERT_OK(co_await harness.argocd.sync("guestbook"));
+    const auto* scaled = co_await harness.platform.wait_for(
         [&](const FakePlatform::Report& report) {
           return report.kind() == "Deployment" && report.source("syncStatus") == "Synced" &&
                  report.source("revision") == second;
@@ -111,8 +111,8 @@ TEST(EventReporter, ACommitBecomesEvents) {
         soon(), seen);
     CO_ASSERT_TRUE(scaled != nullptr);
     CO_ASSERT_TRUE(
-        co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
-    const auto app = *world.kube.find(k8s::resources::kApplications, {"argocd", "guestbook"});
+        co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    const auto app = *harness.kube.find(k8s::resources::kApplications, {"argocd", "guestbook"});
     const ApplicationFacts facts{
         .application = app,
         .tree = {{"nodes", json::array({{{"group", "apps"},
@@ -124,19 +124,20 @@ TEST(EventReporter, ACommitBecomesEvents) {
             CommitFacts::read([&](auto arguments) { return repository.git(arguments); }, second),
         .not_before = started};
     EXPECT_EQ(facts.commit.message, "three replicas");
-    expect_application_event(*world.platform.find("Application", "guestbook", seen).back(), facts);
-    expect_resource_event(*world.platform.find("Deployment", "web", seen).back(), facts,
+    expect_application_event(*harness.platform.find("Application", "guestbook", seen).back(),
+                             facts);
+    expect_resource_event(*harness.platform.find("Deployment", "web", seen).back(), facts,
                           desired_state(parse_manifests(deployment(3)).value().at(0), app),
-                          *world.kube.find(k8s::resources::kDeployments, {"shop", "web"}));
+                          *harness.kube.find(k8s::resources::kDeployments, {"shop", "web"}));
     for (const auto* name : {"one", "two"}) {
-      EXPECT_THAT(world.platform.find("ConfigMap", name, seen), IsEmpty()) << name;
+      EXPECT_THAT(harness.platform.find("ConfigMap", name, seen), IsEmpty()) << name;
     }
 
     // A resource is removed from Git.
-    seen = world.platform.reports().size();
+    seen = harness.platform.reports().size();
     repository.commit({{"two.yaml", std::nullopt}}, "one is enough");
-    CO_ASSERT_OK(co_await world.argocd.sync("guestbook"));
-    const auto* gone = co_await world.platform.wait_for(
+    CO_ASSERT_OK(co_await harness.argocd.sync("guestbook"));
+    const auto* gone = co_await harness.platform.wait_for(
         [](const FakePlatform::Report& report) {
           return report.name() == "two" && report.source("actualManifest").empty() &&
                  report.source("desiredManifest").empty();
@@ -146,36 +147,36 @@ TEST(EventReporter, ACommitBecomesEvents) {
 
     // The application is deleted, with its resources.
     CO_ASSERT_TRUE(
-        co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
-    seen = world.platform.reports().size();
-    CO_ASSERT_OK(world.argocd.delete_app("guestbook"));
+        co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    seen = harness.platform.reports().size();
+    CO_ASSERT_OK(harness.argocd.delete_app("guestbook"));
     for (const auto* name : {"guestbook", "web", "one"}) {
-      const auto* deleted = co_await world.platform.wait_for(
+      const auto* deleted = co_await harness.platform.wait_for(
           [&](const FakePlatform::Report& report) {
             return report.name() == name && report.source("actualManifest").empty();
           },
           soon(), seen);
       EXPECT_NE(deleted, nullptr) << name;
     }
-    EXPECT_THAT(world.platform.refused(), IsEmpty());
-    EXPECT_EQ(world.platform.reports()[0].headers.find("User-Agent"),
+    EXPECT_THAT(harness.platform.refused(), IsEmpty());
+    EXPECT_EQ(harness.platform.reports()[0].headers.find("User-Agent"),
               "gitops-event-reporter/1.2.3");
   });
 }
 
 TEST(EventReporter, AnApplicationDeletedWithoutFinalizerIsReported) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
-    world.put_app("plain", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("plain", 1));
-    CO_ASSERT_TRUE(world.kube.remove(k8s::resources::kApplications, {"argocd", "plain"}));
-    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(4, soon()));
-    EXPECT_THAT(world.events(2), ElementsAre("Application plain gone", "ConfigMap plain-c gone"));
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    harness.put_app("plain", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("plain", 1));
+    CO_ASSERT_TRUE(harness.kube.remove(k8s::resources::kApplications, {"argocd", "plain"}));
+    CO_ASSERT_TRUE(co_await harness.platform.wait_for_count(4, soon()));
+    EXPECT_THAT(harness.events(2), ElementsAre("Application plain gone", "ConfigMap plain-c gone"));
   });
 }
 
 TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
-  play([](ReporterHarness& world) -> Task<> {
+  play([](ReporterHarness& harness) -> Task<> {
     Repository small;
     Repository big;
     FileChanges five;
@@ -187,23 +188,23 @@ TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
     }
     small.commit(five, "five");
     big.commit(hundred, "a hundred");
-    co_await world.start();
+    co_await harness.start();
     for (const auto& [name, repository, count] :
          {std::tuple{"small", &small, 5}, std::tuple{"big", &big, 100}}) {
-      const auto before = world.argocd.reads();
-      const auto seen = world.platform.reports().size();
-      CO_ASSERT_OK(co_await world.argocd.create_app(
+      const auto before = harness.argocd.reads();
+      const auto seen = harness.platform.reports().size();
+      CO_ASSERT_OK(co_await harness.argocd.create_app(
           {.name = name, .repo_url = repository->path(), .destination_namespace = "shop"}));
-      CO_ASSERT_TRUE(co_await world.platform.wait_for_count(
+      CO_ASSERT_TRUE(co_await harness.platform.wait_for_count(
           seen + static_cast<std::size_t>(count) + 1, soon()));
       CO_ASSERT_TRUE(
-          co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
-      const auto after = world.argocd.reads();
+          co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+      const auto after = harness.argocd.reads();
       // Once for each state that is looked at, however many resources there are: its first, its
       // last, and one between them. States may have the same content for the platform, which is
       // then told once. States that a newer one supersedes need no managed resources.
       const auto reads = after.tree - before.tree;
-      const auto reports = world.platform.find("Application", name, seen).size();
+      const auto reports = harness.platform.find("Application", name, seen).size();
       EXPECT_GE(reports, 1U) << name;
       EXPECT_GE(reads, reports) << name;
       EXPECT_LE(reads, 3U) << name;
@@ -215,30 +216,30 @@ TEST(EventReporter, ArgoCdIsReadTwicePerEvent) {
 }
 
 TEST(EventReporter, ARestartReportsWhatIsThere) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    EXPECT_EQ(co_await world.daemon->stop(), 0);
-    world.put_app("web", 2);
-    world.start_daemon();
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
-    EXPECT_EQ(world.daemon->get_main("/healthz").status, 200);
-    EXPECT_EQ(world.daemon->get_main("/nothing").status, 404);
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    EXPECT_EQ(co_await harness.daemon->stop(), 0);
+    harness.put_app("web", 2);
+    harness.start_daemon();
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 2));
+    EXPECT_EQ(harness.daemon->get_main("/healthz").status, 200);
+    EXPECT_EQ(harness.daemon->get_main("/nothing").status, 404);
   });
 }
 
 // -- bad input --
 
 TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start_doubles();
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
     const auto& applications = k8s::resources::kApplications;
-    world.kube.refuse_streaming_lists(true);  // they have no such item
-    world.kube.add_list_item(applications, R"({"metadata":{"name":7,"namespace":"argocd"}})");
-    world.put_app("first", 1);
-    world.start_daemon();
-    CO_ASSERT_TRUE(co_await world.wait_for_content("first", 1));
+    harness.kube.refuse_streaming_lists(true);  // they have no such item
+    harness.kube.add_list_item(applications, R"({"metadata":{"name":7,"namespace":"argocd"}})");
+    harness.put_app("first", 1);
+    harness.start_daemon();
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("first", 1));
 
     std::string deep =
         R"({"type":"ADDED","object":{"metadata":{"name":"deep","namespace":"argocd",)"
@@ -257,18 +258,18 @@ TEST(EventReporter, AC24_AC25_MalformedApplicationsAreSetAsideWhileOthersGoOn) {
              "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",\"name\":\"b\","
              "\"namespace\":\"argocd\",\"uid\":\"u\",\"resourceVersion\":\"9\"}}}\n",
              "{\"type\":\"ADDED\",\"object\":null}\n", "nonsense\n", deep, big}) {
-      world.kube.send_on_watches(applications, line);
+      harness.kube.send_on_watches(applications, line);
     }
-    world.put_app("second", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("second", 1));
-    world.put_app("first", 2);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("first", 2));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
-    const auto metrics = world.daemon->get("/metrics").body;
+    harness.put_app("second", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("second", 1));
+    harness.put_app("first", 2);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("first", 2));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
+    const auto metrics = harness.daemon->get("/metrics").body;
     EXPECT_THAT(metrics, HasSubstr("gitops_event_reporter_watch_quarantined_total{resource="
                                    "\"applications\"} 9\n"));
     // Those without a name are logged once a minute together.
-    const auto log = world.daemon->log();
+    const auto log = harness.daemon->log();
     for (const auto* reason :
          {R"("object":"argocd/a","reason":"metadata.name appears twice")",
           R"("object":"argocd/deep","reason":"nested deeper than 256")",
@@ -301,60 +302,60 @@ TEST(EventReporter, AWrongConfigurationPrintsEveryMistake) {
 }
 
 TEST(EventReporter, AnUnreachableApiServerIsToldAndRecovers) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start_doubles();
-    co_await world.kube.stop();
-    world.start_daemon();
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("applications"));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("refused"));
-    CO_ASSERT_OK(world.kube.start());
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    co_await harness.kube.stop();
+    harness.start_daemon();
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("applications"));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_log("refused"));
+    CO_ASSERT_OK(harness.kube.start());
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
   });
 }
 
 TEST(EventReporter, AnUnreachableArgoCdIsToldAndRecovers) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start_doubles();
-    co_await world.argocd.stop();
-    world.start_daemon();
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("argocd"));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("refused"));
-    CO_ASSERT_OK(world.argocd.start());
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    co_await harness.argocd.stop();
+    harness.start_daemon();
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("argocd"));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_log("refused"));
+    CO_ASSERT_OK(harness.argocd.start());
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
   });
 }
 
 TEST(EventReporter, AnUnreachablePlatformIsToldAndRecovers) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
-    co_await world.platform.stop();
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("platform"));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("refused"));
-    CO_ASSERT_OK(world.platform.start());
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    co_await harness.platform.stop();
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("platform"));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_log("refused"));
+    CO_ASSERT_OK(harness.platform.start());
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
   });
 }
 
 // The daemon rejects a peer's certificate until it trusts the issuing authority.
 void play_untrusted(Tls tls, const std::string& check) {
-  play(tls, [check](ReporterHarness& world) -> Task<> {
-    write_file(world.folder / "ca.crt", read_file(world.stranger.ca_file()));
-    co_await world.start_doubles();
-    world.start_daemon();
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_log("certificate"));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("certificate"));
-    EXPECT_THAT(world.daemon->last_readyz(), HasSubstr(check + ": "));
-    EXPECT_THAT(world.events(), IsEmpty());
-    write_file(world.folder / "ca.crt", read_file(world.authority.ca_file()));
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
+  play(tls, [check](ReporterHarness& harness) -> Task<> {
+    write_file(harness.folder / "ca.crt", read_file(harness.stranger.ca_file()));
+    co_await harness.start_doubles();
+    harness.start_daemon();
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_log("certificate"));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("certificate"));
+    EXPECT_THAT(harness.daemon->last_readyz(), HasSubstr(check + ": "));
+    EXPECT_THAT(harness.events(), IsEmpty());
+    write_file(harness.folder / "ca.crt", read_file(harness.authority.ca_file()));
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
   });
 }
 
@@ -369,92 +370,93 @@ TEST(EventReporter, AnUntrustedPlatformIsToldAndRecovers) {
 }
 
 TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    world.platform.set_token("another-canary-token");
-    write_file(world.folder / "platform-token", "another-canary-token\n");
-    world.put_app("web", 2);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
-    EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    harness.platform.set_token("another-canary-token");
+    write_file(harness.folder / "platform-token", "another-canary-token\n");
+    harness.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 2));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
+    EXPECT_THAT(harness.daemon->log(), Not(HasSubstr("canary")));
   });
 }
 
 TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start_doubles();
-    world.start_daemon(
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    harness.start_daemon(
         {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "argocd-password"}});
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
     // The session expires.
-    world.argocd.set_token("another.canary.token");
-    world.put_app("web", 2);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
-    EXPECT_EQ(world.argocd.count("POST", "/api/v1/session"), 2U);
-    EXPECT_THAT(world.daemon->log(), Not(AnyOf(HasSubstr("canary"), HasSubstr("argocd-password"))));
+    harness.argocd.set_token("another.canary.token");
+    harness.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 2));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
+    EXPECT_EQ(harness.argocd.count("POST", "/api/v1/session"), 2U);
+    EXPECT_THAT(harness.daemon->log(),
+                Not(AnyOf(HasSubstr("canary"), HasSubstr("argocd-password"))));
   });
 }
 
 TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start_doubles();
-    world.put_app("web", 1);
-    world.start_daemon(
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    harness.put_app("web", 1);
+    harness.start_daemon(
         {{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}, {"ARGO_CD_PASSWORD", "canary-password"}});
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("Invalid username or password"));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("Invalid username or password"));
     // Several attempts to report, but only one to log in.
     const auto give_up = soon();
-    while (world.argocd.reads().total() < 6 && Clock::now() < give_up) {
+    while (harness.argocd.reads().total() < 6 && Clock::now() < give_up) {
       co_await sleep_for(std::chrono::milliseconds(10));
     }
-    EXPECT_GE(world.argocd.reads().total(), 6U);
-    EXPECT_EQ(world.argocd.count("POST", "/api/v1/session"), 1U);
-    EXPECT_THAT(world.daemon->log(), Not(HasSubstr("canary")));
+    EXPECT_GE(harness.argocd.reads().total(), 6U);
+    EXPECT_EQ(harness.argocd.count("POST", "/api/v1/session"), 1U);
+    EXPECT_THAT(harness.daemon->log(), Not(HasSubstr("canary")));
   });
 }
 
 TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    const auto before = world.argocd.reads().total();
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    const auto before = harness.argocd.reads().total();
     // Long enough for several attempts at the application's own pace.
-    world.platform.fail_next(1, 503, std::chrono::seconds(3));
-    world.put_app("web", 2);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
+    harness.platform.fail_next(1, 503, std::chrono::seconds(3));
+    harness.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 2));
     // Two reads for the failed attempt and two for the probe of the half-open circuit breaker.
-    EXPECT_EQ(world.argocd.reads().total() - before, 4U) << world.daemon->log();
+    EXPECT_EQ(harness.argocd.reads().total() - before, 4U) << harness.daemon->log();
   });
 }
 
 // An event that the control plane refuses while it takes others is shown, and is sent again on
 // command.
 TEST(EventReporter, ARefusedEventIsShownAndSentAgainOnCommand) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
-    world.platform.refuse_events(
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    harness.platform.refuse_events(
         [](const FakePlatform::Report& report) { return report.name() == "poisoned" ? 422 : 0; });
-    world.put_app("poisoned", 1);
+    harness.put_app("poisoned", 1);
     // Acknowledgements of others show that it is the event and not the way.
     const auto deadline = soon();
-    for (int i = 1; world.daemon->status().count("refused events", "count") != 1; ++i) {
-      CO_ASSERT_TRUE(Clock::now() < deadline) << world.daemon->status();
-      world.put_app("web", i);
-      CO_ASSERT_TRUE(co_await world.wait_for_content("web", i));
+    for (int i = 1; harness.daemon->status().count("refused events", "count") != 1; ++i) {
+      CO_ASSERT_TRUE(Clock::now() < deadline) << harness.daemon->status();
+      harness.put_app("web", i);
+      CO_ASSERT_TRUE(co_await harness.wait_for_content("web", i));
     }
-    EXPECT_THAT(world.daemon->get("/journal?object=argocd/poisoned").body, HasSubstr("422"));
-    EXPECT_THAT(world.daemon->get("/metrics").body,
+    EXPECT_THAT(harness.daemon->get("/journal?object=argocd/poisoned").body, HasSubstr("422"));
+    EXPECT_THAT(harness.daemon->get("/metrics").body,
                 HasSubstr("gitops_event_reporter_refused_events 1"));
 
-    world.platform.refuse_events(nullptr);
-    EXPECT_TRUE(co_await world.platform.wait_until_quiet(std::chrono::milliseconds(500), soon()));
-    EXPECT_THAT(world.platform.find("Application", "poisoned"), IsEmpty());
-    const auto log = world.daemon->log();
+    harness.platform.refuse_events(nullptr);
+    EXPECT_TRUE(co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(500), soon()));
+    EXPECT_THAT(harness.platform.find("Application", "poisoned"), IsEmpty());
+    const auto log = harness.daemon->log();
     const std::string port = "\"admin_port\":";
     const auto at = log.find(port) + port.size();
     const auto retried =
@@ -464,21 +466,21 @@ TEST(EventReporter, ARefusedEventIsShownAndSentAgainOnCommand) {
     EXPECT_EQ(retried.status, 200);
     EXPECT_EQ(retried.body, "{\"events\":1}\n");
     EXPECT_NE(
-        co_await world.platform.wait_for(
+        co_await harness.platform.wait_for(
             [](const FakePlatform::Report& report) { return report.name() == "poisoned"; }, soon()),
         nullptr);
-    EXPECT_TRUE(co_await world.platform.wait_until_quiet(std::chrono::milliseconds(500), soon()));
-    EXPECT_FALSE(world.daemon->status().has("refused events"));
+    EXPECT_TRUE(co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(500), soon()));
+    EXPECT_FALSE(harness.daemon->status().has("refused events"));
   });
 }
 
 // The one test of the whole text; the others compare its entries.
 TEST(EventReporter, ItsStatusAsTextHasALineForEachPart) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
-    world.put_app("web", 1);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 1));
-    CO_ASSERT_TRUE(co_await world.daemon->wait_until_caught_up());
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_until_caught_up());
     const testing::Matcher<const std::string&> is_idle = testing::MatchesRegex(
         "event-reporter [0-9.]+\n"
         "up [0-9hms]+\n"
@@ -492,72 +494,73 @@ TEST(EventReporter, ItsStatusAsTextHasALineForEachPart) {
         "control plane: takes events, 0 of [0-9]+ under way\n"
         "last acknowledgement: 20[0-9T:-]+Z\n"
         "ledger: 1 applications, in memory only\n");
-    auto text = world.daemon->get("/statusz").body;
+    auto text = harness.daemon->get("/statusz").body;
     const auto deadline = soon();
     while (!is_idle.Matches(text) && Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(20));
-      text = world.daemon->get("/statusz").body;
+      text = harness.daemon->get("/statusz").body;
     }
     EXPECT_THAT(text, is_idle);
   });
 }
 
 TEST(EventReporter, TheEndDoesNotWaitForArgoCd) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start_doubles();
-    world.start_daemon({{"DRAIN_TIMEOUT", "10m"}});
-    CO_ASSERT_TRUE(co_await world.daemon->wait_for_readyz("ready\n"));
-    world.argocd.delay_answers(std::chrono::minutes(10), "resource-tree");
-    world.put_app("web", 1);
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    harness.start_daemon({{"DRAIN_TIMEOUT", "10m"}});
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
+    harness.argocd.delay_answers(std::chrono::minutes(10), "resource-tree");
+    harness.put_app("web", 1);
     const auto deadline = soon();
-    while (world.argocd.count("GET", "resource-tree") == 0) {
+    while (harness.argocd.count("GET", "resource-tree") == 0) {
       CO_ASSERT_TRUE(Clock::now() < deadline);
       co_await sleep_for(std::chrono::milliseconds(5));
     }
-    EXPECT_EQ(co_await world.daemon->stop(), 0);
+    EXPECT_EQ(co_await harness.daemon->stop(), 0);
   });
 }
 
 TEST(EventReporter, AC28_NoSecretLeavesTheDaemon) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start();
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start();
     // A Secret that Argo CD did not mask.
-    world.put_app("web", 1);
+    harness.put_app("web", 1);
     const json secret = {{"apiVersion", "v1"},
                          {"kind", "Secret"},
                          {"metadata", {{"name", "web-c"}, {"namespace", "shop"}}},
                          {"data", {{"password", base64_encode(std::string("canary-secret"))}}},
                          {"stringData", {{"plain", "canary-plain"}}}};
-    auto app = *world.kube.find(k8s::resources::kApplications, {"argocd", "web"});
+    auto app = *harness.kube.find(k8s::resources::kApplications, {"argocd", "web"});
     app["metadata"]["name"] = "secretive";
     app["metadata"]["uid"] = "uid-secretive";
     app["status"]["resources"][0]["kind"] = "Secret";
-    world.argocd.set_tree("secretive", {{"nodes", json::array()}});
-    world.argocd.set_managed_resources("secretive", json::array({{{"kind", "Secret"},
-                                                                  {"namespace", "shop"},
-                                                                  {"name", "web-c"},
-                                                                  {"targetState", secret.dump()},
-                                                                  {"liveState", secret.dump()}}}));
-    world.kube.put(k8s::resources::kApplications, app);
-    const auto* report = co_await world.platform.wait_for(
+    harness.argocd.set_tree("secretive", {{"nodes", json::array()}});
+    harness.argocd.set_managed_resources("secretive",
+                                         json::array({{{"kind", "Secret"},
+                                                       {"namespace", "shop"},
+                                                       {"name", "web-c"},
+                                                       {"targetState", secret.dump()},
+                                                       {"liveState", secret.dump()}}}));
+    harness.kube.put(k8s::resources::kApplications, app);
+    const auto* report = co_await harness.platform.wait_for(
         [](const FakePlatform::Report& candidate) { return candidate.kind() == "Secret"; }, soon());
     CO_ASSERT_TRUE(report != nullptr);
     // Every peer refuses requests for a while, so that errors are logged.
-    world.kube.fail_next(3, 500);
-    world.argocd.fail_next(2, 401);
-    world.platform.fail_next(1, 500);
-    world.kube.cut_watches();
-    world.put_app("web", 2);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 2));
-    world.platform.fail_next(1, 401);
-    world.put_app("web", 3);
-    CO_ASSERT_TRUE(co_await world.wait_for_content("web", 3));
+    harness.kube.fail_next(3, 500);
+    harness.argocd.fail_next(2, 401);
+    harness.platform.fail_next(1, 500);
+    harness.kube.cut_watches();
+    harness.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 2));
+    harness.platform.fail_next(1, 401);
+    harness.put_app("web", 3);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 3));
 
-    std::string outputs = world.daemon->log() + world.daemon->command_line();
+    std::string outputs = harness.daemon->log() + harness.daemon->command_line();
     for (const auto* path : {"/metrics", "/statusz", kStatusPath, "/readyz", "/healthz"}) {
-      outputs += world.daemon->get(path).body;
+      outputs += harness.daemon->get(path).body;
     }
-    for (const auto& event : world.platform.reports())
+    for (const auto& event : harness.platform.reports())
       outputs += event.data.dump() + event.object.dump();
     for (const std::string& canary :
          {std::string("canary"), base64_encode(std::string("canary-secret"))}) {

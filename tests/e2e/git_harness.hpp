@@ -110,8 +110,8 @@ struct GitHarness {
 inline void in_git_harness(const std::function<Task<>(GitHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        GitHarness world(co_await asio::this_coro::executor);
-        co_await play_in(world, body);
+        GitHarness harness(co_await asio::this_coro::executor);
+        co_await play_in(harness, body);
       },
       std::chrono::seconds(60));
 }

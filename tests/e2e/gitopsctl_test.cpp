@@ -105,10 +105,10 @@ class Harness {
 void on_harness(const std::function<Task<>(Harness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        Harness world(co_await asio::this_coro::executor);
-        co_await play_in(world, [&](Harness&) -> Task<> {
-          co_await world.start();
-          co_await body(world);
+        Harness harness(co_await asio::this_coro::executor);
+        co_await play_in(harness, [&](Harness&) -> Task<> {
+          co_await harness.start();
+          co_await body(harness);
         });
       },
       kLimit);
@@ -137,19 +137,19 @@ MATCHER_P(IsReason, reason, "") {
 }
 
 TEST(GitopsctlCheck, AllIsWell) {
-  on_harness([](Harness& world) -> Task<> {
-    const auto report = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 0);
+  on_harness([](Harness& harness) -> Task<> {
+    const auto report = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 0);
     EXPECT_EQ(report["status"], "ok");
     EXPECT_EQ(row(report, "kubernetes", "API server")["version"], "v1.36.3");
     EXPECT_THAT(row(report, "argocd", "argocd-server")["version"], StartsWith("v3.2"));
     EXPECT_EQ(row(report, "control_plane", "token")["message"], "accepted, of account double");
     EXPECT_THAT(rows(report, "rights"), Each(IsStatus("ok")));
     EXPECT_GE(rows(report, "rights", "cluster-event-reporter").size(), 4U);
-    EXPECT_GT(world.kube.count("POST", "selfsubjectaccessreviews"), 15U);
-    EXPECT_EQ(world.platform.reports().size(), 0U) << "a check reports nothing";
+    EXPECT_GT(harness.kube.count("POST", "selfsubjectaccessreviews"), 15U);
+    EXPECT_EQ(harness.platform.reports().size(), 0U) << "a check reports nothing";
 
-    const auto text = co_await world.call({"check"});
+    const auto text = co_await harness.call({"check"});
     EXPECT_EQ(text.exit_code, 0);
     EXPECT_THAT(text.out, HasSubstr("  ok         API server   v1.36.3, "));
     EXPECT_THAT(text.out, HasSubstr("Rights  of double, in namespace default\n"));
@@ -159,13 +159,13 @@ TEST(GitopsctlCheck, AllIsWell) {
 }
 
 TEST(GitopsctlCheck, MissingPermissionsAreNamed) {
-  on_harness([](Harness& world) -> Task<> {
-    world.kube.set_access([](const FakeKubeApi::Access& access) {
+  on_harness([](Harness& harness) -> Task<> {
+    harness.kube.set_access([](const FakeKubeApi::Access& access) {
       const bool watches_everywhere = access.verb == "watch" && access.ns.empty();
       return !watches_everywhere && access.name != "argocd-cm";
     });
-    const auto report = co_await world.call_json({"check", "-n", "gitops"});
-    EXPECT_EQ(world.exit_code, 1);
+    const auto report = co_await harness.call_json({"check", "-n", "gitops"});
+    EXPECT_EQ(harness.exit_code, 1);
     EXPECT_EQ(report["status"], "failed");
     int failed = 0;
     for (const json& right : rows(report, "rights")) {
@@ -184,31 +184,31 @@ TEST(GitopsctlCheck, MissingPermissionsAreNamed) {
     }
     EXPECT_EQ(failed, 5);
     const auto confined =
-        co_await world.call_json({"check", "--single-namespace", "--timeout=20s"});
+        co_await harness.call_json({"check", "--single-namespace", "--timeout=20s"});
     EXPECT_EQ(confined["totals"]["failed"], 1);
   });
 }
 
 TEST(GitopsctlCheck, AFailedReadIsNotKnownAndNeverMissing) {
-  on_harness([](Harness& world) -> Task<> {
-    world.kube.fail_next(1000, 503, {}, "selfsubjectaccessreviews");
-    const auto report = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 3);
+  on_harness([](Harness& harness) -> Task<> {
+    harness.kube.fail_next(1000, 503, {}, "selfsubjectaccessreviews");
+    const auto report = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 3);
     EXPECT_EQ(report["status"], "not_known");
     EXPECT_THAT(rows(report, "rights"),
                 Each(AllOf(IsStatus("not_known"), IsReason("unavailable"))));
-    const auto text = co_await world.call({"check"});
+    const auto text = co_await harness.call({"check"});
     EXPECT_THAT(text.out, Not(HasSubstr("not allowed")));
   });
 }
 
 TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
-  on_harness([](Harness& world) -> Task<> {
-    world.kube.set_token("canary-new-kube-token");
-    world.argocd.set_token("canary.new.token");
-    world.platform.set_token("canary-new-platform-token");
-    const auto refused = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 1);
+  on_harness([](Harness& harness) -> Task<> {
+    harness.kube.set_token("canary-new-kube-token");
+    harness.argocd.set_token("canary.new.token");
+    harness.platform.set_token("canary-new-platform-token");
+    const auto refused = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 1);
     EXPECT_THAT(row(refused, "kubernetes", "API server"), IsStatus("ok"));
     EXPECT_THAT(row(refused, "kubernetes", "credentials"),
                 AllOf(IsStatus("failed"), IsReason("unauthenticated")));
@@ -221,9 +221,9 @@ TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
     EXPECT_THAT(row(refused, "control_plane", "token"),
                 AllOf(IsStatus("failed"), IsReason("unauthenticated")));
 
-    co_await world.stop();
-    const auto away = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 1);
+    co_await harness.stop();
+    const auto away = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 1);
     for (const auto& [group, name] :
          {std::pair{"kubernetes", "API server"}, std::pair{"argocd", "argocd-server"},
           std::pair{"control_plane", "control plane"}}) {
@@ -238,30 +238,30 @@ TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
 }
 
 TEST(GitopsctlCheck, AWeakTokenOfArgoCdIsNamed) {
-  on_harness([](Harness& world) -> Task<> {
-    world.argocd.set_may_get_applications(false);
-    const auto report = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 1);
+  on_harness([](Harness& harness) -> Task<> {
+    harness.argocd.set_may_get_applications(false);
+    const auto report = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 1);
     EXPECT_THAT(row(report, "argocd", "token"), AllOf(IsStatus("failed"), IsReason("denied")));
   });
 }
 
 TEST(GitopsctlCheck, WhatIsNotConfiguredIsNotKnown) {
-  on_harness([](Harness& world) -> Task<> {
+  on_harness([](Harness& harness) -> Task<> {
     for (const char* name : {"ARGOCD_SERVER", "CODEFRESH_URL"}) {
-      world.environment[name] = std::nullopt;
+      harness.environment[name] = std::nullopt;
     }
-    const auto report = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 3);
+    const auto report = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 3);
     EXPECT_THAT(rows(report, "argocd"), Each(IsReason("not_configured")));
     EXPECT_THAT(rows(report, "control_plane"), Each(IsReason("not_configured")));
 
-    world.environment["ARGOCD_SERVER"] = world.argocd.url().to_string();
-    world.environment["ARGOCD_TOKEN"] = std::nullopt;
-    world.environment["CODEFRESH_URL"] = world.platform.url().to_string();
-    world.environment["CODEFRESH_TOKEN"] = std::nullopt;
-    const auto without_tokens = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 3);
+    harness.environment["ARGOCD_SERVER"] = harness.argocd.url().to_string();
+    harness.environment["ARGOCD_TOKEN"] = std::nullopt;
+    harness.environment["CODEFRESH_URL"] = harness.platform.url().to_string();
+    harness.environment["CODEFRESH_TOKEN"] = std::nullopt;
+    const auto without_tokens = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 3);
     EXPECT_THAT(row(without_tokens, "argocd", "argocd-server"), IsStatus("ok"));
     EXPECT_THAT(row(without_tokens, "argocd", "token"), IsReason("not_configured"));
     EXPECT_THAT(row(without_tokens, "control_plane", "control plane"), IsStatus("ok"));
@@ -270,81 +270,81 @@ TEST(GitopsctlCheck, WhatIsNotConfiguredIsNotKnown) {
 }
 
 TEST(GitopsctlCheck, AWrongKubeconfigIsNamedAndTheOtherPeersAreChecked) {
-  on_harness([](Harness& world) -> Task<> {
+  on_harness([](Harness& harness) -> Task<> {
     const auto report =
-        co_await world.call_json({"check", "--kubeconfig", world.folder / "missing"});
-    EXPECT_EQ(world.exit_code, 1);
+        co_await harness.call_json({"check", "--kubeconfig", harness.folder / "missing"});
+    EXPECT_EQ(harness.exit_code, 1);
     const auto kubeconfig = row(report, "kubernetes", "kubeconfig");
     EXPECT_THAT(kubeconfig, IsStatus("failed"));
-    EXPECT_THAT(kubeconfig["message"], HasSubstr((world.folder / "missing").string()));
+    EXPECT_THAT(kubeconfig["message"], HasSubstr((harness.folder / "missing").string()));
     EXPECT_THAT(rows(report, "rights"), Each(IsReason("skipped")));
     EXPECT_THAT(row(report, "argocd", "token"), IsStatus("ok"));
   });
 }
 
 TEST(GitopsctlCheck, CredentialsThatCannotBeObtainedAreNoFaultOfTheServer) {
-  on_harness([](Harness& world) -> Task<> {
+  on_harness([](Harness& harness) -> Task<> {
     for (const std::string user :
          {"exec: {apiVersion: client.authentication.k8s.io/v1, command: /missing/program, "
           "interactiveMode: Never}",
           "tokenFile: /missing/token"}) {
-      auto text = world.kube.kubeconfig();
+      auto text = harness.kube.kubeconfig();
       const std::string token = "token: \"canary-kube-token\"";
       text.replace(text.find(token), token.size(), user);
-      write_file(world.folder / "kubeconfig", text);
-      const auto report = co_await world.call_json({"check"});
-      EXPECT_EQ(world.exit_code, 1);
+      write_file(harness.folder / "kubeconfig", text);
+      const auto report = co_await harness.call_json({"check"});
+      EXPECT_EQ(harness.exit_code, 1);
       EXPECT_THAT(row(report, "kubernetes", "API server"), IsReason("skipped"));
       const auto credentials = row(report, "kubernetes", "credentials");
       EXPECT_THAT(credentials, IsStatus("failed"));
       EXPECT_THAT(credentials["message"], HasSubstr("/missing/"));
       EXPECT_THAT(rows(report, "rights"), Each(IsReason("skipped")));
     }
-    EXPECT_EQ(world.kube.requests().size(), 0U);
+    EXPECT_EQ(harness.kube.requests().size(), 0U);
   });
 }
 
 // As the plugins of cloud providers: the profile is in a variable of the person's own.
 TEST(GitopsctlCheck, ExecPluginsSeeTheWholeEnvironment) {
-  on_harness([](Harness& world) -> Task<> {
-    auto text = world.kube.kubeconfig();
+  on_harness([](Harness& harness) -> Task<> {
+    auto text = harness.kube.kubeconfig();
     const std::string token = "token: \"canary-kube-token\"";
     text.replace(text.find(token), token.size(),
                  "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, "
                  "command: " +
-                     (world.folder / "plugin").string() + "}");
-    write_file(world.folder / "kubeconfig", text);
-    write_file(world.folder / "plugin",
+                     (harness.folder / "plugin").string() + "}");
+    write_file(harness.folder / "kubeconfig", text);
+    write_file(harness.folder / "plugin",
                "#!/bin/sh\n[ \"$CLOUD_PROFILE\" = prod ] || { echo 'no profile' >&2; exit 4; }\n"
                "echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":"
                "\"ExecCredential\",\"status\":{\"token\":\"canary-kube-token\"}}'\n");
-    std::filesystem::permissions(world.folder / "plugin", std::filesystem::perms::owner_all);
+    std::filesystem::permissions(harness.folder / "plugin", std::filesystem::perms::owner_all);
 
-    const auto without = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 1);
+    const auto without = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 1);
     const auto refused = row(without, "kubernetes", "credentials");
     EXPECT_THAT(refused, IsStatus("failed"));
     EXPECT_THAT(refused["message"], HasSubstr("plugin: ended with exit code 4 (no profile)"));
     EXPECT_THAT(row(without, "kubernetes", "API server"), IsReason("skipped"));
 
-    world.environment["CLOUD_PROFILE"] = "prod";
-    const auto report = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 0);
+    harness.environment["CLOUD_PROFILE"] = "prod";
+    const auto report = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 0);
     EXPECT_EQ(row(report, "kubernetes", "credentials")["message"], "accepted as double");
   });
 }
 
 TEST(GitopsctlCheck, ServersThatNobodyVouchesForAreNotTrusted) {
-  on_harness([](Harness& world) -> Task<> {
+  on_harness([](Harness& harness) -> Task<> {
     CertificateAuthority authority;
     const auto executor = co_await asio::this_coro::executor;
     FakeKubeApi secure(
         executor, with_tls(authority.issue(
                       {.common_name = "kube", .organization = {}, .alt_names = {"127.0.0.1"}})));
     CO_ASSERT_OK(secure.start());
-    write_file(world.folder / "kubeconfig", secure.kubeconfig());
-    const auto report = co_await world.call_json({"check"});
-    EXPECT_EQ(world.exit_code, 1);
+    write_file(harness.folder / "kubeconfig", secure.kubeconfig());
+    const auto report = co_await harness.call_json({"check"});
+    EXPECT_EQ(harness.exit_code, 1);
     EXPECT_THAT(row(report, "kubernetes", "API server"),
                 AllOf(IsStatus("failed"), IsReason("tls")));
     EXPECT_EQ(secure.requests().size(), 0U);
@@ -353,56 +353,56 @@ TEST(GitopsctlCheck, ServersThatNobodyVouchesForAreNotTrusted) {
 }
 
 TEST(GitopsctlCheck, APeerThatDoesNotAnswerCostsTheTimeoutAndNoMore) {
-  on_harness([](Harness& world) -> Task<> {
-    world.argocd.delay_answers(std::chrono::hours(1));
-    const auto report = co_await world.call_json({"check", "--timeout=3s"});
-    EXPECT_EQ(world.exit_code, 1);
+  on_harness([](Harness& harness) -> Task<> {
+    harness.argocd.delay_answers(std::chrono::hours(1));
+    const auto report = co_await harness.call_json({"check", "--timeout=3s"});
+    EXPECT_EQ(harness.exit_code, 1);
     EXPECT_THAT(row(report, "argocd", "argocd-server"),
                 AllOf(IsStatus("failed"), IsReason("timeout")));
     EXPECT_THAT(row(report, "argocd", "token"), IsReason("skipped"));
     EXPECT_THAT(rows(report, "control_plane"), Each(IsStatus("ok")));
-    world.argocd.end_faults();
+    harness.argocd.end_faults();
   });
 }
 
 TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
-  on_harness([](Harness& world) -> Task<> {
-    world.kube.delay_answers(std::chrono::hours(1));
+  on_harness([](Harness& harness) -> Task<> {
+    harness.kube.delay_answers(std::chrono::hours(1));
     Process process({.argv = {std::string(GITOPS_BIN_DIR) + "/gitopsctl", "check"},
-                     .env = world.environment,
-                     .log_file = world.folder / "log"});
+                     .env = harness.environment,
+                     .log_file = harness.folder / "log"});
     const Deadline deadline = deadline_after(kTimeLimit);
-    CO_ASSERT_TRUE(
-        co_await world.kube.wait_until([&] { return !world.kube.requests().empty(); }, deadline));
+    CO_ASSERT_TRUE(co_await harness.kube.wait_until(
+        [&] { return !harness.kube.requests().empty(); }, deadline));
     process.signal(SIGINT);
     while (process.running() && Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_EQ(process.wait(std::chrono::milliseconds(0)), 130);
-    EXPECT_EQ(read_file(world.folder / "log"), "");
-    world.kube.end_faults();
+    EXPECT_EQ(read_file(harness.folder / "log"), "");
+    harness.kube.end_faults();
   });
 }
 
 TEST(GitopsctlCheck, LogLinesAreWrittenOnRequestAndHoldNoSecret) {
-  on_harness([](Harness& world) -> Task<> {
-    EXPECT_EQ((co_await world.call({"check"})).err, "");
-    co_await world.call({"check", "--verbose"});  // call() checks for the secrets
+  on_harness([](Harness& harness) -> Task<> {
+    EXPECT_EQ((co_await harness.call({"check"})).err, "");
+    co_await harness.call({"check", "--verbose"});  // call() checks for the secrets
   });
 }
 
 TEST(GitopsctlVersion, TellsTheClustersToo) {
-  on_harness([](Harness& world) -> Task<> {
-    const auto report = co_await world.call_json({"version"});
-    EXPECT_EQ(world.exit_code, 0);
+  on_harness([](Harness& harness) -> Task<> {
+    const auto report = co_await harness.call_json({"version"});
+    EXPECT_EQ(harness.exit_code, 0);
     EXPECT_EQ(report["schema"], "gitopsctl/version/v1");
     EXPECT_EQ(report["kubernetes"]["version"], "v1.36.3");
-    const auto text = co_await world.call({"version"});
+    const auto text = co_await harness.call({"version"});
     EXPECT_THAT(text.out, AllOf(StartsWith("gitopsctl   "), HasSubstr("\nKubernetes  v1.36.3  ")));
 
-    co_await world.kube.stop();
-    const auto alone = co_await world.call_json({"version"});
-    EXPECT_EQ(world.exit_code, 0) << "its own version is known";
+    co_await harness.kube.stop();
+    const auto alone = co_await harness.call_json({"version"});
+    EXPECT_EQ(harness.exit_code, 0) << "its own version is known";
     EXPECT_EQ(alone["gitopsctl"], report["gitopsctl"]);
     EXPECT_EQ(alone["kubernetes"]["reason"], "unavailable");
   });
@@ -418,25 +418,25 @@ TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
                    "request_id":"id-7","reason":"expired"}]})");
   });
   const auto url = "--router-url=http://127.0.0.1:" + std::to_string(router.port());
-  on_harness([&](Harness& world) -> Task<> {
-    const auto text = co_await world.call({"webhooks", url});
+  on_harness([&](Harness& harness) -> Task<> {
+    const auto text = co_await harness.call({"webhooks", url});
     EXPECT_EQ(text.exit_code, 0) << text.err;
     EXPECT_THAT(text.out, StartsWith("2 webhooks are kept, 900 bytes, the oldest for 41 s\n"));
     EXPECT_THAT(text.out, HasSubstr("  argo/github  2 kept  not reachable  connection refused\n"));
     EXPECT_THAT(text.out, HasSubstr("  2026-03-04T09:15:27Z  argo/gitlab  expired  id-7\n"));
-    const auto page = co_await world.call_json({"webhooks", url});
+    const auto page = co_await harness.call_json({"webhooks", url});
     EXPECT_EQ(page["kept"], 2);
     const auto other =
-        co_await world.call({"webhooks", "--router-url=" + world.argocd.url().to_string()});
+        co_await harness.call({"webhooks", "--router-url=" + harness.argocd.url().to_string()});
     EXPECT_EQ(other.exit_code, 3);
     EXPECT_THAT(other.err, HasSubstr("is not the admin port of a request-router"));
   });
 }
 
 TEST(Gitopsctl, CompletionKnowsItsCommands) {
-  on_harness([](Harness& world) -> Task<> {
+  on_harness([](Harness& harness) -> Task<> {
     for (const char* shell : {"bash", "zsh"}) {
-      const auto script = co_await world.call({"completion", shell});
+      const auto script = co_await harness.call({"completion", shell});
       EXPECT_EQ(script.exit_code, 0);
       EXPECT_THAT(script.out, AllOf(HasSubstr("--control-plane-token-file"), HasSubstr("version"),
                                     HasSubstr("--argocd-server")));

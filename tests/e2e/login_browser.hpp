@@ -18,7 +18,7 @@ class LoginBrowser {
   using Fields = std::vector<std::pair<std::string_view, std::string_view>>;
   static constexpr const char* kAddress = "https://runtime.example.test";
 
-  explicit LoginBrowser(AppProxyHarness& world) : world_(world) {}
+  explicit LoginBrowser(AppProxyHarness& harness) : world_(harness) {}
 
   // A path, or an address of the runtime.
   Task<Answer> open(std::string address, http::Headers headers = {}) {

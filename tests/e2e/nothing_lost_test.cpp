@@ -25,20 +25,20 @@ constexpr auto kLimit = std::chrono::seconds(180);
 
 TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
   play(
-      [](ReporterHarness& world) -> Task<> {
+      [](ReporterHarness& harness) -> Task<> {
         constexpr int kCount = 1000;
-        co_await world.start();
+        co_await harness.start();
         for (const char* status : {"OutOfSync", "Synced"}) {
           for (int i = 0; i < kCount; ++i) {
-            world.put_app(name_of(i), 1, {.sync_status = status});
+            harness.put_app(name_of(i), 1, {.sync_status = status});
           }
         }
         std::set<std::string> synced;
         std::size_t seen = 0;
-        CO_ASSERT_TRUE(co_await world.platform.wait_for(
+        CO_ASSERT_TRUE(co_await harness.platform.wait_for(
                            [&](const FakePlatform::Report&) {
-                             for (; seen < world.platform.reports().size(); ++seen) {
-                               const auto& report = world.platform.reports()[seen];
+                             for (; seen < harness.platform.reports().size(); ++seen) {
+                               const auto& report = harness.platform.reports()[seen];
                                if (report.kind() != "Application") continue;
                                if (report.source("syncStatus") == "Synced") {
                                  synced.insert(report.name());
@@ -49,7 +49,7 @@ TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
                              return synced.size() == kCount;
                            },
                            deadline_after(kLimit - std::chrono::seconds(10))) != nullptr);
-        const auto metrics = world.daemon->get("/metrics").body;
+        const auto metrics = harness.daemon->get("/metrics").body;
         EXPECT_THAT(metrics, ::testing::HasSubstr("gitops_event_reporter_overdue_objects 0"));
       },
       kLimit);
@@ -58,29 +58,29 @@ TEST(NothingLost, AThousandApplicationsCreatedAtOnceAndThenChanged) {
 // The case of the product's documentation: an outage of 20 s during 50 changes.
 TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
   play(
-      [](ReporterHarness& world) -> Task<> {
+      [](ReporterHarness& harness) -> Task<> {
         constexpr int kChanges = 50;
         constexpr int kApps = 10;
-        co_await world.start();
-        for (int i = 0; i < kApps; ++i) world.put_app(name_of(i), 0);
+        co_await harness.start();
+        for (int i = 0; i < kApps; ++i) harness.put_app(name_of(i), 0);
         for (int i = 0; i < kApps; ++i) {
-          CO_ASSERT_TRUE(co_await world.wait_for_content(name_of(i), 0));
+          CO_ASSERT_TRUE(co_await harness.wait_for_content(name_of(i), 0));
         }
         const auto begin = Clock::now();
         const auto outage = std::chrono::seconds(20);
-        world.platform.fail_next(1'000'000, 503);
+        harness.platform.fail_next(1'000'000, 503);
         for (int i = 0; i < kChanges; ++i) {
-          world.put_app(name_of(i % kApps), i, {.revision = "r" + std::to_string(i)});
+          harness.put_app(name_of(i % kApps), i, {.revision = "r" + std::to_string(i)});
           co_await sleep_for(outage / (kChanges + 1));
         }
         co_await sleep_for(outage - (Clock::now() - begin));
-        world.platform.end_faults();
+        harness.platform.end_faults();
         for (int i = kChanges - kApps; i < kChanges; ++i) {
-          CO_ASSERT_TRUE(co_await world.wait_for_content(name_of(i % kApps), i));
+          CO_ASSERT_TRUE(co_await harness.wait_for_content(name_of(i % kApps), i));
         }
         // The waiting states of one application fit into the queue, so none is dropped.
         std::set<std::string> states;
-        for (const auto* report : world.platform.find("Application", "")) {
+        for (const auto* report : harness.platform.find("Application", "")) {
           states.insert(report->object.value("/status/sync/revision"_json_pointer, ""));
         }
         for (int i = 0; i < kChanges; ++i) EXPECT_THAT(states, Contains("r" + std::to_string(i)));
@@ -89,35 +89,35 @@ TEST(NothingLost, TwentySecondsOfRefusalsDuringFiftyChanges) {
 }
 
 TEST(NothingLost, ApplicationsDeletedWhileTheReporterIsDown) {
-  play([](ReporterHarness& world) -> Task<> {
-    co_await world.start_doubles();
-    const Environment ledger{{"LEDGER_FILE", (world.folder / "ledger.db").string()}};
-    world.start_daemon(ledger);
-    world.put_app("plain", 1);
-    world.put_app("guarded", 1,
-                  {.metadata = {{"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
-    world.put_app("stays", 1);
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    const Environment ledger{{"LEDGER_FILE", (harness.folder / "ledger.db").string()}};
+    harness.start_daemon(ledger);
+    harness.put_app("plain", 1);
+    harness.put_app("guarded", 1,
+                    {.metadata = {{"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
+    harness.put_app("stays", 1);
     for (const auto* name : {"plain", "guarded", "stays"}) {
-      CO_ASSERT_TRUE(co_await world.wait_for_content(name, 1));
+      CO_ASSERT_TRUE(co_await harness.wait_for_content(name, 1));
     }
-    EXPECT_EQ(co_await world.daemon->stop(), 0);
-    const auto before = world.platform.reports().size();
+    EXPECT_EQ(co_await harness.daemon->stop(), 0);
+    const auto before = harness.platform.reports().size();
     const auto& applications = k8s::resources::kApplications;
-    EXPECT_TRUE(world.kube.remove(applications, {"argocd", "plain"}));
+    EXPECT_TRUE(harness.kube.remove(applications, {"argocd", "plain"}));
     // The API server marks the deletion, then Argo CD removes the finalizer.
-    EXPECT_TRUE(world.kube.remove(applications, {"argocd", "guarded"}));
-    auto guarded = world.kube.find(applications, {"argocd", "guarded"});
+    EXPECT_TRUE(harness.kube.remove(applications, {"argocd", "guarded"}));
+    auto guarded = harness.kube.find(applications, {"argocd", "guarded"});
     CO_ASSERT_TRUE(guarded.has_value());
     EXPECT_TRUE((*guarded)["metadata"].contains("deletionTimestamp"));
     (*guarded)["metadata"].erase("finalizers");
-    world.kube.put(applications, *guarded);
-    world.kube.remove(applications, {"argocd", "guarded"});
-    EXPECT_FALSE(world.kube.find(applications, {"argocd", "guarded"}).has_value());
+    harness.kube.put(applications, *guarded);
+    harness.kube.remove(applications, {"argocd", "guarded"});
+    EXPECT_FALSE(harness.kube.find(applications, {"argocd", "guarded"}).has_value());
 
-    world.start_daemon(ledger);
-    CO_ASSERT_TRUE(co_await world.platform.wait_for_count(before + 4, soon()));
-    EXPECT_TRUE(co_await world.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
-    EXPECT_THAT(world.events(before),
+    harness.start_daemon(ledger);
+    CO_ASSERT_TRUE(co_await harness.platform.wait_for_count(before + 4, soon()));
+    EXPECT_TRUE(co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    EXPECT_THAT(harness.events(before),
                 UnorderedElementsAre("Application plain gone", "ConfigMap plain-c gone",
                                      "Application guarded gone", "ConfigMap guarded-c gone"));
   });

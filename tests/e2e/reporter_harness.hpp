@@ -180,8 +180,8 @@ inline void play(Tls tls, const std::function<Task<>(ReporterHarness&)>& body,
                  std::chrono::seconds limit = kLimit) {
   run_coro(
       [&]() -> Task<> {
-        ReporterHarness world(co_await asio::this_coro::executor, tls);
-        co_await play_in(world, body);
+        ReporterHarness harness(co_await asio::this_coro::executor, tls);
+        co_await play_in(harness, body);
       },
       limit);
 }

@@ -143,9 +143,9 @@ class ResourceReporterHarness {
 inline void play(const std::function<Task<>(ResourceReporterHarness&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        ResourceReporterHarness world(co_await asio::this_coro::executor);
-        co_await play_in(world, body);
-        EXPECT_THAT(world.platform.refused(), testing::IsEmpty());
+        ResourceReporterHarness harness(co_await asio::this_coro::executor);
+        co_await play_in(harness, body);
+        EXPECT_THAT(harness.platform.refused(), testing::IsEmpty());
       },
       kLimit);
 }

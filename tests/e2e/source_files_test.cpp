@@ -25,7 +25,7 @@ constexpr const char* kSettings =
 
 struct FilesHarness {
   explicit FilesHarness(const Executor& executor)
-      : world(executor), argocd(executor, world.cluster) {
+      : harness(executor), argocd(executor, harness.cluster) {
     git.create_repository("shop");
     git.create_repository("config");
     git.add_user(FakeGitHost::kLogin, FakeGitHost::kToken);
@@ -34,7 +34,7 @@ struct FilesHarness {
                          {"apps/settings.yaml", kSettings},
                          {"apps/README.md", "no manifest\n"}},
                         "begin");
-    auto& platform = world.base.platform;
+    auto& platform = harness.base.platform;
     platform.set_token(AppProxyHarness::kRuntime);
     auto& accounts = platform.accounts();
     accounts.add(AppProxyHarness::kRuntime,
@@ -43,27 +43,27 @@ struct FilesHarness {
                   .name = "acme",
                   .admins = {"u-ann"},
                   .git_provider = "GITHUB",
-                  .git_api_url = world.host.api_root().text(),
+                  .git_api_url = harness.host.api_root().text(),
                   .shared_config_repo = git.url("config")});
     EXPECT_TRUE(argocd.start());
   }
   Task<> start_app_proxy() {
-    world.start({{"REPOS_DIR", (folder / "clones").string()},
-                 {"GIT_USERNAME", FakeGitHost::kLogin},
-                 {"GIT_PASSWORD", FakeGitHost::kToken}});
-    co_await world.base.account_known();
+    harness.start({{"REPOS_DIR", (folder / "clones").string()},
+                   {"GIT_USERNAME", FakeGitHost::kLogin},
+                   {"GIT_PASSWORD", FakeGitHost::kToken}});
+    co_await harness.base.account_known();
   }
   [[nodiscard]] std::string app_proxy_url() const {
-    return "http://127.0.0.1:" + std::to_string(world.base.daemon->port());
+    return "http://127.0.0.1:" + std::to_string(harness.base.daemon->port());
   }
   Task<> start_reporter(const std::string& app_proxy) {
-    write_file(folder / "kubeconfig", world.cluster.kubeconfig());
+    write_file(folder / "kubeconfig", harness.cluster.kubeconfig());
     write_file(folder / "token", AppProxyHarness::kRuntime);
     Environment environment{{"POD_NAMESPACE", "argocd"},
                             {"KUBECONFIG", (folder / "kubeconfig").string()},
                             {"ARGOCD_SERVER", argocd.url().to_string()},
                             {"ARGOCD_TOKEN", "argocd.double.token"},
-                            {"CODEFRESH_URL", world.base.platform.url().to_string()},
+                            {"CODEFRESH_URL", harness.base.platform.url().to_string()},
                             {"LOG_LEVEL", "debug"}};
     if (!app_proxy.empty()) environment["APP_PROXY_URL"] = app_proxy;
     reporter.emplace(
@@ -82,7 +82,7 @@ struct FilesHarness {
   }
   // The event of a synced resource.
   Task<const FakePlatform::Report*> synced(std::string name, std::string path) {
-    co_return co_await world.base.platform.wait_for(
+    co_return co_await harness.base.platform.wait_for(
         [name, path](const FakePlatform::Report& report) {
           return report.name() == name && report.source("syncStatus") == "Synced" &&
                  report.source("path") == path;
@@ -91,19 +91,19 @@ struct FilesHarness {
   }
 
   [[nodiscard]] std::string logs() const {
-    return (reporter ? reporter->report() : "") + world.logs();
+    return (reporter ? reporter->report() : "") + harness.logs();
   }
   Task<> stop() {
     if (reporter) {
       EXPECT_THAT(reporter->log(), Not(HasSubstr("canary")));
       EXPECT_EQ(co_await reporter->stop(), 0);
     }
-    EXPECT_TRUE(world.base.platform.refused().empty());
+    EXPECT_TRUE(harness.base.platform.refused().empty());
     co_await argocd.stop();
-    co_await world.stop();
+    co_await harness.stop();
   }
 
-  GitHarness world;
+  GitHarness harness;
   GitServer git;
   FakeArgoCd argocd;
   TempDir folder;
@@ -115,8 +115,8 @@ void play(const std::function<Task<>(FilesHarness&)>& body) {
   if (const auto missing = GitServer::missing()) GTEST_SKIP() << *missing;
   run_coro(
       [&]() -> Task<> {
-        FilesHarness world(co_await asio::this_coro::executor);
-        co_await play_in(world, body);
+        FilesHarness harness(co_await asio::this_coro::executor);
+        co_await play_in(harness, body);
       },
       std::chrono::seconds(60));
 }
@@ -132,7 +132,7 @@ TEST(SourceFiles, EventsTellTheFileInGitAndItsText) {
     };
     const auto end = soon();
     for (int i = 0; Clock::now() < end; ++i) {
-      if (co_await files.world.base.platform.wait_for(
+      if (co_await files.harness.base.platform.wait_for(
               tells, deadline_after(std::chrono::milliseconds(500)))) {
         break;
       }
@@ -177,7 +177,7 @@ TEST(SourceFiles, AnAppProxyThatIsAwayHoldsUpNoReport) {
 TEST(SourceFiles, TheRouteIsForTheRuntimeAloneAndNotFromOutside) {
   play([](FilesHarness& files) -> Task<> {
     co_await files.start_app_proxy();
-    auto& base = files.world.base;
+    auto& base = files.harness.base;
     const Json body{
         {"repoURL", files.git.url("shop")}, {"revision", files.commit}, {"path", "apps"}};
     const auto ask = [&](std::string token, std::string target,
@@ -217,7 +217,7 @@ TEST(SourceFiles, AKustomizationHasNone) {
     const auto commit =
         files.git.commit("shop", {{"apps/kustomization.yaml", "resources: [web.yaml]\n"}}, "other");
     co_await files.start_app_proxy();
-    const auto answer = co_await files.world.base.send(
+    const auto answer = co_await files.harness.base.send(
         {.method = "POST",
          .target = "/api/source-files",
          .headers = {{"Content-Type", "application/json"},

@@ -41,12 +41,12 @@ void with_double(Reflector::Options options, Body body, KubeWatchFixture::Tune t
     try {
       co_await test::with_kube_watch_fixture(
           peer, options,
-          [&](KubeWatchFixture& bench) -> Task<> {
+          [&](KubeWatchFixture& fixture) -> Task<> {
             for (const auto* name : {"a", "b", "c"}) {
-              CO_ASSERT_TRUE(co_await bench.create(name, "1"));
+              CO_ASSERT_TRUE(co_await fixture.create(name, "1"));
             }
             api.forget_requests();
-            co_await body(api, bench);
+            co_await body(api, fixture);
           },
           tune);
     } catch (...) {
@@ -60,12 +60,12 @@ void with_double(Reflector::Options options, Body body, KubeWatchFixture::Tune t
 void with_synced(Reflector::Options options, Body body, KubeWatchFixture::Tune tune = {}) {
   with_double(
       options,
-      [&](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
-        bench.start();
-        CO_ASSERT_TRUE(co_await bench.converges());
-        CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.open_watches() == 1; }));
-        bench.forget_told();
-        co_await body(api, bench);
+      [&](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
+        fixture.start();
+        CO_ASSERT_TRUE(co_await fixture.converges());
+        CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return api.open_watches() == 1; }));
+        fixture.forget_told();
+        co_await body(api, fixture);
       },
       tune);
 }
@@ -83,8 +83,8 @@ std::string version_of(FakeKubeApi& api, const std::string& name) {
 }
 
 // The value of a metric, or "".
-std::string metric(KubeWatchFixture& bench, const std::string& name) {
-  const auto all = bench.metrics();
+std::string metric(KubeWatchFixture& fixture, const std::string& name) {
+  const auto all = fixture.metrics();
   const auto at = all.find("\n" + name + " ");
   if (at == std::string::npos) return {};
   const auto begin = at + name.size() + 2;
@@ -95,48 +95,48 @@ std::string metric(KubeWatchFixture& bench, const std::string& name) {
 
 TEST(Informer, AC24_MalformedListItemsAreQuarantinedAndTheOthersServed) {
   for (const auto& options : {kStreaming, kPaged}) {
-    with_double(options, [&](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+    with_double(options, [&](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
       api.refuse_streaming_lists(true);
       api.add_list_item(resources::kConfigMaps,
                         R"({"metadata":{"name":"poison","namespace":"default","uid":17}})");
-      bench.start();
-      CO_ASSERT_TRUE(co_await bench.synced());
-      EXPECT_THAT(bench.told(), UnorderedElementsAre("+a=1", "+b=1", "+c=1"));
-      EXPECT_NE(metric(bench, "gitops_contract_watch_quarantined_total{resource=\"configmaps\"}"),
+      fixture.start();
+      CO_ASSERT_TRUE(co_await fixture.synced());
+      EXPECT_THAT(fixture.told(), UnorderedElementsAre("+a=1", "+b=1", "+c=1"));
+      EXPECT_NE(metric(fixture, "gitops_contract_watch_quarantined_total{resource=\"configmaps\"}"),
                 "");
-      CO_ASSERT_TRUE(co_await bench.update("b", "2"));
-      EXPECT_TRUE(co_await bench.converges());
+      CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+      EXPECT_TRUE(co_await fixture.converges());
     });
   }
 }
 
 TEST(Informer, AC24_AnObjectThatTurnsMalformedKeepsItsLastGoodRecord) {
-  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await bench.disconnect());
+  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
     api.remove(resources::kConfigMaps, {"default", "b"});
     api.remove(resources::kConfigMaps, {"default", "c"});
     api.add_list_item(resources::kConfigMaps,
                       R"({"metadata":{"name":"b","namespace":"default","uid":17}})");
     api.compact();
-    bench.reconnect();
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return !bench.told().empty(); }));
-    EXPECT_THAT(bench.told(), ElementsAre("-c"));
-    CO_ASSERT_TRUE(bench.informer().find({"default", "b"}) != nullptr);
-    EXPECT_EQ(bench.informer().find({"default", "b"})->field(0), "1");
+    fixture.reconnect();
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return !fixture.told().empty(); }));
+    EXPECT_THAT(fixture.told(), ElementsAre("-c"));
+    CO_ASSERT_TRUE(fixture.informer().find({"default", "b"}) != nullptr);
+    EXPECT_EQ(fixture.informer().find({"default", "b"})->field(0), "1");
     // After the next good list, the deletion is delivered.
     api.add_list_item(resources::kConfigMaps, "");
-    CO_ASSERT_TRUE(co_await bench.disconnect());
-    CO_ASSERT_TRUE(co_await bench.create("d", "1"));
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
+    CO_ASSERT_TRUE(co_await fixture.create("d", "1"));
     api.compact();
-    bench.reconnect();
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.told(), UnorderedElementsAre("-c", "-b", "+d=1"));
+    fixture.reconnect();
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.told(), UnorderedElementsAre("-c", "-b", "+d=1"));
   });
 }
 
 TEST(Informer, AC24_MalformedEventsAreQuarantinedAndTheWatchGoesOn) {
   test::LogCapture log;
-  with_synced(kStreaming, [&log](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kStreaming, [&log](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     const auto requests = api.requests().size();
     api.send_on_watches(
         resources::kConfigMaps,
@@ -146,15 +146,15 @@ TEST(Informer, AC24_MalformedEventsAreQuarantinedAndTheWatchGoesOn) {
             event_line("ADDED", R"("name":"x","namespace":"default","labels":{"canary":"s3cr3t)"
                                 "\xff\"}") +
             event_line("DELETED", R"("name":"b","namespace":"default","uid":{})"));
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return !bench.told().empty(); }));
-    EXPECT_THAT(bench.told(), ElementsAre("-b")) << "a deletion counts, however the object looks";
-    EXPECT_EQ(bench.informer().find({"default", "a"})->field(0), "1");
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() == 2; }));
-    EXPECT_EQ(bench.told().back(), "~a=2");
-    EXPECT_EQ(metric(bench, "gitops_contract_watch_quarantined_total{resource=\"configmaps\"}"),
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return !fixture.told().empty(); }));
+    EXPECT_THAT(fixture.told(), ElementsAre("-b")) << "a deletion counts, however the object looks";
+    EXPECT_EQ(fixture.informer().find({"default", "a"})->field(0), "1");
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return fixture.told().size() == 2; }));
+    EXPECT_EQ(fixture.told().back(), "~a=2");
+    EXPECT_EQ(metric(fixture, "gitops_contract_watch_quarantined_total{resource=\"configmaps\"}"),
               "4");
-    EXPECT_EQ(metric(bench, "gitops_contract_watch_objects{resource=\"configmaps\"}"), "2");
+    EXPECT_EQ(metric(fixture, "gitops_contract_watch_objects{resource=\"configmaps\"}"), "2");
     EXPECT_EQ(api.requests().size(), requests + 1) << "only our own update: the watch never ended";
     EXPECT_EQ(log.count("object cannot be used"), 4U);
     EXPECT_EQ(log.count("s3cr3t"), 0U);
@@ -164,18 +164,19 @@ TEST(Informer, AC24_MalformedEventsAreQuarantinedAndTheWatchGoesOn) {
 TEST(Informer, AC25_ObjectsOverTheLimitsAreQuarantined) {
   with_synced(
       kStreaming,
-      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+      [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
         const auto nested = ",\"x\":" + std::string(40, '[') + std::string(40, ']');
         api.send_on_watches(
             resources::kConfigMaps,
             event_line("ADDED", R"("name":"large","namespace":"default","x":")" +
                                     std::string(20'000, 'x') + "\"") +
                 event_line("ADDED", R"("name":"deep","namespace":"default")" + nested));
-        CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-        EXPECT_TRUE(co_await bench.converges());
-        EXPECT_THAT(bench.told(), ElementsAre("~a=2"));
-        EXPECT_EQ(metric(bench, "gitops_contract_watch_quarantined_total{resource=\"configmaps\"}"),
-                  "2");
+        CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+        EXPECT_TRUE(co_await fixture.converges());
+        EXPECT_THAT(fixture.told(), ElementsAre("~a=2"));
+        EXPECT_EQ(
+            metric(fixture, "gitops_contract_watch_quarantined_total{resource=\"configmaps\"}"),
+            "2");
       },
       [](InformerOptions& options) { options.limits = {.max_bytes = 10'000, .max_depth = 20}; });
 }
@@ -187,15 +188,15 @@ TEST(Informer, AC27_AWatchThatSendsNothingIsCut) {
   options.watch_timeout_min = options.watch_timeout_max = 0s;
   with_double(
       options,
-      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+      [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
         api.stall_watches(true);
-        bench.start();
+        fixture.start();
         CO_ASSERT_TRUE(
-            co_await bench.wait_until([&] { return !bench.informer().last_error().empty(); }));
-        EXPECT_THAT(bench.informer().last_error(), HasSubstr("nothing received"));
-        CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+            co_await fixture.wait_until([&] { return !fixture.informer().last_error().empty(); }));
+        EXPECT_THAT(fixture.informer().last_error(), HasSubstr("nothing received"));
+        CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
         api.stall_watches(false);
-        EXPECT_TRUE(co_await bench.converges());
+        EXPECT_TRUE(co_await fixture.converges());
       },
       [](InformerOptions& informer) { informer.watch_grace = 200ms; });
 }
@@ -204,49 +205,49 @@ TEST(Informer, AC27_AWatchThatSendsNothingIsCut) {
 TEST(Informer, AWatchThatFallsSilentAfterABookmarkIsReopened) {
   Reflector::Options options = kStreaming;
   options.watch_timeout_min = options.watch_timeout_max = 3600s;
-  with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     co_await sleep_for(4min);
     EXPECT_EQ(api.open_watches(), 1U);
     EXPECT_EQ(api.count("GET", "watch=1"), 1U) << "bookmarks come, so it is not silent";
     api.stall_watches(true);
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
     co_await sleep_for(210s);
     EXPECT_EQ(api.count("GET", "watch=1"), 2U) << "after three minutes without a bookmark";
     api.stall_watches(false);
-    EXPECT_TRUE(co_await bench.converges());
+    EXPECT_TRUE(co_await fixture.converges());
   });
 }
 
 TEST(Informer, AWatchWithoutBookmarksMayBeSilentUntilItsTimeout) {
   Reflector::Options options = kPaged;
   options.watch_timeout_min = options.watch_timeout_max = 3600s;
-  with_double(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_double(options, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.stall_watches(true);
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
     co_await sleep_for(50min);
-    EXPECT_EQ(bench.informer().last_error(), "");
+    EXPECT_EQ(fixture.informer().last_error(), "");
     EXPECT_EQ(api.count("GET", "watch=1"), 1U);
   });
 }
 
 TEST(Informer, AStreamingListThatSendsNothingIsTriedAgainForTheNextList) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.stall_watches(true);
-    bench.start();
+    fixture.start();
     co_await sleep_for(70s);
-    CO_ASSERT_TRUE(bench.informer().has_synced());
+    CO_ASSERT_TRUE(fixture.informer().has_synced());
     EXPECT_EQ(api.count("GET", "sendInitialEvents"), 1U);
-    EXPECT_EQ(metric(bench,
+    EXPECT_EQ(metric(fixture,
                      "gitops_contract_watch_relists_total{reason=\"streaming_failed\",resource="
                      "\"configmaps\"}"),
               "1");
     api.stall_watches(false);
-    CO_ASSERT_TRUE(co_await bench.disconnect());
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
     api.compact();
-    bench.reconnect();
-    EXPECT_TRUE(co_await bench.converges());
+    fixture.reconnect();
+    EXPECT_TRUE(co_await fixture.converges());
     EXPECT_EQ(api.count("GET", "sendInitialEvents"), 2U);
   });
 }
@@ -254,13 +255,13 @@ TEST(Informer, AStreamingListThatSendsNothingIsTriedAgainForTheNextList) {
 TEST(Informer, AC27_AStreamingListThatSendsNothingIsReplacedByPages) {
   with_double(
       kStreaming,
-      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+      [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
         api.stall_watches(true);
-        bench.start();
-        CO_ASSERT_TRUE(co_await bench.synced());
+        fixture.start();
+        CO_ASSERT_TRUE(co_await fixture.synced());
         EXPECT_EQ(api.count("GET", "sendInitialEvents"), 1U);
         api.stall_watches(false);
-        EXPECT_TRUE(co_await bench.converges());
+        EXPECT_TRUE(co_await fixture.converges());
       },
       [](InformerOptions& informer) { informer.list_timeout = 200ms; });
 }
@@ -318,22 +319,22 @@ TEST(Informer, AC27_AStreamingListWithoutAnEndIsReplacedByPages) {
 }
 
 TEST(Informer, AServerWithoutStreamingListsIsAskedForThemOnce) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.refuse_streaming_lists(true);
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
-    CO_ASSERT_TRUE(co_await bench.disconnect());
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
     api.compact();
-    bench.reconnect();
-    EXPECT_TRUE(co_await bench.converges());
+    fixture.reconnect();
+    EXPECT_TRUE(co_await fixture.converges());
     EXPECT_EQ(api.count("GET", "sendInitialEvents"), 1U);
-    EXPECT_EQ(metric(bench,
+    EXPECT_EQ(metric(fixture,
                      "gitops_contract_watch_relists_total{reason=\"streaming_refused\",resource="
                      "\"configmaps\"}"),
               "1");
     EXPECT_EQ(
-        metric(bench,
+        metric(fixture,
                "gitops_contract_watch_relists_total{reason=\"gone\",resource=\"configmaps\"}"),
         "1");
   });
@@ -392,45 +393,46 @@ TEST(Informer, AC27_AWatchThatEndsInTheMiddleOfAnEventHasFailed) {
 }
 
 TEST(Informer, AC27_AWatchThatIsCutIsResumed) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.cut_watches();
-    CO_ASSERT_TRUE(co_await bench.update("b", "2"));
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.told(), ElementsAre("~b=2"));
+    CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.told(), ElementsAre("~b=2"));
     EXPECT_EQ(api.count("GET", "sendInitialEvents"), 1U) << "resumed, not listed again";
   });
 }
 
 TEST(Informer, AC27_CleanEndsAreNoFailures) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     for (const auto* value : {"2", "3", "4"}) {
       api.end_watches();
-      CO_ASSERT_TRUE(co_await bench.update("b", value));
-      EXPECT_TRUE(co_await bench.converges());
+      CO_ASSERT_TRUE(co_await fixture.update("b", value));
+      EXPECT_TRUE(co_await fixture.converges());
     }
-    EXPECT_EQ(bench.informer().last_error(), "");
-    EXPECT_THAT(bench.metrics(), Not(HasSubstr("gitops_contract_watch_errors_total{")));
+    EXPECT_EQ(fixture.informer().last_error(), "");
+    EXPECT_THAT(fixture.metrics(), Not(HasSubstr("gitops_contract_watch_errors_total{")));
   });
 }
 
 TEST(Informer, AC27_GoneAsAnEventListsAgain) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.send_on_watches(
         resources::kConfigMaps,
         R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})"
         "\n" +
             event_line("DELETED", R"("name":"a","namespace":"default")"));
     CO_ASSERT_TRUE(
-        co_await bench.wait_until([&] { return api.count("GET", "sendInitialEvents") == 2; }));
-    CO_ASSERT_TRUE(co_await bench.update("b", "2"));
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.told(), ElementsAre("~b=2")) << "what stands behind an error is not believed";
+        co_await fixture.wait_until([&] { return api.count("GET", "sendInitialEvents") == 2; }));
+    CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.told(), ElementsAre("~b=2"))
+        << "what stands behind an error is not believed";
   });
 }
 
 TEST(Informer, AC27_VersionsThatGoBackAreIgnored) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
-    const auto uid = std::string(bench.informer().find({"default", "a"})->uid());
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
+    const auto uid = std::string(fixture.informer().find({"default", "a"})->uid());
     for (const auto* type : {"MODIFIED", "ADDED", "DELETED"}) {
       for (const auto& owner_uid : {uid, std::string("another")}) {
         api.send_on_watches(
@@ -443,66 +445,66 @@ TEST(Informer, AC27_VersionsThatGoBackAreIgnored) {
         resources::kConfigMaps,
         event_line("MODIFIED", R"("name":"a","namespace":"default","uid":")" + uid +
                                    R"(","resourceVersion":")" + version_of(api, "a") + "\""));
-    CO_ASSERT_TRUE(co_await bench.update("b", "2"));
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.told(), ElementsAre("~b=2"));
+    CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.told(), ElementsAre("~b=2"));
   });
 }
 
 TEST(Informer, AnotherObjectOfTheSameNameIsADeletionAndAnAddition) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.send_on_watches(
         resources::kConfigMaps,
         event_line("MODIFIED",
                    R"("name":"a","namespace":"default","resourceVersion":"9000","uid":"new")"));
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() == 2; }));
-    EXPECT_THAT(bench.told(), ElementsAre("-a", "+a=forged"));
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return fixture.told().size() == 2; }));
+    EXPECT_THAT(fixture.told(), ElementsAre("-a", "+a=forged"));
   });
 }
 
 TEST(Informer, AC27_StormsOfErrorsAreSurvived) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.fail_next(5, 500);
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.synced());
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.synced());
     EXPECT_EQ(
-        metric(bench,
+        metric(fixture,
                "gitops_contract_watch_errors_total{code=\"unavailable\",resource=\"configmaps\"}"),
         "5");
-    CO_ASSERT_TRUE(co_await bench.disconnect());
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
     api.forget_requests();
     api.fail_next(1, 429, 1s, "watch=1");
     api.fail_next(2, 503, {}, "watch=1");
-    bench.reconnect();
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.count("GET", "watch=1") == 4; }));
+    fixture.reconnect();
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return api.count("GET", "watch=1") == 4; }));
     std::vector<Clock::time_point> watches;
     for (const auto& request : api.requests()) {
       if (request.target.contains("watch=1")) watches.push_back(request.when);
     }
     EXPECT_GE(watches.at(1) - watches.at(0), 1s) << "Retry-After was not kept";
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.told().back(), "~a=2");
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_EQ(fixture.told().back(), "~a=2");
   });
 }
 
 TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
-  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
-    CO_ASSERT_TRUE(co_await bench.disconnect());
-    CO_ASSERT_TRUE(co_await bench.remove("a"));
-    CO_ASSERT_TRUE(co_await bench.create("d", "1"));
-    CO_ASSERT_TRUE(co_await bench.create("e", "1"));
+  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
+    CO_ASSERT_TRUE(co_await fixture.disconnect());
+    CO_ASSERT_TRUE(co_await fixture.remove("a"));
+    CO_ASSERT_TRUE(co_await fixture.create("d", "1"));
+    CO_ASSERT_TRUE(co_await fixture.create("e", "1"));
     api.compact();
     // The second page is not served; a restarted list fails at it again.
     api.fail_next(1000, 403, {}, "continue=");
-    bench.reconnect();
+    fixture.reconnect();
     const auto before = api.count("GET", "continue=");
     CO_ASSERT_TRUE(
-        co_await bench.wait_until([&] { return api.count("GET", "continue=") >= before + 4; }));
-    EXPECT_THAT(bench.told(), Not(testing::Contains("-a")));
+        co_await fixture.wait_until([&] { return api.count("GET", "continue=") >= before + 4; }));
+    EXPECT_THAT(fixture.told(), Not(testing::Contains("-a")));
     api.end_faults();
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.told().back(), "-a") << "after everything that the list had";
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_EQ(fixture.told().back(), "-a") << "after everything that the list had";
   });
 }
 
@@ -511,21 +513,21 @@ TEST(Informer, AC27_AnIncompleteListDeletesNothing) {
 // In the new history, the same version means another state.
 TEST(Informer, AStateWithAVersionKnownFromBeforeARestoreIsTold) {
   for (const auto& options : {kStreaming, kPaged}) {
-    with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+    with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
       const auto backup = api.store().back_up();
-      CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-      CO_ASSERT_TRUE(co_await bench.create("d", "1"));
-      CO_ASSERT_TRUE(co_await bench.converges());
+      CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+      CO_ASSERT_TRUE(co_await fixture.create("d", "1"));
+      CO_ASSERT_TRUE(co_await fixture.converges());
       const auto version = version_of(api, "a");
-      bench.forget_told();
+      fixture.forget_told();
       api.restore(backup);
       auto other = *api.find(resources::kConfigMaps, {"default", "a"});
       other["data"]["value"] = "other";
       api.put(resources::kConfigMaps, other);
       EXPECT_EQ(version_of(api, "a"), version);
-      EXPECT_TRUE(co_await bench.converges());
-      EXPECT_THAT(bench.told(), UnorderedElementsAre("~a=other", "~b=1", "~c=1", "-d"));
-      EXPECT_EQ(bench.informer().epoch(), 1U);
+      EXPECT_TRUE(co_await fixture.converges());
+      EXPECT_THAT(fixture.told(), UnorderedElementsAre("~a=other", "~b=1", "~c=1", "-d"));
+      EXPECT_EQ(fixture.informer().epoch(), 1U);
     });
   }
 }
@@ -534,11 +536,11 @@ TEST(Informer, AStateWithAVersionKnownFromBeforeARestoreIsTold) {
 // versions in between are compacted.
 TEST(Informer, AnOlderObjectInAListShowsARestoreToo) {
   for (const auto& options : {kStreaming, kPaged}) {
-    with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+    with_synced(options, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
       const auto backup = api.store().back_up();
-      CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-      CO_ASSERT_TRUE(co_await bench.converges());
-      bench.forget_told();
+      CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+      CO_ASSERT_TRUE(co_await fixture.converges());
+      fixture.forget_told();
       api.restore(backup);
       auto other = *api.find(resources::kConfigMaps, {"default", "b"});
       for (const auto* value : {"2", "3", "4"}) {
@@ -546,43 +548,43 @@ TEST(Informer, AnOlderObjectInAListShowsARestoreToo) {
         api.put(resources::kConfigMaps, other);
       }
       api.compact();
-      EXPECT_TRUE(co_await bench.converges());
-      EXPECT_EQ(bench.informer().epoch(), 1U);
-      EXPECT_EQ(bench.informer().find({"default", "a"})->field(0), "1");
+      EXPECT_TRUE(co_await fixture.converges());
+      EXPECT_EQ(fixture.informer().epoch(), 1U);
+      EXPECT_EQ(fixture.informer().find({"default", "a"})->field(0), "1");
     });
   }
 }
 
 TEST(Informer, AQuarantinedObjectOfTheOldEpochIsTakenWhenItIsWellAgain) {
-  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kPaged, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     const auto backup = api.store().back_up();
     for (const auto* value : {"2", "3", "4", "5"})
-      CO_ASSERT_TRUE(co_await bench.update("a", value));
-    CO_ASSERT_TRUE(co_await bench.converges());
-    bench.forget_told();
+      CO_ASSERT_TRUE(co_await fixture.update("a", value));
+    CO_ASSERT_TRUE(co_await fixture.converges());
+    fixture.forget_told();
     api.restore(backup);
     auto broken = *api.find(resources::kConfigMaps, {"default", "a"});
     const auto sound = broken;
     broken["metadata"]["uid"] = 17;
     api.put(resources::kConfigMaps, broken);
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() == 2; }));
-    EXPECT_THAT(bench.told(), UnorderedElementsAre("~b=1", "~c=1"));
-    EXPECT_EQ(bench.informer().find({"default", "a"})->field(0), "5") << "its last good record";
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return fixture.told().size() == 2; }));
+    EXPECT_THAT(fixture.told(), UnorderedElementsAre("~b=1", "~c=1"));
+    EXPECT_EQ(fixture.informer().find({"default", "a"})->field(0), "5") << "its last good record";
     api.put(resources::kConfigMaps, sound);
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.told().back(), "~a=1");
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_EQ(fixture.told().back(), "~a=1");
   });
 }
 
 TEST(Informer, AFailedCheckIsRepeatedAndBeginsNoEpoch) {
-  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.forget_requests();
     api.fail_next(3, 500, {}, "limit=1");
     api.cut_watches();
-    CO_ASSERT_TRUE(co_await bench.update("b", "2"));
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_THAT(bench.told(), ElementsAre("~b=2"));
-    EXPECT_EQ(bench.informer().epoch(), 0U);
+    CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_THAT(fixture.told(), ElementsAre("~b=2"));
+    EXPECT_EQ(fixture.informer().epoch(), 0U);
     EXPECT_EQ(api.count("GET", "limit=1"), 4U);
     EXPECT_EQ(api.count("GET", "watch=1"), 1U);
   });
@@ -591,7 +593,7 @@ TEST(Informer, AFailedCheckIsRepeatedAndBeginsNoEpoch) {
 // ---- subscribers ----
 
 TEST(Informer, SeveralSubscribersShareOneWatch) {
-  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_double(kStreaming, [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     std::vector<std::string> first;
     std::vector<std::string> late;
     const auto tell = [](std::vector<std::string>& told) {
@@ -602,22 +604,22 @@ TEST(Informer, SeveralSubscribersShareOneWatch) {
                        std::string(change.now->name()));
       };
     };
-    const auto subscription = bench.informer().subscribe(tell(first));
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.converges());
+    const auto subscription = fixture.informer().subscribe(tell(first));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.converges());
     EXPECT_THAT(first, UnorderedElementsAre("+a", "+b", "+c"));
-    auto late_subscription = bench.informer().subscribe(tell(late));
+    auto late_subscription = fixture.informer().subscribe(tell(late));
     EXPECT_THAT(late, UnorderedElementsAre("+a", "+b", "+c")) << "told at once";
     first.clear();
     late.clear();
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-    CO_ASSERT_TRUE(co_await bench.remove("b"));
-    CO_ASSERT_TRUE(co_await bench.converges());
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+    CO_ASSERT_TRUE(co_await fixture.remove("b"));
+    CO_ASSERT_TRUE(co_await fixture.converges());
     EXPECT_THAT(first, ElementsAre("~a", "-b"));
     EXPECT_EQ(late, first);
     late_subscription.reset();
-    CO_ASSERT_TRUE(co_await bench.create("d", "1"));
-    CO_ASSERT_TRUE(co_await bench.converges());
+    CO_ASSERT_TRUE(co_await fixture.create("d", "1"));
+    CO_ASSERT_TRUE(co_await fixture.converges());
     EXPECT_THAT(first, ElementsAre("~a", "-b", "+d"));
     EXPECT_EQ(late.size(), 2U);
     EXPECT_EQ(api.count("GET", "watch=1"), 1U);
@@ -625,27 +627,27 @@ TEST(Informer, SeveralSubscribersShareOneWatch) {
 }
 
 TEST(Informer, SubscriptionsBeginAndEndWithinACallback) {
-  with_synced(kStreaming, [](FakeKubeApi&, KubeWatchFixture& bench) -> Task<> {
+  with_synced(kStreaming, [](FakeKubeApi&, KubeWatchFixture& fixture) -> Task<> {
     std::size_t by_first = 0;
     std::vector<std::string> by_second;
     Informer::Subscription first;
     Informer::Subscription second;
-    first = bench.informer().subscribe([&](const Change& change) {
+    first = fixture.informer().subscribe([&](const Change& change) {
       ++by_first;
       if (change.type != Change::Type::modified) return;
-      second = bench.informer().subscribe([&](const Change& now) {
+      second = fixture.informer().subscribe([&](const Change& now) {
         by_second.push_back(std::string(now.now->name()) + "=" +
                             std::string(now.now->field(0).value_or("")));
       });
       first.reset();
     });
-    CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-    CO_ASSERT_TRUE(co_await bench.converges());
+    CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+    CO_ASSERT_TRUE(co_await fixture.converges());
     EXPECT_EQ(by_first, 3U + 1U);
     EXPECT_THAT(by_second, UnorderedElementsAre("a=2", "b=1", "c=1"))
         << "the change is in the store, and is not told twice";
-    CO_ASSERT_TRUE(co_await bench.update("a", "3"));
-    CO_ASSERT_TRUE(co_await bench.converges());
+    CO_ASSERT_TRUE(co_await fixture.update("a", "3"));
+    CO_ASSERT_TRUE(co_await fixture.converges());
     EXPECT_EQ(by_first, 3U + 1U);
     EXPECT_EQ(by_second.back(), "a=3");
   });
@@ -654,10 +656,10 @@ TEST(Informer, SubscriptionsBeginAndEndWithinACallback) {
 TEST(Informer, KeepsWholeObjectsForThoseWhoAsk) {
   with_double(
       kStreaming,
-      [](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
-        bench.start();
-        CO_ASSERT_TRUE(co_await bench.converges());
-        const auto* record = bench.informer().find({"default", "b"});
+      [](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
+        fixture.start();
+        CO_ASSERT_TRUE(co_await fixture.converges());
+        const auto* record = fixture.informer().find({"default", "b"});
         CO_ASSERT_TRUE(record != nullptr);
         EXPECT_EQ(nlohmann::json::parse(record->field(1).value()),
                   *api.find(resources::kConfigMaps, {"default", "b"}));
@@ -669,14 +671,14 @@ TEST(Informer, WatchesWhatAFieldSelectorChooses) {
   for (const auto& options : {kStreaming, kPaged}) {
     with_double(
         options,
-        [](FakeKubeApi&, KubeWatchFixture& bench) -> Task<> {
-          bench.start();
-          CO_ASSERT_TRUE(co_await bench.synced());
-          CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-          CO_ASSERT_TRUE(co_await bench.update("b", "2"));
-          CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() == 2; }));
-          EXPECT_THAT(bench.told(), ElementsAre("+b=1", "~b=2"));
-          EXPECT_EQ(bench.informer().size(), 1U);
+        [](FakeKubeApi&, KubeWatchFixture& fixture) -> Task<> {
+          fixture.start();
+          CO_ASSERT_TRUE(co_await fixture.synced());
+          CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+          CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+          CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return fixture.told().size() == 2; }));
+          EXPECT_THAT(fixture.told(), ElementsAre("+b=1", "~b=2"));
+          EXPECT_EQ(fixture.informer().size(), 1U);
         },
         [](InformerOptions& informer) { informer.field_selector = "metadata.name=b"; });
   }
@@ -687,18 +689,18 @@ TEST(Informer, WatchesWhatAFieldSelectorChooses) {
 TEST(Informer, DropsWhatKeepRefuses) {
   with_double(
       kStreaming,
-      [](FakeKubeApi&, KubeWatchFixture& bench) -> Task<> {
-        bench.start();
-        CO_ASSERT_TRUE(co_await bench.synced());
-        CO_ASSERT_TRUE(co_await bench.update("b", "2"));
-        CO_ASSERT_TRUE(co_await bench.update("a", "2"));
-        CO_ASSERT_TRUE(co_await bench.remove("b"));
-        CO_ASSERT_TRUE(co_await bench.create("d", "1"));
-        CO_ASSERT_TRUE(co_await bench.wait_until([&] { return bench.told().size() == 4; }));
-        EXPECT_THAT(bench.told(), ElementsAre("+a=1", "+c=1", "~a=2", "+d=1"));
-        EXPECT_EQ(bench.informer().size(), 3U);
+      [](FakeKubeApi&, KubeWatchFixture& fixture) -> Task<> {
+        fixture.start();
+        CO_ASSERT_TRUE(co_await fixture.synced());
+        CO_ASSERT_TRUE(co_await fixture.update("b", "2"));
+        CO_ASSERT_TRUE(co_await fixture.update("a", "2"));
+        CO_ASSERT_TRUE(co_await fixture.remove("b"));
+        CO_ASSERT_TRUE(co_await fixture.create("d", "1"));
+        CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return fixture.told().size() == 4; }));
+        EXPECT_THAT(fixture.told(), ElementsAre("+a=1", "+c=1", "~a=2", "+d=1"));
+        EXPECT_EQ(fixture.informer().size(), 3U);
         EXPECT_EQ(
-            metric(bench,
+            metric(fixture,
                    "gitops_contract_watch_events_total{resource=\"configmaps\",type=\"dropped\"}"),
             "3");
       },
@@ -709,29 +711,29 @@ TEST(Informer, DropsWhatKeepRefuses) {
 
 TEST(Informer, TellsWhatIsWrongAndRecovers) {
   test::LogCapture log;
-  with_double(kStreaming, [&log](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+  with_double(kStreaming, [&log](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
     api.set_access([](const FakeKubeApi::Access& access) { return access.verb != "watch"; });
-    bench.start();
-    CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.count("GET", "watch=1") >= 4; }));
-    EXPECT_FALSE(bench.informer().has_synced());
-    EXPECT_THAT(bench.informer().last_error(), HasSubstr("403"));
+    fixture.start();
+    CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return api.count("GET", "watch=1") >= 4; }));
+    EXPECT_FALSE(fixture.informer().has_synced());
+    EXPECT_THAT(fixture.informer().last_error(), HasSubstr("403"));
     EXPECT_EQ(log.count("list or watch failed"), 1U) << log.text();
-    EXPECT_FALSE(co_await bench.informer().wait_synced(deadline_after(10ms)));
+    EXPECT_FALSE(co_await fixture.informer().wait_synced(deadline_after(10ms)));
     api.set_access({});
-    EXPECT_TRUE(co_await bench.converges());
-    EXPECT_EQ(bench.informer().last_error(), "");
+    EXPECT_TRUE(co_await fixture.converges());
+    EXPECT_EQ(fixture.informer().last_error(), "");
     EXPECT_EQ(log.count("work again"), 1U);
   });
 }
 
 TEST(Informer, EndsAtOnceWhenItsGroupIsCancelled) {
   for (const bool stalled : {true, false}) {
-    with_double(kStreaming, [&](FakeKubeApi& api, KubeWatchFixture& bench) -> Task<> {
+    with_double(kStreaming, [&](FakeKubeApi& api, KubeWatchFixture& fixture) -> Task<> {
       api.stall_watches(stalled);
-      bench.start();
-      CO_ASSERT_TRUE(co_await bench.wait_until([&] { return api.open_watches() == 1; }));
+      fixture.start();
+      CO_ASSERT_TRUE(co_await fixture.wait_until([&] { return api.open_watches() == 1; }));
       const auto before = Clock::now();
-      co_await bench.stop();
+      co_await fixture.stop();
       EXPECT_LT(Clock::now() - before, 1s);
     });
   }

@@ -20,7 +20,7 @@ BANNED = [
     # Of program structure
     (r"Door|door_|at_door|door\.hpp", "RequestGate, or `gate`", []),
     (r"\w*::Parts|struct Parts|Around|around_", "Dependencies",
-     [r"tests/event-reporter/report/(resource_reporter_test|scene)\.[ch]pp", r"libs/common/core/README\.md"]),
+     [r"tests/event-reporter/report/(resource_reporter_test|reporter_fixture)\.[ch]pp", r"libs/common/core/README\.md"]),
     (r"(Git|Argo)Trouble|\w*[a-z]Troubles?|Trouble\w*", "`last_error()`, Error or Failure",
      [r"docs/.*\.md"]),
     (r"troubles?(_\w*)?|\w+_troubles?_?", "`last_error()`, `error` or `failure`",

@@ -96,7 +96,7 @@ inline const Account& account() {
 
 // A daemon for all of them, and rules by which Bob may do everything with objects of one namespace.
 struct ActionsBed {
-  explicit ActionsBed(AppProxyHarness& world) : base(world) {}
+  explicit ActionsBed(AppProxyHarness& harness) : base(harness) {}
 
   void allow(const std::string& ns, std::vector<std::string> actions) {
     nlohmann::json rules = nlohmann::json::array();
@@ -202,9 +202,9 @@ inline void in_actions_bed(const std::function<Task<>(ActionsBed&)>& body) {
   (void)account();
   run_coro(
       [&]() -> Task<> {
-        AppProxyHarness world(co_await asio::this_coro::executor);
-        ActionsBed actions(world);
-        co_await play_in(world, [&](AppProxyHarness&) -> Task<> {
+        AppProxyHarness harness(co_await asio::this_coro::executor);
+        ActionsBed actions(harness);
+        co_await play_in(harness, [&](AppProxyHarness&) -> Task<> {
           co_await body(actions);
           co_await actions.stop_reporters();
         });

@@ -142,14 +142,14 @@ class AppProxyAtArgoCd : public testing::TestWithParam<Address> {
                                               RenderedWorkload::Deployment{"cap-app-proxy"});
   }
 
-  static Task<> serves_a_sync(AppProxyHarness& world, std::string name) {
+  static Task<> serves_a_sync(AppProxyHarness& harness, std::string name) {
     constexpr const char* kSync =
         "query sync($n: String!) { sync(applicationName: $n, options: {}, appNamespace: "
         "\"argocd\") { metadata { name } } }";
     const auto deadline = deadline_after(kTimeLimit);
     AppProxyHarness::Answer answer;
     do {  // the rules come after the account
-      answer = co_await world.ask(kSync, AppProxyHarness::as(kBob), {{"n", name}});
+      answer = co_await harness.ask(kSync, AppProxyHarness::as(kBob), {{"n", name}});
       if (!answer.json.contains("errors")) break;
       co_await sleep_for(std::chrono::milliseconds(200));
     } while (Clock::now() < deadline);

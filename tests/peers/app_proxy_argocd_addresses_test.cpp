@@ -42,8 +42,8 @@ TEST_P(AppProxyAtArgoCd, ServesASync) {
   const int port = address.tls ? front.port : port_of(bed.argocd().url());
   run_coro(
       [&]() -> Task<> {
-        AppProxyHarness world(co_await asio::this_coro::executor);
-        co_await play_in(world, [&](AppProxyHarness& w) -> Task<> {
+        AppProxyHarness harness(co_await asio::this_coro::executor);
+        co_await play_in(harness, [&](AppProxyHarness& w) -> Task<> {
           auto& accounts = w.platform.accounts();
           accounts.set_team("t1", {"u-bob"});
           accounts.set_rules(

@@ -69,9 +69,9 @@ class AppProxyChart : public testing::Test {
         {"stringData", {{"token", AppProxyHarness::kRuntime}, {"encryptionIV", "canary-iv"}}}};
     cluster().apply(secret.dump());
   }
-  void helm(GitHarness& world) {
+  void helm(GitHarness& harness) {
     const Json values{{"global",
-                       {{"codefresh", {{"url", world.base.platform.url().to_string()}}},
+                       {{"codefresh", {{"url", harness.base.platform.url().to_string()}}},
                         {"runtime", {{"name", "prod"}}}}},
                       {"app-proxy",
                        {{"enabled", true},
@@ -87,11 +87,11 @@ class AppProxyChart : public testing::Test {
     EXPECT_THAT(done.err, Not(HasSubstr("arning")));
   }
   // Runs the program of the pod that the Deployment's controller made.
-  void start(GitHarness& world) {
+  void start(GitHarness& harness) {
     pod_ = std::make_unique<RenderedWorkload>(cluster(), ns_,
                                               RenderedWorkload::Deployment{"cap-app-proxy"});
     ASSERT_EQ(pod_->argv().at(0), "app-proxy");
-    world.base.daemon.emplace(
+    harness.base.daemon.emplace(
         pod_->process_environment(),
         std::vector<std::string>(pod_->argv().begin() + 1, pod_->argv().end()));
   }
@@ -114,13 +114,13 @@ class AppProxyChart : public testing::Test {
 
 TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
   cluster();
-  in_git_harness([this](GitHarness& world) -> Task<> {
-    world.base.platform.accounts().add(
+  in_git_harness([this](GitHarness& harness) -> Task<> {
+    harness.base.platform.accounts().add(
         {.id = "acc-1", .name = "acme", .admins = {"u-ann"}, .git_provider = "GITHUB"});
     put_runtime_token();
-    helm(world);
-    start(world);
-    co_await world.base.account_known();
+    helm(harness);
+    start(harness);
+    co_await harness.base.account_known();
 
     // What the account's own Git host is, is there without anybody's doing.
     const auto made = [this] { return integration_secrets().contains("git-default-acc-1"); };
@@ -128,21 +128,21 @@ TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
     while (!made() && Clock::now() < deadline) {
       co_await sleep_for(std::chrono::milliseconds(50));
     }
-    EXPECT_TRUE(made()) << world.logs();
+    EXPECT_TRUE(made()) << harness.logs();
 
     // create, get, update, list, delete.
     const Json args{{"name", "main"},
                     {"provider", "GITHUB"},
-                    {"apiUrl", world.host.api_root().text()},
+                    {"apiUrl", harness.host.api_root().text()},
                     {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}};
-    EXPECT_EQ((co_await world.add(kAnn, args)).code(), "");
+    EXPECT_EQ((co_await harness.add(kAnn, args)).code(), "");
     EXPECT_EQ(
-        (co_await world.register_user(kBob, {{"name", "main"}, {"token", FakeGitHost::kToken}}))
+        (co_await harness.register_user(kBob, {{"name", "main"}, {"token", FakeGitHost::kToken}}))
             .json["data"]["registerToGitIntegration"]["registeredUsers"],
         (Json{"u-bob"}));
-    EXPECT_EQ((co_await world.get(kBob, "main")).json["data"]["gitIntegration"]["apiUrl"],
-              world.host.api_root().text());
-    EXPECT_EQ((co_await world.list(kBob)).json["data"]["gitIntegrations"].size(), 2U);
+    EXPECT_EQ((co_await harness.get(kBob, "main")).json["data"]["gitIntegration"]["apiUrl"],
+              harness.host.api_root().text());
+    EXPECT_EQ((co_await harness.list(kBob)).json["data"]["gitIntegrations"].size(), 2U);
     EXPECT_THAT(integration_secrets(), ElementsAre("git-default-acc-1", "git-main-acc-1"));
     const auto stored = get("secret", "git-main-acc-1");
     EXPECT_EQ(stored.at("/metadata/labels"_json_pointer)
@@ -151,32 +151,33 @@ TEST_F(AppProxyChart, KeepsGitIntegrationsWithThePermissionsOfItsAccount) {
     for (const auto& [key, value] : stored.at("data").items()) {
       EXPECT_THAT(base64_decode(value.get<std::string>()).value(), Not(HasSubstr("canary"))) << key;
     }
-    EXPECT_EQ((co_await world.remove(kAnn, "main")).code(), "");
+    EXPECT_EQ((co_await harness.remove(kAnn, "main")).code(), "");
     EXPECT_THAT(integration_secrets(), ElementsAre("git-default-acc-1"));
 
     // Without its permissions it says so, and goes on serving.
     cluster().kubectl_ok({"-n", ns_, "delete", "rolebinding", "cap-app-proxy"});
     const auto gone = deadline_after(kTimeLimit);
-    auto refused = co_await world.list(kBob);
+    auto refused = co_await harness.list(kBob);
     while (!refused.json.contains("errors") && Clock::now() < gone) {
       co_await sleep_for(std::chrono::milliseconds(50));
-      refused = co_await world.list(kBob);
+      refused = co_await harness.list(kBob);
     }
     EXPECT_EQ(refused.code(), "UNAVAILABLE");
-    EXPECT_THAT(world.logs(), HasSubstr("list secrets in " + ns_));
-    EXPECT_THAT(world.logs(), HasSubstr("403 Forbidden"));
+    EXPECT_THAT(harness.logs(), HasSubstr("list secrets in " + ns_));
+    EXPECT_THAT(harness.logs(), HasSubstr("403 Forbidden"));
     EXPECT_EQ(
-        (co_await world.base.ask("{versionInfo{version}}")).json["data"]["versionInfo"].size(), 1U);
+        (co_await harness.base.ask("{versionInfo{version}}")).json["data"]["versionInfo"].size(),
+        1U);
   });
 }
 
 TEST_F(AppProxyChart, MayDoNothingElse) {
   cluster();
-  in_git_harness([this](GitHarness& world) -> Task<> {
+  in_git_harness([this](GitHarness& harness) -> Task<> {
     put_runtime_token();
-    helm(world);
-    start(world);
-    co_await world.base.account_known();
+    helm(harness);
+    start(harness);
+    co_await harness.base.account_known();
 
     const auto allowed = as_pod({"-n", ns_, "get", "secrets"});
     EXPECT_TRUE(allowed.ok()) << allowed.err;
@@ -202,11 +203,11 @@ TEST_F(AppProxyChart, MayDoNothingElse) {
 
 TEST_F(AppProxyChart, IsWhereTheRouterLooksForIt) {
   cluster();
-  in_git_harness([this](GitHarness& world) -> Task<> {
+  in_git_harness([this](GitHarness& harness) -> Task<> {
     put_runtime_token();
-    helm(world);
-    start(world);
-    co_await world.base.account_known();
+    helm(harness);
+    start(harness);
+    co_await harness.base.account_known();
 
     const auto routes =
         get("configmap", "internal-router-config").at("/data/routes.yaml"_json_pointer);

@@ -17,25 +17,25 @@ using Harness = AppProxyHarness;
 
 TEST(GoSdk, AsksForTheVersion) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    const auto answer = co_await GoSdk::run(world, Harness::kAnn, "version-info");
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    const auto answer = co_await GoSdk::run(harness, Harness::kAnn, "version-info");
     EXPECT_EQ(answer.exit_code, 0) << answer.err;
     const auto info = Json::parse(answer.out);
     EXPECT_EQ(info["version"], std::string(gitops::version()));
-    EXPECT_EQ(info["platformHost"], world.platform.url().to_string());
+    EXPECT_EQ(info["platformHost"], harness.platform.url().to_string());
   });
 }
 
 TEST(GoSdk, ShowsWhyATokenIsRefused) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     // The control plane knows her, as a user of another account.
-    world.platform.accounts().add("canary-other-prod",
-                                  FakeAccounts::Runtime{.name = "prod", .account_id = "acc-2"});
-    const auto answer = co_await GoSdk::run(world, Harness::kEve, "git-integrations");
+    harness.platform.accounts().add("canary-other-prod",
+                                    FakeAccounts::Runtime{.name = "prod", .account_id = "acc-2"});
+    const auto answer = co_await GoSdk::run(harness, Harness::kEve, "git-integrations");
     EXPECT_EQ(answer.exit_code, 1);
     EXPECT_THAT(
         answer.err,
@@ -45,10 +45,11 @@ TEST(GoSdk, ShowsWhyATokenIsRefused) {
 
 TEST(GoSdk, DecodesRefusals) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
-    const auto answer = co_await GoSdk::run(world, Harness::kBob, "remove-git-integration", "main");
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
+    const auto answer =
+        co_await GoSdk::run(harness, Harness::kBob, "remove-git-integration", "main");
     EXPECT_EQ(answer.exit_code, 1);
     EXPECT_THAT(answer.err, HasSubstr("only an administrator of the account may do this"));
     EXPECT_THAT(answer.err, testing::Not(HasSubstr("unmarshal")));
@@ -59,29 +60,29 @@ TEST(GoSdk, DecodesRefusals) {
 // for one enum or null that its types do not have.
 TEST(GoSdk, DecodesEveryAnswerOfTheControlPlane) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
-    world.platform.accounts().add(FakeAccounts::GitSource{
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
+    harness.platform.accounts().add(FakeAccounts::GitSource{
         .name = "apps", .runtime = "prod", .repository_url = "https://git.example.test/apps.git"});
-    const auto me = co_await GoSdk::ok(world, Harness::kAnn, "me");
+    const auto me = co_await GoSdk::ok(harness, Harness::kAnn, "me");
     EXPECT_EQ(me["activeAccount"]["gitProvider"], "GITHUB");
-    const auto runtimes = co_await GoSdk::ok(world, Harness::kAnn, "runtimes");
+    const auto runtimes = co_await GoSdk::ok(harness, Harness::kAnn, "runtimes");
     CO_ASSERT_EQ(runtimes.size(), 1U);
     EXPECT_EQ(runtimes[0]["metadata"]["name"], "prod");
     EXPECT_EQ(runtimes[0]["installationType"], "HELM");
-    const auto runtime = co_await GoSdk::ok(world, Harness::kAnn, "runtime");
+    const auto runtime = co_await GoSdk::ok(harness, Harness::kAnn, "runtime");
     EXPECT_EQ(runtime["accessMode"], "INGRESS");
-    const auto sources = co_await GoSdk::ok(world, Harness::kAnn, "git-sources");
+    const auto sources = co_await GoSdk::ok(harness, Harness::kAnn, "git-sources");
     CO_ASSERT_EQ(sources.size(), 1U);
     EXPECT_EQ(sources[0]["self"]["status"]["syncStatus"], "SYNCED");
     const auto created = co_await GoSdk::ok(
-        world, Harness::kAnn, "create-runtime",
+        harness, Harness::kAnn, "create-runtime",
         R"({"runtimeName":"second","runtimeNamespace":"second","cluster":"https://api.example.test",)"
         R"("runtimeVersion":"0.1.72","installationType":"HELM_HOSTED","accessMode":"TUNNEL"})");
     EXPECT_EQ(created["name"], "second");
     const auto reported = co_await GoSdk::ok(
-        world, created["newAccessToken"].get<std::string>(), "report-errors",
+        harness, created["newAccessToken"].get<std::string>(), "report-errors",
         R"({"runtime":"second","errors":[{"level":"WARNING","message":"the disk is nearly full"}]})");
     EXPECT_EQ(reported, 1);
   });
@@ -96,10 +97,10 @@ struct SocketClients {
     if (!find_program("node")) return "node is not installed";
     return std::nullopt;
   }
-  static Task<Json> run(Harness& world, const std::string& client, const std::string& token,
+  static Task<Json> run(Harness& harness, const std::string& client, const std::string& token,
                         const Json& operations, const std::string& origin = {}) {
     const std::string url =
-        "ws://127.0.0.1:" + std::to_string(world.daemon->port()) + "/app-proxy/api/graphql";
+        "ws://127.0.0.1:" + std::to_string(harness.daemon->port()) + "/app-proxy/api/graphql";
     const auto answer =
         co_await run_beside({"node", GITOPS_SOURCE_DIR "/tests/peers/graphql-clients/clients.mjs",
                              client, url, operations.dump()},
@@ -122,10 +123,10 @@ struct PythonClient {
     if (!find_program("python3")) return "python3 is not installed";
     return std::nullopt;
   }
-  static Task<Json> run(Harness& world, const std::string& token, const Json& operations) {
+  static Task<Json> run(Harness& harness, const std::string& token, const Json& operations) {
     const auto answer =
         co_await run_beside({"python3", GITOPS_SOURCE_DIR "/tests/peers/python-gql/client.py",
-                             world.daemon->url() + "/app-proxy/api/graphql", operations.dump()},
+                             harness.daemon->url() + "/app-proxy/api/graphql", operations.dump()},
                             {{"PYTHONPATH", packages().string()},
                              {"PYTHONDONTWRITEBYTECODE", "1"},
                              {"CF_API_KEY", token}});
@@ -136,9 +137,9 @@ struct PythonClient {
 
 TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
   GITOPS_REQUIRE_PEER(PythonClient);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     const Json operations = Json::parse(R"json([
       {"query": "query VersionInfo { versionInfo { version __typename } }"},
       {"query": "query sync($applicationName: String!, $options: SyncOptions, $applicationNamespace: String) { sync(applicationName: $applicationName, options: $options, appNamespace: $applicationNamespace) { metadata { name __typename } __typename } }",
@@ -178,7 +179,7 @@ TEST(PythonGql, SendsTheDocumentsOfThePublicSteps) {
     }
     // He is no administrator, and the harness has neither a cluster nor Argo CD: what
     // counts is that each document is right by the schema, and how Python shows the answers.
-    const auto results = co_await PythonClient::run(world, Harness::kBob, operations);
+    const auto results = co_await PythonClient::run(harness, Harness::kBob, operations);
     CO_ASSERT_EQ(results.size(), operations.size());
     EXPECT_EQ(results[0]["data"]["versionInfo"]["__typename"], "AppProxyVersionInfo");
     for (std::size_t i = 1; i < results.size(); ++i) {
@@ -201,16 +202,16 @@ class WebSocketClient : public testing::TestWithParam<const char*> {};
 
 TEST_P(WebSocketClient, RunsOperationsSideBySide) {
   GITOPS_REQUIRE_PEER(SocketClients);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     const Json operations = Json::parse(R"([
       {"query": "query V{versionInfo{version __typename}}"},
       {"query": "query($name: String){gitIntegration(name: $name){name}}", "variables": {"name": "x"}},
       {"query": "{nothing}"},
       {"query": "{__typename}"}])");
     const auto results =
-        co_await SocketClients::run(world, GetParam(), Harness::kBob, operations, Harness::kPage);
+        co_await SocketClients::run(harness, GetParam(), Harness::kBob, operations, Harness::kPage);
     CO_ASSERT_EQ(results.size(), 4U);
     EXPECT_EQ(results[0]["answers"][0]["data"]["versionInfo"]["__typename"], "AppProxyVersionInfo");
     EXPECT_FALSE(results[0].contains("error"));
@@ -223,13 +224,13 @@ TEST_P(WebSocketClient, RunsOperationsSideBySide) {
 
 TEST_P(WebSocketClient, IsToldThatItsTokenIsRefused) {
   GITOPS_REQUIRE_PEER(SocketClients);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
     for (const std::string& token :
          {std::string("nobody.0"), std::string(Harness::kEve), std::string()}) {
       const auto results = co_await SocketClients::run(
-          world, GetParam(), token, Json::parse(R"([{"query":"{__typename}"}])"));
+          harness, GetParam(), token, Json::parse(R"([{"query":"{__typename}"}])"));
       CO_ASSERT_EQ(results.size(), 1U);
       EXPECT_TRUE(results[0]["answers"].empty());
       EXPECT_THAT(results[0]["error"].dump(),
@@ -240,10 +241,10 @@ TEST_P(WebSocketClient, IsToldThatItsTokenIsRefused) {
 
 TEST_P(WebSocketClient, IsRefusedOnPagesOfOtherSites) {
   GITOPS_REQUIRE_PEER(SocketClients);
-  in_app_proxy_harness([](Harness& world) -> Task<> {
-    world.start();
-    co_await world.account_known();
-    const auto results = co_await SocketClients::run(world, GetParam(), Harness::kAnn,
+  in_app_proxy_harness([](Harness& harness) -> Task<> {
+    harness.start();
+    co_await harness.account_known();
+    const auto results = co_await SocketClients::run(harness, GetParam(), Harness::kAnn,
                                                      Json::parse(R"([{"query":"{__typename}"}])"),
                                                      "https://evil.example");
     CO_ASSERT_EQ(results.size(), 1U);

@@ -93,26 +93,26 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
     ASSERT_TRUE(added.ok()) << added.body;
   }
   in_app_proxy_harness(
-      [&](AppProxyHarness& world) -> Task<> {
-        auto& accounts = world.platform.accounts();
+      [&](AppProxyHarness& harness) -> Task<> {
+        auto& accounts = harness.platform.accounts();
         accounts.add({.id = "acc-1",
                       .name = "acme",
                       .admins = {"u-ann"},
                       .git_provider = {},
                       .shared_config_repo = config});
         TempDir folder;
-        world.start({{"KUBECONFIG", own_kubeconfig.string()},
-                     {"NAMESPACE", kNamespace},
-                     {"USER_TOKEN", kAnn},
-                     {"RUNTIME_STORE_IV", "canary-iv"},
-                     {"SPECIAL_CLUSTER_ADDRESSES", "127.0.0.0/8"},
-                     {"ARGO_CD_URL", bed.argocd().url()},
-                     {"ARGO_CD_TOKEN", token},
-                     {"REPOS_DIR", (folder / "clones").string()},
-                     {"GIT_INSECURE_HTTP", "true"},
-                     {"GIT_USERNAME", bed.git().username()},
-                     {"GIT_PASSWORD", bed.git().password()}});
-        co_await world.account_known();
+        harness.start({{"KUBECONFIG", own_kubeconfig.string()},
+                       {"NAMESPACE", kNamespace},
+                       {"USER_TOKEN", kAnn},
+                       {"RUNTIME_STORE_IV", "canary-iv"},
+                       {"SPECIAL_CLUSTER_ADDRESSES", "127.0.0.0/8"},
+                       {"ARGO_CD_URL", bed.argocd().url()},
+                       {"ARGO_CD_TOKEN", token},
+                       {"REPOS_DIR", (folder / "clones").string()},
+                       {"GIT_INSECURE_HTTP", "true"},
+                       {"GIT_USERNAME", bed.git().username()},
+                       {"GIT_PASSWORD", bed.git().password()}});
+        co_await harness.account_known();
         // As the Job makes it of the cluster's kubeconfig.
         const auto kubeconfig =
             edge.kubectl_ok({"config", "view", "--minify", "--flatten", "--output", "json"});
@@ -120,7 +120,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
                         {"kubeConfig", base64_encode(kubeconfig)},
                         {"annotations", ""},
                         {"labels", base64_encode("env: edge\n")}};
-        const auto added = co_await world.send(
+        const auto added = co_await harness.send(
             {.method = "POST",
              .target = "/app-proxy/api/clusters",
              .headers = {{"Authorization", kAnn}, {"Content-Type", "application/json"}},
@@ -142,7 +142,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
                                   {"KUBECONFIG", bed.cluster().kubeconfig().string()},
                                   {"ARGOCD_SERVER", bed.argocd().url()},
                                   {"ARGO_CD_TOKEN_SECRET_NAME", "reporter-token"},
-                                  {"CODEFRESH_URL", world.platform.url().to_string()},
+                                  {"CODEFRESH_URL", harness.platform.url().to_string()},
                                   {"LEDGER_FILE", (folder / "ledger.db").string()}},
                                  kTimeLimit);
         CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n")) << reporter.report();
@@ -172,7 +172,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         if (!is_deployed) {
           ADD_FAILURE() << argocd("GET", "/api/v1/applications/prod").body << "\n"
                         << argocd("GET", std::string("/api/v1/applications/") + kName).body << "\n"
-                        << world.daemon->status();
+                        << harness.daemon->status();
         }
 
         // What the user's Application has there is told, and of which cluster it is.
@@ -185,7 +185,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
           };
         };
         const auto* synced =
-            co_await world.platform.wait_for(told_from_edge(false), deadline_after(kTimeLimit));
+            co_await harness.platform.wait_for(told_from_edge(false), deadline_after(kTimeLimit));
         CO_ASSERT_TRUE(synced != nullptr) << reporter.report();
         EXPECT_EQ(synced->source("cluster"), edge.server_url()) << synced->data;
 
@@ -214,11 +214,11 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         EXPECT_TRUE(co_await eventually([&] { return !has_config_map(edge, "from-shop"); },
                                         "the end of the Application", kTimeLimit));
         EXPECT_NE(
-            co_await world.platform.wait_for(told_from_edge(true), deadline_after(kTimeLimit)),
+            co_await harness.platform.wait_for(told_from_edge(true), deadline_after(kTimeLimit)),
             nullptr)
             << reporter.report();
         EXPECT_EQ(co_await reporter.stop(), 0);
-        const auto removed = co_await world.ask(
+        const auto removed = co_await harness.ask(
             "mutation RemoveCluster($server: String!, $runtime: String!) "
             "{\n\tremoveCluster(server: "
             "$server, runtime: $runtime)\n}\n",
@@ -234,7 +234,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
               return last().value("/info/connectionState/status"_json_pointer, "") == "Unknown";
             },
             "the end of the cluster", kTimeLimit));
-        EXPECT_THAT(world.daemon->log(), Not(HasSubstr(edge.admin_token())));
+        EXPECT_THAT(harness.daemon->log(), Not(HasSubstr(edge.admin_token())));
       },
       4 * kTimeLimit);
   // What the registration and the Git token add to the permissions is used, and nothing was wanting.

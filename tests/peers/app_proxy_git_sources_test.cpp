@@ -36,8 +36,8 @@ TEST(GoSdk, EveryOperationReachesTheRealPrograms) {
       "stringData: {name: east, server: \"" +
       std::string(kCluster) + "\", config: \"{}\"}\n");
   in_app_proxy_harness(
-      [&](AppProxyHarness& world) -> Task<> {
-        git.tell(world.platform);
+      [&](AppProxyHarness& harness) -> Task<> {
+        git.tell(harness.platform);
         TempDir folder;
         auto environment = git.environment(folder);
         environment.merge(Environment{{"KUBECONFIG", bed.cluster().kubeconfig().string()},
@@ -45,8 +45,8 @@ TEST(GoSdk, EveryOperationReachesTheRealPrograms) {
                                       {"RUNTIME_STORE_IV", "canary-iv"},
                                       {"ARGO_CD_URL", bed.argocd().url()},
                                       {"ARGO_CD_TOKEN", bed.argocd().token()}});
-        world.start(std::move(environment));
-        co_await world.account_known();
+        harness.start(std::move(environment));
+        co_await harness.account_known();
         const auto operations = every_operation(bed, git);
         // A method of the SDK without a row fails the test.
         std::vector<std::string> methods;
@@ -55,7 +55,7 @@ TEST(GoSdk, EveryOperationReachesTheRealPrograms) {
         for (const auto& operation : operations) {
           SCOPED_TRACE(operation.method);
           const auto result =
-              co_await GoSdk::ok(world, kAnn, operation.command, operation.arguments);
+              co_await GoSdk::ok(harness, kAnn, operation.command, operation.arguments);
           co_await operation.check(result);
         }
       },
@@ -77,8 +77,8 @@ TEST(Promotions, ByCommitAndByPullRequest) {
   put("dev/values.yaml", "image:\n  tag: v2\n");
   put("prod/values.yaml", "# live\nimage:\n  tag: v1\nreplicas: 3\n");
   in_app_proxy_harness(
-      [&](AppProxyHarness& world) -> Task<> {
-        auto& accounts = world.platform.accounts();
+      [&](AppProxyHarness& harness) -> Task<> {
+        auto& accounts = harness.platform.accounts();
         accounts.add({.id = "acc-1",
                       .name = "acme",
                       .admins = {"u-ann"},
@@ -91,12 +91,12 @@ TEST(Promotions, ByCommitAndByPullRequest) {
         EXPECT_TRUE(cluster.start());
         TempDir folder;
         write_file(folder / "kubeconfig", cluster.kubeconfig());
-        world.start({{"KUBECONFIG", (folder / "kubeconfig").string()},
-                     {"REPOS_DIR", (folder / "clones").string()},
-                     {"GIT_USERNAME", ann.name},
-                     {"GIT_PASSWORD", ann.token},
-                     {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
-        co_await world.account_known();
+        harness.start({{"KUBECONFIG", (folder / "kubeconfig").string()},
+                       {"REPOS_DIR", (folder / "clones").string()},
+                       {"GIT_USERNAME", ann.name},
+                       {"GIT_PASSWORD", ann.token},
+                       {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
+        co_await harness.account_known();
         const auto id = [](const char* name) {
           return Json{{"runtime", "prod"}, {"namespace", "argocd"}, {"name", name}};
         };
@@ -105,10 +105,10 @@ TEST(Promotions, ByCommitAndByPullRequest) {
           body.update(more);
           auto headers = AppProxyHarness::as(AppProxyHarness::kRuntime);
           headers.add("Content-Type", "application/json");
-          return world.send({.method = "POST",
-                             .target = std::string("/app-proxy/api/promotions/") + route,
-                             .headers = std::move(headers),
-                             .body = body.dump()});
+          return harness.send({.method = "POST",
+                               .target = std::string("/app-proxy/api/promotions/") + route,
+                               .headers = std::move(headers),
+                               .body = body.dump()});
         };
         const auto asked = co_await promote("pullRequest", {{"head", "v2"}, {"title", "Shop v2"}});
         EXPECT_EQ(asked.status, 200) << asked.body;
@@ -123,7 +123,7 @@ TEST(Promotions, ByCommitAndByPullRequest) {
         EXPECT_EQ(gitea.git(ann, "shop", {"show", "main:prod/values.yaml"}).out,
                   "# live\nimage:\n  tag: v2\nreplicas: 3\n");
         EXPECT_EQ((co_await promote("commit", {{"message", "shop v2"}})).status, 400);
-        world.client.close_idle();
+        harness.client.close_idle();
         co_await cluster.stop();
       },
       kTimeLimit);
@@ -150,9 +150,9 @@ TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
           .dump());
   bed.cluster().create_namespace("files");
   in_app_proxy_harness(
-      [&](AppProxyHarness& world) -> Task<> {
-        world.platform.set_token(AppProxyHarness::kRuntime);
-        auto& accounts = world.platform.accounts();
+      [&](AppProxyHarness& harness) -> Task<> {
+        harness.platform.set_token(AppProxyHarness::kRuntime);
+        auto& accounts = harness.platform.accounts();
         accounts.add(AppProxyHarness::kRuntime,
                      FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
         accounts.add({.id = "acc-1",
@@ -161,15 +161,15 @@ TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
                       .git_provider = "GITHUB",
                       .git_api_url = gitea.url() + "/api/v1"});
         TempDir folder;
-        world.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
-                     {"NAMESPACE", "files"},
-                     {"REPOS_DIR", (folder / "clones").string()},
-                     {"GIT_USERNAME", ann.name},
-                     {"GIT_PASSWORD", ann.token},
-                     {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
-        co_await world.account_known();
+        harness.start({{"KUBECONFIG", bed.cluster().kubeconfig().string()},
+                       {"NAMESPACE", "files"},
+                       {"REPOS_DIR", (folder / "clones").string()},
+                       {"GIT_USERNAME", ann.name},
+                       {"GIT_PASSWORD", ann.token},
+                       {"NODE_EXTRA_CA_CERTS", gitea.ca_file().string()}});
+        co_await harness.account_known();
         // The first clone, for which no report waits.
-        const auto files = co_await world.send(
+        const auto files = co_await harness.send(
             {.method = "POST",
              .target = "/api/source-files",
              .headers = {{"Content-Type", "application/json"},
@@ -184,12 +184,12 @@ TEST(SourceFiles, OfARepositoryAtGiteaReachTheEvents) {
              {"KUBECONFIG", bed.cluster().kubeconfig().string()},
              {"ARGOCD_SERVER", bed.argocd().url()},
              {"ARGOCD_TOKEN", bed.argocd().token()},
-             {"CODEFRESH_URL", world.platform.url().to_string()},
-             {"APP_PROXY_URL", "http://127.0.0.1:" + std::to_string(world.daemon->port())}},
+             {"CODEFRESH_URL", harness.platform.url().to_string()},
+             {"APP_PROXY_URL", "http://127.0.0.1:" + std::to_string(harness.daemon->port())}},
             kTimeLimit);
         CO_ASSERT_TRUE(co_await reporter.wait_for_readyz("ready\n"));
         bed.argocd().create_application("files", shop, "apps", "files", true);
-        const auto* synced = co_await world.platform.wait_for(
+        const auto* synced = co_await harness.platform.wait_for(
             [](const FakePlatform::Report& report) {
               return report.kind() == "ConfigMap" && report.name() == "settings" &&
                      report.source("syncStatus") == "Synced";

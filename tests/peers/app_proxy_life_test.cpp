@@ -74,9 +74,9 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                                   .dump());
   ASSERT_TRUE(changed.ok()) << changed.body;
   in_app_proxy_harness(
-      [&](AppProxyHarness& world) -> Task<> {
-        auto& accounts = world.platform.accounts();
-        git.tell(world.platform);
+      [&](AppProxyHarness& harness) -> Task<> {
+        auto& accounts = harness.platform.accounts();
+        git.tell(harness.platform);
         TempDir folder;
         const auto begin = Clock::now();
         auto environment = git.environment(folder);
@@ -88,17 +88,17 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                                       {"ARGO_CD_URL", bed.argocd().url()},
                                       {"ARGO_CD_USERNAME", "bot"},
                                       {"ARGO_CD_PASSWORD", kPassword}});
-        world.start(std::move(environment));
+        harness.start(std::move(environment));
         CO_ASSERT_TRUE(co_await eventually(
             [] {
               return secret_value("codefresh-token", "token") == "canary-runtime-token-1" &&
                      !secret_value("argocd-token", "token").empty();
             },
             "the Secrets", kTimeLimit));
-        co_await world.account_known();
+        co_await harness.account_known();
         const auto done = [&](std::string query, Json variables) -> Task<> {
-          const auto answer =
-              co_await world.ask(std::move(query), AppProxyHarness::as(kAnn), std::move(variables));
+          const auto answer = co_await harness.ask(std::move(query), AppProxyHarness::as(kAnn),
+                                                   std::move(variables));
           EXPECT_FALSE(answer.json.contains("errors")) << answer.body;
         };
         co_await done(
@@ -143,7 +143,7 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
                   << std::chrono::duration_cast<std::chrono::milliseconds>(took).count() << " ms\n";
         EXPECT_LT(took, kPromised);
         EXPECT_EQ(accounts.life().registered.size(), 1U);
-        EXPECT_EQ(world.daemon->status().state("registration"), "ok") << world.daemon->status();
+        EXPECT_EQ(harness.daemon->status().state("registration"), "ok") << harness.daemon->status();
 
         // argocd-token is one that Argo CD takes, and it is made again when somebody deletes it.
         const auto token = secret_value("argocd-token", "token");
@@ -155,7 +155,7 @@ TEST(RuntimeRegistration, FromNothingToAGitSourceThatArgoCdHasApplied) {
               return !now.empty() && now != token;
             },
             "another argocd-token", kTimeLimit));
-        EXPECT_THAT(world.daemon->log(), Not(HasSubstr(token)));
+        EXPECT_THAT(harness.daemon->log(), Not(HasSubstr(token)));
       },
       4 * kTimeLimit);
 }

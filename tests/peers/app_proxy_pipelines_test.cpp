@@ -95,18 +95,18 @@ TEST(Pipelines, FromThreeFilesToAWorkflowThatAWebhookStarts) {
     return Json::parse(bed.cluster().request("GET", kObjects + path).body, nullptr, false);
   };
   in_app_proxy_harness(
-      [&](AppProxyHarness& world) -> Task<> {
-        git.tell(world.platform);
+      [&](AppProxyHarness& harness) -> Task<> {
+        git.tell(harness.platform);
         TempDir folder;
         auto environment = git.environment(folder);
         environment.merge(Environment{{"KUBECONFIG", bed.cluster().kubeconfig().string()},
                                       {"NAMESPACE", PeerArgoCd::kNamespace},
                                       {"RUNTIME_STORE_IV", "canary-iv"}});
-        world.start(std::move(environment));
-        co_await world.account_known();
+        harness.start(std::move(environment));
+        co_await harness.account_known();
         const auto done = [&](std::string type, std::string field, Json args,
                               const char* selection = "") -> Task<> {
-          const auto answer = co_await world.ask(
+          const auto answer = co_await harness.ask(
               "mutation($args: " + type + "!){" + field + "(args: $args)" + selection + "}",
               AppProxyHarness::as(kAnn), {{"args", std::move(args)}});
           EXPECT_FALSE(answer.json.contains("errors")) << answer.body;

@@ -112,8 +112,8 @@ TEST(ArgoEventsForm, ReportsRolloutsAndTheirReplicaSets) {
   GITOPS_REQUIRE_PEER(Programs);
   run_coro(
       [&]() -> Task<> {
-        Bed world(co_await asio::this_coro::executor);
-        co_await play_in(world, [](Bed& w) -> Task<> {
+        Bed bed(co_await asio::this_coro::executor);
+        co_await play_in(bed, [](Bed& w) -> Task<> {
           CO_ASSERT_OK(w.platform.start());
           w.install();
           // Never both.

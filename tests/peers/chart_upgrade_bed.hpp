@@ -373,8 +373,8 @@ inline void play(const std::function<Task<>(ChartUpgradeBed&)>& body) {
   auto& bed = peer_bed();
   run_coro(
       [&]() -> Task<> {
-        ChartUpgradeBed world(bed, co_await asio::this_coro::executor);
-        co_await play_in(world, body);
+        ChartUpgradeBed chart_upgrade_bed(bed, co_await asio::this_coro::executor);
+        co_await play_in(chart_upgrade_bed, body);
       },
       kLimit);
 }

@@ -39,49 +39,49 @@ TEST(ChartUpgrade, LosesNothingWhileThePodsOfBothReportersAreReplaced) {
   for (const auto& lacking : {PeerRollouts::missing(), PeerWorkflows::missing()}) {
     if (lacking) GTEST_SKIP() << "peers: " << *lacking;
   }
-  play([](ChartUpgradeBed& world) -> Task<> {
-    CO_ASSERT_OK(world.platform.start());
-    co_await world.aside([&] {
-      world.provide_volumes(5);
-      world.make_platform_secret();
-      world.helm(2, 20);
+  play([](ChartUpgradeBed& bed) -> Task<> {
+    CO_ASSERT_OK(bed.platform.start());
+    co_await bed.aside([&] {
+      bed.provide_volumes(5);
+      bed.make_platform_secret();
+      bed.helm(2, 20);
     });
     for (const auto* set : {kApps, kResources}) {
-      for (const int ordinal : {0, 1}) co_await world.start(set, ordinal);
+      for (const int ordinal : {0, 1}) co_await bed.start(set, ordinal);
     }
     for (const auto* set : {kApps, kResources}) {
-      for (const int ordinal : {0, 1}) co_await world.ready(set, ordinal);
+      for (const int ordinal : {0, 1}) co_await bed.ready(set, ordinal);
     }
-    world.start_stream();
-    co_await world.wait_for_steps(40);
+    bed.start_stream();
+    co_await bed.wait_for_steps(40);
 
     // One more replica of one reporter, and a changed setting of both.
-    co_await world.aside([&] {
-      for (const auto* set : {kApps, kResources}) world.hold_pods_below(set, 2);
-      world.helm(3, 30);
+    co_await bed.aside([&] {
+      for (const auto* set : {kApps, kResources}) bed.hold_pods_below(set, 2);
+      bed.helm(3, 30);
     });
-    const auto before = world.changes.steps();
-    co_await world.start(kApps, 2);
+    const auto before = bed.changes.steps();
+    co_await bed.start(kApps, 2);
     for (const int ordinal : {1, 0}) {
-      for (const auto* set : {kApps, kResources}) co_await world.replace(set, ordinal);
+      for (const auto* set : {kApps, kResources}) co_await bed.replace(set, ordinal);
     }
-    co_await world.ready(kApps, 2);
-    EXPECT_GT(world.changes.steps(), before + 20) << "the stream ran meanwhile";
-    co_await world.wait_for_steps(20);
-    co_await world.stop_stream();
+    co_await bed.ready(kApps, 2);
+    EXPECT_GT(bed.changes.steps(), before + 20) << "the stream ran meanwhile";
+    co_await bed.wait_for_steps(20);
+    co_await bed.stop_stream();
 
-    co_await world.wait_until_nothing_is_lost();
-    EXPECT_THAT(world.lost(), IsEmpty());
+    co_await bed.wait_until_nothing_is_lost();
+    EXPECT_THAT(bed.lost(), IsEmpty());
     std::map<std::string, int> gone;
-    for (const auto& [uid, state] : world.acknowledged()) {
+    for (const auto& [uid, state] : bed.acknowledged()) {
       gone[state.what.substr(0, state.what.find(' '))] += state.gone;
     }
     for (const auto* kind : {"Application", "Rollout", "AnalysisRun", "Workflow"}) {
       EXPECT_GE(gone[kind], 2) << kind << "s are deleted while the pods are replaced";
     }
-    EXPECT_THAT(world.platform.refused(), IsEmpty());
+    EXPECT_THAT(bed.platform.refused(), IsEmpty());
 
-    for (const auto& [name, pod] : world.pods) {
+    for (const auto& [name, pod] : bed.pods) {
       const auto& environment = pod.workload->environment();
       EXPECT_EQ(environment.at("THREADINESS"), "30") << name;
       EXPECT_EQ(environment.at("POD_NAME"), name);
@@ -92,14 +92,14 @@ TEST(ChartUpgrade, LosesNothingWhileThePodsOfBothReportersAreReplaced) {
       EXPECT_EQ(std::ranges::count(pod.workload->argv(), "--argocd-password-file"), apps ? 1 : 0);
       EXPECT_THAT(pod.process->log(), Not(HasSubstr("forbidden"))) << name;
       const std::string mode = apps ? "app" : "resource";
-      const auto lease = co_await world.aside([&, mode] {
-        return world.get("lease", "event-reporter-" + mode + name.substr(name.rfind('-')));
+      const auto lease = co_await bed.aside([&, mode] {
+        return bed.get("lease", "event-reporter-" + mode + name.substr(name.rfind('-')));
       });
       EXPECT_EQ(lease.at("/spec/holderIdentity"_json_pointer), name);
     }
-    EXPECT_EQ(world.pods.size(), 5U);
-    std::cout << world.changes.steps() << " changes of " << world.changes.expected().size()
-              << " objects, " << world.platform.reports().size() << " events\n";
+    EXPECT_EQ(bed.pods.size(), 5U);
+    std::cout << bed.changes.steps() << " changes of " << bed.changes.expected().size()
+              << " objects, " << bed.platform.reports().size() << " events\n";
   });
 }
 

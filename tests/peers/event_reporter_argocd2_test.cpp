@@ -23,16 +23,16 @@ struct EventReporterArgoCd2 : testing::Test {
 };
 
 TEST_F(EventReporterArgoCd2, TheApplicationHasTheHealthOfItsResources) {
-  play(kRelease, [](ReporterBed& world) -> Task<> {
-    co_await world.start();
-    const auto app = world.make_repository("healthy");
-    const auto commit = co_await world.commit(app, {{"web.yaml", deployment(2)}}, "web");
-    co_await world.create(app);
-    co_await world.sync(app, commit.id);
-    CO_ASSERT_TRUE(co_await world.settled(app, commit.id));
-    const auto* root = co_await world.last("Application", app.name);
+  play(kRelease, [](ReporterBed& bed) -> Task<> {
+    co_await bed.start();
+    const auto app = bed.make_repository("healthy");
+    const auto commit = co_await bed.commit(app, {{"web.yaml", deployment(2)}}, "web");
+    co_await bed.create(app);
+    co_await bed.sync(app, commit.id);
+    CO_ASSERT_TRUE(co_await bed.settled(app, commit.id));
+    const auto* root = co_await bed.last("Application", app.name);
     EXPECT_EQ(root->object.at("/status/resources/0/health/status"_json_pointer), "Healthy");
-    const auto* web = co_await world.last("Deployment", "web");
+    const auto* web = co_await bed.last("Deployment", "web");
     CO_ASSERT_TRUE(web != nullptr);
     EXPECT_EQ(web->source("healthStatus"), "Healthy");
     EXPECT_EQ(web->source("trackingMethod"), "label");

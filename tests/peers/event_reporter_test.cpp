@@ -29,30 +29,31 @@ constexpr const char* kPlatformToken = ReporterBed::kPlatformToken;
 
 TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
   GITOPS_REQUIRE_PEER(ReporterBed);
-  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
-    co_await world.start();
-    const auto& environment = world.workload->environment();
-    const auto token = world.workload->local("/app/config/codefresh-token/token");
-    EXPECT_THAT(world.workload->argv(),
+  play(ArgoCdRelease::v3_2, [](ReporterBed& reporter_bed) -> Task<> {
+    co_await reporter_bed.start();
+    const auto& environment = reporter_bed.workload->environment();
+    const auto token = reporter_bed.workload->local("/app/config/codefresh-token/token");
+    EXPECT_THAT(reporter_bed.workload->argv(),
                 ElementsAre("event-reporter", "--codefresh-token-file", token.string()));
     EXPECT_EQ(read_file(token), kPlatformToken);
     EXPECT_THAT(environment,
                 AllOf(Contains(Pair("REPORTER_MODE", "app")),
                       Contains(Pair("POD_NAME", "runtime-event-reporter-0")),
                       Contains(Pair("POD_NAMESPACE", kNamespace)),
-                      Contains(Pair("CODEFRESH_URL", world.platform.url().to_string())),
+                      Contains(Pair("CODEFRESH_URL", reporter_bed.platform.url().to_string())),
                       Contains(Pair("THREADINESS", "100")),
                       Contains(Pair("ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"))));
     const std::string bundle = "/app/config/codefresh-tls-certs/ca-bundle.crt";
-    EXPECT_EQ(environment.at("CODEFRESH_SSL_CERT_PATH"), world.workload->local(bundle).string());
-    const auto ledger = world.workload->local("/var/lib/event-reporter/ledger.db");
+    EXPECT_EQ(environment.at("CODEFRESH_SSL_CERT_PATH"),
+              reporter_bed.workload->local(bundle).string());
+    const auto ledger = reporter_bed.workload->local("/var/lib/event-reporter/ledger.db");
     EXPECT_EQ(environment.at("LEDGER_FILE"), ledger.string());
     EXPECT_TRUE(std::filesystem::is_regular_file(ledger));
 
     // The process has that environment and no other.
     std::map<std::string, std::string> found;
     std::istringstream stream(
-        read_file("/proc/" + std::to_string(world.reporter->process().pid()) + "/environ"));
+        read_file("/proc/" + std::to_string(reporter_bed.reporter->process().pid()) + "/environ"));
     for (std::string entry; std::getline(stream, entry, '\0');) {
       const auto name = entry.substr(0, entry.find('='));
       if (!name.ends_with("SAN_OPTIONS")) found[name] = entry.substr(name.size() + 1);
@@ -62,7 +63,7 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
     // It is the chart's service account, which may read little.
     const auto as_the_pod = [&](std::vector<std::string> arguments) {
       arguments.insert(arguments.begin(), {Helm::program("kubectl"), "--kubeconfig",
-                                           world.workload->kubeconfig().string(), "auth"});
+                                           reporter_bed.workload->kubeconfig().string(), "auth"});
       return run_command(arguments);
     };
     EXPECT_THAT(as_the_pod({"whoami"}).out,
@@ -70,58 +71,58 @@ TEST(EventReporterPeers, RunsAsTheChartInstallsIt) {
     EXPECT_EQ(as_the_pod({"can-i", "list", "applications.argoproj.io"}).out, "yes\n");
     EXPECT_EQ(as_the_pod({"can-i", "list", "secrets"}).out, "no\n");
 
-    EXPECT_EQ(world.reporter->get("/healthz").status, 200);
-    EXPECT_EQ(world.reporter->get_main("/healthz").status, 200);
-    for (const auto& secret : {std::string(kPlatformToken), world.argocd_token(),
-                               read_file(world.workload->local(
+    EXPECT_EQ(reporter_bed.reporter->get("/healthz").status, 200);
+    EXPECT_EQ(reporter_bed.reporter->get_main("/healthz").status, 200);
+    for (const auto& secret : {std::string(kPlatformToken), reporter_bed.argocd_token(),
+                               read_file(reporter_bed.workload->local(
                                    "/var/run/secrets/kubernetes.io/serviceaccount/token"))}) {
-      EXPECT_THAT(world.reporter->log(), Not(HasSubstr(secret)));
+      EXPECT_THAT(reporter_bed.reporter->log(), Not(HasSubstr(secret)));
     }
   });
 }
 
 TEST(EventReporterPeers, TheLedgerOutlivesTheContainer) {
   GITOPS_REQUIRE_PEER(ReporterBed);
-  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
-    co_await world.start();
-    const auto app = world.make_repository("remembered");
+  play(ArgoCdRelease::v3_2, [](ReporterBed& reporter_bed) -> Task<> {
+    co_await reporter_bed.start();
+    const auto app = reporter_bed.make_repository("remembered");
     const auto commit =
-        co_await world.commit(app, {{"settings.yaml", settings_map("blue")}}, "one");
-    co_await world.create(app);
-    co_await world.sync(app, commit.id);
-    CO_ASSERT_TRUE(co_await world.settled(app, commit.id));
+        co_await reporter_bed.commit(app, {{"settings.yaml", settings_map("blue")}}, "one");
+    co_await reporter_bed.create(app);
+    co_await reporter_bed.sync(app, commit.id);
+    CO_ASSERT_TRUE(co_await reporter_bed.settled(app, commit.id));
 
-    CO_ASSERT_EQ(co_await world.reporter->stop(), 0);
-    const auto seen = world.platform.reports().size();
-    world.start_reporter();
-    CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("ready\n"));
-    co_await world.aside([&] {
-      world.bed.cluster().kubectl_ok({"-n", kNamespace, "label", "applications.argoproj.io",
-                                      app.name, "--overwrite", "team=after"});
+    CO_ASSERT_EQ(co_await reporter_bed.reporter->stop(), 0);
+    const auto seen = reporter_bed.platform.reports().size();
+    reporter_bed.start_reporter();
+    CO_ASSERT_TRUE(co_await reporter_bed.reporter->wait_for_readyz("ready\n"));
+    co_await reporter_bed.aside([&] {
+      reporter_bed.bed.cluster().kubectl_ok({"-n", kNamespace, "label", "applications.argoproj.io",
+                                             app.name, "--overwrite", "team=after"});
     });
-    const auto* relabelled = co_await world.platform.wait_for(
+    const auto* relabelled = co_await reporter_bed.platform.wait_for(
         [&](const FakePlatform::Report& report) {
           return report.name() == app.name &&
                  report.object.value("/metadata/labels/team"_json_pointer, "") == "after";
         },
         soon(kEventLimit), seen);
     CO_ASSERT_TRUE(relabelled != nullptr);
-    CO_ASSERT_TRUE(co_await world.quiet());
-    EXPECT_THAT(world.platform.find("ConfigMap", "settings", seen), IsEmpty());
+    CO_ASSERT_TRUE(co_await reporter_bed.quiet());
+    EXPECT_THAT(reporter_bed.platform.find("ConfigMap", "settings", seen), IsEmpty());
   });
 }
 
 TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithThePermissionsOfTheChart) {
   GITOPS_REQUIRE_PEER(ReporterBed);
-  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
-    world.replicas = 2;
-    co_await world.start();
+  play(ArgoCdRelease::v3_2, [](ReporterBed& reporter_bed) -> Task<> {
+    reporter_bed.replicas = 2;
+    co_await reporter_bed.start();
     // Nobody runs the other pod's program, so this one stands in for it.
     const auto held = [&](std::string shard) -> Task<bool> {
       const auto deadline = soon(kEventLimit);
       while (Clock::now() < deadline) {
-        const auto holder = co_await world.aside([&world, shard] {
-          return world.bed.cluster()
+        const auto holder = co_await reporter_bed.aside([&reporter_bed, shard] {
+          return reporter_bed.bed.cluster()
               .kubectl({"-n", kNamespace, "get", "lease", "event-reporter-app-" + shard, "-o",
                         "jsonpath={.spec.holderIdentity}"})
               .out;
@@ -133,32 +134,32 @@ TEST(EventReporterPeers, HoldsTheLeasesOfItsShardsWithThePermissionsOfTheChart) 
     };
     CO_ASSERT_TRUE(co_await held("0"));
     CO_ASSERT_TRUE(co_await held("1"));
-    EXPECT_THAT(world.reporter->log(), Not(HasSubstr("forbidden")));
-    CO_ASSERT_EQ(co_await world.reporter->stop(), 0);
+    EXPECT_THAT(reporter_bed.reporter->log(), Not(HasSubstr("forbidden")));
+    CO_ASSERT_EQ(co_await reporter_bed.reporter->stop(), 0);
     for (const auto* shard : {"0", "1"}) {
       const auto name = std::string("event-reporter-app-") + shard;
-      const auto lease = co_await world.live(kNamespace, "lease", name);
+      const auto lease = co_await reporter_bed.live(kNamespace, "lease", name);
       EXPECT_EQ(lease.at("spec").value("holderIdentity", ""), "") << name;
     }
-    world.bed.cluster().kubectl_ok(
+    reporter_bed.bed.cluster().kubectl_ok(
         {"-n", kNamespace, "delete", "lease", "event-reporter-app-0", "event-reporter-app-1"});
   });
 }
 
 TEST(EventReporterPeers, SaysWhichRightItLacksAndRecovers) {
   GITOPS_REQUIRE_PEER(ReporterBed);
-  play(ArgoCdRelease::v3_2, [](ReporterBed& world) -> Task<> {
-    CO_ASSERT_OK(world.platform.start());
-    world.install();
-    world.bed.cluster().kubectl_ok(
+  play(ArgoCdRelease::v3_2, [](ReporterBed& reporter_bed) -> Task<> {
+    CO_ASSERT_OK(reporter_bed.platform.start());
+    reporter_bed.install();
+    reporter_bed.bed.cluster().kubectl_ok(
         {"delete", "clusterrolebinding", "argocd-runtime-event-reporter"});
-    world.start_reporter();
-    CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("403 Forbidden"));
-    EXPECT_THAT(world.reporter->last_readyz(),
+    reporter_bed.start_reporter();
+    CO_ASSERT_TRUE(co_await reporter_bed.reporter->wait_for_readyz("403 Forbidden"));
+    EXPECT_THAT(reporter_bed.reporter->last_readyz(),
                 AllOf(HasSubstr("applications: "),
                       HasSubstr("system:serviceaccount:argocd:runtime-event-reporter")));
-    world.helm();
-    CO_ASSERT_TRUE(co_await world.reporter->wait_for_readyz("ready\n"));
+    reporter_bed.helm();
+    CO_ASSERT_TRUE(co_await reporter_bed.reporter->wait_for_readyz("ready\n"));
   });
 }
 

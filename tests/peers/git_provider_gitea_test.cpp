@@ -129,46 +129,47 @@ INSTANTIATE_TEST_SUITE_P(Gitea, GiteaContract, testing::ValuesIn(git_provider_ca
 
 TEST(GoSdk, RunsEveryOperationOnGitIntegrations) {
   GITOPS_REQUIRE_PEER(GoSdk);
-  in_git_harness([](GitHarness& world) -> Task<> {
-    world.start();
-    co_await world.base.account_known();
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    harness.start();
+    co_await harness.base.account_known();
     constexpr auto kAnn = AppProxyHarness::kAnn;
     constexpr auto kBob = AppProxyHarness::kBob;
-    EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integrations"), Json::array());
-    EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integration"), Json());
-    const std::string root = world.host.api_root().text();
+    EXPECT_EQ(co_await GoSdk::ok(harness.base, kBob, "git-integrations"), Json::array());
+    EXPECT_EQ(co_await GoSdk::ok(harness.base, kBob, "git-integration"), Json());
+    const std::string root = harness.host.api_root().text();
     const Json args{
         {"provider", "GITHUB"}, {"apiUrl", root}, {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}};
     const auto forbidden =
-        co_await GoSdk::run(world.base, kBob, "add-git-integration", args.dump());
+        co_await GoSdk::run(harness.base, kBob, "add-git-integration", args.dump());
     EXPECT_EQ(forbidden.exit_code, 1);
     EXPECT_THAT(forbidden.err, HasSubstr("only an administrator of the account may do this"));
-    const auto added = co_await GoSdk::ok(world.base, kAnn, "add-git-integration", args.dump());
+    const auto added = co_await GoSdk::ok(harness.base, kAnn, "add-git-integration", args.dump());
     EXPECT_EQ(added["name"], "default");
     EXPECT_EQ(added["provider"], "GITHUB");
     EXPECT_EQ(added["apiUrl"], root);
     EXPECT_EQ(added["registeredUsers"], Json::array());
     const auto edited =
-        co_await GoSdk::ok(world.base, kAnn, "edit-git-integration",
+        co_await GoSdk::ok(harness.base, kAnn, "edit-git-integration",
                            Json{{"apiUrl", ""}, {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}.dump());
     EXPECT_EQ(edited["apiUrl"], root);
-    const auto weak = co_await GoSdk::run(world.base, kBob, "register-to-git-integration",
+    const auto weak = co_await GoSdk::run(harness.base, kBob, "register-to-git-integration",
                                           Json{{"token", FakeGitHost::kReader}}.dump());
     EXPECT_EQ(weak.exit_code, 1);
     EXPECT_THAT(weak.err, HasSubstr("lacks these rights"));
-    const auto registered = co_await GoSdk::ok(world.base, kBob, "register-to-git-integration",
+    const auto registered = co_await GoSdk::ok(harness.base, kBob, "register-to-git-integration",
                                                Json{{"token", FakeGitHost::kToken}}.dump());
     EXPECT_EQ(registered["registeredUsers"], Json{"u-bob"});
-    const auto listed = co_await GoSdk::ok(world.base, kBob, "git-integrations");
+    const auto listed = co_await GoSdk::ok(harness.base, kBob, "git-integrations");
     CO_ASSERT_EQ(listed.size(), 1U);
     EXPECT_EQ(listed[0]["users"][0]["userId"], "u-bob");
-    EXPECT_EQ((co_await GoSdk::ok(world.base, kBob, "git-integration", "default"))["sharingPolicy"],
-              "ALL_USERS_IN_ACCOUNT");
-    const auto left = co_await GoSdk::ok(world.base, kBob, "deregister-from-git-integration");
+    EXPECT_EQ(
+        (co_await GoSdk::ok(harness.base, kBob, "git-integration", "default"))["sharingPolicy"],
+        "ALL_USERS_IN_ACCOUNT");
+    const auto left = co_await GoSdk::ok(harness.base, kBob, "deregister-from-git-integration");
     EXPECT_EQ(left["registeredUsers"], Json::array());
-    co_await GoSdk::ok(world.base, kAnn, "remove-git-integration", "default");
-    EXPECT_EQ(co_await GoSdk::ok(world.base, kBob, "git-integrations"), Json::array());
-    const auto gone = co_await GoSdk::run(world.base, kAnn, "remove-git-integration", "default");
+    co_await GoSdk::ok(harness.base, kAnn, "remove-git-integration", "default");
+    EXPECT_EQ(co_await GoSdk::ok(harness.base, kBob, "git-integrations"), Json::array());
+    const auto gone = co_await GoSdk::run(harness.base, kAnn, "remove-git-integration", "default");
     EXPECT_EQ(gone.exit_code, 1);
   });
 }
@@ -177,34 +178,35 @@ TEST(GoSdk, RegistersWithARealGitea) {
   GITOPS_REQUIRE_PEER(GoSdk);
   GITOPS_REQUIRE_PEER(GiteaHost);
   auto& host = gitea();
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    world.start({{"GIT_INSECURE_HTTP", "false"}, {"NODE_EXTRA_CA_CERTS", host.ca_file().string()}});
-    co_await world.base.account_known();
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    harness.start(
+        {{"GIT_INSECURE_HTTP", "false"}, {"NODE_EXTRA_CA_CERTS", host.ca_file().string()}});
+    co_await harness.base.account_known();
     const Json args{{"provider", "GITHUB"},
                     {"apiUrl", host.url() + "/api/v1"},
                     {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}};
-    co_await GoSdk::ok(world.base, AppProxyHarness::kAnn, "add-git-integration", args.dump());
+    co_await GoSdk::ok(harness.base, AppProxyHarness::kAnn, "add-git-integration", args.dump());
     const auto registered =
-        co_await GoSdk::ok(world.base, AppProxyHarness::kBob, "register-to-git-integration",
+        co_await GoSdk::ok(harness.base, AppProxyHarness::kBob, "register-to-git-integration",
                            Json{{"token", host.token()}}.dump());
     EXPECT_EQ(registered["registeredUsers"], Json{"u-bob"});
     std::size_t count = 0;
     bool has_next = true;
     for (int page = 1; has_next && page < 20; ++page) {
-      const auto answer = co_await world.ask(AppProxyHarness::kBob,
-                                             "{gitRepositories(args:{page:" + std::to_string(page) +
-                                                 ",limit:3}){hasNext data{fullName cloneUrl}}}");
+      const auto answer = co_await harness.ask(
+          AppProxyHarness::kBob, "{gitRepositories(args:{page:" + std::to_string(page) +
+                                     ",limit:3}){hasNext data{fullName cloneUrl}}}");
       const Json repositories = answer.json["data"]["gitRepositories"];
       CO_ASSERT_TRUE(repositories.is_object()) << answer.body;
       count += repositories["data"].size();
       has_next = repositories["hasNext"];
     }
     EXPECT_GE(count, 8U);
-    const auto file = co_await world.ask(
+    const auto file = co_await harness.ask(
         AppProxyHarness::kBob,
         "{readFile(args:{ref:\"HEAD\",repo:\"acme/shop\",path:\"deploy/app one.yaml\"}){data}}");
     EXPECT_EQ(file.json["data"]["readFile"]["data"], kContractFileContent) << file.body;
-    EXPECT_FALSE(world.logs().contains(host.token()));
+    EXPECT_FALSE(harness.logs().contains(host.token()));
   });
 }
 
@@ -215,19 +217,19 @@ TEST(Gitea, PermissionsOfUsersAreReported) {
   auto& host = gitea();
   host.must("POST", "/orgs/acme/repos",
             {{"name", "source"}, {"private", true}, {"auto_init", true}});
-  in_git_harness([&](GitHarness& world) -> Task<> {
-    auto& accounts = world.base.platform.accounts();
+  in_git_harness([&](GitHarness& harness) -> Task<> {
+    auto& accounts = harness.base.platform.accounts();
     accounts.add(FakeAccounts::GitSource{
         .name = "source", .runtime = "prod", .repository_url = host.url() + "/acme/source.git"});
-    world.start({{"GIT_INSECURE_HTTP", "false"},
-                 {"NODE_EXTRA_CA_CERTS", host.ca_file().string()},
-                 {"SKIP_PERMISSIONS_VALIDATION", "true"},  // rita's token may only read
-                 {"GIT_CHECK_PERIOD", "1s"}});
-    co_await world.base.account_known();
+    harness.start({{"GIT_INSECURE_HTTP", "false"},
+                   {"NODE_EXTRA_CA_CERTS", host.ca_file().string()},
+                   {"SKIP_PERMISSIONS_VALIDATION", "true"},  // rita's token may only read
+                   {"GIT_CHECK_PERIOD", "1s"}});
+    co_await harness.base.account_known();
     EXPECT_EQ(
-        (co_await world.add(AppProxyHarness::kAnn, {{"provider", "GITHUB"},
-                                                    {"apiUrl", host.url() + "/api/v1"},
-                                                    {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
+        (co_await harness.add(AppProxyHarness::kAnn, {{"provider", "GITHUB"},
+                                                      {"apiUrl", host.url() + "/api/v1"},
+                                                      {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
             .code(),
         "");
     const auto reported = [&](bool rita_reads, bool rita_writes) -> Task<> {
@@ -241,17 +243,17 @@ TEST(Gitea, PermissionsOfUsersAreReported) {
       EXPECT_EQ(accounts.git_sources()[0].permissions, wanted);
     };
     EXPECT_EQ(
-        (co_await world.register_user(AppProxyHarness::kAnn, {{"token", host.reader()}})).code(),
+        (co_await harness.register_user(AppProxyHarness::kAnn, {{"token", host.reader()}})).code(),
         "");
     EXPECT_EQ(
-        (co_await world.register_user(AppProxyHarness::kBob, {{"token", host.token()}})).code(),
+        (co_await harness.register_user(AppProxyHarness::kBob, {{"token", host.token()}})).code(),
         "");
     co_await reported(false, false);
     host.must("PUT", "/repos/acme/source/collaborators/rita", {{"permission", "read"}});
     co_await reported(true, false);
     host.must("PUT", "/repos/acme/source/collaborators/rita", {{"permission", "write"}});
     co_await reported(true, true);
-    const auto status = world.base.daemon->status();
+    const auto status = harness.base.daemon->status();
     EXPECT_EQ(status.state("Git permissions of users"), "ok") << status;
     EXPECT_EQ(status.count("Git permissions of users", "known"), 2) << status;
     EXPECT_EQ(status.count("Git permissions of users", "known_of"), 2) << status;
@@ -347,9 +349,9 @@ class GiteaBrowser {
 };
 
 // The user's entry in the Secret of an integration, of which there is one.
-Json stored_user(GitHarness& world) {
+Json stored_user(GitHarness& harness) {
   const auto secret =
-      world.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
+      harness.cluster.find(k8s::resources::kSecrets, {"default", "git-default-acc-1"});
   if (!secret) return {};
   for (const auto& [key, value] : (*secret)["data"].items()) {
     if (!key.starts_with("user-")) continue;
@@ -372,21 +374,21 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
                  {"confidential_client", true},
                  {"redirect_uris", {address + "/app-proxy/api/git-auth/gitea/callback"}}});
   const std::string client_secret = application["client_secret"];
-  in_git_harness([&](GitHarness& world) -> Task<> {
+  in_git_harness([&](GitHarness& harness) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    world.start({{"GIT_INSECURE_HTTP", "false"},
-                 {"NODE_EXTRA_CA_CERTS", host.ca_file().string()},
-                 {"INGRESS_HOST", address}});
-    co_await world.base.account_known();
-    world.cluster.put_secret({"default", "gitea-login"},
-                             {{"url", host.url()},
-                              {"clientId", application["client_id"].get<std::string>()},
-                              {"clientSecret", client_secret}},
-                             {{"codefresh_io_entity", "git-pat-obtainer-sec"}});
+    harness.start({{"GIT_INSECURE_HTTP", "false"},
+                   {"NODE_EXTRA_CA_CERTS", host.ca_file().string()},
+                   {"INGRESS_HOST", address}});
+    co_await harness.base.account_known();
+    harness.cluster.put_secret({"default", "gitea-login"},
+                               {{"url", host.url()},
+                                {"clientId", application["client_id"].get<std::string>()},
+                                {"clientSecret", client_secret}},
+                               {{"codefresh_io_entity", "git-pat-obtainer-sec"}});
     EXPECT_EQ(
-        (co_await world.add(AppProxyHarness::kAnn, {{"provider", "GITEA"},
-                                                    {"apiUrl", host.url() + "/api/v1"},
-                                                    {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
+        (co_await harness.add(AppProxyHarness::kAnn, {{"provider", "GITEA"},
+                                                      {"apiUrl", host.url() + "/api/v1"},
+                                                      {"sharingPolicy", "ALL_USERS_IN_ACCOUNT"}}))
             .code(),
         "");
     Metrics metrics;
@@ -398,7 +400,7 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
     co_await at_gitea.log_in(host.dana());
 
     constexpr const char* kPath = "/app-proxy/api/git-auth/gitea";
-    LoginBrowser browser(world.base);
+    LoginBrowser browser(harness.base);
     EXPECT_EQ((co_await browser.open(std::string(kPath) + "?userId=u-bob&accountId=acc-1")).status,
               200);
     const auto onward = LoginBrowser::onward(co_await browser.submit(
@@ -408,13 +410,13 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
     const auto done = co_await browser.open(sent_back);
     EXPECT_EQ(done.status, 200) << done.body;
     EXPECT_THAT(done.body, HasSubstr("Your account dana at Gitea is registered"));
-    const Json first = stored_user(world);
+    const Json first = stored_user(harness);
     EXPECT_EQ(first.value("login", ""), "dana");
     EXPECT_TRUE(first.contains("refreshToken")) << first;
     EXPECT_GT(first.value("expiresAt", 0LL), wall_now().time_since_epoch().count());
 
     // It has less than five minutes left, so it is renewed before it is used.
-    const auto commit = co_await world.ask(
+    const auto commit = co_await harness.ask(
         AppProxyHarness::kBob, "mutation($args: CommitFilesArgs!){commitFiles(args:$args){sha}}",
         {{"args",
           {{"repo", "acme/login"},
@@ -425,14 +427,14 @@ TEST(Gitea, AUserLogsInByABrowserAndTheTokenIsRenewed) {
     EXPECT_EQ(host.must("GET", "/repos/acme/login/branches/main", nullptr)["commit"]["id"],
               commit.json["data"]["commitFiles"]["sha"])
         << commit.body;
-    const Json second = stored_user(world);
+    const Json second = stored_user(harness);
     EXPECT_NE(second.value("token", ""), first.value("token", ""));
     EXPECT_NE(second.value("refreshToken", ""), first.value("refreshToken", ""));
     EXPECT_EQ(second.value("state", ""), "valid");
 
     // The same callback again leads nowhere.
     EXPECT_NE((co_await browser.open(sent_back)).status, 200);
-    EXPECT_FALSE(world.logs().contains(client_secret));
+    EXPECT_FALSE(harness.logs().contains(client_secret));
     http.close_idle();
   });
 }
@@ -463,19 +465,20 @@ TEST(GiteaThroughTheRuntime, FromTheIntegrationToTheWebhookOfAMerge) {
             {{"content", base64_encode(kContractFileContent)}, {"message", "add"}});
   host.must("POST", "/repos/acme/day/branches",
             {{"new_branch_name", branch}, {"old_branch_name", "main"}});
-  in_git_harness([&](GitHarness& world) -> Task<> {
+  in_git_harness([&](GitHarness& harness) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    world.start({{"GIT_INSECURE_HTTP", "false"}, {"NODE_EXTRA_CA_CERTS", host.ca_file().string()}});
-    co_await world.base.account_known();
+    harness.start(
+        {{"GIT_INSECURE_HTTP", "false"}, {"NODE_EXTRA_CA_CERTS", host.ca_file().string()}});
+    co_await harness.base.account_known();
     const TempDir folder;
     const std::string secret = "webhook-" + random_hex(8);
     write_file(folder / "secret", secret);
-    RouterHarness router({.environment = {{"APP_PROXY_URL", world.base.daemon->url()},
+    RouterHarness router({.environment = {{"APP_PROXY_URL", harness.base.daemon->url()},
                                           {"WEBHOOK_SIGNATURES",
                                            "argo/github=github:" + (folder / "secret").string()}}});
     const http::Url entrance{.scheme = "http", .host = "127.0.0.1", .port = router.port()};
     const auto ask = [&](const char* user, std::string query, Json variables) -> Task<Json> {
-      const auto answer = co_await world.base.client.send(
+      const auto answer = co_await harness.base.client.send(
           entrance,
           {.method = "POST",
            .target = "/app-proxy/api/graphql",
@@ -603,7 +606,7 @@ TEST(GiteaThroughTheRuntime, FromTheIntegrationToTheWebhookOfAMerge) {
     CO_ASSERT_OK(co_await provider->delete_webhook({Secret(host.token())}, {"acme", "day"},
                                                    hook->id,
                                                    deadline_after(std::chrono::seconds(20))));
-    EXPECT_FALSE(world.logs().contains(host.token()));
+    EXPECT_FALSE(harness.logs().contains(host.token()));
     EXPECT_FALSE(router.log().contains(secret));
     http.close_idle();
   });

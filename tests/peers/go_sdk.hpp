@@ -35,18 +35,18 @@ struct GoSdk {
     const auto names = nlohmann::json::parse(result.out, nullptr, false);
     return names.is_array() ? names.get<std::vector<std::string>>() : std::vector<std::string>();
   }
-  static Task<CommandResult> run(AppProxyHarness& world, std::string token, std::string operation,
+  static Task<CommandResult> run(AppProxyHarness& harness, std::string token, std::string operation,
                                  std::string arguments = {}) {
-    world.platform.accounts().set_ingress_host("prod", world.daemon->url());
-    std::vector<std::string> argv{peer_program("go-sdk-client"), world.platform.url().to_string(),
+    harness.platform.accounts().set_ingress_host("prod", harness.daemon->url());
+    std::vector<std::string> argv{peer_program("go-sdk-client"), harness.platform.url().to_string(),
                                   "prod", std::move(operation)};
     if (!arguments.empty()) argv.push_back(std::move(arguments));
     co_return co_await run_beside(std::move(argv), {{"CF_API_KEY", std::move(token)}});
   }
   /// Its result; a failure of the test when it reports an error.
-  static Task<nlohmann::json> ok(AppProxyHarness& world, std::string token, std::string operation,
+  static Task<nlohmann::json> ok(AppProxyHarness& harness, std::string token, std::string operation,
                                  std::string arguments = {}) {
-    const auto result = co_await run(world, std::move(token), operation, std::move(arguments));
+    const auto result = co_await run(harness, std::move(token), operation, std::move(arguments));
     EXPECT_EQ(result.exit_code, 0) << operation << ": " << result.err;
     co_return nlohmann::json::parse(result.out, nullptr, false);
   }

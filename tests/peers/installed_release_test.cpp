@@ -39,32 +39,34 @@ TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
   const auto before = objects(bed.cluster());
   run_coro(
       [&]() -> Task<> {
-        InstalledReleaseBed world(bed, images, co_await asio::this_coro::executor);
-        co_await play_in(world, [&](InstalledReleaseBed&) -> Task<> {
+        InstalledReleaseBed installed_release_bed(bed, images, co_await asio::this_coro::executor);
+        co_await play_in(installed_release_bed, [&](InstalledReleaseBed&) -> Task<> {
           const auto works = [&](std::string turn) -> Task<> {
-            co_await world.start_pods();
-            co_await world.an_event_arrives(turn);
-            co_await world.a_webhook_arrives();
-            co_await world.graphql_answers();
+            co_await installed_release_bed.start_pods();
+            co_await installed_release_bed.an_event_arrives(turn);
+            co_await installed_release_bed.a_webhook_arrives();
+            co_await installed_release_bed.graphql_answers();
           };
-          co_await world.aside([&] { world.helm(20); });
+          co_await installed_release_bed.aside([&] { installed_release_bed.helm(20); });
           co_await works("installed");
-          EXPECT_EQ(world.threadiness(kApps), "20");
-          co_await world.git_integrations_work();
-          co_await world.logs_are_read();
+          EXPECT_EQ(installed_release_bed.threadiness(kApps), "20");
+          co_await installed_release_bed.git_integrations_work();
+          co_await installed_release_bed.logs_are_read();
 
-          co_await world.aside([&] { world.helm(30); });
+          co_await installed_release_bed.aside([&] { installed_release_bed.helm(30); });
           co_await works("upgraded");
-          EXPECT_EQ(world.threadiness(kApps), "30");
+          EXPECT_EQ(installed_release_bed.threadiness(kApps), "30");
 
-          co_await world.aside([&] { world.command({"rollback", "rt", "1"}); });
+          co_await installed_release_bed.aside(
+              [&] { installed_release_bed.command({"rollback", "rt", "1"}); });
           co_await works("rolled-back");
-          EXPECT_EQ(world.threadiness(kApps), "20");
-          EXPECT_THAT(world.platform().refused(), IsEmpty());
+          EXPECT_EQ(installed_release_bed.threadiness(kApps), "20");
+          EXPECT_THAT(installed_release_bed.platform().refused(), IsEmpty());
 
-          co_await world.stop_pods();
-          co_await world.aside([&] {
-            const auto manifests = parse_manifests(world.command({"get", "manifest", "rt"}));
+          co_await installed_release_bed.stop_pods();
+          co_await installed_release_bed.aside([&] {
+            const auto manifests =
+                parse_manifests(installed_release_bed.command({"get", "manifest", "rt"}));
             if (!manifests) throw std::runtime_error(manifests.error().message);
             const auto granted = permissions_granted(*manifests, kNamespace);
             const auto used = bed.audit().used(kNamespace);
@@ -72,7 +74,7 @@ TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
             expect_each_granted(used, granted);
             EXPECT_THAT(bed.audit().refused(kNamespace), IsEmpty());
 
-            world.command({"uninstall", "rt", "--wait"});
+            installed_release_bed.command({"uninstall", "rt", "--wait"});
             auto stays = objects(bed.cluster());
             EXPECT_TRUE(stays.contains("secret/git-default-acc-1"));
             EXPECT_TRUE(stays.contains("lease.coordination.k8s.io/event-reporter-app-0"));

@@ -320,8 +320,8 @@ void play(ArgoCdRelease release, const std::function<Task<>(ReporterBed&)>& body
   auto& bed = peer_bed(release);
   run_coro(
       [&]() -> Task<> {
-        ReporterBed world(bed, release, co_await asio::this_coro::executor);
-        co_await play_in(world, body);
+        ReporterBed reporter_bed(bed, release, co_await asio::this_coro::executor);
+        co_await play_in(reporter_bed, body);
       },
       limit);
 }

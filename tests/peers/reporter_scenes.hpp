@@ -6,12 +6,12 @@
 // application.
 namespace gitops::test {
 
-Task<> reports_an_application_and_its_resources(ReporterBed& world);
-Task<> reports_a_commit(ReporterBed& world);
+Task<> reports_an_application_and_its_resources(ReporterBed& bed);
+Task<> reports_a_commit(ReporterBed& bed);
 /// A resource that leaves Git, then an application that takes its resources along.
-Task<> reports_what_is_removed(ReporterBed& world);
+Task<> reports_what_is_removed(ReporterBed& bed);
 /// An application without finalizer, whose resources stay in the cluster.
-Task<> reports_an_application_removed_alone(ReporterBed& world);
-Task<> reads_argocd_twice_per_event(ReporterBed& world);
+Task<> reports_an_application_removed_alone(ReporterBed& bed);
+Task<> reads_argocd_twice_per_event(ReporterBed& bed);
 
 }  // namespace gitops::test

@@ -183,9 +183,9 @@ class ResourcePhasesBed {
 inline void play(PeerCluster& cluster, const std::function<Task<>(ResourcePhasesBed&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        ResourcePhasesBed world(cluster, co_await asio::this_coro::executor);
-        co_await play_in(world, body);
-        EXPECT_THAT(world.platform.refused(), testing::IsEmpty());
+        ResourcePhasesBed bed(cluster, co_await asio::this_coro::executor);
+        co_await play_in(bed, body);
+        EXPECT_THAT(bed.platform.refused(), testing::IsEmpty());
       },
       kLimit);
 }
@@ -211,12 +211,12 @@ struct ResourcePhases : testing::Test {
     ns = "resources-" + id;
     shop = "shop-" + id;
   }
-  Task<> apply_canary(ResourcePhasesBed& world, std::string image) const {
-    co_await world.kubectl({"--namespace", ns, "apply", "--server-side", "--filename", "-"},
-                           PeerRollouts::canary(shop, image));
+  Task<> apply_canary(ResourcePhasesBed& bed, std::string image) const {
+    co_await bed.kubectl({"--namespace", ns, "apply", "--server-side", "--filename", "-"},
+                         PeerRollouts::canary(shop, image));
   }
-  Task<bool> rollout_is(ResourcePhasesBed& world, std::string phase) const {
-    co_return co_await world.aside(
+  Task<bool> rollout_is(ResourcePhasesBed& bed, std::string phase) const {
+    co_return co_await bed.aside(
         [this, phase] { return shared_rollouts().wait_for_phase(ns, shop, phase); });
   }
 

@@ -33,43 +33,43 @@ TEST_F(ResourcePhases, OfACanaryAreReportedInOrder) {
   shared_rollouts();
   shared_cluster().create_namespace(ns);
   const PhaseHistory history(shared_cluster(), ns, "rollouts", shop);
-  play(shared_cluster(), [&](ResourcePhasesBed& world) -> Task<> {
-    co_await world.start();
-    co_await apply_canary(world, "example.test/shop:1");
-    CO_ASSERT_TRUE(co_await rollout_is(world, "Healthy"));
-    co_await apply_canary(world, "example.test/shop:2");
-    CO_ASSERT_TRUE(co_await rollout_is(world, "Paused"));
-    co_await world.aside([this] { shared_rollouts().promote(ns, shop); });
-    CO_ASSERT_TRUE(co_await rollout_is(world, "Healthy"));
-    co_await apply_canary(world, "example.test/shop:3");
-    CO_ASSERT_TRUE(co_await rollout_is(world, "Paused"));
-    co_await world.aside([this] { shared_rollouts().abort(ns, shop); });
-    CO_ASSERT_TRUE(co_await rollout_is(world, "Degraded"));
-    CO_ASSERT_TRUE(co_await world.reported("Rollout", shop, "Degraded"));
-    CO_ASSERT_TRUE(co_await world.quiet());
-    const auto reply = co_await world.aside([&] {
-      return world.cluster.request(
+  play(shared_cluster(), [&](ResourcePhasesBed& bed) -> Task<> {
+    co_await bed.start();
+    co_await apply_canary(bed, "example.test/shop:1");
+    CO_ASSERT_TRUE(co_await rollout_is(bed, "Healthy"));
+    co_await apply_canary(bed, "example.test/shop:2");
+    CO_ASSERT_TRUE(co_await rollout_is(bed, "Paused"));
+    co_await bed.aside([this] { shared_rollouts().promote(ns, shop); });
+    CO_ASSERT_TRUE(co_await rollout_is(bed, "Healthy"));
+    co_await apply_canary(bed, "example.test/shop:3");
+    CO_ASSERT_TRUE(co_await rollout_is(bed, "Paused"));
+    co_await bed.aside([this] { shared_rollouts().abort(ns, shop); });
+    CO_ASSERT_TRUE(co_await rollout_is(bed, "Degraded"));
+    CO_ASSERT_TRUE(co_await bed.reported("Rollout", shop, "Degraded"));
+    CO_ASSERT_TRUE(co_await bed.quiet());
+    const auto reply = co_await bed.aside([&] {
+      return bed.cluster.request(
           "GET", "/apis/argoproj.io/v1alpha1/namespaces/" + ns + "/rollouts/" + shop);
     });
-    const auto* last = world.platform.find("Rollout", shop).back();
+    const auto* last = bed.platform.find("Rollout", shop).back();
     EXPECT_EQ(last->data.size(), 1U) << last->data.dump();
     EXPECT_THAT(last->data.at("object").get<std::string>(), StartsWith("{"));
     EXPECT_FALSE(last->object.at("metadata").contains("managedFields"));
     EXPECT_EQ(essence_of(last->object), essence_of(json::parse(reply.body)));
 
-    co_await world.kubectl({"--namespace", ns, "delete", "rollout", shop});
-    const auto* gone = co_await world.reported_gone("Rollout", shop);
+    co_await bed.kubectl({"--namespace", ns, "delete", "rollout", shop});
+    const auto* gone = co_await bed.reported_gone("Rollout", shop);
     CO_ASSERT_TRUE(gone != nullptr);
     EXPECT_TRUE(gone->object.contains("/metadata/deletionTimestamp"_json_pointer));
-    CO_ASSERT_TRUE(co_await world.quiet());
-    EXPECT_EQ(world.platform.find("Rollout", shop).back(), gone);
+    CO_ASSERT_TRUE(co_await bed.quiet());
+    EXPECT_EQ(bed.platform.find("Rollout", shop).back(), gone);
 
     // The order is that in which the API server had it, and no phase is missing.
-    const auto phases = co_await world.aside([&] { return history.phases(); });
-    EXPECT_EQ(world.phases("Rollout", shop), phases);
+    const auto phases = co_await bed.aside([&] { return history.phases(); });
+    EXPECT_EQ(bed.phases("Rollout", shop), phases);
     EXPECT_THAT(phases, IsSupersetOf({"Healthy", "Paused", "Degraded"}));
     std::set<std::string> ids;
-    for (const auto& report : world.platform.reports()) {
+    for (const auto& report : bed.platform.reports()) {
       EXPECT_TRUE(ids.insert(report.event_id).second) << report.event_id;
     }
   });
@@ -79,14 +79,14 @@ TEST_F(ResourcePhases, OfAnAnalysisRunAreReportedInOrder) {
   shared_rollouts();
   shared_cluster().create_namespace(ns);
   const PhaseHistory history(shared_cluster(), ns, "analysisruns", "check");
-  play(shared_cluster(), [&](ResourcePhasesBed& world) -> Task<> {
-    co_await world.start();
-    co_await world.kubectl({"--namespace", ns, "create", "--filename", "-"},
-                           PeerRollouts::job_analysis("check"));
-    CO_ASSERT_TRUE(co_await world.reported("AnalysisRun", "check", "Successful"));
-    CO_ASSERT_TRUE(co_await world.quiet());
-    const auto phases = co_await world.aside([&] { return history.phases(); });
-    EXPECT_EQ(world.phases("AnalysisRun", "check"), phases);
+  play(shared_cluster(), [&](ResourcePhasesBed& bed) -> Task<> {
+    co_await bed.start();
+    co_await bed.kubectl({"--namespace", ns, "create", "--filename", "-"},
+                         PeerRollouts::job_analysis("check"));
+    CO_ASSERT_TRUE(co_await bed.reported("AnalysisRun", "check", "Successful"));
+    CO_ASSERT_TRUE(co_await bed.quiet());
+    const auto phases = co_await bed.aside([&] { return history.phases(); });
+    EXPECT_EQ(bed.phases("AnalysisRun", "check"), phases);
     EXPECT_THAT(phases, IsSupersetOf({"Running", "Successful"}));
   });
 }
@@ -97,35 +97,35 @@ TEST_F(ResourcePhases, OfWorkflowsAreReportedInOrder) {
   shared_cluster().create_namespace(ns);
   const PhaseHistory good(shared_cluster(), kRuntime, "workflows", "good");
   const PhaseHistory bad(shared_cluster(), kRuntime, "workflows", "bad");
-  play(shared_cluster(), [&](ResourcePhasesBed& world) -> Task<> {
-    co_await world.start();
+  play(shared_cluster(), [&](ResourcePhasesBed& bed) -> Task<> {
+    co_await bed.start();
     const auto submit = [&](std::string where, std::string name, std::string spec) -> Task<> {
-      co_await world.aside([=] { shared_workflows().submit(where, name, spec); });
+      co_await bed.aside([=] { shared_workflows().submit(where, name, spec); });
     };
     co_await submit(ns, "elsewhere", PeerWorkflows::one_wait());
     co_await submit(kRuntime, "good", PeerWorkflows::one_step());
     co_await submit(kRuntime, "bad", PeerWorkflows::one_wait());
-    CO_ASSERT_TRUE(co_await world.reported("Workflow", "good", "Succeeded"));
-    CO_ASSERT_TRUE(co_await world.reported("Workflow", "bad", "Running"));
-    const auto reply = co_await world.aside([] {
+    CO_ASSERT_TRUE(co_await bed.reported("Workflow", "good", "Succeeded"));
+    CO_ASSERT_TRUE(co_await bed.reported("Workflow", "bad", "Running"));
+    const auto reply = co_await bed.aside([] {
       return shared_workflows().request(
           PeerWorkflows::Auth::server, "PUT",
           std::string("/api/v1/workflows/") + kRuntime + "/bad/terminate", "{}");
     });
     CO_ASSERT_EQ(reply.status, 200);
-    CO_ASSERT_TRUE(co_await world.reported("Workflow", "bad", "Failed"));
-    CO_ASSERT_TRUE(co_await world.quiet());
+    CO_ASSERT_TRUE(co_await bed.reported("Workflow", "bad", "Failed"));
+    CO_ASSERT_TRUE(co_await bed.quiet());
     for (const auto* history : {&good, &bad}) {
-      const auto phases = co_await world.aside([&] { return history->phases(); });
-      EXPECT_EQ(world.phases("Workflow", history->name()), phases);
+      const auto phases = co_await bed.aside([&] { return history->phases(); });
+      EXPECT_EQ(bed.phases("Workflow", history->name()), phases);
     }
-    EXPECT_THAT(world.phases("Workflow", "good"), Contains("Running"));
+    EXPECT_THAT(bed.phases("Workflow", "good"), Contains("Running"));
 
     for (const auto* name : {"good", "bad"}) {
-      co_await world.kubectl({"--namespace", kRuntime, "delete", "workflow", name});
-      EXPECT_TRUE(co_await world.reported_gone("Workflow", name) != nullptr) << name;
+      co_await bed.kubectl({"--namespace", kRuntime, "delete", "workflow", name});
+      EXPECT_TRUE(co_await bed.reported_gone("Workflow", name) != nullptr) << name;
     }
-    EXPECT_THAT(world.platform.find("Workflow", "elsewhere"), IsEmpty());
+    EXPECT_THAT(bed.platform.find("Workflow", "elsewhere"), IsEmpty());
   });
 }
 

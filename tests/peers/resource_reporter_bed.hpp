@@ -138,10 +138,10 @@ class ResourceReporterBed {
 inline void play(const std::function<Task<>(ResourceReporterBed&)>& body) {
   run_coro(
       [&]() -> Task<> {
-        ResourceReporterBed world(co_await asio::this_coro::executor);
-        CO_ASSERT_OK(world.platform.start());
-        co_await play_in(world, body);
-        EXPECT_THAT(world.platform.refused(), testing::IsEmpty());
+        ResourceReporterBed bed(co_await asio::this_coro::executor);
+        CO_ASSERT_OK(bed.platform.start());
+        co_await play_in(bed, body);
+        EXPECT_THAT(bed.platform.refused(), testing::IsEmpty());
       },
       kLimit);
 }

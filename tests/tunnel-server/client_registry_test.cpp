@@ -642,7 +642,7 @@ TEST(TunnelServerLinks, AC20_AClientThatStopsWhileAUserWaitsIsFoundWithin5Second
   ClientRegistry::Options options;
   options.session.link.ping_timeout = milliseconds(4'666);  // as the program has it
   for (const bool has_pool : {true, false}) {
-    const auto scene = [has_pool](ClientsFixture& bed) -> Task<> {
+    const auto fixture = [has_pool](ClientsFixture& bed) -> Task<> {
       ClientsFixture::Cable cable(co_await asio::this_coro::executor);
       auto& client = bed.add_by(cable, "a", {.pool = has_pool ? 1 : 0});
       co_await client.serving();
@@ -654,7 +654,7 @@ TEST(TunnelServerLinks, AC20_AClientThatStopsWhileAUserWaitsIsFoundWithin5Second
       cable.tasks.cancel();
       co_await cable.tasks.join();
     };
-    run(scene, options);
+    run(fixture, options);
   }
 }
 

@@ -83,86 +83,86 @@ void play(Clock::duration settling, const std::function<Task<>(Fixture&)>& body)
   if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
   test::run_coro(
       [&]() -> Task<> {
-        Fixture scene(co_await asio::this_coro::executor, settling);
-        co_await test::play_in(scene, body);
+        Fixture fixture(co_await asio::this_coro::executor, settling);
+        co_await test::play_in(fixture, body);
       },
       60s);
 }
 
 TEST(ClusterFiles, ANameThatGitRefusesLeavesNothingBehind) {
-  play(1s, [](Fixture& scene) -> Task<> {
-    scene.server.commit("config", {{kTakenBy, "kind: Application\n"}}, "a Git source");
-    const auto refused = co_await scene.add();
+  play(1s, [](Fixture& fixture) -> Task<> {
+    fixture.server.commit("config", {{kTakenBy, "kind: Application\n"}}, "a Git source");
+    const auto refused = co_await fixture.add();
     CO_ASSERT_TRUE(!refused);
     EXPECT_EQ(refused.error().code, ErrorCode::conflict);
     EXPECT_THAT(refused.error().message, HasSubstr("has a Git source edge"));
-    EXPECT_EQ(scene.secrets(), 0U);
-    EXPECT_FALSE(scene.has_file());
-    scene.server.commit("config", {{kTakenBy, std::nullopt}}, "no Git source any more");
-    EXPECT_TRUE(co_await scene.add());
-    EXPECT_EQ(scene.secrets(), 1U);
+    EXPECT_EQ(fixture.secrets(), 0U);
+    EXPECT_FALSE(fixture.has_file());
+    fixture.server.commit("config", {{kTakenBy, std::nullopt}}, "no Git source any more");
+    EXPECT_TRUE(co_await fixture.add());
+    EXPECT_EQ(fixture.secrets(), 1U);
   });
 }
 
 // As after a kill between the two.
 TEST(ClusterFiles, ARequestThatEndsAfterTheCommitIsCompletedByTheNext) {
-  play(1s, [](Fixture& scene) -> Task<> {
-    scene.cluster.set_access([](const test::FakeKubeApi::Access& access) {
+  play(1s, [](Fixture& fixture) -> Task<> {
+    fixture.cluster.set_access([](const test::FakeKubeApi::Access& access) {
       return access.resource != "secrets" || access.verb != "create";
     });
-    EXPECT_FALSE(co_await scene.add());
-    EXPECT_TRUE(scene.has_file());
-    EXPECT_EQ(scene.secrets(), 0U);
-    scene.cluster.set_access({});
-    EXPECT_TRUE(co_await scene.add());
-    EXPECT_EQ(scene.secrets(), 1U);
-    EXPECT_EQ(scene.commits_of_file(), "Add cluster edge of runtime prod\n");
+    EXPECT_FALSE(co_await fixture.add());
+    EXPECT_TRUE(fixture.has_file());
+    EXPECT_EQ(fixture.secrets(), 0U);
+    fixture.cluster.set_access({});
+    EXPECT_TRUE(co_await fixture.add());
+    EXPECT_EQ(fixture.secrets(), 1U);
+    EXPECT_EQ(fixture.commits_of_file(), "Add cluster edge of runtime prod\n");
   });
 }
 
 // Argo CD needs the Secret to remove what it has applied to the cluster.
 TEST(ClusterFiles, TheSecretStaysUntilTheApplicationIsGone) {
-  play(30s, [](Fixture& scene) -> Task<> {
-    EXPECT_TRUE(co_await scene.add());
-    scene.put_application();
+  play(30s, [](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.add());
+    fixture.put_application();
     // A read that fails does not tell that it is gone.
-    scene.cluster.fail_next(1'000, 503, {}, kRead);
+    fixture.cluster.fail_next(1'000, 503, {}, kRead);
     TaskGroup requests(co_await asio::this_coro::executor);
     bool is_removed = false;
     requests.spawn("remove", [&]() -> Task<> {
-      EXPECT_TRUE(co_await scene.remove());
+      EXPECT_TRUE(co_await fixture.remove());
       is_removed = true;
     });
     const auto is_read = [&](std::size_t times) {
-      return scene.cluster.count("GET", kRead) >= times;
+      return fixture.cluster.count("GET", kRead) >= times;
     };
-    EXPECT_TRUE(co_await scene.cluster.wait_until([&] { return is_removed || is_read(3); },
-                                                  deadline_after(20s)));
-    EXPECT_FALSE(scene.has_file());
-    EXPECT_EQ(scene.secrets(), 1U);
-    scene.cluster.end_faults();
-    scene.cluster.forget_requests();
-    EXPECT_TRUE(co_await scene.cluster.wait_until([&] { return is_removed || is_read(3); },
-                                                  deadline_after(20s)));
-    EXPECT_EQ(scene.secrets(), 1U);
+    EXPECT_TRUE(co_await fixture.cluster.wait_until([&] { return is_removed || is_read(3); },
+                                                    deadline_after(20s)));
+    EXPECT_FALSE(fixture.has_file());
+    EXPECT_EQ(fixture.secrets(), 1U);
+    fixture.cluster.end_faults();
+    fixture.cluster.forget_requests();
+    EXPECT_TRUE(co_await fixture.cluster.wait_until([&] { return is_removed || is_read(3); },
+                                                    deadline_after(20s)));
+    EXPECT_EQ(fixture.secrets(), 1U);
     EXPECT_FALSE(is_removed);
-    scene.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
+    fixture.cluster.remove(k8s::resources::kApplications, {"default", "edge"});
     co_await requests.join();
-    EXPECT_EQ(scene.secrets(), 0U);
+    EXPECT_EQ(fixture.secrets(), 0U);
   });
 }
 
 // A cluster that does not answer is removed, too.
 TEST(ClusterFiles, TheSecretGoesWhenTheTimeIsOver) {
-  play(200ms, [](Fixture& scene) -> Task<> {
-    EXPECT_TRUE(co_await scene.add());
-    scene.put_application();
-    scene.cluster.fail_next(1'000, 503, {}, kRead);
+  play(200ms, [](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.add());
+    fixture.put_application();
+    fixture.cluster.fail_next(1'000, 503, {}, kRead);
     const auto begun = Clock::now();
-    EXPECT_TRUE(co_await scene.remove());
+    EXPECT_TRUE(co_await fixture.remove());
     EXPECT_GE(Clock::now() - begun, 200ms);
-    EXPECT_EQ(scene.secrets(), 0U);
-    EXPECT_FALSE(scene.has_file());
+    EXPECT_EQ(fixture.secrets(), 0U);
+    EXPECT_FALSE(fixture.has_file());
   });
 }
 

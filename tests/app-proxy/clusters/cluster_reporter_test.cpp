@@ -107,90 +107,90 @@ struct Fixture {
 
 void with_fixture(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor);
-    co_await body(bench);
-    co_await bench.stop();
+    Fixture fixture(co_await asio::this_coro::executor);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
 // The account of the runtime at Argo CD was narrowed.
 TEST(ClusterReporter, AClusterThatArgoCdOnlyHidesIsNotToldAsRemoved) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.visible = {"in-cluster", "edge", "old"};
-    bench.put_secret("edge");
-    bench.put_secret("old");
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.reported(),
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.visible = {"in-cluster", "edge", "old"};
+    fixture.put_secret("edge");
+    fixture.put_secret("old");
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_THAT(fixture.reported(),
                 ElementsAre("in-cluster Successful", "edge Successful", "old Successful"));
-    bench.visible = {"new"};
-    bench.remove_secret("old");
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.reported(), ElementsAre("new Successful", "old Unknown"));
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_TRUE(bench.reported().empty());
+    fixture.visible = {"new"};
+    fixture.remove_secret("old");
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_THAT(fixture.reported(), ElementsAre("new Successful", "old Unknown"));
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_TRUE(fixture.reported().empty());
     // Shown again: nothing has changed.
-    bench.visible = {"in-cluster", "edge", "new"};
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_TRUE(bench.reported().empty());
+    fixture.visible = {"in-cluster", "edge", "new"};
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_TRUE(fixture.reported().empty());
   });
 }
 
 TEST(ClusterReporter, NoClusterIsToldAsRemovedWhileTheSecretsCannotBeRead) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.visible = {"edge", "other"};
-    bench.put_secret("edge");
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_EQ(bench.reported().size(), 2U);
-    bench.visible = {"other"};
-    bench.failed = "other";
-    bench.remove_secret("edge");
-    bench.cluster.set_access(
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.visible = {"edge", "other"};
+    fixture.put_secret("edge");
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_EQ(fixture.reported().size(), 2U);
+    fixture.visible = {"other"};
+    fixture.failed = "other";
+    fixture.remove_secret("edge");
+    fixture.cluster.set_access(
         [](const test::FakeKubeApi::Access& access) { return access.resource != "secrets"; });
-    const auto done = co_await bench.reporter->round();
+    const auto done = co_await fixture.reporter->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, HasSubstr("Secrets of clusters"));
-    EXPECT_THAT(bench.reported(), ElementsAre("other Failed")) << "the rest is told";
-    bench.cluster.set_access({});
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.reported(), ElementsAre("edge Unknown"));
+    EXPECT_THAT(fixture.reported(), ElementsAre("other Failed")) << "the rest is told";
+    fixture.cluster.set_access({});
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_THAT(fixture.reported(), ElementsAre("edge Unknown"));
   });
 }
 
 // The control plane has been told, and the record of that is lost.
 TEST(ClusterReporter, AStateThatWasNotRecordedIsFollowedByTheNextOneWhateverItIs) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.visible = {"edge"};
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.reported(), ElementsAre("edge Successful"));
-    bench.failed = "edge";
-    bench.visible = {"edge", "new"};
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.visible = {"edge"};
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_THAT(fixture.reported(), ElementsAre("edge Successful"));
+    fixture.failed = "edge";
+    fixture.visible = {"edge", "new"};
     // The first write notes what is about to be told.
-    bench.cluster.set_access([updates = 0](const test::FakeKubeApi::Access& access) mutable {
+    fixture.cluster.set_access([updates = 0](const test::FakeKubeApi::Access& access) mutable {
       return access.resource != "configmaps" || access.verb != "update" || ++updates != 2;
     });
-    EXPECT_FALSE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.reported(), ElementsAre("edge Failed", "new Successful"));
-    bench.cluster.set_access({});
-    bench.failed.clear();
-    bench.visible = {"edge"};
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.reported(), ElementsAre("edge Successful", "new Unknown"));
-    EXPECT_TRUE(co_await bench.reporter->round());
-    EXPECT_THAT(bench.reported(), ElementsAre());
+    EXPECT_FALSE(co_await fixture.reporter->round());
+    EXPECT_THAT(fixture.reported(), ElementsAre("edge Failed", "new Successful"));
+    fixture.cluster.set_access({});
+    fixture.failed.clear();
+    fixture.visible = {"edge"};
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_THAT(fixture.reported(), ElementsAre("edge Successful", "new Unknown"));
+    EXPECT_TRUE(co_await fixture.reporter->round());
+    EXPECT_THAT(fixture.reported(), ElementsAre());
   });
 }
 
 TEST(ClusterReporter, NothingIsWrittenWhileTheControlPlaneCannotBeTold) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.visible = {"edge"};
-    bench.control_plane.emplace(bench.http, http::parse_url("http://127.0.0.1:9").value(),
-                                [] { return Secret("runtime.1"); });
-    EXPECT_FALSE(co_await bench.reporter->round());
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.visible = {"edge"};
+    fixture.control_plane.emplace(fixture.http, http::parse_url("http://127.0.0.1:9").value(),
+                                  [] { return Secret("runtime.1"); });
+    EXPECT_FALSE(co_await fixture.reporter->round());
     const auto noted =
-        bench.cluster.find(k8s::resources::kConfigMaps, {"default", std::string(kClusterRecord)});
-    EXPECT_FALSE(co_await bench.reporter->round());
+        fixture.cluster.find(k8s::resources::kConfigMaps, {"default", std::string(kClusterRecord)});
+    EXPECT_FALSE(co_await fixture.reporter->round());
     EXPECT_EQ(
-        bench.cluster.find(k8s::resources::kConfigMaps, {"default", std::string(kClusterRecord)}),
+        fixture.cluster.find(k8s::resources::kConfigMaps, {"default", std::string(kClusterRecord)}),
         noted);
   });
 }

@@ -75,31 +75,31 @@ struct Fixture {
 
 void with_fixture(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor);
-    co_await body(bench);
-    co_await bench.stop();
+    Fixture fixture(co_await asio::this_coro::executor);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
 TEST(ManagedClusters, AHostThatLeadsToASpecialAddressIsRefused) {
-  with_fixture([](Fixture& bench) -> Task<> {
+  with_fixture([](Fixture& fixture) -> Task<> {
     for (const char* host : {"metadata.test", "loop.test", "six.test"}) {
-      const auto refused = co_await bench.add(host);
+      const auto refused = co_await fixture.add(host);
       CO_ASSERT_TRUE(!refused) << host;
       EXPECT_EQ(refused.error().code, ErrorCode::invalid_argument);
       EXPECT_THAT(refused.error().message, HasSubstr("leads to an address")) << host;
     }
-    EXPECT_EQ(bench.secrets(), 0U);
+    EXPECT_EQ(fixture.secrets(), 0U);
     co_await sleep_for(1s);
-    EXPECT_EQ(bench.changes, 0);
+    EXPECT_EQ(fixture.changes, 0);
     // An exception of the operator, and a name that only Argo CD can look up.
     for (const char* host : {"allowed.test", "unknown.test", "edge.test"}) {
-      const auto added = co_await bench.add(host);
+      const auto added = co_await fixture.add(host);
       EXPECT_TRUE(added) << host << added.error().message;
     }
-    EXPECT_EQ(bench.secrets(), 1U) << "the cluster of that name was replaced";
+    EXPECT_EQ(fixture.secrets(), 1U) << "the cluster of that name was replaced";
     co_await sleep_for(1s);
-    EXPECT_EQ(bench.changes, 3);
+    EXPECT_EQ(fixture.changes, 3);
   });
 }
 

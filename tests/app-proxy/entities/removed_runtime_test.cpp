@@ -69,57 +69,57 @@ void play(const std::function<Task<>(Fixture&)>& body) {
   if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
   test::run_coro(
       [&]() -> Task<> {
-        Fixture scene(co_await asio::this_coro::executor);
-        co_await test::play_in(scene, body);
+        Fixture fixture(co_await asio::this_coro::executor);
+        co_await test::play_in(fixture, body);
       },
       std::chrono::seconds(60));
 }
 
 // The Application that was made goes with the files; one of somebody else that has its name stays.
 TEST(RemovedRuntime, TakesItsApplicationAway) {
-  play([](Fixture& scene) -> Task<> {
-    EXPECT_TRUE(co_await scene.setup->round());
-    EXPECT_TRUE(scene.has_application());
-    *scene.files.is_removed = true;
+  play([](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_TRUE(fixture.has_application());
+    *fixture.files.is_removed = true;
     for (int i = 0; i < 2; ++i) {
-      const auto done = co_await scene.setup->round();
+      const auto done = co_await fixture.setup->round();
       CO_ASSERT_TRUE(!done);
       EXPECT_THAT(done.error().message, HasSubstr("the Application prod is being deleted"));
-      EXPECT_FALSE(scene.has_application());
+      EXPECT_FALSE(fixture.has_application());
     }
   });
-  play([](Fixture& scene) -> Task<> {
-    const auto made = co_await scene.client->create(
+  play([](Fixture& fixture) -> Task<> {
+    const auto made = co_await fixture.client->create(
         k8s::resources::kApplications, "default",
         R"({"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"prod",)"
         R"("namespace":"default"},"spec":{}})",
         deadline_after(std::chrono::seconds(5)));
     CO_ASSERT_OK(made);
-    *scene.files.is_removed = true;
-    const auto done = co_await scene.setup->round();
+    *fixture.files.is_removed = true;
+    const auto done = co_await fixture.setup->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, testing::Not(HasSubstr("Application")));
-    EXPECT_TRUE(scene.has_application());
+    EXPECT_TRUE(fixture.has_application());
   });
 }
 
 TEST(RemovedRuntime, IsPreparedAgainOnlyWithANewGitSource) {
-  play([](Fixture& scene) -> Task<> {
-    EXPECT_TRUE(co_await scene.setup->round());
-    EXPECT_TRUE(scene.has_application());
-    scene.remove_runtime();
+  play([](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_TRUE(fixture.has_application());
+    fixture.remove_runtime();
     for (int i = 0; i < 2; ++i) {
-      const auto done = co_await scene.setup->round();
+      const auto done = co_await fixture.setup->round();
       CO_ASSERT_TRUE(!done);
       EXPECT_THAT(done.error().message, HasSubstr("was removed from it"));
     }
-    EXPECT_EQ(scene.commits(), "remove\nPrepare runtime prod\n");
-    EXPECT_FALSE(scene.has_application());
+    EXPECT_EQ(fixture.commits(), "remove\nPrepare runtime prod\n");
+    EXPECT_FALSE(fixture.has_application());
     // As createGitSource does. The hour of the files has not passed, and they are put back all the same.
-    *scene.files.is_removed = false;
-    EXPECT_TRUE(co_await scene.setup->round());
-    EXPECT_EQ(scene.commits(), "Prepare runtime prod\nremove\nPrepare runtime prod\n");
-    EXPECT_TRUE(scene.server.file_at_head("config", kInCluster).has_value());
+    *fixture.files.is_removed = false;
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_EQ(fixture.commits(), "Prepare runtime prod\nremove\nPrepare runtime prod\n");
+    EXPECT_TRUE(fixture.server.file_at_head("config", kInCluster).has_value());
   });
 }
 

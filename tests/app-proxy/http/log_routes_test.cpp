@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "app-proxy/resolvers/table.hpp"
-#include "app-proxy/users_bench.hpp"
+#include "app-proxy/users_fixture.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::app_proxy {
@@ -22,7 +22,7 @@ std::string line(const std::string& content) {
 
 // The route, behind it an argocd-server whose log tells one line, and another one and its end when it is released.
 struct Fixture {
-  explicit Fixture(UsersBench& on)
+  explicit Fixture(UsersFixture& on)
       : released(on.executor),
         argocd_server(on.executor, {},
                       [this](http::Exchange& exchange) { return answer(exchange); }),
@@ -83,12 +83,12 @@ struct Fixture {
 
 // Routers in front close a connection on which nothing comes for 60 s.
 TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
-  with_users_bench([](UsersBench& on) -> Task<> {
-    Fixture bench(on);
-    bench.users.start();
-    EXPECT_TRUE(co_await test::eventually([&] { return !bench.users.own().account_id.empty(); },
+  with_users_fixture([](UsersFixture& on) -> Task<> {
+    Fixture fixture(on);
+    fixture.users.start();
+    EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
                                           "the own account"));
-    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = bench.server.port()};
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()};
     auto opened = co_await on.http.open(
         here,
         {.method = "GET",
@@ -112,24 +112,24 @@ TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
       EXPECT_LT(Clock::now() - last, 21s);
       last = Clock::now();
     }
-    bench.is_released = true;
-    bench.released.notify_all();
+    fixture.is_released = true;
+    fixture.released.notify_all();
     std::string rest;
     for (int i = 0; i < 10 && !rest.contains("event: end"); ++i) rest += co_await next();
     EXPECT_THAT(rest, testing::StartsWith("event: log\n"));
     EXPECT_THAT(rest, HasSubstr(R"("content":"two")"));
     on.http.close_idle();
-    co_await bench.stop();
+    co_await fixture.stop();
   });
 }
 
 // The public command line sends no credential and takes the name of a file from the answer,
 // whatever its status: it fails with a sentence, which is the name that it cannot open.
 TEST(LogRoutes, ADownloadWithoutACredentialIsAnsweredByASentence) {
-  with_users_bench([](UsersBench& on) -> Task<> {
-    Fixture bench(on);
-    bench.users.start();
-    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = bench.server.port()};
+  with_users_fixture([](UsersFixture& on) -> Task<> {
+    Fixture fixture(on);
+    fixture.users.start();
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()};
     const auto answer = co_await on.http.send(
         here, {.method = "GET", .target = "/api/applications/logs"}, deadline_after(5s));
     CO_ASSERT_OK(answer);
@@ -142,7 +142,7 @@ TEST(LogRoutes, ADownloadWithoutACredentialIsAnsweredByASentence) {
     EXPECT_THAT(std::string(name), HasSubstr("need a credential"));
     EXPECT_THAT(std::string(name), testing::Not(HasSubstr("..")));
     on.http.close_idle();
-    co_await bench.stop();
+    co_await fixture.stop();
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "app-proxy/resolvers/arguments.hpp"
 #include "app-proxy/resolvers/table.hpp"
-#include "app-proxy/users_bench.hpp"
+#include "app-proxy/users_fixture.hpp"
 #include "common/http/websocket.hpp"
 #include "support/wait.hpp"
 
@@ -23,8 +23,8 @@ type Subscription { standing: Boolean }
 
 // A gate before a schema of its own. Its fields `slow` and `late` wait, the latter with its user; `standing` says
 // every 31 s whether the user is an administrator, three times.
-struct Bench {
-  Bench(UsersBench& on, RequestGate::Options options)
+struct Fixture {
+  Fixture(UsersFixture& on, RequestGate::Options options)
       : users(on.executor, on.control_plane, on.runtime, on.metrics, {}),
         release(on.executor),
         rows{read("open", Permission::anyone, [] { return 1; }),
@@ -69,7 +69,7 @@ struct Bench {
           }
         }) {}
 
-  Task<http::Response> ask(UsersBench& on, std::string query, const std::string& token,
+  Task<http::Response> ask(UsersFixture& on, std::string query, const std::string& token,
                            http::Headers more = {}) {
     http::Request request{.method = "POST", .target = "/", .headers = std::move(more)};
     request.headers.add("Content-Type", "application/json");
@@ -81,7 +81,7 @@ struct Bench {
   }
 
   // Runs `body` on a WebSocket whose session is open.
-  Task<> in_session(UsersBench& on, std::string token,
+  Task<> in_session(UsersFixture& on, std::string token,
                     std::function<Task<>(http::WebSocket&)> body) {
     const http::Url url{.scheme = "ws", .host = "127.0.0.1", .port = server.port()};
     const auto ended = co_await http::connect_websocket(
@@ -110,17 +110,17 @@ struct Bench {
 };
 
 void with_gate(RequestGate::Options options,
-               const std::function<Task<>(UsersBench&, Bench&)>& body) {
-  with_users_bench([&](UsersBench& on) -> Task<> {
-    Bench bench(on, std::move(options));
-    CO_ASSERT_OK(bench.server.listen());
-    bench.users.start();
-    EXPECT_TRUE(co_await test::eventually([&] { return !bench.users.own().account_id.empty(); },
+               const std::function<Task<>(UsersFixture&, Fixture&)>& body) {
+  with_users_fixture([&](UsersFixture& on) -> Task<> {
+    Fixture fixture(on, std::move(options));
+    CO_ASSERT_OK(fixture.server.listen());
+    fixture.users.start();
+    EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
                                           "the own account"));
-    co_await body(on, bench);
+    co_await body(on, fixture);
     on.http.close_idle();
-    co_await bench.server.stop(Clock::now());
-    co_await bench.users.stop();
+    co_await fixture.server.stop(Clock::now());
+    co_await fixture.users.stop();
   });
 }
 
@@ -140,66 +140,66 @@ Task<std::string> answer(http::WebSocket& socket) {
 }
 
 TEST(RequestGate, OneUserHasSoManyOperations) {
-  with_gate({.max_operations = 3}, [](UsersBench& on, Bench& bench) -> Task<> {
+  with_gate({.max_operations = 3}, [](UsersFixture& on, Fixture& fixture) -> Task<> {
     TaskGroup group(on.executor);
     std::vector<int> statuses;
     for (int i = 0; i < 3; ++i) {
       group.spawn("slow", [&]() -> Task<> {
-        statuses.push_back((co_await bench.ask(on, "{slow}", "bob.1")).status);
+        statuses.push_back((co_await fixture.ask(on, "{slow}", "bob.1")).status);
       });
     }
-    EXPECT_TRUE(co_await test::eventually([&] { return bench.waiting >= 3; },
+    EXPECT_TRUE(co_await test::eventually([&] { return fixture.waiting >= 3; },
                                           "three operations in progress"));
-    const auto more = co_await bench.ask(on, "{who}", "bob.1");
+    const auto more = co_await fixture.ask(on, "{who}", "bob.1");
     EXPECT_EQ(more.status, 429);
     EXPECT_EQ(more.headers.find("Retry-After"), "1");
     // Others, and what needs nobody, are not held up.
-    EXPECT_EQ((co_await bench.ask(on, "{who}", "ann.1")).body, R"({"data":{"who":"Ann"}})");
-    EXPECT_EQ((co_await bench.ask(on, "{open}", "bob.1")).body, R"({"data":{"open":1}})");
-    bench.is_released = true;
-    bench.release.notify_all();
+    EXPECT_EQ((co_await fixture.ask(on, "{who}", "ann.1")).body, R"({"data":{"who":"Ann"}})");
+    EXPECT_EQ((co_await fixture.ask(on, "{open}", "bob.1")).body, R"({"data":{"open":1}})");
+    fixture.is_released = true;
+    fixture.release.notify_all();
     co_await group.join();
     EXPECT_THAT(statuses, testing::ElementsAre(200, 200, 200));
-    EXPECT_EQ((co_await bench.ask(on, "{who}", "bob.1")).status, 200);
+    EXPECT_EQ((co_await fixture.ask(on, "{who}", "bob.1")).status, 200);
   });
 }
 
 TEST(RequestGate, AnOperationEndsInItsTime) {
-  with_gate({.timeout = 5s}, [](UsersBench& on, Bench& bench) -> Task<> {
+  with_gate({.timeout = 5s}, [](UsersFixture& on, Fixture& fixture) -> Task<> {
     const auto begun = Clock::now();
-    const auto answer = co_await bench.ask(on, "{slow}", "bob.1");
+    const auto answer = co_await fixture.ask(on, "{slow}", "bob.1");
     EXPECT_LT(Clock::now() - begun, 6s);
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(json::parse(answer.body)["errors"][0]["extensions"]["code"], "TIMEOUT");
     // Its place is free again.
-    EXPECT_EQ((co_await bench.ask(on, "{who}", "bob.1")).status, 200);
+    EXPECT_EQ((co_await fixture.ask(on, "{who}", "bob.1")).status, 200);
   });
 }
 
 // Each operation is admitted again, and finds another object for the same user when an answer of the control
 // plane has become too old.
 TEST(RequestGate, AnOperationOfAWebSocketKeepsItsUserWhileOthersAreAdmitted) {
-  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
-    co_await bench.in_session(on, "bob.1", [&](http::WebSocket& socket) -> Task<> {
+  with_gate({}, [](UsersFixture& on, Fixture& fixture) -> Task<> {
+    co_await fixture.in_session(on, "bob.1", [&](http::WebSocket& socket) -> Task<> {
       co_await begin(socket, "1", "{late}");
-      EXPECT_TRUE(co_await test::eventually([&] { return bench.waiting >= 1; },
+      EXPECT_TRUE(co_await test::eventually([&] { return fixture.waiting >= 1; },
                                             "the operation in progress"));
       const auto asked = on.asked("me");
       co_await sleep_for(31s);
       co_await begin(socket, "2", "{who}");
       EXPECT_EQ(co_await answer(socket), R"({"data":{"who":"Bob"}})");
       EXPECT_GT(on.asked("me"), asked);
-      EXPECT_FALSE(bench.late_user.expired());
-      bench.is_released = true;
-      bench.release.notify_all();
+      EXPECT_FALSE(fixture.late_user.expired());
+      fixture.is_released = true;
+      fixture.release.notify_all();
       EXPECT_EQ(co_await answer(socket), R"({"data":{"late":"Bob"}})");
     });
   });
 }
 
 TEST(RequestGate, ASubscriptionSeesItsUserAsLastChecked) {
-  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
-    co_await bench.in_session(on, "ann.1", [&](http::WebSocket& socket) -> Task<> {
+  with_gate({}, [](UsersFixture& on, Fixture& fixture) -> Task<> {
+    co_await fixture.in_session(on, "ann.1", [&](http::WebSocket& socket) -> Task<> {
       on.platform.accounts().set_admins("a1", {});
       co_await begin(socket, "1", "subscription{standing}");
       // The check comes after the first event.
@@ -214,11 +214,11 @@ TEST(RequestGate, ASubscriptionSeesItsUserAsLastChecked) {
 }
 
 TEST(RequestGate, FieldsAskForWhatTheirRowsSay) {
-  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
-    EXPECT_EQ((co_await bench.ask(on, "{open}", "")).status, 200);
-    EXPECT_EQ((co_await bench.ask(on, "{open who}", "")).status, 401);
-    EXPECT_EQ((co_await bench.ask(on, "{admin}", "ann.1")).body, R"({"data":{"admin":2}})");
-    const auto refused = json::parse((co_await bench.ask(on, "{admin open}", "bob.1")).body);
+  with_gate({}, [](UsersFixture& on, Fixture& fixture) -> Task<> {
+    EXPECT_EQ((co_await fixture.ask(on, "{open}", "")).status, 200);
+    EXPECT_EQ((co_await fixture.ask(on, "{open who}", "")).status, 401);
+    EXPECT_EQ((co_await fixture.ask(on, "{admin}", "ann.1")).body, R"({"data":{"admin":2}})");
+    const auto refused = json::parse((co_await fixture.ask(on, "{admin open}", "bob.1")).body);
     EXPECT_EQ(refused["data"], (json{{"admin", nullptr}, {"open", 1}}));
     EXPECT_EQ(refused["errors"][0]["message"], "only an administrator of the account may do this");
     EXPECT_EQ(refused["errors"][0]["extensions"],
@@ -227,8 +227,8 @@ TEST(RequestGate, FieldsAskForWhatTheirRowsSay) {
 }
 
 TEST(RequestGate, WhatClientsAreNotToldStandsInTheLog) {
-  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
-    const auto answer = co_await bench.ask(on, "{broken}", "bob.1", {{"X-Request-Id", "r-9"}});
+  with_gate({}, [](UsersFixture& on, Fixture& fixture) -> Task<> {
+    const auto answer = co_await fixture.ask(on, "{broken}", "bob.1", {{"X-Request-Id", "r-9"}});
     EXPECT_EQ(json::parse(answer.body)["errors"][0]["message"], "Internal server error");
     EXPECT_THAT(on.log.text(), testing::HasSubstr("the shelf is empty"));
     EXPECT_THAT(on.log.text(), testing::HasSubstr("\"request_id\":\"r-9\""));
@@ -236,11 +236,11 @@ TEST(RequestGate, WhatClientsAreNotToldStandsInTheLog) {
 }
 
 TEST(RequestGate, RequestIdsAreTakenOverWhenTheyAreHarmless) {
-  with_gate({}, [](UsersBench& on, Bench& bench) -> Task<> {
+  with_gate({}, [](UsersFixture& on, Fixture& fixture) -> Task<> {
     const auto id_for = [&](std::string given) -> Task<std::string> {
       http::Headers more;
       if (!given.empty()) more.add("X-Request-Id", given);
-      const auto answer = co_await bench.ask(on, "{open}", "", more);
+      const auto answer = co_await fixture.ask(on, "{open}", "", more);
       co_return std::string(answer.headers.find("X-Request-Id").value_or(""));
     };
     EXPECT_EQ(co_await id_for("abc-1"), "abc-1");

@@ -50,7 +50,7 @@ TEST(RepositoryAt, ReadsTheRepositoryOfACloneUrl) {
 // Git permissions on a fixture whose control plane is a list.
 struct PermissionsFixture {
   explicit PermissionsFixture(IntegrationsFixture& b)
-      : bench(b),
+      : fixture(b),
         permissions(
             b.integrations, b.leadership,
             [this](Deadline) -> Task<Result<bool>> {
@@ -70,24 +70,24 @@ struct PermissionsFixture {
             {.max_questions = 5}) {}
 
   void add(std::string name, std::string repository) {
-    sources.push_back(
-        {.account_id = "acc",
-         .name = std::move(name),
-         .source_namespace = "runtime",
-         .repository_url = "https://" + bench.host.api_root().url.host + "/" + repository + ".git",
-         .permissions = {}});
+    sources.push_back({.account_id = "acc",
+                       .name = std::move(name),
+                       .source_namespace = "runtime",
+                       .repository_url = "https://" + fixture.host.api_root().url.host + "/" +
+                                         repository + ".git",
+                       .permissions = {}});
   }
   // With a token that may only read, which no user could register.
   Task<Result<Integration>> register_reader(Actor actor) {
     return lenient.register_user(std::move(actor), {}, {Secret(FakeGitHost::kReader)}, soon());
   }
-  std::size_t asked() const { return bench.host.requests().size(); }
+  std::size_t asked() const { return fixture.host.requests().size(); }
 
-  IntegrationsFixture& bench;
+  IntegrationsFixture& fixture;
   GitIntegrations lenient{
-      bench.store,
-      bench.seal,
-      bench.hosts,
+      fixture.store,
+      fixture.seal,
+      fixture.hosts,
       {.skip_permissions_validation = true, .plain_http = PlainHttp::insecure_allowed}};
   std::vector<KnownGitSource> sources;
   bool filters = true;
@@ -102,11 +102,11 @@ const UserPermission kNobody{kUser.user_id, false, false};
 const Actor kOther{"user-2", "acc", false};
 
 void with_permissions(const std::function<Task<>(PermissionsFixture&)>& body) {
-  with_integrations([&](IntegrationsFixture& bench) -> Task<> {
-    bench.host.add_repository("acme", "shop");
-    CO_ASSERT_OK(co_await bench.add());
-    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
-    PermissionsFixture permissions(bench);
+  with_integrations([&](IntegrationsFixture& fixture) -> Task<> {
+    fixture.host.add_repository("acme", "shop");
+    CO_ASSERT_OK(co_await fixture.add());
+    CO_ASSERT_OK(co_await fixture.register_user(kUser, FakeGitHost::kToken));
+    PermissionsFixture permissions(fixture);
     co_await body(permissions);
   });
 }
@@ -143,7 +143,7 @@ TEST(GitPermissions, ANewTokenAndANewGitSourceAreAskedAboutAtOnce) {
     co_await w.permissions.round();
     EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter));
     CO_ASSERT_OK(co_await w.register_reader(kUser));
-    w.bench.host.add_repository("acme", "store");
+    w.fixture.host.add_repository("acme", "store");
     w.add("store", "acme/store");
     auto before = w.asked();
     co_await w.permissions.round();
@@ -152,7 +152,7 @@ TEST(GitPermissions, ANewTokenAndANewGitSourceAreAskedAboutAtOnce) {
     EXPECT_THAT(w.sources[1].permissions, ElementsAre(reads));
     EXPECT_EQ(w.asked() - before, 2U);
     // Without a token nothing is known, and nothing stays.
-    CO_ASSERT_OK(co_await w.bench.integrations.deregister_user(kUser, {}, soon()));
+    CO_ASSERT_OK(co_await w.fixture.integrations.deregister_user(kUser, {}, soon()));
     before = w.asked();
     co_await w.permissions.round();
     EXPECT_THAT(w.sources[0].permissions, IsEmpty());
@@ -167,12 +167,12 @@ TEST(GitPermissions, AreAskedAgainAfterAPeriod) {
     w.add("shop", "acme/shop");
     co_await w.permissions.round();
     EXPECT_EQ(w.reports, 1U);
-    PermissionsFixture other(w.bench);
+    PermissionsFixture other(w.fixture);
     other.sources = w.sources;
     const auto before = w.asked();
     co_await other.permissions.round();
     EXPECT_EQ(w.asked(), before);
-    w.bench.host.refuse_tokens(true);
+    w.fixture.host.refuse_tokens(true);
     co_await sleep_for(91min);
     co_await other.permissions.round();
     EXPECT_THAT(other.sources[0].permissions, ElementsAre(kNobody));
@@ -185,14 +185,14 @@ TEST(GitPermissions, WhatIsNotKnownStaysAsItWas) {
     co_await w.permissions.round();
     co_await sleep_for(91min);
     for (const int status : {500, 403, 429}) {
-      w.bench.host.fail_next(1, status);
+      w.fixture.host.fail_next(1, status);
       co_await w.permissions.round();
       co_await sleep_for(30min);
     }
-    w.bench.host.end_faults();
-    w.bench.host.abort_next(2);
+    w.fixture.host.end_faults();
+    w.fixture.host.abort_next(2);
     co_await w.permissions.round();
-    w.bench.host.end_faults();
+    w.fixture.host.end_faults();
     EXPECT_THAT(w.sources[0].permissions, ElementsAre(kWriter));
     EXPECT_EQ(w.reports, 1U);
     w.failure = {.code = ErrorCode::unavailable, .message = "the control plane is away"};
@@ -210,11 +210,11 @@ TEST(GitPermissions, ATickAsksLittle) {
   with_permissions([](PermissionsFixture& w) -> Task<> {
     for (int i = 0; i < 12; ++i) {
       const auto name = "extra-" + std::to_string(i);
-      w.bench.host.add_repository("acme", name);
+      w.fixture.host.add_repository("acme", name);
       w.add(name, "acme/" + name);
     }
     // Its list is not to be had.
-    w.bench.host.fail_next(1'000, 500, {}, "/user/repos");
+    w.fixture.host.fail_next(1'000, 500, {}, "/user/repos");
     for (const std::size_t reports : {4U, 8U, 12U, 12U}) {
       const auto before = w.asked();
       co_await w.permissions.round();
@@ -228,7 +228,7 @@ TEST(GitPermissions, ManyQuestionsOfATokenAreAnsweredByItsList) {
   with_permissions([](PermissionsFixture& w) -> Task<> {
     CO_ASSERT_OK(co_await w.register_reader(kOther));
     for (int i = 0; i < 120; ++i) {
-      w.bench.host.add_repository("acme", "extra-" + std::to_string(i));
+      w.fixture.host.add_repository("acme", "extra-" + std::to_string(i));
     }
     for (int i = 0; i < 8; ++i) {
       const auto name = (i % 2 == 0 ? "Extra-" : "extra-") + std::to_string(i * 15);
@@ -279,12 +279,12 @@ class GitPermissionsOfHosts : public ::testing::TestWithParam<ProviderKind> {};
 
 TEST_P(GitPermissionsOfHosts, AreWhatTheHostSays) {
   with_integrations(
-      [](IntegrationsFixture& bench) -> Task<> {
-        const auto owner = bench.host.organisation();
-        bench.host.add_repository(owner, "shop");
-        CO_ASSERT_OK(co_await bench.add());
-        CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
-        PermissionsFixture w(bench);
+      [](IntegrationsFixture& fixture) -> Task<> {
+        const auto owner = fixture.host.organisation();
+        fixture.host.add_repository(owner, "shop");
+        CO_ASSERT_OK(co_await fixture.add());
+        CO_ASSERT_OK(co_await fixture.register_user(kUser, FakeGitHost::kToken));
+        PermissionsFixture w(fixture);
         CO_ASSERT_OK(co_await w.register_reader(kOther));
         w.add("shop", owner + "/shop");
         w.add("none", owner + "/none");
@@ -296,17 +296,17 @@ TEST_P(GitPermissionsOfHosts, AreWhatTheHostSays) {
         // What the host does not tell now stays as it was.
         for (const int status : {500, 429}) {
           co_await sleep_for(91min);
-          bench.host.fail_next(1'000, status);
+          fixture.host.fail_next(1'000, status);
           co_await w.permissions.round();
-          bench.host.end_faults();
+          fixture.host.end_faults();
         }
         EXPECT_EQ(w.reports, 2U);
         // A repository that appears, and tokens that the host does not accept any more.
-        bench.host.add_repository(owner, "none");
+        fixture.host.add_repository(owner, "none");
         co_await sleep_for(91min);
         co_await w.permissions.round();
         EXPECT_THAT(w.sources[1].permissions, ElementsAre(kWriter, kReader));
-        bench.host.refuse_tokens(true);
+        fixture.host.refuse_tokens(true);
         co_await sleep_for(91min);
         co_await w.permissions.round();
         EXPECT_THAT(w.sources[0].permissions, ElementsAre(kNobody, unknown));

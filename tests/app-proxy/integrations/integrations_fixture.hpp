@@ -84,12 +84,12 @@ struct IntegrationsFixture {
 inline void with_integrations(const std::function<Task<>(IntegrationsFixture&)>& body,
                               ProviderKind kind = ProviderKind::github) {
   test::run_in_test_time([&]() -> Task<> {
-    IntegrationsFixture bench(co_await asio::this_coro::executor, kind);
-    co_await body(bench);
-    co_await bench.renewals.join();
-    bench.http.close_idle();
-    co_await bench.host.stop();
-    co_await bench.cluster.stop();
+    IntegrationsFixture fixture(co_await asio::this_coro::executor, kind);
+    co_await body(fixture);
+    co_await fixture.renewals.join();
+    fixture.http.close_idle();
+    co_await fixture.host.stop();
+    co_await fixture.cluster.stop();
   });
 }
 

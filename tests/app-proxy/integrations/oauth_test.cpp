@@ -269,13 +269,13 @@ struct LoginFixture {
 };
 
 TEST(Login, ComesBackAsItWasSealed) {
-  const LoginFixture bench;
-  const auto state = seal_login(bench.seal, bench.login);
+  const LoginFixture fixture;
+  const auto state = seal_login(fixture.seal, fixture.login);
   ASSERT_TRUE(state);
   EXPECT_THAT(*state, Not(HasSubstr("canary")));
   EXPECT_EQ(percent_encode(*state), *state);
   EXPECT_LT(state->size(), 1'000U);
-  const auto opened = open_login(bench.seal, *state, bench.now + 9min);
+  const auto opened = open_login(fixture.seal, *state, fixture.now + 9min);
   ASSERT_TRUE(opened);
   EXPECT_EQ(opened->user_id, "u-1");
   EXPECT_THAT(opened->user_name, StartsWith("Ann "));
@@ -284,67 +284,69 @@ TEST(Login, ComesBackAsItWasSealed) {
   EXPECT_EQ(opened->integration, "default");
   EXPECT_EQ(opened->kind, ProviderKind::gitlab);
   EXPECT_EQ(opened->verifier, "canary-verifier");
-  EXPECT_TRUE(is_browser(opened->browser, bench.browser));
+  EXPECT_TRUE(is_browser(opened->browser, fixture.browser));
   EXPECT_FALSE(is_browser(opened->browser, new_browser_value()));
   EXPECT_FALSE(is_browser(opened->browser, ""));
   EXPECT_FALSE(is_browser(opened->browser, opened->browser));
 }
 
 TEST(Login, AnotherReplicaOpensIt) {
-  const LoginFixture bench;
+  const LoginFixture fixture;
   TokenSeal replica;
   replica.use(Secret("runtime-token"), Secret("iv"));
-  EXPECT_TRUE(open_login(replica, seal_login(bench.seal, bench.login).value(), bench.now));
+  EXPECT_TRUE(open_login(replica, seal_login(fixture.seal, fixture.login).value(), fixture.now));
   TokenSeal other_runtime;
   other_runtime.use(Secret("another"), Secret("iv"));
-  EXPECT_FALSE(open_login(other_runtime, seal_login(bench.seal, bench.login).value(), bench.now));
+  EXPECT_FALSE(
+      open_login(other_runtime, seal_login(fixture.seal, fixture.login).value(), fixture.now));
 }
 
 TEST(Login, NothingElseIsOne) {
-  const LoginFixture bench;
-  const auto state = seal_login(bench.seal, bench.login).value();
+  const LoginFixture fixture;
+  const auto state = seal_login(fixture.seal, fixture.login).value();
   for (std::size_t i = 0; i < state.size(); ++i) {
     auto changed = state;
     changed[i] = changed[i] == 'A' ? 'B' : 'A';
-    EXPECT_FALSE(open_login(bench.seal, changed, bench.now)) << i;
+    EXPECT_FALSE(open_login(fixture.seal, changed, fixture.now)) << i;
   }
   for (const auto& other : {std::string(), state.substr(1), state + "A", state + "=", state + " ",
                             "+" + state, std::string(10'000, 'A'), std::string("\0", 1)}) {
-    EXPECT_FALSE(open_login(bench.seal, other, bench.now)) << other;
+    EXPECT_FALSE(open_login(fixture.seal, other, fixture.now)) << other;
   }
-  const auto late = open_login(bench.seal, state, bench.now + 10min);
+  const auto late = open_login(fixture.seal, state, fixture.now + 10min);
   ASSERT_FALSE(late);
   EXPECT_THAT(late.error().message, HasSubstr("too long"));
-  EXPECT_EQ(seal_login(TokenSeal(), bench.login).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(seal_login(TokenSeal(), fixture.login).error().code, ErrorCode::unavailable);
 }
 
 // What was sealed as a token must not pass as a login, nor the other way round.
 TEST(Login, IsNoToken) {
-  const LoginFixture bench;
+  const LoginFixture fixture;
   const Secret text(R"({"user":"u-1","browser":"b","provider":"github","until":9e15})");
-  const auto token = bench.seal.seal({}, text).value();
-  EXPECT_FALSE(bench.seal.open_for("login at a Git host", token));
-  const auto login = bench.seal.seal_for("login at a Git host", text).value();
-  EXPECT_TRUE(bench.seal.open_for("login at a Git host", login));
-  EXPECT_FALSE(bench.seal.open_for("another purpose", login));
-  EXPECT_FALSE(bench.seal.open({}, login));
+  const auto token = fixture.seal.seal({}, text).value();
+  EXPECT_FALSE(fixture.seal.open_for("login at a Git host", token));
+  const auto login = fixture.seal.seal_for("login at a Git host", text).value();
+  EXPECT_TRUE(fixture.seal.open_for("login at a Git host", login));
+  EXPECT_FALSE(fixture.seal.open_for("another purpose", login));
+  EXPECT_FALSE(fixture.seal.open({}, login));
 }
 
 TEST(UsedLogins, EachComesBackOnce) {
-  const LoginFixture bench;
+  const LoginFixture fixture;
   const auto opened = [&] {
-    return open_login(bench.seal, seal_login(bench.seal, bench.login).value(), bench.now).value();
+    return open_login(fixture.seal, seal_login(fixture.seal, fixture.login).value(), fixture.now)
+        .value();
   };
   UsedLogins used(2);
   const auto one = opened();
   const auto two = opened();
-  EXPECT_TRUE(used.use(one, bench.now));
-  EXPECT_EQ(used.use(one, bench.now).error().code, ErrorCode::invalid_argument);
-  EXPECT_TRUE(used.use(two, bench.now));
-  EXPECT_EQ(used.use(opened(), bench.now).error().code, ErrorCode::unavailable);
-  EXPECT_FALSE(used.use(one, bench.now + 9min));
+  EXPECT_TRUE(used.use(one, fixture.now));
+  EXPECT_EQ(used.use(one, fixture.now).error().code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(used.use(two, fixture.now));
+  EXPECT_EQ(used.use(opened(), fixture.now).error().code, ErrorCode::unavailable);
+  EXPECT_FALSE(used.use(one, fixture.now + 9min));
   // Those that are over are refused by open_login().
-  EXPECT_TRUE(used.use(opened(), bench.now + 11min));
+  EXPECT_TRUE(used.use(opened(), fixture.now + 11min));
 }
 
 }  // namespace

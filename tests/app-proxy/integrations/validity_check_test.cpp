@@ -28,32 +28,32 @@ TEST(ValidityPauses, SpreadAPeriodOverItsTokens) {
 // A fixture whose transitions are recorded.
 void with_check(const std::function<Task<>(IntegrationsFixture&,
                                            std::vector<GitIntegrations::Transition>&)>& body) {
-  with_integrations([&](IntegrationsFixture& bench) -> Task<> {
+  with_integrations([&](IntegrationsFixture& fixture) -> Task<> {
     std::vector<GitIntegrations::Transition> told;
-    bench.integrations.on_transition([&](const auto& transition) { told.push_back(transition); });
-    CO_ASSERT_OK(co_await bench.add());
-    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
-    co_await body(bench, told);
+    fixture.integrations.on_transition([&](const auto& transition) { told.push_back(transition); });
+    CO_ASSERT_OK(co_await fixture.add());
+    CO_ASSERT_OK(co_await fixture.register_user(kUser, FakeGitHost::kToken));
+    co_await body(fixture, told);
   });
 }
 
 TEST(ValidityCheck, TellsATransitionOnce) {
-  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
-    ValidityCheck check(bench.integrations, bench.leadership, {});
+  with_check([](IntegrationsFixture& fixture, auto& told) -> Task<> {
+    ValidityCheck check(fixture.integrations, fixture.leadership, {});
     co_await check.round();
     EXPECT_TRUE(told.empty()) << "still valid";
-    bench.host.refuse_tokens(true);
+    fixture.host.refuse_tokens(true);
     // Two replicas find it out at the same time.
-    const auto stored = co_await bench.store.get("default", "acc", soon());
+    const auto stored = co_await fixture.store.get("default", "acc", soon());
     CO_ASSERT_OK(stored);
-    co_await bench.integrations.check(*stored, kUser.user_id, soon());
-    co_await bench.integrations.check(*stored, kUser.user_id, soon());
+    co_await fixture.integrations.check(*stored, kUser.user_id, soon());
+    co_await fixture.integrations.check(*stored, kUser.user_id, soon());
     co_await check.round();
     CO_ASSERT_EQ(told.size(), 1U);
     EXPECT_EQ(told[0].state, TokenState::invalid);
     EXPECT_EQ(told[0].user_id, kUser.user_id);
     EXPECT_EQ(told[0].integration, "default");
-    bench.host.refuse_tokens(false);
+    fixture.host.refuse_tokens(false);
     co_await check.round();
     co_await check.round();
     CO_ASSERT_EQ(told.size(), 2U);
@@ -62,56 +62,56 @@ TEST(ValidityCheck, TellsATransitionOnce) {
 }
 
 TEST(ValidityCheck, WhatCannotBeFoundOutIsNotInvalid) {
-  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
-    ValidityCheck check(bench.integrations, bench.leadership, {});
-    bench.host.fail_next(1, 500);
+  with_check([](IntegrationsFixture& fixture, auto& told) -> Task<> {
+    ValidityCheck check(fixture.integrations, fixture.leadership, {});
+    fixture.host.fail_next(1, 500);
     co_await check.round();
-    bench.host.fail_next(1, 403);
+    fixture.host.fail_next(1, 403);
     co_await check.round();
-    bench.host.fail_next(1, 429);
+    fixture.host.fail_next(1, 429);
     co_await check.round();
-    bench.host.abort_next(2);
+    fixture.host.abort_next(2);
     co_await check.round();
-    bench.host.end_faults();
-    co_await bench.host.stop();
+    fixture.host.end_faults();
+    co_await fixture.host.stop();
     co_await check.round();
     EXPECT_TRUE(told.empty());
-    bench.cluster.fail_next(3, 503);
+    fixture.cluster.fail_next(3, 503);
     co_await check.round();
-    bench.cluster.end_faults();
-    const auto stored = co_await bench.store.get("default", "acc", soon());
+    fixture.cluster.end_faults();
+    const auto stored = co_await fixture.store.get("default", "acc", soon());
     CO_ASSERT_OK(stored);
     EXPECT_EQ(stored->users.at(0).state, TokenState::valid);
   });
 }
 
 TEST(ValidityCheck, ANewTokenIsNotMarkedForTheOldOne) {
-  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
-    const auto before = co_await bench.store.get("default", "acc", soon());
+  with_check([](IntegrationsFixture& fixture, auto& told) -> Task<> {
+    const auto before = co_await fixture.store.get("default", "acc", soon());
     CO_ASSERT_OK(before);
-    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
-    bench.host.refuse_tokens(true);
-    co_await bench.integrations.check(*before, kUser.user_id, soon());
+    CO_ASSERT_OK(co_await fixture.register_user(kUser, FakeGitHost::kToken));
+    fixture.host.refuse_tokens(true);
+    co_await fixture.integrations.check(*before, kUser.user_id, soon());
     EXPECT_TRUE(told.empty());
-    const auto after = co_await bench.store.get("default", "acc", soon());
+    const auto after = co_await fixture.store.get("default", "acc", soon());
     CO_ASSERT_OK(after);
     EXPECT_EQ(after->users.at(0).state, TokenState::valid);
   });
 }
 
 TEST(ValidityCheck, SealsAgainAfterTheRuntimeTokenRotated) {
-  with_check([](IntegrationsFixture& bench, auto& told) -> Task<> {
-    bench.seal.use(Secret("rotated"), Secret("iv"));
-    ValidityCheck check(bench.integrations, bench.leadership, {});
+  with_check([](IntegrationsFixture& fixture, auto& told) -> Task<> {
+    fixture.seal.use(Secret("rotated"), Secret("iv"));
+    ValidityCheck check(fixture.integrations, fixture.leadership, {});
     co_await check.round();
-    const auto stored = co_await bench.store.get("default", "acc", soon());
+    const auto stored = co_await fixture.store.get("default", "acc", soon());
     CO_ASSERT_OK(stored);
-    EXPECT_TRUE(bench.seal.is_current(stored->users.at(0).sealed));
+    EXPECT_TRUE(fixture.seal.is_current(stored->users.at(0).sealed));
     EXPECT_TRUE(told.empty());
     // A new process knows the rotated token only.
-    bench.seal = TokenSeal();
-    bench.seal.use(Secret("rotated"), Secret("iv"));
-    CO_ASSERT_OK(co_await bench.integrations.open(kUser, "", soon()));
+    fixture.seal = TokenSeal();
+    fixture.seal.use(Secret("rotated"), Secret("iv"));
+    CO_ASSERT_OK(co_await fixture.integrations.open(kUser, "", soon()));
   });
 }
 

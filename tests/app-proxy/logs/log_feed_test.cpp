@@ -48,16 +48,17 @@ struct Fixture {
 void in_fixture(std::function<Task<>(http::Exchange&)> handler,
                 const std::function<Task<>(Fixture&)>& body) {
   test::run_coro([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor, handler);
-    co_await body(bench);
-    co_await bench.stop();
+    Fixture fixture(co_await asio::this_coro::executor, handler);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
-std::unique_ptr<LogFeed> feed_of(Fixture& bench, LogSource source, LogFeed::Options options = {}) {
+std::unique_ptr<LogFeed> feed_of(Fixture& fixture, LogSource source,
+                                 LogFeed::Options options = {}) {
   std::vector<LogSource> sources;
   sources.push_back(std::move(source));
-  return std::make_unique<LogFeed>(bench.ending, bench.executor_, std::move(sources),
+  return std::make_unique<LogFeed>(fixture.ending, fixture.executor_, std::move(sources),
                                    std::move(options));
 }
 
@@ -79,8 +80,8 @@ TEST(LogFeed, GivesTheLinesAndSaysTheEnd) {
         (void)co_await exchange.write("o\n2026-03-04T09:15:29Z drop this\nlast");
         (void)co_await exchange.finish();
       },
-      [](Fixture& bench) -> Task<> {
-        const auto feed = feed_of(bench, co_await bench.open(LogFormat::kubernetes, "p"),
+      [](Fixture& fixture) -> Task<> {
+        const auto feed = feed_of(fixture, co_await fixture.open(LogFormat::kubernetes, "p"),
                                   {.filter = {.contains = "!drop"}});
         EXPECT_THAT(co_await rest(*feed), ElementsAre("p:one", "p:two", "p:last"));
         EXPECT_EQ((co_await feed->next()).kind, Kind::end);
@@ -100,12 +101,12 @@ TEST(LogFeed, JoinsSeveralAndOneThatFailsStopsNoOther) {
         if (exchange.path() == "/cut") exchange.abort();
         (void)co_await exchange.finish();
       },
-      [](Fixture& bench) -> Task<> {
+      [](Fixture& fixture) -> Task<> {
         std::vector<LogSource> sources;
         for (const char* pod : {"a", "bad", "cut"}) {
-          sources.push_back(co_await bench.open(LogFormat::kubernetes, pod));
+          sources.push_back(co_await fixture.open(LogFormat::kubernetes, pod));
         }
-        LogFeed feed(bench.ending, bench.executor_, std::move(sources), {});
+        LogFeed feed(fixture.ending, fixture.executor_, std::move(sources), {});
         const auto all = co_await rest(feed);
         EXPECT_THAT(all, testing::Contains("a:hi"));
         EXPECT_THAT(all, testing::Contains("error bad: the server answered 404: no such pod"));
@@ -121,12 +122,12 @@ TEST(LogFeed, StreamsThatCouldNotBeOpenedAreErrorsFirst) {
         (void)co_await exchange.write("one\n");
         (void)co_await exchange.finish();
       },
-      [](Fixture& bench) -> Task<> {
-        LogFeed none(bench.ending, bench.executor_, {}, {.errors = {"a: no", "b: no"}});
+      [](Fixture& fixture) -> Task<> {
+        LogFeed none(fixture.ending, fixture.executor_, {}, {.errors = {"a: no", "b: no"}});
         EXPECT_TRUE(none.has_more());
         EXPECT_THAT(co_await rest(none), ElementsAre("error a: no", "error b: no"));
-        const auto some =
-            feed_of(bench, co_await bench.open(LogFormat::kubernetes, "c"), {.errors = {"a: no"}});
+        const auto some = feed_of(fixture, co_await fixture.open(LogFormat::kubernetes, "c"),
+                                  {.errors = {"a: no"}});
         EXPECT_THAT(co_await rest(*some), ElementsAre("error a: no", "c:one"));
       });
 }
@@ -143,8 +144,8 @@ TEST(LogFeed, ASlowReaderHoldsUpTheServer) {
               while (co_await to.write(text)) count += text.size();
             }(exchange, line, *written));
       },
-      [written](Fixture& bench) -> Task<> {
-        auto feed = feed_of(bench, co_await bench.open(LogFormat::kubernetes, "p"));
+      [written](Fixture& fixture) -> Task<> {
+        auto feed = feed_of(fixture, co_await fixture.open(LogFormat::kubernetes, "p"));
         EXPECT_EQ((co_await feed->next()).kind, Kind::line);
         // Until the buffers of the two sockets are full.
         std::size_t before = 0;
@@ -159,7 +160,7 @@ TEST(LogFeed, ASlowReaderHoldsUpTheServer) {
         }
         EXPECT_GT(*written, stuck);
         feed.reset();
-        co_await bench.ending.join();
+        co_await fixture.ending.join();
       });
 }
 
@@ -170,9 +171,9 @@ TEST(LogFeed, ATimeWithoutLinesIsToldAndALostRightIsTheEnd) {
         (void)co_await exchange.write("a\n");
         co_await exchange.stream([]() -> Task<> { co_await sleep_until(kNever); }());
       },
-      [](Fixture& bench) -> Task<> {
+      [](Fixture& fixture) -> Task<> {
         bool is_allowed = true;
-        auto feed = feed_of(bench, co_await bench.open(LogFormat::kubernetes),
+        auto feed = feed_of(fixture, co_await fixture.open(LogFormat::kubernetes),
                             {.is_allowed = [&]() -> Result<void> {
                                if (is_allowed) return {};
                                return fail(ErrorCode::forbidden, "no");
@@ -182,7 +183,7 @@ TEST(LogFeed, ATimeWithoutLinesIsToldAndALostRightIsTheEnd) {
         EXPECT_EQ((co_await feed->next(deadline_after(std::chrono::milliseconds(20)))).kind,
                   Kind::nothing_yet);
         auto second = feed_of(
-            bench, co_await bench.open(LogFormat::kubernetes),
+            fixture, co_await fixture.open(LogFormat::kubernetes),
             {.is_allowed = [&]() -> Result<void> { return fail(ErrorCode::forbidden, "no"); },
              .check_period = std::chrono::milliseconds(0)});
         EXPECT_EQ((co_await second->next()).error, "Forbidden");

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app-proxy/logs/log_streams.hpp"
-#include "app-proxy/users_bench.hpp"
+#include "app-proxy/users_fixture.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/server.hpp"
 #include "doubles/fake_kube_api.hpp"
@@ -22,12 +22,11 @@ using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 using Json = nlohmann::json;
 using Kind = LogEvent::Kind;
-
 const k8s::Resource kEvents{"", "v1", "events", "Event"};
 
 // Bob may VIEW what lies in "argocd" and "web". The Application "shop" and the Workflow "w" have the pod "ui-1".
 struct Fixture {
-  explicit Fixture(UsersBench& on, LogStreams::Options options)
+  explicit Fixture(UsersFixture& on, LogStreams::Options options)
       : users(on),
         cluster(on.executor),
         server(on.executor, {}, [this](http::Exchange& exchange) { return serve(exchange); }),
@@ -110,7 +109,7 @@ struct Fixture {
         {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = answer.dump()});
   }
 
-  UsersBench& users;
+  UsersFixture& users;
   test::FakeKubeApi cluster;
   http::Server server;
   Event released;
@@ -131,10 +130,10 @@ struct Fixture {
 };
 
 void with_streams(LogStreams::Options options, const std::function<Task<>(Fixture&)>& body) {
-  with_users_bench([&](UsersBench& on) -> Task<> {
-    Fixture bench(on, std::move(options));
-    co_await body(bench);
-    co_await bench.stop();
+  with_users_fixture([&](UsersFixture& on) -> Task<> {
+    Fixture fixture(on, std::move(options));
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
@@ -150,43 +149,43 @@ Task<std::vector<std::string>> rest(LogFeed& feed) {
 
 // The watch itself lasts an hour.
 TEST(OpenStreams, ARuleThatIsWithdrawnEndsTheEventsOfAPod) {
-  with_streams({}, [](Fixture& bench) -> Task<> {
+  with_streams({}, [](Fixture& fixture) -> Task<> {
     for (const auto& owner : {LogStreams::PodOwner{.app = {.name = "shop", .ns = "argocd"}},
                               LogStreams::PodOwner{.workflow = "w"}}) {
-      co_await bench.allow({"VIEW"});
-      bench.put_event("first");
-      auto opened =
-          co_await bench.streams->pod_events(bench.bob, owner, "web", "ui-1", deadline_after(10s));
+      co_await fixture.allow({"VIEW"});
+      fixture.put_event("first");
+      auto opened = co_await fixture.streams->pod_events(fixture.bob, owner, "web", "ui-1",
+                                                         deadline_after(10s));
       CO_ASSERT_OK(opened);
       auto& feed = **opened;
       EXPECT_EQ((co_await feed.next()).line.content, "first");
       while (feed.has_more()) (void)co_await feed.next();
       co_await sleep_for(31s);
-      bench.put_event("second");
+      fixture.put_event("second");
       EXPECT_EQ((co_await feed.next()).line.content, "second") << "the right is still there";
-      co_await bench.allow({"SYNC"});
+      co_await fixture.allow({"SYNC"});
       co_await sleep_for(31s);
-      bench.put_event("third");
+      fixture.put_event("third");
       EXPECT_THAT(co_await rest(feed), ElementsAre("error Forbidden"));
       for (const char* name : {"first", "second", "third"}) {
-        bench.cluster.remove(kEvents, {"web", name});
+        fixture.cluster.remove(kEvents, {"web", name});
       }
     }
   });
 }
 
 TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
-  with_streams({.own_namespace = "runtime"}, [](Fixture& bench) -> Task<> {
-    bench.cluster.append_pod_log("2026-03-04T09:15:27Z a line\n");
-    for (const char* pod : {"reporter-0", "reporter-1"}) bench.put_pod("runtime", pod);
+  with_streams({.own_namespace = "runtime"}, [](Fixture& fixture) -> Task<> {
+    fixture.cluster.append_pod_log("2026-03-04T09:15:27Z a line\n");
+    for (const char* pod : {"reporter-0", "reporter-1"}) fixture.put_pod("runtime", pod);
     const auto refuse = [&](std::string pods) {
-      bench.cluster.set_access([pods](const test::FakeKubeApi::Access& access) {
+      fixture.cluster.set_access([pods](const test::FakeKubeApi::Access& access) {
         return access.subresource != "log" || !pods.contains(access.name);
       });
     };
     const auto read = [&](std::string pod = {}) -> Task<Result<std::vector<std::string>>> {
-      auto opened = co_await bench.streams->component(
-          bench.ann, "reporter", {.pod = std::move(pod), .tail_lines = 1}, deadline_after(10s));
+      auto opened = co_await fixture.streams->component(
+          fixture.ann, "reporter", {.pod = std::move(pod), .tail_lines = 1}, deadline_after(10s));
       if (!opened) co_return std::unexpected(opened.error());
       co_return co_await rest(**opened);
     };
@@ -207,14 +206,14 @@ TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
 }
 
 TEST(OpenStreams, StreamsThatAreBeingOpenedCountAsOpen) {
-  with_streams({.max_streams = 1}, [](Fixture& bench) -> Task<> {
-    bench.is_released = false;
+  with_streams({.max_streams = 1}, [](Fixture& fixture) -> Task<> {
+    fixture.is_released = false;
     const auto open = [&] {
-      return bench.streams->application(bench.ann, {.name = "shop", .ns = "argocd"}, {}, {},
-                                        deadline_after(10s));
+      return fixture.streams->application(fixture.ann, {.name = "shop", .ns = "argocd"}, {}, {},
+                                          deadline_after(10s));
     };
     std::vector<int> answers;
-    TaskGroup readers(bench.users.executor);
+    TaskGroup readers(fixture.users.executor);
     for (int i = 0; i < 2; ++i) {
       readers.spawn("reader", [&]() -> Task<> {
         const auto opened = co_await open();
@@ -222,18 +221,18 @@ TEST(OpenStreams, StreamsThatAreBeingOpenedCountAsOpen) {
       });
     }
     // One waits for Argo CD; the other was refused.
-    EXPECT_TRUE(co_await test::eventually([&] { return bench.asked + answers.size() >= 2; },
+    EXPECT_TRUE(co_await test::eventually([&] { return fixture.asked + answers.size() >= 2; },
                                           "both requests"));
     EXPECT_THAT(answers, ElementsAre(429));
-    bench.is_released = true;
-    bench.released.notify_all();
+    fixture.is_released = true;
+    fixture.released.notify_all();
     co_await readers.join();
     EXPECT_THAT(answers, ElementsAre(429, 200));
-    EXPECT_TRUE(co_await test::eventually([&] { return bench.streams->open() == 0; },
+    EXPECT_TRUE(co_await test::eventually([&] { return fixture.streams->open() == 0; },
                                           "the end of all streams"));
     // One that cannot be opened gives its place back.
-    EXPECT_FALSE(co_await bench.streams->component(bench.ann, "none", {}, deadline_after(10s)));
-    EXPECT_EQ(bench.streams->open(), 0U);
+    EXPECT_FALSE(co_await fixture.streams->component(fixture.ann, "none", {}, deadline_after(10s)));
+    EXPECT_EQ(fixture.streams->open(), 0U);
     EXPECT_TRUE(co_await open());
   });
 }

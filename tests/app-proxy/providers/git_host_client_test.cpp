@@ -22,9 +22,9 @@ using ::testing::Not;
 constexpr const char* kToken = "ghp_canary0123456789";
 
 // A host with these answers.
-struct Bench {
-  Bench(const Executor& executor, std::vector<http::Response> answers,
-        GitHostClient::Options options)
+struct Fixture {
+  Fixture(const Executor& executor, std::vector<http::Response> answers,
+          GitHostClient::Options options)
       : server(executor, std::move(answers)),
         http(executor, resolver, {}),
         client(executor, http, metrics, options),
@@ -72,29 +72,29 @@ struct Bench {
   std::size_t reads = 0;
 };
 
-void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Bench&)>& body,
+void with_bench(std::vector<http::Response> answers, const std::function<Task<>(Fixture&)>& body,
                 GitHostClient::Options options = {}) {
   run_in_test_time([&]() -> Task<> {
-    Bench bench(co_await asio::this_coro::executor, std::move(answers), options);
-    co_await body(bench);
-    bench.http.close_idle();
-    co_await bench.server.stop();
+    Fixture fixture(co_await asio::this_coro::executor, std::move(answers), options);
+    co_await body(fixture);
+    fixture.http.close_idle();
+    co_await fixture.server.stop();
   });
 }
 
 TEST(GitHostClient, AnUnchangedAnswerComesFromTheCache) {
   with_bench({ok("{\"a\":1}", {{"ETag", "\"v1\""}}), {.status = 304}, ok("{\"a\":2}")},
-             [](Bench& bench) -> Task<> {
-               CO_ASSERT_OK(co_await bench.get());
-               const auto second = co_await bench.get();
+             [](Fixture& fixture) -> Task<> {
+               CO_ASSERT_OK(co_await fixture.get());
+               const auto second = co_await fixture.get();
                CO_ASSERT_OK(second);
                EXPECT_EQ(second->body, "{\"a\":1}");
                EXPECT_FALSE(second->is_last_known);
-               EXPECT_EQ(bench.header(0, "If-None-Match"), "(none)");
-               EXPECT_EQ(bench.header(1, "If-None-Match"), "\"v1\"");
-               EXPECT_EQ(bench.header(1, "Authorization"), std::string("Bearer ") + kToken);
-               CO_ASSERT_OK(co_await bench.get("/user", "another-token"));
-               EXPECT_EQ(bench.header(2, "If-None-Match"), "(none)") << "another token";
+               EXPECT_EQ(fixture.header(0, "If-None-Match"), "(none)");
+               EXPECT_EQ(fixture.header(1, "If-None-Match"), "\"v1\"");
+               EXPECT_EQ(fixture.header(1, "Authorization"), std::string("Bearer ") + kToken);
+               CO_ASSERT_OK(co_await fixture.get("/user", "another-token"));
+               EXPECT_EQ(fixture.header(2, "If-None-Match"), "(none)") << "another token";
              });
 }
 
@@ -102,25 +102,25 @@ TEST(GitHostClient, AThrottledTokenGetsTheLastKnownAnswerWithoutARequest) {
   const http::Response limited{.status = 403,
                                .headers = {{"Retry-After", "60"}},
                                .body = R"({"message":"secondary rate limit"})"};
-  with_bench({ok("known"), limited, ok("new")}, [](Bench& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.get());
-    const auto throttled = co_await bench.get();
+  with_bench({ok("known"), limited, ok("new")}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.get());
+    const auto throttled = co_await fixture.get();
     CO_ASSERT_OK(throttled);
     EXPECT_TRUE(throttled->is_last_known);
     EXPECT_EQ(throttled->body, "known");
-    EXPECT_EQ(bench.server.seen().size(), 2U);
-    const auto again = co_await bench.get();
+    EXPECT_EQ(fixture.server.seen().size(), 2U);
+    const auto again = co_await fixture.get();
     CO_ASSERT_OK(again);
     EXPECT_TRUE(again->is_last_known);
-    const auto unknown = co_await bench.get("/orgs");
+    const auto unknown = co_await fixture.get("/orgs");
     CO_ASSERT_TRUE(!unknown);
     EXPECT_EQ(unknown.error().subcode, git_errors::kThrottled);
     EXPECT_EQ(unknown.error().retry_after, 60s);
-    EXPECT_EQ(bench.server.seen().size(), 2U) << "a host that throttles is left alone";
-    CO_ASSERT_OK(co_await bench.get("/user", "another-token"));
-    EXPECT_EQ(bench.server.seen().size(), 3U) << "a budget belongs to one token";
+    EXPECT_EQ(fixture.server.seen().size(), 2U) << "a host that throttles is left alone";
+    CO_ASSERT_OK(co_await fixture.get("/user", "another-token"));
+    EXPECT_EQ(fixture.server.seen().size(), 3U) << "a budget belongs to one token";
     co_await sleep_for(61s);
-    const auto fresh = co_await bench.get();
+    const auto fresh = co_await fixture.get();
     CO_ASSERT_OK(fresh);
     EXPECT_FALSE(fresh->is_last_known);
     EXPECT_EQ(fresh->body, "new");
@@ -128,13 +128,13 @@ TEST(GitHostClient, AThrottledTokenGetsTheLastKnownAnswerWithoutARequest) {
 }
 
 TEST(GitHostClient, ARejectedTokenLosesWhatItWasShown) {
-  with_bench({ok("known"), {.status = 401}, {.status = 429}}, [](Bench& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.get());
-    const auto rejected = co_await bench.get();
+  with_bench({ok("known"), {.status = 401}, {.status = 429}}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.get());
+    const auto rejected = co_await fixture.get();
     CO_ASSERT_TRUE(!rejected);
     EXPECT_EQ(rejected.error().subcode, git_errors::kTokenRejected);
-    EXPECT_EQ(bench.client.cached_bytes(), 0U);
-    const auto throttled = co_await bench.get();
+    EXPECT_EQ(fixture.client.cached_bytes(), 0U);
+    const auto throttled = co_await fixture.get();
     CO_ASSERT_TRUE(!throttled);
     EXPECT_EQ(throttled.error().subcode, git_errors::kThrottled);
   });
@@ -142,31 +142,31 @@ TEST(GitHostClient, ARejectedTokenLosesWhatItWasShown) {
 
 TEST(GitHostClient, FollowsRedirectsOnTheSameHost) {
   with_bench({{.status = 301, .headers = {{"Location", "/repositories/42?x=1"}}}, ok("moved")},
-             [](Bench& bench) -> Task<> {
-               const auto answer = co_await bench.get("/repos/old/name");
+             [](Fixture& fixture) -> Task<> {
+               const auto answer = co_await fixture.get("/repos/old/name");
                CO_ASSERT_OK(answer);
                EXPECT_EQ(answer->body, "moved");
-               EXPECT_EQ(bench.server.seen().at(1).target, "/repositories/42?x=1");
+               EXPECT_EQ(fixture.server.seen().at(1).target, "/repositories/42?x=1");
              });
-  with_bench({{.status = 302, .headers = {{"Location", "/loop"}}}}, [](Bench& bench) -> Task<> {
-    const auto answer = co_await bench.get();
+  with_bench({{.status = 302, .headers = {{"Location", "/loop"}}}}, [](Fixture& fixture) -> Task<> {
+    const auto answer = co_await fixture.get();
     CO_ASSERT_TRUE(!answer);
     EXPECT_EQ(answer.error().subcode, git_errors::kRedirected);
-    EXPECT_EQ(bench.server.seen().size(), 4U);
+    EXPECT_EQ(fixture.server.seen().size(), 4U);
   });
 }
 
 TEST(GitHostClient, RepeatsAChangeOnlyWhereTheHostSaysSo) {
   with_bench({{.status = 302, .headers = {{"Location", "/elsewhere"}}}},
-             [](Bench& bench) -> Task<> {
-               CO_ASSERT_TRUE(!co_await bench.post());
-               EXPECT_EQ(bench.server.seen().size(), 1U);
+             [](Fixture& fixture) -> Task<> {
+               CO_ASSERT_TRUE(!co_await fixture.post());
+               EXPECT_EQ(fixture.server.seen().size(), 1U);
              });
   with_bench({{.status = 307, .headers = {{"Location", "/elsewhere"}}}, {.status = 201}},
-             [](Bench& bench) -> Task<> {
-               CO_ASSERT_OK(co_await bench.post());
-               EXPECT_EQ(bench.server.seen().at(1).method, "POST");
-               EXPECT_EQ(bench.server.seen().at(1).body, "{}");
+             [](Fixture& fixture) -> Task<> {
+               CO_ASSERT_OK(co_await fixture.post());
+               EXPECT_EQ(fixture.server.seen().at(1).method, "POST");
+               EXPECT_EQ(fixture.server.seen().at(1).body, "{}");
              });
 }
 
@@ -183,16 +183,16 @@ TEST(GitHostClient, AC39_ACredentialIsNeverSentToAnotherHost) {
           "http://x@127.0.0.1:" + port + "/user", "http:/\\127.0.0.1:" + port,
           std::string("javascript:alert(1)"), std::string()}) {
       for (const int status : {301, 302, 303, 307, 308}) {
-        Bench bench(executor, {{.status = status, .headers = {{"Location", location}}}}, {});
-        const auto answer = co_await bench.get();
+        Fixture fixture(executor, {{.status = status, .headers = {{"Location", location}}}}, {});
+        const auto answer = co_await fixture.get();
         EXPECT_FALSE(answer.has_value()) << location;
-        EXPECT_EQ(bench.server.seen().size(), 1U) << location << " is not followed on our host";
+        EXPECT_EQ(fixture.server.seen().size(), 1U) << location << " is not followed on our host";
         if (!answer) {
           EXPECT_EQ(answer.error().subcode, git_errors::kRedirected);
           EXPECT_THAT(answer.error().message, Not(HasSubstr("canary")));
         }
-        bench.http.close_idle();
-        co_await bench.server.stop();
+        fixture.http.close_idle();
+        co_await fixture.server.stop();
       }
     }
     EXPECT_TRUE(thief.seen().empty()) << "no request reached the other host";
@@ -208,28 +208,28 @@ TEST(GitHostClient, AC28_TokensStandInNoErrorLogOrMetric) {
               {.status = 302, .headers = {{"Location", "/x?t=ghp_canary0123456789"}}},
               {.status = 429},
               ok("x")},
-             [](Bench& bench) -> Task<> {
+             [](Fixture& fixture) -> Task<> {
                for (int i = 0; i < 6; ++i) {
-                 const auto answer = co_await bench.get("/user" + std::to_string(i));
+                 const auto answer = co_await fixture.get("/user" + std::to_string(i));
                  if (!answer) {
                    EXPECT_THAT(answer.error().message, Not(HasSubstr("canary")));
                  }
                  co_await sleep_for(61s);
                }
-               const auto broken = co_await bench.get("/user", "ghp_canary\r\nX-Evil: 1");
+               const auto broken = co_await fixture.get("/user", "ghp_canary\r\nX-Evil: 1");
                CO_ASSERT_TRUE(!broken);
                EXPECT_EQ(broken.error().subcode, git_errors::kTokenRejected);
                EXPECT_THAT(broken.error().message, Not(HasSubstr("canary")));
-               EXPECT_THAT(bench.metrics.expose(), Not(HasSubstr("canary")));
+               EXPECT_THAT(fixture.metrics.expose(), Not(HasSubstr("canary")));
              });
   EXPECT_THAT(log.text(), Not(HasSubstr("canary")));
 }
 
 TEST(GitHostClient, AHostThatCannotBeReachedIsToldFromARefusal) {
-  with_bench({ok("{}")}, [](Bench& bench) -> Task<> {
-    co_await bench.server.stop();
-    bench.http.close_idle();
-    const auto answer = co_await bench.get();
+  with_bench({ok("{}")}, [](Fixture& fixture) -> Task<> {
+    co_await fixture.server.stop();
+    fixture.http.close_idle();
+    const auto answer = co_await fixture.get();
     CO_ASSERT_TRUE(!answer);
     EXPECT_EQ(answer.error().subcode, git_errors::kUnreachable);
     EXPECT_THAT(answer.error().message, HasSubstr("proxy and CA settings"));
@@ -237,35 +237,35 @@ TEST(GitHostClient, AHostThatCannotBeReachedIsToldFromARefusal) {
 }
 
 TEST(GitHostClient, LargeAnswersAreRefused) {
-  with_bench({ok(std::string(9UL * 1024 * 1024, 'x'))}, [](Bench& bench) -> Task<> {
-    const auto answer = co_await bench.get();
+  with_bench({ok(std::string(9UL * 1024 * 1024, 'x'))}, [](Fixture& fixture) -> Task<> {
+    const auto answer = co_await fixture.get();
     CO_ASSERT_TRUE(!answer);
     EXPECT_EQ(answer.error().subcode, git_errors::kBadAnswer);
-    EXPECT_EQ(bench.client.cached_bytes(), 0U);
+    EXPECT_EQ(fixture.client.cached_bytes(), 0U);
   });
 }
 
 const http::Headers kMinute = {{"ETag", "\"v1\""}, {"Cache-Control", "private, max-age=60"}};
 
 TEST(GitHostClient, AFreshPageNeedsNoQuestion) {
-  with_bench({ok("xx", kMinute), ok("xxx", kMinute), ok("x")}, [](Bench& bench) -> Task<> {
-    const auto first = co_await bench.page();
+  with_bench({ok("xx", kMinute), ok("xxx", kMinute), ok("x")}, [](Fixture& fixture) -> Task<> {
+    const auto first = co_await fixture.page();
     CO_ASSERT_OK(first);
     EXPECT_EQ(first->value->repositories.size(), 2U);
     co_await sleep_for(59s);
-    const auto second = co_await bench.page();
+    const auto second = co_await fixture.page();
     CO_ASSERT_OK(second);
     EXPECT_EQ(second->value, first->value) << "the same one, and no copy of it";
     EXPECT_FALSE(second->is_last_known);
-    EXPECT_EQ(bench.server.seen().size(), 1U);
-    const auto other = co_await bench.page("another-token");
+    EXPECT_EQ(fixture.server.seen().size(), 1U);
+    const auto other = co_await fixture.page("another-token");
     CO_ASSERT_OK(other);
     EXPECT_EQ(other->value->repositories.size(), 3U) << "another token is asked for";
     co_await sleep_for(2s);
-    const auto third = co_await bench.page();
+    const auto third = co_await fixture.page();
     CO_ASSERT_OK(third);
     EXPECT_EQ(third->value->repositories.size(), 1U);
-    EXPECT_EQ(bench.reads, 3U);
+    EXPECT_EQ(fixture.reads, 3U);
   });
 }
 
@@ -275,38 +275,38 @@ TEST(GitHostClient, AnUnchangedPageIsNotReadAgain) {
               {.status = 304},
               ok("x", {{"ETag", "\"v2\""}}),
               {.status = 304}},
-             [](Bench& bench) -> Task<> {
-               const auto first = co_await bench.page();
+             [](Fixture& fixture) -> Task<> {
+               const auto first = co_await fixture.page();
                CO_ASSERT_OK(first);
                co_await sleep_for(61s);
-               const auto same = co_await bench.page();
+               const auto same = co_await fixture.page();
                CO_ASSERT_OK(same);
                EXPECT_EQ(same->value, first->value);
-               EXPECT_EQ(bench.header(1, "If-None-Match"), "\"v1\"");
-               CO_ASSERT_OK(co_await bench.page());
-               EXPECT_EQ(bench.server.seen().size(), 2U) << "the 304 made it fresh again";
+               EXPECT_EQ(fixture.header(1, "If-None-Match"), "\"v1\"");
+               CO_ASSERT_OK(co_await fixture.page());
+               EXPECT_EQ(fixture.server.seen().size(), 2U) << "the 304 made it fresh again";
                co_await sleep_for(61s);
-               CO_ASSERT_OK(co_await bench.page());
-               EXPECT_EQ(bench.reads, 1U);
-               const auto changed = co_await bench.page();
+               CO_ASSERT_OK(co_await fixture.page());
+               EXPECT_EQ(fixture.reads, 1U);
+               const auto changed = co_await fixture.page();
                CO_ASSERT_OK(changed);
                EXPECT_EQ(changed->value->repositories.size(), 1U)
                    << "the second 304 did not call it fresh";
-               CO_ASSERT_OK(co_await bench.page());
-               EXPECT_EQ(bench.header(4, "If-None-Match"), "\"v2\"");
-               EXPECT_EQ(bench.reads, 2U);
+               CO_ASSERT_OK(co_await fixture.page());
+               EXPECT_EQ(fixture.header(4, "If-None-Match"), "\"v2\"");
+               EXPECT_EQ(fixture.reads, 2U);
              });
 }
 
 TEST(GitHostClient, AChangeByTheTokenEndsTheFreshness) {
   with_bench({ok("x", kMinute), {.status = 422}, {.status = 201}, ok("xx", kMinute)},
-             [](Bench& bench) -> Task<> {
-               CO_ASSERT_OK(co_await bench.page());
-               CO_ASSERT_TRUE(!co_await bench.post());
-               CO_ASSERT_OK(co_await bench.page());
-               EXPECT_EQ(bench.server.seen().size(), 2U) << "nothing was changed";
-               CO_ASSERT_OK(co_await bench.post());
-               const auto page = co_await bench.page();
+             [](Fixture& fixture) -> Task<> {
+               CO_ASSERT_OK(co_await fixture.page());
+               CO_ASSERT_TRUE(!co_await fixture.post());
+               CO_ASSERT_OK(co_await fixture.page());
+               EXPECT_EQ(fixture.server.seen().size(), 2U) << "nothing was changed";
+               CO_ASSERT_OK(co_await fixture.post());
+               const auto page = co_await fixture.page();
                CO_ASSERT_OK(page);
                EXPECT_EQ(page->value->repositories.size(), 2U);
              });
@@ -314,24 +314,24 @@ TEST(GitHostClient, AChangeByTheTokenEndsTheFreshness) {
 
 TEST(GitHostClient, ARejectedOrRemovedTokenLosesItsPages) {
   with_bench({ok("x", kMinute), {.status = 401}, {.status = 401}, ok("x", kMinute), ok("xx")},
-             [](Bench& bench) -> Task<> {
-               CO_ASSERT_OK(co_await bench.page());
-               CO_ASSERT_TRUE(!co_await bench.get());
-               CO_ASSERT_TRUE(!co_await bench.page());
-               CO_ASSERT_OK(co_await bench.page());
-               bench.client.forget(bench.root, GitAccess{Secret(kToken)});
-               EXPECT_EQ(bench.client.cached_bytes(), 0U);
-               CO_ASSERT_OK(co_await bench.page());
-               EXPECT_EQ(bench.server.seen().size(), 5U);
+             [](Fixture& fixture) -> Task<> {
+               CO_ASSERT_OK(co_await fixture.page());
+               CO_ASSERT_TRUE(!co_await fixture.get());
+               CO_ASSERT_TRUE(!co_await fixture.page());
+               CO_ASSERT_OK(co_await fixture.page());
+               fixture.client.forget(fixture.root, GitAccess{Secret(kToken)});
+               EXPECT_EQ(fixture.client.cached_bytes(), 0U);
+               CO_ASSERT_OK(co_await fixture.page());
+               EXPECT_EQ(fixture.server.seen().size(), 5U);
              });
 }
 
 TEST(GitHostClient, AThrottledTokenGetsItsLastKnownPage) {
   with_bench({ok("xx", {{"Cache-Control", "max-age=1"}}), {.status = 429}},
-             [](Bench& bench) -> Task<> {
-               CO_ASSERT_OK(co_await bench.page());
+             [](Fixture& fixture) -> Task<> {
+               CO_ASSERT_OK(co_await fixture.page());
                co_await sleep_for(2s);
-               const auto page = co_await bench.page();
+               const auto page = co_await fixture.page();
                CO_ASSERT_OK(page);
                EXPECT_TRUE(page->is_last_known);
                EXPECT_EQ(page->value->repositories.size(), 2U);
@@ -339,11 +339,11 @@ TEST(GitHostClient, AThrottledTokenGetsItsLastKnownPage) {
 }
 
 TEST(GitHostClient, APageThatCannotBeReadIsNotKept) {
-  with_bench({ok("broken", kMinute), ok("x")}, [](Bench& bench) -> Task<> {
-    const auto broken = co_await bench.page();
+  with_bench({ok("broken", kMinute), ok("x")}, [](Fixture& fixture) -> Task<> {
+    const auto broken = co_await fixture.page();
     CO_ASSERT_TRUE(!broken);
-    EXPECT_EQ(bench.client.cached_bytes(), 0U);
-    CO_ASSERT_OK(co_await bench.page());
+    EXPECT_EQ(fixture.client.cached_bytes(), 0U);
+    CO_ASSERT_OK(co_await fixture.page());
   });
 }
 

@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 constexpr auto kInCluster = "runtimes/prod/in-cluster.yaml";
 
-struct Scene {
-  explicit Scene(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : git(executor, {}), cluster(executor), leadership(executor) {
     server.create_repository("config");
     EXPECT_TRUE(cluster.start());
@@ -65,12 +65,12 @@ struct Scene {
   std::optional<ConfigRepositorySetup> setup;
 };
 
-void play(const std::function<Task<>(Scene&)>& body) {
+void play(const std::function<Task<>(Fixture&)>& body) {
   if (const auto missing = test::GitServer::missing()) FAIL() << *missing;
   test::run_coro(
       [&]() -> Task<> {
-        Scene scene(co_await asio::this_coro::executor);
-        co_await test::play_in(scene, body);
+        Fixture fixture(co_await asio::this_coro::executor);
+        co_await test::play_in(fixture, body);
       },
       std::chrono::seconds(60));
 }
@@ -78,48 +78,49 @@ void play(const std::function<Task<>(Scene&)>& body) {
 const k8s::ObjectKey kRuntime{"default", "prod"};
 
 TEST(ConfigRepositorySetup, MakesWhatIsMissingOnce) {
-  play([](Scene& scene) -> Task<> {
-    const auto done = co_await scene.setup->round();
+  play([](Fixture& fixture) -> Task<> {
+    const auto done = co_await fixture.setup->round();
     EXPECT_TRUE(done) << done.error().message;
-    EXPECT_THAT(scene.file(kInCluster), HasSubstr("name: in-cluster"));
-    EXPECT_THAT(scene.file("resources/app-projects/cf-git-sources.yaml"), HasSubstr("AppProject"));
-    EXPECT_THAT(scene.file("resources/prod/default-git-source.yaml"),
+    EXPECT_THAT(fixture.file(kInCluster), HasSubstr("name: in-cluster"));
+    EXPECT_THAT(fixture.file("resources/app-projects/cf-git-sources.yaml"),
+                HasSubstr("AppProject"));
+    EXPECT_THAT(fixture.file("resources/prod/default-git-source.yaml"),
                 HasSubstr("path: git-sources/prod/default\n"));
-    EXPECT_NE(scene.file("git-sources/prod/default/README.md"), "");
-    const auto application = scene.cluster.find(k8s::resources::kApplications, kRuntime);
+    EXPECT_NE(fixture.file("git-sources/prod/default/README.md"), "");
+    const auto application = fixture.cluster.find(k8s::resources::kApplications, kRuntime);
     CO_ASSERT_TRUE(application.has_value());
     EXPECT_EQ((*application)["spec"]["source"]["path"], "runtimes/prod");
     EXPECT_EQ((*application)["metadata"]["labels"]["codefresh.io/entity"], "runtime");
-    EXPECT_TRUE(co_await scene.setup->round());
-    EXPECT_EQ(scene.commits(), "1\n");
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_EQ(fixture.commits(), "1\n");
   });
 }
 
 TEST(ConfigRepositorySetup, MakesALostApplicationAgain) {
-  play([](Scene& scene) -> Task<> {
-    EXPECT_TRUE(co_await scene.setup->round());
-    EXPECT_TRUE(scene.cluster.remove(k8s::resources::kApplications, kRuntime));
-    EXPECT_FALSE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value() &&
-                 !scene.cluster.find(k8s::resources::kApplications, kRuntime)
+  play([](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_TRUE(fixture.cluster.remove(k8s::resources::kApplications, kRuntime));
+    EXPECT_FALSE(fixture.cluster.find(k8s::resources::kApplications, kRuntime).has_value() &&
+                 !fixture.cluster.find(k8s::resources::kApplications, kRuntime)
                       ->at("metadata")
                       .contains("deletionTimestamp"));
-    EXPECT_TRUE(co_await scene.setup->round());
-    EXPECT_TRUE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_TRUE(fixture.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
   });
 }
 
 // The account moved to another repository.
 TEST(ConfigRepositorySetup, FollowsTheAccountToAnotherRepository) {
-  play([](Scene& scene) -> Task<> {
-    EXPECT_TRUE(co_await scene.setup->round());
-    EXPECT_TRUE(scene.server.git("config", {"branch", "live", "main"}).ok());
-    scene.specifier += "/shared?ref=live";
-    const auto done = co_await scene.setup->round();
+  play([](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_TRUE(fixture.server.git("config", {"branch", "live", "main"}).ok());
+    fixture.specifier += "/shared?ref=live";
+    const auto done = co_await fixture.setup->round();
     EXPECT_TRUE(done) << done.error().message;
-    EXPECT_TRUE(
-        scene.server.git("config", {"cat-file", "-e", "live:shared/runtimes/prod/in-cluster.yaml"})
-            .ok());
-    const auto application = scene.cluster.find(k8s::resources::kApplications, kRuntime);
+    EXPECT_TRUE(fixture.server
+                    .git("config", {"cat-file", "-e", "live:shared/runtimes/prod/in-cluster.yaml"})
+                    .ok());
+    const auto application = fixture.cluster.find(k8s::resources::kApplications, kRuntime);
     CO_ASSERT_TRUE(application.has_value());
     EXPECT_EQ((*application)["spec"]["source"]["path"], "shared/runtimes/prod");
     EXPECT_EQ((*application)["spec"]["source"]["targetRevision"], "live");
@@ -128,40 +129,40 @@ TEST(ConfigRepositorySetup, FollowsTheAccountToAnotherRepository) {
 
 // The next leader does not wait for the end of a period.
 TEST(ConfigRepositorySetup, OnlyTheLeaderPreparesItAndTheNextOneAtOnce) {
-  play([](Scene& scene) -> Task<> {
-    scene.leadership.set(false);
+  play([](Fixture& fixture) -> Task<> {
+    fixture.leadership.set(false);
     TaskGroup group(co_await asio::this_coro::executor);
-    scene.setup->start(group);
-    co_await test::eventually([&] { return scene.setup->status().state == StatusState::standby; },
+    fixture.setup->start(group);
+    co_await test::eventually([&] { return fixture.setup->status().state == StatusState::standby; },
                               "the status of a replica that does not lead");
-    EXPECT_EQ(scene.setup->status().message, "another replica prepares it");
-    EXPECT_FALSE(scene.setup->last_error()) << "it is not known";
-    EXPECT_EQ(scene.file(kInCluster), "");
-    EXPECT_EQ(scene.cluster.requests().size(), 0U);
-    scene.leadership.set(true);
-    EXPECT_TRUE(co_await test::eventually([&] { return scene.setup->last_error() == ""; },
+    EXPECT_EQ(fixture.setup->status().message, "another replica prepares it");
+    EXPECT_FALSE(fixture.setup->last_error()) << "it is not known";
+    EXPECT_EQ(fixture.file(kInCluster), "");
+    EXPECT_EQ(fixture.cluster.requests().size(), 0U);
+    fixture.leadership.set(true);
+    EXPECT_TRUE(co_await test::eventually([&] { return fixture.setup->last_error() == ""; },
                                           "a prepared repository"));
-    EXPECT_NE(scene.file(kInCluster), "");
-    EXPECT_TRUE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
+    EXPECT_NE(fixture.file(kInCluster), "");
+    EXPECT_TRUE(fixture.cluster.find(k8s::resources::kApplications, kRuntime).has_value());
     group.cancel();
     co_await group.join();
   });
 }
 
 TEST(ConfigRepositorySetup, TellsWhatIsMissing) {
-  play([](Scene& scene) -> Task<> {
-    scene.set_password("");
-    auto done = co_await scene.setup->round();
+  play([](Fixture& fixture) -> Task<> {
+    fixture.set_password("");
+    auto done = co_await fixture.setup->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, HasSubstr("GIT_PASSWORD"));
-    scene.set_password("wrong");
-    done = co_await scene.setup->round();
+    fixture.set_password("wrong");
+    done = co_await fixture.setup->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, HasSubstr("the runtime's files: "));
-    EXPECT_FALSE(scene.cluster.find(k8s::resources::kApplications, kRuntime).has_value())
+    EXPECT_FALSE(fixture.cluster.find(k8s::resources::kApplications, kRuntime).has_value())
         << "there is nothing to apply";
-    scene.specifier = "";
-    done = co_await scene.setup->round();
+    fixture.specifier = "";
+    done = co_await fixture.setup->round();
     CO_ASSERT_TRUE(!done);
     EXPECT_THAT(done.error().message, HasSubstr("no shared configuration repository"));
   });

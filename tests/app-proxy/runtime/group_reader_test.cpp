@@ -17,8 +17,8 @@ using testing::StartsWith;
 using Json = nlohmann::json;
 using Access = test::FakeKubeApi::Access;
 
-struct Scene {
-  explicit Scene(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : cluster(executor),
         client(executor, resolver, started(cluster), {}, "test"),
         leadership(executor),
@@ -56,11 +56,11 @@ struct Scene {
   GroupReader reader;
 };
 
-void play(const std::function<Task<>(Scene&)>& body) {
+void play(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor);
-    co_await body(scene);
-    co_await scene.cluster.stop();
+    Fixture fixture(co_await asio::this_coro::executor);
+    co_await body(fixture);
+    co_await fixture.cluster.stop();
   });
 }
 
@@ -70,7 +70,7 @@ const Json kCrashing{
      {{{"name", "main"}, {"state", {{"waiting", {{"reason", "CrashLoopBackOff"}}}}}}}}};
 
 TEST(GroupReader, FindsWhatIsWrongInTheCluster) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     EXPECT_TRUE(w.reader.applications().is_pending);
     co_await w.reader.round();
     EXPECT_EQ(entry_of(w.reader.applications()).state, StatusState::ok);
@@ -85,7 +85,7 @@ TEST(GroupReader, FindsWhatIsWrongInTheCluster) {
 }
 
 TEST(GroupReader, ReadsAllPagesOfPods) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     for (int i = 0; i < 502; ++i)
       w.put_pod("pod-" + std::to_string(1000 + i), {{"phase", "Running"}});
     w.put_pod("pod-9", kCrashing);
@@ -96,7 +96,7 @@ TEST(GroupReader, ReadsAllPagesOfPods) {
 }
 
 TEST(GroupReader, AFailedReadIsNotKnownAndNoError) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.put("in-cluster", "Synced", "Degraded");
     w.put_pod("web", kCrashing);
     w.cluster.set_access([](const Access&) { return false; });
@@ -111,7 +111,7 @@ TEST(GroupReader, AFailedReadIsNotKnownAndNoError) {
 }
 
 TEST(GroupReader, ReadsNoApplicationWithoutAGitToken) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.git_token = RuntimeGitToken("robot", Credential::fixed({}));
     co_await w.reader.round();
     EXPECT_EQ(w.cluster.count("GET", "/applications"), 0U);
@@ -122,7 +122,7 @@ TEST(GroupReader, ReadsNoApplicationWithoutAGitToken) {
 
 // What often passes by itself is an error when it lasts.
 TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.put("in-cluster", "OutOfSync", "Healthy");
     w.cluster.remove(k8s::resources::kApplications, {"default", "prod"});
     TaskGroup group(co_await asio::this_coro::executor);
@@ -146,7 +146,7 @@ TEST(GroupReader, AnApplicationHasFiveMinutesToSync) {
 }
 
 TEST(GroupReader, AServerThatRefusesTheQuestionIsThere) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.argocd = fail(ErrorCode::forbidden, "403");
     co_await w.reader.round();
     EXPECT_EQ(w.reader.argocd_error(), "");
@@ -158,7 +158,7 @@ TEST(GroupReader, AServerThatRefusesTheQuestionIsThere) {
 }
 
 TEST(GroupReader, OnlyTheLeaderLooksAndTheNextOneAtOnce) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.leadership.set(false);
     TaskGroup group(co_await asio::this_coro::executor);
     w.reader.start(group);

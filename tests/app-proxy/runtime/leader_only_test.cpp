@@ -23,22 +23,22 @@ void expect_one_known(const StatusEntry& entry) {
 
 // A user's token at the host.
 void with_token(const std::function<Task<>(IntegrationsFixture&)>& body) {
-  with_integrations([&](IntegrationsFixture& bench) -> Task<> {
-    bench.host.add_repository("acme", "shop");
-    CO_ASSERT_OK(co_await bench.add());
-    CO_ASSERT_OK(co_await bench.register_user(kUser, FakeGitHost::kToken));
-    co_await body(bench);
+  with_integrations([&](IntegrationsFixture& fixture) -> Task<> {
+    fixture.host.add_repository("acme", "shop");
+    CO_ASSERT_OK(co_await fixture.add());
+    CO_ASSERT_OK(co_await fixture.register_user(kUser, FakeGitHost::kToken));
+    co_await body(fixture);
   });
 }
 
 TEST(LeaderOnly, AsksHostsWhetherTheyAcceptTokens) {
-  with_token([](IntegrationsFixture& bench) -> Task<> {
-    auto& leadership = bench.leadership;
+  with_token([](IntegrationsFixture& fixture) -> Task<> {
+    auto& leadership = fixture.leadership;
     leadership.set(false);
-    const auto asked = [&, before = bench.host.requests().size()] {
-      return bench.host.requests().size() - before;
+    const auto asked = [&, before = fixture.host.requests().size()] {
+      return fixture.host.requests().size() - before;
     };
-    ValidityCheck check(bench.integrations, leadership, {.period = 1min});
+    ValidityCheck check(fixture.integrations, leadership, {.period = 1min});
     TaskGroup group(co_await asio::this_coro::executor);
     check.start(group);
     co_await sleep_for(1h);
@@ -57,18 +57,18 @@ TEST(LeaderOnly, AsksHostsWhetherTheyAcceptTokens) {
 }
 
 TEST(LeaderOnly, ReportsGitPermissions) {
-  with_token([](IntegrationsFixture& bench) -> Task<> {
-    auto& leadership = bench.leadership;
+  with_token([](IntegrationsFixture& fixture) -> Task<> {
+    auto& leadership = fixture.leadership;
     leadership.set(false);
     std::vector<KnownGitSource> sources{
         {.account_id = "acc",
          .name = "shop",
          .source_namespace = "runtime",
-         .repository_url = "https://" + bench.host.api_root().url.host + "/acme/shop.git",
+         .repository_url = "https://" + fixture.host.api_root().url.host + "/acme/shop.git",
          .permissions = {}}};
     std::size_t reports = 0;
     GitPermissions permissions(
-        bench.integrations, leadership, [](Deadline) -> Task<Result<bool>> { co_return true; },
+        fixture.integrations, leadership, [](Deadline) -> Task<Result<bool>> { co_return true; },
         [&](Deadline) -> Task<Result<std::vector<KnownGitSource>>> { co_return sources; },
         [&](const KnownGitSource& source, Deadline) -> Task<Result<void>> {
           sources[0].permissions = source.permissions;
@@ -76,8 +76,8 @@ TEST(LeaderOnly, ReportsGitPermissions) {
           co_return Result<void>();
         },
         {});
-    const auto asked = [&, before = bench.host.requests().size()] {
-      return bench.host.requests().size() - before;
+    const auto asked = [&, before = fixture.host.requests().size()] {
+      return fixture.host.requests().size() - before;
     };
     TaskGroup group(co_await asio::this_coro::executor);
     permissions.start(group);

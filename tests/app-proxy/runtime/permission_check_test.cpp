@@ -80,8 +80,8 @@ TEST(NeededPermissions, AreDescribedForPeople) {
             "get, update configmaps mine in namespace argocd");
 }
 
-struct Scene {
-  Scene(const Executor& executor, const PermissionSettings& settings)
+struct Fixture {
+  Fixture(const Executor& executor, const PermissionSettings& settings)
       : cluster(executor),
         client(executor, resolver, started(cluster), {}, "test"),
         git_token("robot", Credential::fixed(Secret(settings.has_git_token ? "token" : ""))),
@@ -102,17 +102,17 @@ struct Scene {
   PermissionCheck check;
 };
 
-void play(const std::function<Task<>(Scene&)>& body,
+void play(const std::function<Task<>(Fixture&)>& body,
           const PermissionSettings& settings = {.has_git_token = true}) {
   test::run_in_test_time([&]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor, settings);
-    co_await body(scene);
-    co_await scene.cluster.stop();
+    Fixture fixture(co_await asio::this_coro::executor, settings);
+    co_await body(fixture);
+    co_await fixture.cluster.stop();
   });
 }
 
 TEST(PermissionCheck, NamesWhatDoesNotWorkOnceForEachMissingPermission) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     test::LogCapture log;
     EXPECT_TRUE(w.check.permissions().is_pending);
     w.cluster.set_access([](const Access& access) {
@@ -141,7 +141,7 @@ TEST(PermissionCheck, NamesWhatDoesNotWorkOnceForEachMissingPermission) {
 }
 
 TEST(PermissionCheck, AReviewThatFailsMakesNoPermissionMissing) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.cluster.fail_next(1, 403, {}, "selfsubjectaccessreviews");
     EXPECT_FALSE(co_await w.check.round());
     EXPECT_THAT(w.check.permissions().errors, IsEmpty());
@@ -152,7 +152,7 @@ TEST(PermissionCheck, AReviewThatFailsMakesNoPermissionMissing) {
 
 // A runtime of one namespace has the permissions on objects of Argo there only.
 TEST(PermissionCheck, TheOwnNamespaceIsEnoughForActions) {
-  const auto body = [](Scene& w) -> Task<> {
+  const auto body = [](Fixture& w) -> Task<> {
     w.cluster.set_access([](const Access& access) { return access.ns == "argocd"; });
     EXPECT_TRUE(co_await w.check.round()) << entry_of(w.check.permissions()).message;
     w.cluster.set_access([](const Access& access) { return access.resource != "rollouts"; });
@@ -165,7 +165,7 @@ TEST(PermissionCheck, TheOwnNamespaceIsEnoughForActions) {
 }
 
 TEST(PermissionCheck, AsksAtTheStartThenHourlyAndSoonerWhileOneIsMissing) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     TaskGroup group(co_await asio::this_coro::executor);
     w.cluster.set_access([](const Access& access) { return access.resource != "pods"; });
     w.check.start(group);

@@ -51,8 +51,8 @@ struct TokenServer {
   http::Server server;
 };
 
-struct Scene {
-  explicit Scene(const Executor& executor)
+struct Fixture {
+  explicit Fixture(const Executor& executor)
       : cluster(executor),
         platform(executor),
         argocd(executor),
@@ -146,16 +146,16 @@ struct Scene {
   std::optional<RuntimeRegistration> life;
 };
 
-void play(const std::function<Task<>(Scene&)>& body) {
+void play(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor);
-    co_await body(scene);
-    co_await scene.stop();
+    Fixture fixture(co_await asio::this_coro::executor);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
 // Runs it for that long.
-Task<> run(Scene& w, Clock::duration time) {
+Task<> run(Fixture& w, Clock::duration time) {
   TaskGroup group(co_await asio::this_coro::executor);
   w.life->start(group);
   co_await sleep_for(time);
@@ -164,7 +164,7 @@ Task<> run(Scene& w, Clock::duration time) {
 }
 
 TEST(RuntimeRegistration, RegistersOnceWhileItsSecretCannotBeStored) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.refuse_secrets();
     co_await run(w, 5min);
     EXPECT_GT(w.cluster.count("POST", "/secrets"), 10U);
@@ -178,7 +178,7 @@ TEST(RuntimeRegistration, RegistersOnceWhileItsSecretCannotBeStored) {
 }
 
 TEST(RuntimeRegistration, RegistersAgainWhenTheKeptTokenWasRefused) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.refuse_secrets();
     co_await run(w, 1min);
     CO_ASSERT_EQ(w.reported().registered.size(), 1U);
@@ -192,7 +192,7 @@ TEST(RuntimeRegistration, RegistersAgainWhenTheKeptTokenWasRefused) {
 }
 
 TEST(RuntimeRegistration, MakesOneArgoCdTokenWhileItCannotBeStored) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     CO_ASSERT_OK(co_await w.life->maintain_registration());
     w.refuse_secrets();
     co_await run(w, 5min);
@@ -206,7 +206,7 @@ TEST(RuntimeRegistration, MakesOneArgoCdTokenWhileItCannotBeStored) {
 }
 
 TEST(RuntimeRegistration, MakesAnotherArgoCdTokenWhenTheKeptOneWasRefused) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     CO_ASSERT_OK(co_await w.life->maintain_registration());
     w.refuse_secrets();
     co_await run(w, 1min);
@@ -221,7 +221,7 @@ TEST(RuntimeRegistration, MakesAnotherArgoCdTokenWhenTheKeptOneWasRefused) {
 
 // What a former leader, or this process before a restart, has told is not known.
 TEST(RuntimeRegistration, TheFirstReportOfAProcessClearsWhatWasToldBefore) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.facts.git_error = "no host";
     co_await run(w, 10s);
     EXPECT_THAT(w.errors(), ElementsAre(ElementsAre("defaultGitIntegration: no host")));
@@ -233,7 +233,7 @@ TEST(RuntimeRegistration, TheFirstReportOfAProcessClearsWhatWasToldBefore) {
 }
 
 TEST(RuntimeRegistration, EachLeaderTellsItsErrorsOnce) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.facts.git_error = "no host";
     TaskGroup group(co_await asio::this_coro::executor);
     w.life->start(group);
@@ -260,7 +260,7 @@ TEST(RuntimeRegistration, EachLeaderTellsItsErrorsOnce) {
 
 // A list that would change in a moment is not told, so that people do not see it come and go.
 TEST(RuntimeRegistration, TheFirstErrorsWaitForTheFirstLooks) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     w.facts.groups = {{.name = "components", .unknown = "not read yet", .is_pending = true}};
     TaskGroup group(co_await asio::this_coro::executor);
     w.life->start(group);
@@ -286,7 +286,7 @@ TEST(RuntimeRegistration, TheFirstErrorsWaitForTheFirstLooks) {
 }
 
 TEST(RuntimeRegistration, KeepsTheSecretByWhichArgoCdReadsGitSources) {
-  play([](Scene& w) -> Task<> {
+  play([](Fixture& w) -> Task<> {
     const char* const name = "runtime-repo-creds-secret";
     w.set_git_token("1");
     TaskGroup group(co_await asio::this_coro::executor);

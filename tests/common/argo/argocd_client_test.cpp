@@ -46,9 +46,9 @@ struct Fixture {
 void with_fixture(std::vector<http::Response> answers, const std::function<Task<>(Fixture&)>& body,
                   std::string root_path = {}) {
   run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor, std::move(answers), std::move(root_path));
-    co_await body(bench);
-    co_await bench.server.stop();
+    Fixture fixture(co_await asio::this_coro::executor, std::move(answers), std::move(root_path));
+    co_await body(fixture);
+    co_await fixture.server.stop();
   });
 }
 
@@ -56,15 +56,15 @@ const AppRef kApp{.name = "guestbook", .ns = "argocd", .project = "default"};
 
 TEST(ArgoCdClient, AsksForPermissions) {
   with_fixture({ok(R"({"value":"yes"})"), ok(R"({"value":"no"})"), ok("{}"), ok("nonsense")},
-               [](Fixture& bench) -> Task<> {
+               [](Fixture& fixture) -> Task<> {
                  const auto may = [&] {
-                   return bench.client.can_i("applications", "get", "*/*", soon());
+                   return fixture.client.can_i("applications", "get", "*/*", soon());
                  };
                  const auto yes = co_await may();
                  CO_ASSERT_OK(yes);
                  EXPECT_TRUE(*yes);
-                 EXPECT_EQ(bench.target(), "/api/v1/account/can-i/applications/get/*/*");
-                 EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
+                 EXPECT_EQ(fixture.target(), "/api/v1/account/can-i/applications/get/*/*");
+                 EXPECT_EQ(fixture.header("Authorization"), "Bearer abc");
                  const auto no = co_await may();
                  CO_ASSERT_OK(no);
                  EXPECT_FALSE(*no);
@@ -76,15 +76,15 @@ TEST(ArgoCdClient, AsksForPermissions) {
 TEST(ArgoCdClient, LogsIn) {
   with_fixture(
       {ok(R"({"token":"a.b.c"})"), ok("{}"), ok("nonsense")},
-      [](Fixture& bench) -> Task<> {
-        const auto token = co_await bench.client.log_in("bot", Secret("pass\"word"), soon());
+      [](Fixture& fixture) -> Task<> {
+        const auto token = co_await fixture.client.log_in("bot", Secret("pass\"word"), soon());
         CO_ASSERT_OK(token);
         EXPECT_EQ(token->reveal(), "a.b.c");
-        EXPECT_EQ(bench.target(), "/argo/api/v1/session");
-        EXPECT_EQ(bench.header("Content-Type"), "application/json");
-        EXPECT_EQ(bench.header("Authorization"), "(none)");
+        EXPECT_EQ(fixture.target(), "/argo/api/v1/session");
+        EXPECT_EQ(fixture.header("Content-Type"), "application/json");
+        EXPECT_EQ(fixture.header("Authorization"), "(none)");
         for (int i = 0; i < 2; ++i) {
-          const auto without = co_await bench.client.log_in("bot", Secret("x"), soon());
+          const auto without = co_await fixture.client.log_in("bot", Secret("x"), soon());
           CO_ASSERT_TRUE(!without);
           EXPECT_EQ(without.error().code, ErrorCode::invalid_data);
         }
@@ -93,51 +93,51 @@ TEST(ArgoCdClient, LogsIn) {
 }
 
 TEST(ArgoCdClient, ReadsTreesAndManagedResources) {
-  with_fixture({ok("{ \"nodes\": [] }")}, [](Fixture& bench) -> Task<> {
-    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+  with_fixture({ok("{ \"nodes\": [] }")}, [](Fixture& fixture) -> Task<> {
+    const auto tree = co_await fixture.client.resource_tree(kApp, soon());
     CO_ASSERT_OK(tree);
     EXPECT_EQ(*tree, "{ \"nodes\": [] }") << "as received";
-    EXPECT_EQ(bench.target(),
+    EXPECT_EQ(fixture.target(),
               "/api/v1/applications/guestbook/resource-tree?appNamespace=argocd&project=default");
-    EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
-    CO_ASSERT_OK(co_await bench.client.managed_resources(kApp, soon()));
+    EXPECT_EQ(fixture.header("Authorization"), "Bearer abc");
+    CO_ASSERT_OK(co_await fixture.client.managed_resources(kApp, soon()));
     EXPECT_EQ(
-        bench.target(),
+        fixture.target(),
         "/api/v1/applications/guestbook/managed-resources?appNamespace=argocd&project=default");
   });
 }
 
 TEST(ArgoCdClient, AsksForOneManagedResource) {
-  with_fixture({ok(R"({"items":[]})")}, [](Fixture& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.managed_resources(
+  with_fixture({ok(R"({"items":[]})")}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.client.managed_resources(
         kApp, soon(),
         {.group = "argoproj.io", .kind = "Application", .ns = "team-a", .name = "web"}));
-    EXPECT_THAT(bench.target(),
+    EXPECT_THAT(fixture.target(),
                 EndsWith("/managed-resources?appNamespace=argocd&project=default"
                          "&group=argoproj.io&kind=Application&namespace=team-a&name=web"));
   });
 }
 
 TEST(ArgoCdClient, EncodesEveryPart) {
-  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
+  with_fixture({ok("{}")}, [](Fixture& fixture) -> Task<> {
     const AppRef app{.name = "../a b", .ns = "n&s", .project = "p=q#r"};
-    CO_ASSERT_OK(co_await bench.client.revision_metadata(app, "refs/heads/x?y+1", 2, soon()));
-    EXPECT_EQ(bench.target(),
+    CO_ASSERT_OK(co_await fixture.client.revision_metadata(app, "refs/heads/x?y+1", 2, soon()));
+    EXPECT_EQ(fixture.target(),
               "/api/v1/applications/..%2Fa%20b/revisions/refs%2Fheads%2Fx%3Fy%2B1/metadata"
               "?appNamespace=n%26s&project=p%3Dq%23r&sourceIndex=2");
   });
 }
 
 TEST(ArgoCdClient, LeavesOutWhatItDoesNotKnow) {
-  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
-    bench.token = Secret();
+  with_fixture({ok("{}")}, [](Fixture& fixture) -> Task<> {
+    fixture.token = Secret();
     CO_ASSERT_OK(
-        co_await bench.client.resource_tree({.name = "a", .ns = "", .project = ""}, soon()));
-    EXPECT_EQ(bench.target(), "/api/v1/applications/a/resource-tree");
-    EXPECT_EQ(bench.header("Authorization"), "(none)");
-    CO_ASSERT_OK(co_await bench.client.revision_metadata({.name = "a", .ns = "", .project = ""},
-                                                         "r", 0, soon()));
-    EXPECT_EQ(bench.target(), "/api/v1/applications/a/revisions/r/metadata?sourceIndex=0");
+        co_await fixture.client.resource_tree({.name = "a", .ns = "", .project = ""}, soon()));
+    EXPECT_EQ(fixture.target(), "/api/v1/applications/a/resource-tree");
+    EXPECT_EQ(fixture.header("Authorization"), "(none)");
+    CO_ASSERT_OK(co_await fixture.client.revision_metadata({.name = "a", .ns = "", .project = ""},
+                                                           "r", 0, soon()));
+    EXPECT_EQ(fixture.target(), "/api/v1/applications/a/revisions/r/metadata?sourceIndex=0");
   });
 }
 
@@ -145,40 +145,40 @@ TEST(ArgoCdClient, PutsTheRootPathFirst) {
   for (const char* root : {"argo/cd", "/argo/cd/"}) {
     with_fixture(
         {ok("{}")},
-        [](Fixture& bench) -> Task<> {
-          CO_ASSERT_OK(co_await bench.client.version(soon()));
-          EXPECT_EQ(bench.target(), "/argo/cd/api/version");
-          EXPECT_EQ(bench.header("Authorization"), "(none)") << "needs no token";
+        [](Fixture& fixture) -> Task<> {
+          CO_ASSERT_OK(co_await fixture.client.version(soon()));
+          EXPECT_EQ(fixture.target(), "/argo/cd/api/version");
+          EXPECT_EQ(fixture.header("Authorization"), "(none)") << "needs no token";
         },
         root);
   }
 }
 
 TEST(ArgoCdClient, UsesARotatedTokenAtOnce) {
-  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.resource_tree(kApp, soon()));
-    bench.token = Secret("def");
-    CO_ASSERT_OK(co_await bench.client.resource_tree(kApp, soon()));
-    EXPECT_EQ(bench.header("Authorization"), "Bearer def");
+  with_fixture({ok("{}")}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.client.resource_tree(kApp, soon()));
+    fixture.token = Secret("def");
+    CO_ASSERT_OK(co_await fixture.client.resource_tree(kApp, soon()));
+    EXPECT_EQ(fixture.header("Authorization"), "Bearer def");
   });
 }
 
 TEST(ArgoCdClient, ReadsGzip) {
   http::Response answer = ok(http::gzip_compress("{\"nodes\":[]}"));
   answer.headers.set("Content-Encoding", "gzip");
-  with_fixture({answer}, [](Fixture& bench) -> Task<> {
-    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+  with_fixture({answer}, [](Fixture& fixture) -> Task<> {
+    const auto tree = co_await fixture.client.resource_tree(kApp, soon());
     CO_ASSERT_OK(tree);
     EXPECT_EQ(*tree, "{\"nodes\":[]}");
-    EXPECT_EQ(bench.header("Accept-Encoding"), "gzip");
+    EXPECT_EQ(fixture.header("Accept-Encoding"), "gzip");
   });
 }
 
 TEST(ArgoCdClient, AC07_RefusesABombOfAnAnswer) {
   http::Response answer = ok(http::gzip_compress(std::string(65 * 1024 * 1024, ' ')));
   answer.headers.set("Content-Encoding", "gzip");
-  with_fixture({answer}, [](Fixture& bench) -> Task<> {
-    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+  with_fixture({answer}, [](Fixture& fixture) -> Task<> {
+    const auto tree = co_await fixture.client.resource_tree(kApp, soon());
     CO_ASSERT_TRUE(!tree);
     EXPECT_EQ(tree.error().code, ErrorCode::too_large);
   });
@@ -187,26 +187,26 @@ TEST(ArgoCdClient, AC07_RefusesABombOfAnAnswer) {
 TEST(ArgoCdClient, MakesOneLineOfAFailure) {
   const std::string body =
       R"({"error":"permission denied","code":7,"message":"permission denied"})";
-  with_fixture({{.status = 403, .headers = {}, .body = body}}, [](Fixture& bench) -> Task<> {
-    const auto tree = co_await bench.client.resource_tree(kApp, soon());
+  with_fixture({{.status = 403, .headers = {}, .body = body}}, [](Fixture& fixture) -> Task<> {
+    const auto tree = co_await fixture.client.resource_tree(kApp, soon());
     CO_ASSERT_TRUE(!tree);
     EXPECT_EQ(tree.error().code, ErrorCode::forbidden);
     EXPECT_EQ(tree.error().http_status, 403);
     EXPECT_EQ(tree.error().message, "Argo CD resource tree of argocd/guestbook at " +
-                                        bench.server.url().host_header() +
+                                        fixture.server.url().host_header() +
                                         ": 403 Forbidden: permission denied");
   });
 }
 
 TEST(ArgoCdClient, AsksOnceWhenItsTokenIsRefused) {
   with_fixture({{.status = 401, .headers = {}, .body = R"({"message":"no session"})"}},
-               [](Fixture& bench) -> Task<> {
-                 const auto tree = co_await bench.client.managed_resources(kApp, soon());
+               [](Fixture& fixture) -> Task<> {
+                 const auto tree = co_await fixture.client.managed_resources(kApp, soon());
                  CO_ASSERT_TRUE(!tree);
                  EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
                  EXPECT_THAT(tree.error().message,
                              AllOf(EndsWith("no session"), Not(HasSubstr("abc"))));
-                 EXPECT_EQ(bench.server.seen().size(), 1U);
+                 EXPECT_EQ(fixture.server.seen().size(), 1U);
                });
 }
 
@@ -214,15 +214,15 @@ TEST(ArgoCdClient, CopesWithFailuresOfOthers) {
   with_fixture({{.status = 502, .headers = {{"Retry-After", "4"}}, .body = "<html>nginx</html>"},
                 {.status = 302, .headers = {{"Location", "/login"}}, .body = ""},
                 {.status = 500, .headers = {}, .body = R"({"message":7})"}},
-               [](Fixture& bench) -> Task<> {
-                 const auto first = co_await bench.client.resource_tree(kApp, soon());
+               [](Fixture& fixture) -> Task<> {
+                 const auto first = co_await fixture.client.resource_tree(kApp, soon());
                  CO_ASSERT_TRUE(!first);
                  EXPECT_EQ(first.error().code, ErrorCode::unavailable);
                  EXPECT_EQ(first.error().retry_after, 4s);
                  EXPECT_THAT(first.error().message, EndsWith("502 Bad Gateway"));
-                 const auto second = co_await bench.client.resource_tree(kApp, soon());
+                 const auto second = co_await fixture.client.resource_tree(kApp, soon());
                  EXPECT_EQ(second.error().code, ErrorCode::protocol);
-                 const auto third = co_await bench.client.resource_tree(kApp, soon());
+                 const auto third = co_await fixture.client.resource_tree(kApp, soon());
                  EXPECT_THAT(third.error().message, EndsWith("500 Internal Server Error"));
                });
 }
@@ -232,44 +232,45 @@ TEST(ArgoCdClient, APageIsNoAnswerWhateverItsStatus) {
   const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
   for (const int status : {200, 400, 403, 404, 500, 503}) {
     with_fixture({{.status = status, .headers = html, .body = "<html>log in</html>"}},
-                 [status](Fixture& bench) -> Task<> {
-                   const auto tree = co_await bench.client.resource_tree(kApp, soon());
+                 [status](Fixture& fixture) -> Task<> {
+                   const auto tree = co_await fixture.client.resource_tree(kApp, soon());
                    CO_ASSERT_TRUE(!tree);
                    EXPECT_EQ(tree.error().code, ErrorCode::unavailable) << status;
                    EXPECT_EQ(tree.error().http_status, 0) << status;
                    EXPECT_THAT(tree.error().message,
                                HasSubstr(std::to_string(status) + " with text/html"));
-                   EXPECT_FALSE(co_await bench.client.remove(kApp, true, {}, soon()));
-                   EXPECT_FALSE(co_await bench.client.is_accepted(Secret("x"), soon()));
-                   const auto login = co_await bench.client.log_in("bot", Secret("x"), soon());
+                   EXPECT_FALSE(co_await fixture.client.remove(kApp, true, {}, soon()));
+                   EXPECT_FALSE(co_await fixture.client.is_accepted(Secret("x"), soon()));
+                   const auto login = co_await fixture.client.log_in("bot", Secret("x"), soon());
                    EXPECT_TRUE(!login && login.error().is_transient());
                  });
   }
   // Without a media type, and with a wrong one.
   with_fixture(
       {ok("\n<html>"), {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "{}"}},
-      [](Fixture& bench) -> Task<> {
+      [](Fixture& fixture) -> Task<> {
         for (int i = 0; i < 2; ++i) {
-          EXPECT_FALSE(co_await bench.client.resource_tree(kApp, soon())) << i;
+          EXPECT_FALSE(co_await fixture.client.resource_tree(kApp, soon())) << i;
         }
       });
-  with_fixture({{.status = 401, .headers = html, .body = "<html>"}}, [](Fixture& bench) -> Task<> {
-    const auto tree = co_await bench.client.resource_tree(kApp, soon());
-    EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
-  });
+  with_fixture({{.status = 401, .headers = html, .body = "<html>"}},
+               [](Fixture& fixture) -> Task<> {
+                 const auto tree = co_await fixture.client.resource_tree(kApp, soon());
+                 EXPECT_EQ(tree.error().code, ErrorCode::unauthenticated);
+               });
 }
 
 TEST(ArgoCdClient, AsksForARevisionOfAFormerSource) {
-  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.revision_metadata(kApp, "abc", 1, soon(), 0));
-    EXPECT_THAT(bench.target(), EndsWith("&sourceIndex=1&versionId=0"));
+  with_fixture({ok("{}")}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.client.revision_metadata(kApp, "abc", 1, soon(), 0));
+    EXPECT_THAT(fixture.target(), EndsWith("&sourceIndex=1&versionId=0"));
   });
 }
 
 TEST(ArgoCdClient, NamesTheCallThatFoundNobody) {
-  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
-    co_await bench.server.stop();
-    const auto version = co_await bench.client.version(soon());
+  with_fixture({ok("{}")}, [](Fixture& fixture) -> Task<> {
+    co_await fixture.server.stop();
+    const auto version = co_await fixture.client.version(soon());
     CO_ASSERT_TRUE(!version);
     EXPECT_EQ(version.error().code, ErrorCode::unavailable);
     EXPECT_THAT(version.error().message, StartsWith("Argo CD version: 127.0.0.1:"));
@@ -291,48 +292,49 @@ TEST(ParseServer, TakesHostsAndUrls) {
 }
 
 TEST(ArgoCdClient, ChangesStateWithItsTokenAndJson) {
-  with_fixture({ok("{}")}, [](Fixture& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.sync(kApp, R"({"prune":true,"name":"other"})", soon()));
-    EXPECT_EQ(bench.target(), "/api/v1/applications/guestbook/sync");
-    EXPECT_EQ(bench.header("Authorization"), "Bearer abc");
-    EXPECT_EQ(bench.header("Content-Type"), "application/json");
-    EXPECT_EQ(bench.server.seen().back().body,
+  with_fixture({ok("{}")}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.client.sync(kApp, R"({"prune":true,"name":"other"})", soon()));
+    EXPECT_EQ(fixture.target(), "/api/v1/applications/guestbook/sync");
+    EXPECT_EQ(fixture.header("Authorization"), "Bearer abc");
+    EXPECT_EQ(fixture.header("Content-Type"), "application/json");
+    EXPECT_EQ(fixture.server.seen().back().body,
               R"({"appNamespace":"argocd","name":"guestbook","project":"default","prune":true})");
-    CO_ASSERT_OK(co_await bench.client.terminate_operation(kApp, soon()));
-    EXPECT_EQ(bench.target(),
+    CO_ASSERT_OK(co_await fixture.client.terminate_operation(kApp, soon()));
+    EXPECT_EQ(fixture.target(),
               "/api/v1/applications/guestbook/operation?appNamespace=argocd&project=default");
-    EXPECT_EQ(bench.header("Content-Type"), "application/json") << "also without a body";
+    EXPECT_EQ(fixture.header("Content-Type"), "application/json") << "also without a body";
     CO_ASSERT_OK(
-        co_await bench.client.remove({.name = "x", .ns = ""}, false, "foreground", soon()));
-    EXPECT_EQ(bench.target(), "/api/v1/applications/x?cascade=false&propagationPolicy=foreground");
+        co_await fixture.client.remove({.name = "x", .ns = ""}, false, "foreground", soon()));
+    EXPECT_EQ(fixture.target(),
+              "/api/v1/applications/x?cascade=false&propagationPolicy=foreground");
     const ResourceRef which{
         .group = "apps", .version = "v1", .kind = "Deployment", .ns = "web", .name = "a&b"};
-    CO_ASSERT_OK(co_await bench.client.patch_resource({.name = "x", .ns = ""}, which,
-                                                      "application/json", R"({"a":"b"})", soon()));
-    EXPECT_THAT(bench.target(), HasSubstr("resourceName=a%26b"));
-    EXPECT_EQ(bench.server.seen().back().body, R"("{\"a\":\"b\"}")");
+    CO_ASSERT_OK(co_await fixture.client.patch_resource(
+        {.name = "x", .ns = ""}, which, "application/json", R"({"a":"b"})", soon()));
+    EXPECT_THAT(fixture.target(), HasSubstr("resourceName=a%26b"));
+    EXPECT_EQ(fixture.server.seen().back().body, R"("{\"a\":\"b\"}")");
   });
 }
 
 TEST(ArgoCdClient, RunsActionsByThePathOfTheRelease) {
   const ResourceRef which{
       .group = "apps", .version = "v1", .kind = "Deployment", .ns = "web", .name = "ui"};
-  with_fixture({ok(R"({"Version":"v2.13.9"})"), ok("{}")}, [&](Fixture& bench) -> Task<> {
+  with_fixture({ok(R"({"Version":"v2.13.9"})"), ok("{}")}, [&](Fixture& fixture) -> Task<> {
     CO_ASSERT_OK(
-        co_await bench.client.run_action({.name = "x", .ns = ""}, which, "restart", "", soon()));
-    EXPECT_THAT(bench.target(), StartsWith("/api/v1/applications/x/resource/actions?"));
-    EXPECT_EQ(bench.server.seen().back().body, R"("restart")");
+        co_await fixture.client.run_action({.name = "x", .ns = ""}, which, "restart", "", soon()));
+    EXPECT_THAT(fixture.target(), StartsWith("/api/v1/applications/x/resource/actions?"));
+    EXPECT_EQ(fixture.server.seen().back().body, R"("restart")");
   });
-  with_fixture({ok(R"({"Version":"v3.2.11+1"})"), ok("{}")}, [&](Fixture& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.run_action({.name = "x", .ns = ""}, which, "scale",
-                                                  R"([{"name":"n","value":"3"}])", soon()));
-    EXPECT_EQ(bench.target(), "/api/v1/applications/x/resource/actions/v2");
-    EXPECT_THAT(bench.server.seen().back().body,
+  with_fixture({ok(R"({"Version":"v3.2.11+1"})"), ok("{}")}, [&](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.client.run_action({.name = "x", .ns = ""}, which, "scale",
+                                                    R"([{"name":"n","value":"3"}])", soon()));
+    EXPECT_EQ(fixture.target(), "/api/v1/applications/x/resource/actions/v2");
+    EXPECT_THAT(fixture.server.seen().back().body,
                 HasSubstr(R"("resourceActionParameters":[{"name":"n","value":"3"}])"));
   });
-  with_fixture({ok(R"({"Version":"v3.0.9"})")}, [&](Fixture& bench) -> Task<> {
-    const auto refused = co_await bench.client.run_action({.name = "x", .ns = ""}, which, "scale",
-                                                          R"([{"name":"n","value":"3"}])", soon());
+  with_fixture({ok(R"({"Version":"v3.0.9"})")}, [&](Fixture& fixture) -> Task<> {
+    const auto refused = co_await fixture.client.run_action(
+        {.name = "x", .ns = ""}, which, "scale", R"([{"name":"n","value":"3"}])", soon());
     EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
   });
 }

@@ -42,9 +42,9 @@ struct Fixture {
 void with_fixture(std::vector<http::Response> answers, const std::function<Task<>(Fixture&)>& body,
                   const std::string& path = {}) {
   run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor, std::move(answers), path);
-    co_await body(bench);
-    co_await bench.server.stop();
+    Fixture fixture(co_await asio::this_coro::executor, std::move(answers), path);
+    co_await body(fixture);
+    co_await fixture.server.stop();
   });
 }
 
@@ -54,10 +54,10 @@ TEST(PlatformClient, PostsAnEventAsPeersDo) {
   for (const char* path : {"", "/", "/base/"}) {
     with_fixture(
         {{.status = 201, .headers = {}, .body = "ignored"}},
-        [&](Fixture& bench) -> Task<> {
-          CO_ASSERT_OK(co_await bench.client.post_event(
+        [&](Fixture& fixture) -> Task<> {
+          CO_ASSERT_OK(co_await fixture.client.post_event(
               kPayload, {.id = "uid-7-app", .sequence = 17}, soon()));
-          const http::Request& request = bench.server.seen().at(0);
+          const http::Request& request = fixture.server.seen().at(0);
           EXPECT_EQ(request.method, "POST");
           EXPECT_EQ(request.target, std::string(path[0] == '\0' || path[1] == '\0' ? "" : "/base") +
                                         "/2.0/api/events");
@@ -77,18 +77,18 @@ TEST(PlatformClient, PostsAnEventAsPeersDo) {
 TEST(PlatformClient, AC28_TellsAFailureWithoutTokenAndPayload) {
   for (const int status : {301, 400, 401, 413, 429, 500, 503}) {
     with_fixture({{.status = status, .headers = {{"Retry-After", "9"}}, .body = kPayload}},
-                 [&](Fixture& bench) -> Task<> {
+                 [&](Fixture& fixture) -> Task<> {
                    const auto posted =
-                       co_await bench.client.post_event(kPayload, {.id = "id"}, soon());
+                       co_await fixture.client.post_event(kPayload, {.id = "id"}, soon());
                    CO_ASSERT_TRUE(!posted);
                    EXPECT_EQ(posted.error().http_status, status);
                    EXPECT_EQ(posted.error().code, error_code_of_status(status));
                    EXPECT_EQ(posted.error().retry_after, 9s);
                    EXPECT_THAT(posted.error().message,
                                AllOf(HasSubstr(std::to_string(status)),
-                                     HasSubstr(bench.server.url().host_header()),
+                                     HasSubstr(fixture.server.url().host_header()),
                                      Not(HasSubstr("timestamp")), Not(HasSubstr("raw-token"))));
-                   EXPECT_EQ(bench.server.seen().size(), 1U) << "one attempt";
+                   EXPECT_EQ(fixture.server.seen().size(), 1U) << "one attempt";
                  });
   }
 }
@@ -96,8 +96,8 @@ TEST(PlatformClient, AC28_TellsAFailureWithoutTokenAndPayload) {
 TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
   for (const int status : {200, 204, 301, 400, 401, 429, 503}) {
     with_fixture({{.status = status, .headers = {{"Retry-After", "9"}}, .body = ""}},
-                 [&](Fixture& bench) -> Task<> {
-                   const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
+                 [&](Fixture& fixture) -> Task<> {
+                   const auto answer = co_await fixture.client.post(kPayload, {.id = "id"}, soon());
                    CO_ASSERT_OK(answer);
                    EXPECT_EQ(answer->status, status);
                    EXPECT_EQ(answer->is_success(), status < 300);
@@ -111,12 +111,12 @@ TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
 TEST(PlatformClient, APageIsNoAcknowledgement) {
   const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
   for (const std::string body : {"<!DOCTYPE html><html></html>", "\n <html>"}) {
-    with_fixture({{.status = 200, .headers = html, .body = body}}, [&](Fixture& bench) -> Task<> {
-      const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
+    with_fixture({{.status = 200, .headers = html, .body = body}}, [&](Fixture& fixture) -> Task<> {
+      const auto answer = co_await fixture.client.post(kPayload, {.id = "id"}, soon());
       CO_ASSERT_OK(answer);
       EXPECT_TRUE(answer->is_page);
       EXPECT_FALSE(answer->is_success());
-      const auto posted = co_await bench.client.post_event(kPayload, {.id = "id"}, soon());
+      const auto posted = co_await fixture.client.post_event(kPayload, {.id = "id"}, soon());
       CO_ASSERT_TRUE(!posted);
       EXPECT_TRUE(posted.error().is_transient());
     });
@@ -125,9 +125,10 @@ TEST(PlatformClient, APageIsNoAcknowledgement) {
   for (const std::string body : {"ok", ""}) {
     with_fixture({{.status = 200, .headers = html, .body = body},
                   {.status = 200, .headers = {}, .body = "<ok/>"}},
-                 [&](Fixture& bench) -> Task<> {
+                 [&](Fixture& fixture) -> Task<> {
                    for (int i = 0; i < 2; ++i) {
-                     const auto answer = co_await bench.client.post(kPayload, {.id = "id"}, soon());
+                     const auto answer =
+                         co_await fixture.client.post(kPayload, {.id = "id"}, soon());
                      CO_ASSERT_OK(answer);
                      EXPECT_TRUE(answer->is_success()) << body << i;
                    }
@@ -138,8 +139,8 @@ TEST(PlatformClient, APageIsNoAcknowledgement) {
 // The excerpt of a refusal with this body.
 std::string excerpt(const std::string& body, const std::string& payload = kPayload) {
   std::string out;
-  with_fixture({{.status = 422, .headers = {}, .body = body}}, [&](Fixture& bench) -> Task<> {
-    const auto answer = co_await bench.client.post(payload, {.id = "id"}, soon());
+  with_fixture({{.status = 422, .headers = {}, .body = body}}, [&](Fixture& fixture) -> Task<> {
+    const auto answer = co_await fixture.client.post(payload, {.id = "id"}, soon());
     CO_ASSERT_OK(answer);
     out = excerpt_of(answer->quoting, payload, Secret("raw-token"));
   });
@@ -205,18 +206,18 @@ TEST(PlatformClient, TheHeadIsTheVerdict) {
 }
 
 TEST(PlatformClient, UsesARotatedTokenAtOnce) {
-  with_fixture({{.status = 200, .headers = {}, .body = ""}}, [](Fixture& bench) -> Task<> {
-    CO_ASSERT_OK(co_await bench.client.post_event(kPayload, {.id = "1"}, soon()));
-    bench.token = Secret("next");
-    CO_ASSERT_OK(co_await bench.client.post_event(kPayload, {.id = "2"}, soon()));
-    EXPECT_EQ(bench.server.seen().at(1).headers.find("Authorization"), "next");
+  with_fixture({{.status = 200, .headers = {}, .body = ""}}, [](Fixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.client.post_event(kPayload, {.id = "1"}, soon()));
+    fixture.token = Secret("next");
+    CO_ASSERT_OK(co_await fixture.client.post_event(kPayload, {.id = "2"}, soon()));
+    EXPECT_EQ(fixture.server.seen().at(1).headers.find("Authorization"), "next");
   });
 }
 
 TEST(PlatformClient, ReportsAnAbsentControlPlane) {
-  with_fixture({{.status = 200, .headers = {}, .body = ""}}, [](Fixture& bench) -> Task<> {
-    co_await bench.server.stop();
-    const auto posted = co_await bench.client.post_event(kPayload, {.id = "1"}, soon());
+  with_fixture({{.status = 200, .headers = {}, .body = ""}}, [](Fixture& fixture) -> Task<> {
+    co_await fixture.server.stop();
+    const auto posted = co_await fixture.client.post_event(kPayload, {.id = "1"}, soon());
     CO_ASSERT_TRUE(!posted);
     EXPECT_EQ(posted.error().code, ErrorCode::unavailable);
     EXPECT_TRUE(posted.error().is_transient());

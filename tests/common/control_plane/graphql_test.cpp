@@ -38,47 +38,47 @@ struct Fixture {
 void with_fixture(std::vector<http::Response> answers,
                   const std::function<Task<>(Fixture&)>& body) {
   run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor, std::move(answers));
-    co_await body(bench);
-    co_await bench.server.stop();
+    Fixture fixture(co_await asio::this_coro::executor, std::move(answers));
+    co_await body(fixture);
+    co_await fixture.server.stop();
   });
 }
 
 TEST(GraphqlClient, TellsTheAccountOfTheToken) {
   with_fixture({make_response(200, R"({"data":{"me":{"activeAccount":{"name":"acme"}}}})"),
                 make_response(200, R"({"data":{"me":{"activeAccount":null}}})")},
-               [](Fixture& bench) -> Task<> {
-                 const auto account = co_await bench.account();
+               [](Fixture& fixture) -> Task<> {
+                 const auto account = co_await fixture.account();
                  CO_ASSERT_OK(account);
                  EXPECT_EQ(*account, "acme");
-                 const auto& seen = bench.server.seen().back();
+                 const auto& seen = fixture.server.seen().back();
                  EXPECT_EQ(seen.target, "/2.0/api/graphql");
                  EXPECT_EQ(seen.headers.find("Authorization"), "raw-token");
                  EXPECT_THAT(seen.body, HasSubstr("query me{me{"));
-                 const auto unnamed = co_await bench.account();
+                 const auto unnamed = co_await fixture.account();
                  CO_ASSERT_OK(unnamed);
                  EXPECT_EQ(*unnamed, "");
                });
 }
 
 TEST(GraphqlClient, WithoutATokenItSendsNone) {
-  with_fixture({make_response(401, "{}")}, [](Fixture& bench) -> Task<> {
-    bench.token = Secret();
-    EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::unauthenticated);
-    EXPECT_FALSE(bench.server.seen().back().headers.find("Authorization"));
+  with_fixture({make_response(401, "{}")}, [](Fixture& fixture) -> Task<> {
+    fixture.token = Secret();
+    EXPECT_EQ((co_await fixture.account()).error().code, ErrorCode::unauthenticated);
+    EXPECT_FALSE(fixture.server.seen().back().headers.find("Authorization"));
   });
 }
 
 TEST(GraphqlClient, RefusalsAreErrorsAndDoNotShowTheToken) {
   with_fixture({make_response(401, R"({"message":"raw-token is wrong"})"), make_response(503, "")},
-               [](Fixture& bench) -> Task<> {
-                 const auto refused = co_await bench.account();
+               [](Fixture& fixture) -> Task<> {
+                 const auto refused = co_await fixture.account();
                  CO_ASSERT_TRUE(!refused);
                  EXPECT_EQ(refused.error().code, ErrorCode::unauthenticated);
                  EXPECT_EQ(refused.error().http_status, 401);
                  EXPECT_THAT(refused.error().message,
                              AllOf(HasSubstr("401 Unauthorized"), Not(HasSubstr("raw-token"))));
-                 EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::unavailable);
+                 EXPECT_EQ((co_await fixture.account()).error().code, ErrorCode::unavailable);
                });
 }
 
@@ -87,14 +87,14 @@ TEST(GraphqlClient, AnswersThatNameNobodyAreErrors) {
       {make_response(200, R"({"errors":[{"message":"no such field"}]})"),
        make_response(200, R"({"errors":[1]})"), make_response(200, R"({"data":{"me":null}})"),
        make_response(200, "[]"), make_response(200, "<html>")},
-      [](Fixture& bench) -> Task<> {
-        const auto refused = co_await bench.account();
+      [](Fixture& fixture) -> Task<> {
+        const auto refused = co_await fixture.account();
         CO_ASSERT_TRUE(!refused);
         EXPECT_EQ(refused.error().code, ErrorCode::invalid_data);
         EXPECT_THAT(refused.error().message, HasSubstr("no such field"));
-        EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::invalid_data);
+        EXPECT_EQ((co_await fixture.account()).error().code, ErrorCode::invalid_data);
         for (int i = 0; i < 3; ++i) {
-          EXPECT_EQ((co_await bench.account()).error().code, ErrorCode::protocol);
+          EXPECT_EQ((co_await fixture.account()).error().code, ErrorCode::protocol);
         }
       });
 }
@@ -107,8 +107,8 @@ TEST(GraphqlClient, TellsWhoSentACredential) {
                        {"id":"a1","admins":[""]}}}})"),
        make_response(200,
                      R"({"data":{"me":{"id":"u1","activeAccount":{"id":"a1","admins":"u1"}}}})")},
-      [](Fixture& bench) -> Task<> {
-        const auto ann = co_await bench.client.me(
+      [](Fixture& fixture) -> Task<> {
+        const auto ann = co_await fixture.client.me(
             {.header = "x-access-token", .value = Secret("hers")}, deadline_after(3s));
         CO_ASSERT_OK(ann);
         EXPECT_EQ(ann->user_id, "u1");
@@ -116,14 +116,14 @@ TEST(GraphqlClient, TellsWhoSentACredential) {
         EXPECT_EQ(ann->account_id, "a1");
         EXPECT_EQ(ann->git_provider, "GITHUB");
         EXPECT_TRUE(ann->is_account_admin);
-        const auto& request = bench.server.seen().at(0);
+        const auto& request = fixture.server.seen().at(0);
         EXPECT_EQ(request.headers.find("x-access-token"), "hers");
         EXPECT_EQ(request.headers.find("Authorization"), std::nullopt);
-        const auto runtime = co_await bench.client.own_identity(deadline_after(3s));
+        const auto runtime = co_await fixture.client.own_identity(deadline_after(3s));
         CO_ASSERT_OK(runtime);
         EXPECT_EQ(runtime->runtime_name, "prod");
         EXPECT_FALSE(runtime->is_account_admin);
-        const auto odd = co_await bench.client.own_identity(deadline_after(3s));
+        const auto odd = co_await fixture.client.own_identity(deadline_after(3s));
         CO_ASSERT_OK(odd);
         EXPECT_FALSE(odd->is_account_admin);
       });
@@ -138,11 +138,11 @@ TEST(GraphqlClient, RefusedCredentialsAreToldFromFailures) {
        make_response(200, R"({"errors":[{"message":"no","extensions":{"statusCode":401}}]})"),
        make_response(500, "{}"), make_response(200, R"({"data":{"me":{"id":"u1"}}})"),
        make_response(200, R"({"data":{"me":{"activeAccount":{"id":"a1"}}}})")},
-      [](Fixture& bench) -> Task<> {
+      [](Fixture& fixture) -> Task<> {
         using enum ErrorCode;
         for (const ErrorCode code : {unauthenticated, unauthenticated, unauthenticated,
                                      unauthenticated, unavailable, protocol, protocol}) {
-          const auto me = co_await bench.client.own_identity(deadline_after(3s));
+          const auto me = co_await fixture.client.own_identity(deadline_after(3s));
           CO_ASSERT_TRUE(!me);
           EXPECT_EQ(me.error().code, code);
         }
@@ -164,8 +164,8 @@ TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
        make_response(200, R"({"data":{"updateGitSourcePermissions":null}})"),
        make_response(200, R"({"data":{"response":null}})"),
        make_response(200, R"({"errors":[{"message":"Cannot query field \"gitSources\""}]})")},
-      [](Fixture& bench) -> Task<> {
-        const auto sources = co_await bench.client.git_sources("prod", deadline_after(3s));
+      [](Fixture& fixture) -> Task<> {
+        const auto sources = co_await fixture.client.git_sources("prod", deadline_after(3s));
         CO_ASSERT_OK(sources);
         CO_ASSERT_EQ(sources->size(), 2U);
         EXPECT_EQ(sources->at(0).name, "one");
@@ -173,13 +173,13 @@ TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
         EXPECT_EQ(sources->at(1).permissions.at(0).user_id, "u");
         EXPECT_TRUE(sources->at(1).permissions.at(0).read);
         EXPECT_FALSE(sources->at(1).permissions.at(0).write);
-        EXPECT_THAT(bench.server.seen().back().body, HasSubstr(R"("after":"c1")"));
-        CO_ASSERT_OK(co_await bench.client.set_permissions(sources->at(0), deadline_after(3s)));
+        EXPECT_THAT(fixture.server.seen().back().body, HasSubstr(R"("after":"c1")"));
+        CO_ASSERT_OK(co_await fixture.client.set_permissions(sources->at(0), deadline_after(3s)));
         EXPECT_THAT(
-            bench.server.seen().back().body,
+            fixture.server.seen().back().body,
             HasSubstr(R"({"gitSource":"one","namespace":"ns","permissions":[{"read":true,)"));
-        EXPECT_FALSE(co_await bench.client.git_sources("prod", deadline_after(3s)));
-        const auto unknown = co_await bench.client.git_sources("prod", deadline_after(3s));
+        EXPECT_FALSE(co_await fixture.client.git_sources("prod", deadline_after(3s)));
+        const auto unknown = co_await fixture.client.git_sources("prod", deadline_after(3s));
         CO_ASSERT_TRUE(!unknown);
         EXPECT_THAT(unknown.error().message, HasSubstr("Cannot query field"));
       });
@@ -197,10 +197,10 @@ TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
        make_response(200, R"({"data":{"abacRules":null}})"),
        make_response(200, R"([{"_id":"t1","users":[{"_id":"u1"},{"_id":"u2"}]},{"_id":"t2","users":
                        [{"_id":"u1"},{}]},{"users":[{"_id":"u3"}]},{"_id":"t4"}])")},
-      [](Fixture& bench) -> Task<> {
+      [](Fixture& fixture) -> Task<> {
         const std::string account = "a1";
         const auto rules = [&] {
-          return bench.client.abac_rules(account, "gitopsApplications", deadline_after(3s));
+          return fixture.client.abac_rules(account, "gitopsApplications", deadline_after(3s));
         };
         const auto read = co_await rules();
         CO_ASSERT_OK(read);
@@ -210,7 +210,7 @@ TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
                               .actions = {"SYNC"},
                               .attributes = {{"LABEL", "team", "a"}, {"CLUSTER", "", "c"}}}}));
         for (int i = 0; i < 3; ++i) EXPECT_FALSE(co_await rules());
-        const auto teams = co_await bench.client.teams(deadline_after(3s));
+        const auto teams = co_await fixture.client.teams(deadline_after(3s));
         CO_ASSERT_OK(teams);
         EXPECT_EQ(*teams, (std::map<std::string, std::vector<std::string>>{{"u1", {"t1", "t2"}},
                                                                            {"u2", {"t1"}}}));

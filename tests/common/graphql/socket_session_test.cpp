@@ -13,14 +13,14 @@ using Close = SocketSession::Close;
 
 const Clock::time_point kStart{};
 
-struct Scene {
-  explicit Scene(SocketProtocol protocol, SocketSessionOptions options = {})
+struct Fixture {
+  explicit Fixture(SocketProtocol protocol, SocketSessionOptions options = {})
       : session(protocol, options, kStart) {}
 
   std::vector<SocketAction> say(std::string_view text) { return session.receive(text, kStart); }
   std::vector<std::string> heard() { return std::exchange(session.output(), {}); }
   // A session that is open.
-  Scene& opened() {
+  Fixture& opened() {
     say(R"({"type":"connection_init"})");
     session.accept(kStart);
     heard();
@@ -30,67 +30,67 @@ struct Scene {
 };
 
 TEST(GraphqlSocketSession, TransportRunsOperations) {
-  Scene scene(SocketProtocol::transport);
-  EXPECT_THAT(scene.say(R"({"type":"connection_init","payload":{"token": "t"}})"),
+  Fixture fixture(SocketProtocol::transport);
+  EXPECT_THAT(fixture.say(R"({"type":"connection_init","payload":{"token": "t"}})"),
               ElementsAre(SocketAction{Kind::open, "", R"({"token":"t"})"}));
-  EXPECT_THAT(scene.heard(), IsEmpty());
-  scene.session.accept(kStart);
-  EXPECT_THAT(scene.heard(), ElementsAre(R"({"type":"connection_ack"})"));
+  EXPECT_THAT(fixture.heard(), IsEmpty());
+  fixture.session.accept(kStart);
+  EXPECT_THAT(fixture.heard(), ElementsAre(R"({"type":"connection_ack"})"));
 
-  EXPECT_THAT(scene.say(R"({"id":"1","type":"subscribe","payload":{"query":"{ a }"}})"),
+  EXPECT_THAT(fixture.say(R"({"id":"1","type":"subscribe","payload":{"query":"{ a }"}})"),
               ElementsAre(SocketAction{Kind::start, "1", R"({"query":"{ a }"})"}));
-  scene.session.next("1", R"({"data":{"a":1}})");
-  scene.session.complete("1");
-  scene.session.next("1", "late");
-  EXPECT_THAT(scene.heard(), ElementsAre(R"({"type":"next","id":"1","payload":{"data":{"a":1}}})",
-                                         R"({"type":"complete","id":"1"})"));
+  fixture.session.next("1", R"({"data":{"a":1}})");
+  fixture.session.complete("1");
+  fixture.session.next("1", "late");
+  EXPECT_THAT(fixture.heard(), ElementsAre(R"({"type":"next","id":"1","payload":{"data":{"a":1}}})",
+                                           R"({"type":"complete","id":"1"})"));
 
-  scene.say(R"({"id":"2","type":"subscribe","payload":{"query":"x"}})");
-  scene.session.fail("2", {{"no"}});
-  EXPECT_THAT(scene.heard(),
+  fixture.say(R"({"id":"2","type":"subscribe","payload":{"query":"x"}})");
+  fixture.session.fail("2", {{"no"}});
+  EXPECT_THAT(fixture.heard(),
               ElementsAre(R"({"type":"error","id":"2","payload":[{"message":"no"}]})"));
 
-  scene.say(R"({"id":"3","type":"subscribe","payload":{"query":"x"}})");
-  EXPECT_THAT(scene.say(R"({"id":"3","type":"complete"})"),
+  fixture.say(R"({"id":"3","type":"subscribe","payload":{"query":"x"}})");
+  EXPECT_THAT(fixture.say(R"({"id":"3","type":"complete"})"),
               ElementsAre(SocketAction{Kind::stop, "3", ""}));
-  scene.session.complete("3");
-  EXPECT_THAT(scene.heard(), IsEmpty());
-  EXPECT_EQ(scene.session.operations(), 0u);
-  scene.say(R"({"type":"ping","payload":{"n":1}})");
-  scene.say(R"({"type":"pong"})");
-  EXPECT_THAT(scene.heard(), ElementsAre(R"({"type":"pong","payload":{"n":1}})"));
-  EXPECT_FALSE(scene.session.closing());
+  fixture.session.complete("3");
+  EXPECT_THAT(fixture.heard(), IsEmpty());
+  EXPECT_EQ(fixture.session.operations(), 0u);
+  fixture.say(R"({"type":"ping","payload":{"n":1}})");
+  fixture.say(R"({"type":"pong"})");
+  EXPECT_THAT(fixture.heard(), ElementsAre(R"({"type":"pong","payload":{"n":1}})"));
+  EXPECT_FALSE(fixture.session.closing());
 }
 
 TEST(GraphqlSocketSession, TransportClosesWithTheCodesOfTheProtocol) {
   const auto code = [](auto&& act, bool is_open = true) {
-    Scene scene(SocketProtocol::transport, {.max_id = 5});
-    if (is_open) scene.opened();
-    act(scene);
-    return scene.session.closing().value_or(Close{0, ""});
+    Fixture fixture(SocketProtocol::transport, {.max_id = 5});
+    if (is_open) fixture.opened();
+    act(fixture);
+    return fixture.session.closing().value_or(Close{0, ""});
   };
-  EXPECT_EQ(code([](Scene& s) { s.say("nonsense"); }).code, 4400);
-  EXPECT_EQ(code([](Scene& s) { s.say("[]"); }).code, 4400);
-  EXPECT_EQ(code([](Scene& s) { s.say(R"({"type":"hello"})"); }).code, 4400);
-  EXPECT_EQ(code([](Scene& s) { s.say(R"({"type":"subscribe","id":"1"})"); }).code, 4400);
-  EXPECT_EQ(code([](Scene& s) { s.say(R"({"type":"subscribe","payload":{}})"); }).code, 4400);
+  EXPECT_EQ(code([](Fixture& s) { s.say("nonsense"); }).code, 4400);
+  EXPECT_EQ(code([](Fixture& s) { s.say("[]"); }).code, 4400);
+  EXPECT_EQ(code([](Fixture& s) { s.say(R"({"type":"hello"})"); }).code, 4400);
+  EXPECT_EQ(code([](Fixture& s) { s.say(R"({"type":"subscribe","id":"1"})"); }).code, 4400);
+  EXPECT_EQ(code([](Fixture& s) { s.say(R"({"type":"subscribe","payload":{}})"); }).code, 4400);
   EXPECT_EQ(
-      code([](Scene& s) { s.say(R"({"type":"subscribe","id":"123456","payload":{}})"); }).code,
+      code([](Fixture& s) { s.say(R"({"type":"subscribe","id":"123456","payload":{}})"); }).code,
       4400);
-  EXPECT_EQ(code([](Scene& s) { s.session.receive_binary(); }).code, 4400);
-  EXPECT_EQ(code([](Scene& s) { s.say(R"({"type":"connection_init"})"); }),
+  EXPECT_EQ(code([](Fixture& s) { s.session.receive_binary(); }).code, 4400);
+  EXPECT_EQ(code([](Fixture& s) { s.say(R"({"type":"connection_init"})"); }),
             (Close{4429, "Too many initialisation requests"}));
-  EXPECT_EQ(code([](Scene& s) { s.say(R"({"type":"subscribe","id":"1","payload":{}})"); }, false),
+  EXPECT_EQ(code([](Fixture& s) { s.say(R"({"type":"subscribe","id":"1","payload":{}})"); }, false),
             (Close{4401, "Unauthorized"}));
-  EXPECT_EQ(code([](Scene& s) {
+  EXPECT_EQ(code([](Fixture& s) {
               s.say(R"({"type":"subscribe","id":"1","payload":{}})");
               s.say(R"({"type":"subscribe","id":"1","payload":{}})");
             }),
             (Close{4409, "Subscriber for 1 already exists"}));
-  EXPECT_EQ(code([](Scene& s) { s.session.tick(kStart + seconds(10)); }, false),
+  EXPECT_EQ(code([](Fixture& s) { s.session.tick(kStart + seconds(10)); }, false),
             (Close{4408, "Connection initialisation timeout"}));
   EXPECT_EQ(code(
-                [](Scene& s) {
+                [](Fixture& s) {
                   s.say(R"({"type":"connection_init"})");
                   s.session.refuse("bad token");
                 },
@@ -99,32 +99,32 @@ TEST(GraphqlSocketSession, TransportClosesWithTheCodesOfTheProtocol) {
 }
 
 TEST(GraphqlSocketSession, LegacyRunsOperations) {
-  Scene scene(SocketProtocol::legacy);
-  EXPECT_THAT(scene.say(R"({"type":"connection_init","payload":{}})"),
+  Fixture fixture(SocketProtocol::legacy);
+  EXPECT_THAT(fixture.say(R"({"type":"connection_init","payload":{}})"),
               ElementsAre(SocketAction{Kind::open, "", "{}"}));
-  scene.session.accept(kStart);
-  EXPECT_THAT(scene.heard(), ElementsAre(R"({"type":"connection_ack"})", R"({"type":"ka"})"));
-  scene.say(R"({"id":"1","type":"start","payload":{"query":"{ a }"}})");
-  scene.session.next("1", R"({"data":1})");
-  scene.session.complete("1");
-  EXPECT_THAT(scene.heard(), ElementsAre(R"({"type":"data","id":"1","payload":{"data":1}})",
-                                         R"({"type":"complete","id":"1"})"));
-  scene.say(R"({"id":"2","type":"start","payload":{"query":"x"}})");
-  scene.session.fail("2", {{"no"}});
-  EXPECT_THAT(scene.heard(),
+  fixture.session.accept(kStart);
+  EXPECT_THAT(fixture.heard(), ElementsAre(R"({"type":"connection_ack"})", R"({"type":"ka"})"));
+  fixture.say(R"({"id":"1","type":"start","payload":{"query":"{ a }"}})");
+  fixture.session.next("1", R"({"data":1})");
+  fixture.session.complete("1");
+  EXPECT_THAT(fixture.heard(), ElementsAre(R"({"type":"data","id":"1","payload":{"data":1}})",
+                                           R"({"type":"complete","id":"1"})"));
+  fixture.say(R"({"id":"2","type":"start","payload":{"query":"x"}})");
+  fixture.session.fail("2", {{"no"}});
+  EXPECT_THAT(fixture.heard(),
               ElementsAre(R"({"type":"data","id":"2","payload":{"errors":[{"message":"no"}]}})",
                           R"({"type":"complete","id":"2"})"));
-  scene.say(R"({"id":"3","type":"start","payload":{"query":"x"}})");
-  EXPECT_THAT(scene.say(R"({"id":"3","type":"start","payload":{"query":"y"}})"),
+  fixture.say(R"({"id":"3","type":"start","payload":{"query":"x"}})");
+  EXPECT_THAT(fixture.say(R"({"id":"3","type":"start","payload":{"query":"y"}})"),
               ElementsAre(SocketAction{Kind::stop, "3", ""},
                           SocketAction{Kind::start, "3", R"({"query":"y"})"}));
-  EXPECT_THAT(scene.say(R"({"id":"3","type":"stop"})"),
+  EXPECT_THAT(fixture.say(R"({"id":"3","type":"stop"})"),
               ElementsAre(SocketAction{Kind::stop, "3", ""}));
-  scene.heard();
-  scene.session.tick(kStart + seconds(25));
-  EXPECT_THAT(scene.heard(), ElementsAre(R"({"type":"ka"})"));
-  scene.say(R"({"type":"connection_terminate"})");
-  EXPECT_EQ(scene.session.closing(), (Close{1000, ""}));
+  fixture.heard();
+  fixture.session.tick(kStart + seconds(25));
+  EXPECT_THAT(fixture.heard(), ElementsAre(R"({"type":"ka"})"));
+  fixture.say(R"({"type":"connection_terminate"})");
+  EXPECT_EQ(fixture.session.closing(), (Close{1000, ""}));
 }
 
 // subscriptions-transport-ws sends its operations right behind connection_init.
@@ -161,21 +161,21 @@ TEST(GraphqlSocketSession, LegacyClientsDoNotWaitForTheAcknowledgement) {
 }
 
 TEST(GraphqlSocketSession, LegacyTellsWhyItRefuses) {
-  Scene scene(SocketProtocol::legacy);
-  scene.say(R"({"type":"connection_init"})");
-  scene.session.refuse("bad token");
-  EXPECT_THAT(scene.heard(),
+  Fixture fixture(SocketProtocol::legacy);
+  fixture.say(R"({"type":"connection_init"})");
+  fixture.session.refuse("bad token");
+  EXPECT_THAT(fixture.heard(),
               ElementsAre(R"({"type":"connection_error","payload":{"message":"bad token"}})"));
-  EXPECT_EQ(scene.session.closing()->code, 4403);
+  EXPECT_EQ(fixture.session.closing()->code, 4403);
 }
 
 TEST(GraphqlSocketSession, BoundsOperations) {
-  Scene scene(SocketProtocol::transport, {.max_operations = 1});
-  scene.opened();
-  EXPECT_EQ(scene.say(R"({"type":"subscribe","id":"1","payload":{}})").size(), 1u);
-  EXPECT_THAT(scene.say(R"({"type":"subscribe","id":"2","payload":{}})"), IsEmpty());
-  EXPECT_THAT(scene.heard(), ElementsAre(testing::HasSubstr("TOO_MANY_OPERATIONS")));
-  EXPECT_EQ(scene.session.operations(), 1u);
+  Fixture fixture(SocketProtocol::transport, {.max_operations = 1});
+  fixture.opened();
+  EXPECT_EQ(fixture.say(R"({"type":"subscribe","id":"1","payload":{}})").size(), 1u);
+  EXPECT_THAT(fixture.say(R"({"type":"subscribe","id":"2","payload":{}})"), IsEmpty());
+  EXPECT_THAT(fixture.heard(), ElementsAre(testing::HasSubstr("TOO_MANY_OPERATIONS")));
+  EXPECT_EQ(fixture.session.operations(), 1u);
 }
 
 }  // namespace

@@ -96,25 +96,25 @@ TEST(WebSocketChannel, CarriesBytesBothWays) {
 // Old frps sends binary data in text frames, and frames have no meaning to a stream of bytes.
 TEST(WebSocketChannel, TypesAndBordersOfMessagesMeanNothing) {
   test::run_coro([]() -> Task<> {
-    Bare scene(co_await asio::this_coro::executor);
-    co_await scene.send(frame(Opcode::text, "\xff\xfe,") + frame(Opcode::binary, "two,", false) +
-                        frame(Opcode::continuation, "") + frame(Opcode::text, "three"));
-    EXPECT_EQ(co_await read(*scene.server), "\xff\xfe,two,three");
+    Bare fixture(co_await asio::this_coro::executor);
+    co_await fixture.send(frame(Opcode::text, "\xff\xfe,") + frame(Opcode::binary, "two,", false) +
+                          frame(Opcode::continuation, "") + frame(Opcode::text, "three"));
+    EXPECT_EQ(co_await read(*fixture.server), "\xff\xfe,two,three");
   });
 }
 
 TEST(WebSocketChannel, FramesMayComeByteByByte) {
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    Bare scene(executor);
+    Bare fixture(executor);
     const auto long_frame = frame(Opcode::binary, std::string(300, 'b'));
     const auto bytes = frame(Opcode::binary, "a") + frame(Opcode::ping, std::string(125, 'p')) +
                        long_frame + close_frame(1000);
     TaskGroup tasks(executor);
     std::string got;
-    tasks.spawn("server", [&]() -> Task<> { got = co_await read_all(*scene.server); });
+    tasks.spawn("server", [&]() -> Task<> { got = co_await read_all(*fixture.server); });
     for (const char byte : bytes) {
-      co_await scene.send(std::string(1, byte));
+      co_await fixture.send(std::string(1, byte));
       co_await asio::post(executor, use_task);
     }
     co_await tasks.join();
@@ -179,13 +179,13 @@ TEST(WebSocketChannel, TellsWhatIsBelowWhetherMoreFollows) {
 
 TEST(WebSocketChannel, ReadsIntoLittleRoom) {
   test::run_coro([]() -> Task<> {
-    Bare scene(co_await asio::this_coro::executor);
+    Bare fixture(co_await asio::this_coro::executor);
     const auto text = net::long_text(1000);
-    co_await scene.send(frame(Opcode::binary, text) + close_frame(1001));
+    co_await fixture.send(frame(Opcode::binary, text) + close_frame(1001));
     std::string got;
     std::array<char, 3> room;
     while (true) {
-      const auto size = co_await scene.server->read_some(room);
+      const auto size = co_await fixture.server->read_some(room);
       CO_ASSERT_OK(size);
       if (*size == 0) break;
       got.append(room.data(), *size);
@@ -206,11 +206,11 @@ TEST(WebSocketChannel, BytesThatCameWithTheHandshakeAreReadFirst) {
 
 TEST(WebSocketChannel, AnswersTheLastPing) {
   test::run_coro([]() -> Task<> {
-    Bare scene(co_await asio::this_coro::executor);
-    co_await scene.send(frame(Opcode::ping, "one") + frame(Opcode::ping, "two") +
-                        frame(Opcode::pong, "unasked") + frame(Opcode::binary, "data"));
-    EXPECT_EQ(co_await read(*scene.server), "data");
-    EXPECT_EQ(frames_in(co_await read(*scene.peer)), "pong:two ");
+    Bare fixture(co_await asio::this_coro::executor);
+    co_await fixture.send(frame(Opcode::ping, "one") + frame(Opcode::ping, "two") +
+                          frame(Opcode::pong, "unasked") + frame(Opcode::binary, "data"));
+    EXPECT_EQ(co_await read(*fixture.server), "data");
+    EXPECT_EQ(frames_in(co_await read(*fixture.peer)), "pong:two ");
   });
 }
 
@@ -218,17 +218,17 @@ TEST(WebSocketChannel, AnswersTheLastPing) {
 TEST(WebSocketChannel, APongNeverSplitsAFrame) {
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    Bare scene(executor, 100);
+    Bare fixture(executor, 100);
     TaskGroup tasks(executor);
     tasks.spawn("server", [&]() -> Task<> {
-      CO_ASSERT_OK(co_await scene.server->write(std::string(150, 'd')));
-      CO_ASSERT_OK(co_await scene.server->write("more"));
-      scene.server->shutdown_send();
+      CO_ASSERT_OK(co_await fixture.server->write(std::string(150, 'd')));
+      CO_ASSERT_OK(co_await fixture.server->write("more"));
+      fixture.server->shutdown_send();
     });
     co_await asio::post(executor, use_task);
-    co_await scene.send(frame(Opcode::ping, "?") + frame(Opcode::binary, "x"));
-    EXPECT_EQ(co_await read(*scene.server), "x");
-    const auto seen = frames_in(co_await read_all(*scene.peer));
+    co_await fixture.send(frame(Opcode::ping, "?") + frame(Opcode::binary, "x"));
+    EXPECT_EQ(co_await read(*fixture.server), "x");
+    const auto seen = frames_in(co_await read_all(*fixture.peer));
     co_await tasks.join();
     EXPECT_EQ(seen, "data:" + std::string(150, 'd') + " pong:? data:more close:1000");
   });
@@ -236,11 +236,11 @@ TEST(WebSocketChannel, APongNeverSplitsAFrame) {
 
 TEST(WebSocketChannel, ACloseFrameIsAnsweredAndIsTheEnd) {
   test::run_coro([]() -> Task<> {
-    Bare scene(co_await asio::this_coro::executor);
-    co_await scene.send(frame(Opcode::binary, "last") + close_frame(1000));
-    EXPECT_EQ(co_await read_all(*scene.server), "last(end)");
-    EXPECT_EQ(frames_in(co_await read(*scene.peer)), "close:1000");
-    const auto written = co_await scene.server->write("too late");
+    Bare fixture(co_await asio::this_coro::executor);
+    co_await fixture.send(frame(Opcode::binary, "last") + close_frame(1000));
+    EXPECT_EQ(co_await read_all(*fixture.server), "last(end)");
+    EXPECT_EQ(frames_in(co_await read(*fixture.peer)), "close:1000");
+    const auto written = co_await fixture.server->write("too late");
     CO_ASSERT_TRUE(!written);
     EXPECT_THAT(written.error().message, StartsWith("the peer closed the WebSocket"));
   });
@@ -248,44 +248,44 @@ TEST(WebSocketChannel, ACloseFrameIsAnsweredAndIsTheEnd) {
 
 TEST(WebSocketChannel, ACloseFrameWithAnErrorIsNoEnd) {
   test::run_coro([]() -> Task<> {
-    Bare scene(co_await asio::this_coro::executor);
-    co_await scene.send(close_frame(1011, "out of memory"));
-    EXPECT_EQ(co_await read(*scene.server),
+    Bare fixture(co_await asio::this_coro::executor);
+    co_await fixture.send(close_frame(1011, "out of memory"));
+    EXPECT_EQ(co_await read(*fixture.server),
               "(unavailable: the peer closed the WebSocket with code 1011 (out of memory))");
   });
 }
 
 TEST(WebSocketChannel, AnEndWithoutACloseFrameIsNoEnd) {
   test::run_coro([]() -> Task<> {
-    Bare scene(co_await asio::this_coro::executor);
-    co_await scene.send(frame(Opcode::binary, "half"));
-    scene.peer->shutdown_send();
-    EXPECT_EQ(co_await read_all(*scene.server),
+    Bare fixture(co_await asio::this_coro::executor);
+    co_await fixture.send(frame(Opcode::binary, "half"));
+    fixture.peer->shutdown_send();
+    EXPECT_EQ(co_await read_all(*fixture.server),
               "half(unavailable: the peer closed the connection inside of WebSocket)");
   });
 }
 
 TEST(WebSocketChannel, ABreachOfTheProtocolClosesTheConnection) {
   test::run_coro([]() -> Task<> {
-    Bare scene(co_await asio::this_coro::executor);
+    Bare fixture(co_await asio::this_coro::executor);
     std::string unmasked;
     websocket::append_frame(unmasked, Opcode::binary, "x", std::nullopt);
-    co_await scene.send(unmasked);
-    EXPECT_THAT(co_await read(*scene.server), StartsWith("(protocol: "));
-    EXPECT_EQ(frames_in(co_await read(*scene.peer)), "close:1002");
-    EXPECT_FALSE(scene.server->is_open());
+    co_await fixture.send(unmasked);
+    EXPECT_THAT(co_await read(*fixture.server), StartsWith("(protocol: "));
+    EXPECT_EQ(frames_in(co_await read(*fixture.peer)), "close:1002");
+    EXPECT_FALSE(fixture.server->is_open());
   });
 }
 
 TEST(WebSocketChannel, AFloodOfPingsEndsTheConnection) {
   test::run_in_test_time([]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
-    Bare scene(executor, 16 * 1024 * 1024);
+    Bare fixture(executor, 16 * 1024 * 1024);
     std::string flood;
     const auto ping = frame(Opcode::ping, std::string(100, 'p'));
     while (flood.size() < 8 * 1024 * 1024) flood += ping;
-    co_await scene.send(flood);
-    EXPECT_EQ(co_await read(*scene.server), "(protocol: too many frames without data)");
+    co_await fixture.send(flood);
+    EXPECT_EQ(co_await read(*fixture.server), "(protocol: too many frames without data)");
   });
 }
 

@@ -13,8 +13,8 @@
 #include "common/core/task_group.hpp"
 #include "common/http/gzip.hpp"
 #include "common/net/memory_channel.hpp"
-#include "common/proxy/exchange_fixture.hpp"
 #include "common/proxy/server.hpp"
+#include "common/proxy/transaction_fixture.hpp"
 #include "support/run_coro.hpp"
 
 // Absent without a sanitizer.
@@ -47,7 +47,7 @@ const std::string kSwitching =
 // -- requests without a fault --
 
 TEST(Transaction, RequestAndAnswerPassAndConnectionsAreKept) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     for (const bool reused : {false, true}) {
       co_await send(client, kGet);
@@ -66,7 +66,7 @@ TEST(Transaction, RequestAndAnswerPassAndConnectionsAreKept) {
 }
 
 TEST(Transaction, PipelinedRequestsAreAnsweredInOrder) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kGet + "GET /own HTTP/1.1\r\nHost: a\r\n\r\n" + kPost);
     co_await send(upstream, kOk);
@@ -79,7 +79,7 @@ TEST(Transaction, PipelinedRequestsAreAnsweredInOrder) {
 }
 
 TEST(Transaction, OneClientThatPipelinesDoesNotHoldUpOthers) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& many = bed.connect();
     auto& one = bed.connect();
     std::string requests;
@@ -92,7 +92,7 @@ TEST(Transaction, OneClientThatPipelinesDoesNotHoldUpOthers) {
 }
 
 TEST(Transaction, ARequestThatEndsWithItsBlockCountsLikeOthers) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& many = bed.connect(4 * 1024 * 1024);
     auto& one = bed.connect();
     std::string request = "GET /own HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n";
@@ -107,7 +107,7 @@ TEST(Transaction, ARequestThatEndsWithItsBlockCountsLikeOthers) {
 }
 
 TEST(Transaction, TheAnswerToHeadHasNoBody) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, "HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
     EXPECT_THAT(co_await read(client, "\r\n\r\n"), HasSubstr("Content-Length: 1000"));
@@ -117,7 +117,7 @@ TEST(Transaction, TheAnswerToHeadHasNoBody) {
 }
 
 TEST(Transaction, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\n\r\nall of it");
     upstream.shutdown_send();
@@ -127,7 +127,7 @@ TEST(Transaction, AnAnswerWithoutLengthIsCompleteWhenTheUpstreamCloses) {
 }
 
 TEST(Transaction, TheAdmissionEndsWithTheRequest) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.count_admissions = true;
     auto& client = bed.connect();
     co_await send(client, kGet);
@@ -143,7 +143,7 @@ TEST(Transaction, TheAdmissionEndsWithTheRequest) {
 // -- the client before its request is complete --
 
 TEST(Transaction, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& silent = bed.connect();
     silent.shutdown_send();
     EXPECT_EQ(co_await read(silent), "<end>");
@@ -157,7 +157,7 @@ TEST(Transaction, AClientThatLeavesBeforeItsRequestIsNotRecorded) {
 }
 
 TEST(Transaction, AnIdleClientIsClosedAfterItsTime) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     const auto begin = Clock::now();
     EXPECT_EQ(co_await read(client), "<end>");
@@ -167,7 +167,7 @@ TEST(Transaction, AnIdleClientIsClosedAfterItsTime) {
 }
 
 TEST(Transaction, AHeadThatComesTooSlowlyIsAnswered408) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\n");
     co_await sleep_for(8s);
@@ -180,7 +180,7 @@ TEST(Transaction, AHeadThatComesTooSlowlyIsAnswered408) {
 }
 
 TEST(Transaction, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "GET /x HTTP/1.1\r\nHost : a\r\n\r\n");
     const auto answer = co_await read(client);
@@ -191,7 +191,7 @@ TEST(Transaction, AMalformedHeadIsAnsweredAndTheConnectionEnds) {
 }
 
 TEST(Transaction, AHeadThatIsTooLargeIsAnswered431) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     std::string head = "GET /x HTTP/1.1\r\nHost: a\r\n";
     for (int i = 0; i < 10; ++i) head += "X-Field: " + std::string(4000, 'x') + "\r\n";
@@ -203,7 +203,7 @@ TEST(Transaction, AHeadThatIsTooLargeIsAnswered431) {
 // -- bodies of requests --
 
 TEST(Transaction, ABodyPassesAsItComes) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "ab");
     auto& upstream = *co_await bed.upstream();
@@ -221,7 +221,7 @@ TEST(Transaction, ABodyPassesAsItComes) {
 }
 
 TEST(Transaction, ChunksAreFramedAgain) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client,
                   "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -235,7 +235,7 @@ TEST(Transaction, ChunksAreFramedAgain) {
 }
 
 TEST(Transaction, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.dial_takes = 2s;
     auto& client = bed.connect();
     const auto begin = Clock::now();
@@ -252,7 +252,7 @@ TEST(Transaction, AClientThatWaitsIsToldToContinueOnceTheUpstreamIsThere) {
 }
 
 TEST(Transaction, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
     auto& client = bed.connect();
     co_await send(
@@ -262,7 +262,7 @@ TEST(Transaction, AClientThatWaitsIsNotToldToContinueWithoutAnUpstream) {
 }
 
 TEST(Transaction, ABodyThatIsTooLargeByItsLengthReachesNobody) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.limits().max_body = 3;
     auto& client = bed.connect();
     co_await send(client, kPost);
@@ -272,7 +272,7 @@ TEST(Transaction, ABodyThatIsTooLargeByItsLengthReachesNobody) {
 }
 
 TEST(Transaction, ABodyThatGrowsTooLargeIsCutOff) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.limits().max_body = 5;
     auto [client, upstream] = co_await ask(
         bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -284,7 +284,7 @@ TEST(Transaction, ABodyThatGrowsTooLargeIsCutOff) {
 }
 
 TEST(Transaction, AMalformedBodyIsCutOff) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(
         bed, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         "abc");
@@ -296,7 +296,7 @@ TEST(Transaction, AMalformedBodyIsCutOff) {
 
 TEST(Transaction, AClientLostWithinItsBodyIsRecordedAsSuch) {
   for (const bool half_close : {false, true}) {
-    play([half_close](ExchangeFixture& bed) -> Task<> {
+    play([half_close](TransactionFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kLongPost + "bo", "bo");
       if (half_close) {
         client.shutdown_send();
@@ -311,7 +311,7 @@ TEST(Transaction, AClientLostWithinItsBodyIsRecordedAsSuch) {
 }
 
 TEST(Transaction, ABodyThatComesToAHaltIsAnswered408) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
@@ -322,7 +322,7 @@ TEST(Transaction, ABodyThatComesToAHaltIsAnswered408) {
 }
 
 TEST(Transaction, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.upstream_capacity = 8 * 1024;
     auto [client, upstream] =
         co_await ask(bed, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 50000\r\n\r\n");
@@ -338,7 +338,7 @@ TEST(Transaction, AnUpstreamThatTakesNoMoreIsWaitedForItsAnswer) {
 }
 
 TEST(Transaction, AnEarlyAnswerEndsTheUpload) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost + "ab", "ab");
     co_await send(upstream, "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     const auto answer = co_await read(client);
@@ -352,7 +352,7 @@ TEST(Transaction, AnEarlyAnswerEndsTheUpload) {
 }
 
 TEST(Transaction, AnAnswerMayPassWhileTheBodyStillComes) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] =
         co_await ask(bed, kLongPost + std::string(kLong - 4, 'x') + "bo", "bo");
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
@@ -366,7 +366,7 @@ TEST(Transaction, AnAnswerMayPassWhileTheBodyStillComes) {
 }
 
 TEST(Transaction, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
     co_await sleep_for(1s);
@@ -386,7 +386,7 @@ TEST(Transaction, ASmallBodyIsAwaitedBeforeAnUpstreamIsTaken) {
 }
 
 TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, first] = co_await ask(bed);
     co_await send(first, kOk);
     (void)co_await read(client, "ok");
@@ -404,7 +404,7 @@ TEST(Transaction, ABodyThatCameInPartsIsSentAgainAsAWhole) {
 
 TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         auto& client = bed.connect();
         co_await send(client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo");
         auto& upstream = *co_await bed.upstream();
@@ -417,7 +417,7 @@ TEST(Transaction, ASmallBodyPassesAsItComesWhenTooMuchIsHeld) {
 
 TEST(Transaction, ABodyThatDripsIsAnswered408) {
   for (const auto& head : {kLongPost, kPost.substr(0, kPost.size() - 4)}) {
-    play([head](ExchangeFixture& bed) -> Task<> {
+    play([head](TransactionFixture& bed) -> Task<> {
       auto& client = bed.connect();
       co_await send(client, head);
       const auto begin = Clock::now();
@@ -433,7 +433,7 @@ TEST(Transaction, ABodyThatDripsIsAnswered408) {
 }
 
 TEST(Transaction, ASlowBodyPassesAtTheLeastRate) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kLongPost);
     std::size_t got = 0;
     for (std::size_t sent = 0; sent < kLong; sent += 4'000) {
@@ -447,7 +447,7 @@ TEST(Transaction, ASlowBodyPassesAtTheLeastRate) {
 }
 
 TEST(Transaction, ABodyHasOneDeadlineForAllOfIt) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.limits().body_deadline = 20s;
     auto [client, upstream] = co_await ask(bed, kLongPost);
     const auto begin = Clock::now();
@@ -462,7 +462,7 @@ TEST(Transaction, ABodyHasOneDeadlineForAllOfIt) {
 }
 
 TEST(Transaction, ASlowUpstreamIsNotHeldAgainstTheClient) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
     co_await send(client, kLongPost + std::string(kLong, 'x'));
@@ -478,7 +478,7 @@ TEST(Transaction, ASlowUpstreamIsNotHeldAgainstTheClient) {
 }
 
 TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect();
     const std::string body(20'000, 'x');
@@ -495,7 +495,7 @@ TEST(Transaction, AnEarlyAnswerToABodyThatWasThereEndsTheUpstreamsConnection) {
 // -- bodies that are verified --
 
 TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     std::string seen;
     bed.verify = [&seen](const http::RequestHead&,
                          std::string_view body) -> std::optional<http::Response> {
@@ -519,7 +519,7 @@ TEST(Transaction, ABodyIsVerifiedBeforeTheUpstreamSeesAnything) {
 }
 
 TEST(Transaction, BodiesThatAreVerifiedAreBoundedTogether) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.verify = [](const http::RequestHead&, std::string_view) { return std::nullopt; };
     auto totals = std::make_shared<Totals>(SharedLimits{.max_held = net::BlockPool::kLarge});
     Server small(co_await asio::this_coro::executor, ServerOptions{.totals = totals},
@@ -550,7 +550,7 @@ std::optional<http::Response> admit_all(const http::RequestHead&, std::string_vi
 
 TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
   for (const bool chunked : {false, true}) {
-    play([chunked](ExchangeFixture& bed) -> Task<> {
+    play([chunked](TransactionFixture& bed) -> Task<> {
       bed.upstream_capacity = 10'000;
       std::string body;
       for (int i = 0; body.size() < 3'000'000; ++i) body += std::to_string(i) + ",";
@@ -596,7 +596,7 @@ TEST(Transaction, ALongBodyThatIsVerifiedPassesWhole) {
 }
 
 TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bool asked = false;
     bed.verify = [&](const http::RequestHead&, std::string_view) -> std::optional<http::Response> {
       asked = true;
@@ -616,7 +616,7 @@ TEST(Transaction, ABodyIsAdmittedWhenAllOfItIsThere) {
 
 TEST(Transaction, WhatOneAddressMayHoldLeavesRoomForOthers) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         bed.verify = admit_all;
         bed.limits().min_body_rate = 0;  // the first takes longer than the second waits for room
         auto& first = bed.connect();
@@ -636,7 +636,7 @@ TEST(Transaction, WhatOneAddressMayHoldLeavesRoomForOthers) {
 
 TEST(Transaction, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         bed.verify = admit_all;
         auto& first = bed.connect();
         co_await send(first, kLongPost + std::string(kLong, 'x'));
@@ -662,7 +662,7 @@ TEST(Transaction, ABodyThatIsToBeHeldWaitsUntilThereIsRoomForAllOfIt) {
 // Events, and logs that are followed: as long as a WebSocket, since the tunnel allows as much.
 TEST(Transaction, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
   for (const bool chunked : {true, false}) {
-    play([chunked](ExchangeFixture& bed) -> Task<> {
+    play([chunked](TransactionFixture& bed) -> Task<> {
       bed.limits().stream_timeout = 30min;
       auto [client, upstream] = co_await ask(bed);
       const std::string framing = chunked ? "Transfer-Encoding: chunked\r\n" : "";
@@ -681,7 +681,7 @@ TEST(Transaction, AnAnswerWithoutALengthMayBeSilentAsLongAsAWebSocket) {
 }
 
 TEST(Transaction, AnAnswerOfKnownLengthMayPauseForAMinute) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
     const auto begin = Clock::now();
@@ -691,13 +691,13 @@ TEST(Transaction, AnAnswerOfKnownLengthMayPauseForAMinute) {
 }
 
 TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
-  const auto expect_kept = [](ExchangeFixture& bed, Failure failure) {
+  const auto expect_kept = [](TransactionFixture& bed, Failure failure) {
     ASSERT_EQ(bed.kept.size(), 1U);
     EXPECT_EQ(bed.kept[0].failure, failure);
     EXPECT_THAT(bed.kept[0].bytes, StartsWith("POST /x HTTP/1.1\r\nHost: up\r\n"));
     EXPECT_THAT(bed.kept[0].bytes, EndsWith("\r\n\r\nbody"));
   };
-  play([&](ExchangeFixture& bed) -> Task<> {
+  play([&](TransactionFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     bed.dial_error = Error{.code = ErrorCode::unavailable, .message = "refused"};
@@ -713,7 +713,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
         << "the connection is kept";
   });
   for (const auto* status : {"500 Internal Server Error", "503 Service Unavailable"}) {
-    play([&](ExchangeFixture& bed) -> Task<> {
+    play([&](TransactionFixture& bed) -> Task<> {
       bed.verify = admit_all;
       bed.keeps = true;
       auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -723,7 +723,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
       expect_kept(bed, Failure::upstream_unavailable);
     });
   }
-  play([&](ExchangeFixture& bed) -> Task<> {
+  play([&](TransactionFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -734,7 +734,7 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
 }
 
 TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -745,7 +745,7 @@ TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
 }
 
 TEST(Transaction, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.verify = admit_all;
     bed.keeps = true;
     auto [client, upstream] = co_await ask(bed, kPost, "body");
@@ -760,7 +760,7 @@ TEST(Transaction, ARequestThatMayBeKeptGoesOnWithoutItsClient) {
 }
 
 TEST(Transaction, ADripAfterManyBytesEndsToo) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.verify = admit_all;
     auto& client = bed.connect(4'000'000);
     const std::string head = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n";
@@ -785,7 +785,7 @@ TEST(Transaction, ADripAfterManyBytesEndsToo) {
 
 TEST(Transaction, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
   for (const bool half_close : {false, true}) {
-    play([half_close](ExchangeFixture& bed) -> Task<> {
+    play([half_close](TransactionFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       const auto begin = Clock::now();
       if (half_close) {
@@ -802,7 +802,7 @@ TEST(Transaction, AClientThatLeavesWhileItWaitsGivesItsRequestUp) {
 }
 
 TEST(Transaction, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kGet);
     client.shutdown_send();
@@ -815,7 +815,7 @@ TEST(Transaction, AClientThatHalfClosesGetsAnAnswerThatComesSoon) {
 }
 
 TEST(Transaction, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.dial_takes = 3s;
     auto& client = bed.connect();
     co_await send(client, kGet);
@@ -828,7 +828,7 @@ TEST(Transaction, AClientLostWhileTheUpstreamIsConnectedToIsNoticed) {
 }
 
 TEST(Transaction, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\non\r\n");
     (void)co_await read(client, "on\r\n");
@@ -840,7 +840,7 @@ TEST(Transaction, AClientLostWithinItsAnswerEndsTheUpstreamsConnection) {
 }
 
 TEST(Transaction, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect();
     co_await send(client, kLongPost + "bo");
     auto& upstream = *co_await bed.upstream();
@@ -853,7 +853,7 @@ TEST(Transaction, AClientLostWhileItsBodyAndTheAnswerPassIsRecordedAsSuch) {
 }
 
 TEST(Transaction, AClientThatDoesNotTakeItsAnswerIsCutOff) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& client = bed.connect(1024);
     co_await send(client, kGet);
     auto& upstream = *co_await bed.upstream();
@@ -867,7 +867,7 @@ TEST(Transaction, AClientThatDoesNotTakeItsAnswerIsCutOff) {
 }
 
 TEST(Transaction, ASlowClientHoldsTheUpstreamBack) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.upstream_capacity = 1024;
     auto& client = bed.connect(1024);
     co_await send(client, kGet);
@@ -890,7 +890,7 @@ TEST(Transaction, ASlowClientHoldsTheUpstreamBack) {
 TEST(Transaction, FailuresToConnectAreToldApart) {
   const auto status = [](ErrorCode code) {
     Recorded recorded;
-    play([&recorded, code](ExchangeFixture& bed) -> Task<> {
+    play([&recorded, code](TransactionFixture& bed) -> Task<> {
       bed.dial_error = Error{.code = code, .message = "why"};
       auto& client = bed.connect();
       co_await send(client, kGet);
@@ -909,7 +909,7 @@ TEST(Transaction, FailuresToConnectAreToldApart) {
 
 TEST(Transaction, AnUpstreamLostBeforeItsAnswerIs502) {
   for (const bool reset : {false, true}) {
-    play([reset](ExchangeFixture& bed) -> Task<> {
+    play([reset](TransactionFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       if (reset) {
         upstream.abort();
@@ -923,7 +923,7 @@ TEST(Transaction, AnUpstreamLostBeforeItsAnswerIs502) {
 }
 
 // The same, and answers the request, so that the upstream's connection is kept.
-Task<Connections> ask_and_answer(ExchangeFixture& bed) {
+Task<Connections> ask_and_answer(TransactionFixture& bed) {
   const auto both = co_await ask(bed);
   co_await send(both.upstream, kOk);
   (void)co_await read(both.client, "ok");
@@ -931,7 +931,7 @@ Task<Connections> ask_and_answer(ExchangeFixture& bed) {
 }
 
 TEST(Transaction, AKeptConnectionThatClosedIsNotUsed) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     first.close();
     co_await send(client, kPost);
@@ -941,7 +941,7 @@ TEST(Transaction, AKeptConnectionThatClosedIsNotUsed) {
 }
 
 TEST(Transaction, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -956,7 +956,7 @@ TEST(Transaction, AnIdempotentRequestIsSentAgainWhenItsKeptConnectionDies) {
 }
 
 TEST(Transaction, OtherRequestsAreNotSentTwice) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kPost);
     (void)co_await read(first, "body");
@@ -967,7 +967,7 @@ TEST(Transaction, OtherRequestsAreNotSentTwice) {
 }
 
 TEST(Transaction, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -980,7 +980,7 @@ TEST(Transaction, ARequestIsNotSentAgainAfterAByteOfItsAnswer) {
 }
 
 TEST(Transaction, ARequestIsSentAgainOnlyOnce) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, first] = co_await ask_and_answer(bed);
     co_await send(client, kGet);
     (void)co_await read(first, "\r\n\r\n");
@@ -994,7 +994,7 @@ TEST(Transaction, ARequestIsSentAgainOnlyOnce) {
 }
 
 TEST(Transaction, AnAnswerThatBreaksOffDoesNotLookComplete) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     (void)co_await read(client, "half");
@@ -1006,7 +1006,7 @@ TEST(Transaction, AnAnswerThatBreaksOffDoesNotLookComplete) {
 }
 
 TEST(Transaction, AnAnswerHasOneDeadlineForItsWholeHead) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();
     for (const char c : std::string("HTTP/1.1 2")) {
@@ -1019,7 +1019,7 @@ TEST(Transaction, AnAnswerHasOneDeadlineForItsWholeHead) {
 }
 
 TEST(Transaction, AnAnswerThatComesToAHaltIsCutOff) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
     EXPECT_THAT(co_await read(client), EndsWith("half<reset>"));
@@ -1030,7 +1030,7 @@ TEST(Transaction, AnAnswerThatComesToAHaltIsCutOff) {
 // How long a kept connection is used after an answer with these fields.
 bool is_kept(const std::string& fields, Clock::duration idle) {
   bool kept = false;
-  play([&](ExchangeFixture& bed) -> Task<> {
+  play([&](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + fields + "\r\nok");
     (void)co_await read(client, "ok");
@@ -1055,7 +1055,7 @@ TEST(Transaction, AnUpstreamsConnectionIsUsedAsLongAsItSaysLessASecond) {
 }
 
 TEST(Transaction, ATimeoutDoesNotStickToAKeptConnection) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.limits().body_timeout = 1s;
     bed.upstream_capacity = 1024;
     auto [client, upstream] = co_await ask(bed);
@@ -1076,7 +1076,7 @@ TEST(Transaction, ATimeoutDoesNotStickToAKeptConnection) {
 }
 
 TEST(Transaction, InterimAnswersAreDropped) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + kOk);
     const auto answer = co_await read(client, "ok");
@@ -1086,7 +1086,7 @@ TEST(Transaction, InterimAnswersAreDropped) {
 }
 
 TEST(Transaction, InterimAnswersWithoutEndAreRefused) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     for (int i = 0; i < 17; ++i) co_await send(upstream, "HTTP/1.1 103 Early Hints\r\n\r\n");
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1096,7 +1096,7 @@ TEST(Transaction, InterimAnswersWithoutEndAreRefused) {
 TEST(Transaction, AMalformedAnswerIs502) {
   for (const std::string answer :
        {"SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"}) {
-    play([answer](ExchangeFixture& bed) -> Task<> {
+    play([answer](TransactionFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed);
       co_await send(upstream, answer);
       EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1105,7 +1105,7 @@ TEST(Transaction, AMalformedAnswerIs502) {
 }
 
 TEST(Transaction, WhatFollowsAnAnswerMakesItsConnectionUseless) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kOk + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
     (void)co_await read(client, "ok");
@@ -1119,7 +1119,7 @@ TEST(Transaction, WhatFollowsAnAnswerMakesItsConnectionUseless) {
 
 TEST(Transaction, GzipIsRefusedByItsOwnWeight) {
   for (const std::string accepted : {"gzip;q=0, *", "*;q=0", "identity"}) {
-    play([accepted](ExchangeFixture& bed) -> Task<> {
+    play([accepted](TransactionFixture& bed) -> Task<> {
       bed.limits().gzip = true;
       auto [client, upstream] = co_await ask(
           bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: " + accepted + "\r\n\r\n");
@@ -1132,7 +1132,7 @@ TEST(Transaction, GzipIsRefusedByItsOwnWeight) {
 }
 
 TEST(Transaction, AShortAnswerIsCompressedWhenItIsWhole) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.limits().gzip = true;
     auto [client, upstream] =
         co_await ask(bed, "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
@@ -1154,7 +1154,7 @@ TEST(Transaction, AShortAnswerIsCompressedWhenItIsWhole) {
 
 TEST(Transaction, AnswersAreNotCompressedWhileTooManyAre) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         bed.limits().gzip = true;
         const std::string request = "GET /x HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
         const std::string head =
@@ -1181,7 +1181,7 @@ TEST(Transaction, AnswersAreNotCompressedWhileTooManyAre) {
 // Of many requests at a time each has a transaction, and these are kept for later ones.
 TEST(Transaction, ACompressedAnswerLeavesNoBufferBehind) {
   if (__sanitizer_get_current_allocated_bytes == nullptr) GTEST_SKIP() << "counted by a sanitizer";
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     constexpr std::size_t kClients = 16;
     constexpr std::size_t kLeft = 2048;  // bytes for each
     // A body that does not get smaller.
@@ -1225,7 +1225,7 @@ TEST(Transaction, ACompressedAnswerLeavesNoBufferBehind) {
 // -- upgrades --
 
 TEST(Transaction, AnUpgradePassesEarlyBytesOfBothSides) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade + "early");
     co_await send(upstream, kSwitching + "hello");
     EXPECT_THAT(co_await read(client, "hello"), StartsWith("HTTP/1.1 101"));
@@ -1247,7 +1247,7 @@ TEST(Transaction, AnUpgradePassesEarlyBytesOfBothSides) {
 
 TEST(Transaction, AnUpgradeThatLosesOneEndLosesTheOther) {
   for (const bool of_client : {false, true}) {
-    play([of_client](ExchangeFixture& bed) -> Task<> {
+    play([of_client](TransactionFixture& bed) -> Task<> {
       auto [client, upstream] = co_await ask(bed, kUpgrade);
       co_await send(upstream, kSwitching);
       (void)co_await read(client, "\r\n\r\n");
@@ -1258,7 +1258,7 @@ TEST(Transaction, AnUpgradeThatLosesOneEndLosesTheOther) {
 }
 
 TEST(Transaction, AnUpgradeThatIsSilentInBothDirectionsEnds) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.limits().stream_timeout = 30s;
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, kSwitching);
@@ -1273,7 +1273,7 @@ TEST(Transaction, AnUpgradeThatIsSilentInBothDirectionsEnds) {
 }
 
 TEST(Transaction, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed, kUpgrade);
     co_await send(upstream, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno");
     (void)co_await read(client, "no");
@@ -1283,7 +1283,7 @@ TEST(Transaction, AnUpgradeThatIsRefusedIsAnAnswerLikeAnother) {
 }
 
 TEST(Transaction, AnUpstreamMayNotSwitchUnasked) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto [client, upstream] = co_await ask(bed);
     co_await send(upstream, kSwitching);
     EXPECT_THAT(co_await read(client, "malformed_answer"), StartsWith("HTTP/1.1 502"));
@@ -1295,7 +1295,7 @@ TEST(Transaction, AnUpstreamMayNotSwitchUnasked) {
 
 TEST(Transaction, TheConnectionIdleLongestGivesWayToANewOne) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         auto& busy = bed.connect();
         co_await send(busy, kGet);
         auto& upstream = *co_await bed.upstream();
@@ -1317,7 +1317,7 @@ TEST(Transaction, TheConnectionIdleLongestGivesWayToANewOne) {
 // A head that never ends keeps its place no better than silence does.
 TEST(Transaction, AHeadThatIsNotCompleteGivesWayToo) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         auto& half = bed.connect(1024, "192.0.2.2");
         co_await send(half, "GET /own HT");
         co_await sleep_for(1s);
@@ -1335,7 +1335,7 @@ TEST(Transaction, AHeadThatIsNotCompleteGivesWayToo) {
 
 TEST(Transaction, AnAddressWithTooManyConnectionsLosesItsOwn) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         auto& other = bed.connect(1024, "192.0.2.2");  // idle for longer
         co_await sleep_for(1s);
         auto& first = bed.connect();
@@ -1353,7 +1353,7 @@ TEST(Transaction, AnAddressWithTooManyConnectionsLosesItsOwn) {
 
 TEST(Transaction, NoRequestUnderWayGivesWay) {
   play(
-      [](ExchangeFixture& bed) -> Task<> {
+      [](TransactionFixture& bed) -> Task<> {
         auto [client, upstream] = co_await ask(bed);
         EXPECT_EQ(co_await read(bed.connect()), "<end>");
         co_await send(upstream, kOk);
@@ -1365,7 +1365,7 @@ TEST(Transaction, NoRequestUnderWayGivesWay) {
 // -- drain and stop --
 
 TEST(Transaction, ADrainClosesIdleClientsAndLetsRequestsEnd) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     auto& idle = bed.connect();
     auto& busy = bed.connect();
     co_await send(busy, kGet);
@@ -1381,7 +1381,7 @@ TEST(Transaction, ADrainClosesIdleClientsAndLetsRequestsEnd) {
 }
 
 TEST(Transaction, AStopCutsOffWhatIsLeftAtItsDeadline) {
-  play([](ExchangeFixture& bed) -> Task<> {
+  play([](TransactionFixture& bed) -> Task<> {
     bed.count_admissions = true;
     auto [client, upstream] = co_await ask(bed);
     const auto begin = Clock::now();

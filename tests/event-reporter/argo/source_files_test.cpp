@@ -72,105 +72,105 @@ struct Fixture {
 
 void with_fixture(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Fixture bench(co_await asio::this_coro::executor);
-    co_await body(bench);
-    co_await bench.end();
+    Fixture fixture(co_await asio::this_coro::executor);
+    co_await body(fixture);
+    co_await fixture.end();
   });
 }
 
 TEST(SourceFiles, AnAnswerIsAskedForOnce) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    const auto files = co_await bench.report();
+  with_fixture([](Fixture& fixture) -> Task<> {
+    const auto files = co_await fixture.report();
     CO_ASSERT_TRUE(files != nullptr);
     EXPECT_EQ(files->find(ResourceId::parse("/v1/Service/prod/a"))->path, "a.yaml");
-    EXPECT_EQ(bench.target, "/api/source-files");
-    EXPECT_EQ(bench.token, "canary-token");
-    EXPECT_EQ(co_await bench.report(), files);
-    EXPECT_EQ(bench.requests, 1U);
-    CO_ASSERT_TRUE(co_await bench.report(R"({"path":"b"})") != nullptr);
-    EXPECT_EQ(bench.requests, 2U);
+    EXPECT_EQ(fixture.target, "/api/source-files");
+    EXPECT_EQ(fixture.token, "canary-token");
+    EXPECT_EQ(co_await fixture.report(), files);
+    EXPECT_EQ(fixture.requests, 1U);
+    CO_ASSERT_TRUE(co_await fixture.report(R"({"path":"b"})") != nullptr);
+    EXPECT_EQ(fixture.requests, 2U);
   });
 }
 
 TEST(SourceFiles, ASlowAnswerHoldsUpOneReportForAShortTime) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.delay = 10s;
-    EXPECT_EQ(co_await bench.report(), nullptr);
-    EXPECT_GE(bench.waited, 500ms);
-    EXPECT_LT(bench.waited, 600ms);
-    EXPECT_EQ(co_await bench.report(), nullptr);
-    EXPECT_EQ(co_await bench.report("another"), nullptr);
-    EXPECT_EQ(bench.waited, 0ms) << "nobody waits for some time";
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.delay = 10s;
+    EXPECT_EQ(co_await fixture.report(), nullptr);
+    EXPECT_GE(fixture.waited, 500ms);
+    EXPECT_LT(fixture.waited, 600ms);
+    EXPECT_EQ(co_await fixture.report(), nullptr);
+    EXPECT_EQ(co_await fixture.report("another"), nullptr);
+    EXPECT_EQ(fixture.waited, 0ms) << "nobody waits for some time";
     co_await sleep_for(11s);
-    EXPECT_EQ(bench.requests, 2U);
-    CO_ASSERT_TRUE(co_await bench.report() != nullptr) << "the late answer is used later";
-    EXPECT_EQ(bench.waited, 0ms);
+    EXPECT_EQ(fixture.requests, 2U);
+    CO_ASSERT_TRUE(co_await fixture.report() != nullptr) << "the late answer is used later";
+    EXPECT_EQ(fixture.waited, 0ms);
   });
 }
 
 TEST(SourceFiles, AFailureHoldsUpNothing) {
   test::LogCapture log;
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.status = 502;
-    for (int i = 0; i < 20; ++i) EXPECT_EQ(co_await bench.report(), nullptr);
-    EXPECT_EQ(bench.requests, 1U);
-    EXPECT_EQ(bench.waited, 0ms);
-    bench.status = 200;
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.status = 502;
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(co_await fixture.report(), nullptr);
+    EXPECT_EQ(fixture.requests, 1U);
+    EXPECT_EQ(fixture.waited, 0ms);
+    fixture.status = 200;
     co_await sleep_for(31s);
-    CO_ASSERT_TRUE(co_await bench.report() != nullptr);
+    CO_ASSERT_TRUE(co_await fixture.report() != nullptr);
   });
   EXPECT_THAT(log.text(), HasSubstr("events go without them"));
   EXPECT_THAT(log.text(), Not(HasSubstr("canary")));
 }
 
 TEST(SourceFiles, WhatAppProxyCannotReadIsAskedForLater) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.status = 404;
-    EXPECT_EQ(co_await bench.report(), nullptr);
-    bench.status = 200;
-    CO_ASSERT_TRUE(co_await bench.report("another") != nullptr) << "others are not concerned";
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.status = 404;
+    EXPECT_EQ(co_await fixture.report(), nullptr);
+    fixture.status = 200;
+    CO_ASSERT_TRUE(co_await fixture.report("another") != nullptr) << "others are not concerned";
     co_await sleep_for(60s);
-    EXPECT_EQ(co_await bench.report(), nullptr);
-    EXPECT_EQ(bench.requests, 2U);
+    EXPECT_EQ(co_await fixture.report(), nullptr);
+    EXPECT_EQ(fixture.requests, 2U);
     co_await sleep_for(300s);
-    CO_ASSERT_TRUE(co_await bench.report() != nullptr);
+    CO_ASSERT_TRUE(co_await fixture.report() != nullptr);
   });
 }
 
 // Something in between says nothing about the source, also with this status.
 TEST(SourceFiles, APageIsAnOutageOfAppProxy) {
   for (const int status : {200, 404}) {
-    with_fixture([status](Fixture& bench) -> Task<> {
-      bench.status = status;
-      bench.headers = {{"Content-Type", "text/html"}};
-      EXPECT_EQ(co_await bench.report(), nullptr);
-      bench.status = 200;
-      bench.headers = {};
+    with_fixture([status](Fixture& fixture) -> Task<> {
+      fixture.status = status;
+      fixture.headers = {{"Content-Type", "text/html"}};
+      EXPECT_EQ(co_await fixture.report(), nullptr);
+      fixture.status = 200;
+      fixture.headers = {};
       co_await sleep_for(31s);
-      CO_ASSERT_TRUE(co_await bench.report() != nullptr) << status;
-      EXPECT_EQ(bench.requests, 2U);
+      CO_ASSERT_TRUE(co_await fixture.report() != nullptr) << status;
+      EXPECT_EQ(fixture.requests, 2U);
     });
   }
 }
 
 TEST(SourceFiles, OnlySomeAreAskedForAtATime) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    bench.delay = 1s;
-    for (int i = 0; i < 50; ++i) bench.files->ask(std::to_string(i));
+  with_fixture([](Fixture& fixture) -> Task<> {
+    fixture.delay = 1s;
+    for (int i = 0; i < 50; ++i) fixture.files->ask(std::to_string(i));
     co_await sleep_for(100ms);
-    EXPECT_EQ(bench.requests, 4U);
+    EXPECT_EQ(fixture.requests, 4U);
     co_await sleep_for(5s);
-    EXPECT_EQ(bench.requests, 4U);
+    EXPECT_EQ(fixture.requests, 4U);
   });
 }
 
 TEST(SourceFiles, AnAppProxyThatIsAwayHoldsUpNothing) {
-  with_fixture([](Fixture& bench) -> Task<> {
-    co_await bench.server.stop(Clock::now());
-    EXPECT_EQ(co_await bench.report(), nullptr);
-    EXPECT_LT(bench.waited, 600ms);
-    EXPECT_EQ(co_await bench.report("another"), nullptr);
-    EXPECT_EQ(bench.waited, 0ms);
+  with_fixture([](Fixture& fixture) -> Task<> {
+    co_await fixture.server.stop(Clock::now());
+    EXPECT_EQ(co_await fixture.report(), nullptr);
+    EXPECT_LT(fixture.waited, 600ms);
+    EXPECT_EQ(co_await fixture.report("another"), nullptr);
+    EXPECT_EQ(fixture.waited, 0ms);
   });
 }
 

@@ -57,64 +57,64 @@ struct Fixture {
 };
 
 TEST(Breaker, BeginsClosedWithAllItsPermits) {
-  Fixture bench;
-  EXPECT_EQ(bench.breaker.state(), State::closed);
-  EXPECT_TRUE(bench.breaker.lets_through(bench.now));
-  EXPECT_EQ(bench.acquire_all(), 16U);
-  EXPECT_EQ(bench.breaker.in_flight(), 16U);
-  bench.succeed();
-  EXPECT_EQ(bench.acquire_all(), 1U);
+  Fixture fixture;
+  EXPECT_EQ(fixture.breaker.state(), State::closed);
+  EXPECT_TRUE(fixture.breaker.lets_through(fixture.now));
+  EXPECT_EQ(fixture.acquire_all(), 16U);
+  EXPECT_EQ(fixture.breaker.in_flight(), 16U);
+  fixture.succeed();
+  EXPECT_EQ(fixture.acquire_all(), 1U);
 }
 
 TEST(Breaker, OpensAfterFailuresInARow) {
-  Fixture bench;
+  Fixture fixture;
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(bench.acquire());
-    bench.fail();
+    ASSERT_TRUE(fixture.acquire());
+    fixture.fail();
   }
-  ASSERT_TRUE(bench.acquire());
-  bench.succeed();  // the row begins over
+  ASSERT_TRUE(fixture.acquire());
+  fixture.succeed();  // the row begins over
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(bench.acquire());
-    bench.fail();
-    EXPECT_EQ(bench.breaker.state(), State::closed);
+    ASSERT_TRUE(fixture.acquire());
+    fixture.fail();
+    EXPECT_EQ(fixture.breaker.state(), State::closed);
   }
-  ASSERT_TRUE(bench.acquire());
-  bench.fail();
-  EXPECT_EQ(bench.breaker.state(), State::open);
-  EXPECT_EQ(bench.breaker.permitted(), 0U);
+  ASSERT_TRUE(fixture.acquire());
+  fixture.fail();
+  EXPECT_EQ(fixture.breaker.state(), State::open);
+  EXPECT_EQ(fixture.breaker.permitted(), 0U);
 }
 
 TEST(Breaker, LetsOneProbeThroughWhenThePauseIsOver) {
-  Fixture bench;
-  bench.open();
-  bench.now = bench.breaker.next_probe() - 1ns;
-  EXPECT_FALSE(bench.breaker.lets_through(bench.now));
-  EXPECT_FALSE(bench.acquire());
-  bench.now += 1ns;
-  EXPECT_TRUE(bench.breaker.lets_through(bench.now));
-  EXPECT_EQ(bench.acquire_all(), 1U);
-  EXPECT_EQ(bench.breaker.state(), State::probing);
-  EXPECT_FALSE(bench.breaker.lets_through(bench.now + 24h));
-  EXPECT_EQ(bench.breaker.permitted(), 1U);
+  Fixture fixture;
+  fixture.open();
+  fixture.now = fixture.breaker.next_probe() - 1ns;
+  EXPECT_FALSE(fixture.breaker.lets_through(fixture.now));
+  EXPECT_FALSE(fixture.acquire());
+  fixture.now += 1ns;
+  EXPECT_TRUE(fixture.breaker.lets_through(fixture.now));
+  EXPECT_EQ(fixture.acquire_all(), 1U);
+  EXPECT_EQ(fixture.breaker.state(), State::probing);
+  EXPECT_FALSE(fixture.breaker.lets_through(fixture.now + 24h));
+  EXPECT_EQ(fixture.breaker.permitted(), 1U);
 }
 
 TEST(Breaker, PausesGrowAndAreSpread) {
   std::vector<milliseconds> firsts;
   std::mt19937_64 seeds(1);
   for (int i = 0; i < 200; ++i) {
-    Fixture bench({}, seeds());
-    bench.open();
+    Fixture fixture({}, seeds());
+    fixture.open();
     milliseconds cap = 200ms;
     for (int probe = 0; probe < 12; ++probe) {
-      const auto pause = bench.breaker.next_probe() - bench.now;
+      const auto pause = fixture.breaker.next_probe() - fixture.now;
       EXPECT_GE(pause, 0ms);
       EXPECT_LE(pause, cap);
       if (probe == 0) firsts.push_back(std::chrono::duration_cast<milliseconds>(pause));
       cap = std::min<milliseconds>(cap * 2, 30s);
-      bench.go_to_probe();
-      ASSERT_TRUE(bench.acquire());
-      bench.fail();
+      fixture.go_to_probe();
+      ASSERT_TRUE(fixture.acquire());
+      fixture.fail();
     }
   }
   // Full jitter: many daemons do not come back together.
@@ -123,151 +123,151 @@ TEST(Breaker, PausesGrowAndAreSpread) {
 }
 
 TEST(Breaker, PausesBeginShortAgainAfterASuccess) {
-  Fixture bench;
-  bench.open();
+  Fixture fixture;
+  fixture.open();
   for (int probe = 0; probe < 20; ++probe) {
-    bench.go_to_probe();
-    ASSERT_TRUE(bench.acquire());
-    bench.fail();
+    fixture.go_to_probe();
+    ASSERT_TRUE(fixture.acquire());
+    fixture.fail();
   }
-  bench.close();
-  bench.open();
-  EXPECT_LE(bench.breaker.next_probe() - bench.now, 200ms);
+  fixture.close();
+  fixture.open();
+  EXPECT_LE(fixture.breaker.next_probe() - fixture.now, 200ms);
 }
 
 TEST(Breaker, HonoursAnAskedPauseAtOnce) {
-  Fixture bench;
-  ASSERT_TRUE(bench.acquire());
-  bench.fail(7s);
-  EXPECT_EQ(bench.breaker.state(), State::open);
-  EXPECT_GE(bench.breaker.next_probe() - bench.now, 7s);
-  EXPECT_LE(bench.breaker.next_probe() - bench.now, 7700ms);
+  Fixture fixture;
+  ASSERT_TRUE(fixture.acquire());
+  fixture.fail(7s);
+  EXPECT_EQ(fixture.breaker.state(), State::open);
+  EXPECT_GE(fixture.breaker.next_probe() - fixture.now, 7s);
+  EXPECT_LE(fixture.breaker.next_probe() - fixture.now, 7700ms);
 }
 
 TEST(Breaker, CapsAnAskedPause) {
   for (const milliseconds asked : {milliseconds(6min), milliseconds(24h), milliseconds::max()}) {
-    Fixture bench;
-    ASSERT_TRUE(bench.acquire());
-    bench.fail(asked);
-    EXPECT_GE(bench.breaker.next_probe() - bench.now, 5min);
-    EXPECT_LE(bench.breaker.next_probe() - bench.now, 5min + 30s);
+    Fixture fixture;
+    ASSERT_TRUE(fixture.acquire());
+    fixture.fail(asked);
+    EXPECT_GE(fixture.breaker.next_probe() - fixture.now, 5min);
+    EXPECT_LE(fixture.breaker.next_probe() - fixture.now, 5min + 30s);
   }
 }
 
 TEST(Breaker, RampsUpFromOneAndAtMostDoublesInARoundTrip) {
-  Fixture bench({.max_permits = 20});
-  bench.open();
-  bench.close();
+  Fixture fixture({.max_permits = 20});
+  fixture.open();
+  fixture.close();
   std::vector<std::size_t> rounds;
   for (int round = 0; round < 6; ++round) {
-    rounds.push_back(bench.acquire_all());
-    while (!bench.out.empty()) bench.succeed();
+    rounds.push_back(fixture.acquire_all());
+    while (!fixture.out.empty()) fixture.succeed();
   }
   EXPECT_EQ(rounds, (std::vector<std::size_t>{1, 2, 4, 8, 16, 20}));
 }
 
 TEST(Breaker, AFailureOnTheWayUpHalvesTheRamp) {
-  Fixture bench;
-  bench.open();
-  bench.close();
+  Fixture fixture;
+  fixture.open();
+  fixture.close();
   for (int i = 0; i < 9; ++i) {
-    ASSERT_TRUE(bench.acquire());
-    bench.succeed();
+    ASSERT_TRUE(fixture.acquire());
+    fixture.succeed();
   }
-  EXPECT_EQ(bench.breaker.permitted(), 10U);
-  ASSERT_TRUE(bench.acquire());
-  bench.fail();
-  EXPECT_EQ(bench.breaker.permitted(), 5U);
-  EXPECT_EQ(bench.breaker.state(), State::closed);
+  EXPECT_EQ(fixture.breaker.permitted(), 10U);
+  ASSERT_TRUE(fixture.acquire());
+  fixture.fail();
+  EXPECT_EQ(fixture.breaker.permitted(), 5U);
+  EXPECT_EQ(fixture.breaker.state(), State::closed);
 }
 
 TEST(Breaker, ASingleFailureAtFullSpeedCostsNothing) {
-  Fixture bench;
-  ASSERT_TRUE(bench.acquire());
-  bench.fail();
-  EXPECT_EQ(bench.breaker.permitted(), 16U);
+  Fixture fixture;
+  ASSERT_TRUE(fixture.acquire());
+  fixture.fail();
+  EXPECT_EQ(fixture.breaker.permitted(), 16U);
 }
 
 TEST(Breaker, OutcomesFromBeforeItOpenedHaveNoSay) {
-  Fixture bench;
-  EXPECT_EQ(bench.acquire_all(), 16U);
-  for (int i = 0; i < 5; ++i) bench.fail();
-  ASSERT_EQ(bench.breaker.state(), State::open);
-  const auto next = bench.breaker.next_probe();
-  bench.succeed();
-  bench.fail();
-  EXPECT_EQ(bench.breaker.state(), State::open);
-  EXPECT_EQ(bench.breaker.next_probe(), next);
-  bench.go_to_probe();
-  ASSERT_TRUE(bench.acquire()) << "those that are still out do not hold up the probe";
-  for (int i = 0; i < 9; ++i) bench.fail();
-  EXPECT_EQ(bench.breaker.state(), State::probing);
-  bench.succeed();
-  EXPECT_EQ(bench.breaker.state(), State::closed);
-  EXPECT_EQ(bench.breaker.in_flight(), 0U);
+  Fixture fixture;
+  EXPECT_EQ(fixture.acquire_all(), 16U);
+  for (int i = 0; i < 5; ++i) fixture.fail();
+  ASSERT_EQ(fixture.breaker.state(), State::open);
+  const auto next = fixture.breaker.next_probe();
+  fixture.succeed();
+  fixture.fail();
+  EXPECT_EQ(fixture.breaker.state(), State::open);
+  EXPECT_EQ(fixture.breaker.next_probe(), next);
+  fixture.go_to_probe();
+  ASSERT_TRUE(fixture.acquire()) << "those that are still out do not hold up the probe";
+  for (int i = 0; i < 9; ++i) fixture.fail();
+  EXPECT_EQ(fixture.breaker.state(), State::probing);
+  fixture.succeed();
+  EXPECT_EQ(fixture.breaker.state(), State::closed);
+  EXPECT_EQ(fixture.breaker.in_flight(), 0U);
 }
 
 TEST(Breaker, ALatePauseIsHonouredToo) {
-  Fixture bench;
-  EXPECT_EQ(bench.acquire_all(), 16U);
-  for (int i = 0; i < 5; ++i) bench.fail();
-  bench.fail(20s);
-  EXPECT_GE(bench.breaker.next_probe() - bench.now, 20s);
+  Fixture fixture;
+  EXPECT_EQ(fixture.acquire_all(), 16U);
+  for (int i = 0; i < 5; ++i) fixture.fail();
+  fixture.fail(20s);
+  EXPECT_GE(fixture.breaker.next_probe() - fixture.now, 20s);
 }
 
 TEST(Breaker, AnAbandonedProbeMakesRoomForTheNextAtOnce) {
-  Fixture bench;
-  bench.open();
-  bench.go_to_probe();
-  ASSERT_TRUE(bench.acquire());
-  bench.breaker.abandoned(bench.take(), bench.now);
-  EXPECT_EQ(bench.breaker.state(), State::open);
-  EXPECT_TRUE(bench.acquire());
-  EXPECT_EQ(bench.breaker.state(), State::probing);
+  Fixture fixture;
+  fixture.open();
+  fixture.go_to_probe();
+  ASSERT_TRUE(fixture.acquire());
+  fixture.breaker.abandoned(fixture.take(), fixture.now);
+  EXPECT_EQ(fixture.breaker.state(), State::open);
+  EXPECT_TRUE(fixture.acquire());
+  EXPECT_EQ(fixture.breaker.state(), State::probing);
 }
 
 TEST(Breaker, AnAbandonedAttemptIsNoFailure) {
-  Fixture bench;
+  Fixture fixture;
   for (int i = 0; i < 50; ++i) {
-    ASSERT_TRUE(bench.acquire());
-    bench.breaker.abandoned(bench.take(), bench.now);
+    ASSERT_TRUE(fixture.acquire());
+    fixture.breaker.abandoned(fixture.take(), fixture.now);
   }
-  EXPECT_EQ(bench.breaker.state(), State::closed);
-  EXPECT_EQ(bench.breaker.in_flight(), 0U);
+  EXPECT_EQ(fixture.breaker.state(), State::closed);
+  EXPECT_EQ(fixture.breaker.in_flight(), 0U);
 }
 
 TEST(Breaker, RefusalsInARowOpenIt) {
-  Fixture bench;
+  Fixture fixture;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 4; ++i) {
-      ASSERT_TRUE(bench.acquire());
-      bench.breaker.refused(bench.take(), bench.now);
+      ASSERT_TRUE(fixture.acquire());
+      fixture.breaker.refused(fixture.take(), fixture.now);
     }
-    EXPECT_EQ(bench.breaker.state(), State::closed);
-    EXPECT_EQ(bench.breaker.permitted(), 16U) << "the peer answers";
-    ASSERT_TRUE(bench.acquire());
-    bench.succeed();
+    EXPECT_EQ(fixture.breaker.state(), State::closed);
+    EXPECT_EQ(fixture.breaker.permitted(), 16U) << "the peer answers";
+    ASSERT_TRUE(fixture.acquire());
+    fixture.succeed();
   }
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(bench.acquire());
-    bench.breaker.refused(bench.take(), bench.now, 10s);
+    ASSERT_TRUE(fixture.acquire());
+    fixture.breaker.refused(fixture.take(), fixture.now, 10s);
   }
-  EXPECT_EQ(bench.breaker.state(), State::open);
-  EXPECT_GE(bench.breaker.next_probe() - bench.now, 10s);
-  bench.go_to_probe();
-  ASSERT_TRUE(bench.acquire());
-  bench.breaker.refused(bench.take(), bench.now);
-  EXPECT_EQ(bench.breaker.state(), State::open) << "a refused probe";
+  EXPECT_EQ(fixture.breaker.state(), State::open);
+  EXPECT_GE(fixture.breaker.next_probe() - fixture.now, 10s);
+  fixture.go_to_probe();
+  ASSERT_TRUE(fixture.acquire());
+  fixture.breaker.refused(fixture.take(), fixture.now);
+  EXPECT_EQ(fixture.breaker.state(), State::open) << "a refused probe";
 }
 
 TEST(Breaker, APauseCanBeEnded) {
-  Fixture bench;
-  ASSERT_TRUE(bench.acquire());
-  bench.fail(4min);
-  bench.now += 1s;
-  EXPECT_FALSE(bench.acquire());
-  bench.breaker.end_pause(bench.now);
-  EXPECT_TRUE(bench.acquire());
+  Fixture fixture;
+  ASSERT_TRUE(fixture.acquire());
+  fixture.fail(4min);
+  fixture.now += 1s;
+  EXPECT_FALSE(fixture.acquire());
+  fixture.breaker.end_pause(fixture.now);
+  EXPECT_TRUE(fixture.acquire());
 }
 
 // Whatever happened before: bounded, in order, and open again for a peer that is well.
@@ -277,49 +277,49 @@ TEST(Breaker, HoldsItsPromisesAfterAnyHistory) {
     const auto roll = [&](std::uint64_t sides) { return random() % sides; };
     const Breaker::Options options{.failures = static_cast<unsigned>(1 + roll(6)),
                                    .max_permits = 1 + roll(20)};
-    Fixture bench(options, seed);
-    auto& breaker = bench.breaker;
+    Fixture fixture(options, seed);
+    auto& breaker = fixture.breaker;
     std::uint64_t badness = roll(101);  // of the peer, in percent
     for (int step = 0; step < 1500; ++step) {
       if (roll(100) == 0) badness = roll(101);
-      if (roll(4) == 0) bench.now += milliseconds(roll(3000));
-      if (roll(50) == 0) breaker.end_pause(bench.now);
+      if (roll(4) == 0) fixture.now += milliseconds(roll(3000));
+      if (roll(50) == 0) breaker.end_pause(fixture.now);
       const auto before = breaker.state();
       const auto due = breaker.next_probe();
       if (roll(2) == 0) {
-        const bool got = bench.acquire();
+        const bool got = fixture.acquire();
         if (before == State::probing) ASSERT_FALSE(got) << "a second probe";
         if (before == State::open) {
-          ASSERT_EQ(got, bench.now >= due);
+          ASSERT_EQ(got, fixture.now >= due);
           ASSERT_EQ(got, breaker.state() == State::probing);
         }
-      } else if (!bench.out.empty()) {
-        std::swap(bench.out.front(), bench.out[roll(bench.out.size())]);
+      } else if (!fixture.out.empty()) {
+        std::swap(fixture.out.front(), fixture.out[roll(fixture.out.size())]);
         if (roll(20) == 0) {
-          breaker.abandoned(bench.take(), bench.now);
+          breaker.abandoned(fixture.take(), fixture.now);
         } else if (roll(100) < badness) {
-          bench.fail(roll(10) == 0 ? milliseconds(roll(1'000'000)) : 0ms);
+          fixture.fail(roll(10) == 0 ? milliseconds(roll(1'000'000)) : 0ms);
         } else {
-          bench.succeed();
+          fixture.succeed();
         }
       }
-      ASSERT_EQ(breaker.in_flight(), bench.out.size());
+      ASSERT_EQ(breaker.in_flight(), fixture.out.size());
       ASSERT_LE(breaker.in_flight(), options.max_permits);
       ASSERT_LE(breaker.permitted(), options.max_permits);
       if (breaker.state() == State::closed) ASSERT_GE(breaker.permitted(), 1U);
       if (breaker.state() == State::open)
-        ASSERT_LE(breaker.next_probe() - bench.now, 5min + 30s) << "stuck";
+        ASSERT_LE(breaker.next_probe() - fixture.now, 5min + 30s) << "stuck";
     }
     // The peer gets well.
-    while (!bench.out.empty()) bench.succeed();
+    while (!fixture.out.empty()) fixture.succeed();
     std::size_t round_trips = 0;
     while (breaker.permitted() < options.max_permits || breaker.state() != State::closed) {
       ASSERT_LT(++round_trips, 100U) << "never recovers, seed " << seed;
-      if (breaker.state() == State::open) bench.go_to_probe();
-      bench.acquire_all();
-      while (!bench.out.empty()) bench.succeed();
+      if (breaker.state() == State::open) fixture.go_to_probe();
+      fixture.acquire_all();
+      while (!fixture.out.empty()) fixture.succeed();
     }
-    ASSERT_EQ(bench.acquire_all(), options.max_permits);
+    ASSERT_EQ(fixture.acquire_all(), options.max_permits);
   }
 }
 

@@ -178,14 +178,14 @@ inline void with_delivery(const std::function<Task<>(DeliveryFixture&)>& body,
                           const DeliveryFixture::Setup& setup = {}) {
   const test::LogCapture log;
   test::run_in_test_time([&]() -> Task<> {
-    DeliveryFixture bench(co_await asio::this_coro::executor, setup);
-    if (!setup.reachable) co_await bench.platform.stop();
-    co_await body(bench);
-    bench.tasks.cancel();
-    co_await bench.tasks.join();
-    EXPECT_EQ(bench.delivery.breaker().in_flight(), 0U);
-    co_await bench.platform.stop();
-    bench.http.close_idle();
+    DeliveryFixture fixture(co_await asio::this_coro::executor, setup);
+    if (!setup.reachable) co_await fixture.platform.stop();
+    co_await body(fixture);
+    fixture.tasks.cancel();
+    co_await fixture.tasks.join();
+    EXPECT_EQ(fixture.delivery.breaker().in_flight(), 0U);
+    co_await fixture.platform.stop();
+    fixture.http.close_idle();
   });
 }
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "common/http/client.hpp"
-#include "scene.hpp"
+#include "event-reporter/report/reporter_fixture.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "tracker_doubles.hpp"
@@ -15,10 +15,10 @@ using nlohmann::json;
 TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjectRecreated) {
   const test::LogCapture quiet;
   test::run_in_test_time([&]() -> Task<> {
-    auto options = Scene::fast_options();
+    auto options = ReporterFixture::fast_options();
     options.reporter.sweep = std::chrono::milliseconds(50);
-    Scene scene(co_await asio::this_coro::executor, options);
-    co_await scene.start();
+    ReporterFixture fixture(co_await asio::this_coro::executor, options);
+    co_await fixture.start();
     const auto state = [](const std::string& uid, int content) {
       // Each another milestone, so that none is skipped for a newer one.
       return SampleApp{.uid = uid,
@@ -27,36 +27,36 @@ TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjec
                        .content = content,
                        .metadata = {{"labels", {{"content", std::to_string(content)}}}}};
     };
-    const auto wait_for = [&scene](std::string content) -> Task<bool> {
-      co_return co_await scene.platform.wait_for(
+    const auto wait_for = [&fixture](std::string content) -> Task<bool> {
+      co_return co_await fixture.platform.wait_for(
           [&content](const test::FakePlatform::Report& report) {
             return report.object.value("/metadata/labels/content"_json_pointer, "") == content;
           },
           deadline_after(std::chrono::seconds(5))) != nullptr;
     };
     using namespace nlohmann::literals;
-    scene.put(state("uid-1", 1));
+    fixture.put(state("uid-1", 1));
     EXPECT_TRUE(co_await wait_for("1"));
-    EXPECT_TRUE(co_await scene.is_quiet());
+    EXPECT_TRUE(co_await fixture.is_quiet());
 
     // The watch is silent while it is recreated; a look at the resource tree finds that out.
-    scene.kube.stall_watches(true);
-    scene.remove({});
-    scene.put(state("uid-2", 2));
-    scene.put(state("uid-2", 3));
+    fixture.kube.stall_watches(true);
+    fixture.remove({});
+    fixture.put(state("uid-2", 2));
+    fixture.put(state("uid-2", 3));
     auto tree = state("uid-2", 3).tree();
     tree["nodes"].push_back({{"kind", "Pod"}, {"namespace", "shop"}, {"name", "another"}});
-    scene.argocd.set_tree("web", tree);
+    fixture.argocd.set_tree("web", tree);
     EXPECT_TRUE(co_await wait_for("3"));
-    const auto seen = scene.platform.reports().size();
-    scene.kube.stall_watches(false);
-    scene.put(state("uid-2", 4));
+    const auto seen = fixture.platform.reports().size();
+    fixture.kube.stall_watches(false);
+    fixture.put(state("uid-2", 4));
     EXPECT_TRUE(co_await wait_for("4"));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    for (const auto* report : scene.platform.find("Application", "web", seen)) {
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    for (const auto* report : fixture.platform.find("Application", "web", seen)) {
       EXPECT_NE(report->object.value("/metadata/labels/content"_json_pointer, ""), "2");
     }
-    co_await scene.stop();
+    co_await fixture.stop();
   });
   if (::testing::Test::HasFailure()) std::cerr << quiet.text() << "\n";
 }
@@ -64,32 +64,32 @@ TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjec
 // The watch is behind what was read: its word about the one before does not end the one that is.
 TEST(ReportOrder, ALateStateOfTheOneBeforeEndsNothing) {
   test::run_in_test_time([&]() -> Task<> {
-    Scene scene(co_await asio::this_coro::executor);
-    co_await scene.start_doubles();
-    const auto& with = scene.executor;
-    k8s::Client kubernetes(with, scene.resolver, scene.kube.cluster_config(), {}, "test");
-    http::Client http(with, scene.resolver, {});
+    ReporterFixture fixture(co_await asio::this_coro::executor);
+    co_await fixture.start_doubles();
+    const auto& with = fixture.executor;
+    k8s::Client kubernetes(with, fixture.resolver, fixture.kube.cluster_config(), {}, "test");
+    http::Client http(with, fixture.resolver, {});
     auto argocd_token = Credential::fixed(Secret("argocd.double.token"));
     auto platform_token = Credential::fixed(Secret("platform-token"));
-    argo::ArgoCdClient argocd(http, {.server = scene.argocd.url(), .root_path = ""},
+    argo::ArgoCdClient argocd(http, {.server = fixture.argocd.url(), .root_path = ""},
                               [&] { return argocd_token.current(); });
-    control_plane::Client platform(http, scene.platform.url(),
+    control_plane::Client platform(http, fixture.platform.url(),
                                    [&] { return platform_token.current(); });
-    Gatherer gatherer(with, kubernetes, argocd, argocd_token, "argocd", scene.metrics);
-    Ledger ledger(with, {.path = {}, .commit_interval = {}}, scene.metrics);
-    Delivery delivery(with, platform, platform_token, {}, scene.metrics);
+    Gatherer gatherer(with, kubernetes, argocd, argocd_token, "argocd", fixture.metrics);
+    Ledger ledger(with, {.path = {}, .commit_interval = {}}, fixture.metrics);
+    Delivery delivery(with, platform, platform_token, {}, fixture.metrics);
     ReportsDouble reports(with);
     ObjectsDouble objects;
-    ChangeTracker changes(with, ledger, reports, objects, {}, scene.metrics);
+    ChangeTracker changes(with, ledger, reports, objects, {}, fixture.metrics);
     ApplicationReporter reporter(with, kubernetes, gatherer, ledger, changes, delivery, {},
-                                 scene.metrics);
+                                 fixture.metrics);
     TaskGroup tasks(with);
     CO_ASSERT_OK(co_await ledger.open());
     ledger.start(tasks);
 
     const auto text_of = [&](const SampleApp& app) {
-      scene.put(app);
-      return scene.kube.find(k8s::resources::kApplications, {app.ns, app.name})->dump();
+      fixture.put(app);
+      return fixture.kube.find(k8s::resources::kApplications, {app.ns, app.name})->dump();
     };
     const std::string key = "argocd/web";
     ledger.set_note("term of shard 0", "1");
@@ -100,10 +100,10 @@ TEST(ReportOrder, ALateStateOfTheOneBeforeEndsNothing) {
     CO_ASSERT_OK(co_await reporter.report_live({.key = key, .grant = grant, .text = now}));
     CO_ASSERT_OK(co_await reporter.report_live({.key = key, .grant = grant, .text = before}));
     CO_ASSERT_OK(co_await reporter.report_lost_parts(grant, key, before));
-    EXPECT_THAT(scene.events(), testing::ElementsAre("web", "c-0"));
+    EXPECT_THAT(fixture.events(), testing::ElementsAre("web", "c-0"));
     tasks.cancel();
     co_await tasks.join();
-    co_await scene.stop();
+    co_await fixture.stop();
   });
 }
 

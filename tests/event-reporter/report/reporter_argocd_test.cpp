@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "event-reporter/event/digest.hpp"
-#include "reporter_scene.hpp"
+#include "event-reporter/report/play_reporter.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
@@ -29,180 +29,181 @@ using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 TEST(Reporter, ASlowApplicationHoldsUpNoOther) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow/");
-    scene.put({.name = "slow", .resources = 1});
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.delay_answers(std::chrono::hours(1), "/applications/slow/");
+    fixture.put({.name = "slow", .resources = 1});
     CO_ASSERT_TRUE(co_await test::eventually(
-        [&] { return scene.argocd.count("GET", "/applications/slow/") > 0; },
+        [&] { return fixture.argocd.count("GET", "/applications/slow/") > 0; },
         "a read of the slow application"));
-    for (int i = 0; i < 20; ++i) scene.put({.name = "app-" + std::to_string(i), .resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(40));
-    EXPECT_THAT(scene.events("Application"), SizeIs(20));
-    EXPECT_THAT(scene.events("Application"), Not(Contains("slow")));
-    scene.argocd.end_faults();
-    CO_ASSERT_OK(co_await scene.argocd.restart());
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(42));
+    for (int i = 0; i < 20; ++i) fixture.put({.name = "app-" + std::to_string(i), .resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(40));
+    EXPECT_THAT(fixture.events("Application"), SizeIs(20));
+    EXPECT_THAT(fixture.events("Application"), Not(Contains("slow")));
+    fixture.argocd.end_faults();
+    CO_ASSERT_OK(co_await fixture.argocd.restart());
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(42));
   });
 }
 
 // Git and the managed cluster were away while Argo CD's controller started.
 TEST(Reporter, AFailedComparisonDeletesNothing) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     const SampleApp app{.resources = 3};
-    scene.put(app);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    fixture.put(app);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
     auto failed = app.application();
     failed["status"]["resources"] = json::array();
     failed["status"]["sync"]["status"] = "Unknown";
     failed["status"]["conditions"] = {{{"type", "ComparisonError"}, {"message", "no Git"}},
                                       {{"type", "UnknownError"}, {"message", "no cluster"}}};
-    scene.argocd.set_tree(app.name, {{"nodes", json::array()}});
-    scene.argocd.set_managed_resources(app.name, json::array());
-    scene.kube.put(k8s::resources::kApplications, failed);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_THAT(scene.events("", 4), ElementsAre("web"));
-    EXPECT_THAT(scene.platform.reports()[4].data["errors"].dump(), HasSubstr("no cluster"));
+    fixture.argocd.set_tree(app.name, {{"nodes", json::array()}});
+    fixture.argocd.set_managed_resources(app.name, json::array());
+    fixture.kube.put(k8s::resources::kApplications, failed);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(5));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_THAT(fixture.events("", 4), ElementsAre("web"));
+    EXPECT_THAT(fixture.platform.reports()[4].data["errors"].dump(), HasSubstr("no cluster"));
     // Compared again, it lacks one for good.
-    scene.put({.resources = 2});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(7));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_THAT(scene.events("", 5), ElementsAre("web", "c-2 gone"));
+    fixture.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(7));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_THAT(fixture.events("", 5), ElementsAre("web", "c-2 gone"));
   });
 }
 
 // Argo CD's answers change before the Application, and a look at the resource tree may come between.
 TEST(Reporter, AnswersThatAreAheadOfTheApplicationDeleteNothing) {
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.reporter.sweep = std::chrono::milliseconds(50);
-  play(options, [](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     SampleApp app{.resources = 2};
-    scene.put(app);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
-    const auto reads = scene.argocd.reads().managed;
-    scene.argocd.set_managed_resources(app.name, json::array());
-    scene.argocd.set_tree(app.name, {{"nodes", json::array()}});
-    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.argocd.reads().managed > reads; },
+    fixture.put(app);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+    const auto reads = fixture.argocd.reads().managed;
+    fixture.argocd.set_managed_resources(app.name, json::array());
+    fixture.argocd.set_tree(app.name, {{"nodes", json::array()}});
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return fixture.argocd.reads().managed > reads; },
                                              "another read of managed resources"));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_EQ(scene.platform.reports().size(), 3U);
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_EQ(fixture.platform.reports().size(), 3U);
     // Then the Application says that they are gone.
     app.resources = 0;
-    scene.put(app);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(6));
-    EXPECT_THAT(scene.events("ConfigMap", 3), UnorderedElementsAre("c-0 gone", "c-1 gone"));
+    fixture.put(app);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(6));
+    EXPECT_THAT(fixture.events("ConfigMap", 3), UnorderedElementsAre("c-0 gone", "c-1 gone"));
   });
 }
 
 // A restart in the middle of it knows no more.
 TEST(Reporter, WhatAFailedComparisonHidesIsDueAgainAfterARestart) {
   const test::TempDir folder;
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.ledger.path = (folder / "ledger.db").string();
-  play(options, [](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     SampleApp app{.resources = 1};
-    scene.put(app);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    fixture.put(app);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
     auto failed = app.application();
     failed["status"]["conditions"] = {{{"type", "ComparisonError"}, {"message", "no Git"}}};
-    scene.kube.put(k8s::resources::kApplications, failed);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    co_await scene.stop_reporter();
-    const auto reads = scene.argocd.reads().tree;
-    co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await test::eventually([&] { return scene.argocd.reads().tree > reads; },
+    fixture.kube.put(k8s::resources::kApplications, failed);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    co_await fixture.stop_reporter();
+    const auto reads = fixture.argocd.reads().tree;
+    co_await fixture.start_reporter();
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return fixture.argocd.reads().tree > reads; },
                                              "another read of the tree"));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_EQ(scene.platform.reports().size(), 3U);
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_EQ(fixture.platform.reports().size(), 3U);
   });
 }
 
 TEST(Reporter, WithoutATreeNoResourceIsReported) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.argocd.fail_next(1'000'000, 500, {}, "/resource-tree");
-    scene.put({.resources = 2});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_THAT(scene.events(), ElementsAre("web"));
-    scene.argocd.end_faults();
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
-    EXPECT_THAT(scene.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1"));
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.fail_next(1'000'000, 500, {}, "/resource-tree");
+    fixture.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_THAT(fixture.events(), ElementsAre("web"));
+    fixture.argocd.end_faults();
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+    EXPECT_THAT(fixture.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1"));
   });
 }
 
 // As the default backend of an ingress answers.
 TEST(Reporter, WithoutArgoCdsSettingsNothingIsKnown) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start_doubles();
-    scene.argocd.fail_next(1'000'000, 404, {}, "/api/version");
-    scene.put({.resources = 2});
-    co_await scene.start_reporter();
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.argocd.fail_next(1'000'000, 404, {}, "/api/version");
+    fixture.put({.resources = 2});
+    co_await fixture.start_reporter();
     CO_ASSERT_TRUE(
-        co_await test::eventually([&] { return scene.argocd.count("GET", "/api/version") > 5; },
+        co_await test::eventually([&] { return fixture.argocd.count("GET", "/api/version") > 5; },
                                   "more than five reads of the version"));
-    EXPECT_THAT(scene.not_ready("argocd"), HasSubstr("404"));
-    EXPECT_THAT(scene.events(), IsEmpty());
-    scene.argocd.end_faults();
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
-    EXPECT_EQ(scene.not_ready("argocd"), "");
+    EXPECT_THAT(fixture.not_ready("argocd"), HasSubstr("404"));
+    EXPECT_THAT(fixture.events(), IsEmpty());
+    fixture.argocd.end_faults();
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+    EXPECT_EQ(fixture.not_ready("argocd"), "");
   });
 }
 
 // A login or a proxy in front of Argo CD, for 20 s.
 TEST(Reporter, APageInPlaceOfArgoCdIsAnOutage) {
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.reporter.application.gap_retry = std::chrono::minutes(5);
-  play(options, [](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    scene.argocd.fail_next(1'000'000, 200);
-    scene.put({.revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("argocd").empty(); },
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.argocd.fail_next(1'000'000, 200);
+    fixture.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !fixture.not_ready("argocd").empty(); },
                                              "argocd to be not ready"));
-    EXPECT_THAT(scene.not_ready("argocd"), HasSubstr("200 with text/html instead of JSON"));
+    EXPECT_THAT(fixture.not_ready("argocd"), HasSubstr("200 with text/html instead of JSON"));
     co_await sleep_for(std::chrono::seconds(20));
-    EXPECT_THAT(scene.events("ConfigMap"), ElementsAre("c-0"));
-    scene.argocd.end_faults();
+    EXPECT_THAT(fixture.events("ConfigMap"), ElementsAre("c-0"));
+    fixture.argocd.end_faults();
     const auto begin = Clock::now();
-    const auto* complete = co_await scene.platform.wait_for(
+    const auto* complete = co_await fixture.platform.wait_for(
         [](const test::FakePlatform::Report& report) {
           return report.object.dump().contains("commit r2");
         },
         deadline_after(std::chrono::minutes(10)));
     EXPECT_NE(complete, nullptr);
     CO_ASSERT_TRUE(co_await test::eventually(
-        [&] { return scene.platform.find("ConfigMap", "c-0").size() == 2; }, "two events of c-0"));
+        [&] { return fixture.platform.find("ConfigMap", "c-0").size() == 2; },
+        "two events of c-0"));
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(45));
-    EXPECT_EQ(scene.not_ready("argocd"), "");
-    for (const auto& report : scene.platform.reports()) {
+    EXPECT_EQ(fixture.not_ready("argocd"), "");
+    for (const auto& report : fixture.platform.reports()) {
       EXPECT_THAT(report.object.dump(), Not(HasSubstr("DOCTYPE")));
     }
   });
 }
 
 TEST(Reporter, APageIsNotKeptAsTheMetadataOfACommit) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.argocd.fail_next(1, 200, {}, "/revisions/");
-    scene.argocd.set_revision("r2", json{{"no", "metadata"}});
-    scene.put({.name = "web", .resources = 0});
-    scene.put({.name = "api", .uid = "uid-2", .revision = "r2", .resources = 0});
-    const auto* complete = co_await scene.platform.wait_for(
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.fail_next(1, 200, {}, "/revisions/");
+    fixture.argocd.set_revision("r2", json{{"no", "metadata"}});
+    fixture.put({.name = "web", .resources = 0});
+    fixture.put({.name = "api", .uid = "uid-2", .revision = "r2", .resources = 0});
+    const auto* complete = co_await fixture.platform.wait_for(
         [](const test::FakePlatform::Report& report) {
           return report.name() == "web" && report.object.dump().contains("commit r1");
         },
         deadline_after(std::chrono::seconds(30)));
     EXPECT_NE(complete, nullptr);
-    scene.argocd.set_revision("r2", {{"author", "A"}, {"message", "commit r2"}});
-    complete = co_await scene.platform.wait_for(
+    fixture.argocd.set_revision("r2", {{"author", "A"}, {"message", "commit r2"}});
+    complete = co_await fixture.platform.wait_for(
         [](const test::FakePlatform::Report& report) {
           return report.name() == "api" && report.object.dump().contains("commit r2");
         },
@@ -212,16 +213,16 @@ TEST(Reporter, APageIsNotKeptAsTheMetadataOfACommit) {
 }
 
 TEST(Reporter, APageInPlaceOfArgoCdsSettingsIsNotTakenForThem) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start_doubles();
-    scene.kube.put(k8s::resources::kConfigMaps,
-                   {{"metadata", {{"name", "argocd-cm"}, {"namespace", "argocd"}}},
-                    {"data", {{"application.resourceTrackingMethod", "label"}}}});
-    scene.kube.fail_next(3, 200, {}, "/configmaps/argocd-cm");
-    scene.put({.resources = 0});
-    co_await scene.start_reporter();
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
-    EXPECT_EQ(scene.platform.reports()[0].source("trackingMethod"), "label");
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.kube.put(k8s::resources::kConfigMaps,
+                     {{"metadata", {{"name", "argocd-cm"}, {"namespace", "argocd"}}},
+                      {"data", {{"application.resourceTrackingMethod", "label"}}}});
+    fixture.kube.fail_next(3, 200, {}, "/configmaps/argocd-cm");
+    fixture.put({.resources = 0});
+    co_await fixture.start_reporter();
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_EQ(fixture.platform.reports()[0].source("trackingMethod"), "label");
   });
 }
 
@@ -240,84 +241,84 @@ json with_sources(const SampleApp& app, const json& sources, const json& revisio
 }
 
 TEST(Reporter, AnOciSourceAndAChartDelayNothing) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     const SampleApp app{.resources = 1};
     const json sources = {{{"repoURL", "https://git.example.com/shop.git"}, {"path", "."}},
                           {{"repoURL", "oci://registry.example.com/app"}, {"path", "."}},
                           {{"repoURL", "https://charts.example.com"}, {"chart", "web"}}};
-    scene.argocd.set_tree(app.name, app.tree());
-    scene.argocd.set_managed_resources(app.name, app.managed());
+    fixture.argocd.set_tree(app.name, app.tree());
+    fixture.argocd.set_managed_resources(app.name, app.managed());
     const auto begin = Clock::now();
-    scene.kube.put(k8s::resources::kApplications,
-                   with_sources(app, sources, {"r1", "sha256:" + std::string(64, 'a'), "1.2.3"}));
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    fixture.kube.put(k8s::resources::kApplications,
+                     with_sources(app, sources, {"r1", "sha256:" + std::string(64, 'a'), "1.2.3"}));
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
-    EXPECT_THAT(scene.events(), ElementsAre("web", "c-0"));
-    EXPECT_EQ(scene.platform.reports()[0].object["metadata"]["labels"]["app.meta.commit-message"],
+    EXPECT_THAT(fixture.events(), ElementsAre("web", "c-0"));
+    EXPECT_EQ(fixture.platform.reports()[0].object["metadata"]["labels"]["app.meta.commit-message"],
               "commit r1");
-    EXPECT_EQ(scene.argocd.reads().revisions, 1U);
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_TRUE(scene.ledger().known().at("argocd/web").change) << "nothing is due";
+    EXPECT_EQ(fixture.argocd.reads().revisions, 1U);
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_TRUE(fixture.ledger().known().at("argocd/web").change) << "nothing is due";
   });
 }
 
 TEST(Reporter, OneOfSeveralCommitsThatIsNotKnownDropsNoOther) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     const SampleApp app{.resources = 0};
     const json sources = {{{"repoURL", "https://git.example.com/a.git"}, {"path", "."}},
                           {{"repoURL", "https://git.example.com/b.git"}, {"path", "."}}};
-    scene.argocd.set_tree(app.name, app.tree());
-    scene.argocd.set_managed_resources(app.name, app.managed());
-    scene.kube.put(k8s::resources::kApplications, with_sources(app, sources, {"gone", "r2"}));
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(1));
-    EXPECT_EQ(scene.platform.reports()[0].object["metadata"]["annotations"].size(), 1U);
-    EXPECT_THAT(scene.platform.reports()[0].object.dump(),
+    fixture.argocd.set_tree(app.name, app.tree());
+    fixture.argocd.set_managed_resources(app.name, app.managed());
+    fixture.kube.put(k8s::resources::kApplications, with_sources(app, sources, {"gone", "r2"}));
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_EQ(fixture.platform.reports()[0].object["metadata"]["annotations"].size(), 1U);
+    EXPECT_THAT(fixture.platform.reports()[0].object.dump(),
                 AllOf(HasSubstr("commit r2"), HasSubstr(R"(\"metadata\":null)")));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_EQ(scene.platform.reports().size(), 1U);
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_EQ(fixture.platform.reports().size(), 1U);
   });
 }
 
 // A repository that is gone, or a commit that was overwritten: Argo CD answers 500, as in an outage
 // of the Git host.
 TEST(Reporter, ACommitThatArgoCdGoesOnRefusingIsNotWaitedFor) {
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.reporter.application.gap_retry = std::chrono::minutes(5);
   options.reporter.sweep = std::chrono::minutes(5);
-  play(options, [](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.argocd.fail_next(1'000'000, 500, {}, "/revisions/");
-    scene.put({.resources = 1});
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.fail_next(1'000'000, 500, {}, "/revisions/");
+    fixture.put({.resources = 1});
     CO_ASSERT_TRUE(
-        co_await scene.platform.wait_for_count(2, deadline_after(std::chrono::seconds(15))));
-    EXPECT_THAT(scene.events(), ElementsAre("web", "c-0"));
+        co_await fixture.platform.wait_for_count(2, deadline_after(std::chrono::seconds(15))));
+    EXPECT_THAT(fixture.events(), ElementsAre("web", "c-0"));
     co_await sleep_for(std::chrono::seconds(60));
-    EXPECT_TRUE(scene.ledger().known().at("argocd/web").change) << "nothing is due";
-    EXPECT_EQ(scene.status().count("oldest unacknowledged change", "age_ms"), 0);
+    EXPECT_TRUE(fixture.ledger().known().at("argocd/web").change) << "nothing is due";
+    EXPECT_EQ(fixture.status().count("oldest unacknowledged change", "age_ms"), 0);
     // Its changes are told at once.
     const auto begin = Clock::now();
-    scene.put({.sync_status = "OutOfSync", .resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
+    fixture.put({.sync_status = "OutOfSync", .resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
     // The sweep asks again.
-    scene.argocd.end_faults();
-    const auto* complete = co_await scene.platform.wait_for(
+    fixture.argocd.end_faults();
+    const auto* complete = co_await fixture.platform.wait_for(
         [](const test::FakePlatform::Report& report) {
           return report.object.dump().contains("commit r1");
         },
         deadline_after(std::chrono::minutes(15)));
     EXPECT_NE(complete, nullptr);
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_EQ(scene.platform.reports().size(), 5U);
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_EQ(fixture.platform.reports().size(), 5U);
   });
 }
 
 // spec.valuesObject of the parent is nested deeper than any reader of ours goes.
 TEST(Reporter, AParentThatCannotBeReadSilencesNoChild) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     json deep = 1;
     for (int i = 0; i < 1'100; ++i) {
       json next = json::object();
@@ -326,39 +327,39 @@ TEST(Reporter, AParentThatCannotBeReadSilencesNoChild) {
     }
     auto parent = SampleApp{.name = "apps", .uid = "uid-apps", .resources = 0}.application();
     parent["spec"]["deep"] = std::move(deep);
-    scene.kube.put(k8s::resources::kApplications, parent);
-    scene.argocd.set_tree("apps", {{"nodes", json::array()}});
-    scene.argocd.set_managed_resources("apps", json::array());
-    scene.put({.resources = 1,
-               .metadata = {{"annotations",
-                             {{"argocd.argoproj.io/tracking-id",
-                               "apps:argoproj.io/Application:argocd/web"}}}}});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    EXPECT_THAT(scene.events(), ElementsAre("web", "c-0"));
-    EXPECT_EQ(scene.platform.reports()[0].source("appName"), "apps");
+    fixture.kube.put(k8s::resources::kApplications, parent);
+    fixture.argocd.set_tree("apps", {{"nodes", json::array()}});
+    fixture.argocd.set_managed_resources("apps", json::array());
+    fixture.put({.resources = 1,
+                 .metadata = {{"annotations",
+                               {{"argocd.argoproj.io/tracking-id",
+                                 "apps:argoproj.io/Application:argocd/web"}}}}});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_THAT(fixture.events(), ElementsAre("web", "c-0"));
+    EXPECT_EQ(fixture.platform.reports()[0].source("appName"), "apps");
   });
 }
 
 // A repository so large that its fetch takes longer than any answer may take.
 TEST(Reporter, AHungReadOfCommitsSilencesNoApplication) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.argocd.delay_answers(std::chrono::hours(1), "/revisions/");
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.delay_answers(std::chrono::hours(1), "/revisions/");
     for (int i = 0; i < 20; ++i) {
-      scene.put(
+      fixture.put(
           {.name = "app-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
     }
     const auto begin = Clock::now();
     CO_ASSERT_TRUE(
-        co_await scene.platform.wait_for_count(40, deadline_after(std::chrono::minutes(5))));
+        co_await fixture.platform.wait_for_count(40, deadline_after(std::chrono::minutes(5))));
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
-    EXPECT_THAT(scene.events("Application"), SizeIs(20));
-    EXPECT_EQ(scene.not_ready("argocd"), "");
+    EXPECT_THAT(fixture.events("Application"), SizeIs(20));
+    EXPECT_EQ(fixture.not_ready("argocd"), "");
     // They share every attempt, and so its failure.
-    EXPECT_LE(scene.argocd.reads().revisions, 6U);
-    scene.argocd.end_faults();
-    CO_ASSERT_OK(co_await scene.argocd.restart());
-    const auto* complete = co_await scene.platform.wait_for(
+    EXPECT_LE(fixture.argocd.reads().revisions, 6U);
+    fixture.argocd.end_faults();
+    CO_ASSERT_OK(co_await fixture.argocd.restart());
+    const auto* complete = co_await fixture.platform.wait_for(
         [](const test::FakePlatform::Report& report) {
           return report.object.dump().contains("commit r1");
         },
@@ -368,125 +369,125 @@ TEST(Reporter, AHungReadOfCommitsSilencesNoApplication) {
 }
 
 TEST(Reporter, AHungTreeSilencesNoApplication) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    scene.argocd.delay_answers(std::chrono::hours(1), "/resource-tree");
-    scene.put({.revision = "r2", .sync_status = "OutOfSync", .resources = 0});
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    fixture.argocd.delay_answers(std::chrono::hours(1), "/resource-tree");
+    fixture.put({.revision = "r2", .sync_status = "OutOfSync", .resources = 0});
     CO_ASSERT_TRUE(
-        co_await scene.platform.wait_for_count(3, deadline_after(std::chrono::seconds(30))));
-    EXPECT_EQ(scene.events().back(), "web");
-    EXPECT_EQ(scene.platform.reports().back().source("syncStatus"), "OutOfSync");
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_EQ(scene.platform.reports().size(), 3U) << "nothing is gone";
-    scene.argocd.end_faults();
-    CO_ASSERT_OK(co_await scene.argocd.restart());
+        co_await fixture.platform.wait_for_count(3, deadline_after(std::chrono::seconds(30))));
+    EXPECT_EQ(fixture.events().back(), "web");
+    EXPECT_EQ(fixture.platform.reports().back().source("syncStatus"), "OutOfSync");
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_EQ(fixture.platform.reports().size(), 3U) << "nothing is gone";
+    fixture.argocd.end_faults();
+    CO_ASSERT_OK(co_await fixture.argocd.restart());
     CO_ASSERT_TRUE(
-        co_await scene.platform.wait_for_count(4, deadline_after(std::chrono::minutes(10))));
-    EXPECT_EQ(scene.events().back(), "c-0 gone");
+        co_await fixture.platform.wait_for_count(4, deadline_after(std::chrono::minutes(10))));
+    EXPECT_EQ(fixture.events().back(), "c-0 gone");
   });
 }
 
 TEST(Reporter, ManySlowApplicationsHoldUpNoOther) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
     for (int i = 0; i < 40; ++i) {
-      scene.put(
+      fixture.put(
           {.name = "slow-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
     }
     // Each has been tried once; from now on they have their place.
     CO_ASSERT_TRUE(co_await test::eventually(
-        [&] { return scene.metric("gitops_event_reporter_slow_objects") == 40; },
+        [&] { return fixture.metric("gitops_event_reporter_slow_objects") == 40; },
         "40 slow objects"));
     for (int i = 0; i < 30; ++i) {
       const auto before = Clock::now();
-      const auto seen = scene.platform.find("ConfigMap", "c-0").size();
-      scene.put({.resources = 1,
-                 .content = i,
-                 .metadata = {{"labels", {{"content", std::to_string(i)}}}}});
+      const auto seen = fixture.platform.find("ConfigMap", "c-0").size();
+      fixture.put({.resources = 1,
+                   .content = i,
+                   .metadata = {{"labels", {{"content", std::to_string(i)}}}}});
       CO_ASSERT_TRUE(co_await test::eventually(
-          [&] { return scene.platform.find("ConfigMap", "c-0").size() > seen; },
+          [&] { return fixture.platform.find("ConfigMap", "c-0").size() > seen; },
           "another event of c-0"));
       EXPECT_LT(Clock::now() - before, std::chrono::seconds(1)) << i;
     }
-    EXPECT_EQ(scene.status().count("slow", "workers_in_use"), 8);
-    EXPECT_EQ(scene.status().count("slow", "workers_in_use_of"), 8);
+    EXPECT_EQ(fixture.status().count("slow", "workers_in_use"), 8);
+    EXPECT_EQ(fixture.status().count("slow", "workers_in_use_of"), 8);
   });
 }
 
 // They are new, so nothing is known of them yet.
 TEST(Reporter, SlowApplicationsThatAreFirstInTheQueueLeaveItSoon) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start_doubles();
-    scene.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.argocd.delay_answers(std::chrono::hours(1), "/applications/slow-");
     for (int i = 0; i < 40; ++i) {
-      scene.put(
+      fixture.put(
           {.name = "slow-" + std::to_string(i), .uid = "uid-" + std::to_string(i), .resources = 1});
     }
-    scene.put({.name = "well", .resources = 1});
-    co_await scene.start_reporter();
+    fixture.put({.name = "well", .resources = 1});
+    co_await fixture.start_reporter();
     const auto begin = Clock::now();
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(3));
-    EXPECT_THAT(scene.events("Application"), ElementsAre("well"));
+    EXPECT_THAT(fixture.events("Application"), ElementsAre("well"));
   });
 }
 
 TEST(Reporter, ASupersededStateNeedsNoManagedResources) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    const auto reads = scene.argocd.reads().managed;
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    const auto reads = fixture.argocd.reads().managed;
     // So long that the second state comes before the next attempt with the first one.
-    scene.platform.fail_next(1, 503, std::chrono::seconds(2));
-    scene.put({.revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("platform").empty(); },
+    fixture.platform.fail_next(1, 503, std::chrono::seconds(2));
+    fixture.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !fixture.not_ready("platform").empty(); },
                                              "platform to be not ready"));
-    scene.put({.revision = "r3", .resources = 1, .content = 3});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
-    EXPECT_EQ(scene.argocd.reads().managed, reads + 2) << "of the first attempt and of r3";
+    fixture.put({.revision = "r3", .resources = 1, .content = 3});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(5));
+    EXPECT_EQ(fixture.argocd.reads().managed, reads + 2) << "of the first attempt and of r3";
   });
 }
 
 TEST(Reporter, ArgoCdAwayMeansNotReadyAndNothingLost) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    co_await scene.argocd.stop();
-    scene.put({.revision = "r2", .resources = 1, .content = 2});
-    CO_ASSERT_TRUE(co_await test::eventually([&] { return !scene.not_ready("argocd").empty(); },
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    co_await fixture.argocd.stop();
+    fixture.put({.revision = "r2", .resources = 1, .content = 2});
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !fixture.not_ready("argocd").empty(); },
                                              "argocd to be not ready"));
-    CO_ASSERT_OK(scene.argocd.start());
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
-    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "c-0"));
-    EXPECT_EQ(scene.not_ready("argocd"), "");
+    CO_ASSERT_OK(fixture.argocd.start());
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
+    EXPECT_THAT(fixture.events("", 2), ElementsAre("web", "c-0"));
+    EXPECT_EQ(fixture.not_ready("argocd"), "");
   });
 }
 
 TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.reporter.application.wait_limits.failures = 2;
-  play(options, [](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     // Argo CD does not know this one; its own event goes out all the same, without resources.
     const SampleApp unknown{.name = "unknown", .resources = 2};
-    scene.kube.put(k8s::resources::kApplications, unknown.application());
+    fixture.kube.put(k8s::resources::kApplications, unknown.application());
     // Of this one it tells nonsense.
     SampleApp odd{.name = "odd", .resources = 1};
-    scene.put(odd);
-    scene.argocd.set_managed_resources("odd", json{{"not", "an array"}});
-    scene.argocd.set_tree("odd", json::array({1, 2}));
-    scene.put({.resources = 2});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(5));
-    EXPECT_THAT(scene.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1"));
-    EXPECT_THAT(scene.events("Application"), UnorderedElementsAre("web", "unknown", "odd"));
+    fixture.put(odd);
+    fixture.argocd.set_managed_resources("odd", json{{"not", "an array"}});
+    fixture.argocd.set_tree("odd", json::array({1, 2}));
+    fixture.put({.resources = 2});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(5));
+    EXPECT_THAT(fixture.events("ConfigMap"), UnorderedElementsAre("c-0", "c-1"));
+    EXPECT_THAT(fixture.events("Application"), UnorderedElementsAre("web", "unknown", "odd"));
     // It is told as soon as it makes sense.
-    scene.put(odd);
-    const auto* healed = co_await scene.platform.wait_for(
+    fixture.put(odd);
+    const auto* healed = co_await fixture.platform.wait_for(
         [](const test::FakePlatform::Report& report) {
           return report.kind() == "ConfigMap" && report.source("appName") == "odd" &&
                  !report.source("actualManifest").empty();
@@ -499,19 +500,19 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
 // Its end may be hours away, when a finalizer waits for something.
 TEST(Reporter, AResourceThatGoesBeforeItsApplicationIsToldAlsoAfterAFailedRead) {
   for (const int status : {500, 404}) {
-    play([status](Scene& scene) -> Task<> {
-      co_await scene.start();
-      scene.put({.resources = 2});
-      CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
-      EXPECT_TRUE(co_await scene.is_quiet());
-      scene.argocd.fail_next(1, status, {}, "/managed-resources");
-      scene.put({.resources = 1,
-                 .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
-                              {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
-      CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
-      EXPECT_TRUE(co_await scene.is_quiet());
+    play([status](ReporterFixture& fixture) -> Task<> {
+      co_await fixture.start();
+      fixture.put({.resources = 2});
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+      EXPECT_TRUE(co_await fixture.is_quiet());
+      fixture.argocd.fail_next(1, status, {}, "/managed-resources");
+      fixture.put({.resources = 1,
+                   .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
+                                {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
+      EXPECT_TRUE(co_await fixture.is_quiet());
       // An application that Argo CD does not know has no resources to be told of.
-      EXPECT_EQ(std::ranges::count(scene.events("ConfigMap", 3), "c-1 gone"),
+      EXPECT_EQ(std::ranges::count(fixture.events("ConfigMap", 3), "c-1 gone"),
                 status == 500 ? 1 : 0);
     });
   }
@@ -520,24 +521,24 @@ TEST(Reporter, AResourceThatGoesBeforeItsApplicationIsToldAlsoAfterAFailedRead) 
 // One answer says that Argo CD does not know the application, which then stays for a while.
 TEST(Reporter, TheSweepMakesUpForWhatWasNotToldOfAnApplicationInDeletion) {
   for (const auto* path : {"/managed-resources", "/resource-tree"}) {
-    auto options = Scene::fast_options();
+    auto options = ReporterFixture::fast_options();
     options.reporter.sweep = std::chrono::milliseconds(50);
-    play(options, [path](Scene& scene) -> Task<> {
-      co_await scene.start();
-      scene.put({.resources = 2});
-      CO_ASSERT_TRUE(co_await scene.wait_for_events(3));
-      EXPECT_TRUE(co_await scene.is_quiet());
-      scene.argocd.fail_next(1, 404, {}, path);
-      scene.put({.resources = 1,
-                 .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
-                              {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
+    play(options, [path](ReporterFixture& fixture) -> Task<> {
+      co_await fixture.start();
+      fixture.put({.resources = 2});
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+      EXPECT_TRUE(co_await fixture.is_quiet());
+      fixture.argocd.fail_next(1, 404, {}, path);
+      fixture.put({.resources = 1,
+                   .metadata = {{"deletionTimestamp", "2026-03-04T09:15:27Z"},
+                                {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}});
       EXPECT_TRUE(co_await test::eventually(
-          [&] { return std::ranges::count(scene.events("ConfigMap", 3), "c-1 gone") == 1; },
+          [&] { return std::ranges::count(fixture.events("ConfigMap", 3), "c-1 gone") == 1; },
           "the deletion of c-1"))
           << path;
-      const auto reads = scene.argocd.count("GET", "/managed-resources");
-      EXPECT_TRUE(co_await scene.is_quiet());
-      EXPECT_EQ(scene.argocd.count("GET", "/managed-resources"), reads);
+      const auto reads = fixture.argocd.count("GET", "/managed-resources");
+      EXPECT_TRUE(co_await fixture.is_quiet());
+      EXPECT_EQ(fixture.argocd.count("GET", "/managed-resources"), reads);
     });
   }
 }
@@ -552,7 +553,7 @@ struct LargeApp {
   std::vector<std::pair<std::string, std::string>> places = {
       {"shop", "a"}, {"shop", "b"}, {"shop", "c"}, {"team", "a"}, {"team", "b"}, {"team", "c"}};
 
-  void put(Scene& scene) const {
+  void put(ReporterFixture& fixture) const {
     json entries = json::array();
     json items = json::array();
     json nodes = json::array();
@@ -578,20 +579,20 @@ struct LargeApp {
       add({{"kind", "ConfigMap"}, {"namespace", ns}, {"name", name}}, "v1");
     }
     add({{"group", "apps"}, {"kind", "Deployment"}, {"namespace", "shop"}, {"name", "web"}}, "v1");
-    scene.argocd.set_tree("web", {{"nodes", nodes}});
-    scene.argocd.set_managed_resources("web", items);
+    fixture.argocd.set_tree("web", {{"nodes", nodes}});
+    fixture.argocd.set_managed_resources("web", items);
     auto app = SampleApp{.resources = 0}.application();
     app["metadata"]["annotations"]["content"] = std::to_string(content);
     app["status"]["resources"] = entries;
-    scene.kube.put(k8s::resources::kApplications, app);
+    fixture.kube.put(k8s::resources::kApplications, app);
   }
 };
 
 // "namespace/name content", each once, of events from index `first` on.
-std::set<std::string> told(const Scene& scene, std::size_t first) {
+std::set<std::string> told(const ReporterFixture& fixture, std::size_t first) {
   std::set<std::string> out;
-  for (std::size_t i = first; i < scene.platform.reports().size(); ++i) {
-    const auto& report = scene.platform.reports()[i];
+  for (std::size_t i = first; i < fixture.platform.reports().size(); ++i) {
+    const auto& report = fixture.platform.reports()[i];
     if (report.kind() == "Application") continue;
     const auto& metadata = report.object["metadata"];
     out.insert(metadata.value("namespace", "") + "/" + report.name() + " " +
@@ -605,50 +606,50 @@ std::set<std::string> told(const Scene& scene, std::size_t first) {
 // So that the managed resources of a whole namespace fit, or of one resource alone.
 TEST(Reporter, AnApplicationThatIsTooLargeForOneAnswerIsReportedInParts) {
   for (const std::size_t limit : {12'000U, 5'000U}) {
-    auto options = Scene::fast_options();
+    auto options = ReporterFixture::fast_options();
     options.argocd_answer = limit;
     options.reporter.application.whole_below = 0;
-    play(options, [](Scene& scene) -> Task<> {
-      co_await scene.start();
+    play(options, [](ReporterFixture& fixture) -> Task<> {
+      co_await fixture.start();
       LargeApp app;
-      app.put(scene);
-      CO_ASSERT_TRUE(co_await scene.wait_for_events(8));
-      EXPECT_TRUE(co_await scene.is_quiet());
-      EXPECT_EQ(scene.events().front(), "web");
-      EXPECT_EQ(told(scene, 0),
+      app.put(fixture);
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(8));
+      EXPECT_TRUE(co_await fixture.is_quiet());
+      EXPECT_EQ(fixture.events().front(), "web");
+      EXPECT_EQ(told(fixture, 0),
                 (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/a 1", "team/b 1",
                                        "team/c 1", "shop/web 1"}));
       // A change, and the end of a resource.
       app.content = 2;
       app.places.erase(app.places.begin());
-      app.put(scene);
-      CO_ASSERT_TRUE(co_await scene.wait_for_events(16));
-      EXPECT_TRUE(co_await scene.is_quiet());
-      EXPECT_EQ(told(scene, 8),
+      app.put(fixture);
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(16));
+      EXPECT_TRUE(co_await fixture.is_quiet());
+      EXPECT_EQ(told(fixture, 8),
                 (std::set<std::string>{"shop/a gone", "shop/b 2", "shop/c 2", "team/a 2",
                                        "team/b 2", "team/c 2", "shop/web 2"}));
-      EXPECT_EQ(scene.platform.reports().size(), 16U) << "each event once";
-      EXPECT_TRUE(scene.ledger().known().at("argocd/web").change) << "nothing is due";
+      EXPECT_EQ(fixture.platform.reports().size(), 16U) << "each event once";
+      EXPECT_TRUE(fixture.ledger().known().at("argocd/web").change) << "nothing is due";
     });
   }
 }
 
 // One resource alone is too large.
 TEST(Reporter, WhatFitsIsReportedOfAnApplicationWithAResourceThatDoesNot) {
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.argocd_answer = 5'000;
-  play(options, [](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     LargeApp app;
     app.too_large = "team/a";
-    app.put(scene);
+    app.put(fixture);
     CO_ASSERT_TRUE(
-        co_await test::eventually([&] { return told(scene, 0).size() == 6; }, "six events"));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    EXPECT_EQ(told(scene, 0), (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/b 1",
-                                                     "team/c 1", "shop/web 1"}));
-    EXPECT_THAT(scene.events("Application"), ElementsAre("web"));
-    EXPECT_FALSE(scene.ledger().known().at("argocd/web").change) << "it is still due";
+        co_await test::eventually([&] { return told(fixture, 0).size() == 6; }, "six events"));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_EQ(told(fixture, 0), (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1",
+                                                       "team/b 1", "team/c 1", "shop/web 1"}));
+    EXPECT_THAT(fixture.events("Application"), ElementsAre("web"));
+    EXPECT_FALSE(fixture.ledger().known().at("argocd/web").change) << "it is still due";
   });
 }
 
@@ -656,13 +657,13 @@ TEST(Reporter, WhatFitsIsReportedOfAnApplicationWithAResourceThatDoesNot) {
 
 // Four applications with answers that take 0.9 of 2 MB each.
 TEST(Reporter, TheAnswersOfAllReportsTogetherTakeBoundedMemory) {
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.memory = 2'000'000;
-  play(options, [](Scene& scene) -> Task<> {
+  play(options, [](ReporterFixture& fixture) -> Task<> {
     constexpr int kApplications = 4;
     constexpr auto kAnswer = std::chrono::milliseconds(100);
-    co_await scene.start();
-    const auto put_all = [&scene](int content) {
+    co_await fixture.start();
+    const auto put_all = [&fixture](int content) {
       for (int i = 0; i < kApplications; ++i) {
         const auto number = std::to_string(i);
         const SampleApp app{.name = "app-" + number,
@@ -670,22 +671,22 @@ TEST(Reporter, TheAnswersOfAllReportsTogetherTakeBoundedMemory) {
                             .revision = "r" + std::to_string(content),
                             .resources = 1,
                             .content = content};
-        scene.put(app);
+        fixture.put(app);
         auto managed = app.managed();
         managed[0]["padding"] = std::string(900'000, 'x');
-        scene.argocd.set_managed_resources(app.name, managed);
+        fixture.argocd.set_managed_resources(app.name, managed);
       }
     };
     put_all(1);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2 * kApplications));
-    EXPECT_TRUE(co_await scene.is_quiet());
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2 * kApplications));
+    EXPECT_TRUE(co_await fixture.is_quiet());
     // Now the size of the answers is known.
-    scene.argocd.forget_requests();
-    scene.argocd.delay_answers(kAnswer, "/managed-resources");
+    fixture.argocd.forget_requests();
+    fixture.argocd.delay_answers(kAnswer, "/managed-resources");
     put_all(2);
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(4 * kApplications));
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4 * kApplications));
     std::vector<Clock::time_point> reads;
-    for (const auto& request : scene.argocd.requests()) {
+    for (const auto& request : fixture.argocd.requests()) {
       if (request.target.contains("/managed-resources")) reads.push_back(request.when);
     }
     CO_ASSERT_EQ(reads.size(), std::size_t{kApplications});
@@ -701,8 +702,8 @@ Clock::duration cpu_time(clockid_t clock) {
 }
 
 TEST(Reporter, LargeAnswersAreParsedBesideTheLoop) {
-  play([](Scene& scene) -> Task<> {
-    co_await scene.start();
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
     const SampleApp app{.resources = 1};
     auto tree = app.tree();
     const auto node = tree["nodes"][0];
@@ -717,53 +718,53 @@ TEST(Reporter, LargeAnswersAreParsedBesideTheLoop) {
     auto begin = own();
     std::ignore = tree_digest(text);
     const auto part = own() - begin;  // of what the report does with it
-    scene.put(app);
-    scene.argocd.set_tree("web", tree);
+    fixture.put(app);
+    fixture.argocd.set_tree("web", tree);
     begin = of_others();
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
     EXPECT_GT(of_others() - begin, part / 2);
   });
 }
 
 // The state before it is told without Argo CD's answers, too, and brings no pause of minutes.
 TEST(Reporter, TheNewestStateDoesNotWaitBehindOneThatArgoCdDoesNotDescribe) {
-  auto options = Scene::fast_options();
+  auto options = ReporterFixture::fast_options();
   options.reporter.application.gap_retry = std::chrono::minutes(5);
-  play(options, [](Scene& scene) -> Task<> {
-    co_await scene.start();
-    scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
-    EXPECT_TRUE(co_await scene.is_quiet());
-    scene.argocd.fail_next(100'000, 500, {}, "/applications/web/");
-    scene.put({.sync_status = "OutOfSync", .resources = 1});
-    scene.put({.revision = "r2", .resources = 1});
-    const auto* newest = co_await scene.platform.wait_for(
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.argocd.fail_next(100'000, 500, {}, "/applications/web/");
+    fixture.put({.sync_status = "OutOfSync", .resources = 1});
+    fixture.put({.revision = "r2", .resources = 1});
+    const auto* newest = co_await fixture.platform.wait_for(
         [](const test::FakePlatform::Report& report) {
           return report.kind() == "Application" &&
                  report.object["status"]["sync"]["revision"] == "r2";
         },
         deadline_after(std::chrono::seconds(30)));
     EXPECT_NE(newest, nullptr);
-    EXPECT_THAT(scene.events("", 2), ElementsAre("web", "web"));
+    EXPECT_THAT(fixture.events("", 2), ElementsAre("web", "web"));
   });
 }
 
 TEST(Reporter, ARotatedArgoCdTokenIsPickedUp) {
-  play([](Scene& scene) -> Task<> {
-    const auto put_token = [&scene](const std::string& token) {
-      scene.kube.put_secret({"argocd", "argocd-token"}, {{"token", token}});
-      scene.argocd.set_token(token);
+  play([](ReporterFixture& fixture) -> Task<> {
+    const auto put_token = [&fixture](const std::string& token) {
+      fixture.kube.put_secret({"argocd", "argocd-token"}, {{"token", token}});
+      fixture.argocd.set_token(token);
     };
-    scene.argocd_token_secret = "argocd-token";
-    co_await scene.start_doubles();
+    fixture.argocd_token_secret = "argocd-token";
+    co_await fixture.start_doubles();
     put_token("first.token.x");
-    co_await scene.start_reporter();
-    scene.put({.resources = 1});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(2));
+    co_await fixture.start_reporter();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
     put_token("second.token.x");
-    scene.put({.resources = 1, .content = 2, .metadata = {{"labels", {{"touched", "yes"}}}}});
-    CO_ASSERT_TRUE(co_await scene.wait_for_events(4));
-    EXPECT_EQ(scene.not_ready("argocd"), "");
+    fixture.put({.resources = 1, .content = 2, .metadata = {{"labels", {{"touched", "yes"}}}}});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
+    EXPECT_EQ(fixture.not_ready("argocd"), "");
   });
 }
 

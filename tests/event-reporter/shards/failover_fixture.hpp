@@ -404,14 +404,14 @@ class FailoverFixture {
 // A town in which everybody has been at home for a while.
 inline std::unique_ptr<FailoverFixture> settled(std::size_t size, std::uint64_t seed = 1,
                                                 const k8s::Labels& labels = kLabels) {
-  auto town = std::make_unique<FailoverFixture>(size, seed);
+  auto fixture = std::make_unique<FailoverFixture>(size, seed);
   for (std::size_t i = 0; i < size; ++i) {
-    town->start(i, labels);
-    town->run_for(town->rand_time(2s));
+    fixture->start(i, labels);
+    fixture->run_for(fixture->rand_time(2s));
   }
-  town->run_for(3s + town->rand_time(2s));
-  EXPECT_TRUE(town->all_home());
-  return town;
+  fixture->run_for(3s + fixture->rand_time(2s));
+  EXPECT_TRUE(fixture->all_home());
+  return fixture;
 }
 
 }  // namespace gitops::reporter

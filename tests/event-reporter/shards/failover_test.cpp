@@ -16,13 +16,13 @@ using namespace std::chrono_literals;
 using Json = nlohmann::json;
 
 TEST(FailoverSteps, NobodyMovesWhileTheOwnersAreWell) {
-  const auto town = settled(4);
-  const auto claims = town->claims.size();
-  const auto requests = town->requests;
-  town->run_for(100s);
-  EXPECT_EQ(town->claims.size(), claims);
+  const auto fixture = settled(4);
+  const auto claims = fixture->claims.size();
+  const auto requests = fixture->requests;
+  fixture->run_for(100s);
+  EXPECT_EQ(fixture->claims.size(), claims);
   EXPECT_EQ(claims, 4U);
-  EXPECT_NEAR(static_cast<double>(town->requests - requests), 4 * 100, 20)
+  EXPECT_NEAR(static_cast<double>(fixture->requests - requests), 4 * 100, 20)
       << "each renews and looks every two seconds";
 }
 
@@ -30,12 +30,13 @@ TEST(FailoverSteps, TakesOverFromTheDeadWithinFifteenSeconds) {
   Seconds longest{0};
   int neighbours = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const auto town = settled(3, seed);
-    const auto shard = town->rand(3);
-    town->kill(shard);
-    const auto took = town->run_until_true([&] { return town->holder(shard).has_value(); }, 20s);
+    const auto fixture = settled(3, seed);
+    const auto shard = fixture->rand(3);
+    fixture->kill(shard);
+    const auto took =
+        fixture->run_until_true([&] { return fixture->holder(shard).has_value(); }, 20s);
     longest = std::max(longest, took);
-    if (town->holder(shard) == (shard + 2) % 3) ++neighbours;
+    if (fixture->holder(shard) == (shard + 2) % 3) ++neighbours;
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
   RecordProperty("longest_seconds", std::to_string(longest.count()));
@@ -47,13 +48,14 @@ TEST(FailoverSteps, TakesOverFromTheDeadWithinFifteenSeconds) {
 TEST(FailoverSteps, TheOneAfterTheNextTakesOverFromTwo) {
   Seconds longest{0};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const auto town = settled(3, seed);
-    town->kill(2);
-    town->kill(1);
-    const auto took = town->run_until_true([&] { return town->holder(1) || town->holder(2); }, 20s);
+    const auto fixture = settled(3, seed);
+    fixture->kill(2);
+    fixture->kill(1);
+    const auto took =
+        fixture->run_until_true([&] { return fixture->holder(1) || fixture->holder(2); }, 20s);
     longest = std::max(longest, took);
-    town->run_for(10s);
-    ASSERT_EQ(town->pods.at(0)->held.size(), 2U) << "its own and one more";
+    fixture->run_for(10s);
+    ASSERT_EQ(fixture->pods.at(0)->held.size(), 2U) << "its own and one more";
   }
   EXPECT_LT(longest, 15s);
 }
@@ -61,16 +63,17 @@ TEST(FailoverSteps, TheOneAfterTheNextTakesOverFromTwo) {
 TEST(FailoverSteps, HandsBackWhenTheOwnerReturns) {
   Seconds longest{0};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const auto town = settled(3, seed);
-    town->kill(1);
-    town->run_for(13s + town->rand_time(2s));
-    ASSERT_TRUE(town->holder(1));
-    town->start(1);
-    longest = std::max(longest, town->run_until_true([&] { return town->holder(1) == 1; }, 20s));
-    town->run_for(12s);
-    EXPECT_TRUE(town->all_home());
-    EXPECT_EQ(town->claims.size(), 5U) << "three at first, one dead, one back";
-    const Json& lease = town->server.leases.at("shard-1");
+    const auto fixture = settled(3, seed);
+    fixture->kill(1);
+    fixture->run_for(13s + fixture->rand_time(2s));
+    ASSERT_TRUE(fixture->holder(1));
+    fixture->start(1);
+    longest =
+        std::max(longest, fixture->run_until_true([&] { return fixture->holder(1) == 1; }, 20s));
+    fixture->run_for(12s);
+    EXPECT_TRUE(fixture->all_home());
+    EXPECT_EQ(fixture->claims.size(), 5U) << "three at first, one dead, one back";
+    const Json& lease = fixture->server.leases.at("shard-1");
     EXPECT_EQ(lease["metadata"].value("annotations", Json::object()), Json::object());
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
@@ -79,40 +82,40 @@ TEST(FailoverSteps, HandsBackWhenTheOwnerReturns) {
 }
 
 TEST(FailoverSteps, KeepsTheLeaseWhileWorkEndsButNotForEver) {
-  const auto town = settled(2);
-  town->kill(1);
-  town->run_for(30s);
-  town->pods.at(0)->busy = true;
-  town->start(1);
-  town->run_until_true([&] { return !town->holder(1); }, 5s);
-  const auto released = town->now;
-  EXPECT_EQ(town->server.holder(1), "pod-0") << "no report begins, the Lease is still there";
-  town->run_until_true([&] { return town->server.holder(1) != "pod-0"; }, 10s);
-  EXPECT_GT(town->now - released, 3s);
-  EXPECT_LE(town->now - released, 5s + 100ms);
-  town->run_until_true([&] { return town->holder(1) == 1; }, 5s);
+  const auto fixture = settled(2);
+  fixture->kill(1);
+  fixture->run_for(30s);
+  fixture->pods.at(0)->busy = true;
+  fixture->start(1);
+  fixture->run_until_true([&] { return !fixture->holder(1); }, 5s);
+  const auto released = fixture->now;
+  EXPECT_EQ(fixture->server.holder(1), "pod-0") << "no report begins, the Lease is still there";
+  fixture->run_until_true([&] { return fixture->server.holder(1) != "pod-0"; }, 10s);
+  EXPECT_GT(fixture->now - released, 3s);
+  EXPECT_LE(fixture->now - released, 5s + 100ms);
+  fixture->run_until_true([&] { return fixture->holder(1) == 1; }, 5s);
 }
 
 TEST(FailoverSteps, AnOrderlyRestartDoesNotMoveAShard) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    const auto town = settled(3, seed);
-    town->stop(1);
-    EXPECT_EQ(town->server.holder(1), "");
-    town->run_for(7s);
-    EXPECT_FALSE(town->holder(1));
-    town->start(1);
-    town->run_for(20s);
-    EXPECT_TRUE(town->all_home());
-    EXPECT_EQ(town->claims.size(), 4U);
-    EXPECT_EQ(town->claims.back().transitions, 1) << "nobody in between";
+    const auto fixture = settled(3, seed);
+    fixture->stop(1);
+    EXPECT_EQ(fixture->server.holder(1), "");
+    fixture->run_for(7s);
+    EXPECT_FALSE(fixture->holder(1));
+    fixture->start(1);
+    fixture->run_for(20s);
+    EXPECT_TRUE(fixture->all_home());
+    EXPECT_EQ(fixture->claims.size(), 4U);
+    EXPECT_EQ(fixture->claims.back().transitions, 1) << "nobody in between";
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }
 
 TEST(FailoverSteps, TakesWhatStaysFreeOrMissing) {
-  const auto town = settled(2);
-  town->stop(1);
-  EXPECT_LT(town->run_until_true([&] { return town->holder(1) == 0; }, 15s), 11s);
+  const auto fixture = settled(2);
+  fixture->stop(1);
+  EXPECT_LT(fixture->run_until_true([&] { return fixture->holder(1) == 0; }, 15s), 11s);
 
   FailoverFixture begin(3);
   begin.start(0);
@@ -121,146 +124,146 @@ TEST(FailoverSteps, TakesWhatStaysFreeOrMissing) {
 }
 
 TEST(FailoverSteps, StandsInForOneAtATime) {
-  const auto town = settled(5);
-  town->kill(1);
-  town->kill(2);
-  town->kill(3);
-  town->run_for(60s);
-  EXPECT_EQ(town->pods.at(0)->held.size(), 2U);
-  EXPECT_EQ(town->pods.at(4)->held.size(), 2U);
-  town->start(1);
-  town->start(2);
-  town->start(3);
-  town->run_for(30s);
-  EXPECT_TRUE(town->all_home());
+  const auto fixture = settled(5);
+  fixture->kill(1);
+  fixture->kill(2);
+  fixture->kill(3);
+  fixture->run_for(60s);
+  EXPECT_EQ(fixture->pods.at(0)->held.size(), 2U);
+  EXPECT_EQ(fixture->pods.at(4)->held.size(), 2U);
+  fixture->start(1);
+  fixture->start(2);
+  fixture->start(3);
+  fixture->run_for(30s);
+  EXPECT_TRUE(fixture->all_home());
 }
 
 TEST(FailoverSteps, AnApiServerThatWasAwayMovesNothing) {
   for (std::uint64_t seed = 0; seed < 15; ++seed) {
-    const auto town = settled(3, seed);
-    town->away = true;
-    town->run_for(6s + 100ms);
-    for (std::size_t i = 0; i < 3; ++i) EXPECT_FALSE(town->holder(i)) << "renewal is overdue";
-    town->run_for(town->rand_time(30s));
-    town->away = false;
-    town->run_for(15s);
-    EXPECT_TRUE(town->all_home());
-    EXPECT_EQ(town->claims.size(), 6U) << "each its own, twice";
+    const auto fixture = settled(3, seed);
+    fixture->away = true;
+    fixture->run_for(6s + 100ms);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_FALSE(fixture->holder(i)) << "renewal is overdue";
+    fixture->run_for(fixture->rand_time(30s));
+    fixture->away = false;
+    fixture->run_for(15s);
+    EXPECT_TRUE(fixture->all_home());
+    EXPECT_EQ(fixture->claims.size(), 6U) << "each its own, twice";
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }
 
 TEST(FailoverSteps, ACutOffOwnerStopsBeforeAnotherStarts) {
-  const auto town = settled(3);
-  town->pods.at(1)->cut_off = true;
-  town->run_for(30s);  // look() checks that there are never two
-  EXPECT_TRUE(town->holder(1));
-  EXPECT_NE(town->holder(1), 1U);
-  town->pods.at(1)->cut_off = false;
-  town->run_for(30s);
-  EXPECT_TRUE(town->all_home());
+  const auto fixture = settled(3);
+  fixture->pods.at(1)->cut_off = true;
+  fixture->run_for(30s);  // look() checks that there are never two
+  EXPECT_TRUE(fixture->holder(1));
+  EXPECT_NE(fixture->holder(1), 1U);
+  fixture->pods.at(1)->cut_off = false;
+  fixture->run_for(30s);
+  EXPECT_TRUE(fixture->all_home());
 }
 
 TEST(FailoverSteps, ASuspendedHolderHoldsNothingWhenItWakes) {
-  const auto town = settled(3);
-  town->kill(1);
-  town->run_for(30s);
-  const auto first = town->holder(1);
+  const auto fixture = settled(3);
+  fixture->kill(1);
+  fixture->run_for(30s);
+  const auto first = fixture->holder(1);
   ASSERT_TRUE(first);
-  town->pods.at(*first)->suspended = true;
-  town->run_for(30s);
-  EXPECT_NE(town->holder(1), first);
-  EXPECT_TRUE(town->pods.at(*first)->held.empty());
-  town->pods.at(*first)->suspended = false;
-  town->start(1);
-  town->run_for(40s);
-  EXPECT_TRUE(town->all_home());
+  fixture->pods.at(*first)->suspended = true;
+  fixture->run_for(30s);
+  EXPECT_NE(fixture->holder(1), first);
+  EXPECT_TRUE(fixture->pods.at(*first)->held.empty());
+  fixture->pods.at(*first)->suspended = false;
+  fixture->start(1);
+  fixture->run_for(40s);
+  EXPECT_TRUE(fixture->all_home());
 }
 
 TEST(FailoverSteps, TheNextProcessOfAHoldersPodGoesOn) {
-  const auto town = settled(2);
-  town->kill(1);
-  town->run_for(30s);
-  town->kill(0);
-  town->start(0);
-  EXPECT_LT(town->run_until_true([&] { return town->holder(1) == 0; }, 10s), 1s);
-  EXPECT_EQ(town->server.leases.at("shard-1")["spec"]["leaseTransitions"], 1);
+  const auto fixture = settled(2);
+  fixture->kill(1);
+  fixture->run_for(30s);
+  fixture->kill(0);
+  fixture->start(0);
+  EXPECT_LT(fixture->run_until_true([&] { return fixture->holder(1) == 0; }, 10s), 1s);
+  EXPECT_EQ(fixture->server.leases.at("shard-1")["spec"]["leaseTransitions"], 1);
 }
 
 // Everything at once: kills, restarts, cuts, suspensions, lost answers.
 TEST(FailoverSteps, NeverHoldsWhatAnotherHolds) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    FailoverFixture town(4, seed);
-    town.start_all();
-    town.latency = 1500ms;
-    town.lost_answers = 5;
+    FailoverFixture fixture(4, seed);
+    fixture.start_all();
+    fixture.latency = 1500ms;
+    fixture.lost_answers = 5;
     for (int i = 0; i < 50; ++i) {
-      const auto shard = town.rand(4);
-      const auto found = town.pods.find(shard);
-      switch (town.rand(6)) {
+      const auto shard = fixture.rand(4);
+      const auto found = fixture.pods.find(shard);
+      switch (fixture.rand(6)) {
         case 0:
-          if (found != town.pods.end()) town.kill(shard);
+          if (found != fixture.pods.end()) fixture.kill(shard);
           break;
         case 1:
         case 2:
-          if (found == town.pods.end()) town.start(shard);
+          if (found == fixture.pods.end()) fixture.start(shard);
           break;
         case 3:
-          if (found != town.pods.end()) found->second->cut_off ^= true;
+          if (found != fixture.pods.end()) found->second->cut_off ^= true;
           break;
         case 4:
-          if (found != town.pods.end()) found->second->suspended ^= true;
+          if (found != fixture.pods.end()) found->second->suspended ^= true;
           break;
         default:
-          town.away ^= true;
+          fixture.away ^= true;
       }
-      town.run_for(town.rand_time(8s));
+      fixture.run_for(fixture.rand_time(8s));
       ASSERT_FALSE(HasFailure()) << "seed " << seed;
     }
-    town.away = false;
-    town.latency = 50ms;
-    town.lost_answers = 0;
+    fixture.away = false;
+    fixture.latency = 50ms;
+    fixture.lost_answers = 0;
     for (std::size_t shard = 0; shard < 4; ++shard) {
-      if (!town.pods.contains(shard)) town.start(shard);
-      town.pods.at(shard)->cut_off = town.pods.at(shard)->suspended = false;
+      if (!fixture.pods.contains(shard)) fixture.start(shard);
+      fixture.pods.at(shard)->cut_off = fixture.pods.at(shard)->suspended = false;
     }
-    town.run_for(40s);
-    EXPECT_TRUE(town.all_home()) << "seed " << seed;
+    fixture.run_for(40s);
+    EXPECT_TRUE(fixture.all_home()) << "seed " << seed;
   }
 }
 
 // Wrong types, absurd values: what a hand can write on a Lease of a double, and mostly on a real
 // one.
 TEST(FailoverSteps, ListsByLabelOnceAllLeasesHaveIt) {
-  const auto town = settled(3);
+  const auto fixture = settled(3);
   for (std::size_t shard = 0; shard < 3; ++shard) {
-    EXPECT_TRUE(town->server.is_labelled(lease_name(shard)));
+    EXPECT_TRUE(fixture->server.is_labelled(lease_name(shard)));
   }
-  const auto whole = town->whole_lists;
+  const auto whole = fixture->whole_lists;
   EXPECT_LE(whole, 6U);
-  town->run_for(100s);
-  EXPECT_EQ(town->whole_lists, whole);
-  EXPECT_TRUE(town->all_home());
+  fixture->run_for(100s);
+  EXPECT_EQ(fixture->whole_lists, whole);
+  EXPECT_TRUE(fixture->all_home());
 }
 
 // The pods of a StatefulSet are replaced one by one, from the last to the first.
 TEST(FailoverSteps, AnUpgradeFromLeasesWithoutLabelsMovesNothing) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const auto town = settled(3, seed, {});
+    const auto fixture = settled(3, seed, {});
     for (const std::size_t shard : {2U, 1U, 0U}) {
-      town->stop(shard);
-      town->run_for(1s + town->rand_time(3s));
-      town->start(shard);
-      town->run_for(6s + town->rand_time(2s));
-      ASSERT_TRUE(town->all_home()) << "seed " << seed;
+      fixture->stop(shard);
+      fixture->run_for(1s + fixture->rand_time(3s));
+      fixture->start(shard);
+      fixture->run_for(6s + fixture->rand_time(2s));
+      ASSERT_TRUE(fixture->all_home()) << "seed " << seed;
       for (std::size_t other = 0; other < 3; ++other) {
-        EXPECT_TRUE(town->server.is_labelled(lease_name(other))) << "by the first new pod";
+        EXPECT_TRUE(fixture->server.is_labelled(lease_name(other))) << "by the first new pod";
       }
     }
-    EXPECT_EQ(town->claims.size(), 6U) << "three at first, three restarts";
-    const auto whole = town->whole_lists;
-    town->run_for(30s);
-    EXPECT_EQ(town->whole_lists, whole);
+    EXPECT_EQ(fixture->claims.size(), 6U) << "three at first, three restarts";
+    const auto whole = fixture->whole_lists;
+    fixture->run_for(30s);
+    EXPECT_EQ(fixture->whole_lists, whole);
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }
@@ -268,30 +271,30 @@ TEST(FailoverSteps, AnUpgradeFromLeasesWithoutLabelsMovesNothing) {
 TEST(FailoverSteps, StandsInForAnOwnerWhoseLeaseHasNoLabels) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     // Made by an earlier version, after everybody has begun to list by label.
-    const auto town = settled(3, seed);
-    town->stop(1);
-    town->server.leases.erase(lease_name(1));
-    town->start(1, {});
-    town->run_for(8s);
-    ASSERT_TRUE(town->all_home()) << "seed " << seed;
-    town->kill(1);
-    town->run_until_true([&] { return town->holder(1).has_value(); }, 25s);
-    EXPECT_TRUE(town->server.is_labelled(lease_name(1)));
+    const auto fixture = settled(3, seed);
+    fixture->stop(1);
+    fixture->server.leases.erase(lease_name(1));
+    fixture->start(1, {});
+    fixture->run_for(8s);
+    ASSERT_TRUE(fixture->all_home()) << "seed " << seed;
+    fixture->kill(1);
+    fixture->run_until_true([&] { return fixture->holder(1).has_value(); }, 25s);
+    EXPECT_TRUE(fixture->server.is_labelled(lease_name(1)));
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }
 
 TEST(FailoverSteps, LabelsThatWereTakenAwayComeBack) {
   for (const bool dead : {false, true}) {
-    const auto town = settled(2);
+    const auto fixture = settled(2);
     if (dead) {
-      town->kill(1);
-      town->run_for(30s);
+      fixture->kill(1);
+      fixture->run_for(30s);
     }
-    town->server.edit(lease_name(1), [](Json& lease) { lease["metadata"].erase("labels"); });
-    town->run_for(30s);
-    EXPECT_EQ(town->holder(1), dead ? 0U : 1U);
-    EXPECT_TRUE(town->server.is_labelled(lease_name(1)));
+    fixture->server.edit(lease_name(1), [](Json& lease) { lease["metadata"].erase("labels"); });
+    fixture->run_for(30s);
+    EXPECT_EQ(fixture->holder(1), dead ? 0U : 1U);
+    EXPECT_TRUE(fixture->server.is_labelled(lease_name(1)));
   }
 }
 
@@ -322,25 +325,25 @@ TEST(FailoverSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
   for (std::size_t i = 0; i < damages.size(); ++i) {
     // Held by its owner, and by a stand-in.
     for (const bool dead : {false, true}) {
-      const auto town = settled(2, i);
+      const auto fixture = settled(2, i);
       if (dead) {
-        town->kill(1);
-        town->run_for(13s);
+        fixture->kill(1);
+        fixture->run_for(13s);
       }
-      town->server.edit("shard-1", damages[i]);
-      const auto requests = town->requests;
-      town->run_for(20s);
-      EXPECT_EQ(town->holder(1), dead ? 0U : 1U) << "damage " << i;
-      EXPECT_LT(town->requests - requests, 60U) << "damage " << i;
+      fixture->server.edit("shard-1", damages[i]);
+      const auto requests = fixture->requests;
+      fixture->run_for(20s);
+      EXPECT_EQ(fixture->holder(1), dead ? 0U : 1U) << "damage " << i;
+      EXPECT_LT(fixture->requests - requests, 60U) << "damage " << i;
       // The owner dies in spite of the damage, and returns.
-      if (!dead) town->kill(1);
-      town->server.edit("shard-1", damages[i]);
-      town->run_for(3s);  // a holder needs a look to see that it holds nothing any more
-      town->run_until_true([&] { return town->holder(1) == 0; }, 95s);
-      town->start(1);
-      town->run_for(9s);
-      EXPECT_TRUE(town->all_home()) << "damage " << i;
-      const Json& spec = town->server.leases.at("shard-1")["spec"];
+      if (!dead) fixture->kill(1);
+      fixture->server.edit("shard-1", damages[i]);
+      fixture->run_for(3s);  // a holder needs a look to see that it holds nothing any more
+      fixture->run_until_true([&] { return fixture->holder(1) == 0; }, 95s);
+      fixture->start(1);
+      fixture->run_for(9s);
+      EXPECT_TRUE(fixture->all_home()) << "damage " << i;
+      const Json& spec = fixture->server.leases.at("shard-1")["spec"];
       EXPECT_EQ(spec["leaseDurationSeconds"], 8);
       EXPECT_TRUE(spec["leaseTransitions"].is_number_integer() && spec["leaseTransitions"] >= 0 &&
                   spec["leaseTransitions"] <= 2147483647)
@@ -351,14 +354,14 @@ TEST(FailoverSteps, AC24_ADamagedLeaseHealsAndCostsNothing) {
 
 TEST(FailoverSteps, AC24_ADeletedLeaseIsRecreated) {
   for (const bool dead : {false, true}) {
-    const auto town = settled(2);
+    const auto fixture = settled(2);
     if (dead) {
-      town->kill(1);
-      town->run_for(30s);
+      fixture->kill(1);
+      fixture->run_for(30s);
     }
-    town->server.leases.erase("shard-1");
-    town->run_for(30s);
-    EXPECT_EQ(town->holder(1), dead ? 0U : 1U);
+    fixture->server.leases.erase("shard-1");
+    fixture->run_for(30s);
+    EXPECT_EQ(fixture->holder(1), dead ? 0U : 1U);
   }
 }
 

@@ -55,156 +55,156 @@ struct Fixture {
 
 void play(const std::function<Task<>(Fixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    Fixture world(co_await asio::this_coro::executor);
-    CO_ASSERT_OK(co_await world.ledger.open());
-    world.ledger.start(world.tasks);
-    world.inventory.start(world.tasks);
-    co_await body(world);
-    world.tasks.cancel();
-    co_await world.tasks.join();
+    Fixture fixture(co_await asio::this_coro::executor);
+    CO_ASSERT_OK(co_await fixture.ledger.open());
+    fixture.ledger.start(fixture.tasks);
+    fixture.inventory.start(fixture.tasks);
+    co_await body(fixture);
+    fixture.tasks.cancel();
+    co_await fixture.tasks.join();
   });
 }
 
 TEST(PeerInventory, WritesDownWhatItSeesAtOnce) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a"), config_map("b")});
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("a", "b"));
-    EXPECT_TRUE(world.ledger.known().empty()) << "it is not what this process reported";
-    EXPECT_TRUE(world.inventory.contains("ns/web"));
-    EXPECT_FALSE(world.inventory.contains("ns/we"));
-    EXPECT_FALSE(world.inventory.contains("ns/web2"));
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a"), config_map("b")});
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("a", "b"));
+    EXPECT_TRUE(fixture.ledger.known().empty()) << "it is not what this process reported";
+    EXPECT_TRUE(fixture.inventory.contains("ns/web"));
+    EXPECT_FALSE(fixture.inventory.contains("ns/we"));
+    EXPECT_FALSE(fixture.inventory.contains("ns/web2"));
   });
 }
 
 TEST(PeerInventory, RemembersPartsThatAreGoneForAWhile) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a"), config_map("b")});
-    world.sees("u", {config_map("b"), config_map("c")}, minutes(1));
-    co_await world.wait_for_parts(3);
-    world.inventory.expire(world.begin + minutes(10));
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("a", "b", "c"));
-    world.inventory.expire(world.begin + minutes(11));
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("b", "c"));
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a"), config_map("b")});
+    fixture.sees("u", {config_map("b"), config_map("c")}, minutes(1));
+    co_await fixture.wait_for_parts(3);
+    fixture.inventory.expire(fixture.begin + minutes(10));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("a", "b", "c"));
+    fixture.inventory.expire(fixture.begin + minutes(11));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("b", "c"));
   });
 }
 
 // The replica that reported them may be removed with its ledger.
 TEST(PeerInventory, RemembersPartsThatAreThereForAMoment) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a")});
-    world.sees("u", {config_map("a"), config_map("b")});
-    world.sees("u", {config_map("a"), config_map("c")});
-    world.sees("u", {config_map("a")});
-    co_await world.wait_for_parts(3);
-    world.sees("u", {config_map("a"), config_map("d")}, minutes(1));
-    world.inventory.remove("ns/web", world.begin + minutes(1));
-    co_await world.wait_for_parts(4);
-    EXPECT_THAT(world.inventory.deleted_uids("ns/web"), ElementsAre("u"));
-    world.inventory.expire(world.begin + minutes(11));
-    EXPECT_FALSE(world.inventory.contains("ns/web"));
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    fixture.sees("u", {config_map("a"), config_map("b")});
+    fixture.sees("u", {config_map("a"), config_map("c")});
+    fixture.sees("u", {config_map("a")});
+    co_await fixture.wait_for_parts(3);
+    fixture.sees("u", {config_map("a"), config_map("d")}, minutes(1));
+    fixture.inventory.remove("ns/web", fixture.begin + minutes(1));
+    co_await fixture.wait_for_parts(4);
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), ElementsAre("u"));
+    fixture.inventory.expire(fixture.begin + minutes(11));
+    EXPECT_FALSE(fixture.inventory.contains("ns/web"));
   });
 }
 
 TEST(PeerInventory, ForgetsPartsThatWereThereForAMoment) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a")});
-    world.sees("u", {config_map("a"), config_map("b")});
-    world.sees("u", {config_map("a")});
-    co_await world.wait_for_parts(2);
-    world.inventory.expire(world.begin + minutes(10));
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("a"));
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    fixture.sees("u", {config_map("a"), config_map("b")});
+    fixture.sees("u", {config_map("a")});
+    co_await fixture.wait_for_parts(2);
+    fixture.inventory.expire(fixture.begin + minutes(10));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("a"));
   });
 }
 
 TEST(PeerInventory, WritesNothingWhenNothingChanged) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a")});
-    CO_ASSERT_OK(co_await world.ledger.flush(deadline_after(std::chrono::seconds(5))));
-    world.sees("u", {config_map("a")}, minutes(1));
-    EXPECT_EQ(world.ledger.pending(), 0U);
-    world.sees("u", {config_map("b")}, minutes(2));
-    co_await world.wait_for_parts(2);
-    CO_ASSERT_OK(co_await world.ledger.flush(deadline_after(std::chrono::seconds(5))));
-    world.sees("u", {config_map("b")}, minutes(9));
-    EXPECT_EQ(world.ledger.pending(), 0U);
-    world.inventory.expire(world.begin + minutes(12));
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("b"))
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    CO_ASSERT_OK(co_await fixture.ledger.flush(deadline_after(std::chrono::seconds(5))));
+    fixture.sees("u", {config_map("a")}, minutes(1));
+    EXPECT_EQ(fixture.ledger.pending(), 0U);
+    fixture.sees("u", {config_map("b")}, minutes(2));
+    co_await fixture.wait_for_parts(2);
+    CO_ASSERT_OK(co_await fixture.ledger.flush(deadline_after(std::chrono::seconds(5))));
+    fixture.sees("u", {config_map("b")}, minutes(9));
+    EXPECT_EQ(fixture.ledger.pending(), 0U);
+    fixture.inventory.expire(fixture.begin + minutes(12));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("b"))
         << "the same once more does not make it newer";
   });
 }
 
 // Nobody can report the deletion then.
 TEST(PeerInventory, RemembersWhatIsGoneWhileTheControlPlaneTakesNoEvents) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a")});
-    world.inventory.remove("ns/web", world.begin + minutes(1));
-    world.inventory.expire(world.begin + minutes(1));
-    world.takes_events = false;
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    fixture.inventory.remove("ns/web", fixture.begin + minutes(1));
+    fixture.inventory.expire(fixture.begin + minutes(1));
+    fixture.takes_events = false;
     for (int minute = 2; minute <= 60; ++minute) {
-      world.inventory.expire(world.begin + minutes(minute));
+      fixture.inventory.expire(fixture.begin + minutes(minute));
     }
-    EXPECT_TRUE(world.inventory.contains("ns/web"));
-    world.takes_events = true;
-    world.inventory.expire(world.begin + minutes(69));
-    EXPECT_TRUE(world.inventory.contains("ns/web"));
-    world.inventory.expire(world.begin + minutes(70));
-    EXPECT_FALSE(world.inventory.contains("ns/web"));
+    EXPECT_TRUE(fixture.inventory.contains("ns/web"));
+    fixture.takes_events = true;
+    fixture.inventory.expire(fixture.begin + minutes(69));
+    EXPECT_TRUE(fixture.inventory.contains("ns/web"));
+    fixture.inventory.expire(fixture.begin + minutes(70));
+    EXPECT_FALSE(fixture.inventory.contains("ns/web"));
     co_return;
   });
 }
 
 TEST(PeerInventory, RemembersADeletionThatWasRefused) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {});
-    world.inventory.remove("ns/web", world.begin + minutes(1));
-    auto entry = co_await world.row("u");
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {});
+    fixture.inventory.remove("ns/web", fixture.begin + minutes(1));
+    auto entry = co_await fixture.row("u");
     entry.announce(kGone, 5);
     entry.refuse(400, {}, "no");
-    world.ledger.store(inventory_row("ns/web", "u"), entry);
-    world.inventory.expire(world.begin + minutes(60));
-    EXPECT_TRUE(world.inventory.contains("ns/web"));
+    fixture.ledger.store(inventory_row("ns/web", "u"), entry);
+    fixture.inventory.expire(fixture.begin + minutes(60));
+    EXPECT_TRUE(fixture.inventory.contains("ns/web"));
   });
 }
 
 TEST(PeerInventory, RemembersWhatIsGoneForAWhile) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a")});
-    EXPECT_THAT(world.inventory.deleted_uids("ns/web"), IsEmpty());
-    world.inventory.remove("ns/web", world.begin + minutes(1));
-    world.inventory.remove("ns/web", world.begin + minutes(5));
-    EXPECT_THAT(world.inventory.deleted_uids("ns/web"), ElementsAre("u"));
-    world.inventory.expire(world.begin + minutes(10));
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("a"));
-    world.inventory.expire(world.begin + minutes(11));
-    EXPECT_FALSE(world.inventory.contains("ns/web"));
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), IsEmpty());
+    fixture.inventory.remove("ns/web", fixture.begin + minutes(1));
+    fixture.inventory.remove("ns/web", fixture.begin + minutes(5));
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), ElementsAre("u"));
+    fixture.inventory.expire(fixture.begin + minutes(10));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("a"));
+    fixture.inventory.expire(fixture.begin + minutes(11));
+    EXPECT_FALSE(fixture.inventory.contains("ns/web"));
   });
 }
 
 TEST(PeerInventory, KeepsApartWhatHadTheSameName) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a")});
-    world.inventory.remove_others("ns/web", "v", world.begin + minutes(1));
-    world.sees("v", {config_map("b")}, minutes(1));
-    EXPECT_THAT(world.inventory.deleted_uids("ns/web"), ElementsAre("u"));
-    world.inventory.remove_others("ns/web", "w", world.begin + minutes(2));
-    EXPECT_THAT(world.inventory.deleted_uids("ns/web"), ElementsAre("u", "v"));
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("a"));
-    world.inventory.expire(world.begin + minutes(11));
-    EXPECT_THAT(world.inventory.deleted_uids("ns/web"), ElementsAre("v"));
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    fixture.inventory.remove_others("ns/web", "v", fixture.begin + minutes(1));
+    fixture.sees("v", {config_map("b")}, minutes(1));
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), ElementsAre("u"));
+    fixture.inventory.remove_others("ns/web", "w", fixture.begin + minutes(2));
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), ElementsAre("u", "v"));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("a"));
+    fixture.inventory.expire(fixture.begin + minutes(11));
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), ElementsAre("v"));
   });
 }
 
 TEST(PeerInventory, DoesNotBringBackWhatSomebodyMadeHisOwn) {
-  play([](Fixture& world) -> Task<> {
-    world.sees("u", {config_map("a")});
-    world.sees("u", {config_map("b")});
-    world.ledger.erase(inventory_row("ns/web", "u"));
-    world.inventory.expire(world.begin + minutes(11));
-    EXPECT_FALSE(world.inventory.contains("ns/web"));
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    fixture.sees("u", {config_map("b")});
+    fixture.ledger.erase(inventory_row("ns/web", "u"));
+    fixture.inventory.expire(fixture.begin + minutes(11));
+    EXPECT_FALSE(fixture.inventory.contains("ns/web"));
     // Given back, it is rewritten, and not replaced by what was due before.
-    world.sees("u", {config_map("c")}, minutes(12));
-    world.inventory.expire(world.begin + minutes(30));
-    EXPECT_THAT(names(co_await world.row("u")), ElementsAre("c"));
+    fixture.sees("u", {config_map("c")}, minutes(12));
+    fixture.inventory.expire(fixture.begin + minutes(30));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("c"));
   });
 }
 

@@ -180,10 +180,10 @@ class ShardLeasesFixture {
 
 inline void play(std::uint32_t replicas, const std::function<Task<>(ShardLeasesFixture&)>& body) {
   test::run_in_test_time([&]() -> Task<> {
-    ShardLeasesFixture scene(co_await asio::this_coro::executor, replicas);
-    co_await scene.begin();
-    co_await body(scene);
-    co_await scene.end();
+    ShardLeasesFixture fixture(co_await asio::this_coro::executor, replicas);
+    co_await fixture.begin();
+    co_await body(fixture);
+    co_await fixture.end();
   });
 }
 
