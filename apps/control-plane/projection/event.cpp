@@ -17,6 +17,8 @@ constexpr std::string_view kArgoGroup = "argoproj.io";
 constexpr std::string_view kApplication = "Application";
 constexpr std::size_t kMaxTimelineMessage = 200;  // in the table `timeline`
 constexpr std::size_t kMaxUid = 128;
+// Kubernetes' limit for the value of a label. The entity is part of an index.
+constexpr std::size_t kMaxEntity = 63;
 
 template <class Value>
 struct Word {
@@ -147,7 +149,8 @@ class Reader {
       if (key.size() > limits_.max_label || value.text().size() > limits_.max_label) continue;
       event_.labels.emplace_back(display_text(key, limits_.max_label),
                                  display_text(value.text(), limits_.max_label));
-      if (key == "codefresh.io/entity") event_.state.entity = event_.labels.back().second;
+      if (key == "codefresh.io/entity")
+        event_.state.entity = display_text(value.text(), kMaxEntity);
     }
     std::ranges::sort(event_.labels);
   }

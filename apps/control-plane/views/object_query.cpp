@@ -26,30 +26,42 @@ constexpr std::string_view kSelect = "SELECT o.id, ";
 constexpr std::string_view kFrom = " FROM object o";
 constexpr std::string_view kWithBody = ", b.codec, b.size, b.packed";
 constexpr std::string_view kFromWithBody = " FROM object o LEFT JOIN body b ON b.object = o.id";
-// A set of texts is one parameter: each text between two line feeds, which no name contains. The statement's text is
-// therefore the same for any number of texts.
+// A set of texts is one parameter: each text between two line feeds, which no name contains. A set of states is a number
+// with a bit for each. The statement's text is therefore the same for any number of values. These columns are those of
+// the index object_name, so rows that do not match are refused without a look at the table; the conditions that refuse
+// most come first.
 constexpr std::string_view kListWhere =
-    " WHERE o.account = $1 AND o.kind = $2 AND ($3 = -1 OR o.origin = $3) AND "
+    " WHERE o.account = $1 AND o.kind = $2 AND "
+    "($7 = '' OR replace($7, '\n' || o.name || '\n', '') <> $7) AND "
+    "($8 = '' OR replace(o.name, $8, '') <> o.name) AND "
+    "($11 = 0 OR ($11 >> CAST(o.health AS INTEGER)) & 1 <> 0) AND "
+    "($10 = 0 OR ($10 >> CAST(o.sync AS INTEGER)) & 1 <> 0) AND "
+    "($12 = 0 OR ($12 >> CAST(o.phase AS INTEGER)) & 1 <> 0) AND "
+    "($9 = '' OR replace($9, '\n' || o.namespace || '\n', '') <> $9) AND "
+    "($6 = '' OR replace($6, '\n' || o.runtime || '\n', '') <> $6) AND "
     "(o.presence <> 1 OR $4 = 1) AND ($4 = 0 OR o.presence <> 0) AND "
+    "($3 = -1 OR o.origin = $3) AND "
     "($5 = '' OR replace($5, '\n' || o.api_group || '\n', '') <> $5) AND "
-    "($6 = '' OR replace($6, '\n' || o.version || '\n', '') <> $6) AND "
-    "($7 = '' OR replace($7, '\n' || o.runtime || '\n', '') <> $7) AND "
-    "($8 = '' OR replace($8, '\n' || o.name || '\n', '') <> $8) AND "
-    "($9 = '' OR replace(o.name, $9, '') <> o.name) AND "
-    "($10 = '' OR replace($10, '\n' || o.namespace || '\n', '') <> $10) AND "
-    "($11 = '' OR replace($11, '\n' || o.destination || '\n', '') <> $11) AND "
-    "($12 = '' OR replace($12, '\n' || CAST(o.sync AS TEXT) || '\n', '') <> $12) AND "
-    "($13 = '' OR replace($13, '\n' || CAST(o.health AS TEXT) || '\n', '') <> $13) AND "
-    "($14 = '' OR replace($14, '\n' || CAST(o.phase AS TEXT) || '\n', '') <> $14) AND "
-    "($15 = '' OR replace($15, '\n' || o.entity || '\n', '') <> $15) AND "
-    "($16 = '' OR replace($16, '\n' || o.entity || '\n', '') = $16) AND "
-    "($17 = '' OR EXISTS (SELECT 1 FROM label l WHERE l.object = o.id AND "
-    "(replace($17, '\n' || l.key || '\n', '') <> $17 OR "
-    "replace($17, '\n' || l.key || '=' || l.value || '\n', '') <> $17)))";
+    "($13 = '' OR replace($13, '\n' || o.entity || '\n', '') <> $13) AND "
+    "($14 = '' OR replace($14, '\n' || o.entity || '\n', '') = $14)";
+// Conditions about columns that the index does not have.
+constexpr std::string_view kOtherWhere =
+    " AND ($18 = '' OR replace($18, '\n' || o.version || '\n', '') <> $18) AND "
+    "($19 = '' OR replace($19, '\n' || o.destination || '\n', '') <> $19) AND "
+    "($20 = '' OR EXISTS (SELECT 1 FROM label l WHERE l.object = o.id AND "
+    "(replace($20, '\n' || l.key || '\n', '') <> $20 OR "
+    "replace($20, '\n' || l.key || '=' || l.value || '\n', '') <> $20)))";
 constexpr std::string_view kForward =
-    " AND (o.name, o.id) > ($18, $19) ORDER BY o.name, o.id LIMIT $20";
+    " AND (o.name, o.id) > ($15, $16) ORDER BY o.name, o.id LIMIT $17";
 constexpr std::string_view kBackward =
-    " AND (o.name, o.id) < ($18, $19) ORDER BY o.name DESC, o.id DESC LIMIT $20";
+    " AND (o.name, o.id) < ($15, $16) ORDER BY o.name DESC, o.id DESC LIMIT $17";
+constexpr std::string_view kInOrder = " ORDER BY o.name, o.id";
+constexpr std::string_view kInReverse = " ORDER BY o.name DESC, o.id DESC";
+// The ids of a page are found in the index alone, which PostgreSQL needs to be told.
+constexpr std::string_view kFromIndex = " FROM (SELECT o.id AS found FROM object o";
+constexpr std::string_view kFoundObjects = ") f JOIN object o ON o.id = f.found";
+constexpr std::string_view kFoundBodies =
+    ") f JOIN object o ON o.id = f.found LEFT JOIN body b ON b.object = o.id";
 // A text that sorts after every name: the last code point of Unicode.
 constexpr std::string_view kLastName = "\xf4\x8f\xbf\xbf";
 
@@ -79,16 +91,33 @@ struct Pair {
 
 constexpr Pair kListForward{
     .plain = {.name = "views.list",
-              .sql = store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kForward>},
+              .sql = store::joined<kSelect, kObjectColumns, kFromIndex, kListWhere, kForward,
+                                   kFoundObjects, kInOrder>},
     .with_body = {.name = "views.list_bodies",
-                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody,
-                                       kListWhere, kForward>}};
+                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromIndex, kListWhere,
+                                       kForward, kFoundBodies, kInOrder>}};
 constexpr Pair kListBackward{
     .plain = {.name = "views.list_back",
-              .sql = store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kBackward>},
+              .sql = store::joined<kSelect, kObjectColumns, kFromIndex, kListWhere, kBackward,
+                                   kFoundObjects, kInReverse>},
     .with_body = {.name = "views.list_back_bodies",
+                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromIndex, kListWhere,
+                                       kBackward, kFoundBodies, kInReverse>}};
+// The same with all conditions.
+constexpr Pair kSearchForward{
+    .plain = {.name = "views.search",
+              .sql =
+                  store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kOtherWhere, kForward>},
+    .with_body = {.name = "views.search_bodies",
                   .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody,
-                                       kListWhere, kBackward>}};
+                                       kListWhere, kOtherWhere, kForward>}};
+constexpr Pair kSearchBackward{
+    .plain =
+        {.name = "views.search_back",
+         .sql = store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kOtherWhere, kBackward>},
+    .with_body = {.name = "views.search_back_bodies",
+                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody,
+                                       kListWhere, kOtherWhere, kBackward>}};
 constexpr Pair kFind{
     .plain = {.name = "views.find", .sql = store::joined<kSelect, kObjectColumns, kFrom, kByName>},
     .with_body = {
@@ -111,10 +140,21 @@ constexpr Statement kReporters{
         "SELECT DISTINCT runtime FROM reporter WHERE account = $1 AND "
         "(name = 'resource' OR substr(name, 1, 9) = 'resource/') ORDER BY runtime"};
 
-constexpr std::array kObjectStatements{
-    kListForward.plain, kListForward.with_body, kListBackward.plain, kListBackward.with_body,
-    kFind.plain,        kFind.with_body,        kFindUid.plain,      kFindUid.with_body,
-    kChildren.plain,    kChildren.with_body,    kReporters};
+constexpr std::array kObjectStatements{kListForward.plain,
+                                       kListForward.with_body,
+                                       kListBackward.plain,
+                                       kListBackward.with_body,
+                                       kSearchForward.plain,
+                                       kSearchForward.with_body,
+                                       kSearchBackward.plain,
+                                       kSearchBackward.with_body,
+                                       kFind.plain,
+                                       kFind.with_body,
+                                       kFindUid.plain,
+                                       kFindUid.with_body,
+                                       kChildren.plain,
+                                       kChildren.with_body,
+                                       kReporters};
 
 std::string set_of(const std::vector<std::string>& texts) {
   std::string set;
@@ -128,11 +168,10 @@ std::string set_of(const std::vector<std::string>& texts) {
 }
 
 template <class Enum>
-std::string set_of(const std::vector<Enum>& values) {
-  std::vector<std::string> texts;
-  texts.reserve(values.size());
-  for (const auto value : values) texts.push_back(std::to_string(static_cast<int>(value)));
-  return set_of(texts);
+std::int64_t bits_of(const std::vector<Enum>& values) {
+  std::int64_t bits = 0;
+  for (const auto value : values) bits |= std::int64_t{1} << static_cast<int>(value);
+  return bits;
 }
 
 std::int64_t number_of(std::optional<Origin> origin) {
@@ -181,38 +220,37 @@ Result<std::vector<ObjectRow>> list_objects(Connection& connection, std::int64_t
   const auto name_part = without_nul(filter.name_part);
   const auto namespaces = set_of(filter.namespaces);
   const auto destinations = set_of(filter.destinations);
-  const auto syncs = set_of(filter.syncs);
-  const auto healths = set_of(filter.healths);
-  const auto phases = set_of(filter.phases);
   const auto entities = set_of(filter.entities);
   const auto other_entities = set_of(filter.other_entities);
   const auto labels = set_of(filter.labels);
-  const auto& direction = window.is_backward ? kListBackward : kListForward;
   const SortKey from = window.from.value_or(
       window.is_backward ? SortKey{.numbers = {std::numeric_limits<std::int64_t>::max()},
                                    .text = std::string(kLastName)}
                          : SortKey{.numbers = {-1}, .text = {}});
-  const Params params{account,
-                      filter.kind,
-                      number_of(filter.origin),
-                      static_cast<int>(filter.is_inactive),
-                      groups,
-                      versions,
-                      runtimes,
-                      names,
-                      name_part,
-                      namespaces,
-                      destinations,
-                      syncs,
-                      healths,
-                      phases,
-                      entities,
-                      other_entities,
-                      labels,
-                      from.text,
-                      from.numbers.at(0),
-                      window.limit};
-  return rows_of(connection.run(direction.of(bodies), params), bodies);
+  Params params{account,
+                filter.kind,
+                number_of(filter.origin),
+                static_cast<int>(filter.is_inactive),
+                groups,
+                runtimes,
+                names,
+                name_part,
+                namespaces,
+                bits_of(filter.syncs),
+                bits_of(filter.healths),
+                bits_of(filter.phases),
+                entities,
+                other_entities,
+                from.text,
+                from.numbers.at(0),
+                window.limit};
+  if (versions.empty() && destinations.empty() && labels.empty()) {
+    const auto& list = window.is_backward ? kListBackward : kListForward;
+    return rows_of(connection.run(list.of(bodies), params), bodies);
+  }
+  for (const auto* set : {&versions, &destinations, &labels}) params.emplace_back(*set);
+  const auto& search = window.is_backward ? kSearchBackward : kSearchForward;
+  return rows_of(connection.run(search.of(bodies), params), bodies);
 }
 
 Result<std::optional<ObjectRow>> find_object(Connection& connection, std::int64_t account,

@@ -23,6 +23,7 @@ namespace {
 using Json = nlohmann::json;
 using store::Engine;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 struct ObjectQueryContract : testing::TestWithParam<Engine> {
@@ -73,6 +74,13 @@ TEST_P(ObjectQueryContract, FiltersNarrow) {
   EXPECT_THAT(names({.groups = {"apps"}}), IsEmpty());
   EXPECT_THAT(names({.origin = Origin::resource}), IsEmpty());
   EXPECT_THAT(names({.runtimes = {"prod"}, .labels = {"team=b"}}), IsEmpty());
+  // Conditions that the index has, beside one that it does not have.
+  EXPECT_THAT(names({.syncs = {SyncStatus::out_of_sync}, .labels = {"team"}}), ElementsAre("shop"));
+  EXPECT_THAT(names({.versions = {"v1alpha1"},
+                     .healths = {HealthStatus::degraded, HealthStatus::healthy},
+                     .other_entities = {"git-source"}}),
+              ElementsAre("cart", "shop"));
+  EXPECT_THAT(names({.versions = {"v1"}}), IsEmpty());
 }
 
 TEST_P(ObjectQueryContract, SeparatorsInValuesMatchNothing) {
@@ -259,6 +267,33 @@ TEST_P(ObjectQueryContract, ATemplateIsFoundByTheLabelsOfItsApplication) {
   EXPECT_FALSE(must(find_promotion_template(db(), 1, ObjectName{.name = "cart"})));
   EXPECT_FALSE(must(find_promotion_template(db(), 1, Labels{{"team", "b"}})));
   EXPECT_FALSE(must(find_promotion_template(db(), 2, Labels{{"team", "a"}})));
+}
+
+// Pages of large accounts read the rows that they show, and find them in one index.
+TEST_P(ObjectQueryContract, AListIsFoundInAnIndexAlone) {
+  const auto statements = object_statements();
+  const auto list = std::ranges::find(statements, "views.list", &store::Statement::name);
+  ASSERT_NE(list, statements.end());
+  const std::string sql(list->text(GetParam()));
+  std::string plan;
+  const auto add_plan = [&](const std::string& text, std::size_t column) {
+    const auto rows = must(db().run({.name = text, .sql = text}));
+    for (std::size_t row = 0; row < rows.size(); ++row) plan += rows.string(row, column) + "\n";
+  };
+  if (GetParam() == Engine::sqlite) {
+    add_plan("EXPLAIN QUERY PLAN " + sql, 3);
+    EXPECT_THAT(plan, HasSubstr("SEARCH o USING COVERING INDEX object_name"));
+    EXPECT_THAT(plan, HasSubstr("SEARCH o USING INTEGER PRIMARY KEY"));
+    return;
+  }
+  ASSERT_TRUE(
+      db().run_script("SET enable_seqscan = off; SET enable_bitmapscan = off; "
+                      "SET plan_cache_mode = force_generic_plan; PREPARE t AS " +
+                      sql));
+  add_plan(
+      "EXPLAIN EXECUTE t(1, 'Application', 0, 0, '', '', '', '', '', 4, 0, 0, '', '', '', 0, 50)",
+      0);
+  EXPECT_THAT(plan, HasSubstr("Index Only Scan using object_name"));
 }
 
 TEST_P(ObjectQueryContract, EveryStatementCanBePrepared) {

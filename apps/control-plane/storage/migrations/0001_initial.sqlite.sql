@@ -182,8 +182,9 @@ CREATE TABLE object (
   body_digest BLOB NOT NULL,
   UNIQUE (account, runtime, origin, owner_uid, cluster, api_group, kind, namespace, name)
 ) STRICT;
-CREATE INDEX object_list ON object (account, kind, presence, health, sync, namespace, runtime, changed_at, name, id);
-CREATE INDEX object_name ON object (account, kind, name, id);
+-- Pages in order of names: conditions are checked in the index alone.
+CREATE INDEX object_name ON object (account, kind, name, id, presence, origin, api_group, runtime, namespace, sync, health, phase, entity);
+CREATE INDEX object_gone ON object (account, kind) WHERE presence = 1;
 CREATE INDEX object_manager ON object (account, runtime, manager_namespace, manager_name, kind, name, id);
 CREATE INDEX object_uid ON object (account, uid);
 
@@ -221,7 +222,8 @@ CREATE TABLE timeline (
   event_id TEXT NOT NULL,
   PRIMARY KEY (object, sequence)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX timeline_account ON timeline (account, at);
+-- Deployments of a time are counted in the index alone.
+CREATE INDEX timeline_account ON timeline (account, at, health, phase, commit_at);
 
 CREATE TABLE app_release (
   object INTEGER NOT NULL,
