@@ -12,6 +12,21 @@ namespace {
 
 using AccountKey = EventStore::AccountKey;
 using Writes = EventStore::Writes;
+using RowChange = EventStore::RowChange;
+
+constexpr Micros kReporterPeriod = 1'000'000;   // of kTouchReporter
+constexpr std::size_t kMaxReporters = 100'000;  // whose times are remembered
+
+// Returns the part of the row that differs. `before` is absent for an object without a row.
+RowChange change_of(const std::optional<ObjectState>& before, const ObjectState& after) {
+  if (!before || before->uid != after.uid || before->manager != after.manager) {
+    return RowChange::identity;
+  }
+  const bool is_listed = before->sync != after.sync || before->health != after.health ||
+                         before->phase != after.phase || before->presence != after.presence ||
+                         before->entity != after.entity;
+  return is_listed ? RowChange::states : RowChange::values;
+}
 
 constexpr store::Statement kLastChange{.name = "intake.last_change",
                                        .sql = "SELECT max(no) FROM change WHERE instance = $1"};
@@ -48,8 +63,10 @@ class Folding {
     auto& object = objects_.at({incoming.account, incoming.event.state.key});
     auto effects = fold(object.state, incoming.event);
     effects.state.id = object.id;
+    if (effects.outcome != Outcome::stale) {
+      object.change = std::max(object.change, change_of(object.state, effects.state));
+    }
     object.state = std::move(effects.state);
-    object.is_changed = object.is_changed || effects.outcome != Outcome::stale;
     object.is_visible = object.is_visible || effects.is_visible;
     if (effects.body) object.body = std::move(effects.body);
     if (effects.labels) object.labels = std::move(effects.labels);
@@ -78,7 +95,8 @@ class Folding {
       for (auto& [id, release] : object.releases) {
         writes.releases.push_back({key.account, object.id, std::move(*release)});
       }
-      if (object.is_changed) writes.states.push_back({key.account, std::move(*object.state)});
+      if (object.change == RowChange::none) continue;
+      writes.states.push_back({key.account, std::move(*object.state), object.change});
     }
     // Every replica locks rows in this order.
     std::ranges::sort(writes.states, {}, [](const Writes::State& row) { return row.state.id; });
@@ -88,7 +106,7 @@ class Folding {
   struct Object {
     std::optional<ObjectState> state;
     std::int64_t id = 0;
-    bool is_changed = false;
+    RowChange change = RowChange::none;
     bool is_visible = false;
     std::optional<ObjectBody> body;
     std::optional<Labels> labels;
@@ -146,10 +164,12 @@ Result<BatchOutcome> EventStore::store(store::Connection& connection,
   auto last_change = last_change_;
   folding.write(writes, last_change);
   add_reporters(batch, writes);
+  leave_out_recent(writes.reporters);
   if (auto applied = apply(connection, writes); !applied) {
     is_change_known_ = applied.error().code != ErrorCode::unavailable;
     return abandon(std::move(applied.error()));
   }
+  note_written(writes.reporters);
   last_change_ = last_change;
   outcome.last_change = last_change;
   return outcome;
@@ -162,6 +182,21 @@ Result<void> EventStore::reload_last_change(store::Connection& connection) {
   last_change_ = std::max(last_change_, rows->number(0, 0));  // 0 for NULL: there is none
   is_change_known_ = true;
   return {};
+}
+
+// The statements do not write a row twice in a second either, but cost time for each of a thousand reporters.
+void EventStore::leave_out_recent(std::vector<Writes::Reporter>& reporters) const {
+  std::erase_if(reporters, [this](const Writes::Reporter& row) {
+    const auto known = written_reporters_.find({row.account, row.runtime, row.name});
+    return known != written_reporters_.end() && row.seen_at < known->second + kReporterPeriod;
+  });
+}
+
+void EventStore::note_written(const std::vector<Writes::Reporter>& reporters) {
+  if (written_reporters_.size() > kMaxReporters) written_reporters_.clear();
+  for (const auto& row : reporters) {
+    written_reporters_[{row.account, row.runtime, row.name}] = row.seen_at;
+  }
 }
 
 std::unique_ptr<EventStore> make_event_store(store::Engine engine, std::string instance) {

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -56,11 +58,19 @@ class EventStore {
     ObjectKey key;
     auto operator<=>(const AccountKey&) const = default;
   };
+  // The part of an object's row that a batch changes. A part includes those before it.
+  enum class RowChange : std::uint8_t {
+    none,
+    values,    // columns without an index
+    states,    // the states of lists, in one index
+    identity,  // uid and manager, in others; also of a new row
+  };
   // The rows to write for a batch: at most one for each object and table, except for the timeline.
   struct Writes {
     struct State {
       std::int64_t account;
       ObjectState state;
+      RowChange change;
     };
     struct Body {
       std::int64_t object;
@@ -119,10 +129,14 @@ class EventStore {
 
  private:
   Result<void> reload_last_change(store::Connection& connection);
+  void leave_out_recent(std::vector<Writes::Reporter>& reporters) const;
+  void note_written(const std::vector<Writes::Reporter>& reporters);
 
   std::string instance_ = {};
   std::int64_t last_change_ = 0;
   bool is_change_known_ = true;  // false after a COMMIT with an unknown outcome
+  // The times of the rows of reporters that were written last: account, runtime and name.
+  std::map<std::tuple<std::int64_t, std::string, std::string>, Micros> written_reporters_;
 };
 
 // Makes the store of an engine. `instance` names this process in the outbox and is different after each start.

@@ -16,6 +16,8 @@ enum At : std::size_t {
   load_object,
   last_id,
   put_object,
+  update_states,
+  update_values,
   put_body,
   drop_labels,
   add_label,
@@ -34,6 +36,14 @@ constexpr std::string_view kFromObject =
 constexpr std::string_view kObjectValues =
     ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, "
     "$19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)";
+// SQLite writes an entry of an index again whenever a statement sets one of its columns, also to the same value.
+constexpr std::string_view kSetValues =
+    "UPDATE object SET version = $2, sequence = $3, event_id = $4, destination = $5, "
+    "revision = $6, health_message = $7, history_id = $8, created_at = $9, changed_at = $10, "
+    "seen_at = $11, labels_digest = $12, body_digest = $13";
+constexpr std::string_view kSetStates =
+    ", sync = $14, health = $15, phase = $16, presence = $17, entity = $18";
+constexpr std::string_view kOfId = " WHERE id = $1";
 constexpr std::string_view kBodyValues = "VALUES ($1, $2, $3, $4)";
 constexpr std::string_view kTimelineValues =
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING";
@@ -47,6 +57,8 @@ constexpr std::array<Statement, statement_count> kStatements{{
     {.name = "intake.last_id", .sql = "SELECT coalesce(max(id), 0) FROM object"},
     {.name = "intake.put_object",
      .sql = store::joined<kInsertObject, kObjectColumns, kObjectValues, kUpdateObject>},
+    {.name = "intake.update_states", .sql = store::joined<kSetValues, kSetStates, kOfId>},
+    {.name = "intake.update_values", .sql = store::joined<kSetValues, kOfId>},
     {.name = "intake.put_body", .sql = store::joined<kInsertBody, kBodyValues, kUpdateBody>},
     {.name = "intake.drop_labels", .sql = "DELETE FROM label WHERE object = $1"},
     {.name = "intake.add_label",
@@ -94,6 +106,22 @@ store::Params state_params(std::int64_t account, const ObjectState& state) {
           state.seen_at,
           static_cast<int>(state.presence),
           state.entity,
+          Param::bytes(state.labels_digest),
+          Param::bytes(state.body_digest)};
+}
+
+store::Params value_params(const ObjectState& state) {
+  return {state.id,
+          state.version,
+          state.sequence,
+          state.event_id,
+          state.destination,
+          state.revision,
+          state.health_message,
+          state.history_id,
+          state.created_at,
+          state.changed_at,
+          state.seen_at,
           Param::bytes(state.labels_digest),
           Param::bytes(state.body_digest)};
 }
@@ -152,6 +180,25 @@ class Script {
   Result<void> outcome_;
 };
 
+void put_state(Script& script, const EventStore::Writes::State& row) {
+  if (row.change == EventStore::RowChange::identity) {
+    script.run(put_object, state_params(row.account, row.state));
+    return;
+  }
+  const auto& state = row.state;
+  auto params = value_params(state);
+  if (row.change == EventStore::RowChange::values) {
+    script.run(update_values, params);
+    return;
+  }
+  for (const auto number : {static_cast<int>(state.sync), static_cast<int>(state.health),
+                            static_cast<int>(state.phase), static_cast<int>(state.presence)}) {
+    params.emplace_back(number);
+  }
+  params.emplace_back(state.entity);
+  script.run(update_states, params);
+}
+
 }  // namespace
 
 std::span<const Statement> sqlite_event_statements() {
@@ -190,9 +237,7 @@ Result<std::int64_t> SqliteEventStore::take_ids(store::Connection& connection, s
 
 Result<void> SqliteEventStore::apply(store::Connection& connection, const Writes& writes) {
   Script script(connection);
-  for (const auto& row : writes.states) {
-    script.run(put_object, state_params(row.account, row.state));
-  }
+  for (const auto& row : writes.states) put_state(script, row);
   for (const auto& body : writes.bodies) {
     script.run(put_body,
                {body.object, static_cast<int>(kBodyCodec), body.size, Param::bytes(body.packed)});

@@ -244,8 +244,19 @@ Incoming random_event(std::mt19937& random, std::int64_t now) {
   }
   if (pick(3) == 0) state.key.object_namespace = "shöp \"'\\";
   if (pick(8) == 0) state.uid += "'";
-  state.health = static_cast<HealthStatus>(pick(8));
-  state.phase = static_cast<Phase>(pick(13));
+  // Often no state changes, so that a batch also has rows of which other columns change alone.
+  if (pick(3) == 0) {
+    state.health = static_cast<HealthStatus>(pick(8));
+    state.phase = static_cast<Phase>(pick(13));
+    state.sync = static_cast<SyncStatus>(pick(4));
+    state.entity = pick(2) == 0 ? "" : "git-source";
+  }
+  if (pick(5) == 0) state.manager = {.name = "m" + std::to_string(pick(2)), .uid = "u"};
+  state.version = "v" + std::to_string(pick(3));
+  state.destination = "d" + std::to_string(pick(3));
+  state.health_message = "h" + std::to_string(pick(3));
+  state.history_id = pick(4);
+  state.created_at = pick(3);
   state.changed_at = state.seen_at = 1'000'000'000 + now * 200'000;
   if (pick(6) == 0) {
     event.is_deletion = true;
