@@ -26,6 +26,8 @@ class PostgresServer {
   std::string new_database();
   // Returns the address of a database of that name.
   [[nodiscard]] std::string dsn(const std::string& database) const;
+  // Returns the process id of the server's main process, whose children serve the connections.
+  [[nodiscard]] int pid() const { return server_->pid(); }
   // Stops the server like a crash (SIGQUIT), and starts it again.
   void crash();
   void start();
