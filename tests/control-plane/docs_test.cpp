@@ -10,6 +10,7 @@
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/http/routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
+#include "control-plane/intake/storage_watch.hpp"
 #include "control-plane/resolvers/graphql_bench.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
 #include "support/process.hpp"
@@ -126,7 +127,9 @@ TEST(ControlPlaneDocs, EveryRouteIsListed) {
     Login login(accounts.database, passwords, accounts.metrics, {});
     EventWriter writer(accounts.executor, accounts.database, accounts.metrics, {},
                        [](std::int64_t) {});
-    EventRoutes events(bench.authenticator, writer, accounts.database, accounts.metrics, {});
+    const StorageWatch storage(accounts.database, accounts.metrics, {});
+    EventRoutes events(bench.authenticator, writer, accounts.database, storage, accounts.metrics,
+                       {});
     TunnelPlugin plugin(bench.authenticator, Credential::fixed(Secret()), accounts.metrics);
     GraphqlGate gate(*bench.engine, bench.rows, bench.authenticator, accounts.metrics, {});
     std::set<std::string> served;
@@ -134,7 +137,8 @@ TEST(ControlPlaneDocs, EveryRouteIsListed) {
                                                             .authenticator = bench.authenticator,
                                                             .login = login,
                                                             .own_origins = {},
-                                                            .client_of = {}}),
+                                                            .client_of = {},
+                                                            .runtime_revoked = {}}),
                                                events.routes(), plugin.routes()})) {
       // These answer 404.
       if (!route.pattern.ends_with("/{rest...}")) served.insert(route.method + " " + route.pattern);

@@ -31,6 +31,10 @@ constexpr ListedRoute kRoutes[] = {
     {"DELETE", "/api/auth/key/{id}", kUser, "revokes it"},
     {"POST", "/console/api/v1/login", kAnyone, "begins a session with a name and a password"},
     {"POST", "/console/api/v1/logout", kAnyone, "ends the session"},
+    {"POST", "/console/api/v1/password", kUser, "changes the caller's password"},
+    {"GET", "/console/api/v1/users", "admin", "the users of the account"},
+    {"PATCH", "/console/api/v1/users/{id}", "admin", "disables a user, or enables it again"},
+    {"PUT", "/console/api/v1/users/{id}/password", "admin", "resets a password"},
     {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
     {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},
 };

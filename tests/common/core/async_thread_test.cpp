@@ -80,7 +80,7 @@ TEST(RunOn, WaitsForTheFunctionAlsoWhenCancelled) {
         thrown = true;
       }
     });
-    EXPECT_TRUE(co_await test::eventually([&] { return started; }, "the task"));
+    EXPECT_TRUE(co_await test::eventually([&] { return started.load(); }, "the task"));
     group.cancel();
     for (int i = 0; i < 10; ++i) co_await asio::post(executor, use_task);
     EXPECT_FALSE(resumed);
