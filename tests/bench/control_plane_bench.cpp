@@ -125,7 +125,7 @@ Measured measure(Bench& bench, const ControlPlaneBed& bed, std::size_t in_flight
   return measured;
 }
 
-void run_round(Bench& bench) {
+void measure_once(Bench& bench) {
   const auto few = bench.append.run_closed(kFewInFlight, bench.plan.slice / 2);
   bench.few_append_rate.push_back(few.rate());
   bench.few_append_written.push_back(few.usage.written / few.events);
@@ -151,7 +151,7 @@ void compare_intake(Bench& bench) {
   for (int round = 0; round < bench.plan.rounds; ++round) {
     progress("intake, round " + std::to_string(round + 1) + " of " +
              std::to_string(bench.plan.rounds));
-    run_round(bench);
+    measure_once(bench);
   }
   const auto reading = median_of(bench.read_cost);
   for (const auto& engine : bench.engines) {

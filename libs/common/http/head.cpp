@@ -196,12 +196,9 @@ HeadRefusal set_target(RequestHead& head) {
 }
 
 HeadRefusal set_version(MessageHead& head, std::string_view text) {
-  if (text.size() != 8 || !text.starts_with("HTTP/") || text[6] != '.' || text[5] < '0' ||
-      text[5] > '9' || text[7] < '0' || text[7] > '9') {
-    return {"the version is malformed"};
-  }
-  if (text[5] != '1' || text[7] > '1') return {"unknown HTTP version", 505};
-  head.http_1_1 = text[7] == '1';
+  if (!text.starts_with("HTTP/")) return {"the version is malformed"};
+  if (text != "HTTP/1.0" && text != "HTTP/1.1") return {"unknown HTTP version", 505};
+  head.http_1_1 = text == "HTTP/1.1";
   return {};
 }
 

@@ -102,6 +102,7 @@ TEST(HeadParser, AC04_RefusesWhatCouldBeReadInTwoWays) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.0\r\n\r\n"), 200);
   EXPECT_EQ(status_of("GET / HTTP/3.0\r\n\r\n"), 505);
+  EXPECT_EQ(status_of("GET / HTTP/9\r\n\r\n"), 505);
   EXPECT_EQ(status_of("GET /\r\n\r\n"), 400);
   EXPECT_EQ(status_of("\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), 400);
 }

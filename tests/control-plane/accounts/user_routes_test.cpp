@@ -48,7 +48,8 @@ TEST(UserRoutes, AC_33_ErrorsHaveThePlatformsForm) {
     for (const auto* path : {"/api/user", "/api/team", "/api/auth/keys"}) {
       const auto refused = co_await bench.send("GET", path, {{"Authorization", "nobody.0000"}});
       EXPECT_EQ(refused.status, 401) << path;
-      EXPECT_EQ(json_of(refused), Json::object({{"message", "Unauthorized: Invalid token."}}));
+      EXPECT_EQ(json_of(refused), Json::object({{"code", "unauthenticated"},
+                                                {"message", "Unauthorized: Invalid token."}}));
       EXPECT_EQ((co_await bench.send("GET", path, {})).status, 401) << path;
     }
     for (const auto* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
