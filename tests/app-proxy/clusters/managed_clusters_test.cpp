@@ -94,13 +94,18 @@ TEST(ManagedClusters, AHostThatLeadsToASpecialAddressIsRefused) {
     co_await sleep_for(1s);
     EXPECT_EQ(fixture.changes, 0);
     // An exception of the operator, and a name that only Argo CD can look up.
+    int changes = 0;
     for (const char* host : {"allowed.test", "unknown.test", "edge.test"}) {
       const auto added = co_await fixture.add(host);
       EXPECT_TRUE(added) << host << added.error().message;
+      // An event that nobody awaits is lost, so the next one comes after this one was seen.
+      ++changes;
+      EXPECT_TRUE(co_await test::eventually([&] { return fixture.changes == changes; },
+                                            std::string("the change to ") + host));
     }
     EXPECT_EQ(fixture.secrets(), 1U) << "the cluster of that name was replaced";
-    CO_ASSERT_TRUE(
-        co_await test::eventually([&] { return fixture.changes == 3; }, "the third change"));
+    co_await sleep_for(1s);
+    EXPECT_EQ(fixture.changes, 3);
   });
 }
 
