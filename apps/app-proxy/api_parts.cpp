@@ -27,6 +27,7 @@ RequestGate::Options gate_options(const Config& config) {
   RequestGate::Options options;
   options.cors_origins = config.cors_origins;
   options.trusted_proxies = config.trusted_proxies;
+  options.max_operations = static_cast<std::size_t>(config.max_operations_per_user);
   options.playground = config.playground;
   return options;
 }

@@ -67,6 +67,10 @@ void bind(ConfigReader& reader, Config& config) {
              config.playground);
   reader.add({"max-connections", {"MAX_CONNECTIONS"}, "Maximum number of concurrent connections"},
              config.max_connections, 1, 100'000);
+  reader.add({"max-operations-per-user",
+              {"MAX_OPERATIONS_PER_USER"},
+              "Maximum number of concurrent GraphQL operations and log streams of one user"},
+             config.max_operations_per_user, 1, 10'000);
   reader.add_parsed_list(
       {"trusted-proxies",
        {"TRUSTED_PROXIES"},

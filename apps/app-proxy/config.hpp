@@ -30,6 +30,7 @@ struct Config {
   std::vector<std::string> cors_origins = {"https://g.codefresh.io"};
   bool playground = false;
   std::int64_t max_connections = 2'000;
+  std::int64_t max_operations_per_user = 20;
   net::AddressList trusted_proxies;
 
   ServerUrl control_plane{

@@ -228,7 +228,7 @@ TEST_P(ControlPlaneClients, ABadKeyIs401InOneLine) {
       const auto reply = send(key, request.body);
       EXPECT_EQ(reply.status, 401) << key;
       EXPECT_EQ(Json::parse(reply.body, nullptr, false),
-                (Json{{"message", "Unauthorized: Invalid token."}}));
+                (Json{{"code", "unauthenticated"}, {"message", "Unauthorized: Invalid token."}}));
       EXPECT_THAT(reply.body, Not(HasSubstr("\n")));
     }
   }

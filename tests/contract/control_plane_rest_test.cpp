@@ -76,7 +76,7 @@ TEST_P(ControlPlaneRest, ALoginWithABadKeyIs401InOneLine) {
     const auto reply = send("GET", "/api/user", raw(key));
     EXPECT_EQ(reply.status, 401) << key;
     EXPECT_EQ(Json::parse(reply.body, nullptr, false),
-              (Json{{"message", "Unauthorized: Invalid token."}}));
+              (Json{{"code", "unauthenticated"}, {"message", "Unauthorized: Invalid token."}}));
     EXPECT_THAT(reply.body, Not(HasSubstr("\n")));
   }
   EXPECT_EQ(send("GET", "/api/user", raw(bed().prod_token)).status, 403) << "no user";

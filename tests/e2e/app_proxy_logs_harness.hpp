@@ -199,7 +199,8 @@ struct LogHarness {
         deadline_after(60s));
     if (!exchange) co_return std::nullopt;
     auto head = co_await exchange->read_head();
-    EXPECT_TRUE(head && head->status == 200) << query;
+    EXPECT_TRUE(head && head->status == 200)
+        << query << ": " << (head ? std::to_string(head->status) : head.error().message);
     co_return std::optional(std::move(*exchange));
   }
 
