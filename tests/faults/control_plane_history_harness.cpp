@@ -11,6 +11,7 @@
 #include "common/store/sqlite_connection.hpp"
 #include "control-plane/storage/body_row.hpp"
 #include "control-plane/storage/object_row.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 namespace {
@@ -21,6 +22,7 @@ using store::Statement;
 constexpr std::size_t kDiskKib = 192UL * 1024;
 constexpr std::int64_t kCacheBytes = 8 << 20;
 constexpr std::uint64_t kFileLimit = 4096;
+constexpr auto kRecoveryLimit = std::chrono::minutes(1);
 constexpr const char* kAccount = "acme";
 
 constexpr std::string_view kSelect = "SELECT o.id, ";
@@ -138,7 +140,16 @@ std::unique_ptr<store::Connection> ControlPlaneHistoryHarness::connect(bool for_
         location_.path, for_writing ? store::Access::read_write : store::Access::read_only,
         kCacheBytes));
   }
-  return value_or_throw(store::open_postgres(location_, "history"));
+  // It may be recovering.
+  std::unique_ptr<store::Connection> connection;
+  require_until(
+      [&] {
+        auto opened = store::open_postgres(location_, "history");
+        if (opened) connection = std::move(*opened);
+        return opened.has_value();
+      },
+      kRecoveryLimit, "PostgreSQL");
+  return connection;
 }
 
 std::vector<ControlPlaneHistoryHarness::Row> ControlPlaneHistoryHarness::rows() const {

@@ -21,6 +21,7 @@ constexpr auto kAnswerLimit = seconds(30);
 constexpr auto kPause = milliseconds(20);  // after an attempt that failed
 constexpr std::size_t kRemembered = 12;    // events of an object, to be repeated
 constexpr std::size_t kLarge = 20'000;     // bytes
+constexpr int kUnavailable = 503;
 
 json metadata(const std::string& name, const std::string& uid) {
   return {{"name", name}, {"namespace", "shop"}, {"uid", uid}};
@@ -197,7 +198,7 @@ Task<bool> ScriptedRuntimes::post(Runtime& runtime, Object& object, const Posted
     model.acknowledge(event);
     ++acknowledgements_;
     if (event.sequence == object.sequence) object.is_newest_acknowledged = true;
-  } else if (status != 0 && status != 429 && status != 503) {
+  } else if (status != 0 && status != 429 && status != kUnavailable) {
     refusal = std::to_string(status) + " " + response->body;
   }
   changed_.notify_all();
@@ -219,6 +220,10 @@ Task<bool> ScriptedRuntimes::wait_for_attempts(std::size_t count) {
 
 Task<bool> ScriptedRuntimes::wait_for_acknowledgements(std::size_t count) {
   co_return co_await wait_for(acknowledgements_, count);
+}
+
+Task<bool> ScriptedRuntimes::wait_for_unavailable() {
+  co_return co_await wait_for(statuses[kUnavailable], 1);
 }
 
 Task<> ScriptedRuntimes::pause() {

@@ -32,9 +32,10 @@ class ScriptedRuntimes {
 
   // Registers the runtimes and begins to post.
   void start();
-  // Wait for so many more attempts or acknowledgements; false after a time limit.
+  // Wait for so many more attempts or acknowledgements, or for one more 503; false after a time limit.
   Task<bool> wait_for_attempts(std::size_t count);
   Task<bool> wait_for_acknowledgements(std::size_t count);
+  Task<bool> wait_for_unavailable();
   // Stops posting, and waits until no request is in flight.
   Task<> pause();
   void resume();
