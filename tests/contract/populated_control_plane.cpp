@@ -109,7 +109,15 @@ PopulatedControlPlane::PopulatedControlPlane(bool is_on_postgres)
 void PopulatedControlPlane::log_in() {
   const auto password = line_behind(program_.log(), "Password (shown once): ");
   const auto jar = (folder_ / "cookies").string();
-  const std::vector<std::string> curl{"curl", "--silent", "--fail", "--header",
+  // On a busy machine a database may be too slow for the first questions, which is a 503.
+  const std::vector<std::string> curl{"curl",
+                                      "--disable",
+                                      "--silent",
+                                      "--show-error",
+                                      "--fail",
+                                      "--retry",
+                                      "8",
+                                      "--header",
                                       "Content-Type: application/json"};
   auto login = curl;
   login.insert(login.end(), {"--cookie-jar", jar, "--data",
