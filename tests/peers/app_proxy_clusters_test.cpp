@@ -192,7 +192,7 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         // The control plane learns what Argo CD finds out about the cluster.
         const auto& told = accounts.life().clusters;
         const auto last = [&]() -> Json {
-          Json found;
+          Json found = Json::object();
           for (const Json& list : told) {
             for (const Json& one : list) {
               if (one["server"] == edge.server_url()) found = one;
@@ -203,7 +203,8 @@ TEST(ManagedClusters, AreAddedDeployedToReportedAndRemoved) {
         EXPECT_TRUE(co_await eventually(
             [&] {
               const auto info = last().value("info", Json::object());
-              return info.value("/connectionState/status"_json_pointer, "") == "Successful" &&
+              return info.is_object() &&
+                     info.value("/connectionState/status"_json_pointer, "") == "Successful" &&
                      info.value("applicationsCount", 0) == 2 &&
                      !info.value("serverVersion", "").empty();
             },
