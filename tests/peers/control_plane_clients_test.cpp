@@ -131,14 +131,16 @@ TEST_P(GoSdkAtControlPlane, RefusalsAreShownInOneLine) {
     const auto result = run(bed, "nobody.0000", command);
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.err,
-                HasSubstr("API error: 401 Unauthorized: {\"message\":\"Unauthorized: Invalid "
-                          "token.\"}\n"))
+                HasSubstr("API error: 401 Unauthorized: {\"code\":\"unauthenticated\",\"message\":"
+                          "\"Unauthorized: Invalid token.\"}\n"))
         << command;
   }
   const auto refused = run(bed, bed.bob_key, "delete-runtime");
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("API error: 403 Forbidden: {\"message\":\"deleteRuntime: only "
-                                     "an administrator of the account may do this\"}\n"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("API error: 403 Forbidden: {\"code\":\"forbidden\",\"message\":"
+                        "\"deleteRuntime: only an administrator of the account may do "
+                        "this\"}\n"));
 }
 
 TEST_P(GoSdkAtControlPlane, TheLoginOfTheCommandLineFindsItsAccount) {
