@@ -216,7 +216,7 @@ TEST(TransportHandshake, AnswersRequestsThatAreNotForTheTunnel) {
     EXPECT_EQ(co_await status_of("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 404");
     EXPECT_EQ(co_await status_of("GET /~!frp/x HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 404");
     EXPECT_EQ(co_await status_of("GET /~!frp HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 400");
-    EXPECT_EQ(co_await status_of("GET / HTTP/9\r\n\r\n"), "HTTP/1.1 505");
+    EXPECT_EQ(co_await status_of("GET / HTTP/9.0\r\n\r\n"), "HTTP/1.1 505");
     EXPECT_EQ(co_await status_of("GET /~!frp HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n"
                                  "Connection: Upgrade\r\nSec-WebSocket-Key: "
                                  "AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 8\r\n\r\n"),

@@ -125,6 +125,10 @@ struct HeadRefusal {
   int status = 400;
 };
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // Reads a Content-Length of at most 18 digits, on whose value all readers with 64 bits agree.
 HeadRefusal set_length(MessageHead& head, std::string_view value, bool allow_repeated) {
   if (allow_repeated && value.contains(',')) {
@@ -137,7 +141,7 @@ HeadRefusal set_length(MessageHead& head, std::string_view value, bool allow_rep
   if (value.empty() || value.size() > 18) return {"Content-Length is malformed"};
   std::uint64_t length = 0;
   for (const char c : value) {
-    if (c < '0' || c > '9') return {"Content-Length is malformed"};
+    if (!is_digit(c)) return {"Content-Length is malformed"};
     length = length * 10 + static_cast<std::uint64_t>(c - '0');
   }
   if (head.content_length && !(allow_repeated && head.content_length == length)) {
@@ -196,7 +200,11 @@ HeadRefusal set_target(RequestHead& head) {
 }
 
 HeadRefusal set_version(MessageHead& head, std::string_view text) {
-  if (!text.starts_with("HTTP/")) return {"the version is malformed"};
+  // RFC 9112 2.3: one digit, a dot, one digit. Only a version of this form can be an unknown one.
+  if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
+      !is_digit(text[7])) {
+    return {"the version is malformed"};
+  }
   if (text != "HTTP/1.0" && text != "HTTP/1.1") return {"unknown HTTP version", 505};
   head.http_1_1 = text == "HTTP/1.1";
   return {};
@@ -222,7 +230,7 @@ HeadRefusal read_first_line(ResponseHead& head, std::string_view line) {
     return refusal;
   }
   for (const char c : line.substr(9, 3)) {
-    if (c < '0' || c > '9') return {"the status is malformed"};
+    if (!is_digit(c)) return {"the status is malformed"};
     head.status = head.status * 10 + (c - '0');
   }
   if (head.status < 100) return {"the status is malformed"};

@@ -102,7 +102,11 @@ TEST(HeadParser, AC04_RefusesWhatCouldBeReadInTwoWays) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(status_of("GET / HTTP/1.0\r\n\r\n"), 200);
   EXPECT_EQ(status_of("GET / HTTP/3.0\r\n\r\n"), 505);
-  EXPECT_EQ(status_of("GET / HTTP/9\r\n\r\n"), 505);
+  EXPECT_EQ(status_of("GET / HTTP/1.2\r\n\r\n"), 505);
+  for (const std::string_view version :
+       {"HTTP/9", "HTTP/1.11", "HTTP/1,1", "HTTP/x.1", "HTTP/1.", "http/1.1"}) {
+    EXPECT_EQ(status_of(std::string("GET / ").append(version) + "\r\n\r\n"), 400) << version;
+  }
   EXPECT_EQ(status_of("GET /\r\n\r\n"), 400);
   EXPECT_EQ(status_of("\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"), 400);
 }
