@@ -293,18 +293,25 @@ HeadRefusal set_known(Head& head, const FieldSlice& field, const HeadLimits& lim
 
 template <class Head>
 std::unexpected<Error> refuse(const HeadRefusal& refusal) {
-  Error error{.code = ErrorCode::protocol,
-              .message = (is_request<Head> ? "malformed request: " : "malformed response: ") +
-                         std::string(refusal.reason)};
-  if (is_request<Head>) {
-    error.code = refusal.status == 400 ? ErrorCode::invalid_data : ErrorCode::unsupported;
-    error.http_status = refusal.status;
-  }
-  if (refusal.status == 414 || refusal.status == 431) error.code = ErrorCode::too_large;
-  return std::unexpected(std::move(error));
+  return malformed<Head>(refusal.status, refusal.reason);
 }
 
 }  // namespace
+
+template <class Head>
+std::unexpected<Error> malformed(int status, std::string_view reason) {
+  Error error{.code = ErrorCode::protocol,
+              .message = (is_request<Head> ? "malformed request: " : "malformed response: ") +
+                         std::string(reason)};
+  if (is_request<Head>) {
+    error.code = status == 400 ? ErrorCode::invalid_data : ErrorCode::unsupported;
+    error.http_status = status;
+  }
+  if (status == 414 || status == 431) error.code = ErrorCode::too_large;
+  return std::unexpected(std::move(error));
+}
+template std::unexpected<Error> malformed<RequestHead>(int, std::string_view);
+template std::unexpected<Error> malformed<ResponseHead>(int, std::string_view);
 
 FieldId field_id(std::string_view name) {
   if (name.empty()) return FieldId::other;

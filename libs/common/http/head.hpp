@@ -143,6 +143,11 @@ using ResponseHeadParser = HeadParser<ResponseHead>;
 extern template class HeadParser<RequestHead>;
 extern template class HeadParser<ResponseHead>;
 
+// Returns the error of a malformed message of this kind; see HeadParser for its code. `status` is the
+// one to respond with.
+template <class Head>
+std::unexpected<Error> malformed(int status, std::string_view reason);
+
 // Calls `use` with each element of a comma-separated list, without surrounding white space.
 template <class Use>
 void for_each_element(std::string_view list, Use use) {

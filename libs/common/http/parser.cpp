@@ -12,23 +12,12 @@
 namespace gitops::http {
 namespace {
 
-std::unexpected<Error> refuse_request(int status, std::string_view reason) {
-  Error error{.code = status == 431 ? ErrorCode::too_large : ErrorCode::invalid_data,
-              .message = "malformed request: " + std::string(reason),
-              .http_status = status};
-  if (status >= 500) error.code = ErrorCode::unsupported;
-  return std::unexpected(std::move(error));
-}
-
-std::unexpected<Error> refuse_response(int status, std::string_view reason) {
-  return std::unexpected(Error{.code = status == 431 ? ErrorCode::too_large : ErrorCode::protocol,
-                               .message = "malformed response: " + std::string(reason)});
-}
-
 // Copies a request's head. Handlers get paths only.
 Result<void> copy_head(const RequestHead& head, Request& to) {
-  if (head.form == TargetForm::authority) return refuse_request(501, "CONNECT is not supported");
-  if (head.form != TargetForm::origin) return refuse_request(400, "the target must be a path");
+  if (head.form == TargetForm::authority)
+    return malformed<RequestHead>(501, "CONNECT is not supported");
+  if (head.form != TargetForm::origin)
+    return malformed<RequestHead>(400, "the target must be a path");
   to.method = head.method;
   to.target.clear();
   append_target(to.target, head.target);
@@ -69,7 +58,7 @@ class Machine {
   Result<ParseStep> next(std::string_view input) {
     if (!head_done_) return next_head(input.substr(0, max_head_));
     const auto piece = body_.next(input);
-    if (piece.refused()) return refuse(piece.status, piece.refusal);
+    if (piece.refused()) return malformed<Head>(piece.status, piece.refusal);
     ParseStep step{.event = Event::more, .consumed = piece.consumed, .body = piece.data};
     if (!step.body.empty()) {
       step.event = Event::body;
@@ -80,9 +69,9 @@ class Machine {
   }
 
   Result<void> next_eof() {
-    if (!head_done_) return refuse(400, "the connection was closed inside of the head");
+    if (!head_done_) return malformed<Head>(400, "the connection was closed inside of the head");
     if (body_.until_eof()) body_.start_none();
-    if (!body_.done()) return refuse(400, "the connection was closed inside of the body");
+    if (!body_.done()) return malformed<Head>(400, "the connection was closed inside of the body");
     return {};
   }
 
@@ -96,27 +85,24 @@ class Machine {
  private:
   using Event = ParseStep::Event;
 
-  static std::unexpected<Error> refuse(int status, std::string_view reason) {
-    return kIsRequest ? refuse_request(status, reason) : refuse_response(status, reason);
-  }
-
   // Stops at the limit, so that the outcome does not depend on how the bytes arrive. The head is
   // parsed when it is complete, since the bytes may have moved between two calls.
   Result<ParseStep> next_head(std::string_view input) {
-    if (!could_start(input)) return refuse(400, "it does not start with a method or version");
+    if (!could_start(input))
+      return malformed<Head>(400, "it does not start with a method or version");
     while (true) {
       const auto line_end = input.find('\n', scanned_);
       if (line_end == std::string_view::npos) {
-        if (input.size() >= max_head_) return refuse(431, "the head is too large");
+        if (input.size() >= max_head_) return malformed<Head>(431, "the head is too large");
         return ParseStep{};
       }
       if (line_end == 0 || input[line_end - 1] != '\r')
-        return refuse(400, "a line ends without CR");
+        return malformed<Head>(400, "a line ends without CR");
       const auto line = input.substr(scanned_, line_end - 1 - scanned_);
       scanned_ = line_end + 1;
       if (line.empty()) break;
       if (line.front() == ' ' || line.front() == '\t')
-        return refuse(400, "a header line is folded");
+        return malformed<Head>(400, "a header line is folded");
     }
     const auto size = head_.next(input.substr(0, scanned_));
     if (!size) return std::unexpected(size.error());
