@@ -68,21 +68,6 @@ Result<std::vector<ServerAddress>> parse_servers(const std::vector<std::string>&
   return parse_each(items, parse_server);
 }
 
-Result<AuthScopes> parse_scopes(const std::vector<std::string>& items) {
-  AuthScopes scopes;
-  for (const auto& item : items) {
-    if (item == "HeartBeats") {
-      scopes.heart_beats = true;
-    } else if (item == "NewWorkConns") {
-      scopes.new_work_conns = true;
-    } else {
-      return fail(ErrorCode::invalid_argument,
-                  "unknown scope " + item + "; there are HeartBeats and NewWorkConns");
-    }
-  }
-  return scopes;
-}
-
 Result<std::vector<ExtraProxy>> parse_extra_proxies(const std::vector<std::string>& items) {
   if (items.size() > kMaxExtraProxies) {
     return fail(ErrorCode::invalid_argument, "more than 15 proxies");
@@ -134,7 +119,7 @@ void bind_server(ConfigReader& reader, Config& config) {
                           {"TUNNEL_SERVER_AUTH_SCOPES"},
                           "Messages that carry that token besides the login, as in the server's "
                           "auth.additionalScopes: HeartBeats, NewWorkConns"},
-                         config.auth_scopes, {}, parse_scopes);
+                         config.auth_scopes, {}, tunnel::parse_auth_scopes);
   reader.add({"tunnel-server.links",
               {"TUNNEL_SERVER_LINKS"},
               "Links to keep to a server that takes several; others get one"},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/core/config_reader.hpp"
+#include "common/tunnel/authentication.hpp"
 #include "common/tunnel/message.hpp"
 
 namespace gitops::tunnel_client {
@@ -50,14 +51,6 @@ struct ExtraProxy {
 // Parses "NAME=HOST:PORT".
 Result<ExtraProxy> parse_extra_proxy(std::string_view text);
 
-// Messages that carry the server's token besides the login.
-struct AuthScopes {
-  bool heart_beats = false;
-  bool new_work_conns = false;
-
-  bool operator==(const AuthScopes&) const = default;
-};
-
 // The client's configuration in addition to that of every daemon. The names are those of the values
 // tunnelServer and tunnel of the chart codefresh-tunnel-client.
 struct Config {
@@ -70,7 +63,7 @@ struct Config {
   bool insecure = false;
   Secret server_token;
   std::string server_token_file;
-  AuthScopes auth_scopes;
+  tunnel::AuthScopes auth_scopes;
   std::int64_t links = 2;
   Secret group_key;
   bool tcp_mux = true;

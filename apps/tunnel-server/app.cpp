@@ -54,8 +54,7 @@ ClientRegistry::Options client_options(const Config& config) {
   options.session.control.version = kWireVersion;
   options.session.control.max_pool = config.max_pool;
   options.session.control.servers = config.servers;
-  options.session.signed_pings = std::ranges::count(config.auth_scopes, "HeartBeats") > 0;
-  options.session.signed_work = std::ranges::count(config.auth_scopes, "NewWorkConns") > 0;
+  options.session.auth_scopes = config.auth_scopes;
   options.links = config.links;
   options.session.max_streams = static_cast<std::size_t>(config.max_streams);
   options.session.link.receive_window = static_cast<std::uint32_t>(config.stream_window);

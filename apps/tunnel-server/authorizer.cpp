@@ -188,19 +188,15 @@ Authorizer::Authorizer(const Executor& executor, net::Resolver& resolver, Option
       token_(options_.token_file.empty() ? Credential::fixed(options_.token)
                                          : Credential::file(options_.token_file)),
       client_(executor, resolver,
-              {.tls = options_.plugin_tls, .connect_timeout = options_.plugin_timeout}) {
-  if (!options_.plugin_url.empty()) {
-    if (auto url = http::parse_url(options_.plugin_url)) plugin_ = std::move(*url);
-  }
-}
+              {.tls = options_.plugin_tls, .connect_timeout = options_.plugin_timeout}) {}
 
 bool Authorizer::confirms_owners() const {
   return !options_.runtimes_file.empty() || asks_about("NewProxy");
 }
 
 bool Authorizer::asks_about(std::string_view operation) const {
-  return plugin_ && std::ranges::find(options_.plugin_operations, operation) !=
-                        options_.plugin_operations.end();
+  return options_.plugin_url && std::ranges::find(options_.plugin_operations, operation) !=
+                                    options_.plugin_operations.end();
 }
 
 Result<void> Authorizer::check() {
@@ -252,12 +248,13 @@ Task<Result<std::string>> Authorizer::ask_plugin(std::string_view operation, con
   http::Request request{.method = "POST",
                         .headers = {{"Content-Type", "application/json"},
                                     {"X-Frp-Reqid", hex_encode(random_bytes(8))}}};
-  request.target = http::join_target(*plugin_, {});
-  request.target += plugin_->query.empty() ? "?" : "?" + plugin_->query + "&";
+  const auto& plugin = *options_.plugin_url;
+  request.target = http::join_target(plugin, {});
+  request.target += plugin.query.empty() ? "?" : "?" + plugin.query + "&";
   request.target += "version=0.1.0&op=" + std::string(operation);
   request.body =
       R"({"version":"0.1.0","op":)" + json_string(operation) + ",\"content\":" + extended + "}";
-  const auto response = co_await client_.send(*plugin_, std::move(request),
+  const auto response = co_await client_.send(plugin, std::move(request),
                                               deadline_after(options_.plugin_timeout), kMaxAnswer);
   Result<PluginAnswer> answer;
   if (!response) {

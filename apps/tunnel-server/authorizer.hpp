@@ -11,6 +11,7 @@
 #include "common/core/credential.hpp"
 #include "common/core/secret.hpp"
 #include "common/http/client.hpp"
+#include "common/http/url.hpp"
 #include "common/tunnel/message.hpp"
 
 // Authorization of clients: their logins and the hosts that they offer.
@@ -54,7 +55,7 @@ class Authorizer {
     Secret token = {};
     std::string token_file = {};
     std::string runtimes_file = {};
-    std::string plugin_url = {};
+    std::optional<http::Url> plugin_url = {};
     net::TlsOptions plugin_tls = {};
     std::vector<std::string> plugin_operations = {"Login", "NewProxy"};
     std::chrono::milliseconds plugin_timeout{5'000};
@@ -107,7 +108,6 @@ class Authorizer {
   std::string runtimes_fingerprint_;
   Clock::time_point next_look_{};
   RepeatFilter repeated_{std::chrono::minutes(1)};
-  std::optional<http::Url> plugin_;
   http::Client client_;
 };
 

@@ -167,7 +167,8 @@ Session::Options ClientRegistry::session_options(Deadline login_deadline) {
   auto options = options_.session;
   options.login_deadline = login_deadline;
   options.control.token = authorizer_.token();
-  options.control.asks_for_pings = options.signed_pings || authorizer_.asks_about("Ping");
+  options.control.asks_for_pings =
+      options.auth_scopes.heart_beats || authorizer_.asks_about("Ping");
   if (authorizer_.confirms_owners()) {
     options.control.links = options_.links;
     // Half of a host's entries, so that the next client of a rolling update can have as many.

@@ -18,12 +18,17 @@ std::string together(const std::string& certificate, const std::string& key) {
                                             : "certificate and key are required together";
 }
 
-std::string plugin_mistake(const std::string& text) {
-  if (text.empty()) return {};
-  const auto url = http::parse_url(text);
-  if (!url) return url.error().message;
-  if (url->scheme != "http" && url->scheme != "https") return "not http or https";
-  return url->userinfo.empty() ? std::string() : "a user and a password are not supported";
+Result<std::optional<http::Url>> parse_plugin_url(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto url = http::parse_url(text);
+  if (!url) return std::unexpected(std::move(url.error()));
+  if (url->scheme != "http" && url->scheme != "https") {
+    return fail(ErrorCode::invalid_argument, "not http or https");
+  }
+  if (!url->userinfo.empty()) {
+    return fail(ErrorCode::invalid_argument, "a user and a password are not supported");
+  }
+  return std::move(*url);
 }
 
 std::string operations_mistake(const std::vector<std::string>& operations) {
@@ -40,23 +45,14 @@ std::string operations_mistake(const std::vector<std::string>& operations) {
   return {};
 }
 
-std::string scopes_mistake(const Config& config) {
-  for (const auto& scope : config.auth_scopes) {
-    if (scope != "HeartBeats" && scope != "NewWorkConns") {
-      return "\"" + scope + "\" is none of HeartBeats and NewWorkConns";
+Result<std::vector<std::string>> parse_servers(const std::vector<std::string>& items) {
+  for (const auto& item : items) {
+    const auto address = http::parse_host_port(item, 0);
+    if (!address || address->second == 0) {
+      return fail(ErrorCode::invalid_argument, "\"" + item + "\" is not of the form host:port");
     }
   }
-  return !config.auth_scopes.empty() && config.token.empty() && config.token_file.empty()
-             ? "without a token they prove nothing"
-             : "";
-}
-
-std::string servers_mistake(const std::vector<std::string>& servers) {
-  for (const auto& server : servers) {
-    const auto parsed = http::parse_host_port(server, 0);
-    if (!parsed || parsed->second == 0) return "\"" + server + "\" is not of the form host:port";
-  }
-  return {};
+  return items;
 }
 
 void bind_clients(ConfigReader& reader, Config& config) {
@@ -123,11 +119,10 @@ void bind_clients(ConfigReader& reader, Config& config) {
               "Links that tunnel-client keeps to this server for redundancy; needs runtimes-file "
               "or a plugin"},
              config.links, 1, static_cast<std::int64_t>(HostTable::kMaxEntries) / 2);
-  reader.add({"tunnel.servers",
-              {"TUNNEL_SERVERS"},
-              "Other servers (host:port) that tunnel-client also connects to"},
-             config.servers);
-  reader.check({"tunnel.servers"}, [&config] { return servers_mistake(config.servers); });
+  reader.add_parsed_list({"tunnel.servers",
+                          {"TUNNEL_SERVERS"},
+                          "Other servers (host:port) that tunnel-client also connects to"},
+                         config.servers, {}, parse_servers);
   reader.add({"tunnel.stream-window",
               {"TUNNEL_STREAM_WINDOW"},
               "Window of a stream in bytes, which a client may send to a user who does not read; "
@@ -140,22 +135,27 @@ void bind_authority(ConfigReader& reader, Config& config) {
   reader.add_secret(
       {"token", {"TUNNEL_SERVER_TOKEN"}, "Token that all clients share, frp's auth.token"},
       config.token, &config.token_file);
-  reader.add({"auth-scopes",
-              {"AUTH_SCOPES"},
-              "Messages that carry that token besides the login, as in the clients' "
-              "auth.additionalScopes: HeartBeats, NewWorkConns"},
-             config.auth_scopes);
-  reader.check({"auth-scopes", "token"}, [&config] { return scopes_mistake(config); });
+  reader.add_parsed_list({"auth-scopes",
+                          {"AUTH_SCOPES"},
+                          "Messages that carry that token besides the login, as in the clients' "
+                          "auth.additionalScopes: HeartBeats, NewWorkConns"},
+                         config.auth_scopes, {}, tunnel::parse_auth_scopes);
+  reader.check({"auth-scopes", "token"}, [&config] {
+    return config.auth_scopes != tunnel::AuthScopes{} && config.token.empty() &&
+                   config.token_file.empty()
+               ? "without a token they prove nothing"
+               : "";
+  });
   reader.add({"runtimes-file",
               {"RUNTIMES_FILE"},
               "File of the runtimes and their tokens, read again when it changes: a line "
               "\"PREFIX[,DOMAIN...] TOKEN\" for each"},
              config.runtimes_file);
-  reader.add({"plugin.url",
-              {"PLUGIN_URL"},
-              "URL of an authorization plugin, which speaks the protocol of frp's server plugins"},
-             config.plugin_url);
-  reader.check({"plugin.url"}, [&config] { return plugin_mistake(config.plugin_url); });
+  reader.add_parsed(
+      {"plugin.url",
+       {"PLUGIN_URL"},
+       "URL of an authorization plugin, which speaks the protocol of frp's server plugins"},
+      config.plugin_url, {}, parse_plugin_url);
   reader.add({"plugin.ca-file",
               {"PLUGIN_CA_FILE"},
               "PEM file of the certificate authorities for the plugin; replaces the system's"},
@@ -174,7 +174,7 @@ void bind_authority(ConfigReader& reader, Config& config) {
              config.any_client);
   reader.check({"token", "runtimes-file", "plugin.url", "insecure-any-client"}, [&config] {
     const bool any = !config.token.empty() || !config.token_file.empty() ||
-                     !config.runtimes_file.empty() || !config.plugin_url.empty();
+                     !config.runtimes_file.empty() || config.plugin_url;
     return any || config.any_client
                ? ""
                : "one of token, runtimes-file and plugin.url is required (or insecure-any-client)";

@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/core/config_reader.hpp"
+#include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
+#include "common/tunnel/authentication.hpp"
 
 namespace gitops::tunnel_server {
 
@@ -26,15 +29,15 @@ struct Config {
   std::int64_t max_streams = 4'096;
   std::int64_t max_pool = 5;
   std::int64_t links = 2;
-  std::vector<std::string> servers;
+  std::vector<std::string> servers;          // "host:port"
   std::int64_t stream_window = 1024 * 1024;  // bytes
 
   // Authorization of clients.
   Secret token;
   std::string token_file;
-  std::vector<std::string> auth_scopes;
+  tunnel::AuthScopes auth_scopes;
   std::string runtimes_file;
-  std::string plugin_url;
+  std::optional<http::Url> plugin_url;
   std::string plugin_ca_file;
   std::vector<std::string> plugin_operations = {"Login", "NewProxy"};
   std::chrono::milliseconds plugin_timeout{5'000};

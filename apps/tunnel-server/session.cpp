@@ -286,7 +286,7 @@ Task<Result<void>> Session::read_work(net::Channel& stream, Opening opening) {
   if (work->run_id != run_id()) {
     co_return fail(ErrorCode::forbidden, "the run id is not that of this connection");
   }
-  const bool is_signed = options_.signed_work || !link_;
+  const bool is_signed = options_.auth_scopes.new_work_conns || !link_;
   if (is_signed &&
       !tunnel::is_privilege_key(work->privilege_key, options_.control.token, work->timestamp)) {
     co_return fail(ErrorCode::forbidden,
@@ -444,7 +444,7 @@ Task<> Session::judge_proxy(NewProxy proxy, std::uint64_t ticket) {
 
 Task<> Session::judge_ping(tunnel::Ping ping) {
   Result<void> admitted;
-  if (options_.signed_pings &&
+  if (options_.auth_scopes.heart_beats &&
       !tunnel::is_privilege_key(ping.privilege_key, options_.control.token, ping.timestamp)) {
     admitted =
         fail(ErrorCode::forbidden, "token in heartbeat doesn't match token from configuration");

@@ -14,6 +14,7 @@
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
 #include "common/net/channel.hpp"
+#include "common/tunnel/authentication.hpp"
 #include "common/tunnel/hello.hpp"
 #include "common/tunnel/link.hpp"
 #include "common/tunnel/server_control.hpp"
@@ -69,10 +70,8 @@ class Session {
     Deadline login_deadline = kNever;
     std::chrono::milliseconds write_timeout{10'000};  // of the control stream
     std::chrono::milliseconds work_timeout{10'000};   // for the first message of a work connection
-    // frp's auth.additionalScopes: Pings and the first message of work connections carry a
-    // privilege key. Work connections without yamux always carry one.
-    bool signed_pings = false;
-    bool signed_work = false;
+    // Work connections without yamux carry a privilege key in any case.
+    tunnel::AuthScopes auth_scopes = {};
   };
 
   // `connection` carries yamux; the session owns it. `id` is the server's id for the session,

@@ -92,10 +92,11 @@ TEST(TunnelClientConfig, KnowsTheScopesOfFrp) {
   const auto both =
       load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=HeartBeats,NewWorkConns"});
   EXPECT_THAT(both.mistakes, IsEmpty());
-  EXPECT_EQ(both.config.auth_scopes, (AuthScopes{.heart_beats = true, .new_work_conns = true}));
+  EXPECT_EQ(both.config.auth_scopes,
+            (tunnel::AuthScopes{.heart_beats = true, .new_work_conns = true}));
   EXPECT_EQ(load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=NewWorkConns"})
                 .config.auth_scopes,
-            AuthScopes{.new_work_conns = true});
+            tunnel::AuthScopes{.new_work_conns = true});
   EXPECT_THAT(
       load({"--tunnel.subdomain-prefix=a", "--tunnel-server.auth-scopes=Heartbeats"}).mistakes,
       ElementsAre(HasSubstr("Heartbeats")));

@@ -124,7 +124,7 @@ void with_plugin(const std::function<Task<>(Plugin&, Authorizer&)>& body) {
       net::Resolver names(metrics);
       Authorizer authorizer(
           executor, names,
-          {.plugin_url = plugin.url(),
+          {.plugin_url = *http::parse_url(plugin.url()),
            .plugin_operations = {"Login", "NewProxy", "Ping", "NewWorkConn", "CloseProxy"},
            .plugin_timeout = std::chrono::milliseconds(300)});
       co_await body(plugin, authorizer);

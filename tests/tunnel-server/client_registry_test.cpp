@@ -475,7 +475,7 @@ TEST(TunnelServerWireV2, AClientOfOtherCiphersHearsWhichThereIs) {
 
 TEST(TunnelServerScopes, PingsAndWorkConnectionsCarryTheToken) {
   ClientRegistry::Options options;
-  options.session.signed_pings = options.session.signed_work = true;
+  options.session.auth_scopes = {.heart_beats = true, .new_work_conns = true};
   run(
       [](ClientsFixture& bed) -> Task<> {
         auto& client =

@@ -19,4 +19,19 @@ bool is_privilege_key(const Secret& key, const Secret& token, std::int64_t times
   return key == privilege_key(token, timestamp);
 }
 
+Result<AuthScopes> parse_auth_scopes(const std::vector<std::string>& names) {
+  AuthScopes scopes;
+  for (const auto& name : names) {
+    if (name == "HeartBeats") {
+      scopes.heart_beats = true;
+    } else if (name == "NewWorkConns") {
+      scopes.new_work_conns = true;
+    } else {
+      return fail(ErrorCode::invalid_argument,
+                  "\"" + name + "\" is none of HeartBeats and NewWorkConns");
+    }
+  }
+  return scopes;
+}
+
 }  // namespace gitops::tunnel
