@@ -1,12 +1,11 @@
 // docs/app-proxy-api.md lists the operations and routes that there are. GITOPS_WRITE_DOCS=1 makes it so.
-#include <cstdlib>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
 #include "app-proxy/http/routes.hpp"
 #include "app-proxy/resolvers/table.hpp"
-#include "support/process.hpp"
+#include "support/docs_part.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -49,24 +48,9 @@ std::string route_table() {
   return text;
 }
 
-void expect_part(const std::string& name, const std::string& wanted) {
-  std::string page = test::read_file(kPage);
-  const std::string begin = "<!-- " + name + " -->\n";
-  const auto from = page.find(begin);
-  ASSERT_NE(from, std::string::npos);
-  const auto start = from + begin.size();
-  const auto end = page.find("<!-- end -->", start);
-  ASSERT_NE(end, std::string::npos);
-  if (std::getenv("GITOPS_WRITE_DOCS")) {
-    test::write_file(kPage, page.replace(start, end - start, wanted));
-    return;
-  }
-  EXPECT_EQ(page.substr(start, end - start), wanted) << "run this test with GITOPS_WRITE_DOCS=1";
-}
-
 TEST(AppProxyDocs, ListOperationsAndRoutes) {
-  expect_part("operations", operations());
-  expect_part("routes", route_table());
+  test::expect_docs_part(kPage, "operations", operations());
+  test::expect_docs_part(kPage, "routes", route_table());
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // docs/control-plane-api.md lists the routes and operations that there are. GITOPS_WRITE_DOCS=1 makes it so.
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -11,9 +10,9 @@
 #include "control-plane/http/routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
 #include "control-plane/intake/storage_watch.hpp"
-#include "control-plane/resolvers/graphql_bench.hpp"
+#include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
-#include "support/process.hpp"
+#include "support/docs_part.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -97,44 +96,29 @@ std::string route_table() {
   return text;
 }
 
-void expect_part(const std::string& name, const std::string& wanted) {
-  std::string page = test::read_file(kPage);
-  const std::string begin = "<!-- " + name + " -->\n";
-  const auto from = page.find(begin);
-  ASSERT_NE(from, std::string::npos);
-  const auto start = from + begin.size();
-  const auto end = page.find("<!-- end -->", start);
-  ASSERT_NE(end, std::string::npos);
-  if (std::getenv("GITOPS_WRITE_DOCS") != nullptr) {
-    test::write_file(kPage, page.replace(start, end - start, wanted));
-    return;
-  }
-  EXPECT_EQ(page.substr(start, end - start), wanted) << "run this test with GITOPS_WRITE_DOCS=1";
-}
-
 TEST(ControlPlaneDocs, ListOperationsAndRoutes) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
-    expect_part("operations", operations(bench.rows));
-    expect_part("routes", route_table());
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
+    test::expect_docs_part(kPage, "operations", operations(fixture.rows));
+    test::expect_docs_part(kPage, "routes", route_table());
     co_return;
   });
 }
 
 TEST(ControlPlaneDocs, EveryRouteIsListed) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
-    auto& accounts = bench.accounts;
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
+    auto& accounts = fixture.accounts;
     Passwords passwords(accounts.metrics, kCheap);
     Login login(accounts.database, passwords, accounts.metrics, {});
     EventWriter writer(accounts.executor, accounts.database, accounts.metrics, {},
                        [](std::int64_t) {});
     const StorageWatch storage(accounts.database, accounts.metrics, {});
-    EventRoutes events(bench.authenticator, writer, accounts.database, storage, accounts.metrics,
+    EventRoutes events(fixture.authenticator, writer, accounts.database, storage, accounts.metrics,
                        {});
-    TunnelPlugin plugin(bench.authenticator, Credential::fixed(Secret()), accounts.metrics);
-    GraphqlGate gate(*bench.engine, bench.rows, bench.authenticator, accounts.metrics, {});
+    TunnelPlugin plugin(fixture.authenticator, Credential::fixed(Secret()), accounts.metrics);
+    GraphqlGate gate(*fixture.engine, fixture.rows, fixture.authenticator, accounts.metrics, {});
     std::set<std::string> served;
     for (const auto& route : all_routes(gate, {user_routes({.database = accounts.database,
-                                                            .authenticator = bench.authenticator,
+                                                            .authenticator = fixture.authenticator,
                                                             .login = login,
                                                             .own_origins = {},
                                                             .client_of = {},
