@@ -143,6 +143,10 @@ Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventR
     co_return std::unexpected(
         unavailable("the database has reached its storage limit", kRetryAfterFull));
   }
+  // Asked before the body is read, since reading it costs more than the refusal.
+  if (auto admitted = writer_.admit((*caller)->account->number, (*caller)->runtime, 0); !admitted) {
+    co_return std::unexpected(refusal(admitted.error()));
+  }
   auto body = co_await exchange.read_decoded_body(kCodings);
   if (body) co_return Received{.caller = std::move(*caller), .body = std::move(*body)};
   if (body.error().http_status == 0) co_return std::unexpected(std::nullopt);
@@ -278,10 +282,7 @@ Task<Result<void>> EventRoutes::quarantine(const Caller& caller, const http::Exc
       [account = caller.account->number, at = micros_at(wall_now()), no = ++quarantined_no_,
        runtime = caller.runtime, event_id = std::move(event_id), why = std::move(why),
        bytes](store::Connection& connection) -> Result<void> {
-        const auto put =
-            connection.run(kQuarantine, {account, at, no, runtime, event_id, why, bytes});
-        if (!put) return std::unexpected(put.error());
-        return {};
+        return connection.execute(kQuarantine, {account, at, no, runtime, event_id, why, bytes});
       });
 }
 

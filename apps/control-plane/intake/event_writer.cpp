@@ -28,6 +28,7 @@ std::string_view message_of(IntakeQueue::Refusal refusal) {
     case IntakeQueue::Refusal::account_is_full:
       return "too many events of this account are waiting";
     case IntakeQueue::Refusal::queue_is_full:
+    case IntakeQueue::Refusal::wait_is_long:
       return "too many events are waiting";
   }
   return {};
@@ -107,16 +108,23 @@ Task<> EventWriter::stop(Deadline deadline) {
   }
 }
 
+Result<void> EventWriter::admit(std::int64_t account, std::string_view runtime, std::size_t bytes) {
+  if (stops_) return fail(ErrorCode::unavailable, "the control plane is stopping");
+  const auto refusal = queue_.refusal(account, runtime, bytes);
+  if (!refusal) return {};
+  refused_.Increment();
+  return std::unexpected(Error{.code = ErrorCode::too_many_requests,
+                               .message = std::string(message_of(*refusal)),
+                               .retry_after = retry_after(*refusal)});
+}
+
 Task<Result<Outcome>> EventWriter::store(Incoming incoming, std::size_t bytes, Deadline deadline) {
-  if (stops_) co_return fail(ErrorCode::unavailable, "the control plane is stopping");
-  const auto waiter = std::make_shared<PendingEvent>(executor_);
-  if (const auto refusal =
-          queue_.push({.incoming = std::move(incoming), .bytes = bytes, .waiter = waiter})) {
-    refused_.Increment();
-    co_return std::unexpected(Error{.code = ErrorCode::too_many_requests,
-                                    .message = std::string(message_of(*refusal)),
-                                    .retry_after = retry_after(*refusal)});
+  const auto& runtime = incoming.event.state.key.runtime;
+  if (auto admitted = admit(incoming.account, runtime, bytes); !admitted) {
+    co_return std::unexpected(std::move(admitted.error()));
   }
+  const auto waiter = std::make_shared<PendingEvent>(executor_);
+  queue_.push({.incoming = std::move(incoming), .bytes = bytes, .waiter = waiter});
   queued_events_.Set(static_cast<double>(queue_.size()));
   queued_bytes_.Set(static_cast<double>(queue_.bytes()));
   queued_.notify_all();
@@ -136,8 +144,11 @@ Task<> EventWriter::run() {
     queued_bytes_.Set(static_cast<double>(queue_.bytes()));
     const auto began = Clock::now();
     batch_size_.Observe(static_cast<double>(batch.size()));
+    const auto events = batch.size();
     co_await store_batch(std::move(batch));
-    batch_seconds_.Observe(std::chrono::duration<double>(Clock::now() - began).count());
+    const auto time = Clock::now() - began;
+    queue_.note_stored(events, time);
+    batch_seconds_.Observe(std::chrono::duration<double>(time).count());
     if (stops_) queued_.notify_all();
   }
 }

@@ -51,6 +51,9 @@ class EventWriter {
   // Stores the queued events until the deadline. The remaining ones get the error unavailable.
   Task<> stop(Deadline deadline);
 
+  // Returns the error of store() for an event of this runtime that cannot be queued now: too_many_requests with
+  // retry_after, or unavailable while the program stops.
+  Result<void> admit(std::int64_t account, std::string_view runtime, std::size_t bytes);
   // Waits until the event is committed or the deadline has passed. Errors: too_many_requests with retry_after (the
   // queue is full), unavailable with retry_after (the database cannot be written now), timeout (the event may still be
   // committed), invalid_data (the database refuses this event); any other with the subcode kEventCannotBeStored.

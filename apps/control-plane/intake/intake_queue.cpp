@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace gitops::control_plane_server {
+namespace {
+
+// Size of a batch that shows how many events the database can take.
+constexpr std::size_t kFullBatch = 64;
+constexpr double kNewest = 0.2;  // weight of the newest batch in the smoothed rate
+
+}  // namespace
 
 IntakeQueue::Account& IntakeQueue::account_of(std::int64_t number) {
   const auto known = std::ranges::find(accounts_, number, &Account::number);
@@ -16,28 +23,44 @@ IntakeQueue::Runtime& IntakeQueue::runtime_of(Account& account, const std::strin
   return account.runtimes.emplace_back(Runtime{.name = name});
 }
 
-std::optional<IntakeQueue::Refusal> IntakeQueue::push(QueuedEvent event) {
-  const auto number = event.incoming.account;
-  const auto& name = event.incoming.event.state.key.runtime;
-  const auto known = std::ranges::find(accounts_, number, &Account::number);
+std::size_t IntakeQueue::events_before(const Account& account, std::size_t backlog) const {
+  return std::min(size_, (backlog + 1) * account.runtimes.size() * accounts_.size());
+}
+
+std::optional<IntakeQueue::Refusal> IntakeQueue::refusal(std::int64_t account,
+                                                         std::string_view runtime,
+                                                         std::size_t bytes) const {
+  const auto known = std::ranges::find(accounts_, account, &Account::number);
   if (known != accounts_.end()) {
-    const auto runtime = std::ranges::find(known->runtimes, name, &Runtime::name);
-    if (runtime != known->runtimes.end() &&
-        runtime->events.size() >= limits_.max_events_per_runtime) {
-      return Refusal::runtime_is_full;
-    }
+    const auto own = std::ranges::find(known->runtimes, runtime, &Runtime::name);
+    const auto backlog = own == known->runtimes.end() ? 0 : own->events.size();
+    if (backlog >= limits_.max_events_per_runtime) return Refusal::runtime_is_full;
     const bool others_wait = accounts_.size() > 1;
-    if (others_wait && known->bytes + event.bytes > limits_.max_bytes / 4) {
+    if (others_wait && known->bytes + bytes > limits_.max_bytes / 4) {
       return Refusal::account_is_full;
     }
+    const auto most = rate_ * std::chrono::duration<double>(limits_.max_wait).count();
+    if (rate_ > 0 && static_cast<double>(events_before(*known, backlog)) > most) {
+      return Refusal::wait_is_long;
+    }
   }
-  if (size_ > 0 && bytes_ + event.bytes > limits_.max_bytes) return Refusal::queue_is_full;
-  auto& account = account_of(number);
+  if (size_ > 0 && bytes_ + bytes > limits_.max_bytes) return Refusal::queue_is_full;
+  return std::nullopt;
+}
+
+void IntakeQueue::push(QueuedEvent event) {
+  auto& account = account_of(event.incoming.account);
+  auto& runtime = runtime_of(account, event.incoming.event.state.key.runtime);
   account.bytes += event.bytes;
   bytes_ += event.bytes;
   ++size_;
-  runtime_of(account, name).events.push_back(std::move(event));
-  return std::nullopt;
+  runtime.events.push_back(std::move(event));
+}
+
+void IntakeQueue::note_stored(std::size_t events, std::chrono::nanoseconds time) {
+  if (events < kFullBatch || time.count() <= 0) return;
+  const auto rate = static_cast<double>(events) / std::chrono::duration<double>(time).count();
+  rate_ = rate_ > 0 ? rate_ + (rate - rate_) * kNewest : rate;
 }
 
 std::vector<QueuedEvent> IntakeQueue::take_batch() {

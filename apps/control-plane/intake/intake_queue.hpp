@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,17 +35,25 @@ class IntakeQueue {
     std::size_t max_events_per_runtime = 256;
     std::size_t max_batch_events = 512;
     std::size_t max_batch_bytes = 4UL * 1024 * 1024;
+    std::chrono::milliseconds max_wait{700};  // expected, from note_stored()
   };
   explicit IntakeQueue(Limits limits) : limits_(limits) {}
 
   // The reason for which an event is refused now; the reporter sends it again.
-  enum class Refusal { runtime_is_full, account_is_full, queue_is_full };
-  // Queues an event, or returns the reason for its refusal. An account may use a quarter of the bytes while other
-  // accounts have queued events, and all of them otherwise. An empty queue accepts an event of any size.
-  std::optional<Refusal> push(QueuedEvent event);
+  enum class Refusal { runtime_is_full, account_is_full, queue_is_full, wait_is_long };
+  // Returns the reason for which an event of this runtime and size cannot be queued now. An account may use a quarter of
+  // the bytes while other accounts have queued events, and all of them otherwise. An empty queue accepts an event of any
+  // size. A runtime with a smaller backlog than others is refused later, since it waits less.
+  [[nodiscard]] std::optional<Refusal> refusal(std::int64_t account, std::string_view runtime,
+                                               std::size_t bytes) const;
+  // Queues an event that refusal() does not refuse.
+  void push(QueuedEvent event);
   // Removes and returns the queued events, up to the limits of a batch: one event of each runtime of each account in
   // turn. The events of one runtime stay in order.
   std::vector<QueuedEvent> take_batch();
+  // Tells how long a batch took to store, from which the queue expects how long events wait. Small batches do not show
+  // how many events the database can take, and are ignored.
+  void note_stored(std::size_t events, std::chrono::nanoseconds time);
 
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -60,6 +69,8 @@ class IntakeQueue {
     std::size_t bytes = 0;
     std::list<Runtime> runtimes = {};  // the next one first
   };
+  // Returns the number of queued events that are stored before the next one of a runtime with this backlog, at most.
+  [[nodiscard]] std::size_t events_before(const Account& account, std::size_t backlog) const;
   Account& account_of(std::int64_t number);
   static Runtime& runtime_of(Account& account, const std::string& name);
 
@@ -67,6 +78,7 @@ class IntakeQueue {
   std::list<Account> accounts_;  // the next one first; none is empty
   std::size_t size_ = 0;
   std::size_t bytes_ = 0;
+  double rate_ = 0;  // events per second of full batches, smoothed; 0: not known
 };
 
 }  // namespace gitops::control_plane_server
