@@ -332,9 +332,7 @@ Result<void> set_password(Connection& connection, std::string_view user_id,
 
 Result<void> replace_password_hash(Connection& connection, std::string_view user_id,
                                    std::string_view before, std::string_view after) {
-  const auto replaced = connection.run(kReplacePassword, {user_id, before, after});
-  if (!replaced) return std::unexpected(replaced.error());
-  return {};
+  return connection.execute(kReplacePassword, {user_id, before, after});
 }
 
 Result<void> set_disabled(Connection& connection, std::string_view user_id, bool is_disabled) {

@@ -105,11 +105,9 @@ std::string request_mistake(std::string_view name, const std::vector<std::string
 
 Result<void> store_key(Connection& connection, const ApiKey& key) {
   const auto scopes = to_text(Json(key.scopes));
-  const auto added = connection.run(
+  return connection.execute(
       kAddKey, {key.id, key.account, key.user_id, key.runtime, key.name, Param::bytes(key.hash),
                 key.prefix, scopes, key.created_at, key.expires_at});
-  if (!added) return std::unexpected(added.error());
-  return {};
 }
 
 Result<std::vector<std::string>> revoked_ids(const Result<Rows>& rows) {
@@ -250,9 +248,7 @@ Result<std::vector<std::string>> revoke_runtime_tokens(Connection& connection, s
 
 Result<void> set_key_used(Connection& connection, std::int64_t account, std::string_view id,
                           Micros now) {
-  const auto set = connection.run(kSetKeyUsed, {account, id, now});
-  if (!set) return std::unexpected(set.error());
-  return {};
+  return connection.execute(kSetKeyUsed, {account, id, now});
 }
 
 std::span<const Statement> key_statements() {

@@ -32,16 +32,11 @@ constexpr Statement kRemoveRevocations{
 constexpr std::array kRevocationStatements{kAddRevocation, kRevocationsSince, kPendingTunnels,
                                            kFinishTunnel, kRemoveRevocations};
 
-Result<void> finished(const Result<Rows>& rows) {
-  if (!rows) return std::unexpected(rows.error());
-  return {};
-}
-
 }  // namespace
 
 Result<void> add_revocation(Connection& connection, const Revocation& revocation, Micros now) {
-  return finished(connection.run(
-      kAddRevocation, {new_id(), revocation.account, revocation.subject, revocation.runtime, now}));
+  return connection.execute(
+      kAddRevocation, {new_id(), revocation.account, revocation.subject, revocation.runtime, now});
 }
 
 Result<std::vector<RecordedRevocation>> revocations_since(Connection& connection, Micros since) {
@@ -68,11 +63,11 @@ Result<std::vector<PendingTunnel>> pending_tunnels(Connection& connection) {
 }
 
 Result<void> finish_tunnel(Connection& connection, std::string_view id) {
-  return finished(connection.run(kFinishTunnel, {id}));
+  return connection.execute(kFinishTunnel, {id});
 }
 
 Result<void> remove_old_revocations(Connection& connection, Micros now) {
-  return finished(connection.run(kRemoveRevocations, {now - kRevocationsKept, now - kTunnelsKept}));
+  return connection.execute(kRemoveRevocations, {now - kRevocationsKept, now - kTunnelsKept});
 }
 
 std::span<const Statement> revocation_statements() {

@@ -392,10 +392,8 @@ Result<void> set_git_source_permissions(Connection& connection, std::int64_t acc
     return fail(ErrorCode::not_found, "runtime " + std::string(runtime) + " has no Git source " +
                                           std::string(source_namespace) + "/" + std::string(name));
   }
-  const auto put =
-      connection.run(kPutPermissions, {account, runtime, source_namespace, name, permissions, now});
-  if (!put) return std::unexpected(put.error());
-  return {};
+  return connection.execute(kPutPermissions,
+                            {account, runtime, source_namespace, name, permissions, now});
 }
 
 std::span<const Statement> runtime_statements() {

@@ -77,9 +77,7 @@ Result<void> put_secret(Connection& connection, std::int64_t account, std::strin
   if (count->number(0, 0) >= kMaxSecretsOfAccount) {
     return fail(ErrorCode::invalid_argument, "the account has too many sealing keys");
   }
-  const auto put = connection.run(kPutSecret, {account, name, Param::bytes(sealed), now});
-  if (!put) return std::unexpected(put.error());
-  return {};
+  return connection.execute(kPutSecret, {account, name, Param::bytes(sealed), now});
 }
 
 Result<std::optional<std::string>> find_secret(Connection& connection, std::int64_t account,

@@ -87,10 +87,8 @@ Result<void> put_image(Connection& connection, std::int64_t account, const Image
   if (row.data.size() + row.registry.size() > kMaxImageData) {
     return fail(ErrorCode::too_large, "the data of an image exceeds 1 MiB");
   }
-  const auto put = connection.run(
-      kPutImage, {account, row.name, row.id, row.data, row.registry, row.updated_at});
-  if (!put) return std::unexpected(put.error());
-  return {};
+  return connection.execute(kPutImage,
+                            {account, row.name, row.id, row.data, row.registry, row.updated_at});
 }
 
 // Returns the row of this name, or a new one.
@@ -216,10 +214,7 @@ Result<void> save_annotation(Connection& connection, std::int64_t account, std::
   if (value.size() > kMaxImageData) {
     return fail(ErrorCode::too_large, "the value of an annotation exceeds 1 MiB");
   }
-  const auto put =
-      connection.run(kPutAnnotation, {account, entity_type, entity, type, key, value, now});
-  if (!put) return std::unexpected(put.error());
-  return {};
+  return connection.execute(kPutAnnotation, {account, entity_type, entity, type, key, value, now});
 }
 
 Result<std::vector<AnnotationRow>> list_annotations(Connection& connection, std::int64_t account,

@@ -32,29 +32,29 @@ constexpr std::string_view kFromWithBody = " FROM object o LEFT JOIN body b ON b
 // most come first.
 constexpr std::string_view kListWhere =
     " WHERE o.account = $1 AND o.kind = $2 AND "
-    "($7 = '' OR replace($7, '\n' || o.name || '\n', '') <> $7) AND "
-    "($8 = '' OR replace(o.name, $8, '') <> o.name) AND "
+    "($7 = '' OR strpos($7, '\n' || o.name || '\n') > 0) AND "
+    "($8 = '' OR strpos(o.name, $8) > 0) AND "
     "($11 = 0 OR ($11 >> CAST(o.health AS INTEGER)) & 1 <> 0) AND "
     "($10 = 0 OR ($10 >> CAST(o.sync AS INTEGER)) & 1 <> 0) AND "
     "($12 = 0 OR ($12 >> CAST(o.phase AS INTEGER)) & 1 <> 0) AND "
-    "($9 = '' OR replace($9, '\n' || o.namespace || '\n', '') <> $9) AND "
-    "($6 = '' OR replace($6, '\n' || o.runtime || '\n', '') <> $6) AND "
+    "($9 = '' OR strpos($9, '\n' || o.namespace || '\n') > 0) AND "
+    "($6 = '' OR strpos($6, '\n' || o.runtime || '\n') > 0) AND "
     "(o.presence <> 1 OR $4 = 1) AND ($4 = 0 OR o.presence <> 0) AND "
     "($3 = -1 OR o.origin = $3) AND "
-    "($5 = '' OR replace($5, '\n' || o.api_group || '\n', '') <> $5) AND "
-    "($13 = '' OR replace($13, '\n' || o.entity || '\n', '') <> $13) AND "
-    "($14 = '' OR replace($14, '\n' || o.entity || '\n', '') = $14)";
+    "($5 = '' OR strpos($5, '\n' || o.api_group || '\n') > 0) AND "
+    "($13 = '' OR strpos($13, '\n' || o.entity || '\n') > 0) AND "
+    "($14 = '' OR strpos($14, '\n' || o.entity || '\n') = 0)";
 // Conditions about columns that the index does not have.
 constexpr std::string_view kOtherWhere =
-    " AND ($18 = '' OR replace($18, '\n' || o.version || '\n', '') <> $18) AND "
-    "($19 = '' OR replace($19, '\n' || o.destination || '\n', '') <> $19) AND "
-    "($20 = '' OR EXISTS (SELECT 1 FROM label l WHERE l.object = o.id AND "
-    "(replace($20, '\n' || l.key || '\n', '') <> $20 OR "
-    "replace($20, '\n' || l.key || '=' || l.value || '\n', '') <> $20)))";
+    " AND ($19 = '' OR strpos($19, '\n' || o.version || '\n') > 0) AND "
+    "($20 = '' OR strpos($20, '\n' || o.destination || '\n') > 0) AND "
+    "($21 = '' OR EXISTS (SELECT 1 FROM label l WHERE l.object = o.id AND "
+    "(strpos($21, '\n' || l.key || '\n') > 0 OR "
+    "strpos($21, '\n' || l.key || '=' || l.value || '\n') > 0)))";
 constexpr std::string_view kForward =
-    " AND (o.name, o.id) > ($15, $16) ORDER BY o.name, o.id LIMIT $17";
+    " AND (o.name, o.id) > ($15, $16) AND o.name <= $18 ORDER BY o.name, o.id LIMIT $17";
 constexpr std::string_view kBackward =
-    " AND (o.name, o.id) < ($15, $16) ORDER BY o.name DESC, o.id DESC LIMIT $17";
+    " AND (o.name, o.id) < ($15, $16) AND o.name >= $18 ORDER BY o.name DESC, o.id DESC LIMIT $17";
 constexpr std::string_view kInOrder = " ORDER BY o.name, o.id";
 constexpr std::string_view kInReverse = " ORDER BY o.name DESC, o.id DESC";
 // The ids of a page are found in the index alone, which PostgreSQL needs to be told.
@@ -76,7 +76,7 @@ constexpr std::string_view kByUid =
 constexpr std::string_view kByManager =
     " WHERE o.account = $1 AND o.runtime = $2 AND o.manager_namespace = $3 AND "
     "o.manager_name = $4 AND ($5 = '' OR o.manager_uid = $5) AND "
-    "($6 = '' OR replace($6, '\n' || o.kind || '\n', '') <> $6) AND "
+    "($6 = '' OR strpos($6, '\n' || o.kind || '\n') > 0) AND "
     "($7 = -1 OR o.origin = $7) AND o.presence <> 1 ORDER BY o.kind, o.name, o.id LIMIT $8";
 
 // A statement without bodies, and the same with them.
@@ -167,6 +167,29 @@ std::string set_of(const std::vector<std::string>& texts) {
   return set.empty() && !texts.empty() ? "\n" : set;
 }
 
+std::string without_nul(std::string_view text) {
+  return std::string(text.substr(0, text.find('\0')));
+}
+
+// The rows that a page may hold, in the direction of its window: those behind `from` whose name is not beyond `last`.
+struct NameRange {
+  SortKey from;
+  std::string last;
+};
+NameRange range_of(const std::vector<std::string>& names, const PageWindow& window) {
+  const auto [least, greatest] = std::ranges::minmax_element(names);
+  const std::string lowest = names.empty() ? "" : without_nul(*least);
+  const std::string highest = names.empty() ? std::string(kLastName) : without_nul(*greatest);
+  constexpr auto kMaxId = std::numeric_limits<std::int64_t>::max();
+  NameRange range{.from = {.numbers = {-1}, .text = lowest}, .last = highest};
+  if (window.is_backward) range = {.from = {.numbers = {kMaxId}, .text = highest}, .last = lowest};
+  if (!window.from) return range;
+  const bool is_further = window.is_backward ? is_before(*window.from, range.from)
+                                             : is_before(range.from, *window.from);
+  if (is_further) range.from = *window.from;
+  return range;
+}
+
 template <class Enum>
 std::int64_t bits_of(const std::vector<Enum>& values) {
   std::int64_t bits = 0;
@@ -176,10 +199,6 @@ std::int64_t bits_of(const std::vector<Enum>& values) {
 
 std::int64_t number_of(std::optional<Origin> origin) {
   return origin ? static_cast<std::int64_t>(*origin) : -1;
-}
-
-std::string without_nul(std::string_view text) {
-  return std::string(text.substr(0, text.find('\0')));
 }
 
 ObjectRow row_of(const Rows& rows, std::size_t row, BodyUse bodies) {
@@ -223,10 +242,7 @@ Result<std::vector<ObjectRow>> list_objects(Connection& connection, std::int64_t
   const auto entities = set_of(filter.entities);
   const auto other_entities = set_of(filter.other_entities);
   const auto labels = set_of(filter.labels);
-  const SortKey from = window.from.value_or(
-      window.is_backward ? SortKey{.numbers = {std::numeric_limits<std::int64_t>::max()},
-                                   .text = std::string(kLastName)}
-                         : SortKey{.numbers = {-1}, .text = {}});
+  const auto range = range_of(filter.names, window);
   Params params{account,
                 filter.kind,
                 number_of(filter.origin),
@@ -241,9 +257,10 @@ Result<std::vector<ObjectRow>> list_objects(Connection& connection, std::int64_t
                 bits_of(filter.phases),
                 entities,
                 other_entities,
-                from.text,
-                from.numbers.at(0),
-                window.limit};
+                range.from.text,
+                range.from.numbers.at(0),
+                window.limit,
+                range.last};
   if (versions.empty() && destinations.empty() && labels.empty()) {
     const auto& list = window.is_backward ? kListBackward : kListForward;
     return rows_of(connection.run(list.of(bodies), params), bodies);

@@ -43,9 +43,9 @@ constexpr std::string_view kOfAccount = " WHERE r.account = $1 AND $2 = -1";
 constexpr std::string_view kOfObject = " WHERE o.account = $1 AND r.object = $2";
 // Sets of texts as in object_query.cpp.
 constexpr std::string_view kReleaseWhere =
-    " AND ($3 = '' OR replace($3, '\n' || o.runtime || '\n', '') <> $3) AND "
-    "($4 = '' OR replace($4, '\n' || o.name || '\n', '') <> $4) AND "
-    "($5 = '' OR replace($5, '\n' || o.namespace || '\n', '') <> $5) AND "
+    " AND ($3 = '' OR strpos($3, '\n' || o.runtime || '\n') > 0) AND "
+    "($4 = '' OR strpos($4, '\n' || o.name || '\n') > 0) AND "
+    "($5 = '' OR strpos($5, '\n' || o.namespace || '\n') > 0) AND "
     "($6 = -1 OR r.history_id = $6) AND "
     "(CAST($7 AS BIGINT) = 0 OR r.started_at >= CAST($7 AS BIGINT)) AND "
     "(CAST($8 AS BIGINT) = 0 OR r.started_at <= CAST($8 AS BIGINT))";

@@ -18,6 +18,11 @@ struct RollBack {
 
 }  // namespace
 
+Result<void> Connection::execute(const Statement& statement, const Params& params) {
+  if (const auto rows = run(statement, params); !rows) return std::unexpected(rows.error());
+  return {};
+}
+
 Result<void> Connection::transact(const std::function<Result<void>()>& body) {
   if (auto begun = begin(); !begun) return begun;
   RollBack undo([this] { roll_back(); });

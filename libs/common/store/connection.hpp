@@ -27,6 +27,8 @@ class Connection {
   [[nodiscard]] virtual Engine engine() const = 0;
   // Runs a statement. Prepares it before its first use.
   virtual Result<Rows> run(const Statement& statement, const Params& params = {}) = 0;
+  // Runs a statement that returns no rows.
+  Result<void> execute(const Statement& statement, const Params& params = {});
   // Runs SQL without parameters and results, such as migrations. It may consist of several statements.
   virtual Result<void> run_script(std::string_view sql) = 0;
   // Runs `body` as one transaction. The transaction is rolled back when `body` returns an error or throws.

@@ -35,8 +35,10 @@ ErrorCode code_of(sqlite::Fault::Kind kind, int code) {
   return ErrorCode::internal;
 }
 
-// Replaces parameters "$1" by SQLite's own form "?1". SQLite would take "$1" as a name and number it by its first use.
-std::string with_question_marks(std::string_view sql) {
+// Returns a statement in SQLite's dialect: parameters "$1" become "?1", since SQLite would take "$1" as a name and number
+// it by its first use, and PostgreSQL's strpos becomes instr.
+std::string in_sqlite_dialect(std::string_view sql) {
+  constexpr std::string_view kStrpos = "strpos(";
   std::string out;
   out.reserve(sql.size());
   bool quoted = false;
@@ -45,6 +47,11 @@ std::string with_question_marks(std::string_view sql) {
     if (c == '\'') quoted = !quoted;
     const bool is_parameter = c == '$' && !quoted && i + 1 < sql.size() &&
                               std::isdigit(static_cast<unsigned char>(sql[i + 1])) != 0;
+    if (!quoted && sql.substr(i).starts_with(kStrpos)) {
+      out += "instr(";
+      i += kStrpos.size() - 1;
+      continue;
+    }
     out += is_parameter ? '?' : c;
   }
   return out;
@@ -66,7 +73,7 @@ class SqliteConnection final : public Connection {
       database_.run("PRAGMA journal_mode = WAL");
       database_.run("PRAGMA synchronous = FULL");
       database_.run("PRAGMA wal_autocheckpoint = 1000");
-      database_.run("PRAGMA journal_size_limit = 67108864");
+      database_.run("PRAGMA journal_size_limit = 33554432");
       database_.write_at_close(true);
     } else {
       database_.run("PRAGMA query_only = ON");
@@ -110,7 +117,7 @@ class SqliteConnection final : public Connection {
     const auto known = prepared_.find(statement.name.data());
     if (known != prepared_.end() && known->second.is_prepared()) return known->second;
     return prepared_[statement.name.data()] =
-               database_.prepare(with_question_marks(statement.text(Engine::sqlite)));
+               database_.prepare(in_sqlite_dialect(statement.text(Engine::sqlite)));
   }
 
   static void bind(sqlite::Statement& prepared, const Params& params) {

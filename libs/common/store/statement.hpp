@@ -14,7 +14,8 @@ namespace gitops::store {
 
 enum class Engine { sqlite, postgres };
 
-// A statement of a program's table. Parameters are written $1, $2, … for both engines. Each text has one statement.
+// A statement of a program's table. Parameters are written $1, $2, … for both engines, and strpos(TEXT, PART) finds a
+// part of a text on both. Each text has one statement.
 struct Statement {
   std::string_view name;  // unique in the program: the name of the prepared statement
   std::string_view sql;

@@ -22,6 +22,9 @@ constexpr Statement kAll{.name = "test.all",
                          .sql = "SELECT id, name, bytes FROM thing ORDER BY id"};
 constexpr Statement kSame{.name = "test.same",
                           .sql = "SELECT name FROM thing WHERE $2 = id AND name <> $1"};
+constexpr Statement kWithPart{
+    .name = "test.with_part",
+    .sql = "SELECT id, 'strpos(' FROM thing WHERE strpos(name, $1) > 0 ORDER BY id"};
 constexpr Statement kWrong{.name = "test.wrong", .sql = "SELECT nothing FROM nowhere"};
 constexpr Statement kDrop{.name = "test.drop", .sql = "DELETE FROM thing WHERE id >= $1"};
 
@@ -70,6 +73,16 @@ TEST_P(ConnectionContract, ParametersAreFoundByTheirNumbers) {
   const auto rows = connection->run(kSame, {"y", 7});
   ASSERT_TRUE(rows) << rows.error().message;
   EXPECT_EQ(rows->size(), 1U);
+}
+
+TEST_P(ConnectionContract, StrposFindsAPartOfAText) {
+  ASSERT_TRUE(connection->run(kAdd, {1, "shop-web", Param()}));
+  ASSERT_TRUE(connection->run(kAdd, {2, "cart", Param()}));
+  const auto rows = connection->run(kWithPart, {"p-w"});
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_EQ(rows->size(), 1U);
+  EXPECT_EQ(rows->number(0, 0), 1);
+  EXPECT_EQ(rows->text(0, 1), "strpos(");  // a text is not changed
 }
 
 TEST_P(ConnectionContract, ATransactionCountsAsAWhole) {

@@ -6,7 +6,7 @@
 #include "common/http/router.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/http/routes.hpp"
-#include "control-plane/resolvers/graphql_bench.hpp"
+#include "control-plane/resolvers/graphql_fixture.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -16,8 +16,8 @@ using Json = nlohmann::json;
 using testing::HasSubstr;
 
 // The gate behind a server with the routes of the port, and a client of it.
-struct GateBench {
-  explicit GateBench(GraphqlBench& on)
+struct GateFixture {
+  explicit GateFixture(GraphqlFixture& on)
       : graphql(on),
         gate(*on.engine, on.rows, on.authenticator, on.accounts.metrics, {}),
         router(all_routes(gate, {}),
@@ -47,7 +47,7 @@ struct GateBench {
     co_return co_await send(authorization(token), Json{{"query", query}}.dump());
   }
 
-  GraphqlBench& graphql;
+  GraphqlFixture& graphql;
   SampleAccounts& sample = graphql.sample;
   GraphqlGate gate;
   http::Router router;
@@ -56,17 +56,17 @@ struct GateBench {
   http::Client client;
 };
 
-void with_gate(const std::function<Task<>(GateBench&)>& body) {
-  with_graphql([&](GraphqlBench& graphql) -> Task<> {
-    GateBench bench(graphql);
-    co_await body(bench);
-    co_await bench.stop();
+void with_gate(const std::function<Task<>(GateFixture&)>& body) {
+  with_graphql([&](GraphqlFixture& graphql) -> Task<> {
+    GateFixture fixture(graphql);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
 TEST(GraphqlGate, AnswersWithoutAnEmptyListOfErrors) {
-  with_gate([](GateBench& bench) -> Task<> {
-    const auto response = co_await bench.ask(bench.sample.bob_key, "{me{name}}");
+  with_gate([](GateFixture& fixture) -> Task<> {
+    const auto response = co_await fixture.ask(fixture.sample.bob_key, "{me{name}}");
     EXPECT_EQ(response.status, 200);
     EXPECT_EQ(response.body, R"({"data":{"me":{"name":"bob"}}})");
     EXPECT_TRUE(response.headers.find("X-Request-Id"));
@@ -74,75 +74,77 @@ TEST(GraphqlGate, AnswersWithoutAnEmptyListOfErrors) {
 }
 
 TEST(GraphqlGate, TakesWhatTheSdkSends) {
-  with_gate([](GateBench& bench) -> Task<> {
-    auto headers = authorization(bench.sample.bob_key);
+  with_gate([](GateFixture& fixture) -> Task<> {
+    auto headers = authorization(fixture.sample.bob_key);
     headers.add("origin", "127.0.0.1:8080");
     for (const auto* variables : {"{}", "null", R"({"unused":""})"}) {
-      const auto response = co_await bench.send(
+      const auto response = co_await fixture.send(
           headers, R"({"query":"{me{name}}","variables":)" + std::string(variables) + "}");
       EXPECT_EQ(response.status, 200) << variables << response.body;
     }
-    http::Headers bearer{{"Authorization", "Bearer " + std::string(bench.sample.bob_key.reveal())}};
-    EXPECT_EQ((co_await bench.send(std::move(bearer), R"({"query":"{me{name}}"})")).status, 200);
+    http::Headers bearer{
+        {"Authorization", "Bearer " + std::string(fixture.sample.bob_key.reveal())}};
+    EXPECT_EQ((co_await fixture.send(std::move(bearer), R"({"query":"{me{name}}"})")).status, 200);
   });
 }
 
 TEST(GraphqlGate, AC_33_AnUnknownCredentialIs401BeforeAnythingIsTold) {
-  with_gate([](GateBench& bench) -> Task<> {
+  with_gate([](GateFixture& fixture) -> Task<> {
     for (const auto* query : {"{me{name}}", "{me{noSuchField}}", "{", "{__schema{types{name}}}"}) {
-      const auto response = co_await bench.ask(Secret(std::string("nobody.0000")), query);
+      const auto response = co_await fixture.ask(Secret(std::string("nobody.0000")), query);
       EXPECT_EQ(response.status, 401) << query;
       EXPECT_EQ(Json::parse(response.body)["message"], "Unauthorized: Invalid token.") << query;
-      EXPECT_EQ((co_await bench.send({}, Json{{"query", query}}.dump())).status, 401) << query;
+      EXPECT_EQ((co_await fixture.send({}, Json{{"query", query}}.dump())).status, 401) << query;
     }
   });
 }
 
 TEST(GraphqlGate, ARefusedDocumentIs400) {
-  with_gate([](GateBench& bench) -> Task<> {
-    const auto response = co_await bench.ask(bench.sample.bob_key, "{promotionz{x}}");
+  with_gate([](GateFixture& fixture) -> Task<> {
+    const auto response = co_await fixture.ask(fixture.sample.bob_key, "{promotionz{x}}");
     EXPECT_EQ(response.status, 400);
     // The public command line searches for these bytes.
     EXPECT_THAT(response.body, HasSubstr(R"(Cannot query field \"promotionz\" on type \"Query\")"));
-    EXPECT_EQ((co_await bench.ask(bench.sample.bob_key, "{")).status, 400);
-    EXPECT_EQ((co_await bench.send(authorization(bench.sample.bob_key), "[]")).status, 400);
+    EXPECT_EQ((co_await fixture.ask(fixture.sample.bob_key, "{")).status, 400);
+    EXPECT_EQ((co_await fixture.send(authorization(fixture.sample.bob_key), "[]")).status, 400);
   });
 }
 
 TEST(GraphqlGate, AFailingFieldIs200) {
-  with_gate([](GateBench& bench) -> Task<> {
+  with_gate([](GateFixture& fixture) -> Task<> {
     const auto response =
-        co_await bench.ask(bench.sample.ann_key, R"(mutation{deleteRuntime(name:"absent")})");
+        co_await fixture.ask(fixture.sample.ann_key, R"(mutation{deleteRuntime(name:"absent")})");
     EXPECT_EQ(response.status, 200);
     EXPECT_THAT(response.body, HasSubstr("does not exist"));
   });
 }
 
 TEST(GraphqlGate, AC_34_APermissionIsCheckedBeforeAnythingRuns) {
-  with_gate([](GateBench& bench) -> Task<> {
+  with_gate([](GateFixture& fixture) -> Task<> {
     const std::string both =
         R"(mutation{suggestIscRepo(suggestedSharedConfigRepo:"https://git.example/a.git")
            deleteRuntime(name:"prod")})";
-    const auto response = co_await bench.ask(bench.sample.bob_key, both);
+    const auto response = co_await fixture.ask(fixture.sample.bob_key, both);
     EXPECT_EQ(response.status, 403);
     EXPECT_THAT(Json::parse(response.body)["message"].get<std::string>(),
                 HasSubstr("deleteRuntime: only an administrator"));
     const auto account =
-        co_await bench.ask(bench.sample.bob_key, "{me{activeAccount{sharedConfigRepo}}}");
+        co_await fixture.ask(fixture.sample.bob_key, "{me{activeAccount{sharedConfigRepo}}}");
     EXPECT_EQ(account.body, R"({"data":{"me":{"activeAccount":{"sharedConfigRepo":null}}}})");
     EXPECT_EQ(
-        (co_await bench.ask(bench.sample.prod_token, R"(mutation{deleteRuntime(name:"prod")})"))
+        (co_await fixture.ask(fixture.sample.prod_token, R"(mutation{deleteRuntime(name:"prod")})"))
             .status,
         403);
-    EXPECT_EQ((co_await bench.ask(bench.sample.ann_key, R"({getSealingKey(id:"x")})")).status, 403);
+    EXPECT_EQ((co_await fixture.ask(fixture.sample.ann_key, R"({getSealingKey(id:"x")})")).status,
+              403);
   });
 }
 
 TEST(GraphqlGate, AC_34_AKeyDoesWhatItsScopesAllow) {
-  with_gate([](GateBench& bench) -> Task<> {
+  with_gate([](GateFixture& fixture) -> Task<> {
     const auto key_with = [&](std::vector<std::string> scopes) -> Task<Secret> {
-      auto issued = co_await bench.graphql.accounts.write([&, scopes](store::Connection& db) {
-        return create_user_key(db, bench.sample.acme.number, bench.sample.ann.id,
+      auto issued = co_await fixture.graphql.accounts.write([&, scopes](store::Connection& db) {
+        return create_user_key(db, fixture.sample.acme.number, fixture.sample.ann.id,
                                {.name = "narrow", .scopes = scopes}, micros_at(wall_now()));
       });
       co_return must(std::move(issued)).text;
@@ -171,30 +173,30 @@ TEST(GraphqlGate, AC_34_AKeyDoesWhatItsScopesAllow) {
             std::string("{__schema{types{name}}}"), std::string("{__typename}")}) {
         const bool is_allowed = one.scopes.empty() || document == "{__typename}" ||
                                 std::ranges::find(one.allowed, document) != one.allowed.end();
-        const auto response = co_await bench.ask(key, document);
+        const auto response = co_await fixture.ask(key, document);
         EXPECT_EQ(response.status, is_allowed ? 200 : 403)
             << Json(one.scopes) << document << response.body;
       }
     }
-    const auto refused = co_await bench.ask(co_await key_with({"read"}), remove);
+    const auto refused = co_await fixture.ask(co_await key_with({"read"}), remove);
     EXPECT_EQ(Json::parse(refused.body)["message"],
               "deleteRuntime: the API key lacks the scope runtimes or write; it has read");
   });
 }
 
 TEST(GraphqlGate, OtherPathsAre404InThePlatformsForm) {
-  with_gate([](GateBench& bench) -> Task<> {
+  with_gate([](GateFixture& fixture) -> Task<> {
     const auto response =
-        co_await bench.send(authorization(bench.sample.bob_key), "{}", "/2.0/api/broadcaster");
+        co_await fixture.send(authorization(fixture.sample.bob_key), "{}", "/2.0/api/broadcaster");
     EXPECT_EQ(response.status, 404);
     EXPECT_EQ(Json::parse(response.body)["statusCode"], 404);
   });
 }
 
 TEST(GraphqlGate, AnOutageIs503WithAWait) {
-  with_gate([](GateBench& bench) -> Task<> {
-    bench.graphql.accounts.database.close(1s);
-    const auto response = co_await bench.ask(bench.sample.bob_key, "{me{name}}");
+  with_gate([](GateFixture& fixture) -> Task<> {
+    fixture.graphql.accounts.database.close(1s);
+    const auto response = co_await fixture.ask(fixture.sample.bob_key, "{me{name}}");
     EXPECT_EQ(response.status, 503);
     EXPECT_TRUE(response.headers.find("Retry-After"));
   });

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "common/http/gzip.hpp"
-#include "control-plane/intake/intake_bench.hpp"
+#include "control-plane/intake/intake_fixture.hpp"
 #include "control-plane/storage/source_report_store.hpp"
 
 namespace gitops::control_plane_server {
@@ -39,47 +39,47 @@ std::string event_with(std::string_view object) {
 }
 
 struct EventRoutesContract : testing::TestWithParam<Engine> {
-  void with_routes(const std::function<Task<>(IntakeBench&)>& body) {
+  void with_routes(const std::function<Task<>(IntakeFixture&)>& body) {
     with_intake(GetParam(), body);
   }
 };
 
 TEST_P(EventRoutesContract, BodiesMayBeCompressed) {
-  with_routes([](IntakeBench& bench) -> Task<> {
-    EXPECT_EQ(co_await bench.answer(event_of("a")), "200");
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    EXPECT_EQ(co_await fixture.answer(event_of("a")), "200");
     EXPECT_EQ(
-        co_await bench.answer(http::gzip_compress(event_of("b")), {{"Content-Encoding", "gzip"}}),
+        co_await fixture.answer(http::gzip_compress(event_of("b")), {{"Content-Encoding", "gzip"}}),
         "200");
-    EXPECT_EQ(co_await bench.answer(zstd_compress(event_of("c")), {{"Content-Encoding", "zstd"}}),
+    EXPECT_EQ(co_await fixture.answer(zstd_compress(event_of("c")), {{"Content-Encoding", "zstd"}}),
               "200");
-    EXPECT_EQ(co_await bench.count("object"), 3);
-    const auto other = co_await bench.post("x", {{"Content-Encoding", "br"}});
+    EXPECT_EQ(co_await fixture.count("object"), 3);
+    const auto other = co_await fixture.post("x", {{"Content-Encoding", "br"}});
     EXPECT_EQ(other.status, 415);
     EXPECT_EQ(other.headers.find("Accept-Encoding"), "gzip, deflate, zstd");
   });
 }
 
 TEST_P(EventRoutesContract, BodiesThatCannotBeDecodedAreRefused) {
-  with_routes([](IntakeBench& bench) -> Task<> {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
     const std::string bomb(11'000'000, ' ');
     const auto gzip = http::Headers{{"Content-Encoding", "gzip"}};
     const auto zstd = http::Headers{{"Content-Encoding", "zstd"}};
     auto cut = http::gzip_compress(event_of("a"));
     cut.pop_back();
-    EXPECT_EQ(co_await bench.answer(cut, gzip), "400 invalid_data");
-    EXPECT_EQ(co_await bench.answer("no gzip", gzip), "400 invalid_data");
-    EXPECT_EQ(co_await bench.answer("no zstd", zstd), "400 invalid_data");
-    EXPECT_EQ(co_await bench.answer(http::gzip_compress(bomb), gzip), "413 too_large");
-    EXPECT_EQ(co_await bench.answer(zstd_compress(bomb), zstd), "413 too_large");
-    EXPECT_EQ(co_await bench.answer(event_of("good")), "200");
-    EXPECT_EQ(co_await bench.count("object"), 1);
-    EXPECT_EQ(co_await bench.count("quarantine"), 5);
-    EXPECT_TRUE(bench.accounts.counts("gitops_control_plane_events_quarantined_total 5"));
+    EXPECT_EQ(co_await fixture.answer(cut, gzip), "400 invalid_data");
+    EXPECT_EQ(co_await fixture.answer("no gzip", gzip), "400 invalid_data");
+    EXPECT_EQ(co_await fixture.answer("no zstd", zstd), "400 invalid_data");
+    EXPECT_EQ(co_await fixture.answer(http::gzip_compress(bomb), gzip), "413 too_large");
+    EXPECT_EQ(co_await fixture.answer(zstd_compress(bomb), zstd), "413 too_large");
+    EXPECT_EQ(co_await fixture.answer(event_of("good")), "200");
+    EXPECT_EQ(co_await fixture.count("object"), 1);
+    EXPECT_EQ(co_await fixture.count("quarantine"), 5);
+    EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_events_quarantined_total 5"));
   });
 }
 
 TEST_P(EventRoutesContract, TextsThatAreNoEventAreRefused) {
-  with_routes([](IntakeBench& bench) -> Task<> {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
     const auto named = [](const std::string& name) {
       return event_with(R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":")" + name +
                         "\"}}");
@@ -101,16 +101,16 @@ TEST_P(EventRoutesContract, TextsThatAreNoEventAreRefused) {
     };
     std::int64_t stored = 0;
     for (const auto& body : refused) {
-      EXPECT_EQ(co_await bench.answer(body), "400 invalid_data") << body.substr(0, 80);
-      EXPECT_EQ(co_await bench.answer(event_of("good-" + std::to_string(++stored))), "200");
+      EXPECT_EQ(co_await fixture.answer(body), "400 invalid_data") << body.substr(0, 80);
+      EXPECT_EQ(co_await fixture.answer(event_of("good-" + std::to_string(++stored))), "200");
     }
-    EXPECT_EQ(co_await bench.count("object"), stored);
-    EXPECT_EQ(co_await bench.count("quarantine"), static_cast<std::int64_t>(refused.size()));
+    EXPECT_EQ(co_await fixture.count("object"), stored);
+    EXPECT_EQ(co_await fixture.count("quarantine"), static_cast<std::int64_t>(refused.size()));
   });
 }
 
 TEST_P(EventRoutesContract, UnusualObjectsAreStoredAsTheyAre) {
-  with_routes([](IntakeBench& bench) -> Task<> {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
     auto labelled = application_of("labelled");
     for (int i = 0; i < 20'000; ++i) labelled["metadata"]["labels"]["l" + std::to_string(i)] = "";
     const auto bytes = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"zeros",
@@ -121,88 +121,90 @@ TEST_P(EventRoutesContract, UnusualObjectsAreStoredAsTheyAre) {
         R"({"apiVersion":"example.com/v9","kind":"Novelty","metadata":{"name":"unknown"}})";
     for (const auto& body :
          {app_event(labelled), event_with(bytes), event_with(numbers), event_with(unknown)}) {
-      EXPECT_EQ(co_await bench.answer(body), "200") << body.substr(0, 80);
+      EXPECT_EQ(co_await fixture.answer(body), "200") << body.substr(0, 80);
     }
-    EXPECT_EQ(co_await bench.count("object"), 4);
-    EXPECT_EQ(co_await bench.count("label"), EventLimits().max_labels + 1);
-    EXPECT_EQ(co_await bench.count("quarantine"), 0);
+    EXPECT_EQ(co_await fixture.count("object"), 4);
+    EXPECT_EQ(co_await fixture.count("label"), EventLimits().max_labels + 1);
+    EXPECT_EQ(co_await fixture.count("quarantine"), 0);
   });
 }
 
 TEST_P(EventRoutesContract, TheHeadersOfAnEventAreChecked) {
-  with_routes([](IntakeBench& bench) -> Task<> {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
     for (const auto* sequence : {"18446744073709551616", "-1", "0", "1.5", "x", ""}) {
-      EXPECT_EQ(co_await bench.answer(event_of("a"), {{"X-Event-Sequence", sequence}}),
+      EXPECT_EQ(co_await fixture.answer(event_of("a"), {{"X-Event-Sequence", sequence}}),
                 "400 invalid_argument")
           << sequence;
     }
-    EXPECT_EQ(co_await bench.answer(event_of("a"), {{"X-Event-Sequence", "9223372036854775807"},
-                                                    {"X-Event-Id", std::string(4'000, 'e')},
-                                                    {"X-Reporter", std::string(4'000, 'r')}}),
+    EXPECT_EQ(co_await fixture.answer(event_of("a"), {{"X-Event-Sequence", "9223372036854775807"},
+                                                      {"X-Event-Id", std::string(4'000, 'e')},
+                                                      {"X-Reporter", std::string(4'000, 'r')}}),
               "200");
-    EXPECT_EQ(co_await bench.count("object"), 1);
+    EXPECT_EQ(co_await fixture.count("object"), 1);
   });
 }
 
 TEST_P(EventRoutesContract, TheTokenAloneDecidesWhoseTheEventIs) {
-  with_routes([](IntakeBench& bench) -> Task<> {
-    const auto& sample = bench.accounts.sample;
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    const auto& sample = fixture.accounts.sample;
     for (const auto* token : {"", "nobody", "00.11"}) {
-      EXPECT_EQ(co_await bench.answer(event_of("a"), {{"Authorization", token}}),
+      EXPECT_EQ(co_await fixture.answer(event_of("a"), {{"Authorization", token}}),
                 "401 unauthenticated");
     }
-    EXPECT_EQ(co_await bench.answer(event_of("a"), authorization(sample.ann_key)), "403 forbidden");
-    EXPECT_EQ(co_await bench.answer(event_of("a"), authorization(sample.eve_key)), "403 forbidden")
+    EXPECT_EQ(co_await fixture.answer(event_of("a"), authorization(sample.ann_key)),
+              "403 forbidden");
+    EXPECT_EQ(co_await fixture.answer(event_of("a"), authorization(sample.eve_key)),
+              "403 forbidden")
         << "the key of another account";
     // An event that names another runtime and account counts for those of its token.
     auto event = Json::parse(event_of("a"));
     event["data"]["source"]["runtime"] = "stage";
     event["data"]["runtime"] = "stage";
     event["account"] = sample.other.id;
-    EXPECT_EQ(co_await bench.answer(event.dump(), {{"X-Runtime", "stage"}}), "200");
-    EXPECT_EQ(co_await bench.count("object WHERE runtime = 'prod' AND account = " +
-                                   std::to_string(sample.acme.number)),
+    EXPECT_EQ(co_await fixture.answer(event.dump(), {{"X-Runtime", "stage"}}), "200");
+    EXPECT_EQ(co_await fixture.count("object WHERE runtime = 'prod' AND account = " +
+                                     std::to_string(sample.acme.number)),
               1);
-    EXPECT_EQ(co_await bench.count("object"), 1);
+    EXPECT_EQ(co_await fixture.count("object"), 1);
   });
 }
 
 TEST_P(EventRoutesContract, AnEventThatCannotBeStoredGoesIntoQuarantine) {
-  with_routes([](IntakeBench& bench) -> Task<> {
-    co_await bench.run_script(poison_script(bench.accounts.database.engine()));
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    co_await fixture.run_script(poison_script(fixture.accounts.database.engine()));
     const http::Headers head{{"X-Event-Id", "bad"}, {"X-Event-Sequence", "7"}};
     for (int tries = 1; tries < EventFailures::kMaxTries; ++tries) {
-      const auto response = co_await bench.post(event_of("poison"), head);
+      const auto response = co_await fixture.post(event_of("poison"), head);
       EXPECT_EQ(response.status, 503) << tries;
       EXPECT_EQ(response.headers.find("Retry-After"), "5");
       EXPECT_FALSE(response.body.contains("poison")) << "details are for the log";
-      EXPECT_EQ(co_await bench.answer(event_of("good")), "200");
+      EXPECT_EQ(co_await fixture.answer(event_of("good")), "200");
     }
-    EXPECT_EQ(co_await bench.count("quarantine"), 0);
-    EXPECT_EQ(co_await bench.answer(event_of("poison"), head), "200");
-    EXPECT_EQ(co_await bench.count("quarantine WHERE event_id = 'bad' AND runtime = 'prod'"), 1);
-    EXPECT_TRUE(bench.accounts.counts("gitops_control_plane_events_quarantined_total 1"));
-    EXPECT_EQ(co_await bench.count("object"), 1);
+    EXPECT_EQ(co_await fixture.count("quarantine"), 0);
+    EXPECT_EQ(co_await fixture.answer(event_of("poison"), head), "200");
+    EXPECT_EQ(co_await fixture.count("quarantine WHERE event_id = 'bad' AND runtime = 'prod'"), 1);
+    EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_events_quarantined_total 1"));
+    EXPECT_EQ(co_await fixture.count("object"), 1);
   });
 }
 
 TEST_P(EventRoutesContract, APayloadOfAWebhookIsStored) {
-  with_routes([](IntakeBench& bench) -> Task<> {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
     const Json data{
         {"headers", {{"X-Github-Event", {"push"}}}},
         {"body", {{"repository", {{"full_name", "acme/shop"}}}, {"sender", {{"login", "dana"}}}}}};
     Json event{{"specversion", "1.0"}, {"id", "e1"},        {"source", "github"},
                {"type", "github"},     {"subject", "push"}, {"time", "2026-03-04T09:15:27Z"},
                {"data", data}};
-    EXPECT_EQ(co_await bench.answer(event.dump(), {}, kPayloadPath), "200");
-    EXPECT_EQ(co_await bench.answer(event.dump(), {}, kPayloadPath), "200") << "a repeat";
+    EXPECT_EQ(co_await fixture.answer(event.dump(), {}, kPayloadPath), "200");
+    EXPECT_EQ(co_await fixture.answer(event.dump(), {}, kPayloadPath), "200") << "a repeat";
     event["id"] = "e2";
     event.erase("data");
     event["data_base64"] = base64_encode(data.dump());
-    EXPECT_EQ(co_await bench.answer(event.dump(), {}, kPayloadPath), "200");
-    const auto found = must(co_await bench.accounts.database.read(
-        AccountsBench::soon(),
-        [account = bench.accounts.sample.acme.number](store::Connection& db) {
+    EXPECT_EQ(co_await fixture.answer(event.dump(), {}, kPayloadPath), "200");
+    const auto found = must(co_await fixture.accounts.database.read(
+        AccountsFixture::soon(),
+        [account = fixture.accounts.sample.acme.number](store::Connection& db) {
           return list_event_payloads(db, account, "prod", 10);
         }));
     CO_ASSERT_EQ(found.size(), 2U);
@@ -214,14 +216,14 @@ TEST_P(EventRoutesContract, APayloadOfAWebhookIsStored) {
       EXPECT_EQ(payload.at, time_of("2026-03-04T09:15:27Z"));
       EXPECT_EQ(Json::parse(payload.data), data);
     }
-    EXPECT_EQ(co_await bench.answer(R"({"id":"e3"})", {}, kPayloadPath), "400 invalid_data");
-    EXPECT_EQ(co_await bench.answer("no JSON", {}, kPayloadPath), "400 invalid_data");
-    EXPECT_EQ(co_await bench.count("quarantine"), 2);
+    EXPECT_EQ(co_await fixture.answer(R"({"id":"e3"})", {}, kPayloadPath), "400 invalid_data");
+    EXPECT_EQ(co_await fixture.answer("no JSON", {}, kPayloadPath), "400 invalid_data");
+    EXPECT_EQ(co_await fixture.count("quarantine"), 2);
   });
 }
 
 TEST_P(EventRoutesContract, TheNewestErrorOfAnEventSourceIsStored) {
-  with_routes([](IntakeBench& bench) -> Task<> {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
     Json report{{"errMsg", "the secret is missing"},
                 {"context",
                  {{"object",
@@ -231,12 +233,12 @@ TEST_P(EventRoutesContract, TheNewestErrorOfAnEventSourceIsStored) {
                     {"namespace", "gitops"},
                     {"name", "github"},
                     {"labels", {{"a", "b"}}}}}}}};
-    EXPECT_EQ(co_await bench.answer(report.dump(), {}, kErrorPath), "200");
+    EXPECT_EQ(co_await fixture.answer(report.dump(), {}, kErrorPath), "200");
     report["errMsg"] = "no such\0host" + std::string(4'000, '.');
-    EXPECT_EQ(co_await bench.answer(report.dump(), {}, kErrorPath), "200");
-    const auto found = must(co_await bench.accounts.database.read(
-        AccountsBench::soon(),
-        [account = bench.accounts.sample.acme.number](store::Connection& db) {
+    EXPECT_EQ(co_await fixture.answer(report.dump(), {}, kErrorPath), "200");
+    const auto found = must(co_await fixture.accounts.database.read(
+        AccountsFixture::soon(),
+        [account = fixture.accounts.sample.acme.number](store::Connection& db) {
           return list_source_errors(db, account, "prod", 10);
         }));
     CO_ASSERT_EQ(found.size(), 1U);
@@ -245,30 +247,31 @@ TEST_P(EventRoutesContract, TheNewestErrorOfAnEventSourceIsStored) {
     EXPECT_THAT(found.front().error.message, HasSubstr("no such"));
     EXPECT_LE(found.front().error.message.size(), 1'000U + std::string_view("…").size());
     EXPECT_GT(found.front().at, 0);
-    EXPECT_EQ(co_await bench.answer(R"({"errMsg":"x"})", {}, kErrorPath), "400 invalid_data");
-    EXPECT_EQ(co_await bench.answer(report.dump(), authorization(bench.accounts.sample.ann_key),
-                                    kErrorPath),
+    EXPECT_EQ(co_await fixture.answer(R"({"errMsg":"x"})", {}, kErrorPath), "400 invalid_data");
+    EXPECT_EQ(co_await fixture.answer(report.dump(), authorization(fixture.accounts.sample.ann_key),
+                                      kErrorPath),
               "403 forbidden");
   });
 }
 
 TEST_P(EventRoutesContract, AFullDatabaseRefusesEventsAndIsReadOn) {
   with_accounts(
-      [](AccountsBench& accounts) -> Task<> {
+      [](AccountsFixture& accounts) -> Task<> {
         const auto size = must(co_await accounts.database.read(
-            AccountsBench::soon(), [](store::Connection& db) { return database_size(db); }));
-        IntakeBench bench(accounts, size);
-        EXPECT_EQ(co_await bench.answer(event_of("before")), "200");
-        co_await bench.storage.check();
+            AccountsFixture::soon(), [](store::Connection& db) { return database_size(db); }));
+        IntakeFixture fixture(accounts, size);
+        EXPECT_EQ(co_await fixture.answer(event_of("before")), "200");
+        co_await fixture.storage.check();
         for (const auto* path : {"/2.0/api/events", kPayloadPath, kErrorPath}) {
-          const auto response = co_await bench.post(event_of("after"), {}, path);
+          const auto response = co_await fixture.post(event_of("after"), {}, path);
           EXPECT_EQ(response.status, 503) << path;
           EXPECT_EQ(response.headers.find("Retry-After"), "15");
           EXPECT_EQ(Json::parse(response.body)["code"], "unavailable");
         }
-        EXPECT_EQ(co_await bench.count("object"), 1) << "reading goes on";
-        EXPECT_EQ(co_await bench.answer("x", {{"Authorization", "nobody"}}), "401 unauthenticated");
-        co_await bench.stop();
+        EXPECT_EQ(co_await fixture.count("object"), 1) << "reading goes on";
+        EXPECT_EQ(co_await fixture.answer("x", {{"Authorization", "nobody"}}),
+                  "401 unauthenticated");
+        co_await fixture.stop();
       },
       GetParam());
 }

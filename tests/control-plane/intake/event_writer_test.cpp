@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "control-plane/intake/intake_bench.hpp"
+#include "control-plane/intake/intake_fixture.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::control_plane_server {
@@ -16,8 +16,8 @@ using testing::HasSubstr;
 constexpr int kMaxTries = EventFailures::kMaxTries;
 
 // A writer that has not begun, so that the events of a test are one batch.
-struct WriterBench {
-  explicit WriterBench(AccountsBench& on)
+struct WriterFixture {
+  explicit WriterFixture(AccountsFixture& on)
       : accounts(on),
         writer(on.executor, on.database, on.metrics, {.instance = "test"}, [](std::int64_t) {}),
         tasks(on.executor) {}
@@ -35,7 +35,7 @@ struct WriterBench {
     for (std::size_t i = 0; i < events.size(); ++i) {
       tasks.spawn("store", [&, i]() -> Task<> {
         const auto outcome =
-            co_await writer.store(std::move(events[i]), 100, AccountsBench::soon());
+            co_await writer.store(std::move(events[i]), 100, AccountsFixture::soon());
         outcomes[i] = outcome ? "ok"
                               : std::string(to_string(outcome.error().code)) +
                                     std::string(outcome.error().subcode);
@@ -55,9 +55,9 @@ struct WriterBench {
     events.push_back(std::move(event));
     co_return (co_await store(std::move(events))).front();
   }
-  Task<> stop() { co_await writer.stop(AccountsBench::soon()); }
+  Task<> stop() { co_await writer.stop(AccountsFixture::soon()); }
 
-  AccountsBench& accounts;
+  AccountsFixture& accounts;
   EventWriter writer;
   TaskGroup tasks;
   bool has_begun = false;
@@ -65,60 +65,61 @@ struct WriterBench {
 };
 
 struct EventWriterContract : testing::TestWithParam<Engine> {
-  void with_writer(const std::function<Task<>(WriterBench&)>& body) {
+  void with_writer(const std::function<Task<>(WriterFixture&)>& body) {
     with_accounts(
-        [&](AccountsBench& accounts) -> Task<> {
+        [&](AccountsFixture& accounts) -> Task<> {
           must(co_await accounts.write(
               [](store::Connection& db) { return db.run_script(poison_script(db.engine())); }));
-          WriterBench bench(accounts);
-          co_await body(bench);
-          co_await bench.stop();
+          WriterFixture fixture(accounts);
+          co_await body(fixture);
+          co_await fixture.stop();
         },
         GetParam());
   }
 };
 
 TEST_P(EventWriterContract, TheNeighboursOfABadEventAreStored) {
-  with_writer([](WriterBench& bench) -> Task<> {
+  with_writer([](WriterFixture& fixture) -> Task<> {
     std::vector<Incoming> events;
-    for (const auto* name : {"shop", "poison", "cart"}) events.push_back(bench.event(name));
-    const auto outcomes = co_await bench.store(std::move(events));
+    for (const auto* name : {"shop", "poison", "cart"}) events.push_back(fixture.event(name));
+    const auto outcomes = co_await fixture.store(std::move(events));
     EXPECT_THAT(outcomes, testing::ElementsAre("ok", "internal", "ok"));
-    EXPECT_EQ(bench.writer.last_error(), "") << "the database is well";
+    EXPECT_EQ(fixture.writer.last_error(), "") << "the database is well";
   });
 }
 
 TEST_P(EventWriterContract, AnEventThatCannotBeStoredIsGivenUpAfterSomeTries) {
-  with_writer([](WriterBench& bench) -> Task<> {
-    const auto bad = bench.event("poison");
+  with_writer([](WriterFixture& fixture) -> Task<> {
+    const auto bad = fixture.event("poison");
     for (int tries = 1; tries < kMaxTries; ++tries) {
-      EXPECT_EQ(co_await bench.store_one(bad), "internal") << tries;
-      EXPECT_EQ(co_await bench.store_one(bench.event("shop")), "ok");
-      EXPECT_EQ(bench.writer.last_error(), "");
+      EXPECT_EQ(co_await fixture.store_one(bad), "internal") << tries;
+      EXPECT_EQ(co_await fixture.store_one(fixture.event("shop")), "ok");
+      EXPECT_EQ(fixture.writer.last_error(), "");
     }
-    EXPECT_EQ(co_await bench.store_one(bad), "internal" + std::string(kEventCannotBeStored));
-    EXPECT_EQ(bench.writer.last_error(), "") << "one event does not take the program off the line";
+    EXPECT_EQ(co_await fixture.store_one(bad), "internal" + std::string(kEventCannotBeStored));
+    EXPECT_EQ(fixture.writer.last_error(), "")
+        << "one event does not take the program off the line";
   });
 }
 
 TEST_P(EventWriterContract, WhileNothingElseIsStoredNoEventIsGivenUp) {
-  with_writer([](WriterBench& bench) -> Task<> {
-    EXPECT_EQ(co_await bench.store_one(bench.event("shop")), "ok");
-    const auto bad = bench.event("poison");
+  with_writer([](WriterFixture& fixture) -> Task<> {
+    EXPECT_EQ(co_await fixture.store_one(fixture.event("shop")), "ok");
+    const auto bad = fixture.event("poison");
     for (int tries = 0; tries < 3 * kMaxTries; ++tries) {
-      EXPECT_EQ(co_await bench.store_one(bad), "internal");
+      EXPECT_EQ(co_await fixture.store_one(bad), "internal");
     }
-    EXPECT_THAT(bench.writer.last_error(), testing::Not(testing::IsEmpty()));
+    EXPECT_THAT(fixture.writer.last_error(), testing::Not(testing::IsEmpty()));
   });
 }
 
 TEST_P(EventWriterContract, AnOutageGivesNoEventUp) {
-  with_writer([](WriterBench& bench) -> Task<> {
-    const auto event = bench.event("shop");
-    EXPECT_EQ(co_await bench.store_one(bench.event("cart")), "ok");
-    bench.accounts.database.close(std::chrono::seconds(2));
+  with_writer([](WriterFixture& fixture) -> Task<> {
+    const auto event = fixture.event("shop");
+    EXPECT_EQ(co_await fixture.store_one(fixture.event("cart")), "ok");
+    fixture.accounts.database.close(std::chrono::seconds(2));
     for (int tries = 0; tries < 3 * kMaxTries; ++tries) {
-      EXPECT_EQ(co_await bench.store_one(event), "unavailable");
+      EXPECT_EQ(co_await fixture.store_one(event), "unavailable");
     }
   });
 }
@@ -127,15 +128,15 @@ TEST_P(EventWriterContract, AnOutageGivesNoEventUp) {
 // let a test make such a row.
 TEST(EventWriter, AnExceptionIsAFailureOfItsEvent) {
   with_accounts(
-      [](AccountsBench& accounts) -> Task<> {
-        WriterBench bench(accounts);
+      [](AccountsFixture& accounts) -> Task<> {
+        WriterFixture fixture(accounts);
         must(co_await accounts.write([](store::Connection& db) {
           return db.run_script("ALTER TABLE object ALTER COLUMN sequence TYPE TEXT");
         }));
-        EXPECT_EQ(co_await bench.store_one(bench.event("odd")), "ok");
-        EXPECT_EQ(co_await bench.store_one(bench.event("odd")), "internal");
-        EXPECT_EQ(co_await bench.store_one(bench.event("shop")), "ok");
-        co_await bench.stop();
+        EXPECT_EQ(co_await fixture.store_one(fixture.event("odd")), "ok");
+        EXPECT_EQ(co_await fixture.store_one(fixture.event("odd")), "internal");
+        EXPECT_EQ(co_await fixture.store_one(fixture.event("shop")), "ok");
+        co_await fixture.stop();
       },
       Engine::postgres);
 }

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/views/seed.hpp"
 
 namespace gitops::control_plane_server {
@@ -15,9 +15,9 @@ constexpr store::Statement kCountHistory{.name = "test.count_history",
                                          .sql = "SELECT count(*) FROM timeline"};
 
 struct StorageWatchContract : testing::TestWithParam<Engine> {
-  static Task<> fill(AccountsBench& accounts, int events) {
+  static Task<> fill(AccountsFixture& accounts, int events) {
     must(co_await accounts.database.with_writer(
-        AccountsBench::soon(),
+        AccountsFixture::soon(),
         [number = accounts.sample.acme.number, events](store::Connection& db) -> Result<void> {
           Seeder seeder(db.engine());
           for (int i = 0; i < events; ++i) {
@@ -26,23 +26,23 @@ struct StorageWatchContract : testing::TestWithParam<Engine> {
           return {};
         }));
   }
-  static Task<std::int64_t> read(AccountsBench& accounts, bool size) {
+  static Task<std::int64_t> read(AccountsFixture& accounts, bool size) {
     co_return must(co_await accounts.database.read(
-        AccountsBench::soon(), [size](store::Connection& db) -> Result<std::int64_t> {
+        AccountsFixture::soon(), [size](store::Connection& db) -> Result<std::int64_t> {
           if (size) return database_size(db);
           const auto rows = db.run(kCountHistory);
           if (!rows) return std::unexpected(rows.error());
           return rows->number(0, 0);
         }));
   }
-  static bool shows(AccountsBench& accounts, const std::string& metric, std::int64_t value) {
+  static bool shows(AccountsFixture& accounts, const std::string& metric, std::int64_t value) {
     return accounts.counts("gitops_control_plane_storage_" + metric + " " + std::to_string(value));
   }
 };
 
 TEST_P(StorageWatchContract, FromNinetyPercentOnTheOldestHistoryIsCut) {
   with_accounts(
-      [](AccountsBench& accounts) -> Task<> {
+      [](AccountsFixture& accounts) -> Task<> {
         co_await fill(accounts, 20);
         const auto size = co_await read(accounts, true);
         StorageWatch watch(accounts.database, accounts.metrics, {.limit = size * 100 / 92});
@@ -58,7 +58,7 @@ TEST_P(StorageWatchContract, FromNinetyPercentOnTheOldestHistoryIsCut) {
 
 TEST_P(StorageWatchContract, AtEightyPercentPeopleAreTold) {
   with_accounts(
-      [](AccountsBench& accounts) -> Task<> {
+      [](AccountsFixture& accounts) -> Task<> {
         co_await fill(accounts, 3);
         const auto size = co_await read(accounts, true);
         StorageWatch watch(accounts.database, accounts.metrics, {.limit = size * 100 / 82});
@@ -75,7 +75,7 @@ TEST_P(StorageWatchContract, AtEightyPercentPeopleAreTold) {
 
 TEST_P(StorageWatchContract, AnUnknownSizeChangesNothing) {
   with_accounts(
-      [](AccountsBench& accounts) -> Task<> {
+      [](AccountsFixture& accounts) -> Task<> {
         StorageWatch watch(accounts.database, accounts.metrics, {.limit = 1'000});
         co_await watch.check();
         EXPECT_TRUE(watch.is_full());
@@ -88,7 +88,7 @@ TEST_P(StorageWatchContract, AnUnknownSizeChangesNothing) {
 }
 
 TEST(StorageWatch, WithoutALimitNothingIsMeasured) {
-  with_accounts([](AccountsBench& accounts) -> Task<> {
+  with_accounts([](AccountsFixture& accounts) -> Task<> {
     StorageWatch watch(accounts.database, accounts.metrics, {});
     co_await watch.run();
     EXPECT_EQ(watch.state(), SizeState::normal);

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "control-plane/resolvers/client_states_bench.hpp"
+#include "control-plane/resolvers/client_states_fixture.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -26,11 +26,11 @@ TEST_P(ClientStates, NoResponseBreaksAClient) {
     SCOPED_TRACE("GITOPS_SEED=" + std::to_string(seed));
     std::mt19937 random(seed);
     with_graphql(
-        [&](GraphqlBench& graphql) -> Task<> {
-          StatesBench bench(graphql, GetParam(), random);
+        [&](GraphqlFixture& graphql) -> Task<> {
+          StatesFixture fixture(graphql, GetParam(), random);
           for (int state = 0; state < kStates && !HasFailure(); ++state) {
-            co_await bench.change_state();
-            for (const auto& query : all) values[query.name] += co_await bench.look(query);
+            co_await fixture.change_state();
+            for (const auto& query : all) values[query.name] += co_await fixture.look(query);
           }
         },
         GetParam());
@@ -44,17 +44,17 @@ TEST_P(ClientStates, MutationsSucceedOrSayWhy) {
   std::mt19937 random(7);
   std::map<std::string, int> successes;
   with_graphql(
-      [&](GraphqlBench& graphql) -> Task<> {
-        StatesBench bench(graphql, GetParam(), random);
+      [&](GraphqlFixture& graphql) -> Task<> {
+        StatesFixture fixture(graphql, GetParam(), random);
         for (int round = 0; round < 30 && !HasFailure(); ++round) {
           for (const auto& mutation : requests_of_file(true)) {
             // The token of the runtime ends with it.
             if (mutation.root_field.starts_with("delete")) continue;
-            if (co_await bench.change(mutation)) ++successes[mutation.name];
+            if (co_await fixture.change(mutation)) ++successes[mutation.name];
           }
         }
         for (const auto& mutation : requests_of_file(true)) {
-          if (co_await bench.change(mutation)) ++successes[mutation.name];
+          if (co_await fixture.change(mutation)) ++successes[mutation.name];
         }
       },
       GetParam());

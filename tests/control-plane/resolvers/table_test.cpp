@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "control-plane/resolvers/graphql_bench.hpp"
+#include "control-plane/resolvers/graphql_fixture.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -38,26 +38,26 @@ constexpr const char* kPublicFields[] = {"me",
                                          "latestCliRelease"};
 
 TEST(Table, EveryFieldOfTheSchemaHasARow) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
     std::set<std::string> fields;
-    for (const auto& row : bench.rows) EXPECT_TRUE(fields.insert(row.field).second) << row.field;
+    for (const auto& row : fixture.rows) EXPECT_TRUE(fields.insert(row.field).second) << row.field;
     for (const auto* field : kPublicFields) EXPECT_TRUE(fields.contains(field)) << field;
     co_return;
   });
 }
 
 TEST(Table, NothingIsOpenToAll) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
-    for (const auto& row : bench.rows) {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
+    for (const auto& row : fixture.rows) {
       EXPECT_NE(row.permission, Permission::anyone) << row.field;
       EXPECT_EQ(row.changes, row.root == RootType::mutation) << row.field;
       EXPECT_FALSE(row.scopes.empty()) << row.field;
       EXPECT_EQ(std::ranges::find(row.scopes, kScopeWrite) != row.scopes.end(), row.changes)
           << row.field;
     }
-    EXPECT_EQ(permission_of(bench.rows, RootType::query, "__schema"), Permission::member);
-    EXPECT_EQ(permission_of(bench.rows, RootType::query, "__typename"), Permission::anyone);
-    EXPECT_EQ(permission_of(bench.rows, RootType::mutation, "createRuntime"), Permission::admin);
+    EXPECT_EQ(permission_of(fixture.rows, RootType::query, "__schema"), Permission::member);
+    EXPECT_EQ(permission_of(fixture.rows, RootType::query, "__typename"), Permission::anyone);
+    EXPECT_EQ(permission_of(fixture.rows, RootType::mutation, "createRuntime"), Permission::admin);
     co_return;
   });
 }
@@ -96,67 +96,68 @@ TEST(Table, APermissionIsThatOfAUserAnAdministratorOrARuntime) {
 }
 
 TEST(UserFields, TheSdksMeIsComplete) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
-    const auto response = co_await bench.ask(
-        bench.sample.ann_key,
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
+    const auto response = co_await fixture.ask(
+        fixture.sample.ann_key,
         "query Me { me { id name email isAdmin accounts { id name } activeAccount { id name "
         "gitProvider gitApiUrl sharedConfigRepo admins features { gitopsPlanEnforcement } } } }");
     CO_ASSERT_TRUE(!response.contains("errors")) << response;
     const auto& me = response["data"]["me"];
-    EXPECT_EQ(me["id"], bench.sample.ann.id);
+    EXPECT_EQ(me["id"], fixture.sample.ann.id);
     EXPECT_EQ(me["name"], "ann");
     EXPECT_EQ(me["isAdmin"], true);
-    EXPECT_EQ(me["accounts"], Json::array({{{"id", bench.sample.acme.id}, {"name", "acme"}}}));
+    EXPECT_EQ(me["accounts"], Json::array({{{"id", fixture.sample.acme.id}, {"name", "acme"}}}));
     EXPECT_EQ(me["activeAccount"]["name"], "acme");
-    EXPECT_EQ(me["activeAccount"]["admins"], Json::array({bench.sample.ann.id}));
+    EXPECT_EQ(me["activeAccount"]["admins"], Json::array({fixture.sample.ann.id}));
     EXPECT_TRUE(me["activeAccount"]["gitProvider"].is_null());
     EXPECT_EQ(me["activeAccount"]["features"]["gitopsPlanEnforcement"], false);
   });
 }
 
 TEST(UserFields, TheAccountsSettingsAreChangedByAdministrators) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
     const std::string update =
         R"(mutation{updateCsdpSettings(gitProvider:GITEA,gitApiUrl:"https://git.example",
            sharedConfigRepo:"https://git.example/acme/isc.git")})";
-    const auto refused = co_await bench.ask(bench.sample.bob_key, update);
+    const auto refused = co_await fixture.ask(fixture.sample.bob_key, update);
     EXPECT_EQ(refused["errors"][0]["extensions"]["code"], "FORBIDDEN") << refused;
-    const auto set = co_await bench.ask(bench.sample.ann_key, update);
+    const auto set = co_await fixture.ask(fixture.sample.ann_key, update);
     EXPECT_EQ(set, (Json{{"data", {{"updateCsdpSettings", nullptr}}}}));
     const std::string ask = "{me{activeAccount{gitProvider gitApiUrl sharedConfigRepo}}}";
     // The public SDK cannot decode this word.
-    EXPECT_TRUE((co_await bench.ask(bench.sample.bob_key,
-                                    ask))["data"]["me"]["activeAccount"]["gitProvider"]
+    EXPECT_TRUE((co_await fixture.ask(fixture.sample.bob_key,
+                                      ask))["data"]["me"]["activeAccount"]["gitProvider"]
                     .is_null());
-    const auto own = co_await bench.ask(bench.sample.prod_token, ask);
+    const auto own = co_await fixture.ask(fixture.sample.prod_token, ask);
     EXPECT_EQ(own["data"]["me"]["activeAccount"]["gitProvider"], "GITEA") << own;
     const auto wrong =
-        co_await bench.ask(bench.sample.ann_key,
-                           R"(mutation{updateCsdpSettings(gitProvider:GITHUB,gitApiUrl:"ftp://x",
+        co_await fixture.ask(fixture.sample.ann_key,
+                             R"(mutation{updateCsdpSettings(gitProvider:GITHUB,gitApiUrl:"ftp://x",
            sharedConfigRepo:"https://git.example/a.git")})");
     EXPECT_EQ(wrong["errors"][0]["extensions"]["code"], "INVALID_ARGUMENT") << wrong;
   });
 }
 
 TEST(UserFields, TheFirstSuggestedRepositoryCounts) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
     const auto suggest = [](const std::string& repository) {
       return "mutation{suggestIscRepo(suggestedSharedConfigRepo:\"" + repository + "\")}";
     };
     const std::string first = "https://git.example/a.git";
     EXPECT_EQ(
-        (co_await bench.ask(bench.sample.prod_token, suggest(first)))["data"]["suggestIscRepo"],
+        (co_await fixture.ask(fixture.sample.prod_token, suggest(first)))["data"]["suggestIscRepo"],
         first);
-    EXPECT_EQ((co_await bench.ask(bench.sample.prod_token,
-                                  suggest("https://git.example/b.git")))["data"]["suggestIscRepo"],
-              first);
+    EXPECT_EQ(
+        (co_await fixture.ask(fixture.sample.prod_token,
+                              suggest("https://git.example/b.git")))["data"]["suggestIscRepo"],
+        first);
   });
 }
 
 TEST(UserFields, ThereAreNoLimits) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
-    const auto response = co_await bench.ask(
-        bench.sample.bob_key,
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
+    const auto response = co_await fixture.ask(
+        fixture.sample.bob_key,
         "query LimitsStatus{limitsStatus{usage{clusters applications} limits{clusters "
         "applications} status}}");
     EXPECT_EQ(response["data"]["limitsStatus"],
@@ -168,7 +169,7 @@ TEST(UserFields, ThereAreNoLimits) {
 }
 
 TEST(RuleFields, RulesAreMadeListedAndRemoved) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
     const std::string fields =
         "{id accountId entityType teams tags actions attributes{name key value}}";
     const Json variables{
@@ -183,40 +184,40 @@ TEST(RuleFields, RulesAreMadeListedAndRemoved) {
         "CreateAbacRuleInput!){createAbacRule(accountId: $accountId, createAbacRuleInput: "
         "$createAbacRuleInput)" +
         fields + "}";
-    const auto refused = co_await bench.ask(bench.sample.bob_key, create, variables);
+    const auto refused = co_await fixture.ask(fixture.sample.bob_key, create, variables);
     EXPECT_EQ(refused["errors"][0]["extensions"]["code"], "FORBIDDEN");
-    const auto made = co_await bench.ask(bench.sample.ann_key, create, variables);
+    const auto made = co_await fixture.ask(fixture.sample.ann_key, create, variables);
     CO_ASSERT_TRUE(!made.contains("errors")) << made;
     const auto rule = made["data"]["createAbacRule"];
-    EXPECT_EQ(rule["accountId"], bench.sample.acme.id);
+    EXPECT_EQ(rule["accountId"], fixture.sample.acme.id);
     EXPECT_EQ(rule["attributes"][0]["key"], "team");
     const std::string list =
         "query($accountId: String!, $entityType: AbacEntityValues!){abacRules("
         "accountId: $accountId, entityType: $entityType)" +
         fields + "}";
-    const auto own = co_await bench.ask(
-        bench.sample.bob_key, list,
-        {{"accountId", bench.sample.acme.id}, {"entityType", "gitopsApplications"}});
+    const auto own = co_await fixture.ask(
+        fixture.sample.bob_key, list,
+        {{"accountId", fixture.sample.acme.id}, {"entityType", "gitopsApplications"}});
     EXPECT_EQ(own["data"]["abacRules"], Json::array({rule})) << own;
     // A runtime refuses what no rule allows, so it is told that all may view while no rule is about that.
-    const auto told = co_await bench.ask(
-        bench.sample.prod_token, list,
-        {{"accountId", bench.sample.acme.id}, {"entityType", "gitopsApplications"}});
+    const auto told = co_await fixture.ask(
+        fixture.sample.prod_token, list,
+        {{"accountId", fixture.sample.acme.id}, {"entityType", "gitopsApplications"}});
     CO_ASSERT_EQ(told["data"]["abacRules"].size(), 2U);
     EXPECT_EQ(told["data"]["abacRules"][0], rule);
     EXPECT_EQ(told["data"]["abacRules"][1]["actions"], Json::array({"VIEW"}));
     EXPECT_EQ(told["data"]["abacRules"][1]["teams"].size(), 1U);
     EXPECT_EQ(told["data"]["abacRules"][1]["attributes"], Json::array());
     const auto workflows =
-        co_await bench.ask(bench.sample.prod_token, list,
-                           {{"accountId", bench.sample.acme.id}, {"entityType", "workflows"}});
+        co_await fixture.ask(fixture.sample.prod_token, list,
+                             {{"accountId", fixture.sample.acme.id}, {"entityType", "workflows"}});
     EXPECT_EQ(workflows["data"]["abacRules"], Json::array());
-    const auto others = co_await bench.ask(
-        bench.sample.eve_key, list,
-        {{"accountId", bench.sample.acme.id}, {"entityType", "gitopsApplications"}});
+    const auto others = co_await fixture.ask(
+        fixture.sample.eve_key, list,
+        {{"accountId", fixture.sample.acme.id}, {"entityType", "gitopsApplications"}});
     EXPECT_TRUE(others.contains("errors")) << others;
-    const auto removed = co_await bench.ask(
-        bench.sample.ann_key,
+    const auto removed = co_await fixture.ask(
+        fixture.sample.ann_key,
         "mutation($accountId: String!, $id: ID!){removeAbacRule(accountId: $accountId, id: $id)" +
             fields + "}",
         {{"accountId", ""}, {"id", rule["id"]}});
@@ -225,24 +226,24 @@ TEST(RuleFields, RulesAreMadeListedAndRemoved) {
 }
 
 TEST(SealingKeyFields, AKeyIsKeptForTheRuntimesOfTheAccount) {
-  with_graphql([](GraphqlBench& bench) -> Task<> {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
     const auto key = test::base64_encode("-----BEGIN PRIVATE KEY-----\n");
     const std::string save =
         "mutation saveSealingKey($privateKey: String!){saveSealingKey(privateKey: $privateKey)}";
-    const auto saved = co_await bench.ask(bench.sample.prod_token, save, {{"privateKey", key}});
+    const auto saved = co_await fixture.ask(fixture.sample.prod_token, save, {{"privateKey", key}});
     CO_ASSERT_TRUE(!saved.contains("errors")) << saved;
     const auto id = saved["data"]["saveSealingKey"];
     const std::string get = "query getSealingKey($id: String!) { getSealingKey(id: $id) }";
-    const auto got = co_await bench.ask(bench.sample.prod_token, get, {{"id", id}});
+    const auto got = co_await fixture.ask(fixture.sample.prod_token, get, {{"id", id}});
     EXPECT_EQ(got["data"]["getSealingKey"], key) << got;
-    const auto user = co_await bench.ask(bench.sample.ann_key, get, {{"id", id}});
+    const auto user = co_await fixture.ask(fixture.sample.ann_key, get, {{"id", id}});
     EXPECT_EQ(user["errors"][0]["extensions"]["code"], "FORBIDDEN") << user;
-    const auto absent = co_await bench.ask(bench.sample.prod_token, get, {{"id", "x"}});
+    const auto absent = co_await fixture.ask(fixture.sample.prod_token, get, {{"id", "x"}});
     EXPECT_EQ(absent["errors"][0]["extensions"]["code"], "NOT_FOUND") << absent;
     const auto wrong =
-        co_await bench.ask(bench.sample.prod_token, save, {{"privateKey", "not base64!"}});
+        co_await fixture.ask(fixture.sample.prod_token, save, {{"privateKey", "not base64!"}});
     EXPECT_EQ(wrong["errors"][0]["extensions"]["code"], "INVALID_ARGUMENT") << wrong;
-    EXPECT_FALSE(bench.accounts.log.text().contains(key));
+    EXPECT_FALSE(fixture.accounts.log.text().contains(key));
   });
 }
 

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "control-plane/resolvers/graphql_bench.hpp"
+#include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/views/seed.hpp"
 
 // What the public clients ask, against what reporters told.
@@ -41,12 +41,12 @@ constexpr const char* kReleases =
     "syncStatus healthStatus } issues { key } committers { userName } } } } pageInfo { endCursor "
     "hasNextPage } } }";
 
-struct ViewsBench {
-  explicit ViewsBench(GraphqlBench& on) : graphql(on) {}
+struct ViewsFixture {
+  explicit ViewsFixture(GraphqlFixture& on) : graphql(on) {}
 
   Task<> send(std::string body, std::string runtime = "prod") {
     auto stored = co_await graphql.accounts.database.with_writer(
-        AccountsBench::soon(),
+        AccountsFixture::soon(),
         [this, body = std::move(body),
          runtime = std::move(runtime)](store::Connection& db) -> Result<std::int64_t> {
           return seeder.store(db, graphql.sample.acme.number, body, runtime);
@@ -59,14 +59,14 @@ struct ViewsBench {
     co_return response["data"];
   }
 
-  GraphqlBench& graphql;
+  GraphqlFixture& graphql;
   Seeder seeder{store::Engine::sqlite};
 };
 
-void with_views(const std::function<Task<>(ViewsBench&)>& body) {
-  with_graphql([&](GraphqlBench& graphql) -> Task<> {
-    ViewsBench bench(graphql);
-    co_await body(bench);
+void with_views(const std::function<Task<>(ViewsFixture&)>& body) {
+  with_graphql([&](GraphqlFixture& graphql) -> Task<> {
+    ViewsFixture fixture(graphql);
+    co_await body(fixture);
   });
 }
 
@@ -83,115 +83,116 @@ Json git_source(const std::string& name) {
 }
 
 TEST(ViewFields, GitSourcesAreListedByRuntime) {
-  with_views([](ViewsBench& bench) -> Task<> {
-    co_await bench.send(app_event(git_source("team-a")));
-    co_await bench.send(app_event(git_source("team-b")), "stage");
-    co_await bench.send(app_event(application_of("shop")));
-    auto data = co_await bench.ask(kGitSources, {{"runtime", "prod"}});
+  with_views([](ViewsFixture& fixture) -> Task<> {
+    co_await fixture.send(app_event(git_source("team-a")));
+    co_await fixture.send(app_event(git_source("team-b")), "stage");
+    co_await fixture.send(app_event(application_of("shop")));
+    auto data = co_await fixture.ask(kGitSources, {{"runtime", "prod"}});
     EXPECT_THAT(node_names(data["gitSources"]), ElementsAre("team-a"));
     EXPECT_EQ(data["gitSources"]["edges"][0]["node"]["self"]["path"], "apps/team-a");
-    data = co_await bench.ask(kGitSources, {{"runtime", ""}});
+    data = co_await fixture.ask(kGitSources, {{"runtime", ""}});
     EXPECT_THAT(node_names(data["gitSources"]), ElementsAre("team-a", "team-b"));
   });
 }
 
 TEST(ViewFields, ApplicationsAreFilteredAndPaged) {
-  with_views([](ViewsBench& bench) -> Task<> {
+  with_views([](ViewsFixture& fixture) -> Task<> {
     for (const auto* name : {"a", "b", "c"}) {
       auto application = application_of(name);
       application["metadata"]["annotations"] = {{"codefresh.io/app-group", name}};
-      co_await bench.send(app_event(application));
+      co_await fixture.send(app_event(application));
     }
-    auto data = co_await bench.ask(kApplications, {{"pagination", {{"first", 2}, {"after", ""}}}});
+    auto data =
+        co_await fixture.ask(kApplications, {{"pagination", {{"first", 2}, {"after", ""}}}});
     EXPECT_THAT(node_names(data["response"]), ElementsAre("a", "b"));
     EXPECT_EQ(data["response"]["pageInfo"]["hasNextPage"], true);
-    data = co_await bench.ask(
+    data = co_await fixture.ask(
         kApplications, {{"pagination", {{"after", data["response"]["pageInfo"]["endCursor"]}}}});
     EXPECT_THAT(node_names(data["response"]), ElementsAre("c"));
-    data = co_await bench.ask(kApplications, {{"filters", {{"appGroups", {"b", "x"}}}}});
+    data = co_await fixture.ask(kApplications, {{"filters", {{"appGroups", {"b", "x"}}}}});
     EXPECT_THAT(node_names(data["response"]), ElementsAre("b"));
-    data = co_await bench.ask(kApplications,
-                              {{"filters", {{"inactive", true}, {"includeComponents", true}}}});
+    data = co_await fixture.ask(kApplications,
+                                {{"filters", {{"inactive", true}, {"includeComponents", true}}}});
     EXPECT_THAT(node_names(data["response"]), ElementsAre());
-    const auto bad = co_await bench.graphql.ask(bench.graphql.sample.bob_key, kApplications,
-                                                {{"pagination", {{"after", "nonsense"}}}});
+    const auto bad = co_await fixture.graphql.ask(fixture.graphql.sample.bob_key, kApplications,
+                                                  {{"pagination", {{"after", "nonsense"}}}});
     EXPECT_TRUE(bad.contains("errors"));
   });
 }
 
 TEST(ViewFields, OtherAccountsSeeNothing) {
-  with_views([](ViewsBench& bench) -> Task<> {
-    co_await bench.send(app_event(application_of("shop")));
+  with_views([](ViewsFixture& fixture) -> Task<> {
+    co_await fixture.send(app_event(application_of("shop")));
     constexpr const char* kOne =
         "{application(runtime: \"prod\", namespace: \"argocd\", name: \"shop\"){metadata{name "
         "cluster namespace} specSource{repoURL targetRevision path} syncPolicy}}";
-    const auto own = co_await bench.ask(kOne);
+    const auto own = co_await fixture.ask(kOne);
     EXPECT_EQ(own["application"]["specSource"]["targetRevision"], "main");
     EXPECT_EQ(own["application"]["syncPolicy"], "Manual");
-    const auto foreign = co_await bench.graphql.ask(bench.graphql.sample.eve_key, kOne);
+    const auto foreign = co_await fixture.graphql.ask(fixture.graphql.sample.eve_key, kOne);
     EXPECT_FALSE(foreign.contains("errors"));
     EXPECT_TRUE(foreign["data"]["application"].is_null());
-    const auto list = co_await bench.graphql.ask(bench.graphql.sample.eve_key, kApplications);
+    const auto list = co_await fixture.graphql.ask(fixture.graphql.sample.eve_key, kApplications);
     EXPECT_EQ(list["data"]["response"]["edges"], Json::array());
   });
 }
 
 TEST(ViewFields, WorkflowsAreFoundByUidAlsoWhenTheyAreGone) {
-  with_views([](ViewsBench& bench) -> Task<> {
+  with_views([](ViewsFixture& fixture) -> Task<> {
     auto workflow = object_of("argoproj.io/v1alpha1", "Workflow", "ci", "build");
     workflow["spec"] = {{"entrypoint", "main"}, {"templates", {{{"name", "main"}}}}};
     workflow["status"] = {{"phase", "Succeeded"}, {"progress", "1/1"}};
-    co_await bench.send(resource_event(workflow));
+    co_await fixture.send(resource_event(workflow));
     const Json any{{"filters", {{"project", ""}, {"runtime", ""}, {"namespace", ""}}}};
-    auto data = co_await bench.ask(kWorkflows, any);
+    auto data = co_await fixture.ask(kWorkflows, any);
     EXPECT_THAT(node_names(data["workflows"]), ElementsAre("build"));
-    data = co_await bench.ask(kWorkflows, {{"filters", {{"statuses", {"Failed"}}}}});
+    data = co_await fixture.ask(kWorkflows, {{"filters", {{"statuses", {"Failed"}}}}});
     EXPECT_THAT(node_names(data["workflows"]), ElementsAre());
-    co_await bench.send(resource_event(workflow, true));
-    data = co_await bench.ask(kWorkflows, any);
+    co_await fixture.send(resource_event(workflow, true));
+    data = co_await fixture.ask(kWorkflows, any);
     EXPECT_THAT(node_names(data["workflows"]), ElementsAre());
-    data = co_await bench.ask(kWorkflow, {{"uid", "uid-build"}});
+    data = co_await fixture.ask(kWorkflow, {{"uid", "uid-build"}});
     EXPECT_EQ(data["workflow"]["status"]["phase"], "Succeeded");
     EXPECT_TRUE(data["workflow"]["spec"]["templates"].is_null());
-    data = co_await bench.ask(kWorkflow, {{"uid", "none"}});
+    data = co_await fixture.ask(kWorkflow, {{"uid", "none"}});
     EXPECT_TRUE(data["workflow"].is_null());
   });
 }
 
 TEST(ViewFields, PipelinesAreSensors) {
-  with_views([](ViewsBench& bench) -> Task<> {
+  with_views([](ViewsFixture& fixture) -> Task<> {
     for (const auto* name : {"push", "tag"}) {
       auto sensor = object_of("argoproj.io/v1alpha1", "Sensor", "ci", name);
       sensor["spec"]["triggers"] = {{{"template", {{"name", "build"}}}}};
-      co_await bench.send(app_event(sensor, managed_by("team-a")));
+      co_await fixture.send(app_event(sensor, managed_by("team-a")));
     }
     const auto filters = [](const char* name) {
       return Json{
           {"filters", {{"project", ""}, {"runtime", "prod"}, {"namespace", "ci"}, {"name", name}}}};
     };
-    auto data = co_await bench.ask(kPipelines, filters(""));
+    auto data = co_await fixture.ask(kPipelines, filters(""));
     EXPECT_THAT(node_names(data["pipelines"]), ElementsAre("push", "tag"));
     EXPECT_EQ(data["pipelines"]["edges"][0]["node"]["spec"]["trigger"], "build");
-    data = co_await bench.ask(kPipelines, filters("tag"));
+    data = co_await fixture.ask(kPipelines, filters("tag"));
     EXPECT_THAT(node_names(data["pipelines"]), ElementsAre("tag"));
   });
 }
 
 TEST(ViewFields, ImagesAreReportedAndAnnotated) {
-  with_views([](ViewsBench& bench) -> Task<> {
+  with_views([](ViewsFixture& fixture) -> Task<> {
     const Json image{{"id", "sha256:1"}, {"created", "t"}, {"imageName", "quay.io/acme/web:2"}};
-    auto data = co_await bench.ask(
+    auto data = co_await fixture.ask(
         "mutation($imageBinary: ImageBinaryInput!){createImageBinary(imageBinary: $imageBinary){id "
         "imageName workflowName imageDomain imageRegistryDomains accountId lastUpdate}}",
         {{"imageBinary", image}});
     EXPECT_EQ(data["createImageBinary"]["id"], "sha256:1");
     EXPECT_EQ(data["createImageBinary"]["imageDomain"], "QUAY");
-    data = co_await bench.ask(
+    data = co_await fixture.ask(
         "mutation($p: ImageBinaryPatchInput!, $n: String){patchImageBinary(imagePatch: $p, "
         "imageName: $n){imageName commit}}",
         {{"p", {{"commit", "c0ffee"}}}, {"n", "quay.io/acme/web:2"}});
     EXPECT_EQ(data["patchImageBinary"]["commit"], "c0ffee");
-    data = co_await bench.ask(
+    data = co_await fixture.ask(
         "mutation($r: ImageRegistryInput!){createImageRegistry(imageRegistry: $r){binaryId "
         "repoDigest}}",
         {{"r",
@@ -200,7 +201,7 @@ TEST(ViewFields, ImagesAreReportedAndAnnotated) {
            {"imageName", "quay.io/acme/web:2"},
            {"repoDigest", "d"}}}});
     EXPECT_EQ(data["createImageRegistry"]["repoDigest"], "d");
-    data = co_await bench.ask(
+    data = co_await fixture.ask(
         "mutation($l: ImageLayersInput!){createImageLayers(imageLayers: $l){accountId created "
         "image layerDigests layers{created instruction size args}}}",
         {{"l",
@@ -208,7 +209,7 @@ TEST(ViewFields, ImagesAreReportedAndAnnotated) {
            {"layerDigests", {"a"}},
            {"layers", {{{"created", "t"}, {"instruction", "COPY"}, {"size", 1}}}}}}});
     EXPECT_EQ(data["createImageLayers"]["layers"][0]["instruction"], "COPY");
-    data = co_await bench.ask(
+    data = co_await fixture.ask(
         "mutation($a: AnnotationArgs!){saveAnnotation(annotation: $a)}",
         {{"a",
           {{"logicEntityId", {{"id", "quay.io/acme/web:2"}}},
@@ -220,9 +221,9 @@ TEST(ViewFields, ImagesAreReportedAndAnnotated) {
     auto shop = application_of("shop");
     shop["status"]["history"] = {{{"id", 1}, {"revision", "a"}}};
     shop["status"]["summary"]["images"] = Json::array({"quay.io/acme/web:2"});
-    co_await bench.send(app_event(shop));
-    data = co_await bench.ask(kReleases, {{"filters", {{"name", "shop"}}},
-                                          {"sort", {{"field", "historyId"}, {"order", "desc"}}}});
+    co_await fixture.send(app_event(shop));
+    data = co_await fixture.ask(kReleases, {{"filters", {{"name", "shop"}}},
+                                            {"sort", {{"field", "historyId"}, {"order", "desc"}}}});
     const auto& node = data["gitopsReleases"]["edges"][0]["node"];
     EXPECT_EQ(node["current"], true);
     EXPECT_EQ(node["application"]["issues"][0]["key"], "SHOP-1");
@@ -231,8 +232,8 @@ TEST(ViewFields, ImagesAreReportedAndAnnotated) {
 }
 
 TEST(ViewFields, WhatIsNotBuiltYetIsEmpty) {
-  with_views([](ViewsBench& bench) -> Task<> {
-    const auto data = co_await bench.ask(
+  with_views([](ViewsFixture& fixture) -> Task<> {
+    const auto data = co_await fixture.ask(
         "{promotions(pagination: {first: 20}){edges{node{__typename}} pageInfo{endCursor "
         "hasNextPage}} productReleases(productName: \"p\"){edges{node{releaseId}}} "
         "productReleaseTasks{type} productReleaseRunHooksTasks{type} "

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/teams.hpp"
-#include "control-plane/resolvers/graphql_bench.hpp"
+#include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/views/seed.hpp"
 
 namespace gitops::control_plane_server {
@@ -22,12 +22,12 @@ Json application_of_team(const std::string& name, const std::string& team) {
   return application;
 }
 
-struct VisibleBench {
-  explicit VisibleBench(GraphqlBench& on) : graphql(on) {}
+struct VisibleFixture {
+  explicit VisibleFixture(GraphqlFixture& on) : graphql(on) {}
 
   Task<> send(const Json& application, std::string runtime = "prod") {
     auto stored = co_await graphql.accounts.database.with_writer(
-        AccountsBench::soon(),
+        AccountsFixture::soon(),
         [this, body = app_event(application, {{"historyId", 1}}),
          runtime](store::Connection& db) -> Result<std::int64_t> {
           return seeder.store(db, graphql.sample.acme.number, body, runtime);
@@ -77,70 +77,71 @@ struct VisibleBench {
     co_return !data["application"].is_null();
   }
 
-  GraphqlBench& graphql;
+  GraphqlFixture& graphql;
   SampleAccounts& sample = graphql.sample;
   Seeder seeder{store::Engine::sqlite};
 };
 
-void with_applications(const std::function<Task<>(VisibleBench&)>& body) {
-  with_graphql([&](GraphqlBench& graphql) -> Task<> {
-    VisibleBench bench(graphql);
-    co_await bench.send(application_of_team("one", "a"));
-    co_await bench.send(application_of_team("three", "a"), "stage");
-    co_await bench.send(application_of_team("two", "b"));
-    co_await body(bench);
+void with_applications(const std::function<Task<>(VisibleFixture&)>& body) {
+  with_graphql([&](GraphqlFixture& graphql) -> Task<> {
+    VisibleFixture fixture(graphql);
+    co_await fixture.send(application_of_team("one", "a"));
+    co_await fixture.send(application_of_team("three", "a"), "stage");
+    co_await fixture.send(application_of_team("two", "b"));
+    co_await body(fixture);
   });
 }
 
 TEST(Visible, WithoutARuleEverybodySeesAll) {
-  with_applications([](VisibleBench& bench) -> Task<> {
-    EXPECT_THAT(co_await bench.names(bench.sample.bob_key), ElementsAre("one", "three", "two"));
-    EXPECT_TRUE(co_await bench.finds(bench.sample.bob_key, "two"));
+  with_applications([](VisibleFixture& fixture) -> Task<> {
+    EXPECT_THAT(co_await fixture.names(fixture.sample.bob_key), ElementsAre("one", "three", "two"));
+    EXPECT_TRUE(co_await fixture.finds(fixture.sample.bob_key, "two"));
   });
 }
 
 TEST(Visible, AC_34_AHiddenApplicationIsNullAndAbsent) {
-  with_applications([](VisibleBench& bench) -> Task<> {
-    co_await bench.allow({{.name = "LABEL", .key = "team", .value = "a"}});
-    EXPECT_THAT(co_await bench.names(bench.sample.bob_key), ElementsAre("one", "three"));
-    EXPECT_TRUE(co_await bench.finds(bench.sample.bob_key, "one"));
-    EXPECT_FALSE(co_await bench.finds(bench.sample.bob_key, "two"));
+  with_applications([](VisibleFixture& fixture) -> Task<> {
+    co_await fixture.allow({{.name = "LABEL", .key = "team", .value = "a"}});
+    EXPECT_THAT(co_await fixture.names(fixture.sample.bob_key), ElementsAre("one", "three"));
+    EXPECT_TRUE(co_await fixture.finds(fixture.sample.bob_key, "one"));
+    EXPECT_FALSE(co_await fixture.finds(fixture.sample.bob_key, "two"));
     // A filter of the caller narrows further.
-    EXPECT_THAT(co_await bench.names(bench.sample.bob_key, {{"labels", {"team=b"}}}), IsEmpty());
-    EXPECT_THAT(co_await bench.names(bench.sample.bob_key, {{"runtimes", {"stage"}}}),
+    EXPECT_THAT(co_await fixture.names(fixture.sample.bob_key, {{"labels", {"team=b"}}}),
+                IsEmpty());
+    EXPECT_THAT(co_await fixture.names(fixture.sample.bob_key, {{"runtimes", {"stage"}}}),
                 ElementsAre("three"));
     // Administrators and runtimes see all.
-    for (const auto* token : {&bench.sample.ann_key, &bench.sample.prod_token}) {
-      EXPECT_THAT(co_await bench.names(*token), ElementsAre("one", "three", "two"));
-      EXPECT_TRUE(co_await bench.finds(*token, "two"));
+    for (const auto* token : {&fixture.sample.ann_key, &fixture.sample.prod_token}) {
+      EXPECT_THAT(co_await fixture.names(*token), ElementsAre("one", "three", "two"));
+      EXPECT_TRUE(co_await fixture.finds(*token, "two"));
     }
   });
 }
 
 TEST(Visible, ARuleForAnotherTeamHidesAll) {
-  with_applications([](VisibleBench& bench) -> Task<> {
-    co_await bench.allow({}, "admins");
-    EXPECT_THAT(co_await bench.names(bench.sample.bob_key), IsEmpty());
-    EXPECT_FALSE(co_await bench.finds(bench.sample.bob_key, "one"));
+  with_applications([](VisibleFixture& fixture) -> Task<> {
+    co_await fixture.allow({}, "admins");
+    EXPECT_THAT(co_await fixture.names(fixture.sample.bob_key), IsEmpty());
+    EXPECT_FALSE(co_await fixture.finds(fixture.sample.bob_key, "one"));
   });
 }
 
 TEST(Visible, APageIsFullAlthoughMostIsHidden) {
-  with_applications([](VisibleBench& bench) -> Task<> {
-    co_await bench.allow({{.name = "LABEL", .key = "team", .value = "z"},
-                          {.name = "RUNTIME", .key = {}, .value = "prod"}});
-    co_await bench.allow({{.name = "PRODUCT_NAME", .key = {}, .value = "store"}});
+  with_applications([](VisibleFixture& fixture) -> Task<> {
+    co_await fixture.allow({{.name = "LABEL", .key = "team", .value = "z"},
+                            {.name = "RUNTIME", .key = {}, .value = "prod"}});
+    co_await fixture.allow({{.name = "PRODUCT_NAME", .key = {}, .value = "store"}});
     for (int i = 0; i < 40; ++i) {
       const auto number = std::to_string(100 + i);
-      co_await bench.send(application_of_team("app-" + number, i % 10 == 9 ? "z" : "b"));
+      co_await fixture.send(application_of_team("app-" + number, i % 10 == 9 ? "z" : "b"));
     }
-    EXPECT_THAT(co_await bench.names(bench.sample.bob_key, Json::object(), 3),
+    EXPECT_THAT(co_await fixture.names(fixture.sample.bob_key, Json::object(), 3),
                 ElementsAre("app-109", "app-119", "app-129"));
   });
 }
 
 TEST(Visible, ReleasesOfAHiddenApplicationAreAbsent) {
-  with_applications([](VisibleBench& bench) -> Task<> {
+  with_applications([](VisibleFixture& fixture) -> Task<> {
     const std::string releases =
         "{gitopsReleases(pagination: {first: 20}){edges{node{applicationMetadata{name}}}}}";
     const auto names = [&](const Json& data) {
@@ -150,15 +151,15 @@ TEST(Visible, ReleasesOfAHiddenApplicationAreAbsent) {
       }
       return found;
     };
-    EXPECT_EQ(names(co_await bench.ask(bench.sample.bob_key, releases)).size(), 3U);
-    co_await bench.allow({{.name = "LABEL", .key = "team", .value = "b"}});
-    EXPECT_THAT(names(co_await bench.ask(bench.sample.bob_key, releases)), ElementsAre("two"));
-    EXPECT_EQ(names(co_await bench.ask(bench.sample.ann_key, releases)).size(), 3U);
+    EXPECT_EQ(names(co_await fixture.ask(fixture.sample.bob_key, releases)).size(), 3U);
+    co_await fixture.allow({{.name = "LABEL", .key = "team", .value = "b"}});
+    EXPECT_THAT(names(co_await fixture.ask(fixture.sample.bob_key, releases)), ElementsAre("two"));
+    EXPECT_EQ(names(co_await fixture.ask(fixture.sample.ann_key, releases)).size(), 3U);
   });
 }
 
 TEST(Visible, ChildrenOfAReleaseAreThoseThatAreVisible) {
-  with_applications([](VisibleBench& bench) -> Task<> {
+  with_applications([](VisibleFixture& fixture) -> Task<> {
     auto parent = application_of_team("parent", "a");
     for (const auto* name : {"one", "two"}) {
       parent["status"]["resources"].push_back({{"group", "argoproj.io"},
@@ -167,35 +168,35 @@ TEST(Visible, ChildrenOfAReleaseAreThoseThatAreVisible) {
                                                {"name", name},
                                                {"status", "Synced"}});
     }
-    co_await bench.send(parent);
-    co_await bench.allow({{.name = "LABEL", .key = "team", .value = "a"}});
+    co_await fixture.send(parent);
+    co_await fixture.allow({{.name = "LABEL", .key = "team", .value = "a"}});
     const std::string children =
         "{gitopsReleases(filters: {name: \"parent\"}){edges{node{childApps{name}}}}}";
     const auto of = [&](const Json& data) {
       return data["gitopsReleases"]["edges"][0]["node"]["childApps"];
     };
-    EXPECT_EQ(of(co_await bench.ask(bench.sample.bob_key, children)),
+    EXPECT_EQ(of(co_await fixture.ask(fixture.sample.bob_key, children)),
               Json::array({{{"name", "one"}}}));
-    EXPECT_EQ(of(co_await bench.ask(bench.sample.ann_key, children)).size(), 2U);
+    EXPECT_EQ(of(co_await fixture.ask(fixture.sample.ann_key, children)).size(), 2U);
   });
 }
 
 TEST(Visible, AVisibleApplicationOfTheSameNameIsFound) {
-  with_applications([](VisibleBench& bench) -> Task<> {
-    co_await bench.send(application_of_team("one", "b"), "stage");
-    co_await bench.allow({{.name = "RUNTIME", .key = {}, .value = "stage"}});
-    const auto data = co_await bench.ask(
-        bench.sample.bob_key,
+  with_applications([](VisibleFixture& fixture) -> Task<> {
+    co_await fixture.send(application_of_team("one", "b"), "stage");
+    co_await fixture.allow({{.name = "RUNTIME", .key = {}, .value = "stage"}});
+    const auto data = co_await fixture.ask(
+        fixture.sample.bob_key,
         "{application(runtime: \"\", namespace: \"argocd\", name: \"one\"){metadata{runtime}}}");
     EXPECT_EQ(data["application"]["metadata"]["runtime"], "stage") << data;
   });
 }
 
 TEST(Visible, ARolloutOfAHiddenApplicationHasNoStatus) {
-  with_applications([](VisibleBench& bench) -> Task<> {
-    co_await bench.allow({}, "admins");
-    const auto data = co_await bench.ask(
-        bench.sample.bob_key,
+  with_applications([](VisibleFixture& fixture) -> Task<> {
+    co_await fixture.allow({}, "admins");
+    const auto data = co_await fixture.ask(
+        fixture.sample.bob_key,
         "{rolloutStepStatus(runtime: \"prod\", appNamespace: \"argocd\", appName: \"one\", "
         "commitSHA: \"c\", rollout: \"r\", stepIndex: 0){status}}");
     EXPECT_TRUE(data["rolloutStepStatus"].is_null());

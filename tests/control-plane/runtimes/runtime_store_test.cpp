@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/identification.hpp"
 #include "control-plane/runtimes/secrets.hpp"
 

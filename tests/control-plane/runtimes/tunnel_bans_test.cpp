@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/http/server.hpp"
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
 
 namespace gitops::control_plane_server {
@@ -52,8 +52,9 @@ struct BanServer {
   http::Server server;
 };
 
-struct BansBench {
-  explicit BansBench(AccountsBench& on) : accounts(on), first(on.executor), second(on.executor) {}
+struct BansFixture {
+  explicit BansFixture(AccountsFixture& on)
+      : accounts(on), first(on.executor), second(on.executor) {}
 
   std::unique_ptr<TunnelBans> make() {
     auto bans = std::make_unique<TunnelBans>(
@@ -81,87 +82,87 @@ struct BansBench {
     co_await second.server.stop(Clock::now());
   }
 
-  AccountsBench& accounts;
+  AccountsFixture& accounts;
   net::Resolver names{accounts.metrics};
   BanServer first;
   BanServer second;
 };
 
-void with_bans(const std::function<Task<>(BansBench&)>& body) {
-  with_accounts([&](AccountsBench& accounts) -> Task<> {
-    BansBench bench(accounts);
-    co_await body(bench);
-    co_await bench.stop();
+void with_bans(const std::function<Task<>(BansFixture&)>& body) {
+  with_accounts([&](AccountsFixture& accounts) -> Task<> {
+    BansFixture fixture(accounts);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
 TEST(TunnelBans, EveryServerBansTheHost) {
-  with_bans([](BansBench& bench) -> Task<> {
-    const auto bans = bench.make();
+  with_bans([](BansFixture& fixture) -> Task<> {
+    const auto bans = fixture.make();
     EXPECT_EQ(bans->status().state, StatusState::ok);
-    co_await bench.revoke();
+    co_await fixture.revoke();
     bans->wake();
-    co_await bench.first.wait_for(1);
-    co_await bench.second.wait_for(1);
-    const auto& sent = bench.first.sent.front();
+    co_await fixture.first.wait_for(1);
+    co_await fixture.second.wait_for(1);
+    const auto& sent = fixture.first.sent.front();
     EXPECT_EQ(sent.method, "PUT");
-    EXPECT_EQ(sent.target, "/v1/bans/" + tunnel_subdomain(bench.accounts.sample.acme, "prod") +
+    EXPECT_EQ(sent.target, "/v1/bans/" + tunnel_subdomain(fixture.accounts.sample.acme, "prod") +
                                ".tunnels.example");
     EXPECT_EQ(sent.authorization, "Bearer api token");
     EXPECT_TRUE(parse_rfc3339(Json::parse(sent.body)["until"].get<std::string>()));
-    while (co_await bench.count_pending() > 0) co_await sleep_for(10ms);
+    while (co_await fixture.count_pending() > 0) co_await sleep_for(10ms);
     co_await bans->stop();
-    EXPECT_THAT(bench.first.sent, SizeIs(1));
-    EXPECT_THAT(bench.second.sent, SizeIs(1));
+    EXPECT_THAT(fixture.first.sent, SizeIs(1));
+    EXPECT_THAT(fixture.second.sent, SizeIs(1));
   });
 }
 
 TEST(TunnelBans, ABanIsRepeatedUntilTheServerTakesIt) {
-  with_bans([](BansBench& bench) -> Task<> {
-    bench.second.refusals = 100;
-    co_await bench.revoke();
-    const auto bans = bench.make();
-    co_await bench.second.wait_for(100);
+  with_bans([](BansFixture& fixture) -> Task<> {
+    fixture.second.refusals = 100;
+    co_await fixture.revoke();
+    const auto bans = fixture.make();
+    co_await fixture.second.wait_for(100);
     const auto status = bans->status();
     EXPECT_EQ(status.state, StatusState::degraded);
     EXPECT_THAT(status.details, SizeIs(1));
     EXPECT_EQ(status.details.front().message, "status 503");
-    EXPECT_TRUE(bench.accounts.counts("gitops_control_plane_tunnel_bans_pending 1"));
-    co_await bench.second.wait_for(101);
-    while (co_await bench.count_pending() > 0) co_await sleep_for(10ms);
+    EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_tunnel_bans_pending 1"));
+    co_await fixture.second.wait_for(101);
+    while (co_await fixture.count_pending() > 0) co_await sleep_for(10ms);
     // The entry is removed from memory after the database has it.
     while (bans->status().state != StatusState::ok) co_await sleep_for(10ms);
-    EXPECT_TRUE(bench.accounts.counts("gitops_control_plane_tunnel_bans_pending 0"));
+    EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_tunnel_bans_pending 0"));
     EXPECT_TRUE(
-        bench.accounts.counts(R"(gitops_control_plane_tunnel_bans_total{result="failed"} 100)"));
+        fixture.accounts.counts(R"(gitops_control_plane_tunnel_bans_total{result="failed"} 100)"));
     co_await bans->stop();
-    EXPECT_THAT(bench.first.sent, SizeIs(1));
+    EXPECT_THAT(fixture.first.sent, SizeIs(1));
   });
 }
 
 TEST(TunnelBans, ARestartGoesOnWithWhatIsLeft) {
-  with_bans([](BansBench& bench) -> Task<> {
-    bench.first.refusals = 1'000'000;
-    co_await bench.revoke();
-    auto bans = bench.make();
-    co_await bench.first.wait_for(1);
+  with_bans([](BansFixture& fixture) -> Task<> {
+    fixture.first.refusals = 1'000'000;
+    co_await fixture.revoke();
+    auto bans = fixture.make();
+    co_await fixture.first.wait_for(1);
     co_await bans->stop();
     bans.reset();
-    EXPECT_EQ(co_await bench.count_pending(), 1U);
-    bench.first.refusals = 0;
-    bans = bench.make();
-    while (co_await bench.count_pending() > 0) co_await sleep_for(10ms);
+    EXPECT_EQ(co_await fixture.count_pending(), 1U);
+    fixture.first.refusals = 0;
+    bans = fixture.make();
+    while (co_await fixture.count_pending() > 0) co_await sleep_for(10ms);
     co_await bans->stop();
   });
 }
 
 TEST(TunnelBans, ARevocationOfAnotherProcessIsFound) {
-  with_bans([](BansBench& bench) -> Task<> {
-    const auto bans = bench.make();
+  with_bans([](BansFixture& fixture) -> Task<> {
+    const auto bans = fixture.make();
     co_await sleep_for(1s);
-    co_await bench.revoke();
-    co_await bench.first.wait_for(1);
-    co_await bench.second.wait_for(1);
+    co_await fixture.revoke();
+    co_await fixture.first.wait_for(1);
+    co_await fixture.second.wait_for(1);
     co_await bans->stop();
   });
 }

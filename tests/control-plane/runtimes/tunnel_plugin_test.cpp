@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/http/client.hpp"
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 
 namespace gitops::control_plane_server {
@@ -87,8 +87,8 @@ TEST(TunnelVerdict, ALoginIsAcceptedFromAnyone) {
 }
 
 // The plugin behind a server, and a client of it.
-struct PluginBench {
-  explicit PluginBench(AccountsBench& on)
+struct PluginFixture {
+  explicit PluginFixture(AccountsFixture& on)
       : accounts(on),
         authenticator(on.database, on.metrics, {}),
         plugin(authenticator, Credential::fixed(Secret(std::string("plugin token"))), on.metrics),
@@ -121,7 +121,7 @@ struct PluginBench {
     co_return Json::parse(response.body, nullptr, false);
   }
 
-  AccountsBench& accounts;
+  AccountsFixture& accounts;
   Authenticator authenticator;
   TunnelPlugin plugin;
   http::Router router;
@@ -130,60 +130,60 @@ struct PluginBench {
   http::Client client;
 };
 
-void with_plugin(const std::function<Task<>(PluginBench&)>& body) {
-  with_accounts([&](AccountsBench& accounts) -> Task<> {
-    PluginBench bench(accounts);
-    co_await body(bench);
-    co_await bench.stop();
+void with_plugin(const std::function<Task<>(PluginFixture&)>& body) {
+  with_accounts([&](AccountsFixture& accounts) -> Task<> {
+    PluginFixture fixture(accounts);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 
 TEST(TunnelPlugin, AnswersByTheRuntimesToken) {
-  with_plugin([](PluginBench& bench) -> Task<> {
-    const auto& sample = bench.accounts.sample;
+  with_plugin([](PluginFixture& fixture) -> Task<> {
+    const auto& sample = fixture.accounts.sample;
     const auto own = tunnel_subdomain(sample.acme, "prod");
-    EXPECT_EQ((co_await bench.verdict(sample.prod_token, own))["reject"], false);
-    EXPECT_EQ((co_await bench.verdict(sample.prod_token, "other"))["reject"], true);
-    EXPECT_EQ((co_await bench.verdict(sample.ann_key, own))["reject"], true);
-    const auto nobody = co_await bench.verdict(Secret(std::string("nobody")), own);
+    EXPECT_EQ((co_await fixture.verdict(sample.prod_token, own))["reject"], false);
+    EXPECT_EQ((co_await fixture.verdict(sample.prod_token, "other"))["reject"], true);
+    EXPECT_EQ((co_await fixture.verdict(sample.ann_key, own))["reject"], true);
+    const auto nobody = co_await fixture.verdict(Secret(std::string("nobody")), own);
     EXPECT_EQ(nobody["reject_reason"], "invalid token");
   });
 }
 
 TEST(TunnelPlugin, ARevokedTokenIsRefusedAtOnce) {
-  with_plugin([](PluginBench& bench) -> Task<> {
-    const auto& sample = bench.accounts.sample;
+  with_plugin([](PluginFixture& fixture) -> Task<> {
+    const auto& sample = fixture.accounts.sample;
     const auto own = tunnel_subdomain(sample.acme, "prod");
-    EXPECT_EQ((co_await bench.verdict(sample.prod_token, own))["reject"], false);
+    EXPECT_EQ((co_await fixture.verdict(sample.prod_token, own))["reject"], false);
     const auto revoked =
-        co_await bench.accounts.write([number = sample.acme.number](store::Connection& db) {
+        co_await fixture.accounts.write([number = sample.acme.number](store::Connection& db) {
           return revoke_runtime_tokens(db, number, "prod");
         });
     CO_ASSERT_OK(revoked);
-    for (const auto& id : *revoked) bench.authenticator.forget(id);
-    EXPECT_EQ((co_await bench.verdict(sample.prod_token, own))["reject"], true);
+    for (const auto& id : *revoked) fixture.authenticator.forget(id);
+    EXPECT_EQ((co_await fixture.verdict(sample.prod_token, own))["reject"], true);
   });
 }
 
 TEST(TunnelPlugin, AsksForItsOwnToken) {
-  with_plugin([](PluginBench& bench) -> Task<> {
+  with_plugin([](PluginFixture& fixture) -> Task<> {
     const auto body = new_proxy("x", "y").dump();
     for (const auto& headers : {http::Headers{}, http::Headers{{"Authorization", "Bearer x"}},
                                 http::Headers{{"Authorization", "plugin token"}}}) {
-      EXPECT_EQ((co_await bench.ask("/tunnel-plugin", headers, body)).status, 401);
+      EXPECT_EQ((co_await fixture.ask("/tunnel-plugin", headers, body)).status, 401);
     }
-    EXPECT_EQ((co_await bench.ask("/tunnel-plugin/wrong", {}, body)).status, 401);
-    EXPECT_EQ((co_await bench.ask("/tunnel-plugin/plugin%20token", {}, body)).status, 200);
-    EXPECT_EQ((co_await bench.ask("/tunnel-plugin/plugin%20token", {}, "{}")).status, 400);
+    EXPECT_EQ((co_await fixture.ask("/tunnel-plugin/wrong", {}, body)).status, 401);
+    EXPECT_EQ((co_await fixture.ask("/tunnel-plugin/plugin%20token", {}, body)).status, 200);
+    EXPECT_EQ((co_await fixture.ask("/tunnel-plugin/plugin%20token", {}, "{}")).status, 400);
   });
 }
 
 TEST(TunnelPlugin, AnOutageIsNoRefusal) {
-  with_plugin([](PluginBench& bench) -> Task<> {
-    bench.accounts.database.close(1s);
-    const auto response = co_await bench.ask(
+  with_plugin([](PluginFixture& fixture) -> Task<> {
+    fixture.accounts.database.close(1s);
+    const auto response = co_await fixture.ask(
         "/tunnel-plugin", {{"Authorization", "Bearer plugin token"}},
-        new_proxy(std::string(bench.accounts.sample.prod_token.reveal()), "x").dump());
+        new_proxy(std::string(fixture.accounts.sample.prod_token.reveal()), "x").dump());
     EXPECT_EQ(response.status, 503);
   });
 }

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/storage/copy_command.hpp"
 #include "control-plane/views/object_query.hpp"
 #include "control-plane/views/seed.hpp"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/core/crypto.hpp"
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/storage/source_report_store.hpp"
 #include "control-plane/views/seed.hpp"
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/storage/body_row.hpp"
 #include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/source_report_store.hpp"
@@ -105,6 +105,20 @@ TEST_P(ObjectQueryContract, PagesGoBothWays) {
   }
   EXPECT_THAT(forward, ElementsAre("a", "b", "b", "c", "d"));
   EXPECT_THAT(names({}, {.is_backward = true, .limit = 2}), ElementsAre("d", "c"));
+}
+
+TEST_P(ObjectQueryContract, PagesOfNamesGoBothWays) {
+  for (const auto* name : {"a", "b", "c", "d"}) send(app_event(application_of(name)));
+  send(app_event(application_of("b")), "stage");
+  const ObjectFilter some{.names = {"d", "b"}};
+  EXPECT_THAT(names(some), ElementsAre("b", "b", "d"));
+  EXPECT_THAT(names(some, {.is_backward = true}), ElementsAre("d", "b", "b"));
+  EXPECT_THAT(names(some, {.from = SortKey{.numbers = {-1}, .text = "a"}}),
+              ElementsAre("b", "b", "d"));
+  EXPECT_THAT(names(some, {.from = SortKey{.numbers = {-1}, .text = "c"}}), ElementsAre("d"));
+  EXPECT_THAT(names(some, {.from = SortKey{.numbers = {-1}, .text = "c"}, .is_backward = true}),
+              ElementsAre("b", "b"));
+  EXPECT_THAT(names(some, {.from = SortKey{.numbers = {-1}, .text = "e"}}), IsEmpty());
 }
 
 TEST_P(ObjectQueryContract, AccountsAreApart) {
@@ -291,7 +305,8 @@ TEST_P(ObjectQueryContract, AListIsFoundInAnIndexAlone) {
                       "SET plan_cache_mode = force_generic_plan; PREPARE t AS " +
                       sql));
   add_plan(
-      "EXPLAIN EXECUTE t(1, 'Application', 0, 0, '', '', '', '', '', 4, 0, 0, '', '', '', 0, 50)",
+      "EXPLAIN EXECUTE t(1, 'Application', 0, 0, '', '', '', '', '', 4, 0, 0, '', '', '', 0, 50, "
+      "'z')",
       0);
   EXPECT_THAT(plan, HasSubstr("Index Only Scan using object_name"));
 }

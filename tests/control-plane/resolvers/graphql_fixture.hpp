@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/graphql/engine.hpp"
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/identification.hpp"
 #include "control-plane/resolvers/table.hpp"
 #include "control-plane/runtimes/secrets.hpp"
@@ -16,8 +16,8 @@
 namespace gitops::control_plane_server {
 
 // The whole GraphQL API on the sample accounts, without HTTP.
-struct GraphqlBench {
-  explicit GraphqlBench(AccountsBench& on)
+struct GraphqlFixture {
+  explicit GraphqlFixture(AccountsFixture& on)
       : accounts(on),
         authenticator(on.database, on.metrics, {}),
         secrets(must(SecretStore::make(Secret(std::string(64, 'a'))))),
@@ -39,12 +39,12 @@ struct GraphqlBench {
     RequestContext context{.caller = must(std::move(found)).caller};
     const auto text = variables.dump();
     auto prepared = engine->prepare({.query = query, .variables = text}, graphql::Context(context),
-                                    AccountsBench::soon());
+                                    AccountsFixture::soon());
     if (!prepared) co_return nlohmann::json::parse(prepared.error().body());
     co_return nlohmann::json::parse(co_await (*prepared)->run());
   }
 
-  AccountsBench& accounts;
+  AccountsFixture& accounts;
   SampleAccounts& sample = accounts.sample;
   Authenticator authenticator;
   SecretStore secrets;
@@ -53,12 +53,12 @@ struct GraphqlBench {
   std::unique_ptr<graphql::Engine> engine;
 };
 
-inline void with_graphql(const std::function<Task<>(GraphqlBench&)>& body,
+inline void with_graphql(const std::function<Task<>(GraphqlFixture&)>& body,
                          store::Engine engine = store::Engine::sqlite) {
   with_accounts(
-      [&](AccountsBench& accounts) -> Task<> {
-        GraphqlBench bench(accounts);
-        co_await body(bench);
+      [&](AccountsFixture& accounts) -> Task<> {
+        GraphqlFixture fixture(accounts);
+        co_await body(fixture);
       },
       engine);
 }

@@ -108,8 +108,8 @@ class StoreBed {
 };
 
 // A database with the sample accounts, for coroutines.
-struct AccountsBench {
-  explicit AccountsBench(const Executor& on, store::Engine engine = store::Engine::sqlite)
+struct AccountsFixture {
+  explicit AccountsFixture(const Executor& on, store::Engine engine = store::Engine::sqlite)
       : executor(on), files(engine) {
     must(database.open(migrations()));
   }
@@ -138,16 +138,16 @@ struct AccountsBench {
   SampleAccounts sample;
 };
 
-inline void with_accounts(const std::function<Task<>(AccountsBench&)>& body,
+inline void with_accounts(const std::function<Task<>(AccountsFixture&)>& body,
                           store::Engine engine = store::Engine::sqlite) {
   test::run_in_test_time([&]() -> Task<> {
-    AccountsBench bench(co_await asio::this_coro::executor, engine);
-    co_await bench.fill();
-    co_await body(bench);
-    bench.database.close(std::chrono::seconds(2));
+    AccountsFixture fixture(co_await asio::this_coro::executor, engine);
+    co_await fixture.fill();
+    co_await body(fixture);
+    fixture.database.close(std::chrono::seconds(2));
     for (const auto* secret :
-         {&bench.sample.bob_key, &bench.sample.prod_token, &bench.sample.bob_session}) {
-      EXPECT_FALSE(bench.log.text().contains(secret->reveal()));
+         {&fixture.sample.bob_key, &fixture.sample.prod_token, &fixture.sample.bob_session}) {
+      EXPECT_FALSE(fixture.log.text().contains(secret->reveal()));
     }
   });
 }

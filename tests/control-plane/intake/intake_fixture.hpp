@@ -9,7 +9,7 @@
 
 #include "common/http/client.hpp"
 #include "common/http/server.hpp"
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
 #include "control-plane/views/seed.hpp"
@@ -17,9 +17,9 @@
 // The intake behind a server on a database of either engine, and a client of it.
 namespace gitops::control_plane_server {
 
-struct IntakeBench {
-  explicit IntakeBench(AccountsBench& on, std::int64_t storage_limit = 0,
-                       EventRoutes::Options options = {})
+struct IntakeFixture {
+  explicit IntakeFixture(AccountsFixture& on, std::int64_t storage_limit = 0,
+                         EventRoutes::Options options = {})
       : accounts(on),
         authenticator(on.database, on.metrics, {}),
         writer(on.executor, on.database, on.metrics, {.instance = "test"}, [](std::int64_t) {}),
@@ -36,7 +36,7 @@ struct IntakeBench {
   Task<> stop() {
     client.close_idle();
     co_await server.stop(Clock::now());
-    co_await writer.stop(AccountsBench::soon());
+    co_await writer.stop(AccountsFixture::soon());
   }
 
   // Posts with the token of the runtime "prod" of the account "acme", unless a header names another.
@@ -51,7 +51,7 @@ struct IntakeBench {
                                           .target = std::move(target),
                                           .headers = std::move(headers),
                                           .body = std::move(body)},
-                                         AccountsBench::soon());
+                                         AccountsFixture::soon());
     co_return must(std::move(response));
   }
   // Returns the status, and for an error the code in its body.
@@ -69,7 +69,7 @@ struct IntakeBench {
     const auto& [name, sql] = *texts.emplace(table, "SELECT count(*) FROM " + table).first;
     const store::Statement statement{.name = name, .sql = sql};
     auto rows = co_await accounts.database.read(
-        AccountsBench::soon(), [statement](store::Connection& db) { return db.run(statement); });
+        AccountsFixture::soon(), [statement](store::Connection& db) { return db.run(statement); });
     co_return must(std::move(rows)).number(0, 0);
   }
   Task<> run_script(std::string sql) {
@@ -77,7 +77,7 @@ struct IntakeBench {
         [sql = std::move(sql)](store::Connection& db) { return db.run_script(sql); }));
   }
 
-  AccountsBench& accounts;
+  AccountsFixture& accounts;
   Authenticator authenticator;
   EventWriter writer;
   StorageWatch storage;
@@ -88,12 +88,12 @@ struct IntakeBench {
   http::Client client;
 };
 
-inline void with_intake(store::Engine engine, const std::function<Task<>(IntakeBench&)>& body) {
+inline void with_intake(store::Engine engine, const std::function<Task<>(IntakeFixture&)>& body) {
   with_accounts(
-      [&](AccountsBench& accounts) -> Task<> {
-        IntakeBench bench(accounts);
-        co_await body(bench);
-        co_await bench.stop();
+      [&](AccountsFixture& accounts) -> Task<> {
+        IntakeFixture fixture(accounts);
+        co_await body(fixture);
+        co_await fixture.stop();
       },
       engine);
 }

@@ -8,7 +8,7 @@
 
 #include "common/http/client.hpp"
 #include "common/http/server.hpp"
-#include "control-plane/accounts/accounts_bench.hpp"
+#include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 
 namespace gitops::control_plane_server {
@@ -16,8 +16,8 @@ namespace gitops::control_plane_server {
 using Json = nlohmann::json;
 
 // The routes behind a server, and a client of it.
-struct RoutesBench {
-  explicit RoutesBench(AccountsBench& on)
+struct RoutesFixture {
+  explicit RoutesFixture(AccountsFixture& on)
       : accounts(on),
         authenticator(on.database, on.metrics, {.cookie = CookieForm::plain}),
         login(on.database, passwords, on.metrics, {}),
@@ -58,7 +58,7 @@ struct RoutesBench {
   }
 
   int runtimes_revoked = 0;
-  AccountsBench& accounts;
+  AccountsFixture& accounts;
   SampleAccounts& sample = accounts.sample;
   Authenticator authenticator;
   Passwords passwords{accounts.metrics, kCheap};
@@ -69,11 +69,11 @@ struct RoutesBench {
   http::Client client;
 };
 
-inline void with_routes(const std::function<Task<>(RoutesBench&)>& body) {
-  with_accounts([&](AccountsBench& accounts) -> Task<> {
-    RoutesBench bench(accounts);
-    co_await body(bench);
-    co_await bench.stop();
+inline void with_routes(const std::function<Task<>(RoutesFixture&)>& body) {
+  with_accounts([&](AccountsFixture& accounts) -> Task<> {
+    RoutesFixture fixture(accounts);
+    co_await body(fixture);
+    co_await fixture.stop();
   });
 }
 

@@ -11,7 +11,7 @@
 
 #include "common/core/json_value.hpp"
 #include "contract/client_rules.hpp"
-#include "control-plane/resolvers/graphql_bench.hpp"
+#include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/resolvers/random_state.hpp"
 
 namespace gitops::control_plane_server {
@@ -96,16 +96,16 @@ inline void vary_texts(nlohmann::json& variables, RandomState& random) {
   }
 }
 
-class StatesBench {
+class StatesFixture {
  public:
-  StatesBench(GraphqlBench& graphql, store::Engine engine, std::mt19937& random)
+  StatesFixture(GraphqlFixture& graphql, store::Engine engine, std::mt19937& random)
       : graphql_(graphql),
         random_(random),
         events_(make_event_store(engine, hex_encode(random_bytes(6)))) {}
 
   Task<> change_state() {
     auto stored = co_await graphql_.accounts.database.with_writer(
-        AccountsBench::soon(),
+        AccountsFixture::soon(),
         [this](store::Connection& db) -> Result<std::size_t> { return store_events(db); });
     must(std::move(stored));
     must(co_await graphql_.accounts.write(
@@ -210,7 +210,7 @@ class StatesBench {
     return true;
   }
 
-  GraphqlBench& graphql_;
+  GraphqlFixture& graphql_;
   RandomState random_;
   std::unique_ptr<EventStore> events_;
   std::int64_t sequence_ = 0;
