@@ -74,6 +74,50 @@ TEST(Inflater, ByteByByteGivesTheSame) {
   EXPECT_TRUE(out == text);
 }
 
+// A complete member takes another way than a part of one.
+TEST(Inflater, AWholeMemberGivesWhatItsPartsGive) {
+  const auto packed = gzip_compress(noise(2'000) + std::string(2'000, 'x'));
+  const auto with = [&packed](std::size_t from_end, char change) {
+    auto bytes = packed;
+    bytes[bytes.size() - from_end] = static_cast<char>(bytes[bytes.size() - from_end] ^ change);
+    return bytes;
+  };
+  auto named = packed;
+  named[3] = 8;  // FNAME
+  named.insert(10, std::string("a.json\0", 7));
+  auto reserved = packed;
+  reserved[3] = '\x80';
+  const std::vector<std::string> all{packed,
+                                     named,
+                                     reserved,
+                                     packed + packed,
+                                     packed + gzip_compress(""),
+                                     packed + "x",
+                                     with(1, 1),   // a size of 16 MB
+                                     with(3, 1),   // of 256 bytes more or less
+                                     with(4, 1),   // of one byte more or less
+                                     with(8, 1),   // another checksum
+                                     with(20, 1),  // other data
+                                     packed.substr(0, packed.size() - 4)};
+  for (const std::size_t limit : {kUnlimited, std::size_t{4'000}, std::size_t{3'999}}) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Inflater whole(limit);
+      std::string out = "before";
+      const auto fed = whole.feed(all[i], out);
+      Inflater parts(limit);
+      std::string expected = "before";
+      Result<void> fed_in_parts;
+      for (const char byte : all[i]) {
+        if (fed_in_parts) fed_in_parts = parts.feed({&byte, 1}, expected);
+      }
+      EXPECT_EQ(fed.has_value(), fed_in_parts.has_value()) << i;
+      if (!fed || !fed_in_parts) continue;
+      EXPECT_TRUE(out == expected) << i;
+      EXPECT_EQ(whole.finished(), parts.finished()) << i;
+    }
+  }
+}
+
 TEST(Inflater, ReadsSeveralMembers) {
   EXPECT_EQ(*gzip_decompress(gzip_compress("one ") + gzip_compress("two"), kUnlimited), "one two");
 }
