@@ -138,7 +138,10 @@ class App {
         login_(database_, passwords_, context.metrics, {}),
         writer_(context.executor, database_, context.metrics,
                 {.instance = hex_encode(random_bytes(kInstanceBytes))}, [](std::int64_t) {}),
-        storage_(database_, context.metrics, {.limit = config.storage_limit}),
+        storage_(
+            database_, context.metrics,
+            {.limit = config.storage_limit,
+             .file = config.database.engine == store::Engine::sqlite ? config.database.path : ""}),
         events_(authenticator_, writer_, database_, storage_, context.metrics, {}),
         secrets_(secrets_of(config)),
         bans_(config.tunnel_api_urls.empty()
@@ -234,7 +237,7 @@ class App {
                                    "are no tunnel.api-urls"});
     }
     report.push_back(status_count("connections", server_.connections()));
-    if (config_.storage_limit > 0) report.push_back(storage_.status());
+    report.push_back(storage_.status());
     return report;
   }
 

@@ -141,7 +141,8 @@ Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventR
   }
   if (storage_.is_full()) {
     co_return std::unexpected(
-        unavailable("the database has reached its storage limit", kRetryAfterFull));
+        unavailable("the database has reached its storage limit, or its volume is almost full",
+                    kRetryAfterFull));
   }
   // Asked before the body is read, since reading it costs more than the refusal.
   if (auto admitted = writer_.admit((*caller)->account->number, (*caller)->runtime, 0); !admitted) {

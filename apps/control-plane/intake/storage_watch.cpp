@@ -1,9 +1,12 @@
 #include "control-plane/intake/storage_watch.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
+#include <system_error>
 
 namespace gitops::control_plane_server {
 namespace {
@@ -11,13 +14,17 @@ namespace {
 constexpr auto kLimitOfCall = std::chrono::seconds(10);
 constexpr std::int64_t kRowsOfCut = 1'000;  // of one transaction, between which events are stored
 constexpr int kCutsOfCheck = 20;
+constexpr auto kVolumePeriod = std::chrono::seconds(1);
+// Room that is kept on the volume: these bytes, or a tenth of a small one.
+constexpr std::uintmax_t kReserve = 256UL * 1024 * 1024;
+constexpr std::uintmax_t kReserveOfSmall = 10;  // divides the capacity
 
 }  // namespace
 
 StorageWatch::StorageWatch(store::Database& database, Metrics& metrics, Options options)
     : database_(database),
-      options_(options),
-      bound_(options.limit),
+      options_(std::move(options)),
+      bound_(options_.limit),
       bytes_(metrics.gauge("gitops_control_plane_storage_bytes",
                            "Size of the database; 0 without a limit")),
       limit_(metrics.gauge("gitops_control_plane_storage_limit_bytes",
@@ -27,18 +34,48 @@ StorageWatch::StorageWatch(store::Database& database, Metrics& metrics, Options 
                            "refused")),
       cut_rows_(metrics.counter("gitops_control_plane_storage_cut_rows_total",
                                 "Rows of the history that were cut for the limit")) {
-  limit_.Set(static_cast<double>(options.limit));
+  if (!options_.file.empty()) {
+    volume_free_ = &metrics.gauge("gitops_control_plane_volume_free_bytes",
+                                  "Free space on the volume of SQLite's file");
+  }
+  limit_.Set(static_cast<double>(options_.limit));
 }
 
 Task<> StorageWatch::run() {
-  if (options_.limit <= 0) co_return;
-  while (true) {
-    co_await check();
-    co_await sleep_for(options_.period);
+  auto size_is_due = Clock::now();
+  while (options_.limit > 0 || volume_free_ != nullptr) {
+    check_volume();
+    if (Clock::now() >= size_is_due) {
+      co_await check_size();
+      size_is_due = Clock::now() + options_.period;
+    }
+    co_await sleep_for(std::min<Clock::duration>(kVolumePeriod, options_.period));
   }
 }
 
 Task<> StorageWatch::check() {
+  check_volume();
+  co_await check_size();
+}
+
+void StorageWatch::check_volume() {
+  if (volume_free_ == nullptr) return;
+  std::error_code error;
+  const auto space = std::filesystem::space(options_.file, error);
+  if (error) return;  // the free space is not known
+  volume_free_->Set(static_cast<double>(space.available));
+  const bool is_full = space.available < std::min(kReserve, space.capacity / kReserveOfSmall);
+  if (is_full == is_volume_full_) return;
+  is_volume_full_ = is_full;
+  const Field free("free_bytes", static_cast<std::int64_t>(space.available));
+  if (is_full) {
+    log_.error("events are refused, since the volume of the database is almost full", {free});
+  } else {
+    log_.info("the volume of the database has room again", {free});
+  }
+}
+
+Task<> StorageWatch::check_size() {
   if (options_.limit <= 0) co_return;
   const auto before = bound_.state();
   if (!co_await measure()) co_return;
@@ -49,8 +86,11 @@ Task<> StorageWatch::check() {
 StatusEntry StorageWatch::status() const {
   StatusEntry entry{.name = "storage", .message = std::string(to_string(state()))};
   if (state() != SizeState::normal) entry.state = StatusState::degraded;
+  if (is_volume_full_) entry.message = "the volume is almost full";
   if (is_full()) entry.state = StatusState::failed;
-  entry.add_count("percent", static_cast<std::uint64_t>(bound_.percent()), "% of the limit");
+  if (options_.limit > 0) {
+    entry.add_count("percent", static_cast<std::uint64_t>(bound_.percent()), "% of the limit");
+  }
   return entry;
 }
 

@@ -4,6 +4,7 @@
 
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/views/seed.hpp"
+#include "support/tiny_disk.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -93,6 +94,28 @@ TEST(StorageWatch, WithoutALimitNothingIsMeasured) {
     co_await watch.run();
     EXPECT_EQ(watch.state(), SizeState::normal);
     EXPECT_TRUE(accounts.counts("gitops_control_plane_storage_bytes 0"));
+  });
+}
+
+TEST(StorageWatch, AFullVolumeRefusesEventsUntilThereIsRoom) {
+  test::TinyDisk disk(64UL * 1024);
+  if (!disk.is_file_system()) GTEST_SKIP() << "mounting is not allowed";
+  with_accounts([&](AccountsFixture& accounts) -> Task<> {
+    const auto file = disk.path() / "control-plane.db";
+    test::write_file(file, "x");
+    StorageWatch watch(accounts.database, accounts.metrics, {.file = file.string()});
+    co_await watch.check();
+    EXPECT_FALSE(watch.is_full());
+    disk.fill_up_to(6'000);  // of 64 MiB
+    co_await watch.check();
+    EXPECT_TRUE(watch.is_full());
+    EXPECT_EQ(watch.status().state, StatusState::failed);
+    EXPECT_THAT(accounts.log.text(), HasSubstr("volume of the database is almost full"));
+    EXPECT_FALSE(accounts.counts("gitops_control_plane_volume_free_bytes 0"));
+    disk.clear();
+    co_await watch.check();
+    EXPECT_FALSE(watch.is_full());
+    EXPECT_EQ(watch.status().state, StatusState::ok);
   });
 }
 
