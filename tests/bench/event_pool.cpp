@@ -1,9 +1,11 @@
 #include "bench/event_pool.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "common/core/encoding.hpp"
@@ -120,6 +122,18 @@ cp::Incoming incoming_event(std::size_t application, std::size_t version, std::i
 
 EventPool::EventPool(std::size_t applications, std::size_t runtimes)
     : runtimes_(runtimes), states_(applications), bodies_(applications * kVersions) {}
+
+void EventPool::prepare() {
+  const std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::jthread> workers;
+  for (std::size_t first = 0; first < threads; ++first) {
+    workers.emplace_back([this, first, threads] {
+      for (std::size_t i = first; i < bodies_.size(); i += threads) {
+        body_of(i / kVersions, i % kVersions);
+      }
+    });
+  }
+}
 
 EventPool::Post EventPool::next() {
   return next_of(random_() % states_.size());

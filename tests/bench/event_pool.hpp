@@ -20,6 +20,8 @@ class EventPool {
   static constexpr std::int64_t kFirstSequence = 1'772'615'520'000'000;
 
   EventPool(std::size_t applications, std::size_t runtimes);
+  // Makes all bodies, on all processors, so that next() only looks them up. 0.1 GB for 10,000 Applications.
+  void prepare();
 
   // An event to send. `body` is compressed and valid as long as the pool.
   struct Post {
