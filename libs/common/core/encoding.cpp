@@ -77,6 +77,27 @@ void append_escaped_ascii(std::string& out, char c) {
   }
 }
 
+// Decodes whole groups of four digits up to the first other character, and returns the number of characters read.
+std::size_t decode_groups(std::string_view text, std::string& out) {
+  std::size_t read = 0;
+  out.resize_and_overwrite(text.size() / 4 * 3, [&](char* to, std::size_t) {
+    char* end = to;
+    for (; read + 4 <= text.size(); read += 4) {
+      const int a = kBase64Values[byte_of(text[read])];
+      const int b = kBase64Values[byte_of(text[read + 1])];
+      const int c = kBase64Values[byte_of(text[read + 2])];
+      const int d = kBase64Values[byte_of(text[read + 3])];
+      if ((a | b | c | d) < 0) break;
+      const auto bits = static_cast<std::uint32_t>(a << 18 | b << 12 | c << 6 | d);
+      *end++ = static_cast<char>(bits >> 16 & 255);
+      *end++ = static_cast<char>(bits >> 8 & 255);
+      *end++ = static_cast<char>(bits & 255);
+    }
+    return end - to;
+  });
+  return read;
+}
+
 }  // namespace
 
 std::string base64_encode(std::string_view bytes) {
@@ -109,7 +130,7 @@ std::string base64_encode(std::string_view bytes) {
 
 Result<std::string> base64_decode(std::string_view text) {
   std::string out;
-  out.reserve(text.size() / 4 * 3);
+  text.remove_prefix(decode_groups(text, out));
   std::uint32_t bits = 0;
   unsigned digits = 0;   // digits of the current group of four
   unsigned padding = 0;  // number of '=' so far

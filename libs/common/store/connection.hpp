@@ -46,8 +46,6 @@ class Connection {
   virtual void roll_back() = 0;
 };
 
-enum class Access { read_write, read_only };
-
 // The location of a database.
 struct Location {
   Engine engine = Engine::sqlite;

@@ -105,7 +105,7 @@ class Database::State {
           location.path, access,
           access == Access::read_write ? options_.cache_bytes : options_.cache_bytes / 4);
     }
-    auto opened = open_postgres(location, options_.name, access);
+    auto opened = open_postgres(location, options_.name);
     if (!opened) return std::unexpected(std::move(opened.error()));
     return std::unique_ptr<Connection>(std::move(*opened));
   }

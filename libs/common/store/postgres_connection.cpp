@@ -366,8 +366,7 @@ Result<void> check_server(PGconn* handle) {
 }  // namespace
 
 Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& location,
-                                                          const std::string& application_name,
-                                                          Access access) {
+                                                          const std::string& application_name) {
   std::string password;
   if (!location.password_file.empty()) {
     auto read = read_small_file(location.password_file);
@@ -377,12 +376,9 @@ Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& locati
   }
   std::vector<const char*> keys{"dbname", "application_name", "connect_timeout", "client_encoding",
                                 "options"};
-  std::string settings =
-      "-c lock_timeout=2000 -c statement_timeout=30000 -c "
-      "idle_in_transaction_session_timeout=10000";
-  if (access == Access::read_only) settings += " -c plan_cache_mode=force_custom_plan";
   std::vector<const char*> values{location.dsn.c_str(), application_name.c_str(), "5", "UTF8",
-                                  settings.c_str()};
+                                  "-c lock_timeout=2000 -c statement_timeout=30000 -c "
+                                  "idle_in_transaction_session_timeout=10000"};
   if (!password.empty()) {
     keys.push_back("password");
     values.push_back(password.c_str());

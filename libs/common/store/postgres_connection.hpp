@@ -36,11 +36,7 @@ class PostgresConnection : public Connection {
 // Connects and checks the settings that durable commits need: synchronous_commit, fsync and full_page_writes on, UTF-8,
 // not in recovery, version 14 or newer. An error names the setting and the remedy. Sets lock_timeout, statement_timeout
 // and idle_in_transaction_session_timeout.
-//
-// A connection for reading plans each statement for its parameters, since lists have many conditions that most calls
-// leave out: planned once, a search through 100,000 objects checks all of them for each row.
 Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& location,
-                                                          const std::string& application_name,
-                                                          Access access = Access::read_write);
+                                                          const std::string& application_name);
 
 }  // namespace gitops::store

@@ -40,6 +40,14 @@ TEST(Base64, PaddingMayBeMissingAndBlanksAreIgnored) {
   EXPECT_EQ(base64_decode("Zm8").value(), "fo");
   EXPECT_EQ(base64_decode(" Zm9v\r\n\tYmFy\n").value(), "foobar");
   EXPECT_EQ(base64_decode("Zg=\n=").value(), "f");
+  // Blanks and errors at each place of a group, behind groups that are decoded as a whole.
+  const auto text = base64_encode("0123456789abcdef");
+  for (std::size_t at = 0; at <= text.size(); ++at) {
+    auto blank = text;
+    EXPECT_EQ(base64_decode(blank.insert(at, "\n")).value(), "0123456789abcdef") << at;
+    auto wrong = text;
+    EXPECT_FALSE(base64_decode(wrong.insert(at, "-"))) << at;
+  }
 }
 
 TEST(Base64, RefusesEverythingElse) {
