@@ -312,7 +312,7 @@ std::unique_ptr<store::Connection> open_reader(const store::Location& location) 
     if (!opened) throw std::runtime_error(opened.error().message);
     return std::move(*opened);
   }
-  auto opened = store::open_postgres(location, "control-plane-bench", store::Access::read_only);
+  auto opened = store::open_postgres(location, "control-plane-bench");
   if (!opened) throw std::runtime_error(opened.error().message);
   return std::move(*opened);
 }

@@ -34,7 +34,7 @@ class Database {
     std::string name;  // names the pools; also PostgreSQL's application_name
     std::size_t readers = 4;
     std::int64_t cache_bytes =
-        64LL * 1024 * 1024;  // of SQLite's writer, in bytes; a reader has a quarter of it
+        32LL * 1024 * 1024;  // of SQLite's writer, in bytes; a reader has a quarter of it
     Clock::duration read_limit =
         std::chrono::seconds(2);  // limit of one reader's transaction; then it is interrupted
   };
