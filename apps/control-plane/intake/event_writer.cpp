@@ -147,7 +147,7 @@ Task<> EventWriter::run() {
     const auto events = batch.size();
     co_await store_batch(std::move(batch));
     const auto time = Clock::now() - began;
-    queue_.note_stored(events, time);
+    if (last_error_.empty()) queue_.note_stored(events, time);
     batch_seconds_.Observe(std::chrono::duration<double>(time).count());
     if (stops_) queued_.notify_all();
   }

@@ -58,8 +58,10 @@ void IntakeQueue::push(QueuedEvent event) {
 }
 
 void IntakeQueue::note_stored(std::size_t events, std::chrono::nanoseconds time) {
-  if (events < kFullBatch || time.count() <= 0) return;
+  if (time.count() <= 0) return;
   const auto rate = static_cast<double>(events) / std::chrono::duration<double>(time).count();
+  const bool shows_more = rate_ > 0 && rate > rate_;
+  if (events < kFullBatch && !shows_more) return;
   rate_ = rate_ > 0 ? rate_ + (rate - rate_) * kNewest : rate;
 }
 

@@ -51,8 +51,9 @@ class IntakeQueue {
   // Removes and returns the queued events, up to the limits of a batch: one event of each runtime of each account in
   // turn. The events of one runtime stay in order.
   std::vector<QueuedEvent> take_batch();
-  // Tells how long a batch took to store, from which the queue expects how long events wait. Small batches do not show
-  // how many events the database can take, and are ignored.
+  // Tells how long a batch took that was stored, from which the queue expects how long events wait. A small batch shows
+  // less than the database can take, so it only raises the expected rate; else a slow time, in which few events are
+  // queued, would never end.
   void note_stored(std::size_t events, std::chrono::nanoseconds time);
 
   [[nodiscard]] bool empty() const { return size_ == 0; }
@@ -78,7 +79,7 @@ class IntakeQueue {
   std::list<Account> accounts_;  // the next one first; none is empty
   std::size_t size_ = 0;
   std::size_t bytes_ = 0;
-  double rate_ = 0;  // events per second of full batches, smoothed; 0: not known
+  double rate_ = 0;  // events per second that the database takes, smoothed; 0: not known
 };
 
 }  // namespace gitops::control_plane_server

@@ -95,6 +95,17 @@ TEST(IntakeQueue, WhoWouldWaitLongIsRefused) {
   EXPECT_FALSE(push(queue, event_of(1, "a", 102)));
 }
 
+TEST(IntakeQueue, ASlowTimeIsForgottenThoughBatchesStaySmall) {
+  IntakeQueue queue({.max_wait = std::chrono::milliseconds(100)});
+  queue.note_stored(100, std::chrono::seconds(10));
+  for (int i = 1; i <= 2; ++i) ASSERT_FALSE(push(queue, event_of(1, "a", i)));
+  ASSERT_EQ(push(queue, event_of(1, "a", 3)), IntakeQueue::Refusal::wait_is_long);
+  queue.note_stored(1, std::chrono::seconds(10));  // shows no more
+  ASSERT_EQ(push(queue, event_of(1, "a", 3)), IntakeQueue::Refusal::wait_is_long);
+  for (int i = 0; i < 20; ++i) queue.note_stored(2, std::chrono::milliseconds(2));
+  EXPECT_FALSE(push(queue, event_of(1, "a", 3)));
+}
+
 TEST(IntakeQueue, TheExpectedWaitFollowsTheDatabase) {
   IntakeQueue queue({.max_wait = std::chrono::milliseconds(100)});
   queue.note_stored(100, std::chrono::seconds(1));
