@@ -6,10 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/http/client.hpp"
-#include "common/http/server.hpp"
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/http/served_routes.hpp"
 
 namespace gitops::control_plane_server {
 
@@ -21,33 +20,18 @@ struct RoutesFixture {
       : accounts(on),
         authenticator(on.database, on.metrics, {.cookie = CookieForm::plain}),
         login(on.database, passwords, on.metrics, {}),
-        router(user_routes({.database = on.database,
-                            .authenticator = authenticator,
-                            .login = login,
-                            .own_origins = {},
-                            .client_of = {},
-                            .runtime_revoked = [this] { ++runtimes_revoked; }}),
-               [](int status, std::string_view message) { return api_error(status, message); }),
-        server(on.executor, {},
-               [this](http::Exchange& exchange) { return router.serve(exchange); }),
-        client(on.executor, resolver, {}) {
-    must(server.listen());
-  }
-  Task<> stop() {
-    client.close_idle();
-    co_await server.stop(Clock::now());
-  }
+        served(on, user_routes({.database = on.database,
+                                .authenticator = authenticator,
+                                .login = login,
+                                .own_origins = {},
+                                .client_of = {},
+                                .runtime_revoked = [this] { ++runtimes_revoked; }})) {}
+  Task<> stop() { co_await served.stop(); }
 
   Task<http::Response> send(std::string method, std::string target, http::Headers headers,
                             std::string body = {}) {
-    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
-    auto response = co_await client.send(url,
-                                         {.method = std::move(method),
-                                          .target = std::move(target),
-                                          .headers = std::move(headers),
-                                          .body = std::move(body)},
-                                         deadline_after(std::chrono::seconds(20)));
-    co_return must(std::move(response));
+    co_return co_await served.send(std::move(method), std::move(target), std::move(headers),
+                                   std::move(body));
   }
   Task<http::Response> get(std::string target, const Secret& token) {
     co_return co_await send("GET", std::move(target), authorization(token));
@@ -63,10 +47,7 @@ struct RoutesFixture {
   Authenticator authenticator;
   Passwords passwords{accounts.metrics, kCheap};
   Login login;
-  http::Router router;
-  http::Server server;
-  net::Resolver resolver{accounts.metrics};
-  http::Client client;
+  ServedRoutes served;
 };
 
 inline void with_routes(const std::function<Task<>(RoutesFixture&)>& body) {

@@ -2,10 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "common/http/client.hpp"
-#include "common/http/router.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/http/routes.hpp"
+#include "control-plane/http/served_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 
 namespace gitops::control_plane_server {
@@ -20,28 +19,12 @@ struct GateFixture {
   explicit GateFixture(GraphqlFixture& on)
       : graphql(on),
         gate(*on.engine, on.rows, on.authenticator, on.accounts.metrics, {}),
-        router(all_routes(gate, {}),
-               [](int status, std::string_view message) { return api_error(status, message); }),
-        server(on.accounts.executor, {},
-               [this](http::Exchange& exchange) { return router.serve(exchange); }),
-        client(on.accounts.executor, resolver, {}) {
-    must(server.listen());
-  }
-  Task<> stop() {
-    client.close_idle();
-    co_await server.stop(Clock::now());
-  }
+        served(on.accounts, all_routes(gate, {})) {}
+  Task<> stop() { co_await served.stop(); }
   Task<http::Response> send(http::Headers headers, std::string body,
                             std::string target = "/2.0/api/graphql") {
     headers.add("Content-Type", "application/json");
-    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
-    auto response = co_await client.send(url,
-                                         {.method = "POST",
-                                          .target = std::move(target),
-                                          .headers = std::move(headers),
-                                          .body = std::move(body)},
-                                         deadline_after(20s));
-    co_return must(std::move(response));
+    co_return co_await served.send("POST", std::move(target), std::move(headers), std::move(body));
   }
   Task<http::Response> ask(const Secret& token, const std::string& query) {
     co_return co_await send(authorization(token), Json{{"query", query}}.dump());
@@ -50,10 +33,7 @@ struct GateFixture {
   GraphqlFixture& graphql;
   SampleAccounts& sample = graphql.sample;
   GraphqlGate gate;
-  http::Router router;
-  http::Server server;
-  net::Resolver resolver{graphql.accounts.metrics};
-  http::Client client;
+  ServedRoutes served;
 };
 
 void with_gate(const std::function<Task<>(GateFixture&)>& body) {

@@ -7,10 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/http/client.hpp"
-#include "common/http/server.hpp"
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/http/served_routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
 #include "control-plane/views/seed.hpp"
 
@@ -25,17 +24,11 @@ struct IntakeFixture {
         writer(on.executor, on.database, on.metrics, {.instance = "test"}, [](std::int64_t) {}),
         storage(on.database, on.metrics, {.limit = storage_limit}),
         events(authenticator, writer, on.database, storage, on.metrics, options),
-        router(events.routes(),
-               [](int status, std::string_view message) { return api_error(status, message); }),
-        server(on.executor, {},
-               [this](http::Exchange& exchange) { return router.serve(exchange); }),
-        client(on.executor, resolver, {}) {
-    must(server.listen());
+        served(on, events.routes()) {
     writer.start();
   }
   Task<> stop() {
-    client.close_idle();
-    co_await server.stop(Clock::now());
+    co_await served.stop();
     co_await writer.stop(AccountsFixture::soon());
   }
 
@@ -45,14 +38,7 @@ struct IntakeFixture {
     if (!headers.find("Authorization")) {
       headers.add("Authorization", std::string(accounts.sample.prod_token.reveal()));
     }
-    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
-    auto response = co_await client.send(url,
-                                         {.method = "POST",
-                                          .target = std::move(target),
-                                          .headers = std::move(headers),
-                                          .body = std::move(body)},
-                                         AccountsFixture::soon());
-    co_return must(std::move(response));
+    co_return co_await served.send("POST", std::move(target), std::move(headers), std::move(body));
   }
   // Returns the status, and for an error the code in its body.
   Task<std::string> answer(std::string body, http::Headers headers = {},
@@ -82,10 +68,7 @@ struct IntakeFixture {
   EventWriter writer;
   StorageWatch storage;
   EventRoutes events;
-  http::Router router;
-  http::Server server;
-  net::Resolver resolver{accounts.metrics};
-  http::Client client;
+  ServedRoutes served;
 };
 
 inline void with_intake(store::Engine engine, const std::function<Task<>(IntakeFixture&)>& body) {

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "common/http/client.hpp"
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/http/served_routes.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -92,26 +92,10 @@ struct PluginFixture {
       : accounts(on),
         authenticator(on.database, on.metrics, {}),
         plugin(authenticator, Credential::fixed(Secret(std::string("plugin token"))), on.metrics),
-        router(plugin.routes(),
-               [](int status, std::string_view message) { return api_error(status, message); }),
-        server(on.executor, {},
-               [this](http::Exchange& exchange) { return router.serve(exchange); }),
-        client(on.executor, resolver, {}) {
-    must(server.listen());
-  }
-  Task<> stop() {
-    client.close_idle();
-    co_await server.stop(Clock::now());
-  }
+        served(on, plugin.routes()) {}
+  Task<> stop() { co_await served.stop(); }
   Task<http::Response> ask(std::string target, http::Headers headers, std::string body) {
-    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
-    auto response = co_await client.send(url,
-                                         {.method = "POST",
-                                          .target = std::move(target),
-                                          .headers = std::move(headers),
-                                          .body = std::move(body)},
-                                         deadline_after(20s));
-    co_return must(std::move(response));
+    co_return co_await served.send("POST", std::move(target), std::move(headers), std::move(body));
   }
   Task<Json> verdict(const Secret& token, const std::string& subdomain) {
     const auto response = co_await ask("/tunnel-plugin?version=0.1.0&op=NewProxy",
@@ -124,10 +108,7 @@ struct PluginFixture {
   AccountsFixture& accounts;
   Authenticator authenticator;
   TunnelPlugin plugin;
-  http::Router router;
-  http::Server server;
-  net::Resolver resolver{accounts.metrics};
-  http::Client client;
+  ServedRoutes served;
 };
 
 void with_plugin(const std::function<Task<>(PluginFixture&)>& body) {
