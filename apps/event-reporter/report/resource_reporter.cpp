@@ -323,18 +323,22 @@ Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, std::string
 }
 
 // Reports the deletion of a predecessor that was deleted without a watch event, when its successor
-// was deleted before its first report.
+// was deleted before its first report, or has a successor itself.
 Task<Result<void>> ResourceReporter::report_missed(Grant grant, std::string key,
                                                    const DirtyWork& work) {
   if (work.live || !ledger_.known().contains(key)) co_return Result<void>();
   const auto id = parse_resource_key(key);
   const auto text = co_await read(id);
-  // An object that exists is reported when the watch delivers it.
-  if (text) co_return Result<void>();
-  if (!k8s::says_not_found(text.error())) co_return std::unexpected(text.error());
+  if (!text && !k8s::says_not_found(text.error())) co_return std::unexpected(text.error());
   const auto known = ledger_.known().find(key);
   if (known == ledger_.known().end()) co_return Result<void>();
-  co_return co_await post_gone(grant, id, key, resource_stub(id.object, known->second.uid));
+  const auto uid = known->second.uid;
+  if (text) {
+    // The object itself is reported when the watch delivers it.
+    const auto facts = read_resource(*text);
+    if (!facts || facts->uid.empty() || facts->uid == uid) co_return Result<void>();
+  }
+  co_return co_await post_gone(grant, id, key, resource_stub(id.object, uid));
 }
 
 Task<Result<bool>> ResourceReporter::report_state(Grant grant, const std::string& key,

@@ -113,7 +113,6 @@ TEST(Reporter, TheDeletionOfWhatItReportedIsReportedAlsoWhenItsShardIsHeldByAnot
   });
 }
 
-// Who holds the shard now may never have heard of the resource.
 // Which comes and goes while the deletion of its predecessor is being reported.
 TEST(Reporter, TheDeletionOfASuccessorThatItNeverReportedIsNotReported) {
   play(of_three(0), [](ReporterFixture& fixture) -> Task<> {
@@ -138,6 +137,36 @@ TEST(Reporter, TheDeletionOfASuccessorThatItNeverReportedIsNotReported) {
   });
 }
 
+// As after a take-over: the watch lags, so the replica read and reported an application whose predecessor the
+// watch still shows. Then another replica holds the shard, and one list shows that both are gone.
+TEST(Reporter, WhatWasReadAheadOfTheWatchIsReportedGoneAlsoWhenItHasASuccessor) {
+  play(of_three(0), [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    SampleApp app{.name = "app-1", .uid = "uid-1", .resources = 0};
+    fixture.put(app);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    fixture.kube.stall_watches(true);
+    fixture.remove(app);
+    app.uid = "uid-2";
+    fixture.put(app);
+    fixture.reporter().changes().claimed(0, 7);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.reporter().changes().released(0);
+    fixture.remove(app);
+    app.uid = "uid-3";
+    fixture.put(app);
+    fixture.kube.compact();
+    fixture.kube.cut_watches();
+    fixture.kube.stall_watches(false);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_THAT(fixture.events(), ElementsAre("app-1", "app-1 gone", "app-1", "app-1 gone"));
+    EXPECT_TRUE(fixture.platform.reports()[3].event_id.starts_with("uid-2/"));
+  });
+}
+
+// Who holds the shard now may never have heard of the resource.
 TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsHeldByAnother) {
   play(of_three(0), [](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
