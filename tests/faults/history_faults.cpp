@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -443,13 +444,17 @@ Task<> History::isolated() {
 }
 
 // As a StatefulSet does: from the last to the first, each after the one before is ready. The
-// volume of a removed replica may be deleted with it.
+// volume of a removed replica may be deleted with it, so the replicas that remain must have seen its
+// objects.
 Task<> History::resized() {
   CO_ASSERT_TRUE(co_await settled(kSettle));
   const auto before = replicas_;
   const auto changes = figures.changes;
   replicas_ = 1 + (before + pick(2)) % kMaxReplicas;
   note("(from " + std::to_string(before) + " to " + std::to_string(replicas_) + ") ");
+  for (std::size_t i = 0; i < std::min(before, replicas_); ++i) {
+    CO_ASSERT_TRUE(co_await ready(pods_[i]));
+  }
   for (auto i = std::max(before, replicas_); i-- > 0;) {
     auto& pod = pods_[i];
     if (i < before) {
