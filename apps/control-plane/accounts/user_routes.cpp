@@ -24,6 +24,13 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Subject of the tokens of runners, which belong to the CI product.
+constexpr std::string_view kRunner = "runtime-environment";
+
+http::Response no_runners() {
+  return api_error(404, "This server has no runners.");
+}
+
 // The members "name" and "scopes" of a key; nothing when one of them has another type.
 struct KeyFields {
   std::optional<std::string> name;
@@ -184,6 +191,7 @@ Task<http::Response> create_key(CallerRequest request) {
   if (request.caller->is_runtime()) co_return no_user();
   if (const auto refused = key_change_refusal(*request.caller)) co_return api_error(*refused);
   const auto subject = http::query_parameter(request.exchange.query(), "subjectType");
+  if (subject == kRunner) co_return no_runners();
   if (!subject.empty() && subject != "user") {
     co_return api_error(400, "Keys belong to users: subjectType is user, or absent.");
   }
@@ -222,6 +230,7 @@ Task<http::Response> get_keys(CallerRequest request) {
   const auto query = request.exchange.query();
   const auto subject = http::query_parameter(query, "subjectType");
   const auto runtime = http::query_parameter(query, "subjectReference");
+  if (subject == kRunner) co_return no_runners();
   const bool is_about_runtimes = subject == "runtime";
   if (!subject.empty() && subject != "user" && !is_about_runtimes) {
     co_return api_error(400, "subjectType is user or runtime, or absent.");

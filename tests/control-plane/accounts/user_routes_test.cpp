@@ -152,10 +152,10 @@ TEST(UserRoutes, ABodyThatIsNoKeyIsRefused) {
       EXPECT_EQ(response.status, 400) << body;
       EXPECT_TRUE(json_of(response)["message"].is_string()) << response.body;
     }
-    EXPECT_EQ((co_await fixture.send("POST", "/api/auth/key?subjectType=runtime-environment", bob,
-                                     R"({"name":"a"})"))
-                  .status,
-              400);
+    EXPECT_EQ(
+        (co_await fixture.send("POST", "/api/auth/key?subjectType=team", bob, R"({"name":"a"})"))
+            .status,
+        400);
     EXPECT_EQ(
         (co_await fixture.send("POST", "/api/auth/key", bob, std::string(70'000, ' '))).status,
         413);
@@ -213,6 +213,18 @@ TEST(UserRoutes, NewScopesOfAKeyCountAtOnce) {
                                                R"({"scopes":["images"]})");
     EXPECT_EQ(changed.status, 200);
     EXPECT_EQ((co_await fixture.get("/api/team", key)).status, 403);
+  });
+}
+
+// Runners belong to the CI product.
+TEST(UserRoutes, RunnersHaveNoKeys) {
+  with_routes([](RoutesFixture& fixture) -> Task<> {
+    const std::string query = "?subjectType=runtime-environment&subjectReference=a";
+    const auto created = co_await fixture.send(
+        "POST", "/api/auth/key" + query, authorization(fixture.sample.bob_key), R"({"name":"a"})");
+    EXPECT_EQ(created.status, 404);
+    EXPECT_EQ(json_of(created)["statusCode"], 404);
+    EXPECT_EQ((co_await fixture.get("/api/auth/keys" + query, fixture.sample.bob_key)).status, 404);
   });
 }
 
