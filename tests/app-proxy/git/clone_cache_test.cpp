@@ -107,9 +107,9 @@ TEST(CloneCache, OldClonesAreMeasuredOnThePoolAndThenTheQuotaHolds) {
         EXPECT_TRUE(fs::exists(folder.path() / "unfinished-1"));
         busy = false;
         busy.notify_all();
-        while (!metrics.expose().contains("gitops_app_proxy_git_clones 150")) {
-          co_await sleep_for(5ms);
-        }
+        EXPECT_TRUE(co_await test::eventually(
+            [&] { return metrics.expose().contains("gitops_app_proxy_git_clones 150"); },
+            "150 clones"));
         EXPECT_EQ(clones.bytes(), 150 * kBytes);
         co_await clones.stop();
         pool.stop(10s);

@@ -1,5 +1,6 @@
 #include "common/core/work_queue.hpp"
 
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -86,7 +87,7 @@ TEST(WorkQueue, KeysOfABatchGetReadyTogether) {
     EXPECT_TRUE(queue.add("a"));
     EXPECT_TRUE(queue.contains("b"));
     EXPECT_EQ(queue.size(), 2U);
-    while (taken.size() < 2) co_await sleep_for(milliseconds(1));
+    EXPECT_TRUE(co_await test::eventually([&] { return taken.size() == 2; }, "both keys"));
     EXPECT_LT(Clock::now(), begin + milliseconds(35)) << "the second has no period of its own";
     EXPECT_THAT(taken, testing::ElementsAre("a", "b"));
     queue.done("a");

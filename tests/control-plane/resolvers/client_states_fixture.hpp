@@ -24,13 +24,6 @@ inline constexpr const char* kApplications =
     "filters: $filters, pagination: $pagination) { edges { node { metadata { name namespace "
     "runtime account } syncStatus healthStatus errors { title level lastSeen } status { revision "
     "historyId } } } pageInfo { startCursor endCursor hasNextPage hasPrevPage } } }";
-inline constexpr const char* kReleases =
-    "query($filters: GitopsReleaseFilterArgs, $sort: GitopsReleaseSortArg) { gitopsReleases("
-    "filters: $filters, sort: $sort, pagination: {first: 20}) { edges { node { current "
-    "argoHistoryId applicationMetadata { name } toState { services { name images { image tag } } "
-    "rollouts { name phase isComplete } } transition { services { name } } application { status { "
-    "syncStatus healthStatus } issues { key } committers { userName } } } } pageInfo { endCursor "
-    "hasNextPage } } }";
 
 struct ClientQuery {
   std::string name;

@@ -15,6 +15,15 @@
 
 namespace gitops::control_plane_server {
 
+// Document of the list of releases, as clients send it.
+inline constexpr const char* kReleases =
+    "query($filters: GitopsReleaseFilterArgs, $sort: GitopsReleaseSortArg) { gitopsReleases("
+    "filters: $filters, sort: $sort, pagination: {first: 20}) { edges { node { current "
+    "argoHistoryId applicationMetadata { name } toState { services { name images { image tag } } "
+    "rollouts { name phase isComplete } } transition { services { name } } application { status { "
+    "syncStatus healthStatus } issues { key } committers { userName } } } } pageInfo { endCursor "
+    "hasNextPage } } }";
+
 // The whole GraphQL API on the sample accounts, without HTTP.
 struct GraphqlFixture {
   explicit GraphqlFixture(AccountsFixture& on)

@@ -33,13 +33,6 @@ constexpr const char* kApplications =
     "applications(filters: $filters, pagination: $pagination) { edges { node { metadata { name "
     "namespace runtime account } syncStatus healthStatus errors { title level lastSeen } status { "
     "revision historyId } } } pageInfo { startCursor endCursor hasNextPage hasPrevPage } } }";
-constexpr const char* kReleases =
-    "query($filters: GitopsReleaseFilterArgs, $sort: GitopsReleaseSortArg) { gitopsReleases("
-    "filters: $filters, sort: $sort, pagination: {first: 20}) { edges { node { current "
-    "argoHistoryId applicationMetadata { name } toState { services { name images { image tag } } "
-    "rollouts { name phase isComplete } } transition { services { name } } application { status { "
-    "syncStatus healthStatus } issues { key } committers { userName } } } } pageInfo { endCursor "
-    "hasNextPage } } }";
 
 struct ViewsFixture {
   explicit ViewsFixture(GraphqlFixture& on) : graphql(on) {}

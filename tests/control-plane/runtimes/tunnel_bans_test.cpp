@@ -7,6 +7,7 @@
 #include "common/http/server.hpp"
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -77,6 +78,11 @@ struct BansFixture {
         co_await accounts.write([](store::Connection& db) { return pending_tunnels(db); });
     co_return must(std::move(pending)).size();
   }
+  Task<testing::AssertionResult> nothing_is_pending() {
+    co_return co_await test::eventually(
+        [this]() -> Task<bool> { co_return co_await count_pending() == 0; },
+        "no pending ban in the database");
+  }
   Task<> stop() {
     co_await first.server.stop(Clock::now());
     co_await second.server.stop(Clock::now());
@@ -110,7 +116,7 @@ TEST(TunnelBans, EveryServerBansTheHost) {
                                ".tunnels.example");
     EXPECT_EQ(sent.authorization, "Bearer api token");
     EXPECT_TRUE(parse_rfc3339(Json::parse(sent.body)["until"].get<std::string>()));
-    while (co_await fixture.count_pending() > 0) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await fixture.nothing_is_pending());
     co_await bans->stop();
     EXPECT_THAT(fixture.first.sent, SizeIs(1));
     EXPECT_THAT(fixture.second.sent, SizeIs(1));
@@ -129,9 +135,10 @@ TEST(TunnelBans, ABanIsRepeatedUntilTheServerTakesIt) {
     EXPECT_EQ(status.details.front().message, "status 503");
     EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_tunnel_bans_pending 1"));
     co_await fixture.second.wait_for(101);
-    while (co_await fixture.count_pending() > 0) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await fixture.nothing_is_pending());
     // The entry is removed from memory after the database has it.
-    while (bans->status().state != StatusState::ok) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await test::eventually([&] { return bans->status().state == StatusState::ok; },
+                                          "an empty list of bans"));
     EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_tunnel_bans_pending 0"));
     EXPECT_TRUE(
         fixture.accounts.counts(R"(gitops_control_plane_tunnel_bans_total{result="failed"} 100)"));
@@ -151,7 +158,7 @@ TEST(TunnelBans, ARestartGoesOnWithWhatIsLeft) {
     EXPECT_EQ(co_await fixture.count_pending(), 1U);
     fixture.first.refusals = 0;
     bans = fixture.make();
-    while (co_await fixture.count_pending() > 0) co_await sleep_for(10ms);
+    EXPECT_TRUE(co_await fixture.nothing_is_pending());
     co_await bans->stop();
   });
 }
