@@ -1,4 +1,5 @@
 // The part of the scene in which a user changes the application through the tunnel and app-proxy.
+#include <memory>
 #include <sstream>
 #include <string>
 #include <utility>

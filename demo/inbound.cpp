@@ -1,4 +1,5 @@
 // The part of the scene in which an outside client sends a webhook and a request.
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 // The option --keep: all programs keep running, and the output explains how to use them.
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 #include "scene.hpp"

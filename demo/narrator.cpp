@@ -1,7 +1,9 @@
 #include "narrator.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <string>
 
 #include <unistd.h>
 

@@ -1,8 +1,10 @@
 // The part of the scene in which many changes happen while the control plane is down.
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 

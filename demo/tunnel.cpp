@@ -1,5 +1,6 @@
 // The part of the scene in which users reach the runtime through the tunnel, and the network between
 // its ends is cut.
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>

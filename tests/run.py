@@ -142,6 +142,7 @@ class Schedule:
             self.entries.append(Entry(f"lint: {name}", "lint", [*command], needs=needs or []))
         lint = ROOT / "tests/lint"
         check("include layers", sys.executable, f"{lint}/layers.py", str(ROOT))
+        check("standard headers", sys.executable, f"{lint}/standard_headers.py", str(ROOT))
         check("map of the units", sys.executable, f"{lint}/map.py", str(ROOT))
         check("words", sys.executable, f"{lint}/words.py", str(ROOT))
         check("comments", sys.executable, f"{lint}/comments.py", str(ROOT))

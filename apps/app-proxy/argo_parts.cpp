@@ -2,9 +2,8 @@
 
 #include <chrono>
 #include <filesystem>
-#include <utility>
-
 #include <system_error>
+#include <utility>
 
 namespace gitops::app_proxy {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <sys/stat.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace gitops::app_proxy {

@@ -1,6 +1,7 @@
 #include "event-reporter/shared_parts.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace gitops::reporter {

@@ -1,6 +1,7 @@
 #include "gitopsctl/config.hpp"
 
 #include <filesystem>
+#include <system_error>
 
 #include "common/argo/argocd_client.hpp"
 #include "common/http/url.hpp"

@@ -26,6 +26,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -51,4 +52,3 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <simdjson.h>
-#include <system_error>

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <spawn.h>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,7 +16,6 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <system_error>
 #include <unistd.h>
 
 #include "common/core/encoding.hpp"

@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 

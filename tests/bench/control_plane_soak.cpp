@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <random>
 #include <stdexcept>
 #include <string>

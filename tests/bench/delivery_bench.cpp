@@ -1,10 +1,12 @@
 // What the delivery of events costs above the request itself, and what its journal holds and takes.
 
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
 #include <time.h>
+#include <tuple>
 
 #include <malloc.h>
 

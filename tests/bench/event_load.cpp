@@ -8,6 +8,7 @@
 #include <deque>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -17,7 +18,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace gitops::bench {

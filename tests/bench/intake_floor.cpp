@@ -5,6 +5,7 @@
 #include <fstream>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -18,7 +19,6 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace gitops::bench {

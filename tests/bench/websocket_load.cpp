@@ -1,6 +1,7 @@
 #include "bench/websocket_load.hpp"
 
 #include <array>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>

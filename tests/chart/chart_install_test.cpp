@@ -1,6 +1,7 @@
 // The chart installed by the real helm into a real API server, in namespaces that admit restricted
 // pods only.
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>

@@ -2,10 +2,12 @@
 // values, and what the pods need is there, as a kubelet would look for it.
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <memory>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "contract/argocd_contract.hpp"
 
+#include <exception>
+
 #include <gtest/gtest.h>
 
 #include "doubles/fake_argocd.hpp"

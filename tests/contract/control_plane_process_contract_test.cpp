@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <stdexcept>
 #include <tuple>
 
 #include <gtest/gtest.h>

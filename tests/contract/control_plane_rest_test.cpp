@@ -1,6 +1,7 @@
 // The REST of the platform that public clients use, against the real control plane on both engines: the login of the
 // command line, teams and keys. The rest of the platform's REST belongs to other products and is absent.
 #include <algorithm>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

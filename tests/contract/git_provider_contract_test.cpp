@@ -1,5 +1,7 @@
 #include "contract/git_provider_contract.hpp"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "app-proxy/providers/providers.hpp"

@@ -1,5 +1,6 @@
 // The program as a whole: first start, restart, readiness and commands.
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 

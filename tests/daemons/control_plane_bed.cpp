@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string_view>
+#include <type_traits>
 
 #include "common/core/crypto.hpp"
 #include "common/store/migration.hpp"

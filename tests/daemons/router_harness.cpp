@@ -2,8 +2,10 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 #include "support/preload.hpp"
 #include "support/wait.hpp"

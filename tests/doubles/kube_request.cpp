@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <map>
+#include <system_error>
 #include <utility>
 
 namespace gitops::test {

@@ -1,5 +1,7 @@
 // Promotions by the running app-proxy, between doubles of the control plane and of GitHub's REST
 // interface, and Git's own server with two branches of an application.
+#include <tuple>
+
 #include <gmock/gmock.h>
 
 #include "e2e/git_harness.hpp"

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>

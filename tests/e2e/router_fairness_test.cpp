@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <semaphore>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <iterator>
 #include <list>
 #include <map>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 
 #include <netinet/in.h>

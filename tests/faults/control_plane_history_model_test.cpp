@@ -1,6 +1,8 @@
 // The model that judges the control plane: it finds each kind of loss, and accepts all that a control plane may do.
 #include "faults/control_plane_history_model.hpp"
 
+#include <stdexcept>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
-#include <system_error>
 #include <unistd.h>
 
 #include "app-proxy/git/answer_check.hpp"

@@ -1,5 +1,6 @@
 // Lines of text as messages of a client, for either protocol. Every message that is sent is JSON, and
 // operations are bounded.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

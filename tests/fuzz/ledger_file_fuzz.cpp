@@ -7,11 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
-#include <system_error>
 #include <unistd.h>
 
 #include "event-reporter/ledger/ledger_file.hpp"

@@ -2,6 +2,7 @@
 // are JSON, and cutting them down leaves JSON. Input: a line each for the Application,
 // managed-resources, resource-tree, a commit's metadata, the parent's Application and its
 // managed-resources, and app-proxy's answer about files in Git; an empty line means that it could not be had.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // What the tunnel-server reads apart from frp's messages: hosts of users, offers of clients, the list
 // of runtimes, answers of a plugin. A host and an offer are read into one canonical form, so that two
 // spellings never are two hosts; an offer never reaches beyond what its names say.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>

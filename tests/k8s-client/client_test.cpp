@@ -1,6 +1,7 @@
 #include "k8s-client/client.hpp"
 
 #include <fstream>
+#include <iterator>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

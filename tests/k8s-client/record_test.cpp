@@ -1,5 +1,6 @@
 #include "k8s-client/record.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 

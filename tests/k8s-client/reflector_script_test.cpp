@@ -13,6 +13,8 @@
 //
 // CODE may be followed by retry-after=TIME and cause=TEXT. A change of the state is printed as "= …".
 
+#include <stdexcept>
+
 #include "k8s-client/reflector.hpp"
 #include "support/script.hpp"
 

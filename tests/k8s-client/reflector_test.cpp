@@ -1,5 +1,6 @@
 #include "k8s-client/reflector.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <stop_token>
 #include <thread>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #include <ctime>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>

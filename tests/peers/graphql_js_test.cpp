@@ -1,5 +1,6 @@
 // Our library and the reference implementation (npm graphql) on the same documents: the same answers,
 // and the same errors with the same places and paths.
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,6 @@
 #include <fstream>
+#include <iterator>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 

@@ -2,11 +2,11 @@
 
 #include <cerrno>
 #include <stdexcept>
+#include <system_error>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
-#include <system_error>
 #include <unistd.h>
 
 #include "common/core/encoding.hpp"

@@ -1,5 +1,6 @@
 #include "peers/rendered_workload.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string_view>
 #include <utility>

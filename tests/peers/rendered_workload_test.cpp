@@ -1,5 +1,8 @@
 #include "peers/rendered_workload.hpp"
 
+#include <stdexcept>
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

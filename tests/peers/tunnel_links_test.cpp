@@ -1,6 +1,7 @@
 #include <atomic>
 #include <csignal>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 

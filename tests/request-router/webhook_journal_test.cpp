@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <latch>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <gmock/gmock.h>

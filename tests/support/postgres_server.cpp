@@ -8,9 +8,9 @@
 #include <pwd.h>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
-#include <system_error>
 #include <unistd.h>
 
 #include "support/wait.hpp"

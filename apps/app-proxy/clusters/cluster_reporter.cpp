@@ -1,5 +1,6 @@
 #include "app-proxy/clusters/cluster_reporter.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 

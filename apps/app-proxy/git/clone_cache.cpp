@@ -4,10 +4,10 @@
 #include <atomic>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
-#include <system_error>
 
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <git2/sys/commit.h>
 #include <git2/sys/odb_backend.h>
-#include <utility>
-
 #include <system_error>
+#include <utility>
 
 #include "app-proxy/git/git_url.hpp"
 #include "app-proxy/git/libgit2.hpp"

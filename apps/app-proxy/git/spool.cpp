@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace gitops::app_proxy {

@@ -1,6 +1,7 @@
 #include "app-proxy/http/log_routes.hpp"
 
 #include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "app-proxy/http/routes.hpp"

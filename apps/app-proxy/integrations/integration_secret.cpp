@@ -1,6 +1,7 @@
 #include "app-proxy/integrations/integration_secret.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "common/core/text.hpp"

@@ -1,5 +1,6 @@
 #include "app-proxy/providers/bitbucket_server.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "app-proxy/providers/bitbucket_server_api.hpp"

@@ -1,5 +1,6 @@
 #include "app-proxy/users/rules.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <prometheus/gauge.h>

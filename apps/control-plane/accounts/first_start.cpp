@@ -3,10 +3,10 @@
 #include <array>
 #include <cerrno>
 #include <iostream>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
-#include <system_error>
 #include <unistd.h>
 
 #include "common/core/crypto.hpp"

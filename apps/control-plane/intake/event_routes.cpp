@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <system_error>
 #include <tuple>
 #include <utility>
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
-#include <system_error>
 
 namespace gitops::control_plane_server {
 namespace {

@@ -1,6 +1,7 @@
 #include "control-plane/projection/fold.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "common/core/text.hpp"

@@ -1,6 +1,7 @@
 #include "control-plane/views/application_view.hpp"
 
 #include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "control-plane/projection/event.hpp"

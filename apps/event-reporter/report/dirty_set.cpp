@@ -1,6 +1,7 @@
 #include "event-reporter/report/dirty_set.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "event-reporter/event/manifest.hpp"

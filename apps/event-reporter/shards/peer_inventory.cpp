@@ -1,6 +1,7 @@
 #include "event-reporter/shards/peer_inventory.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "event-reporter/ledger/digest.hpp"

@@ -1,6 +1,7 @@
 #include "common/argo/argocd_client.hpp"
 
 #include <charconv>
+#include <system_error>
 #include <utility>
 #include <vector>
 

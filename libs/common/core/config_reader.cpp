@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include "common/core/config_common.hpp"
 #include "common/core/config_yaml.hpp"

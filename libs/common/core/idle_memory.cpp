@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <system_error>
 
 #include <malloc.h>
 #include <sys/mman.h>
-#include <system_error>
 
 #include "common/core/small_file.hpp"
 

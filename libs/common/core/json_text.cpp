@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>

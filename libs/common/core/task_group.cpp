@@ -1,5 +1,7 @@
 #include "common/core/task_group.hpp"
 
+#include <exception>
+
 #include <boost/asio/bind_cancellation_slot.hpp>
 
 #include "common/core/log.hpp"

@@ -1,6 +1,7 @@
 #include "common/graphql/executor.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <system_error>
 
 #include "common/core/json_text.hpp"
 #include "common/core/text.hpp"

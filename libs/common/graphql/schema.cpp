@@ -1,6 +1,8 @@
 #include "common/graphql/schema.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <stdexcept>
 #include <unordered_set>
 
 #include "common/graphql/input.hpp"

@@ -1,5 +1,6 @@
 #include "common/http/connection_pool.hpp"
 
+#include <iterator>
 #include <utility>
 
 #include "common/core/backoff.hpp"

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "common/core/encoding.hpp"
 #include "common/http/message.hpp"

@@ -1,6 +1,7 @@
 #include "common/http/proxy_settings.hpp"
 
 #include <charconv>
+#include <system_error>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/network_v4.hpp>

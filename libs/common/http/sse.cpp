@@ -1,6 +1,7 @@
 #include "common/http/sse.hpp"
 
 #include <charconv>
+#include <system_error>
 
 namespace gitops::http {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <system_error>
+#include <tuple>
 
 #include <boost/asio/ip/address.hpp>
 

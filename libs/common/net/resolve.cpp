@@ -8,10 +8,11 @@
 #include <map>
 #include <mutex>
 #include <netdb.h>
+#include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <sys/socket.h>
-#include <system_error>
 
 namespace gitops::net {
 namespace {

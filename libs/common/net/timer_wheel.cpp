@@ -1,6 +1,7 @@
 #include "common/net/timer_wheel.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace gitops::net {
 namespace {

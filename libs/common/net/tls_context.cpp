@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <boost/asio/ip/address.hpp>
@@ -14,7 +15,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
-#include <system_error>
 
 #include "common/core/small_file.hpp"
 #include "common/core/text.hpp"

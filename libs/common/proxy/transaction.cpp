@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "common/http/wire_text.hpp"

@@ -1,7 +1,6 @@
 #include "common/sqlite/fault.hpp"
 
 #include <cerrno>
-
 #include <system_error>
 
 namespace gitops::sqlite {

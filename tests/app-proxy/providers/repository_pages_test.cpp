@@ -1,5 +1,7 @@
 #include "app-proxy/providers/repository_pages.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "support/run_coro.hpp"

@@ -2,6 +2,9 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>

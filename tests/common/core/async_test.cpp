@@ -1,5 +1,6 @@
 #include "common/core/async.hpp"
 
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <memory>
 #include <semaphore>
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 #include "common/core/task_group.hpp"
 
+#include <stdexcept>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 #include "common/core/time.hpp"
 
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>

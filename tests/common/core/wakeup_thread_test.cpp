@@ -1,4 +1,5 @@
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <thread>
 

@@ -3,6 +3,7 @@
 #include <latch>
 #include <memory>
 #include <semaphore>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>

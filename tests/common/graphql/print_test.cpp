@@ -1,5 +1,9 @@
 #include "common/graphql/print.hpp"
 
+#include <array>
+#include <cstdio>
+#include <map>
+
 #include <gmock/gmock.h>
 
 namespace gitops::graphql {

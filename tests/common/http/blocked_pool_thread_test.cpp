@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 
 #include <gtest/gtest.h>
 

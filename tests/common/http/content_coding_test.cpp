@@ -1,5 +1,6 @@
 #include "common/http/content_coding.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <gmock/gmock.h>

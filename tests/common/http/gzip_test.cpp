@@ -1,6 +1,8 @@
 #include "common/http/gzip.hpp"
 
+#include <cstdint>
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 

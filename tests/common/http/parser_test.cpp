@@ -1,6 +1,7 @@
 #include "common/http/parser.hpp"
 
 #include <set>
+#include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

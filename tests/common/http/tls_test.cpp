@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include <boost/asio/ssl/context.hpp>
 #include <openssl/pem.h>

@@ -1,5 +1,9 @@
 #include "common/http/websocket_codec.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 namespace gitops::http::websocket {

@@ -1,5 +1,7 @@
 #include "common/net/connector.hpp"
 
+#include <tuple>
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>

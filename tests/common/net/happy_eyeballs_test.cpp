@@ -1,5 +1,6 @@
 #include "common/net/happy_eyeballs.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

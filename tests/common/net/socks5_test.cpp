@@ -1,5 +1,6 @@
 #include "common/net/socks5.hpp"
 
+#include <stdexcept>
 #include <vector>
 
 #include <gmock/gmock.h>

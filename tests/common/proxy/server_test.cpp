@@ -1,5 +1,7 @@
 #include "common/proxy/server.hpp"
 
+#include <iterator>
+
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>

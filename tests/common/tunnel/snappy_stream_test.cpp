@@ -1,6 +1,7 @@
 #include "common/tunnel/snappy_stream.hpp"
 
 #include <random>
+#include <vector>
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,6 @@
 #include "control-plane/intake/zstd_coding.hpp"
 
+#include <algorithm>
 #include <zstd.h>
 
 #include <gtest/gtest.h>

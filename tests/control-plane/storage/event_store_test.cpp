@@ -1,6 +1,8 @@
 #include "control-plane/storage/event_store.hpp"
 
 #include <array>
+#include <cstdlib>
+#include <iostream>
 #include <random>
 #include <stdexcept>
 

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>

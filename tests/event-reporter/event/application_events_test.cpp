@@ -1,5 +1,7 @@
 #include "event-reporter/event/application_events.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 #include "event-reporter/event/digest.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 #include "event-reporter/report/dirty_set.hpp"
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 #include "event-reporter/report/full_reconcile.hpp"
 
+#include <iostream>
 #include <map>
 #include <set>
 

@@ -1,3 +1,5 @@
+#include <iostream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -12,6 +12,7 @@
 
 #include <iomanip>
 #include <sstream>
+#include <stdexcept>
 
 #include "event-reporter/shards/failover_fixture.hpp"
 #include "support/script.hpp"

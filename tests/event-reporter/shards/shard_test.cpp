@@ -1,5 +1,7 @@
 #include "event-reporter/shards/shard.hpp"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "common/core/encoding.hpp"
