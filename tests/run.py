@@ -28,8 +28,8 @@ SCHEDULE = ROOT / "build/schedule"
 CORES = os.cpu_count() or 1
 # Most suites wait more than they work. Four slots a core; an entry takes as many as stand here.
 SLOTS = 4 * CORES
-SLOTS_OF = {"build": 1, "lint": 2, "unit": 1, "threads": 4, "component": 2, "contract": 4, "e2e": 4,
-            "faults": 4, "fuzz": 2, "soak": SLOTS, "peers": 4}
+SLOTS_OF = {"build": 1, "lint": 2, "unit": 1, "threads": 4, "component": 2, "contract": 4, "e2e": 2,
+            "faults": 2, "fuzz": 2, "soak": SLOTS, "peers": 4}
 # In the order in which they are built and run: what fails fastest and most often comes first.
 TIERS = ["lint", "unit", "component", "contract", "e2e", "faults", "fuzz", "peers"]
 TEST = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
