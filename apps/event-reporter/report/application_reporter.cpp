@@ -114,12 +114,13 @@ Task<Result<bool>> ApplicationReporter::report_state(Grant grant, const std::str
 
 Task<Result<void>> ApplicationReporter::report_missed(Grant grant, std::string key,
                                                       const DirtyWork& work) {
-  if (!ledger_.known().contains(key)) co_return Result<void>();
-  if (!work.live) co_return co_await report_unseen_predecessor(grant, key);
-  if (grant.owner) co_return Result<void>();
+  const bool is_known = ledger_.known().contains(key);
+  if (!work.live && is_known) co_return co_await report_unseen_predecessor(grant, key);
+  if (!work.live || grant.owner) co_return Result<void>();
   // Another replica reports the application now, and does not know the resources that only this one
   // reported.
   auto text = work.states.empty() ? std::string{} : work.states.back().text;
+  if (text.empty() && !is_known) co_return Result<void>();
   if (text.empty()) {
     auto read = co_await kubernetes_.get(k8s::resources::kApplications, application_key(key),
                                          deadline_after(kApplicationReadTimeout));
@@ -129,6 +130,10 @@ Task<Result<void>> ApplicationReporter::report_missed(Grant grant, std::string k
     if (!read) co_return std::unexpected(read.error());
     text = std::move(*read);
   }
+  const auto app = AppView::parse(text);
+  if (!app) co_return Result<void>();  // unreadable
+  changes_.seen_without_shard(key, app->uid(), text);
+  if (!is_known) co_return Result<void>();
   co_return co_await report_lost_parts(grant, std::move(key), std::move(text));
 }
 

@@ -148,9 +148,10 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
   if (first) ++seen_in_[shard_of_key(key)];
   seen->second = digest;
   peers_.remove_others(key, uid, Clock::now());
-  // An object in the state that this process reported last has no parts that its own row lacks.
-  if (!owns(key) && options_.replicas > 1 && !is_reported(key, digest)) {
-    peers_.add(key, uid, objects_.parts(text), Clock::now());
+  // An object in the state that this process reported last has no parts that its own row lacks. The
+  // text of a state that is read again is not kept for a release of the shard.
+  if ((!owns(key) || report == Report::as_read) && !is_reported(key, digest)) {
+    seen_without_shard(key, uid, text);
   }
   if (!owns(key) && !may_lose_parts(key)) {
     // Objects that this process reported were deleted, and the owner of the shard may not know of
@@ -230,6 +231,11 @@ void ChangeTracker::missed(const std::string& key, std::string_view uid, std::st
   if (seen_.erase(key) > 0) --seen_in_[shard_of_key(key)];  // from a watch that ended before
   peers_.remove(key, uid, now);
   if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
+}
+
+void ChangeTracker::seen_without_shard(const std::string& key, std::string_view uid,
+                                       std::string_view text) {
+  if (options_.replicas > 1) peers_.add(key, uid, objects_.parts(text), Clock::now());
 }
 
 void ChangeTracker::reported_without_shard(const std::string& key, std::string_view uid,
@@ -333,8 +339,10 @@ void ChangeTracker::released(std::uint32_t shard) {
   shards_[shard].claimed = false;
   shards_[shard].held = false;
   std::erase_if(claims_, [shard](const Claim& claim) { return claim.shard == shard; });
+  // States that were not reported enter the inventory (ObjectReporter::report_missed()).
   dirty_.drop_live([this, shard](std::string_view key) {
-    return shard_of_key(key) == shard && !may_lose_parts(key);
+    return shard_of_key(key) == shard && !may_lose_parts(key) &&
+           !dirty_.has_states(std::string(key));
   });
 }
 

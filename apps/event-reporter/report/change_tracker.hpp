@@ -137,6 +137,9 @@ class ChangeTracker final : public ShardObserver {
   // Returns whether the grant has not ended. Check it before every post and every write to the
   // ledger.
   [[nodiscard]] bool holds(const Grant& grant) const;
+  // Records that the object has this state, which the holder of its shard reports and may take with it
+  // when it is removed with its ledger.
+  void seen_without_shard(const std::string& key, std::string_view uid, std::string_view text);
   // Records that the deletion of the object was reported without its shard, so another replica's events
   // may have higher sequences. The deletion is reported once more when the shard is held within the
   // retention; `parts` are those that the object may have had.

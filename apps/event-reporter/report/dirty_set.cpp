@@ -145,6 +145,11 @@ std::size_t DirtySet::bring_forward(std::size_t most) {
   return queue_.bring_forward(most);
 }
 
+bool DirtySet::has_states(const std::string& key) const {
+  const auto found = dirty_.find(key);
+  return found != dirty_.end() && !found->second.states.empty();
+}
+
 void DirtySet::drop_live(const KeyFilter& which) {
   for (auto& [key, work] : dirty_) {
     if (!which(key)) continue;

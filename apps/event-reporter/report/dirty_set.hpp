@@ -83,6 +83,8 @@ class DirtySet {
   void refill();
   // Ends the backoff of at most `most` keys, and returns their number.
   std::size_t bring_forward(std::size_t most = std::numeric_limits<std::size_t>::max());
+  // Returns whether the key waits with the text of a state.
+  [[nodiscard]] bool has_states(const std::string& key) const;
   // Drops the states of the keys that `which` selects; their deletions stay.
   void drop_live(const KeyFilter& which);
   // Drops all work of the keys that `which` selects, unless a worker has taken it.

@@ -32,8 +32,8 @@ class ObjectReporter {
   // none. Returns false when there was no such object to read.
   virtual Task<Result<bool>> report_state(Grant grant, const std::string& key,
                                           const DirtyWork& work, const ReportAttempt& attempt) = 0;
-  // Reports deletions without a watch event that only this process knows. Called after all other
-  // work.
+  // Reports deletions without a watch event that only this process knows, and records a state that
+  // another replica reports now. Called after all other work.
   virtual Task<Result<void>> report_missed(Grant grant, std::string key, const DirtyWork& work) = 0;
 };
 

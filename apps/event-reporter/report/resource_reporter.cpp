@@ -326,6 +326,11 @@ Task<Result<void>> ResourceReporter::report_predecessor(Grant grant, std::string
 // was deleted before its first report, or has a successor itself.
 Task<Result<void>> ResourceReporter::report_missed(Grant grant, std::string key,
                                                    const DirtyWork& work) {
+  if (work.live && !grant.owner && !work.states.empty()) {
+    // Another replica reports the object now.
+    const auto& text = work.states.back().text;
+    if (const auto facts = read_resource(text)) changes_.seen_without_shard(key, facts->uid, text);
+  }
   if (work.live || !ledger_.known().contains(key)) co_return Result<void>();
   const auto id = parse_resource_key(key);
   const auto text = co_await read(id);

@@ -55,6 +55,9 @@ TEST_F(ChangeTrackerTest, OnlyChangesInShardsHeldAreDue) {
   dirty.done("a/web");
   changes.changed("a/web", "u", digest(3), "three", {});
   changes.released(shard);
+  EXPECT_EQ(dirty.take("a/web").states.size(), 1U) << "for the inventory";
+  dirty.done("a/web");
+  changes.changed("a/web", "u", digest(4), "four", {});
   EXPECT_FALSE(dirty.contains("a/web"));
 }
 

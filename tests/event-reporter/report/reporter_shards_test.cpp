@@ -187,6 +187,41 @@ TEST(Reporter, AResourceThatItReportedIsReportedGoneAlsoWhenTheShardIsHeldByAnot
   });
 }
 
+// They came while this replica held the shard, and it had not read them. The next holder reports them and is removed
+// with its ledger.
+TEST(Reporter, WhatItCouldNotReportBeforeAReleaseIsReportedGoneLater) {
+  play(of_three(0), [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    const SampleApp known{.name = "app-0", .uid = "uid-0", .resources = 1};
+    const SampleApp fresh{.name = "app-3", .uid = "uid-3", .resources = 1};
+    CO_ASSERT_EQ(fixture.reporter().changes().shard_of_key("argocd/app-3"), 2U);
+    fixture.reporter().changes().claimed(2, 1);
+    fixture.put(known);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    // From now on states are reported as the watch delivers them.
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !fixture.status().has("taken over"); },
+                                             "the end of the take-over"));
+    fixture.argocd.delay_answers(std::chrono::hours(1));
+    fixture.put({.name = "app-0", .uid = "uid-0", .resources = 2});
+    fixture.put(fresh);
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return fixture.reporter().changes().owned() == 2; }, "both applications"));
+    fixture.reporter().changes().released(2);
+    fixture.argocd.end_faults();
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.remove(known);
+    fixture.remove(fresh);
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    const auto before = fixture.platform.reports().size();
+    fixture.reporter().changes().claimed(2, 3);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(before + 5));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_THAT(
+        fixture.events("", before),
+        UnorderedElementsAre("app-0 gone", "c-0 gone", "c-1 gone", "app-3 gone", "c-0 gone"));
+  });
+}
+
 // It was reported by a replica that is no more, and so is its ledger.
 TEST(Reporter, WhatGoesWhileAReplicaIsScaledAwayIsReportedGoneByTheOthers) {
   const test::TempDir folder;
