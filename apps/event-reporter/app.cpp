@@ -70,6 +70,7 @@ class App {
   Task<> stop(Deadline deadline) {
     main_port_.drain();
     mode_.reporter().stop();
+    co_await changes().flush_inventory(deadline);
     co_await shared_.finish(deadline);
     co_await main_port_.stop(deadline);
   }

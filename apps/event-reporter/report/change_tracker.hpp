@@ -83,6 +83,8 @@ class ChangeTracker final : public ShardObserver {
                 TrackedObjects& objects, Options options, Metrics& metrics);
 
   void start(TaskGroup& group);
+  // Waits until the ledger has the states of other shards that were seen before the call.
+  Task<> flush_inventory(Deadline deadline) { return peers_.flush(deadline); }
 
   // The reported state: the one that a watch delivers, or the one that the object has when it is
   // read for its report.

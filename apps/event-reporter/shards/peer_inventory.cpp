@@ -132,6 +132,11 @@ void PeerInventory::expire(Clock::time_point now) {
   });
 }
 
+Task<> PeerInventory::flush(Deadline deadline) {
+  while (!unmerged_.empty() && co_await changed_.wait(deadline)) {
+  }
+}
+
 Task<> PeerInventory::refresh_inventory() {
   while (true) {
     const auto next_tick = deadline_after(kTick);
@@ -139,6 +144,7 @@ Task<> PeerInventory::refresh_inventory() {
     while (!unmerged_.empty()) {
       if (!co_await merge(unmerged_.begin()->first)) co_await sleep_for(kRetry);
     }
+    changed_.notify_all();
     expire(Clock::now());
   }
 }

@@ -48,6 +48,9 @@ class PeerInventory {
   // Returns the uids of the deleted objects with that key.
   [[nodiscard]] std::vector<std::string> deleted_uids(std::string_view key) const;
 
+  // Waits until the rows have all that was recorded before the call. Call it before the ledger's last
+  // flush().
+  Task<> flush(Deadline deadline);
   // Erases objects and parts whose retention has ended. The task of start() calls it regularly, so
   // that it knows how long the control plane took no events.
   void expire(Clock::time_point now);

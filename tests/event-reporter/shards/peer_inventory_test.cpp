@@ -76,6 +76,16 @@ TEST(PeerInventory, WritesDownWhatItSeesAtOnce) {
   });
 }
 
+TEST(PeerInventory, AFlushWaitsForThePartsOfLaterStates) {
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("u", {config_map("a")});
+    fixture.sees("u", {config_map("b")});
+    co_await fixture.inventory.flush(deadline_after(minutes(1)));
+    EXPECT_THAT(names(co_await fixture.row("u")), ElementsAre("a", "b"));
+    co_await fixture.inventory.flush(deadline_after(minutes(1)));
+  });
+}
+
 TEST(PeerInventory, RemembersPartsThatAreGoneForAWhile) {
   play([](Fixture& fixture) -> Task<> {
     fixture.sees("u", {config_map("a"), config_map("b")});
