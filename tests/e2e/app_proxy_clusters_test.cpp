@@ -210,7 +210,7 @@ TEST(AppProxyClusters, AC30_HostileRequestsChangeNothing) {
     EXPECT_EQ(w.git.git("config", {"rev-parse", "main"}).out, head);
     // Whoever was refused stands in the audit stream.
     std::map<std::string, int> results;
-    for (const Json& line : w.base.audit()) {
+    for (const Json& line : co_await w.base.audit(19)) {
       if (line["action"] == "clusters") ++results[line["result"]];
     }
     EXPECT_EQ(results["forbidden"], 1);

@@ -20,6 +20,7 @@
 #include "doubles/fake_platform.hpp"
 #include "support/play.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::test {
 
@@ -135,6 +136,25 @@ struct AppProxyHarness {
       co_await sleep_for(std::chrono::milliseconds(10));
     }
     EXPECT_TRUE(daemon->log().contains("the account is known"));
+  }
+  // The audit stream, once it has that many lines. The daemon writes its log on a thread of its own,
+  // so the line of a request may follow its answer.
+  Task<std::vector<Json>> audit(std::size_t lines) {
+    EXPECT_TRUE(co_await eventually([&] { return audit().size() >= lines; }, "the audit stream"));
+    co_return audit();
+  }
+  // The last line of that action and result, once there is one; null after default_limit().
+  Task<Json> audited(std::string action, std::string result = "ok") {
+    Json found;
+    EXPECT_TRUE(co_await eventually(
+        [&] {
+          for (auto& line : audit()) {
+            if (line["action"] == action && line["result"] == result) found = std::move(line);
+          }
+          return !found.is_null();
+        },
+        action + " " + result));
+    co_return found;
   }
   [[nodiscard]] std::vector<Json> audit() const {
     std::vector<Json> lines;

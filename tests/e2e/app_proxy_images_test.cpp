@@ -68,12 +68,8 @@ TEST_P(AppProxyImagesAtBoth, AReportIsAWorkflowWhoseEndIsTold) {
     EXPECT_EQ(secret["metadata"]["name"], workflow["metadata"]["name"]);
     EXPECT_EQ(secret["metadata"]["ownerReferences"][0]["uid"], workflow["metadata"]["uid"]);
     EXPECT_EQ(base64_decode(secret["data"]["CF_API_KEY"].get<std::string>()).value(), kBob);
-    bool is_in_audit = false;
-    for (const Json& line : w.base.audit()) {
-      is_in_audit = is_in_audit || (line["action"] == "image-report" && line["result"] == "ok" &&
-                                    line["subject"]["image"] == "registry.example.test/shop:1.0");
-    }
-    EXPECT_TRUE(is_in_audit);
+    EXPECT_EQ((co_await w.base.audited("image-report"))["subject"]["image"],
+              "registry.example.test/shop:1.0");
     if (!w.side.is_program()) co_return;
     // With the key of the tasks.
     const Json image{{"id", "sha256:1"},
@@ -123,7 +119,7 @@ TEST(AppProxyImages, AC28_CredentialsOfTheRuntimeReachTheTasksAlone) {
                                                   {"GITHUB_API_HOST_URL", "https://api.github.com"},
                                                   {"GITHUB_TOKEN", "canary-own"}}));
     EXPECT_THAT(w.objects(k8s::resources::kWorkflows).at(0).dump(), Not(HasSubstr("canary")));
-    EXPECT_THAT(w.base.audit().back().dump(), HasSubstr(R"("registry":"hub")"));
+    EXPECT_EQ((co_await w.base.audited("image-report"))["subject"]["registry"], "hub");
   });
 }
 

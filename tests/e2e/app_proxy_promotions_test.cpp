@@ -148,12 +148,8 @@ TEST(AppProxyPromotions, ACommitBringsTheNamedValues) {
     EXPECT_EQ(w.git.file_at_head("shop", "prod/new.yaml"), "a: 1\n");
     EXPECT_THAT(w.line({"log", "-1", "--format=%B", "main"}),
                 HasSubstr("Requested by Ann through runtime prod."));
-    bool is_in_audit = false;
-    for (const auto& entry : w.harness.base.audit()) {
-      is_in_audit |= entry.value("action", "") == "promotions/commit" &&
-                     entry.at("subject").value("destAppId", "") == "prod/argocd/shop-prod";
-    }
-    EXPECT_TRUE(is_in_audit);
+    EXPECT_EQ((co_await w.harness.base.audited("promotions/commit"))["subject"]["destAppId"],
+              "prod/argocd/shop-prod");
   });
 }
 

@@ -175,7 +175,7 @@ TEST(AppProxy, WritesEachChangeToTheAuditStream) {
         "$args){name}}",
         Harness::as(Harness::kBob), {{"args", {{"name", "main"}, {"token", "canary-git-token"}}}});
     (void)co_await harness.ask(kIntegrations, Harness::as(Harness::kBob));
-    const auto audit = harness.audit();
+    const auto audit = co_await harness.audit(2);
     CO_ASSERT_EQ(audit.size(), 2U);
     EXPECT_EQ(audit[0]["action"], "removeGitIntegration");
     EXPECT_EQ(audit[0]["result"], "forbidden");
@@ -636,8 +636,9 @@ TEST(AppProxyAttacks, AC37_EveryWayInAsksWhoItIs) {
       EXPECT_EQ(answer.status, 200);
       EXPECT_EQ(answer.code(), "FORBIDDEN") << query;
     }
-    EXPECT_EQ(harness.audit().size(), 5U);
-    for (const auto& line : harness.audit()) EXPECT_EQ(line["result"], "forbidden");
+    const auto audit = co_await harness.audit(5);
+    EXPECT_EQ(audit.size(), 5U);
+    for (const auto& line : audit) EXPECT_EQ(line["result"], "forbidden");
   });
 }
 

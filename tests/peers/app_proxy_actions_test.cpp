@@ -80,7 +80,7 @@ TEST(ArgoCdActions, SyncRefreshAndRollback) {
     co_await w.shown("Application", app.name, kHistory, text_at(app.read(), kHistory));
     // Who asked for what stands in the audit stream, also of a query that changes state.
     std::vector<std::string> actions;
-    for (const auto& line : w.base.audit()) {
+    for (const auto& line : co_await w.base.audit(4)) {
       EXPECT_EQ(line["user"], "u-bob");
       actions.push_back(line.value("action", "") + " " + line.value("result", ""));
     }
