@@ -13,6 +13,7 @@ TEXT selects a test when its full name contains it, or the name of its source fi
 import argparse
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import re
@@ -172,7 +173,9 @@ class Schedule:
         if "peers" in tiers:
             self.entries.append(Entry("build real programs", "build", [sys.executable, __file__, "--build-real",
                                       str(options.real_within or 0)], timeout=14400, sets_up="real.programs"))
+        last = seconds_of_last_run()
         for tier in tiers:
+            start = len(self.entries)
             if tier == "lint" and options.filter:
                 self.add_suites("asan", "lint")
             elif tier == "lint":
@@ -187,6 +190,9 @@ class Schedule:
                 self.add_fuzz()
             if tier == "faults" and options.long:  # the release build: a sanitizer's own memory grows
                 self.add_suites("release", "soak", environment={"GITOPS_SOAK": "1"})
+            # Builds as they stand, then what took longest the last time, so that no long suite begins alone at the end.
+            self.entries[start:] = sorted(self.entries[start:], key=lambda entry: (
+                -math.inf if entry.tier == "build" else -last.get(entry.name, entry.timeout)))
         if "lint" in tiers and not options.filter:
             self.add_build("asan", "programs", ["programs"])
         if options.whole and options.real:
@@ -268,6 +274,13 @@ class Schedule:
         elif self.options.whole and "peers" not in self.options.tiers:
             print(f"\nreal programs: {len(real)} suites with about {cases} cases not run; `./dev test --all` runs them too, "
                   "and builds the programs once, in about 40 minutes")
+
+
+def seconds_of_last_run() -> dict[str, float]:
+    try:
+        return {case.get("name"): float(case.get("time") or 0) for case in tree.parse(SCHEDULE / "ctest.xml").getroot().iter("testcase")}
+    except (OSError, tree.ParseError):
+        return {}
 
 
 def cases_of(report: pathlib.Path) -> tuple[int, int, int, list[str]]:
