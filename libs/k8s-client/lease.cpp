@@ -102,10 +102,10 @@ Clock::time_point LeaseView::expires(std::chrono::seconds least) const {
 }
 
 std::string LeaseView::taken(const std::string& identity, std::chrono::seconds duration,
-                             WallTime wall) const {
+                             WallTime wall, Clock::time_point now) const {
   LeaseRecord record = record_;
   record.duration = duration;
-  record.renewed = time_of_write(wall);
+  record.renewed = time_of_write(wall, now);
   if (record.holder != identity) {
     record.holder = identity;
     record.acquired = record.renewed;
@@ -114,16 +114,17 @@ std::string LeaseView::taken(const std::string& identity, std::chrono::seconds d
   return with(record);
 }
 
-std::string LeaseView::freed(WallTime wall) const {
+std::string LeaseView::freed(WallTime wall, Clock::time_point now) const {
   LeaseRecord record = record_;
   record.holder.clear();
   record.duration = std::chrono::seconds(1);
-  record.acquired = record.renewed = time_of_write(wall);
+  record.acquired = record.renewed = time_of_write(wall, now);
   return with(record);
 }
 
-std::string LeaseView::time_of_write(WallTime wall) const {
-  return format_rfc3339_micros(std::max(wall, newest_renewal_ + kLeastStep));
+std::string LeaseView::time_of_write(WallTime wall, Clock::time_point now) const {
+  const auto age = std::chrono::floor<std::chrono::milliseconds>(now - since_.value_or(now));
+  return format_rfc3339_micros(std::max(wall, newest_renewal_ + std::max(kLeastStep, age / 2)));
 }
 
 std::string LeaseView::with_annotation(const std::string& name, const std::string& value) const {
@@ -177,7 +178,7 @@ LeaseSteps::Action LeaseSteps::next(Clock::time_point now, WallTime wall) {
   if (pending_ == Action::Kind::annotate) {
     action.object = std::exchange(annotated_, {});
   } else if (pending_ != Action::Kind::read) {
-    action.object = view_.taken(options_.identity, options_.lease_duration, wall);
+    action.object = view_.taken(options_.identity, options_.lease_duration, wall, now);
   }
   return action;
 }
@@ -257,7 +258,8 @@ Task<> give_back(Client& client, LeaseView view, std::string identity, WallTime 
   if (result) {
     view.see(*result, Clock::now());
     if (!view.known() || view.record().holder != identity) co_return;
-    result = co_await client.update(resources::kLeases, key, view.freed(now), deadline);
+    result =
+        co_await client.update(resources::kLeases, key, view.freed(now, Clock::now()), deadline);
   }
   if (!result) {
     kLog.warning("lease not given back, others wait until it runs out",

@@ -89,13 +89,16 @@ class LeaseView {
   [[nodiscard]] Clock::time_point expires(std::chrono::seconds least) const;
 
   // The step by which each write moves renewTime at least beyond newest_renewal(), so it never goes
-  // back, whatever the skew of the writers' clocks.
+  // back, whatever the skew of the writers' clocks. A renewTime ahead of the clocks moves by half
+  // of the time since the last change, if that is more: the clocks catch up, and a claim after a
+  // restore of the cluster gets a later time than the claim that the restore undid, also if its
+  // writer did not see that one.
   static constexpr std::chrono::milliseconds kLeastStep{100};
   // Returns the Lease with `identity` as its holder; a change of the holder counts as a transition.
   [[nodiscard]] std::string taken(const std::string& identity, std::chrono::seconds duration,
-                                  WallTime wall) const;
+                                  WallTime wall, Clock::time_point now) const;
   // Returns the Lease without a holder, so that the next one need not wait.
-  [[nodiscard]] std::string freed(WallTime wall) const;
+  [[nodiscard]] std::string freed(WallTime wall, Clock::time_point now) const;
   // Returns the Lease with this annotation, otherwise unchanged.
   [[nodiscard]] std::string with_annotation(const std::string& name,
                                             const std::string& value) const;
@@ -104,7 +107,7 @@ class LeaseView {
 
  private:
   [[nodiscard]] std::string with(const LeaseRecord& record) const;
-  [[nodiscard]] std::string time_of_write(WallTime wall) const;
+  [[nodiscard]] std::string time_of_write(WallTime wall, Clock::time_point now) const;
 
   ObjectKey key_;
   Labels labels_;

@@ -16,6 +16,7 @@ using Kind = LeaseSteps::Action::Kind;
 using test::run_in_test_time;
 
 const ObjectKey kKey{"default", "shard-0"};
+constexpr Clock::time_point kNow(1s);
 const WallTime kWall = *parse_rfc3339("2030-01-02T03:04:05Z");
 
 // An API server with one Lease, and the candidates of a test. All times count from 0.
@@ -163,38 +164,57 @@ TEST(LeaseSteps, ASuspendedHolderDoesNotLeadWhenItWakes) {
 TEST(LeaseView, RenewTimeNeverGoesBackWhateverTheSkewOfTheWriters) {
   LeaseView view(kKey);
   const auto renewed = [&view](const std::string& object) {
-    view.see(object, Clock::time_point(1s));
+    view.see(object, kNow);
     return *parse_rfc3339(view.record().renewed);
   };
-  const auto ahead = renewed(view.taken("ahead", 15s, kWall + 7h));
+  const auto ahead = renewed(view.taken("ahead", 15s, kWall + 7h, kNow));
   EXPECT_EQ(ahead, kWall + 7h);
-  const auto taken = renewed(view.taken("right", 15s, kWall));
+  const auto taken = renewed(view.taken("right", 15s, kWall, kNow));
   EXPECT_GT(taken, ahead);
-  const auto again = renewed(view.taken("right", 15s, kWall + 2s));
+  const auto again = renewed(view.taken("right", 15s, kWall + 2s, kNow));
   EXPECT_GT(again, taken);
-  const auto freed = renewed(view.freed(kWall + 3s));
+  const auto freed = renewed(view.freed(kWall + 3s, kNow));
   EXPECT_GT(freed, again);
-  EXPECT_EQ(renewed(view.taken("right", 15s, kWall + 8h)), kWall + 8h) << "else it is the clock";
+  EXPECT_EQ(renewed(view.taken("right", 15s, kWall + 8h, kNow)), kWall + 8h)
+      << "else it is the clock";
 }
 
 // By a restore of the cluster, or by a deletion.
 TEST(LeaseView, RenewTimeDoesNotGoBackWithTheLease) {
   LeaseView view(kKey);
   const auto renewed = [&view](const std::string& object) {
-    view.see(object, Clock::time_point(1s));
+    view.see(object, kNow);
     return *parse_rfc3339(view.record().renewed);
   };
-  const auto before = view.taken("right", 15s, kWall);
+  const auto before = view.taken("right", 15s, kWall, kNow);
   EXPECT_EQ(renewed(before), kWall);
-  EXPECT_EQ(renewed(view.taken("ahead", 15s, kWall + 7h)), kWall + 7h);
+  EXPECT_EQ(renewed(view.taken("ahead", 15s, kWall + 7h, kNow)), kWall + 7h);
   EXPECT_EQ(renewed(before), kWall);
   EXPECT_EQ(view.newest_renewal(), kWall + 7h);
-  EXPECT_GT(renewed(view.taken("right", 15s, kWall + 2s)), kWall + 7h);
+  EXPECT_GT(renewed(view.taken("right", 15s, kWall + 2s, kNow)), kWall + 7h);
   view.see_none(Clock::time_point(2s));
-  EXPECT_GT(renewed(view.taken("right", 15s, kWall + 3s)), kWall + 7h);
+  EXPECT_GT(renewed(view.taken("right", 15s, kWall + 3s, kNow)), kWall + 7h);
   LeaseView next(kKey, {}, view.newest_renewal());
   next.see(before, Clock::time_point(3s));
   EXPECT_EQ(next.newest_renewal(), view.newest_renewal());
+}
+
+// A claim that a restore undid before others saw it: the next claim must not get the same time.
+TEST(LeaseView, ARenewTimeAheadOfTheClocksMovesWithTime) {
+  LeaseView first(kKey);
+  const auto ahead = first.taken("ahead", 15s, kWall + 7h, kNow);
+  first.see(ahead, kNow);
+  auto second = first;
+  const auto claim = [](LeaseView& view, std::chrono::seconds after) {
+    const auto now = kNow + after;
+    view.see(view.taken("right", 15s, kWall + after, now), now);
+    return *parse_rfc3339(view.record().renewed);
+  };
+  EXPECT_EQ(claim(first, 16s), kWall + 7h + 8s);
+  EXPECT_EQ(claim(first, 18s), kWall + 7h + 9s);
+  EXPECT_EQ(claim(second, 20s), kWall + 7h + 10s);
+  EXPECT_EQ(claim(second, 20s), kWall + 7h + 10s + LeaseView::kLeastStep);
+  EXPECT_EQ(claim(second, 15h), kWall + 15h) << "the clocks have caught up";
 }
 
 TEST(LeaseSteps, NeverComparesClocksOfOthers) {
@@ -226,8 +246,8 @@ TEST(LeaseSteps, TakesOverAtOnceAfterARelease) {
   table.run_until(20s);
   EXPECT_TRUE(a.steps.stop(table.now));
   EXPECT_FALSE(a.steps.leading(table.now));
-  ASSERT_TRUE(
-      table.serve({.kind = Kind::update, .object = a.steps.lease().freed(kWall), .until = {}}));
+  ASSERT_TRUE(table.serve(
+      {.kind = Kind::update, .object = a.steps.lease().freed(kWall, table.now), .until = {}}));
   EXPECT_EQ(table.spec()["holderIdentity"], "");
   EXPECT_EQ(table.spec()["leaseDurationSeconds"], 1);
   table.candidates.erase(table.candidates.begin());

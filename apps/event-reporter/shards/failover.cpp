@@ -49,8 +49,8 @@ FailoverSteps::Action FailoverSteps::next(Clock::time_point now, WallTime wall) 
     return {.kind = view.known() ? Kind::update : Kind::create,
             .lease = *lease_,
             .object = parting_ == Parting::no
-                          ? view.taken(options_.identity, options_.lease_duration, wall)
-                          : view.freed(wall),
+                          ? view.taken(options_.identity, options_.lease_duration, wall, now)
+                          : view.freed(wall, now),
             .until = held(now) ? held_until_ : now + options_.retry_period};
   }
   if (!unlabelled_.empty()) {

@@ -323,7 +323,7 @@ Task<Result<void>> ShardLeases::see_layout(Deadline deadline) {
   }
   if (const auto time = next_layout_time()) {
     auto object = layout_.taken(layout_holder(std::max(options_.own.replicas, 1U)),
-                                options_.layout_duration, *time);
+                                options_.layout_duration, *time, Clock::now());
     lease = layout_.known() ? co_await client_.update(kLeases, key, std::move(object), deadline)
                             : co_await client_.create(kLeases, key.ns, std::move(object), deadline);
     if (!lease) co_return fail("Lease " + key.to_string(), std::move(lease.error()));

@@ -353,7 +353,7 @@ class FailoverFixture {
     k8s::LeaseView view({"ns", lease_name(shard)}, {}, {}, kWantedBy);
     view.see(*server.read(lease_name(shard)), now);
     if (view.record().holder != identity) return;
-    EXPECT_TRUE(server.update(lease_name(shard), view.freed(wall())));
+    EXPECT_TRUE(server.update(lease_name(shard), view.freed(wall(), now)));
     if (trace) trace(identity + " gives back " + lease_name(shard));
   }
 

@@ -105,10 +105,11 @@ TEST(LeaseOwnerSteps, AnOwnerAsksForItsLeaseOnce) {
 
 TEST(LeaseOwnerSteps, EachWriteOfTheRecordRemovesTheRequest) {
   k8s::LeaseView view(kKey, {}, {}, kWantedBy);
-  view.see(view.taken("a", 15s, kWall), Clock::time_point(1s));
+  constexpr Clock::time_point kNow(1s);
+  view.see(view.taken("a", 15s, kWall, kNow), kNow);
   view.see(view.with_annotation(kWantedBy, "owner"), Clock::time_point(2s));
   EXPECT_EQ(wanted_by(view), "owner");
-  for (const auto& written : {view.taken("a", 15s, kWall), view.freed(kWall)}) {
+  for (const auto& written : {view.taken("a", 15s, kWall, kNow), view.freed(kWall, kNow)}) {
     auto after = view;
     after.see(written, Clock::time_point(3s));
     EXPECT_EQ(wanted_by(after), "");
