@@ -167,6 +167,7 @@ class EventLoad::Run {
     std::size_t runtime = 0;
     Clock::time_point due;
     bool is_busy = false;
+    bool is_reused = false;
     bool waits_for_room = false;
   };
 
@@ -266,6 +267,7 @@ class EventLoad::Run {
 
   void end(Connection& connection) {
     connection.is_busy = false;
+    connection.is_reused = true;
     --in_flight_;
     if (keep_sending_) {
       send(connection, pool_.next(), Clock::now());
@@ -274,14 +276,21 @@ class EventLoad::Run {
     }
   }
 
-  // An idle connection may be closed by the server.
+  // A server may close an idle connection at the moment at which it is used again. Then the post is sent again, as
+  // every HTTP client does.
   void lose(Connection& connection) {
     const bool was_busy = connection.is_busy;
+    const bool was_idle = connection.is_reused && connection.received.empty();
     ::close(connection.fd);
     connection.received.clear();
+    connection.is_reused = false;
     connection.waits_for_room = false;
     connect(connection);
     if (!was_busy) return;
+    if (was_idle) {
+      connection.sent = 0;
+      return write(connection);
+    }
     count(connection, 0);
     end(connection);
   }
