@@ -6,6 +6,7 @@
 
 #include "common/core/task_group.hpp"
 #include "doubles/fake_argocd.hpp"
+#include "doubles/fake_argocd_server.hpp"
 #include "e2e/git_harness.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/git_server.hpp"
@@ -441,6 +442,53 @@ TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
     EXPECT_LT(Clock::now() - begun, 28s);
     EXPECT_THAT(sources.git_line({"ls-tree", "-r", "--name-only", "main"}),
                 Not(HasSubstr("shop.yaml")));
+    harness.base.client.close_idle();
+    co_await argocd.stop();
+  });
+}
+
+TEST(AppProxyGitSources, AClusterThatArgoCdDoesNotHaveIsToldAndChangesNothing) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    SourceHarness w(harness);
+    FakeArgoCdServer argocd(co_await asio::this_coro::executor);
+    argocd.has_accounts = false;
+    argocd.clusters = {"edge"};
+    EXPECT_TRUE(argocd.start());
+    co_await w.start({{"ARGO_CD_URL", argocd.url().to_string()}, {"ARGO_CD_TOKEN", "canary-argo"}});
+    Json shop = kShop;
+    shop["destServer"] = "https://gone.example.test";
+    const auto refused = co_await w.create(kAnn, shop);
+    EXPECT_EQ(refused.code(), "NOT_FOUND");
+    EXPECT_THAT(refused.body,
+                HasSubstr(R"(destServer: cluster \"https://gone.example.test\" not found)"));
+    const auto rollouts = co_await harness.ask(
+        kAnn, "mutation($args: CreateArgoRolloutsInput!) { createArgoRollouts(args: $args) }",
+        {{"args", {{"destServer", shop["destServer"]}, {"destNamespace", "rollouts"}}}});
+    EXPECT_EQ(rollouts.code(), "NOT_FOUND");
+    EXPECT_FALSE(w.git.file_at_head("config", "resources/prod/shop.yaml"));
+    // Argo CD's list has it.
+    shop["destServer"] = "https://edge.example.test/";
+    EXPECT_EQ((co_await w.create(kAnn, shop)).code(), "");
+    // Its account may not get this one, which a Secret has.
+    harness.cluster.put(k8s::resources::kSecrets,
+                        {{"apiVersion", "v1"},
+                         {"kind", "Secret"},
+                         {"metadata",
+                          {{"name", "cluster-hidden"},
+                           {"namespace", "default"},
+                           {"labels", {{"argocd.argoproj.io/secret-type", "cluster"}}}}},
+                         {"data",
+                          {{"name", base64_encode("hidden")},
+                           {"server", base64_encode("https://hidden.example.test")}}}});
+    const Json hidden{{"appName", "hidden"}, {"destServer", "https://hidden.example.test"}};
+    shop.update(hidden);
+    EXPECT_EQ((co_await w.create(kAnn, shop)).code(), "");
+    // A list that cannot be read proves nothing.
+    argocd.lists_clusters = false;
+    const Json other{{"appName", "other"}, {"destServer", "https://gone.example.test"}};
+    shop.update(other);
+    EXPECT_EQ((co_await w.create(kAnn, shop)).code(), "");
     harness.base.client.close_idle();
     co_await argocd.stop();
   });

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "app-proxy/clusters/cluster_report.hpp"
 #include "app-proxy/entities/config_files.hpp"
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
@@ -22,9 +23,11 @@ constexpr const char* kRefresh =
 }  // namespace
 
 ManagedClusters::ManagedClusters(const Executor& executor, k8s::Client& cluster,
-                                 net::Resolver& names, Committer* committer,
-                                 const RuntimeFiles& files, RuntimeGitToken& token, Options options)
+                                 argo::ArgoCdClient* argocd, net::Resolver& names,
+                                 Committer* committer, const RuntimeFiles& files,
+                                 RuntimeGitToken& token, Options options)
     : cluster_(cluster),
+      argocd_(argocd),
       names_(names),
       committer_(committer),
       files_(files),
@@ -111,6 +114,25 @@ Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string reques
   log_.info("a cluster was added", {{"cluster", cluster.name}, {"server", cluster.server}});
   changed_.notify_all();
   co_return Result<void>();
+}
+
+Task<Result<void>> ManagedClusters::look_for(std::string server, Deadline deadline) {
+  if (argocd_ == nullptr || k8s::is_own_cluster(server, cluster_.config().server)) {
+    co_return Result<void>();
+  }
+  const auto has_it = [wanted = normal_server(server)](const auto& cluster) {
+    return normal_server(cluster.server) == wanted;
+  };
+  const auto stored = co_await known_clusters(cluster_, options_.own_namespace, deadline);
+  if (!stored || std::ranges::any_of(*stored, has_it)) co_return Result<void>();
+  const auto list = co_await argocd_->clusters(deadline);
+  if (!list) co_return Result<void>();
+  const auto shown = parse_clusters(*list);
+  // An empty list is that of an account which may get no cluster.
+  if (!shown || shown->empty() || std::ranges::any_of(*shown, has_it)) co_return Result<void>();
+  co_return fail(ErrorCode::not_found, "cluster \"" + server +
+                                           "\" not found, or the runtime's Argo CD account may "
+                                           "not get it; add the cluster first");
 }
 
 Task<Result<void>> ManagedClusters::remove(std::string server, std::string requested_by,

@@ -6,6 +6,7 @@
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/entities/runtime_git_token.hpp"
 #include "app-proxy/git/committer.hpp"
+#include "common/argo/argocd_client.hpp"
 #include "common/core/log.hpp"
 #include "common/net/resolve.hpp"
 #include "k8s-client/client.hpp"
@@ -26,10 +27,10 @@ class ManagedClusters {
     Clock::duration poll = std::chrono::milliseconds(500);
   };
   // `names` resolves the hosts of added clusters. `committer` may be null; then no files are
-  // committed.
-  ManagedClusters(const Executor& executor, k8s::Client& cluster, net::Resolver& names,
-                  Committer* committer, const RuntimeFiles& files, RuntimeGitToken& token,
-                  Options options);
+  // committed. `argocd` is null when it is not configured.
+  ManagedClusters(const Executor& executor, k8s::Client& cluster, argo::ArgoCdClient* argocd,
+                  net::Resolver& names, Committer* committer, const RuntimeFiles& files,
+                  RuntimeGitToken& token, Options options);
 
   // Notified when a cluster was added or removed.
   [[nodiscard]] Event& changed() { return changed_; }
@@ -41,6 +42,10 @@ class ManagedClusters {
   // use; `conflict`, when another cluster or a Git source has the name (nothing was changed). A
   // host that does not resolve is accepted, since Argo CD resolves it when it connects.
   Task<Result<void>> add(AddedCluster cluster, std::string requested_by, Deadline deadline);
+  // Checks that Argo CD can deploy to the cluster with this URL of its API server. `not_found` when
+  // it is neither the runtime's own, nor in Argo CD's list, nor in a Secret: the list leaves out
+  // what the runtime's account may not get. A list that cannot be read refuses nothing.
+  Task<Result<void>> look_for(std::string server, Deadline deadline);
   // Removes the cluster with this URL of its API server. Its file is removed first, so that Argo CD
   // can still clean up. `not_found` when there is no such cluster.
   Task<Result<void>> remove(std::string server, std::string requested_by, Deadline deadline);
@@ -54,6 +59,7 @@ class ManagedClusters {
   [[nodiscard]] bool has_files() const;
 
   k8s::Client& cluster_;
+  argo::ArgoCdClient* argocd_;
   net::Resolver& names_;
   Committer* committer_;
   const RuntimeFiles& files_;

@@ -163,6 +163,15 @@ Task<Result<void>> look_for_source(const ConfigTarget& target, TreeReader& reade
   co_return std::unexpected(std::move(error));
 }
 
+// Checks that Argo CD has the cluster to deploy to.
+Task<Result<void>> look_for_cluster(ClustersPart clusters, std::string server, Deadline deadline) {
+  if (!clusters) co_return Result<void>();
+  auto found =
+      co_await clusters->look_for(std::move(server), std::min(deadline, deadline_after(kLook)));
+  if (!found) found.error().message = "destServer: " + found.error().message;
+  co_return found;
+}
+
 // Creates the repository of a Git source unless it exists.
 Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& committer,
                                      const RepositorySpecifier& source, Deadline deadline) {
@@ -284,7 +293,7 @@ Task<> prepare_config_repository(GitIntegrations& git, CommitterPart committer,
 }
 
 Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
-                                     const RuntimeFiles& files, Call& call) {
+                                     ClustersPart clusters, const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   GitSource source{.name = text_of(args["appName"]),
                    .source = {},
@@ -307,6 +316,9 @@ Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer,
   const Deadline deadline = commit_deadline(call);
   const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
+  if (auto there = co_await look_for_cluster(clusters, source.server, deadline); !there) {
+    co_return there;
+  }
   if (args["createRepo"].is_true()) {
     auto ensured = co_await ensure_repository(*target, committer, source.source, deadline);
     if (!ensured) co_return ensured;
@@ -421,7 +433,8 @@ Task<Result<void>> delete_application(GitIntegrations& git, Committer& committer
 }
 
 Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committer,
-                                        TreeReader& reader, const RuntimeFiles& files, Call& call) {
+                                        TreeReader& reader, ClustersPart clusters,
+                                        const RuntimeFiles& files, Call& call) {
   const auto args = call["args"];
   for (const auto& checked :
        {check_server(args["destServer"]), check_namespace(args["destNamespace"])}) {
@@ -434,6 +447,7 @@ Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committ
   const auto target = co_await config_target(git, files, call, deadline);
   if (!target) co_return std::unexpected(target.error());
   const std::string server = text_of(args["destServer"]);
+  if (auto there = co_await look_for_cluster(clusters, server, deadline); !there) co_return there;
   const auto present = co_await rollouts_files(*target, reader, server, deadline);
   if (!present) co_return std::unexpected(present.error());
   auto changes = changes_to_install_rollouts(

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app-proxy/actions/applications.hpp"
+#include "app-proxy/clusters/managed_clusters.hpp"
 #include "app-proxy/entities/config_repository.hpp"
 #include "app-proxy/git/committer.hpp"
 #include "app-proxy/git/tree_reader.hpp"
@@ -22,6 +23,7 @@ namespace gitops::app_proxy {
 
 // Optional parts of these fields.
 using CommitterPart = FeaturePart<Feature::commits, Committer>;
+using ClustersPart = FeaturePart<Feature::clusters, ManagedClusters>;
 using ApplicationsPart = FeaturePart<Feature::applications, ApplicationActions>;
 
 // Registers the caller's token, and starts to clone the shared configuration repository with it.
@@ -32,9 +34,11 @@ Task<> prepare_config_repository(GitIntegrations& git, CommitterPart committer,
                                  const RuntimeFiles& files, Actor actor, std::string integration,
                                  Deadline deadline);
 // Creates a Git source. Creating or editing a Git source also starts to clone its repository.
-// GIT_NOT_FOUND when the caller's Git host does not have the repository or the branch.
+// GIT_NOT_FOUND when the caller's Git host does not have the repository or the branch, `not_found`
+// when Argo CD does not have the cluster.
 Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
-                                     const RuntimeFiles& files, graphql::Call& call);
+                                     ClustersPart clusters, const RuntimeFiles& files,
+                                     graphql::Call& call);
 Task<Result<void>> edit_git_source(GitIntegrations& git, Committer& committer, TreeReader& reader,
                                    const RuntimeFiles& files, graphql::Call& call);
 // Creates a restricted Git source; `unsupported` when the cluster does not have the kind
@@ -49,11 +53,11 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations& git, Committer& c
 Task<Result<void>> delete_application(GitIntegrations& git, Committer& committer,
                                       ApplicationsPart applications, const RuntimeFiles& files,
                                       graphql::Call& call);
-// Installs Argo Rollouts in a cluster. An existing Application for this cluster is kept, except for
+// Installs Argo Rollouts in a cluster that Argo CD has. An existing Application for this cluster is kept, except for
 // its destination's namespace.
 Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committer,
-                                        TreeReader& reader, const RuntimeFiles& files,
-                                        graphql::Call& call);
+                                        TreeReader& reader, ClustersPart clusters,
+                                        const RuntimeFiles& files, graphql::Call& call);
 // Removes the runtime's files and returns their number; 0 when none were left. Files of people in
 // the folder of the default Git source are kept; the commit's message says so. Afterwards this
 // process does not recreate the files until a Git source is created, and the runtime's Application

@@ -312,8 +312,9 @@ std::vector<FieldRow> table(const ResolverDependencies& dependencies) {
       change("deleteFiles", user, {"args.repo", "args.branchName"},
              bound(delete_files, git, committer)),
 
-      change("createGitSource", user, {"args.appName", "args.appSpecifier"},
-             bound(create_git_source, git, committer, reader, files)),
+      change(
+          "createGitSource", user, {"args.appName", "args.appSpecifier"},
+          bound(create_git_source, git, committer, reader, if_there(dependencies.clusters), files)),
       change("editGitSource", user, {"args.appName", "args.appSpecifier"},
              bound(edit_git_source, git, committer, reader, files)),
       change(
@@ -326,7 +327,8 @@ std::vector<FieldRow> table(const ResolverDependencies& dependencies) {
       change("deleteApplication", admin, {"args.appName"},
              bound(delete_application, git, committer, if_there(dependencies.applications), files)),
       change("createArgoRollouts", admin, {"args.destServer", "args.destNamespace"},
-             bound(create_argo_rollouts, git, committer, reader, files)),
+             bound(create_argo_rollouts, git, committer, reader, if_there(dependencies.clusters),
+                   files)),
       change("removeCluster", admin, {"server", "runtime"},
              bound(remove_cluster, dependencies.clusters, files)),
       // The audit stream contains neither the tool's settings nor the credentials.

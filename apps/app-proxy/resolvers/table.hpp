@@ -12,7 +12,6 @@
 namespace gitops::app_proxy {
 
 class LogStreams;
-class ManagedClusters;
 class RolloutActions;
 class WorkflowActions;
 
@@ -27,7 +26,7 @@ struct ResolverDependencies {
   FeaturePart<Feature::git_integrations, RuntimeIdentity> identity = {};
   CommitterPart committer = {};
   FeaturePart<Feature::commits, TreeReader> reader = {};
-  FeaturePart<Feature::clusters, ManagedClusters> clusters = {};
+  ClustersPart clusters = {};
   ApplicationsPart applications = {};
   FeaturePart<Feature::workflows, WorkflowActions> workflows = {};
   FeaturePart<Feature::rollouts, RolloutActions> rollouts = {};

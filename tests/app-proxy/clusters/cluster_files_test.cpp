@@ -37,7 +37,7 @@ struct Fixture {
     ManagedClusters::Options options{.own_namespace = "default"};
     options.settling = settling;
     options.poll = 10ms;
-    clusters.emplace(executor, *client, git.resolver, &git.committer, files, token,
+    clusters.emplace(executor, *client, nullptr, git.resolver, &git.committer, files, token,
                      std::move(options));
   }
   Task<> stop() {

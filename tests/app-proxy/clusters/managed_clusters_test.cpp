@@ -32,7 +32,7 @@ struct Fixture {
     client.emplace(executor, names, cluster.cluster_config(), http::ProxySettings{}, "test");
     ManagedClusters::Options options{.own_namespace = "default"};
     options.special_addresses = net::AddressList::parse({"127.0.0.7"}).value();
-    clusters.emplace(executor, *client, names, nullptr, files, token, std::move(options));
+    clusters.emplace(executor, *client, nullptr, names, nullptr, files, token, std::move(options));
     tasks.spawn("changes", [this]() -> Task<> {
       while (true) {
         (void)co_await clusters->changed().wait();
