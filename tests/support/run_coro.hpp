@@ -11,7 +11,8 @@ namespace gitops::test {
 // Runs `body` as a coroutine on a fresh loop; `co_await asio::this_coro::executor` gives its
 // executor. The test fails when the body throws, when it takes longer than `limit`, or when it
 // leaves work on the loop (a task that was not joined, a pending read).
-void run_coro(const std::function<Task<>()>& body, Clock::duration limit = std::chrono::seconds(5));
+void run_coro(const std::function<Task<>()>& body,
+              Clock::duration limit = std::chrono::seconds(30));
 
 // The same in test time: Clock stands still while the loop has work. While the loop is idle it
 // advances to the next timer, so a wait of a minute takes milliseconds and no deadline passes
