@@ -75,7 +75,7 @@ def suites(preset: str, label: str) -> list[Suite]:
         if label in labels.split(","):
             found.append(Suite(pathlib.Path(binary), labels.split(","), int(timeout), int(shards), locks,
                                [pathlib.Path(source) for source in sources.split(",")]))
-    return sorted(found, key=lambda suite: -suite.timeout)  # the long ones first
+    return found
 
 
 @dataclasses.dataclass
