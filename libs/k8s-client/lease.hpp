@@ -88,11 +88,11 @@ class LeaseView {
   // ten times as long, because the duration in a Lease may be damaged. Requires a see() before.
   [[nodiscard]] Clock::time_point expires(std::chrono::seconds least) const;
 
-  // The step by which each write moves renewTime at least beyond newest_renewal(), so it never goes
-  // back, whatever the skew of the writers' clocks. A renewTime ahead of the clocks moves by half
-  // of the time since the last change, if that is more: the clocks catch up, and a claim after a
-  // restore of the cluster gets a later time than the claim that the restore undid, also if its
-  // writer did not see that one.
+  // The least step by which a write moves renewTime beyond newest_renewal(). So renewTime never goes
+  // back, whatever the skew of the writers' clocks. A renewTime that is ahead of the writer's clock
+  // moves by half of the time since the last change, if that is more. So the clocks catch up. And a
+  // claim after a restore of the cluster gets a later time than the claim that the restore undid,
+  // also when its writer had not seen that claim.
   static constexpr std::chrono::milliseconds kLeastStep{100};
   // Returns the Lease with `identity` as its holder; a change of the holder counts as a transition.
   [[nodiscard]] std::string taken(const std::string& identity, std::chrono::seconds duration,

@@ -53,8 +53,8 @@ Task<Result<void>> edit_restricted_git_source(GitIntegrations& git, Committer& c
 Task<Result<void>> delete_application(GitIntegrations& git, Committer& committer,
                                       ApplicationsPart applications, const RuntimeFiles& files,
                                       graphql::Call& call);
-// Installs Argo Rollouts in a cluster that Argo CD has. An existing Application for this cluster is kept, except for
-// its destination's namespace.
+// Installs Argo Rollouts in a cluster that Argo CD has. An existing Application for this cluster is
+// kept, except for its destination's namespace.
 Task<Result<void>> create_argo_rollouts(GitIntegrations& git, Committer& committer,
                                         TreeReader& reader, ClustersPart clusters,
                                         const RuntimeFiles& files, graphql::Call& call);
