@@ -19,6 +19,7 @@
 #include "control-plane/accounts/login.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/audit/audit_log.hpp"
 #include "control-plane/config.hpp"
 #include "control-plane/http/client_address.hpp"
 #include "control-plane/http/routes.hpp"
@@ -102,9 +103,9 @@ std::unique_ptr<SecretStore> secrets_of(const Config& config) {
   return std::make_unique<SecretStore>(std::move(*made));
 }
 
-std::unique_ptr<graphql::Engine> engine_of(const std::vector<FieldRow>& rows) {
-  auto engine =
-      graphql::Engine::make(std::string(schema_text()), resolvers(rows), {.hides_values = true});
+std::unique_ptr<graphql::Engine> engine_of(const std::vector<FieldRow>& rows, AuditLog& audit) {
+  auto engine = graphql::Engine::make(std::string(schema_text()), resolvers(rows, &audit),
+                                      {.hides_values = true});
   if (!engine) throw std::logic_error(engine.error().message);
   return std::move(*engine);
 }
@@ -143,7 +144,8 @@ class App {
             database_, context.metrics,
             {.limit = config.storage_limit,
              .file = config.database.engine == store::Engine::sqlite ? config.database.path : ""}),
-        events_(authenticator_, writer_, database_, storage_, context.metrics, {}),
+        audit_(context.executor, database_, context.metrics),
+        events_(authenticator_, writer_, database_, storage_, context.metrics, {.audit = &audit_}),
         secrets_(secrets_of(config)),
         bans_(config.tunnel_api_urls.empty()
                   ? nullptr
@@ -163,11 +165,12 @@ class App {
                       .tunnels = bans_.get(),
                       .tunnel_domain = config.tunnel_domain},
         rows_(table(dependencies_)),
-        engine_(engine_of(rows_)),
+        engine_(engine_of(rows_, audit_)),
         gate_(*engine_, rows_, authenticator_, context.metrics,
               {.max_operations_per_caller =
                    static_cast<std::size_t>(config.max_operations_per_caller),
-               .client_of = [this](http::Exchange& exchange) { return client_of(exchange); }}),
+               .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
+               .audit = &audit_}),
         router_(routes(),
                 [](int status, std::string_view message) { return api_error(status, message); }),
         server_(context.executor, server_options(config),
@@ -189,7 +192,10 @@ class App {
     co_await server_.stop(std::max(Clock::now(), deadline - kDatabaseGrace));
     tasks_.cancel();
     co_await tasks_.join();
-    if (is_open_) co_await writer_.stop(deadline);
+    if (is_open_) {
+      co_await writer_.stop(deadline);
+      co_await audit_.stop(deadline);
+    }
     if (bans_) co_await bans_->stop();
     opener_.stop(kDatabaseGrace);
     database_.close(kDatabaseGrace);
@@ -257,6 +263,7 @@ class App {
                      .login = login_,
                      .own_origins = own_origins(config_),
                      .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
+                     .audit = &audit_,
                      .runtime_revoked =
                          [this] {
                            if (bans_) bans_->wake();
@@ -278,6 +285,7 @@ class App {
       log_.info("the first administrator was created", {{"user", started->administrator}});
     }
     writer_.start();
+    audit_.start();
     // The state is known before the first event arrives.
     co_await storage_.check();
     tasks_.spawn("storage", [this] { return storage_.run(); });
@@ -428,6 +436,7 @@ class App {
   Login login_;
   EventWriter writer_;
   StorageWatch storage_;
+  AuditLog audit_;
   EventRoutes events_;
   std::unique_ptr<SecretStore> secrets_;
   std::unique_ptr<TunnelBans> bans_;
@@ -452,7 +461,9 @@ DaemonSpec control_plane() {
   spec.name = "control-plane";
   spec.summary =
       "The platform that runtimes report to and that clients ask.\n\n"
-      "Commands instead of the daemon, each with --help: control-plane user, key, account, copy.";
+      "Commands instead of the daemon, each with --help: control-plane user, key, account, copy, "
+      "backup,\n"
+      "restore, audit.";
   spec.admin_address_env = "METRICS_LISTEN_ADDRESS";
   spec.bind = [config](ConfigReader& reader) { bind(reader, *config); };
   spec.make = [config](const DaemonContext& context) {

@@ -8,6 +8,7 @@
 #include "common/http/server.hpp"
 #include "event-reporter/application_mode.hpp"
 #include "event-reporter/report/refused_events.hpp"
+#include "event-reporter/report/resync.hpp"
 #include "event-reporter/resource_mode.hpp"
 #include "event-reporter/shards/shard_leases.hpp"
 #include "event-reporter/shared_parts.hpp"
@@ -39,6 +40,11 @@ class App {
       : shared_(context, std::move(environment)),
         mode_(context, shared_),
         leases_(shared_.kubernetes, lease_options(shared_.environment, Mode::kLeases), changes()),
+        resync_(changes(), shared_.ledger, shared_.delivery, shared_.platform,
+                {.is_of_applications = Mode::kIsOfApplications,
+                 .replicas = shared_.environment.shard.replicas,
+                 .listed = [this] { return mode_.reporter().listed(); }},
+                context.metrics),
         router_(routes()),
         main_port_(context.executor, main_port_options(shared_.environment.config),
                    [this](http::Exchange& exchange) { return router_.serve(exchange); }) {
@@ -64,6 +70,7 @@ class App {
     shared_.start_ledger();
     mode_.start(shared_.tasks);
     leases_.start(shared_.tasks);
+    shared_.tasks.spawn("resync", [this] { return resync_.run(); });
     co_return Result<void>();
   }
 
@@ -82,7 +89,7 @@ class App {
     return checks;
   }
   [[nodiscard]] StatusReport status() const {
-    return joined({leases_.status(), mode_.status(), shared_.delivery.status(),
+    return joined({leases_.status(), mode_.status(), shared_.delivery.status(), resync_.status(),
                    refused_status(shared_.ledger), shared_.ledger_status(Mode::kReported)});
   }
   [[nodiscard]] AdminPage journal(std::string_view query) const {
@@ -110,6 +117,7 @@ class App {
   SharedParts shared_;
   Mode mode_;
   ShardLeases leases_;
+  Resync resync_;
   http::Router router_;
   http::Server main_port_;
 };

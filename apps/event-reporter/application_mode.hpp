@@ -23,6 +23,7 @@ class ApplicationMode {
  public:
   static constexpr std::string_view kReported = "applications";
   static constexpr const char* kLeases = "event-reporter-app";  // prefix of the names
+  static constexpr bool kIsOfApplications = true;
 
   // `shared` outlives it.
   ApplicationMode(const DaemonContext& context, SharedParts& shared);

@@ -20,6 +20,7 @@ class ResourceMode {
  public:
   static constexpr std::string_view kReported = "resources";
   static constexpr const char* kLeases = "event-reporter-resource";  // prefix of the names
+  static constexpr bool kIsOfApplications = false;
 
   // `shared` outlives it.
   ResourceMode(const DaemonContext& context, SharedParts& shared);

@@ -4,10 +4,16 @@
 #include <tuple>
 #include <utility>
 
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
+
 namespace gitops::reporter {
 namespace {
 
 constexpr const char* kModeNote = "mode";
+constexpr const char* kIdNote = "id";
+constexpr const char* kPositionNote = "intake position";
+constexpr std::size_t kIdBytes = 6;
 
 std::string mode_name(Config::Mode mode) {
   return mode == Config::Mode::app ? "app" : "resource";
@@ -101,7 +107,18 @@ Task<Result<void>> SharedParts::open_ledger() {
 
 void SharedParts::start_ledger() {
   ledger.start(tasks);
-  ledger.set_note(kModeNote, mode_name(environment.config.mode));
+  const auto mode = mode_name(environment.config.mode);
+  ledger.set_note(kModeNote, mode);
+  // Another ledger knows other deletions, so it is another reporter to the control plane.
+  auto id = ledger.note(kIdNote).value_or("");
+  if (id.empty()) {
+    id = hex_encode(random_bytes(kIdBytes));
+    ledger.set_note(kIdNote, id);
+  }
+  delivery.history().begin(
+      mode + '/' + std::to_string(environment.shard.ordinal) + '/' + id,
+      ledger.note(kPositionNote).value_or(""),
+      [this](const std::string& position) { ledger.set_note(kPositionNote, position); });
 }
 
 Task<> SharedParts::finish(Deadline deadline) {

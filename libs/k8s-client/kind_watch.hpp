@@ -64,6 +64,8 @@ class KindWatch {
   [[nodiscard]] const Record* find(const ObjectKey& key) const;
   // Returns true when the cluster has reported that it does not serve the kind.
   [[nodiscard]] bool is_missing() const { return state_ == State::missing; }
+  // Returns true while the watch knows the objects: its first list is complete.
+  [[nodiscard]] bool is_listed() const { return informer_ && informer_->has_synced(); }
   // The reason why objects may be missing or stale now; empty also when the cluster does not serve
   // the kind.
   [[nodiscard]] std::string last_error() const;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "common/control_plane/events.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/time.hpp"
 #include "common/http/client.hpp"
@@ -24,7 +25,8 @@ class Session {
   Session(http::Client& http, const ControlPlanePeer& given)
       : peer(given),
         http_(http),
-        client(http, given.url, [this] { return Secret(peer.runtime_token); }) {}
+        client(http, given.url, [this] { return Secret(peer.runtime_token); }),
+        events(http, given.url, [this] { return Secret(peer.runtime_token); }) {}
 
   Task<Result<Identity>> me(std::string header, std::string value) {
     const SentCredential credential{.header = std::move(header), .value = Secret(std::move(value))};
@@ -48,7 +50,16 @@ class Session {
 
  public:
   control_plane::GraphqlClient client;
+  control_plane::Client events;
 };
+
+// docs/events.md, "A database that goes back in time".
+Task<> an_inventory_that_is_not_asked_for_is_refused(Session& session) {
+  const control_plane::Inventory inventory{.token = "nobody-1", .shards = {0}, .sequence = 1};
+  const auto told = co_await session.events.post_inventory(inventory, "app/0/1", soon());
+  CO_ASSERT_TRUE(!told.has_value());
+  EXPECT_EQ(told.error().http_status, 409);
+}
 
 Task<> me_tells_who_a_users_token_belongs_to(Session& session) {
   const auto& peer = session.peer;
@@ -251,6 +262,7 @@ std::vector<ControlPlaneCase> control_plane_cases() {
       {"GitPermissionsFilterUnlessTheAccountSaysOtherwise",
        on(git_permissions_filter_unless_the_account_says_otherwise)},
       {"WrongDocumentsAreErrors", on(wrong_documents_are_errors)},
+      {"AnInventoryThatIsNotAskedForIsRefused", on(an_inventory_that_is_not_asked_for_is_refused)},
   };
 }
 

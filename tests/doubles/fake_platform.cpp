@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "common/core/encoding.hpp"
 #include "common/http/gzip.hpp"
@@ -109,6 +110,11 @@ std::vector<http::Route> FakePlatform::routes() {
          return take_report(exchange);
        },
        kMaxBody},
+      {"POST", "/2.0/api/events/inventory", http::open_to_all(),
+       [this](http::Exchange& exchange, const http::RouteParameters&) {
+         return take_inventory(exchange);
+       },
+       kMaxBody},
       {"POST", "/2.0/api/graphql", http::open_to_all(),
        [this](http::Exchange& exchange, const http::RouteParameters&) {
          return accounts_.serve_graphql(exchange);
@@ -154,12 +160,7 @@ http::Response FakePlatform::take(const http::Request& request, std::string body
   if (!request.headers.find("Content-Type").value_or("").starts_with("application/json")) {
     return refuse(415, "Content-Type is not application/json");
   }
-  if (request.headers.find("Content-Encoding") == "gzip") {
-    auto inflated = http::gzip_decompress(body, kMaxDecoded);
-    if (!inflated) return refuse(400, "gzip: " + inflated.error().message);
-    body = std::move(*inflated);
-  }
-  Json payload = Json::parse(body, nullptr, false);
+  Json payload = payload_of(request, std::move(body));
   if (!payload.is_object() || !payload.contains("data") || !payload["data"].is_object()) {
     return refuse(400, "the body is not {\"data\": {…}}");
   }
@@ -192,7 +193,36 @@ http::Response FakePlatform::take(const http::Request& request, std::string body
   }
   reports_.push_back(std::move(report));
   notify_change();
-  return json_response(200, "{}");
+  auto response = json_response(200, "{}");
+  if (!position_.empty()) response.headers.add("X-Intake-Position", position_);
+  if (!resync_.empty()) response.headers.add("X-Intake-Resync", resync_);
+  return response;
+}
+
+Json FakePlatform::payload_of(const http::Request& request, std::string body) {
+  if (request.headers.find("Content-Encoding") == "gzip") {
+    auto inflated = http::gzip_decompress(body, kMaxDecoded);
+    if (!inflated) return Json(Json::value_t::discarded);
+    body = std::move(*inflated);
+  }
+  return Json::parse(body, nullptr, false);
+}
+
+Task<> FakePlatform::take_inventory(http::Exchange& exchange) {
+  auto body = co_await exchange.read_body();
+  if (!body) co_return;
+  auto inventory = payload_of(exchange.request(), std::move(*body));
+  http::Response response = json_response(200, R"({"again":[]})");
+  if (!inventory.is_object() || !inventory.contains("token")) {
+    response = refuse(400, "this is no inventory");
+  } else if (inventory["token"] != resync_) {
+    response = failure(409);
+  } else {
+    inventories_.push_back(std::move(inventory));
+    if (answers_inventory_) response = answers_inventory_(inventories_.back());
+    notify_change();
+  }
+  std::ignore = co_await exchange.reply(std::move(response));
 }
 
 std::string FakePlatform::record() const {

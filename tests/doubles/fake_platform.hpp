@@ -72,6 +72,18 @@ class FakePlatform : public DoubleServer {
     refuses_ = std::move(status_of);
   }
 
+  // Tells this position with each acknowledgement, and asks for the resync with this token; empty ones are left out.
+  void acknowledge_with(std::string position, std::string resync) {
+    position_ = std::move(position);
+    resync_ = std::move(resync);
+  }
+  // The bodies of POST /2.0/api/events/inventory with this token, each answered as `answer` says. By default no object
+  // is asked for. One with another token is answered 409.
+  [[nodiscard]] const std::vector<Json>& inventories() const { return inventories_; }
+  void answer_inventories(std::function<http::Response(const Json&)> answer) {
+    answers_inventory_ = std::move(answer);
+  }
+
   FakeAccounts& accounts() { return accounts_; }
 
   // One line with the reason for each 4xx answer; empty for a correct reporter.
@@ -85,6 +97,9 @@ class FakePlatform : public DoubleServer {
  private:
   std::vector<http::Route> routes();
   Task<> take_report(http::Exchange& exchange);
+  Task<> take_inventory(http::Exchange& exchange);
+  // The body, inflated and parsed; discarded when that fails.
+  static Json payload_of(const http::Request& request, std::string body);
   http::Response take(const http::Request& request, std::string body);
   // Records the reason and makes the 4xx answer.
   http::Response refuse(int status, std::string_view why);
@@ -100,6 +115,10 @@ class FakePlatform : public DoubleServer {
   std::function<bool(const Report&)> loses_answer_;
   std::function<int(const Report&)> refuses_;
   std::vector<std::string> forgotten_;  // event ids
+  std::string position_;
+  std::string resync_;
+  std::vector<Json> inventories_;
+  std::function<http::Response(const Json&)> answers_inventory_;
 };
 
 }  // namespace gitops::test

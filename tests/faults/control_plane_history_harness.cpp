@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -132,6 +133,47 @@ void ControlPlaneHistoryHarness::end_faults() {
   if (commits_) lose_commits(0);
   make_room();
   if (!program_->process().running()) restart();
+}
+
+void ControlPlaneHistoryHarness::back_up(Restore how) {
+  if (how == Restore::backup) {
+    std::filesystem::remove(location_.path + ".backup");
+    program_->command({"backup", "--to=" + location_.path + ".backup"});
+  } else if (is_postgres()) {
+    stop_database();
+    postgres_->save_data();
+    start_database();
+  } else {
+    kill();
+    copy_database_file(location_.path, location_.path + ".saved");
+    restart();
+  }
+}
+
+void ControlPlaneHistoryHarness::roll_back(Restore how) {
+  kill();
+  if (how == Restore::backup) {
+    program_->command({"restore", "--from=" + location_.path + ".backup"});
+  } else if (is_postgres()) {
+    stop_database();
+    postgres_->put_data_back();
+    if (how == Restore::recovery) postgres_->recover_at_start();
+    start_database();
+  } else {
+    copy_database_file(location_.path + ".saved", location_.path);
+  }
+  restart();
+}
+
+void ControlPlaneHistoryHarness::copy_database_file(const std::string& from,
+                                                    const std::string& to) {
+  for (const auto* const suffix : {"", "-wal"}) {
+    std::filesystem::remove(to + suffix);
+    if (std::filesystem::exists(from + suffix)) {
+      std::filesystem::copy_file(from + suffix, to + suffix);
+    }
+  }
+  std::filesystem::remove(to + "-shm");
 }
 
 std::unique_ptr<store::Connection> ControlPlaneHistoryHarness::connect(bool for_writing) const {

@@ -62,6 +62,16 @@ class ControlPlaneHistoryHarness {
   // Answers of 200 that reached their client.
   [[nodiscard]] std::size_t acknowledgements() const { return http_.forwarded(); }
 
+  // -- a database that goes back in time --
+  enum class Restore {
+    backup,    // SQLite: `control-plane backup` beside the program, and `restore`
+    volume,    // the files of the database are put back, as by a snapshot of a volume
+    recovery,  // PostgreSQL: the same, and a recovery, which begins another timeline
+  };
+  // Keeps the present state, and puts it back; the program runs afterwards.
+  void back_up(Restore how);
+  void roll_back(Restore how);
+
   // -- what is stored --
   struct Row {
     control_plane_server::ObjectState state = {};
@@ -77,6 +87,7 @@ class ControlPlaneHistoryHarness {
  private:
   [[nodiscard]] std::unique_ptr<store::Connection> connect(bool for_writing = false) const;
   void set_file_limit(std::uint64_t bytes);
+  void copy_database_file(const std::string& from, const std::string& to);
 
   TempDir folder_;
   std::unique_ptr<TinyDisk> disk_;  // null where mounting is not allowed

@@ -3,6 +3,8 @@
 // GITOPS_SEED replays a seed; GITOPS_LONG=1 takes 100 kills of the control plane, 50 stops of PostgreSQL, 20 full disks and
 // 50 lost answers.
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <iostream>
 
 #include <gmock/gmock.h>
@@ -66,6 +68,46 @@ TEST_P(ControlPlaneHistory, EveryStateAndDeletionArrivesWhateverFails) {
 INSTANTIATE_TEST_SUITE_P(Engines, ControlPlaneHistory,
                          testing::Values(store::Engine::sqlite, store::Engine::postgres),
                          [](const auto& info) { return engine_name(info.param); });
+
+using Restore = ControlPlaneHistoryHarness::Restore;
+struct ControlPlaneRestore : testing::TestWithParam<std::pair<store::Engine, Restore>> {};
+
+// The reporter notices with its next event that the database went back in time. What happened since then is right again,
+// with the deletions that the control plane had acknowledged and lost.
+TEST_P(ControlPlaneRestore, WhatHappenedSinceTheBackupIsReportedAgain) {
+  const auto [engine, how] = GetParam();
+  play(engine, std::chrono::minutes(20),
+       [how = how](ControlPlaneApplicationHistory& history,
+                   ControlPlaneHistoryHarness& control_plane, std::mt19937_64&) -> Task<> {
+         history.create_all();
+         history.change_all();
+         CO_ASSERT_TRUE(co_await history.stored());
+         const int rounds = std::getenv("GITOPS_LONG") != nullptr ? 20 : 2;
+         for (int round = 0; round < rounds; ++round) {
+           control_plane.back_up(how);
+           co_await history.live(60);
+           CO_ASSERT_TRUE(co_await history.stored());
+           control_plane.roll_back(how);
+           const auto begin = Clock::now();
+           co_await history.live(3);
+           CO_ASSERT_TRUE(co_await history.stored());
+           std::cout << "right again after "
+                     << std::chrono::duration<double>(Clock::now() - begin).count() << " s\n";
+         }
+       });
+}
+
+std::string restore_name(const testing::TestParamInfo<std::pair<store::Engine, Restore>>& info) {
+  constexpr std::array kNames{"Backup", "Volume", "Recovery"};
+  return engine_name(info.param.first) + kNames.at(static_cast<std::size_t>(info.param.second));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ControlPlaneRestore,
+                         testing::Values(std::pair(store::Engine::sqlite, Restore::backup),
+                                         std::pair(store::Engine::sqlite, Restore::volume),
+                                         std::pair(store::Engine::postgres, Restore::volume),
+                                         std::pair(store::Engine::postgres, Restore::recovery)),
+                         restore_name);
 
 using Rows = std::vector<ControlPlaneHistoryHarness::Row>;
 

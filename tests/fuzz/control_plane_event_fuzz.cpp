@@ -4,13 +4,14 @@
 #include <string>
 #include <string_view>
 
+#include "common/control_plane/inventory.hpp"
 #include "common/core/encoding.hpp"
 #include "control-plane/projection/event.hpp"
 #include "control-plane/projection/fold.hpp"
 #include "control-plane/projection/source_report.hpp"
 
-// What a runtime may post to the intake: an event, the object in an event of either reporter, and the reports of event
-// sources. Whatever is taken can be stored: texts are bounded, and those of columns are UTF-8 without a NUL.
+// What a runtime may post to the intake: an event, the object in an event of either reporter, the reports of event
+// sources, and an inventory. Whatever is taken can be stored: texts are bounded, and those of columns are UTF-8 without a NUL.
 namespace {
 
 using namespace gitops;
@@ -75,6 +76,18 @@ void check_report(std::string_view body) {
   }
 }
 
+void check_inventory(std::string_view body) {
+  JsonParser parser(EventLimits().max_depth);
+  const auto inventory = control_plane::read_inventory(parser, body);
+  if (!inventory) {
+    require(!inventory.error().message.empty());
+    return;
+  }
+  require(inventory->sequence > 0 && inventory->replicas > 0 && !inventory->token.empty());
+  const auto again = control_plane::read_inventory(parser, control_plane::to_json(*inventory));
+  require(again && *again == *inventory);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -84,5 +97,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_event(R"({"data":{"source":{"actualManifest":"{}"},"object":")" + base64_encode(text) +
               "\"}}");
   check_report(text);
+  check_inventory(text);
   return 0;
 }

@@ -59,12 +59,13 @@ APP_FOLDERS = {
     "apps/control-plane": {
         "projection": [],
         "storage": ["projection"],
-        "accounts": ["projection"],
-        "intake": ["accounts", "projection", "storage"],
+        "audit": ["projection"],
+        "accounts": ["audit", "projection"],
+        "intake": ["accounts", "audit", "projection", "storage"],
         "views": ["projection", "storage"],
-        "runtimes": ["accounts", "projection"],
-        "resolvers": ["accounts", "projection", "runtimes", "storage", "views"],
-        "http": ["accounts", "projection", "resolvers", "runtimes", "storage", "views"],
+        "runtimes": ["accounts", "audit", "projection"],
+        "resolvers": ["accounts", "audit", "projection", "runtimes", "storage", "views"],
+        "http": ["accounts", "audit", "projection", "resolvers", "runtimes", "storage", "views"],
     },
     "apps/event-reporter": {
         "ledger": [],

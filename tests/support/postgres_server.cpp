@@ -115,6 +115,24 @@ void PostgresServer::crash() {
   server_.reset();
 }
 
+// Not on the disk of the server, which may be small.
+void PostgresServer::save_data() {
+  fs::remove_all(saved_ / "data");
+  run_or_throw({"cp", "--archive", folder_ / "data", saved_ / "data"});
+}
+
+void PostgresServer::put_data_back() {
+  fs::remove_all(folder_ / "data");
+  run_or_throw({"cp", "--archive", saved_ / "data", folder_ / "data"});
+}
+
+void PostgresServer::recover_at_start() {
+  run_or_throw(as_owner({"touch", folder_ / "data/recovery.signal"}));
+  run_or_throw(as_owner({"sh", "-c",
+                         "echo \"restore_command = 'false'\" >>" +
+                             (folder_ / "data/postgresql.auto.conf").string()}));
+}
+
 void PostgresServer::kill_child(std::size_t which) {
   const auto process = std::to_string(server_->pid());
   std::istringstream list(read_file("/proc/" + process + "/task/" + process + "/children"));

@@ -32,6 +32,11 @@ class PostgresServer {
   void crash();
   void start();
   [[nodiscard]] bool running() { return server_ && server_->running(); }
+  // Copies the data of a server that does not run, and puts the copy back.
+  void save_data();
+  void put_data_back();
+  // Makes the next start a recovery, as to a point in time: the server has another timeline after it.
+  void recover_at_start();
   // Kills one of its processes (SIGKILL), as the kernel does when memory runs out. The server then ends all connections,
   // and recovers by itself.
   void kill_child(std::size_t which);
@@ -49,6 +54,7 @@ class PostgresServer {
   std::filesystem::path programs_;
   std::vector<std::string> settings_;
   std::unique_ptr<Process> server_;
+  TempDir saved_;
   int databases_ = 0;
 };
 

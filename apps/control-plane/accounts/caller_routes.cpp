@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/core/json_value.hpp"
+#include "control-plane/accounts/audit_routes.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -27,8 +28,11 @@ http::RouteHandler for_callers(UserContext context, CallerHandler handler, Scope
   return [context = std::move(context), handler = std::move(handler), scopes = std::move(scopes)](
              http::Exchange& exchange, const http::RouteParameters& parameters) -> Task<> {
     const auto deadline = deadline_after(kUserRequestLimit);
-    auto caller = co_await context->authenticator.authenticate(
-        exchange.request().headers, client_of(*context, exchange), deadline);
+    const auto peer = client_of(*context, exchange);
+    auto caller =
+        co_await context->authenticator.authenticate(exchange.request().headers, peer, deadline);
+    auto entry = audit_entry(caller ? caller->get() : nullptr, peer,
+                             exchange.request().method + " " + std::string(exchange.path()));
     http::Response response;
     if (!caller) {
       response = api_error(caller.error());
@@ -41,6 +45,7 @@ http::RouteHandler for_callers(UserContext context, CallerHandler handler, Scope
                                    .caller = std::move(*caller),
                                    .deadline = deadline});
     }
+    co_await audit_response(*context, exchange, response, std::move(entry));
     // A client that disconnects before the response is not an error.
     std::ignore = co_await exchange.reply(std::move(response));
   };

@@ -14,6 +14,7 @@
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/scopes.hpp"
 #include "control-plane/accounts/sessions.hpp"
+#include "control-plane/audit/audit_store.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -41,8 +42,21 @@ using Bind = std::function<void(ConfigReader&, const SettingsPtr&)>;
 // A function that runs as one transaction and returns the text to print.
 using Work = std::function<Result<std::string>(Connection&, const Settings&)>;
 
+AuditEntry entry_of(const std::string& action, const Settings& settings) {
+  AuditEntry entry{.at = micros_at(wall_now()), .caller = "command line", .action = action};
+  for (const auto& [name, value] :
+       {std::pair("name", &settings.name), std::pair("user", &settings.user),
+        std::pair("id", &settings.id)}) {
+    if (value->empty()) continue;
+    if (!entry.target.empty()) entry.target += ' ';
+    entry.target += std::string(name) + "=" + *value;
+  }
+  return entry;
+}
+
+// `action` is the command in the audit log; empty: it changes nothing.
 int run_in_database(const AccountCommandOptions& options, const Settings& settings,
-                    cli::Console& console, const Work& work) {
+                    cli::Console& console, const Work& work, const std::string& action) {
   const auto failed = [&console](const Error& error) {
     console.err << "control-plane: " << cli::printable(error.message) << '\n';
     return cli::kFailed;
@@ -63,8 +77,14 @@ int run_in_database(const AccountCommandOptions& options, const Settings& settin
   return cli::run_on_loop(
       settings.loop, console, [&](const cli::LoopContext& context) -> Task<int> {
         const auto text = co_await database.write(
-            context.deadline, [work, settings](Connection& connection) -> Result<std::string> {
-              return work(connection, settings);
+            context.deadline,
+            [work, settings, action](Connection& connection) -> Result<std::string> {
+              auto done = work(connection, settings);
+              if (!done || action.empty()) return done;
+              if (auto added = append_audit(connection, {entry_of(action, settings)}); !added) {
+                return std::unexpected(std::move(added.error()));
+              }
+              return done;
             });
         if (!text) co_return failed(text.error());
         console.out << *text;
@@ -72,10 +92,13 @@ int run_in_database(const AccountCommandOptions& options, const Settings& settin
       });
 }
 
-cli::Command command(const AccountCommandOptions& options, std::string name, std::string summary,
-                     Bind bind, Work work, std::string description = {}) {
+// `name` is the whole command: "user add".
+cli::Command command(const AccountCommandOptions& options, const std::string& name,
+                     std::string summary, Bind bind, Work work, std::string description = {}) {
+  auto word = name.substr(name.find(' ') + 1);
+  const auto action = word == "list" ? std::string() : "control-plane " + name;
   const auto settings = std::make_shared<Settings>();
-  return {.name = std::move(name),
+  return {.name = std::move(word),
           .summary = std::move(summary),
           .description = std::move(description),
           .bind =
@@ -86,9 +109,9 @@ cli::Command command(const AccountCommandOptions& options, std::string name, std
                 settings->loop.add_to(reader);
               },
           .run =
-              [settings, options, work = std::move(work)](const cli::Environment&,
-                                                          cli::Console& console) {
-                return run_in_database(options, *settings, console, work);
+              [settings, options, work = std::move(work), action](const cli::Environment&,
+                                                                  cli::Console& console) {
+                return run_in_database(options, *settings, console, work, action);
               }};
 }
 
@@ -383,28 +406,29 @@ std::vector<cli::Program> account_programs(const AccountCommandOptions& options)
   return {
       {.name = "control-plane user",
        .summary = "users of this installation",
-       .commands = {command(options, "add", "Create a user as a member of an account",
+       .commands = {command(options, "user add", "Create a user as a member of an account",
                             bind_new_user, add_user),
-                    command(options, "list", "List all users", bind_nothing, show_users),
-                    command(options, "password", "Change a user's password and end its sessions",
-                            bind_new_password, change_password),
-                    command(options, "disable",
+                    command(options, "user list", "List all users", bind_nothing, show_users),
+                    command(options, "user password",
+                            "Change a user's password and end its sessions", bind_new_password,
+                            change_password),
+                    command(options, "user disable",
                             "Refuse a user's password, sessions and keys from now on",
                             bind_user_name, disabling(true)),
-                    command(options, "enable", "Allow a disabled user again", bind_user_name,
+                    command(options, "user enable", "Allow a disabled user again", bind_user_name,
                             disabling(false))}},
       {.name = "control-plane key",
        .summary = "API keys of users and tokens of runtimes",
-       .commands = {command(options, "create", "Create an API key and print it", bind_new_key,
+       .commands = {command(options, "key create", "Create an API key and print it", bind_new_key,
                             add_key, "The key is shown once: it is not stored.\n"),
-                    command(options, "list", "List the keys of an account", bind_key_list,
+                    command(options, "key list", "List the keys of an account", bind_key_list,
                             show_keys),
-                    command(options, "revoke", "Revoke a key", bind_key_id, revoke_one_key)}},
+                    command(options, "key revoke", "Revoke a key", bind_key_id, revoke_one_key)}},
       {.name = "control-plane account",
        .summary = "accounts of this installation",
        .commands = {
-           command(options, "add", "Create an account", bind_account_name, add_one_account),
-           command(options, "list", "List all accounts", bind_nothing, show_accounts)}}};
+           command(options, "account add", "Create an account", bind_account_name, add_one_account),
+           command(options, "account list", "List all accounts", bind_nothing, show_accounts)}}};
 }
 
 std::optional<int> run_account_command(const AccountCommandOptions& options,

@@ -13,6 +13,7 @@
 #include "common/http/url.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/caller_routes.hpp"
 #include "control-plane/accounts/password_routes.hpp"
 #include "control-plane/accounts/revocations.hpp"
@@ -342,7 +343,9 @@ bool is_json_request(const http::Headers& headers) {
   return http::equal_ignoring_case(type.substr(0, type.find_first_of("; ")), "application/json");
 }
 
-Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exchange) {
+// `entry` gets the name that was given.
+Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exchange,
+                            AuditEntry& entry) {
   const auto& headers = exchange.request().headers;
   // A form of another site cannot send this type, so it cannot log a user in.
   if (!is_json_request(headers)) co_return api_error(415, "The body is not application/json.");
@@ -351,10 +354,12 @@ Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exc
   }
   auto body = co_await body_object(exchange);
   if (!body) co_return body.error();
+  entry.target = "name=" + string_at(*body, {"name"});
   const auto outcome = co_await context.login.log_in(
       string_at(*body, {"name"}), Secret(string_at(*body, {"password"})),
       client_of(context, exchange), deadline_after(kUserRequestLimit));
   if (!outcome) co_return api_error(outcome.error());
+  entry.caller_id = outcome->user_id;
   auto response = json_response(Json::object({{"_id", outcome->user_id}}));
   response.headers.add("Set-Cookie",
                        session_cookie(context.authenticator.cookie(), outcome->token));
@@ -362,7 +367,8 @@ Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exc
 }
 
 // Ends the session of the token in the request, if there is one.
-Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& exchange) {
+Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& exchange,
+                             AuditEntry&) {
   const auto& headers = exchange.request().headers;
   if (is_from_other_site(headers, context.own_origins)) {
     co_return api_error(403, "Pages of other sites cannot log out.");
@@ -382,12 +388,15 @@ Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& ex
   co_return response;
 }
 
-using OpenHandler = Task<http::Response> (*)(const UserRouteContext&, http::Exchange&);
+using OpenHandler = Task<http::Response> (*)(const UserRouteContext&, http::Exchange&, AuditEntry&);
 
 http::RouteHandler for_everybody(UserContext context, OpenHandler handler) {
   return [context = std::move(context), handler](http::Exchange& exchange,
                                                  const http::RouteParameters&) -> Task<> {
-    auto response = co_await handler(*context, exchange);
+    auto entry = audit_entry(nullptr, client_of(*context, exchange),
+                             exchange.request().method + " " + std::string(exchange.path()));
+    auto response = co_await handler(*context, exchange, entry);
+    co_await audit_response(*context, exchange, response, std::move(entry));
     std::ignore = co_await exchange.reply(std::move(response));
   };
 }
@@ -469,6 +478,7 @@ std::vector<http::Route> user_routes(UserRouteContext given) {
   add("POST", "/console/api/v1/login", for_everybody(context, log_in));
   add("POST", "/console/api/v1/logout", for_everybody(context, log_out));
   add_password_routes(context, routes);
+  add_audit_routes(context, routes);
   // The other paths of the platform's REST belong to products that this server does not have.
   for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
     add(method, "/api/{rest...}",

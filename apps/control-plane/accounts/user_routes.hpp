@@ -12,6 +12,8 @@
 
 namespace gitops::control_plane_server {
 
+class AuditLog;
+
 // The dependencies of the user routes. All of them outlive the router.
 struct UserRouteContext {
   store::Database& database;
@@ -20,12 +22,13 @@ struct UserRouteContext {
   std::vector<std::string> own_origins = {};  // as in Authenticator::Options
   // Returns the client's address behind trusted proxies; empty: the peer's address is used.
   std::function<std::string(http::Exchange&)> client_of = {};
+  AuditLog* audit = nullptr;  // null: changes and refusals are not audited
   // Called after the token of a runtime was revoked; empty: nothing else is to be done.
   std::function<void()> runtime_revoked = {};
 };
 
 // Returns the REST routes of users: /api/user, /api/team, /api/auth/*, /api/ping, login, logout and those of
-// password_routes.hpp. Every other path below /api gets 404 in the platform's form, unless the table has a row for it.
+// password_routes.hpp and audit_routes.hpp. Every other path below /api gets 404 in the platform's form, unless the table has a row for it.
 std::vector<http::Route> user_routes(UserRouteContext context);
 
 // Returns an error in the form of the platform's REST, {"message":…}, with our code for it ("code", as in

@@ -8,7 +8,9 @@
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/graphql/http_endpoint.hpp"
+#include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/audit/audit_log.hpp"
 #include "control-plane/resolvers/table.hpp"
 
 namespace gitops::control_plane_server {
@@ -83,22 +85,37 @@ std::optional<Error> GraphqlGate::refusal_of(const graphql::Prepared* operation,
   return std::nullopt;
 }
 
+void GraphqlGate::audit_refusal(const graphql::Prepared* operation, const RequestContext& context,
+                                const Error& error) {
+  if (options_.audit == nullptr || error.code == ErrorCode::unavailable) return;
+  std::string action = "POST /2.0/api/graphql";
+  if (operation != nullptr && !operation->root_fields().empty()) {
+    action = operation->root_fields().front();
+  }
+  auto entry = audit_entry(context.caller.get(), context.peer, std::move(action));
+  entry.result = AuditResult::refused;
+  entry.detail = error.message;
+  entry.request_id = context.request_id;
+  options_.audit->add_refusal(std::move(entry));
+}
+
 Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* operation,
                                                        http::Exchange& exchange,
                                                        RequestContext& context,
                                                        std::shared_ptr<void>& place) {
   if (needs_caller(operation)) {
-    const auto peer = options_.client_of ? options_.client_of(exchange) : exchange.peer_address();
-    auto caller = co_await authenticator_.authenticate(exchange.request().headers, peer,
+    auto caller = co_await authenticator_.authenticate(exchange.request().headers, context.peer,
                                                        deadline_after(kCallerTimeout));
     if (!caller) {
       unauthenticated_.Increment();
+      audit_refusal(operation, context, caller.error());
       co_return api_error(caller.error());
     }
     context.caller = std::move(*caller);
   }
   if (const auto refused = refusal_of(operation, context.caller.get())) {
     forbidden_.Increment();
+    audit_refusal(operation, context, *refused);
     co_return api_error(*refused);
   }
   if (context.caller != nullptr) {
@@ -117,8 +134,10 @@ Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* 
 }
 
 Task<> GraphqlGate::serve(http::Exchange& exchange) {
-  RequestContext context{.caller = {},
-                         .request_id = id_prefix_ + "-" + std::to_string(++requests_)};
+  RequestContext context{
+      .caller = {},
+      .request_id = id_prefix_ + "-" + std::to_string(++requests_),
+      .peer = options_.client_of ? options_.client_of(exchange) : exchange.peer_address()};
   exchange.add_to_answer("X-Request-Id", context.request_id);
   std::shared_ptr<void> place;
   graphql::HttpOptions options;

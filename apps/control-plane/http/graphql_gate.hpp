@@ -19,6 +19,8 @@
 
 namespace gitops::control_plane_server {
 
+class AuditLog;
+
 // Serves POST /2.0/api/graphql: authenticates the caller, checks the permissions and scopes of the operation's root
 // fields before anything runs, and executes the operation in the engine. Loop thread only; outlives its requests.
 //
@@ -33,6 +35,7 @@ class GraphqlGate {
     std::size_t max_operations_per_caller = 100;  // at a time
     // Returns the client's address behind trusted proxies; empty: the peer's address is used.
     std::function<std::string(http::Exchange&)> client_of = {};
+    AuditLog* audit = nullptr;  // of refusals; null: none
   };
   // `engine`, `rows`, `authenticator` and `metrics` outlive this object.
   GraphqlGate(graphql::Engine& engine, const std::vector<FieldRow>& rows,
@@ -50,6 +53,8 @@ class GraphqlGate {
                                             std::shared_ptr<void>& place);
   [[nodiscard]] std::optional<Error> refusal_of(const graphql::Prepared* operation,
                                                 const Caller* caller) const;
+  void audit_refusal(const graphql::Prepared* operation, const RequestContext& context,
+                     const Error& error);
   [[nodiscard]] bool needs_caller(const graphql::Prepared* operation) const;
 
   graphql::Engine& engine_;

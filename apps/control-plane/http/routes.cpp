@@ -20,6 +20,8 @@ constexpr ListedRoute kRoutes[] = {
     {"POST", "/2.0/api/events", kRuntime, "an event of a reporter"},
     {"POST", "/2.0/api/events/event-payload", kRuntime, "a CloudEvent of a Git webhook"},
     {"POST", "/2.0/api/events/error", kRuntime, "an error of an event source"},
+    {"POST", "/2.0/api/events/inventory", kRuntime,
+     "what exists, after the database went back in time"},
     {"GET", "/api/ping", kAnyone, "liveness of the server"},
     {"GET", "/api/user", kUser, "the login of the command line: the user and its accounts"},
     {"POST", "/api/user/changeaccount/{id}", kUser, "makes another account the active one"},
@@ -35,6 +37,7 @@ constexpr ListedRoute kRoutes[] = {
     {"GET", "/console/api/v1/users", "admin", "the users of the account"},
     {"PATCH", "/console/api/v1/users/{id}", "admin", "disables a user, or enables it again"},
     {"PUT", "/console/api/v1/users/{id}/password", "admin", "resets a password"},
+    {"GET", "/console/api/v1/audit", "admin", "the audit log of the account, as JSON or CSV"},
     {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
     {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},
 };

@@ -9,10 +9,13 @@
 
 #include <prometheus/counter.h>
 
+#include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "common/core/time.hpp"
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/audit/audit_log.hpp"
 #include "control-plane/intake/zstd_coding.hpp"
 #include "control-plane/projection/source_report.hpp"
 #include "control-plane/storage/source_report_store.hpp"
@@ -35,6 +38,15 @@ constexpr store::Statement kQuarantine{
 
 http::Response accepted() {
   return {.headers = {{"Content-Type", "application/json"}}, .body = "{}"};
+}
+
+// Returns the answer to a stored event, with the heads for a database that goes back in time.
+http::Response accepted(const StoredEvent& stored) {
+  auto response = accepted();
+  if (!stored.mark) return response;
+  response.headers.add("X-Intake-Position", stored.mark->position);
+  if (!stored.mark->resync.empty()) response.headers.add("X-Intake-Resync", stored.mark->resync);
+  return response;
 }
 
 http::Response unavailable(std::string_view message, std::chrono::seconds wait) {
@@ -108,6 +120,7 @@ EventRoutes::EventRoutes(Authenticator& authenticator, EventWriter& writer,
       storage_(storage),
       options_(options),
       parser_(EventLimits().max_depth),
+      inventories_(writer, database, metrics),
       quarantined_(metrics.counter("gitops_control_plane_events_quarantined_total",
                                    "Events that are none, or that the database refuses")),
       unauthenticated_(metrics.counter("gitops_control_plane_events_unauthenticated_total",
@@ -126,7 +139,8 @@ std::vector<http::Route> EventRoutes::routes() {
   };
   return {row("/2.0/api/events", &EventRoutes::take_event),
           row("/2.0/api/events/event-payload", &EventRoutes::take_event_payload),
-          row("/2.0/api/events/error", &EventRoutes::take_source_error)};
+          row("/2.0/api/events/error", &EventRoutes::take_source_error),
+          row("/2.0/api/events/inventory", &EventRoutes::take_inventory)};
 }
 
 Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventRoutes::receive(
@@ -135,9 +149,11 @@ Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventR
       exchange.request().headers, exchange.peer_address(), deadline_after(options_.hold));
   if (!caller) {
     unauthenticated_.Increment();
+    audit_refusal(exchange, nullptr, caller.error().message);
     co_return std::unexpected(refusal(caller.error()));
   }
   if (!(*caller)->is_runtime()) {
+    audit_refusal(exchange, caller->get(), "not the token of a runtime");
     co_return std::unexpected(api_error(403, "events are taken with the token of a runtime only"));
   }
   if (storage_.is_full()) {
@@ -163,6 +179,14 @@ Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventR
   co_return std::unexpected(std::move(response));
 }
 
+void EventRoutes::audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why) {
+  if (options_.audit == nullptr) return;
+  auto entry = audit_entry(caller, exchange.peer_address(), "POST " + std::string(exchange.path()));
+  entry.result = AuditResult::refused;
+  entry.detail = std::move(why);
+  options_.audit->add_refusal(std::move(entry));
+}
+
 Task<> EventRoutes::serve(http::Exchange& exchange, Respond respond) {
   auto received = co_await receive(exchange);
   if (!received && !received.error()) co_return;
@@ -177,7 +201,7 @@ Task<> EventRoutes::serve(http::Exchange& exchange, Respond respond) {
 
 Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Received& received) {
   const auto outcome = co_await store(exchange, received);
-  if (outcome) co_return accepted();
+  if (outcome) co_return accepted(*outcome);
   const auto& error = outcome.error();
   const bool can_never_be_stored = error.subcode == kEventCannotBeStored;
   auto response = can_never_be_stored ? accepted() : refusal(error);
@@ -189,7 +213,8 @@ Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Rec
   co_return response;
 }
 
-Task<Result<Outcome>> EventRoutes::store(const http::Exchange& exchange, const Received& received) {
+Task<Result<StoredEvent>> EventRoutes::store(const http::Exchange& exchange,
+                                             const Received& received) {
   const auto& headers = exchange.request().headers;
   const auto& caller = *received.caller;
   const auto sequence = sequence_of(headers);
@@ -204,10 +229,34 @@ Task<Result<Outcome>> EventRoutes::store(const http::Exchange& exchange, const R
   if (reporter.empty()) {
     reporter = event->state.key.origin == Origin::application ? "application" : "resource";
   }
-  co_return co_await writer_.store({.account = caller.account->number,
-                                    .reporter = std::move(reporter),
-                                    .event = std::move(*event)},
-                                   received.body.size(), deadline_after(options_.hold));
+  co_return co_await writer_.store(
+      {.account = caller.account->number,
+       .reporter = std::move(reporter),
+       .event = std::move(*event),
+       .seen = read_position(headers.find("X-Intake-Seen").value_or(""))},
+      received.body.size(), deadline_after(options_.hold));
+}
+
+Task<http::Response> EventRoutes::take_inventory(http::Exchange& exchange,
+                                                 const Received& received) {
+  const auto& caller = *received.caller;
+  auto inventory = control_plane::read_inventory(parser_, received.body);
+  if (!inventory) co_return refusal(inventory.error());
+  ReporterName reporter{
+      .account = caller.account->number,
+      .runtime = caller.runtime,
+      .name = clean(exchange.request().headers.find("X-Reporter").value_or(""), kMaxReporter)};
+  const auto again = co_await inventories_.take(std::move(reporter), std::move(*inventory),
+                                                deadline_after(options_.hold_inventory));
+  if (!again && again.error().code == ErrorCode::conflict) co_return api_error(again.error());
+  if (!again) co_return refusal(again.error());
+  std::string uids;
+  for (const auto& uid : *again) {
+    if (!uids.empty()) uids += ',';
+    append_json_string(uids, uid, JsonEscape::minimal);
+  }
+  co_return http::Response{.headers = {{"Content-Type", "application/json"}},
+                           .body = "{\"again\":[" + uids + "]}"};
 }
 
 Task<http::Response> EventRoutes::take_event_payload(http::Exchange& exchange,

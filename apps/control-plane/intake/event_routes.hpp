@@ -19,13 +19,16 @@
 #include "common/store/database.hpp"
 #include "control-plane/accounts/authenticator.hpp"
 #include "control-plane/intake/event_writer.hpp"
+#include "control-plane/intake/inventory_intake.hpp"
 #include "control-plane/intake/storage_watch.hpp"
 
 namespace gitops::control_plane_server {
 
+class AuditLog;
+
 // Serves the event endpoint, which docs/events.md describes from the sender's side: POST /2.0/api/events and its
-// siblings /event-payload (CloudEvents of Git webhooks) and /error (errors of event sources), with the token of a
-// runtime.
+// siblings /event-payload (CloudEvents of Git webhooks), /error (errors of event sources) and /inventory (the objects of
+// a reporter, after the database went back in time), with the token of a runtime.
 //
 // Responses: 200 after the commit, also for a duplicate and a stale event; 400 with a code for a malformed event and one
 // that the database refuses; 401; 403 for the key of a user; 413, 415; 429 and 503 with Retry-After. An event that can
@@ -36,9 +39,11 @@ class EventRoutes {
     std::size_t max_body =
         10UL * 1024 * 1024;  // as sent, and decoded; the limit of the public gateway
     std::chrono::milliseconds hold{10'000};  // then 503; the event may still be committed
+    std::chrono::milliseconds hold_inventory{25'000};
     // Reports of event sources, and events for the quarantine, that are written at the same time.
     std::size_t max_reports_per_runtime = 4;
     std::size_t max_reports = 64;
+    AuditLog* audit = nullptr;  // of refused credentials; null: none
   };
   // All of them outlive the routes and their requests.
   EventRoutes(Authenticator& authenticator, EventWriter& writer, store::Database& database,
@@ -63,7 +68,9 @@ class EventRoutes {
   Task<http::Response> take_source_error(http::Exchange& exchange, const Received& received);
   // Returns the runtime that sends and its body, or the response that refuses it. Neither when the client is gone.
   Task<std::expected<Received, std::optional<http::Response>>> receive(http::Exchange& exchange);
-  Task<Result<Outcome>> store(const http::Exchange& exchange, const Received& received);
+  Task<http::Response> take_inventory(http::Exchange& exchange, const Received& received);
+  void audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why);
+  Task<Result<StoredEvent>> store(const http::Exchange& exchange, const Received& received);
   Task<http::Response> refuse(http::Exchange& exchange, const Received& received,
                               const Error& error);
   using Work = std::function<Result<void>(store::Connection&)>;
@@ -78,6 +85,7 @@ class EventRoutes {
   const StorageWatch& storage_;
   Options options_;
   JsonParser parser_;
+  InventoryIntake inventories_;
   std::int64_t quarantined_no_ = 0;
   std::shared_ptr<Running> running_ = std::make_shared<Running>();
   Log log_{"intake"};

@@ -1,5 +1,6 @@
 #include "control-plane/intake/event_writer.hpp"
 
+#include <deque>
 #include <exception>
 #include <new>
 #include <tuple>
@@ -14,7 +15,10 @@ namespace {
 
 // Time limit of one batch on the writer's thread. PostgreSQL's statements have lower limits of their own.
 constexpr auto kBatchLimit = std::chrono::minutes(1);
-constexpr int kConflicts = 5;  // limit of consecutive conflicts of one batch
+// Events of store_all() at a time: fewer than a runtime may queue, so that its own find room.
+constexpr std::size_t kAtATime = 64;
+constexpr std::size_t kSmallEvent = 1024;  // bytes that an event without a body counts for
+constexpr int kConflicts = 5;              // limit of consecutive conflicts of one batch
 
 std::chrono::milliseconds retry_after(IntakeQueue::Refusal refusal) {
   return refusal == IntakeQueue::Refusal::runtime_is_full ? std::chrono::seconds(1)
@@ -32,6 +36,10 @@ std::string_view message_of(IntakeQueue::Refusal refusal) {
       return "too many events are waiting";
   }
   return {};
+}
+
+StoredEvent stored_event(const BatchOutcome::Item& item) {
+  return {.outcome = item.outcome, .mark = item.mark};
 }
 
 // Returns whether an error may be caused by one event, not by the database. A conflict that remains after several tries
@@ -118,22 +126,55 @@ Result<void> EventWriter::admit(std::int64_t account, std::string_view runtime, 
                                .retry_after = retry_after(*refusal)});
 }
 
-Task<Result<Outcome>> EventWriter::store(Incoming incoming, std::size_t bytes, Deadline deadline) {
+Task<Result<StoredEvent>> EventWriter::store(Incoming incoming, std::size_t bytes,
+                                             Deadline deadline) {
   const auto& runtime = incoming.event.state.key.runtime;
   if (auto admitted = admit(incoming.account, runtime, bytes); !admitted) {
     co_return std::unexpected(std::move(admitted.error()));
   }
-  const auto waiter = std::make_shared<PendingEvent>(executor_);
-  queue_.push({.incoming = std::move(incoming), .bytes = bytes, .waiter = waiter});
+  const auto event = push(std::move(incoming), bytes);
+  co_return co_await wait_for(*event, deadline);
+}
+
+Task<Result<void>> EventWriter::store_all(std::vector<Incoming> all, Deadline deadline) {
+  std::deque<std::shared_ptr<PendingEvent>> waiting;
+  for (auto& incoming : all) {
+    if (waiting.size() >= kAtATime) {
+      if (auto stored = co_await wait_for(*waiting.front(), deadline); !stored) {
+        co_return std::unexpected(std::move(stored.error()));
+      }
+      waiting.pop_front();
+    }
+    if (auto admitted = admit(incoming.account, incoming.event.state.key.runtime, kSmallEvent);
+        !admitted) {
+      co_return std::unexpected(std::move(admitted.error()));
+    }
+    waiting.push_back(push(std::move(incoming), kSmallEvent));
+  }
+  for (const auto& event : waiting) {
+    if (auto stored = co_await wait_for(*event, deadline); !stored) {
+      co_return std::unexpected(std::move(stored.error()));
+    }
+  }
+  co_return Result<void>{};
+}
+
+std::shared_ptr<PendingEvent> EventWriter::push(Incoming incoming, std::size_t bytes) {
+  auto event = std::make_shared<PendingEvent>(executor_);
+  queue_.push({.incoming = std::move(incoming), .bytes = bytes, .waiter = event});
   queued_events_.Set(static_cast<double>(queue_.size()));
   queued_bytes_.Set(static_cast<double>(queue_.bytes()));
   queued_.notify_all();
-  while (!waiter->outcome) {
-    if (!co_await waiter->done.wait(deadline) && !waiter->outcome) {
+  return event;
+}
+
+Task<Result<StoredEvent>> EventWriter::wait_for(PendingEvent& event, Deadline deadline) {
+  while (!event.outcome) {
+    if (!co_await event.done.wait(deadline) && !event.outcome) {
       co_return fail(ErrorCode::timeout, "the event is not stored yet");
     }
   }
-  co_return *waiter->outcome;
+  co_return *event.outcome;
 }
 
 Task<> EventWriter::run() {
@@ -170,8 +211,8 @@ Task<> EventWriter::store_batch(std::vector<QueuedEvent> batch) {
   note(outcome);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (outcome) failures_.add_stored((*events)[i]);
-    complete(batch[i], outcome ? Result<Outcome>(outcome->items[i].outcome)
-                               : Result<Outcome>(std::unexpected(outcome.error())));
+    complete(batch[i], outcome ? Result<StoredEvent>(stored_event(outcome->items[i]))
+                               : Result<StoredEvent>(std::unexpected(outcome.error())));
   }
 }
 
@@ -208,7 +249,7 @@ void EventWriter::finish_one(const QueuedEvent& event, const Incoming& incoming,
   if (outcome) {
     failures_.add_stored(incoming);
     note(outcome);
-    return complete(event, outcome->items.front().outcome);
+    return complete(event, stored_event(outcome->items.front()));
   }
   auto error = std::move(outcome.error());
   const bool is_refused = error.code == ErrorCode::invalid_data;
@@ -238,9 +279,9 @@ void EventWriter::note(const Result<BatchOutcome>& outcome) {
   }
 }
 
-void EventWriter::complete(const QueuedEvent& event, Result<Outcome> outcome) {
+void EventWriter::complete(const QueuedEvent& event, Result<StoredEvent> outcome) {
   if (outcome) {
-    switch (*outcome) {
+    switch (outcome->outcome) {
       case Outcome::stored:
         stored_.Increment();
         break;

@@ -19,10 +19,16 @@
 
 namespace gitops::control_plane_server {
 
+// An event that was committed.
+struct StoredEvent {
+  Outcome outcome = Outcome::stored;
+  std::optional<IntakeMark> mark = {};  // to be told to the reporter
+};
+
 // A request that waits until its event is committed.
 struct PendingEvent {
   explicit PendingEvent(const Executor& executor) : done(executor) {}
-  std::optional<Result<Outcome>> outcome;
+  std::optional<Result<StoredEvent>> outcome;
   gitops::Event done;
 };
 
@@ -57,7 +63,9 @@ class EventWriter {
   // Waits until the event is committed or the deadline has passed. Errors: too_many_requests with retry_after (the
   // queue is full), unavailable with retry_after (the database cannot be written now), timeout (the event may still be
   // committed), invalid_data (the database refuses this event); any other with the subcode kEventCannotBeStored.
-  Task<Result<Outcome>> store(Incoming incoming, std::size_t bytes, Deadline deadline);
+  Task<Result<StoredEvent>> store(Incoming incoming, std::size_t bytes, Deadline deadline);
+  // Stores events without a body, some of them at a time. Errors are those of store(); the events before are stored.
+  Task<Result<void>> store_all(std::vector<Incoming> all, Deadline deadline);
 
   [[nodiscard]] const IntakeQueue& queue() const { return queue_; }
   // Returns the error of the last batch; empty while events can be stored.
@@ -70,7 +78,9 @@ class EventWriter {
   Task<Result<BatchOutcome>> store_once(Events events);
   Task<> store_one_by_one(std::vector<QueuedEvent> batch, Events events);
   void finish_one(const QueuedEvent& event, const Incoming& incoming, Result<BatchOutcome> outcome);
-  void complete(const QueuedEvent& event, Result<Outcome> outcome);
+  void complete(const QueuedEvent& event, Result<StoredEvent> outcome);
+  std::shared_ptr<PendingEvent> push(Incoming incoming, std::size_t bytes);
+  static Task<Result<StoredEvent>> wait_for(PendingEvent& event, Deadline deadline);
   void note(const Result<BatchOutcome>& outcome);
 
   store::Database& database_;

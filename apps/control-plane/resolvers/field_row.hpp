@@ -32,6 +32,7 @@ enum class RootType { query, mutation };
 struct RequestContext {
   CallerPtr caller = {};        // null: no credential, or one that is not valid
   std::string request_id = {};  // for the log
+  std::string peer = {};        // address of the client
 };
 
 // Returns the caller of a field that requires one. The reference is valid until the operation has ended.
@@ -53,7 +54,8 @@ struct FieldRow {
   RootType root;
   std::string field;
   Permission permission;
-  bool changes = false;                        // state
+  bool changes = false;    // state
+  bool is_report = false;  // a change that a program reports, which is not audited
   std::vector<std::string_view> subject = {};  // its arguments that name the object, as "args.name"
   Scopes scopes = {};                          // one of which an API key with scopes needs
   graphql::Row row = {};
@@ -82,6 +84,14 @@ FieldRow change(std::string field, Permission permission, std::vector<std::strin
           .subject = std::move(subject),
           .scopes = std::move(scopes),
           .row = std::move(row)};
+}
+
+// Makes the row of a field by which a runtime reports about itself, several times a minute.
+template <class F>
+FieldRow report(std::string field, std::vector<std::string_view> subject, F function) {
+  auto row = change(std::move(field), Permission::runtime, std::move(subject), std::move(function));
+  row.is_report = true;
+  return row;
 }
 
 }  // namespace gitops::control_plane_server

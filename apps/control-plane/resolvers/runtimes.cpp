@@ -351,12 +351,11 @@ std::vector<FieldRow> runtime_rows(Dependencies& dependencies) {
       change("deleteManagedRuntime", admin, {"name"}, of_all(remove_runtime), registers),
       // There is nothing to migrate, since the database has no runtimes of older control planes.
       change("migrateRuntime", admin, {"runtimeName"}, [] { return nullptr; }),
-      change("updateRuntimeStatus", Permission::runtime, {}, of_database(update_runtime_status)),
-      change("reportRuntimeErrors", Permission::runtime, {}, of_database(report_runtime_errors)),
-      change("updateRuntimeClusters", Permission::runtime, {},
-             of_database(update_runtime_clusters)),
-      change("updateGitSourcePermissions", Permission::runtime,
-             {"args.gitSource", "args.namespace"}, of_database(update_git_source_permissions)),
+      report("updateRuntimeStatus", {}, of_database(update_runtime_status)),
+      report("reportRuntimeErrors", {}, of_database(report_runtime_errors)),
+      report("updateRuntimeClusters", {}, of_database(update_runtime_clusters)),
+      report("updateGitSourcePermissions", {"args.gitSource", "args.namespace"},
+             of_database(update_git_source_permissions)),
   };
 }
 

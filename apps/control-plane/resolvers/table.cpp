@@ -8,6 +8,8 @@
 
 #include "common/core/log.hpp"
 #include "common/graphql/response.hpp"
+#include "control-plane/accounts/audit_routes.hpp"
+#include "control-plane/audit/audit_log.hpp"
 #include "control-plane/resolvers/applications.hpp"
 #include "control-plane/resolvers/git_sources.hpp"
 #include "control-plane/resolvers/images.hpp"
@@ -77,12 +79,66 @@ std::optional<Error> access_refusal(Permission permission, const Scopes& scopes,
   return std::nullopt;
 }
 
+AuditResult audit_result(ErrorCode code) {
+  using enum ErrorCode;
+  if (code == unavailable || code == timeout) return AuditResult::not_known;
+  return code == internal || code == invalid_data ? AuditResult::failed : AuditResult::refused;
+}
+
+graphql::InputView argument_at(const Call& call, std::string_view path) {
+  auto value = call.arguments();
+  while (!path.empty()) {
+    const auto dot = path.find('.');
+    value = value[path.substr(0, dot)];
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  return value;
+}
+
+// Returns the arguments that name the object of a change: "name=prod".
+std::string subject_of(const std::vector<std::string_view>& subject, const Call& call) {
+  std::string out;
+  for (const auto path : subject) {
+    const auto value = argument_at(call, path);
+    if (!value.exists()) continue;
+    if (!out.empty()) out += ' ';
+    out.append(path.substr(path.rfind('.') + 1)).append("=");
+    out += value.text().empty() ? value.json() : std::string(value.text());
+  }
+  return out;
+}
+
+Task<> audit_change(AuditLog& audit, const std::vector<std::string_view>& subject,
+                    const graphql::Value& value, Call& call) {
+  const auto& request = call.context<RequestContext>();
+  auto entry = audit_entry(request.caller.get(), request.peer, std::string(call.field()));
+  entry.target = subject_of(subject, call);
+  entry.request_id = request.request_id;
+  if (const auto* failed = value.get<graphql::Value::Failure>()) {
+    entry.result = audit_result((*failed)->code);
+    entry.detail = (*failed)->message;
+  }
+  co_await audit.add(std::move(entry));
+}
+
 // Returns the row's function behind the check of its permission and scopes. A synchronous function stays synchronous.
-graphql::RowOf<graphql::Root> guarded(const FieldRow& from,
-                                      const std::shared_ptr<FailureLog>& log) {
+graphql::RowOf<graphql::Root> guarded(const FieldRow& from, const std::shared_ptr<FailureLog>& log,
+                                      AuditLog* audit) {
   const auto check = [permission = from.permission, scopes = from.scopes](Call& call) {
     return access_refusal(permission, scopes, call.context<RequestContext>().caller.get());
   };
+  if (audit != nullptr && from.changes && !from.is_report) {
+    return {from.field,
+            [check, row = from.row, subject = from.subject, log, audit](
+                const graphql::Root& root, Call& call) -> Task<graphql::Value> {
+              auto refused = check(call);
+              graphql::Value value =
+                  refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
+              log->look(value, call);
+              co_await audit_change(*audit, subject, value, call);
+              co_return value;
+            }};
+  }
   if (from.row.later) {
     return {from.field,
             [check, row = from.row, log](const graphql::Root& root,
@@ -115,14 +171,14 @@ std::vector<FieldRow> table(Dependencies& dependencies) {
   return rows;
 }
 
-graphql::Resolvers resolvers(const std::vector<FieldRow>& rows) {
+graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, AuditLog* audit) {
   graphql::Resolvers to;
   const auto log = std::make_shared<FailureLog>();
   for (const FieldRow& row : rows) {
     if (row.root == RootType::query) {
-      to.query({guarded(row, log)});
+      to.query({guarded(row, log, audit)});
     } else {
-      to.mutation({guarded(row, log)});
+      to.mutation({guarded(row, log, audit)});
     }
   }
   for (const auto type : object_types(schema_text())) to.json(std::string(type));

@@ -9,13 +9,16 @@
 
 namespace gitops::control_plane_server {
 
+class AuditLog;
+
 // Returns all fields of Query and Mutation with their permissions and functions. A new field needs a line in
 // schema.graphql and a row in the file of its domain.
 std::vector<FieldRow> table(Dependencies& dependencies);
 
 // Returns the argument of Engine::make(): these rows behind the checks of their permissions, and all object types of
-// schema.graphql. Engine::make() refuses a field of the schema without a row.
-graphql::Resolvers resolvers(const std::vector<FieldRow>& rows);
+// schema.graphql. Engine::make() refuses a field of the schema without a row. Each change has an entry in `audit`; null:
+// none. It outlives the engine.
+graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, AuditLog* audit = nullptr);
 
 // Returns the permission that a field of a root type requires. Fields outside the table, such as __schema, require a
 // member; __typename requires none.

@@ -48,15 +48,11 @@ inline constexpr std::string_view kMergeRelease =
     "revision = excluded.revision, sync = excluded.sync, health = excluded.health, "
     "images = excluded.images, was_degraded = CASE WHEN app_release.was_degraded = 1 THEN 1 "
     "ELSE excluded.was_degraded END";
-// The sequences and times of reporters are written at most once a second, those of runtimes at most once in ten
-// seconds.
-inline constexpr std::string_view kTouchReporter =
-    " ON CONFLICT (account, runtime, name) DO UPDATE SET position = reporter.position + 1, "
-    "sequence = CASE WHEN excluded.sequence > reporter.sequence THEN excluded.sequence "
-    "ELSE reporter.sequence END, seen_at = excluded.seen_at "
-    "WHERE reporter.seen_at + 1000000 <= excluded.seen_at";
 inline constexpr std::string_view kInsertReporter =
-    "INSERT INTO reporter (account, runtime, name, position, sequence, seen_at) ";
+    "INSERT INTO reporter (account, runtime, name, position, sequence, resync, seen_at) ";
+inline constexpr std::string_view kUpdateReporter =
+    " ON CONFLICT (account, runtime, name) DO UPDATE SET position = excluded.position, "
+    "sequence = excluded.sequence, resync = excluded.resync, seen_at = excluded.seen_at";
 inline constexpr std::string_view kInsertChange =
     "INSERT INTO change (instance, no, account, kind, object, at) ";
 

@@ -14,7 +14,9 @@ using AccountKey = EventStore::AccountKey;
 using Writes = EventStore::Writes;
 using RowChange = EventStore::RowChange;
 
-constexpr Micros kReporterPeriod = 1'000'000;   // of kTouchReporter
+using ReporterKey = EventStore::ReporterKey;
+
+constexpr Micros kReporterPeriod = 1'000'000;   // between two writes of a reporter's row
 constexpr std::size_t kMaxReporters = 100'000;  // whose times are remembered
 
 // Returns the part of the row that differs. `before` is absent for an object without a row.
@@ -116,19 +118,33 @@ class Folding {
   std::vector<AccountKey> keys_;
 };
 
-void add_reporters(std::span<const Incoming> batch, Writes& writes) {
-  std::map<std::tuple<std::int64_t, std::string_view, std::string_view>, Writes::Reporter> found;
+ReporterKey reporter_of(const Incoming& incoming) {
+  return {.account = incoming.account,
+          .runtime = incoming.event.state.key.runtime,
+          .name = incoming.reporter};
+}
+
+// Moves the rows of these reporters on, and marks their events in the batch.
+void advance_reporters(std::span<const Incoming> batch, std::span<const ReporterKey> keys,
+                       const EventStore::Loaded& loaded, Writes& writes, BatchOutcome& outcome) {
+  std::map<ReporterKey, ReporterContact> contacts;
   for (const auto& incoming : batch) {
     const auto& state = incoming.event.state;
-    auto& row = found[{incoming.account, state.key.runtime, incoming.reporter}];
-    row.account = incoming.account;
-    row.runtime = state.key.runtime;
-    row.name = incoming.reporter;
-    row.sequence = std::max(row.sequence, state.sequence);
-    row.seen_at = std::max(row.seen_at, state.seen_at);
-    writes.now = std::max(writes.now, state.seen_at);
+    const ReporterContact contact{
+        .seen = incoming.seen, .sequence = state.sequence, .at = state.seen_at};
+    auto& all = contacts[reporter_of(incoming)];
+    all = joined(all, contact, loaded.epoch);
   }
-  for (auto& [key, row] : found) writes.reporters.push_back(std::move(row));
+  std::map<ReporterKey, IntakeMark> marks;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    auto row = advanced(loaded.reporters[i], contacts.at(keys[i]), loaded.epoch);
+    marks[keys[i]] = {to_string(IntakePosition{loaded.epoch, row.position}), row.resync};
+    writes.reporters.push_back({keys[i], std::move(row)});
+  }
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto mark = marks.find(reporter_of(batch[i]));
+    if (mark != marks.end()) outcome.items[i].mark = mark->second;
+  }
 }
 
 }  // namespace
@@ -143,9 +159,10 @@ Result<BatchOutcome> EventStore::store(store::Connection& connection,
     return std::unexpected(std::move(error));
   };
   Folding folding(batch);
-  auto loaded = load(connection, folding.keys());
+  const auto reporters = due_reporters(batch);
+  auto loaded = load(connection, folding.keys(), reporters);
   if (!loaded) return abandon(std::move(loaded.error()));
-  folding.set_loaded(std::move(*loaded));
+  folding.set_loaded(std::move(loaded->objects));
   if (!is_change_known_) {
     if (auto loaded_change = reload_last_change(connection); !loaded_change) {
       return abandon(std::move(loaded_change.error()));
@@ -160,11 +177,13 @@ Result<BatchOutcome> EventStore::store(store::Connection& connection,
   }
   Writes writes;
   BatchOutcome outcome;
-  for (const auto& incoming : batch) outcome.items.push_back(folding.take(incoming, writes));
+  for (const auto& incoming : batch) {
+    outcome.items.push_back(folding.take(incoming, writes));
+    writes.now = std::max(writes.now, incoming.event.state.seen_at);
+  }
   auto last_change = last_change_;
   folding.write(writes, last_change);
-  add_reporters(batch, writes);
-  leave_out_recent(writes.reporters);
+  advance_reporters(batch, reporters, *loaded, writes, outcome);
   if (auto applied = apply(connection, writes); !applied) {
     is_change_known_ = applied.error().code != ErrorCode::unavailable;
     return abandon(std::move(applied.error()));
@@ -184,19 +203,25 @@ Result<void> EventStore::reload_last_change(store::Connection& connection) {
   return {};
 }
 
-// The statements do not write a row twice in a second either, but cost time for each of a thousand reporters.
-void EventStore::leave_out_recent(std::vector<Writes::Reporter>& reporters) const {
-  std::erase_if(reporters, [this](const Writes::Reporter& row) {
-    const auto known = written_reporters_.find({row.account, row.runtime, row.name});
-    return known != written_reporters_.end() && row.seen_at < known->second + kReporterPeriod;
-  });
+// Returns the reporters of a batch, in order, whose rows were not written within the last second.
+std::vector<ReporterKey> EventStore::due_reporters(std::span<const Incoming> batch) const {
+  std::map<ReporterKey, Micros> found;
+  for (const auto& incoming : batch) {
+    auto& at = found[reporter_of(incoming)];
+    at = std::max(at, incoming.event.state.seen_at);
+  }
+  std::vector<ReporterKey> due;
+  for (const auto& [key, at] : found) {
+    const auto written = written_reporters_.find(key);
+    if (written != written_reporters_.end() && at < written->second + kReporterPeriod) continue;
+    due.push_back(key);
+  }
+  return due;
 }
 
 void EventStore::note_written(const std::vector<Writes::Reporter>& reporters) {
   if (written_reporters_.size() > kMaxReporters) written_reporters_.clear();
-  for (const auto& row : reporters) {
-    written_reporters_[{row.account, row.runtime, row.name}] = row.seen_at;
-  }
+  for (const auto& reporter : reporters) written_reporters_[reporter.key] = reporter.row.seen_at;
 }
 
 std::unique_ptr<EventStore> make_event_store(store::Engine engine, std::string instance) {

@@ -7,13 +7,13 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/core/error.hpp"
 #include "common/store/connection.hpp"
 #include "control-plane/projection/fold.hpp"
+#include "control-plane/storage/reporter_row.hpp"
 
 namespace gitops::control_plane_server {
 
@@ -23,6 +23,15 @@ struct Incoming {
   std::string reporter =
       {};  // X-Reporter, or the event's origin; names the row of the table `reporter`
   Event event = {};
+  std::optional<IntakePosition> seen = {};  // X-Intake-Seen
+};
+
+// The heads of the answer to an event that tell its reporter about the database.
+struct IntakeMark {
+  std::string position;  // X-Intake-Position
+  std::string resync;    // X-Intake-Resync; empty: not asked for
+
+  bool operator==(const IntakeMark&) const = default;
 };
 
 // The outcome of a batch, event by event in the order of the batch.
@@ -31,6 +40,7 @@ struct BatchOutcome {
     Outcome outcome = Outcome::stored;
     std::int64_t object = 0;
     bool is_visible = false;
+    std::optional<IntakeMark> mark = {};  // in one batch a second for each reporter
   };
   std::vector<Item> items;
   std::int64_t last_change = 0;  // the highest number in the outbox so far; 0: there is none
@@ -57,6 +67,18 @@ class EventStore {
     std::int64_t account = 0;
     ObjectKey key;
     auto operator<=>(const AccountKey&) const = default;
+  };
+  struct ReporterKey {
+    std::int64_t account = 0;
+    std::string runtime;
+    std::string name;
+    auto operator<=>(const ReporterKey&) const = default;
+  };
+  // The rows of a batch before it. The present epoch of the database is loaded together with reporters.
+  struct Loaded {
+    std::vector<std::optional<ObjectState>> objects;    // in the order of the keys
+    std::vector<std::optional<ReporterRow>> reporters;  // likewise
+    std::string epoch;
   };
   // The part of an object's row that a batch changes. A part includes those before it.
   enum class RowChange : std::uint8_t {
@@ -99,11 +121,8 @@ class EventStore {
       std::string kind;
     };
     struct Reporter {
-      std::int64_t account;
-      std::string runtime;
-      std::string name;
-      std::int64_t sequence;
-      Micros seen_at;
+      ReporterKey key;
+      ReporterRow row;
     };
     std::vector<State> states;
     std::vector<Body> bodies;
@@ -119,9 +138,9 @@ class EventStore {
   explicit EventStore(std::string instance) : instance_(std::move(instance)) {}
   [[nodiscard]] const std::string& instance() const { return instance_; }
 
-  // Begins a transaction and returns the states of these keys, locked, in the order of the keys.
-  virtual Result<std::vector<std::optional<ObjectState>>> load(
-      store::Connection& connection, std::span<const AccountKey> keys) = 0;
+  // Begins a transaction and returns the rows of these keys, locked.
+  virtual Result<Loaded> load(store::Connection& connection, std::span<const AccountKey> objects,
+                              std::span<const ReporterKey> reporters) = 0;
   // Writes everything and commits.
   virtual Result<void> apply(store::Connection& connection, const Writes& writes) = 0;
   // Returns the first of `count` unused ids.
@@ -129,14 +148,14 @@ class EventStore {
 
  private:
   Result<void> reload_last_change(store::Connection& connection);
-  void leave_out_recent(std::vector<Writes::Reporter>& reporters) const;
+  [[nodiscard]] std::vector<ReporterKey> due_reporters(std::span<const Incoming> batch) const;
   void note_written(const std::vector<Writes::Reporter>& reporters);
 
   std::string instance_ = {};
   std::int64_t last_change_ = 0;
   bool is_change_known_ = true;  // false after a COMMIT with an unknown outcome
-  // The times of the rows of reporters that were written last: account, runtime and name.
-  std::map<std::tuple<std::int64_t, std::string, std::string>, Micros> written_reporters_;
+  // The times of the rows of reporters that were written last.
+  std::map<ReporterKey, Micros> written_reporters_;
 };
 
 // Makes the store of an engine. `instance` names this process in the outbox and is different after each start.

@@ -21,6 +21,9 @@ constexpr std::int64_t kBlock = 1000;
 enum At : std::size_t {
   begin,
   load_objects,
+  load_reporters,
+  load_identity,
+  load_short_identity,
   next_block,
   put_objects,
   put_bodies,
@@ -29,7 +32,7 @@ enum At : std::size_t {
   add_timeline,
   put_releases,
   add_changes,
-  touch_reporters,
+  put_reporters,
   touch_runtimes,
   commit,
   statement_count
@@ -64,13 +67,24 @@ constexpr std::string_view kChangeArrays =
     "SELECT $1, c.no, c.account, c.kind, c.object, $6 FROM unnest($2::bigint[], $3::bigint[], "
     "$4::text[], $5::bigint[]) AS c (no, account, kind, object)";
 constexpr std::string_view kReporterArrays =
-    "SELECT r.account, r.runtime, r.name, 1, r.sequence, r.seen_at FROM unnest($1::bigint[], "
-    "$2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS r (account, runtime, name, sequence, "
-    "seen_at) ORDER BY 1, 2, 3";
+    "SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], "
+    "$6::text[], $7::bigint[])";
 
 constexpr std::array<Statement, statement_count> kStatements{{
     {.name = "intake.begin", .sql = "BEGIN"},
     {.name = "intake.load", .sql = store::joined<kSelectObjects, kObjectColumnsOfO, kFromObjects>},
+    {.name = "intake.load_reporters",
+     .sql = "SELECT k.at, r.position, r.sequence, r.resync, r.seen_at FROM unnest($1::bigint[], "
+            "$2::text[], $3::text[]) WITH ORDINALITY AS k (account, runtime, name, at) JOIN "
+            "reporter r ON r.account = k.account AND r.runtime = k.runtime AND r.name = k.name "
+            "ORDER BY k.at FOR UPDATE OF r"},
+    // The timeline is another one after a promotion and a point-in-time recovery.
+    {.name = "intake.load_identity",
+     .sql =
+         "SELECT coalesce((SELECT id || '/' || restores FROM instance), ''), s.system_identifier "
+         "|| '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system() s"},
+    {.name = "intake.load_short_identity",
+     .sql = "SELECT coalesce((SELECT id || '/' || restores FROM instance), ''), ''"},
     {.name = "intake.next_block", .sql = "SELECT nextval('object_id')"},
     {.name = "intake.put_objects",
      .sql = store::joined<kInsertObject, kObjectColumns, kObjectArrays, kUpdateObject>},
@@ -83,8 +97,9 @@ constexpr std::array<Statement, statement_count> kStatements{{
     {.name = "intake.put_releases",
      .sql = store::joined<kInsertRelease, kReleaseArrays, kMergeRelease>},
     {.name = "intake.add_changes", .sql = store::joined<kInsertChange, kChangeArrays>},
-    {.name = "intake.touch_reporters",
-     .sql = store::joined<kInsertReporter, kReporterArrays, kTouchReporter>},
+    {.name = "intake.put_reporters",
+     .sql = store::joined<kInsertReporter, kReporterArrays, kUpdateReporter>},
+    // At most once in ten seconds.
     {.name = "intake.touch_runtimes",
      .sql = "UPDATE runtime SET seen_at = s.seen_at FROM (SELECT account, name, max(seen_at) AS "
             "seen_at FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS t (account, name, "
@@ -269,19 +284,21 @@ void add_releases(Pipeline& pipeline, const std::vector<Writes::AppRelease>& row
       .numbers(rows, [](const Row& r) { return r.release.was_degraded; });
 }
 
-void add_reporters(Pipeline& pipeline, const std::vector<Writes::Reporter>& rows) {
-  if (rows.empty()) return;
-  using Row = Writes::Reporter;
-  pipeline.add(touch_reporters)
-      .numbers(rows, [](const Row& r) { return r.account; })
-      .texts(rows, [](const Row& r) -> auto& { return r.runtime; })
-      .texts(rows, [](const Row& r) -> auto& { return r.name; })
-      .numbers(rows, [](const Row& r) { return r.sequence; })
-      .numbers(rows, [](const Row& r) { return r.seen_at; });
+void add_reporters(Pipeline& pipeline, const std::vector<Writes::Reporter>& reporters) {
+  if (reporters.empty()) return;
+  using Reporter = Writes::Reporter;
+  pipeline.add(put_reporters)
+      .numbers(reporters, [](const Reporter& r) { return r.key.account; })
+      .texts(reporters, [](const Reporter& r) -> auto& { return r.key.runtime; })
+      .texts(reporters, [](const Reporter& r) -> auto& { return r.key.name; })
+      .numbers(reporters, [](const Reporter& r) { return r.row.position; })
+      .numbers(reporters, [](const Reporter& r) { return r.row.sequence; })
+      .texts(reporters, [](const Reporter& r) -> auto& { return r.row.resync; })
+      .numbers(reporters, [](const Reporter& r) { return r.row.seen_at; });
   pipeline.add(touch_runtimes)
-      .numbers(rows, [](const Row& r) { return r.account; })
-      .texts(rows, [](const Row& r) -> auto& { return r.runtime; })
-      .numbers(rows, [](const Row& r) { return r.seen_at; });
+      .numbers(reporters, [](const Reporter& r) { return r.key.account; })
+      .texts(reporters, [](const Reporter& r) -> auto& { return r.key.runtime; })
+      .numbers(reporters, [](const Reporter& r) { return r.row.seen_at; });
 }
 
 PostgresConnection& postgres(store::Connection& connection) {
@@ -294,28 +311,61 @@ std::span<const Statement> postgres_event_statements() {
   return kStatements;
 }
 
-Result<std::vector<std::optional<ObjectState>>> PostgresEventStore::load(
-    store::Connection& connection, std::span<const AccountKey> keys) {
+// Finds out which statement the server answers: one that does not tell its timeline, as a managed one may, tells only
+// what our own tables have. Runs before the transaction, which an error would end.
+Result<void> PostgresEventStore::find_identity(store::Connection& connection) {
+  if (identity_ != nullptr) return {};
+  const auto full = connection.run(kStatements[load_identity]);
+  if (!full && full.error().code == ErrorCode::unavailable) return std::unexpected(full.error());
+  identity_ = &kStatements[full ? load_identity : load_short_identity];
+  return {};
+}
+
+Result<EventStore::Loaded> PostgresEventStore::load(store::Connection& connection,
+                                                    std::span<const AccountKey> objects,
+                                                    std::span<const ReporterKey> reporters) {
+  if (auto found = find_identity(connection); !found) {
+    return std::unexpected(std::move(found.error()));
+  }
+  using Reporter = ReporterKey;
   Pipeline pipeline;
   pipeline.add(begin);
   pipeline.add(load_objects)
-      .numbers(keys, [](const Key& k) { return k.account; })
-      .texts(keys, [](const Key& k) -> auto& { return k.key.runtime; })
-      .numbers(keys, [](const Key& k) { return k.key.origin; })
-      .texts(keys, [](const Key& k) -> auto& { return k.key.owner_uid; })
-      .texts(keys, [](const Key& k) -> auto& { return k.key.cluster; })
-      .texts(keys, [](const Key& k) -> auto& { return k.key.group; })
-      .texts(keys, [](const Key& k) -> auto& { return k.key.kind; })
-      .texts(keys, [](const Key& k) -> auto& { return k.key.object_namespace; })
-      .texts(keys, [](const Key& k) -> auto& { return k.key.name; });
+      .numbers(objects, [](const Key& k) { return k.account; })
+      .texts(objects, [](const Key& k) -> auto& { return k.key.runtime; })
+      .numbers(objects, [](const Key& k) { return k.key.origin; })
+      .texts(objects, [](const Key& k) -> auto& { return k.key.owner_uid; })
+      .texts(objects, [](const Key& k) -> auto& { return k.key.cluster; })
+      .texts(objects, [](const Key& k) -> auto& { return k.key.group; })
+      .texts(objects, [](const Key& k) -> auto& { return k.key.kind; })
+      .texts(objects, [](const Key& k) -> auto& { return k.key.object_namespace; })
+      .texts(objects, [](const Key& k) -> auto& { return k.key.name; });
+  if (!reporters.empty()) {
+    pipeline.add(load_reporters)
+        .numbers(reporters, [](const Reporter& r) { return r.account; })
+        .texts(reporters, [](const Reporter& r) -> auto& { return r.runtime; })
+        .texts(reporters, [](const Reporter& r) -> auto& { return r.name; });
+    pipeline.add(static_cast<At>(identity_ - kStatements.data()));
+  }
   auto results = pipeline.run(postgres(connection));
   if (!results) return std::unexpected(std::move(results.error()));
+  Loaded loaded;
   const auto& rows = results->at(1);
-  std::vector<std::optional<ObjectState>> states(keys.size());
+  loaded.objects.resize(objects.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    states.at(static_cast<std::size_t>(rows.number(row, 0) - 1)) = object_state(rows, row, 1);
+    loaded.objects.at(static_cast<std::size_t>(rows.number(row, 0) - 1)) =
+        object_state(rows, row, 1);
   }
-  return states;
+  if (reporters.empty()) return loaded;
+  const auto& known = results->at(2);
+  loaded.reporters.resize(reporters.size());
+  for (std::size_t row = 0; row < known.size(); ++row) {
+    loaded.reporters.at(static_cast<std::size_t>(known.number(row, 0) - 1)) =
+        reporter_row(known, row, 1);
+  }
+  const auto& identity = results->at(3);
+  loaded.epoch = epoch_of(identity.string(0, 0) + '/' + identity.string(0, 1));
+  return loaded;
 }
 
 Result<std::int64_t> PostgresEventStore::take_ids(store::Connection& connection,

@@ -11,12 +11,16 @@ class PostgresEventStore final : public EventStore {
   explicit PostgresEventStore(std::string instance) : EventStore(std::move(instance)) {}
 
  protected:
-  Result<std::vector<std::optional<ObjectState>>> load(store::Connection& connection,
-                                                       std::span<const AccountKey> keys) override;
+  Result<Loaded> load(store::Connection& connection, std::span<const AccountKey> objects,
+                      std::span<const ReporterKey> reporters) override;
   Result<void> apply(store::Connection& connection, const Writes& writes) override;
   Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) override;
 
  private:
+  Result<void> find_identity(store::Connection& connection);
+
+  // The statement for the database's identity; null: not known yet.
+  const store::Statement* identity_ = nullptr;
   // The remaining ids of the last block.
   std::int64_t next_id_ = 0;
   std::int64_t last_id_ = -1;

@@ -14,6 +14,8 @@ using store::Statement;
 
 enum At : std::size_t {
   load_object,
+  load_reporter,
+  load_identity,
   last_id,
   put_object,
   update_states,
@@ -24,7 +26,7 @@ enum At : std::size_t {
   add_timeline,
   put_release,
   add_change,
-  touch_reporter,
+  put_reporter,
   touch_runtime,
   statement_count
 };
@@ -50,10 +52,14 @@ constexpr std::string_view kTimelineValues =
 constexpr std::string_view kReleaseValues =
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
 constexpr std::string_view kChangeValues = "VALUES ($1, $2, $3, $4, $5, $6)";
-constexpr std::string_view kReporterValues = "VALUES ($1, $2, $3, 1, $4, $5)";
+constexpr std::string_view kReporterValues = "VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
 constexpr std::array<Statement, statement_count> kStatements{{
     {.name = "intake.load", .sql = store::joined<kSelectObject, kObjectColumns, kFromObject>},
+    {.name = "intake.load_reporter",
+     .sql = "SELECT position, sequence, resync, seen_at FROM reporter WHERE account = $1 AND "
+            "runtime = $2 AND name = $3"},
+    {.name = "intake.load_identity", .sql = "SELECT id, restores FROM instance"},
     {.name = "intake.last_id", .sql = "SELECT coalesce(max(id), 0) FROM object"},
     {.name = "intake.put_object",
      .sql = store::joined<kInsertObject, kObjectColumns, kObjectValues, kUpdateObject>},
@@ -68,8 +74,9 @@ constexpr std::array<Statement, statement_count> kStatements{{
     {.name = "intake.put_release",
      .sql = store::joined<kInsertRelease, kReleaseValues, kMergeRelease>},
     {.name = "intake.add_change", .sql = store::joined<kInsertChange, kChangeValues>},
-    {.name = "intake.touch_reporter",
-     .sql = store::joined<kInsertReporter, kReporterValues, kTouchReporter>},
+    {.name = "intake.put_reporter",
+     .sql = store::joined<kInsertReporter, kReporterValues, kUpdateReporter>},
+    // At most once in ten seconds.
     {.name = "intake.touch_runtime",
      .sql = "UPDATE runtime SET seen_at = $3 WHERE account = $1 AND name = $2 AND "
             "seen_at + 10000000 <= $3"},
@@ -205,23 +212,36 @@ std::span<const Statement> sqlite_event_statements() {
   return kStatements;
 }
 
-Result<std::vector<std::optional<ObjectState>>> SqliteEventStore::load(
-    store::Connection& connection, std::span<const AccountKey> keys) {
+Result<EventStore::Loaded> SqliteEventStore::load(store::Connection& connection,
+                                                  std::span<const AccountKey> objects,
+                                                  std::span<const ReporterKey> reporters) {
   if (auto begun = connection.run_script("BEGIN IMMEDIATE"); !begun) {
     return std::unexpected(std::move(begun.error()));
   }
-  std::vector<std::optional<ObjectState>> states;
-  states.reserve(keys.size());
-  for (const auto& [account, key] : keys) {
+  Loaded loaded;
+  loaded.objects.reserve(objects.size());
+  for (const auto& [account, key] : objects) {
     const auto rows =
         connection.run(kStatements[load_object],
                        {account, key.runtime, static_cast<int>(key.origin), key.owner_uid,
                         key.cluster, key.group, key.kind, key.object_namespace, key.name});
     if (!rows) return std::unexpected(rows.error());
-    auto& state = states.emplace_back();
+    auto& state = loaded.objects.emplace_back();
     if (!rows->empty()) state = object_state(*rows, 0);
   }
-  return states;
+  if (reporters.empty()) return loaded;
+  for (const auto& [account, runtime, name] : reporters) {
+    const auto rows = connection.run(kStatements[load_reporter], {account, runtime, name});
+    if (!rows) return std::unexpected(rows.error());
+    auto& row = loaded.reporters.emplace_back();
+    if (!rows->empty()) row = reporter_row(*rows, 0);
+  }
+  const auto identity = connection.run(kStatements[load_identity]);
+  if (!identity) return std::unexpected(identity.error());
+  loaded.epoch = epoch_of(identity->empty() ? std::string()
+                                            : identity->string(0, 0) + '/' +
+                                                  std::to_string(identity->number(0, 1)));
+  return loaded;
 }
 
 Result<std::int64_t> SqliteEventStore::take_ids(store::Connection& connection, std::int64_t count) {
@@ -254,10 +274,10 @@ Result<void> SqliteEventStore::apply(store::Connection& connection, const Writes
     script.run(add_change,
                {instance(), change.no, change.account, change.kind, change.object, writes.now});
   }
-  for (const auto& reporter : writes.reporters) {
-    script.run(touch_reporter, {reporter.account, reporter.runtime, reporter.name,
-                                reporter.sequence, reporter.seen_at});
-    script.run(touch_runtime, {reporter.account, reporter.runtime, reporter.seen_at});
+  for (const auto& [key, row] : writes.reporters) {
+    script.run(put_reporter, {key.account, key.runtime, key.name, row.position, row.sequence,
+                              row.resync, row.seen_at});
+    script.run(touch_runtime, {key.account, key.runtime, row.seen_at});
   }
   if (!script.outcome()) return script.outcome();
   return connection.run_script("COMMIT");

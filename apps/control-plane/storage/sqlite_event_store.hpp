@@ -10,8 +10,8 @@ class SqliteEventStore final : public EventStore {
   explicit SqliteEventStore(std::string instance) : EventStore(std::move(instance)) {}
 
  protected:
-  Result<std::vector<std::optional<ObjectState>>> load(store::Connection& connection,
-                                                       std::span<const AccountKey> keys) override;
+  Result<Loaded> load(store::Connection& connection, std::span<const AccountKey> objects,
+                      std::span<const ReporterKey> reporters) override;
   Result<void> apply(store::Connection& connection, const Writes& writes) override;
   Result<std::int64_t> take_ids(store::Connection& connection, std::int64_t count) override;
 

@@ -114,6 +114,7 @@ Delivery::Delivery(const Executor& executor, control_plane::Client& platform, Cr
       idle_(executor),
       line_(executor),
       journal_(options.journal),
+      history_(executor),
       pool_({.name = "bodies", .threads = 1, .max_queued = 1024}, metrics),
       breaker_state_(metrics.gauge("gitops_event_reporter_breaker_state",
                                    "Circuit breaker of the control plane: 0 closed (events are "
@@ -334,7 +335,10 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
     co_return result;
   }
   const auto began = Clock::now();
-  const control_plane::Client::Label label{.id = event.id, .sequence = event.sequence};
+  const control_plane::Client::Label label{.id = event.id,
+                                           .sequence = event.sequence,
+                                           .reporter = history_.reporter(),
+                                           .seen = history_.position()};
   auto answer =
       co_await platform_.post_compressed(compressed, label, deadline_after(options_.post_timeout));
   result.took = whole_millis(Clock::now() - began);
@@ -349,6 +353,7 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
   }
   if (result.verdict == Verdict::acknowledged) {
     result.error.http_status = answer->status;
+    history_.acknowledged(answer->position, answer->resync);
     co_return result;
   }
   result.excerpt = co_await excerpt(event, std::move(answer->quoting), token);

@@ -23,6 +23,7 @@
 #include "common/core/wait_line.hpp"
 #include "common/core/worker_pool.hpp"
 #include "event-reporter/delivery/breaker.hpp"
+#include "event-reporter/delivery/intake_history.hpp"
 #include "event-reporter/delivery/journal.hpp"
 
 namespace gitops::reporter {
@@ -127,6 +128,7 @@ class Delivery {
   // Returns the entries of /statusz.
   [[nodiscard]] StatusReport status() const;
   [[nodiscard]] const Journal& journal() const { return journal_; }
+  [[nodiscard]] IntakeHistory& history() { return history_; }
   [[nodiscard]] const Breaker& breaker() const { return breaker_; }
 
  private:
@@ -185,6 +187,7 @@ class Delivery {
   Clock::time_point last_acknowledged_{};
   std::string last_platform_error_;  // with its time
   Journal journal_;
+  IntakeHistory history_;
   WorkerPool pool_;  // makes and compresses large bodies
 
   std::map<std::pair<std::string, std::string_view>, Counter*> reports_;  // by part and result

@@ -316,6 +316,51 @@ Task<bool> ChangeTracker::report_again(std::string key) {
   co_return true;
 }
 
+// -- the control plane lost events --
+
+Task<> ChangeTracker::report_all_again() {
+  for (const auto shard : held_shards()) co_await report_shard_again(shard);
+}
+
+// The shard is not held meanwhile, as during a take-over, so that no report in flight acknowledges an old entry.
+Task<> ChangeTracker::report_shard_again(std::uint32_t shard) {
+  while (holds(shard)) {
+    end_grants(shard);
+    shards_[shard].held = false;
+    const auto period = shards_[shard].period;
+    const bool done = co_await start_over(shard);
+    // A claim or a release in between decides what follows.
+    if (shards_[shard].period != period) continue;
+    hold(shard);
+    if (done) co_return;
+    co_await sleep_for(kClaimRetry);
+  }
+}
+
+std::vector<std::uint32_t> ChangeTracker::held_shards() const {
+  std::vector<std::uint32_t> held;
+  for (const auto& [shard, state] : shards_) {
+    if (state.held) held.push_back(shard);
+  }
+  std::ranges::sort(held);
+  return held;
+}
+
+Sequence ChangeTracker::present_sequence() const {
+  auto now = wall_now();
+  for (const auto shard : held_shards()) {
+    if (const auto latest = latest_ ? latest_(shard) : std::nullopt) now = std::min(now, *latest);
+  }
+  return sequence_of(now);
+}
+
+std::size_t ChangeTracker::unannounced() const {
+  return static_cast<std::size_t>(std::ranges::count_if(seen_, [this](const auto& seen) {
+    const auto known = ledger_.known().find(seen.first);
+    return owns(seen.first) && (known == ledger_.known().end() || known->second.sequence == 0);
+  }));
+}
+
 // -- shards --
 
 void ChangeTracker::claimed(std::uint32_t shard, Term term, Sequence floor) {
@@ -395,8 +440,11 @@ Task<bool> ChangeTracker::start_over(std::uint32_t shard) {
 // Writes the term, only after start_over(): a kill before that must not leave old digests under the
 // new term.
 void ChangeTracker::take_over(Claim claim) {
-  const auto shard = claim.shard;
-  ledger_.set_note(shard_note(shard), std::to_string(claim.term));
+  ledger_.set_note(shard_note(claim.shard), std::to_string(claim.term));
+  hold(claim.shard);
+}
+
+void ChangeTracker::hold(std::uint32_t shard) {
   shards_[shard].held = true;
   const auto now = Clock::now();
   // The inventory has the objects that other replicas may have reported; their reports find deleted

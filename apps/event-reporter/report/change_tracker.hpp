@@ -107,6 +107,15 @@ class ChangeTracker final : public ShardObserver {
   // Makes all events of the object due, as if none had been acknowledged. Returns false when it is due
   // already, and when it is not an object of the held shards.
   Task<bool> report_again(std::string key);
+  // Makes all events of the held shards due, as if none had been acknowledged: the control plane lost some. Deletions
+  // that were acknowledged are not among them. Returns when the ledger has it; nothing is reported meanwhile.
+  Task<> report_all_again();
+  // Returns the shards that are held.
+  [[nodiscard]] std::vector<std::uint32_t> held_shards() const;
+  // Returns a sequence that is not above those of later events of the held shards.
+  [[nodiscard]] Sequence present_sequence() const;
+  // Returns the number of objects in the held shards no event of which was announced yet.
+  [[nodiscard]] std::size_t unannounced() const;
   // Compares the object with the ledger again when its shard is held, although it did not change.
   void compare_again(const std::string& key);
   // Makes any object of the held shards due although it did not change, if there is one.
@@ -190,6 +199,8 @@ class ChangeTracker final : public ShardObserver {
   Task<> take_claims();
   Task<bool> start_over(std::uint32_t shard);
   void take_over(Claim claim);
+  void hold(std::uint32_t shard);
+  Task<> report_shard_again(std::uint32_t shard);
 
   Ledger& ledger_;
   ReportScheduler& reports_;

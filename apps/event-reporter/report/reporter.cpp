@@ -251,6 +251,11 @@ Task<> Reporter::tick() {
   }
 }
 
+std::optional<Resync::Listed> Reporter::listed() const {
+  if (!informer_.has_synced()) return std::nullopt;
+  return Resync::Listed{};
+}
+
 // -- for people --
 
 std::vector<ReadyCheck> Reporter::ready_checks() {

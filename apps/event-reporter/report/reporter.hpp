@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "event-reporter/report/children.hpp"
 #include "event-reporter/report/full_reconcile.hpp"
 #include "event-reporter/report/report_queue.hpp"
+#include "event-reporter/report/resync.hpp"
 #include "event-reporter/report/tracked_applications.hpp"
 #include "event-reporter/report/undelivered_check.hpp"
 #include "event-reporter/report/watch_lag.hpp"
@@ -66,6 +68,9 @@ class Reporter {
 
   // Returns the observer for ShardLeases: claimed(), released() and busy().
   [[nodiscard]] ChangeTracker& changes() { return changes_; }
+
+  // See Resync::Options::listed.
+  [[nodiscard]] std::optional<Resync::Listed> listed() const;
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   // Returns the entries of /statusz.

@@ -544,6 +544,27 @@ Task<> ResourceReporter::tick() {
 // -- what people see --
 
 // An unreachable managed cluster is no reason to restart this process.
+std::optional<Resync::Listed> ResourceReporter::listed() const {
+  Resync::Listed listed;
+  std::set<std::pair<std::string, std::string>>
+      lacking;  // cluster and kind with a watch that is not listed
+  for (const auto& [id, cluster] : clusters_) {
+    for (const auto& watch : cluster->watches) {
+      if (watch->is_listed()) continue;
+      if (cluster->is_own() && !watch->is_missing()) return std::nullopt;
+      lacking.emplace(id, watch->what().resource.kind);
+    }
+  }
+  for (const auto& [id, cluster] : clusters_) {
+    for (const auto& watch : cluster->watches) {
+      const auto& kind = watch->what().resource.kind;
+      if (!lacking.emplace(id, kind).second) continue;  // or listed by another watch already
+      listed.push_back({.cluster = cluster->is_own() ? std::string() : id, .kind = kind});
+    }
+  }
+  return listed;
+}
+
 std::vector<ReadyCheck> ResourceReporter::ready_checks() {
   return {{"resources",
            [this] {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include "event-reporter/report/report_queue.hpp"
 #include "event-reporter/report/report_runner.hpp"
 #include "event-reporter/report/report_work.hpp"
+#include "event-reporter/report/resync.hpp"
 #include "event-reporter/report/undelivered_check.hpp"
 #include "event-reporter/report/watch_lag.hpp"
 #include "event-reporter/watch/resource_kinds.hpp"
@@ -78,6 +80,10 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   void forget_cluster(const std::string& server);
   // Forgets every managed cluster that is not in `servers`.
   void forget_clusters_but(const std::set<std::string>& servers);
+
+  // See Resync::Options::listed: the kinds of the own cluster, which are waited for, and those that are listed on
+  // managed clusters.
+  [[nodiscard]] std::optional<Resync::Listed> listed() const;
 
   [[nodiscard]] std::vector<ReadyCheck> ready_checks();
   // Returns the entries of /statusz.

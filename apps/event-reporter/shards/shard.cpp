@@ -4,14 +4,7 @@
 #include <limits>
 #include <system_error>
 
-#include "common/core/encoding.hpp"
-
 namespace gitops::reporter {
-
-std::uint32_t shard_of(std::string_view name, std::uint32_t replicas) {
-  if (replicas <= 1 || name.empty()) return 0;
-  return fnv1a_32(name) % replicas;
-}
 
 std::uint32_t shard_of_key(std::string_view key, std::uint32_t replicas) {
   return shard_of(key.substr(key.rfind('/') + 1), replicas);

@@ -4,13 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "common/control_plane/inventory.hpp"
 #include "common/core/error.hpp"
 
 namespace gitops::reporter {
 
-// Returns the replica that reports an application: FNV-1a (32 bits) of its name modulo the number
-// of replicas, the documented shard function. The namespace does not count.
-std::uint32_t shard_of(std::string_view name, std::uint32_t replicas);
+// The replica that reports an application of this name. The namespace does not count.
+using control_plane::shard_of;
 // Returns the shard of an object's key, whose part after the last '/' is the name.
 std::uint32_t shard_of_key(std::string_view key, std::uint32_t replicas);
 // Returns the name of the key's shard in this layout, for Ledger::GroupOf.

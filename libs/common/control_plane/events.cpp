@@ -15,9 +15,12 @@ namespace gitops::control_plane {
 namespace {
 
 constexpr std::string_view kEventsPath = "/2.0/api/events";
+constexpr std::string_view kInventoryPath = "/2.0/api/events/inventory";
 // Limit of the bytes read of a response's body. More than is shown, so that the connection can be
 // reused.
 constexpr std::size_t kMaxAnswer = 64 * 1024;
+// Limit of the answer to an inventory: the uids of 100,000 objects have 4 MB.
+constexpr std::size_t kMaxUids = 16UL * 1024 * 1024;
 constexpr auto kAnswerTimeout = std::chrono::seconds(1);
 constexpr std::size_t kExcerpt = 200;
 constexpr std::size_t kLooked = 512;  // bytes that the excerpt is made from
@@ -46,6 +49,21 @@ void mark_quotes(std::string_view text, std::string_view other, std::size_t run,
       std::fill_n(marked.begin() + static_cast<std::ptrdiff_t>(found->second), run, true);
     }
   }
+}
+
+// Returns the error of an answer that is no success. It quotes nothing.
+Error refused(std::string_view what, const Answer& answer, const http::Url& url) {
+  if (answer.status >= 200 && answer.status < 300) {
+    return {.code = ErrorCode::unavailable,
+            .message = "control plane: a page instead of the event endpoint of " +
+                       url.host_header() + " answered " + std::to_string(answer.status)};
+  }
+  return {.code = error_code_of_status(answer.status),
+          .message = "control plane: " + std::string(what) + " refused by " + url.host_header() +
+                     ": " + std::to_string(answer.status) + " " +
+                     std::string(http::reason_phrase(answer.status)),
+          .retry_after = answer.retry_after,
+          .http_status = answer.status};
 }
 
 }  // namespace
@@ -83,36 +101,54 @@ Task<Result<Answer>> Client::post(std::string_view payload, const Label& label, 
 
 Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label& label,
                                              Deadline deadline) {
+  http::Headers headers;
+  headers.set("X-Event-Id", label.id);
+  headers.set("X-Event-Sequence", std::to_string(label.sequence));
+  if (!label.reporter.empty()) headers.set("X-Reporter", label.reporter);
+  if (!label.seen.empty()) headers.set("X-Intake-Seen", label.seen);
+  auto reply =
+      co_await send(kEventsPath, std::move(headers), std::move(compressed), kMaxAnswer, deadline);
+  if (!reply) co_return fail("control plane: event", std::move(reply.error()));
+  co_return std::move(reply->answer);
+}
+
+// The head decides, unless it announces a page; the loss of a body does not matter for an event.
+Task<Result<Client::Reply>> Client::send(std::string_view path, http::Headers headers,
+                                         std::string compressed, std::size_t max_body,
+                                         Deadline deadline) {
   const Secret token = token_();
   http::Request request;
   request.method = "POST";
-  request.target = http::join_target(url_, kEventsPath);
+  request.target = http::join_target(url_, path);
+  request.headers = std::move(headers);
   request.headers.set("Content-Type", "application/json");
   request.headers.set("Content-Encoding", "gzip");
   // The control plane expects the raw token, without "Bearer".
   request.headers.set("Authorization", std::string(token.reveal()));
-  request.headers.set("X-Event-Id", label.id);
-  request.headers.set("X-Event-Sequence", std::to_string(label.sequence));
   // The request has a Content-Length; other senders use the chunked form, receivers accept both.
   request.body = std::move(compressed);
   auto exchange = co_await http_.open(url_, std::move(request), deadline);
-  if (!exchange) co_return fail("control plane: event", std::move(exchange.error()));
+  if (!exchange) co_return std::unexpected(std::move(exchange.error()));
   const auto head = co_await exchange->read_head();
-  if (!head) co_return fail("control plane: event", head.error());
+  if (!head) co_return std::unexpected(head.error());
 
-  Answer answer;
+  Reply reply;
+  auto& answer = reply.answer;
   answer.status = head->status;
   if (const auto value = head->headers.find("Retry-After")) {
     answer.retry_after = parse_retry_after(*value, wall_now());
   }
-  // The head decides, unless it announces a page; the loss of a body does not matter.
+  answer.position = head->headers.find("X-Intake-Position").value_or("");
+  answer.resync = head->headers.find("X-Intake-Resync").value_or("");
   exchange->set_deadline(std::min(deadline, deadline_after(kAnswerTimeout)));
-  std::string body;
+  auto& body = reply.body;
+  reply.is_cut = true;
   bool lost = false;
-  while (body.size() < kMaxAnswer) {
+  while (body.size() < max_body) {
     const auto part = co_await exchange->read_some();
     lost = !part;
-    if (!part || part->empty()) break;
+    reply.is_cut = lost || !part->empty();
+    if (!reply.is_cut || lost) break;
     body += *part;
   }
   // Some servers respond "ok" as HTML.
@@ -120,25 +156,36 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   answer.is_page =
       http::is_page(head->headers) && (begin == std::string::npos ? lost : body[begin] == '<');
   if (!answer.is_success()) answer.quoting = body.substr(0, kLooked);
-  co_return answer;
+  co_return reply;
 }
 
 Task<Result<void>> Client::post_event(std::string payload, Label label, Deadline deadline) {
   const auto answer = co_await post(payload, label, deadline);
   if (!answer) co_return std::unexpected(answer.error());
   if (answer->is_success()) co_return Result<void>();
-  if (answer->status >= 200 && answer->status < 300) {
-    co_return fail(ErrorCode::unavailable,
-                   "control plane: a page instead of the event endpoint of " + url_.host_header() +
-                       " answered " + std::to_string(answer->status));
+  co_return std::unexpected(refused("event", *answer, url_));
+}
+
+Task<Result<std::vector<std::string>>> Client::post_inventory(const Inventory& inventory,
+                                                              std::string reporter,
+                                                              Deadline deadline) {
+  http::Headers headers;
+  headers.set("X-Reporter", reporter);
+  auto reply = co_await send(kInventoryPath, std::move(headers),
+                             http::gzip_compress(to_json(inventory)), kMaxUids, deadline);
+  if (!reply) co_return fail("control plane: inventory", std::move(reply.error()));
+  if (!reply->answer.is_success()) {
+    co_return std::unexpected(refused("inventory", reply->answer, url_));
   }
-  co_return std::unexpected(Error{.code = error_code_of_status(answer->status),
-                                  .message = "control plane: event refused by " +
-                                             url_.host_header() + ": " +
-                                             std::to_string(answer->status) + " " +
-                                             std::string(http::reason_phrase(answer->status)),
-                                  .retry_after = answer->retry_after,
-                                  .http_status = answer->status});
+  JsonParser parser;
+  const auto json = parser.parse_object(reply->body, "the answer");
+  if (reply->is_cut || !json || !(*json)["again"].is_array()) {
+    co_return fail(ErrorCode::unavailable, "control plane: inventory: the answer of " +
+                                               url_.host_header() + " has another shape");
+  }
+  std::vector<std::string> again;
+  for (const auto uid : (*json)["again"].items()) again.emplace_back(uid.text());
+  co_return again;
 }
 
 }  // namespace gitops::control_plane

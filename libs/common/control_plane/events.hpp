@@ -1,11 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "common/control_plane/inventory.hpp"
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
 #include "common/http/client.hpp"
@@ -19,6 +22,8 @@ struct Answer {
   // does not confirm the event.
   bool is_page = false;
   std::chrono::milliseconds retry_after{0};  // zero: no Retry-After
+  std::string position = {};  // X-Intake-Position: where the database is; empty: not told
+  std::string resync = {};    // X-Intake-Resync: the database went back in time; empty: it did not
   // The beginning of a refusal's body. It may quote the event or the token, so only excerpt_of()
   // may be shown.
   std::string quoting;
@@ -42,6 +47,9 @@ class Client {
   struct Label {
     std::string id;              // X-Event-Id: the receiver drops an event with a known id
     std::uint64_t sequence = 0;  // X-Event-Sequence: the receiver drops older events of an object
+    std::string reporter =
+        {};                 // X-Reporter: the sender, "<mode>/<shard>/<ledger>"; empty: not told
+    std::string seen = {};  // X-Intake-Seen: the Answer::position of last time; empty: none
   };
   // Sends an event. `payload` is the JSON body {"data":…}. It and `label` must stay valid until the
   // call returns. Any complete head is an Answer, even if its body is lost; an Error means that
@@ -52,11 +60,26 @@ class Client {
   Task<Result<Answer>> post_compressed(std::string compressed, const Label& label,
                                        Deadline deadline);
 
+  // Sends an inventory of this reporter (Label::reporter). Returns the uids of the objects whose resources have to be
+  // told, too. A response other than 2xx is an Error with its status and Retry-After, as post_event()'s; one that has
+  // another shape is unavailable.
+  Task<Result<std::vector<std::string>>> post_inventory(const Inventory& inventory,
+                                                        std::string reporter, Deadline deadline);
+
   // Sends an event for callers that only need success or failure: a response other than 2xx is an
   // Error with its status and Retry-After, without any of the payload.
   Task<Result<void>> post_event(std::string payload, Label label, Deadline deadline);
 
  private:
+  // A response with its body, of at most `max_body` bytes; `is_cut` when it was not read to its end.
+  struct Reply {
+    Answer answer;
+    std::string body;
+    bool is_cut = false;
+  };
+  Task<Result<Reply>> send(std::string_view path, http::Headers headers, std::string compressed,
+                           std::size_t max_body, Deadline deadline);
+
   http::Client& http_;
   http::Url url_;
   std::function<Secret()> token_;

@@ -8,6 +8,7 @@
 
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/audit/audit_log.hpp"
 #include "control-plane/http/served_routes.hpp"
 
 namespace gitops::control_plane_server {
@@ -25,8 +26,14 @@ struct RoutesFixture {
                                 .login = login,
                                 .own_origins = {},
                                 .client_of = {},
-                                .runtime_revoked = [this] { ++runtimes_revoked; }})) {}
-  Task<> stop() { co_await served.stop(); }
+                                .audit = &audit,
+                                .runtime_revoked = [this] { ++runtimes_revoked; }})) {
+    audit.start();
+  }
+  Task<> stop() {
+    co_await served.stop();
+    co_await audit.stop(AccountsFixture::soon());
+  }
 
   Task<http::Response> send(std::string method, std::string target, http::Headers headers,
                             std::string body = {}) {
@@ -47,6 +54,7 @@ struct RoutesFixture {
   Authenticator authenticator;
   Passwords passwords{accounts.metrics, kCheap};
   Login login;
+  AuditLog audit{accounts.executor, accounts.database, accounts.metrics};
   ServedRoutes served;
 };
 

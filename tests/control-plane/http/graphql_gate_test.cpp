@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/audit/audit_log.hpp"
+#include "control-plane/audit/audit_store.hpp"
 #include "control-plane/http/routes.hpp"
 #include "control-plane/http/served_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
@@ -76,6 +78,46 @@ TEST(GraphqlGate, AC_33_AnUnknownCredentialIs401BeforeAnythingIsTold) {
       EXPECT_EQ(Json::parse(response.body)["message"], "Unauthorized: Invalid token.") << query;
       EXPECT_EQ((co_await fixture.send({}, Json{{"query", query}}.dump())).status, 401) << query;
     }
+  });
+}
+
+TEST(GraphqlGate, RefusalsAreAudited) {
+  with_graphql([](GraphqlFixture& graphql) -> Task<> {
+    auto& accounts = graphql.accounts;
+    AuditLog audit(accounts.executor, accounts.database, accounts.metrics);
+    audit.start();
+    auto made = graphql::Engine::make(std::string(schema_text()), resolvers(graphql.rows, &audit));
+    GraphqlGate gate(**made, graphql.rows, graphql.authenticator, accounts.metrics,
+                     {.audit = &audit});
+    ServedRoutes served(accounts, all_routes(gate, {}));
+    const auto ask = [&](const Secret& token, const std::string& query) {
+      auto headers = authorization(token);
+      headers.add("Content-Type", "application/json");
+      return served.send("POST", "/2.0/api/graphql", std::move(headers),
+                         Json{{"query", query}}.dump());
+    };
+    const std::string remove = R"(mutation{deleteRuntime(name:"prod")})";
+    EXPECT_EQ((co_await ask(graphql.sample.bob_key, remove)).status, 403);
+    EXPECT_EQ(
+        (co_await ask(graphql.sample.ann_key, R"(mutation{deleteRuntime(name:"absent")})")).status,
+        200);
+    EXPECT_EQ((co_await ask(graphql.sample.ann_key, remove)).status, 200);
+    co_await audit.stop(AccountsFixture::soon());
+    const auto entries =
+        must(co_await accounts.write([account = graphql.sample.acme.number](store::Connection& db) {
+          return list_audit(db, {.account = account}, 10);
+        }));
+    std::vector<std::string> told;
+    for (const auto& entry : entries) {
+      told.push_back(entry.caller + " " + entry.action + " " + entry.target + " " +
+                     std::string(to_string(entry.result)));
+      EXPECT_NE(entry.request_id, "");
+      EXPECT_EQ(entry.peer, "127.0.0.1");
+    }
+    EXPECT_THAT(told, testing::ElementsAre("ann deleteRuntime name=prod done",
+                                           "ann deleteRuntime name=absent refused",
+                                           "bob deleteRuntime  refused"));
+    co_await served.stop();
   });
 }
 

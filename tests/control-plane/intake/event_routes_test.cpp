@@ -19,6 +19,7 @@ using testing::HasSubstr;
 
 constexpr const char* kPayloadPath = "/2.0/api/events/event-payload";
 constexpr const char* kErrorPath = "/2.0/api/events/error";
+constexpr const char* kInventoryPath = "/2.0/api/events/inventory";
 
 std::string zstd_compress(std::string_view text) {
   std::string out(ZSTD_compressBound(text.size()), '\0');
@@ -166,6 +167,89 @@ TEST_P(EventRoutesContract, TheTokenAloneDecidesWhoseTheEventIs) {
                                      std::to_string(sample.acme.number)),
               1);
     EXPECT_EQ(co_await fixture.count("object"), 1);
+  });
+}
+
+// One that has seen more than the database has.
+http::Headers reporter_that_saw(const std::string& position) {
+  return {{"X-Reporter", "app/0/1"}, {"X-Intake-Seen", position}};
+}
+
+TEST_P(EventRoutesContract, AReporterIsToldWhereTheDatabaseIs) {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    const auto first = co_await fixture.post(event_of("a"), {{"X-Reporter", "app/0/1"}});
+    const auto position = read_position(first.headers.find("X-Intake-Position").value_or(""));
+    CO_ASSERT_TRUE(position.has_value());
+    EXPECT_FALSE(first.headers.find("X-Intake-Resync"));
+    const auto other = co_await fixture.post(
+        event_of("a"), {{"X-Reporter", "app/1/2"}, {"X-Intake-Seen", position->epoch + ":9"}});
+    EXPECT_EQ(other.headers.find("X-Intake-Position"), position->epoch + ":10");
+    EXPECT_EQ(other.headers.find("X-Intake-Resync"), position->epoch + "-10");
+  });
+}
+
+TEST_P(EventRoutesContract, AnInventoryEndsWhatIsGone) {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    const http::Headers head{{"X-Event-Sequence", "7"}};
+    for (const auto* name : {"ghost", "shop"}) {
+      EXPECT_EQ(co_await fixture.answer(event_of(name), head), "200");
+    }
+    const auto asked =
+        co_await fixture.post(event_of("shop"), reporter_that_saw("0123456789abcdef:5"));
+    const std::string token(asked.headers.find("X-Intake-Resync").value_or(""));
+    CO_ASSERT_TRUE(!token.empty());
+    control_plane::Inventory inventory{.token = token, .shards = {0}, .sequence = 8};
+    inventory.objects["uid-shop"] = control_plane::resources_digest({});
+    const auto post = [&](const control_plane::Inventory& what) {
+      return fixture.post(control_plane::to_json(what), {{"X-Reporter", "app/0/1"}},
+                          kInventoryPath);
+    };
+    auto wrong = inventory;
+    wrong.token = "another";
+    EXPECT_EQ((co_await post(wrong)).status, 409);
+    EXPECT_EQ(co_await fixture.count("object WHERE presence = 1"), 0);
+    const auto answer = co_await post(inventory);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.body, R"({"again":[]})");
+    EXPECT_EQ(co_await fixture.count("object WHERE presence = 1 AND name = 'ghost'"), 1);
+    EXPECT_EQ(co_await fixture.count("object WHERE presence = 0 AND name = 'shop'"), 1);
+    EXPECT_EQ((co_await post(inventory)).status, 409) << "the resync has ended";
+    EXPECT_EQ((co_await fixture.post("{}", {}, kInventoryPath)).status, 400);
+    EXPECT_EQ((co_await fixture.post("{}", authorization(fixture.accounts.sample.ann_key),
+                                     kInventoryPath))
+                  .status,
+              403);
+  });
+}
+
+TEST_P(EventRoutesContract, ResourcesThatDifferAreAskedForAndTold) {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    const http::Headers head{{"X-Event-Sequence", "7"}};
+    EXPECT_EQ(co_await fixture.answer(event_of("shop"), head), "200");
+    for (const auto* name : {"kept", "ghost"}) {
+      const auto config_map = object_of("v1", "ConfigMap", "shop", name);
+      EXPECT_EQ(co_await fixture.answer(app_event(config_map, managed_by("shop")), head), "200");
+    }
+    const auto asked =
+        co_await fixture.post(event_of("shop"), reporter_that_saw("0123456789abcdef:5"));
+    const std::string token(asked.headers.find("X-Intake-Resync").value_or(""));
+    control_plane::Inventory inventory{.token = token, .shards = {0}, .sequence = 8};
+    const std::string identity = "/ConfigMap/shop/kept";
+    inventory.objects["uid-shop"] = control_plane::resources_digest({identity});
+    const auto post = [&] {
+      return fixture.post(control_plane::to_json(inventory), {{"X-Reporter", "app/0/1"}},
+                          kInventoryPath);
+    };
+    EXPECT_EQ((co_await post()).body, R"({"again":["uid-shop"]})");
+    EXPECT_EQ(co_await fixture.count("object WHERE presence = 1"), 0);
+    inventory.is_complete = false;
+    inventory.objects.clear();
+    inventory.resources["uid-shop"] = {identity};
+    inventory.is_last = true;
+    EXPECT_EQ((co_await post()).body, R"({"again":[]})");
+    EXPECT_EQ(co_await fixture.count("object WHERE presence = 1 AND name = 'ghost'"), 1);
+    EXPECT_EQ(co_await fixture.count("object WHERE presence = 1"), 1);
+    EXPECT_EQ(co_await fixture.count("reporter WHERE resync <> ''"), 0);
   });
 }
 

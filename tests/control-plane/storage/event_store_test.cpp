@@ -15,6 +15,7 @@
 #include "control-plane/storage/body_codec.hpp"
 #include "control-plane/storage/body_row.hpp"
 #include "control-plane/storage/event_dump.hpp"
+#include "control-plane/storage/inventory_store.hpp"
 #include "control-plane/storage/postgres_event_store.hpp"
 #include "control-plane/storage/schema.hpp"
 #include "control-plane/storage/sqlite_event_store.hpp"
@@ -109,6 +110,56 @@ TEST_P(EventStoreContract, StatesAreFoundAgain) {
   EXPECT_THAT(outcomes(store({event_of("shop", 5)})), ElementsAre(Outcome::duplicate));
   EXPECT_THAT(outcomes(store({event_of("shop", 4)})), ElementsAre(Outcome::stale));
   EXPECT_THAT(outcomes(store({event_of("shop", 6, "v2")})), ElementsAre(Outcome::stored));
+}
+
+// The mark of the first event.
+IntakeMark mark_of(const BatchOutcome& batch) {
+  return batch.items.front().mark.value_or(IntakeMark{"none", ""});
+}
+
+Incoming seen_event(std::int64_t seconds, const std::string& position) {
+  auto incoming = event_of("shop", seconds * 1'000'000);
+  incoming.seen = read_position(position);
+  return incoming;
+}
+
+TEST_P(EventStoreContract, TheFirstBatchOfASecondTellsThePosition) {
+  const auto first = mark_of(store({event_of("shop", 5), event_of("cart", 5)}));
+  const auto position = read_position(first.position);
+  ASSERT_TRUE(position) << first.position;
+  EXPECT_EQ(position->number, 1);
+  EXPECT_EQ(first.resync, "");
+  EXPECT_EQ(mark_of(store({event_of("shop", 6)})).position, "none") << "within the second";
+  EXPECT_EQ(mark_of(store({seen_event(2, first.position)})).position,
+            to_string(IntakePosition{position->epoch, 2}));
+  auto other = event_of("shop", 3'000'000);
+  other.reporter = "resource";
+  EXPECT_EQ(mark_of(store({other})).position, first.position) << "it has a row of its own";
+}
+
+TEST_P(EventStoreContract, AReporterThatSawMoreIsAskedForAResyncUntilItHasEnded) {
+  const auto first = mark_of(store({event_of("shop", 5)}));
+  const auto epoch = read_position(first.position)->epoch;
+  const auto asked = mark_of(store({seen_event(2, epoch + ":70")}));
+  EXPECT_EQ(asked, (IntakeMark{epoch + ":71", epoch + "-71"}));
+  EXPECT_EQ(mark_of(store({seen_event(4, asked.position)})).resync, asked.resync);
+  const ReporterName reporter{.account = 1, .runtime = "prod", .name = "application"};
+  ASSERT_TRUE(end_resync(*connection, reporter, "another"));
+  EXPECT_EQ(*resync_token(*connection, reporter), asked.resync);
+  ASSERT_TRUE(end_resync(*connection, reporter, asked.resync));
+  EXPECT_EQ(mark_of(store({seen_event(6, epoch + ":72")})).resync, "");
+}
+
+TEST_P(EventStoreContract, ARestoreIsAnotherEpoch) {
+  constexpr Statement kInstance{
+      .name = "test.instance",
+      .sql = "INSERT INTO instance (one, id, restores, created_at) VALUES (1, 'i', 0, 1)"};
+  ASSERT_TRUE(connection->execute(kInstance));
+  const auto before = mark_of(store({event_of("shop", 5)}));
+  ASSERT_TRUE(connection->run_script("UPDATE instance SET restores = restores + 1"));
+  const auto after = mark_of(store({seen_event(2, before.position)}));
+  EXPECT_NE(read_position(after.position)->epoch, read_position(before.position)->epoch);
+  EXPECT_NE(after.resync, "");
 }
 
 TEST_P(EventStoreContract, AccountsAreApart) {

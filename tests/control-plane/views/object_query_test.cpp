@@ -7,6 +7,7 @@
 
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/storage/body_row.hpp"
+#include "control-plane/storage/inventory_store.hpp"
 #include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/source_report_store.hpp"
 #include "control-plane/views/component_view.hpp"
@@ -313,8 +314,9 @@ TEST_P(ObjectQueryContract, AListIsFoundInAnIndexAlone) {
 
 TEST_P(ObjectQueryContract, EveryStatementCanBePrepared) {
   const std::vector<std::span<const store::Statement>> all{
-      object_statements(), git_source_statements(), image_statements(),        release_statements(),
-      body_statements(),   retention_statements(),  source_report_statements()};
+      object_statements(),        git_source_statements(), image_statements(),
+      release_statements(),       body_statements(),       retention_statements(),
+      source_report_statements(), inventory_statements()};
   // A connection knows a statement by the address of its name.
   std::deque<std::string> texts;
   for (const auto& statements : all) {

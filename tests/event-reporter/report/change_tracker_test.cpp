@@ -183,6 +183,49 @@ TEST_F(ChangeTrackerTest, AClaimAndAReleaseCancelTheReportsOfTheShard) {
   EXPECT_EQ(cancelled.size(), 4U);
 }
 
+TEST_F(ChangeTrackerTest, EverythingOfTheHeldShardsIsDueAgainAsIfNothingWasAcknowledged) {
+  hold();
+  LedgerEntry entry{.uid = "u", .change = digest(1)};
+  entry.announce(digest(5), 40);
+  entry.acknowledge(digest(5));
+  ledger.store("a/web", entry);
+  ledger.store(in_another_shard(), {.uid = "o", .change = digest(1)});
+  changes.changed("a/web", "u", digest(1), "one", {});
+  changes.changed(in_another_shard(), "o", digest(1), "one", {});
+  EXPECT_FALSE(dirty.contains("a/web"));
+  const auto before = changes.grant("a/web");
+  EXPECT_THAT(changes.held_shards(), testing::ElementsAre(shard));
+  EXPECT_EQ(changes.unannounced(), 0U);
+  test::run_coro([&]() -> Task<> {
+    co_await changes.report_all_again();
+    const auto stored = co_await ledger.load("a/web");
+    CO_ASSERT_OK(stored);
+    EXPECT_FALSE(stored->application->has(digest(5)));
+    EXPECT_EQ(stored->sequence, 40U) << "the next one is above it";
+  });
+  EXPECT_FALSE(changes.holds(*before)) << "a report in flight must not acknowledge the old entry";
+  EXPECT_TRUE(dirty.take("a/web").live);
+  EXPECT_FALSE(dirty.contains(in_another_shard()));
+  EXPECT_TRUE(ledger.known().at(in_another_shard()).change);
+}
+
+TEST_F(ChangeTrackerTest, ObjectsWithoutAnEventAreCounted) {
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_EQ(changes.unannounced(), 0U) << "its shard is somebody else's";
+  hold();
+  EXPECT_EQ(changes.unannounced(), 1U);
+  ledger.store("a/web", {.uid = "u", .sequence = 7});
+  EXPECT_EQ(changes.unannounced(), 0U);
+}
+
+TEST_F(ChangeTrackerTest, ThePresentSequenceIsNotAboveTheLimitOfAHeldShard) {
+  const auto past = wall_now() - std::chrono::hours(1);
+  changes.limit_sequences([&](std::uint32_t) { return past; });
+  EXPECT_GT(changes.present_sequence(), sequence_of(past)) << "no shard is held";
+  hold();
+  EXPECT_EQ(changes.present_sequence(), sequence_of(past));
+}
+
 TEST_F(ChangeTrackerTest, AnOwnersSequenceIsAboveTheFloorAndAnothersFollowsItsOwnLast) {
   const WallTime noon{std::chrono::milliseconds(1'772'625'600'000)};
   const Sequence now = sequence_of(noon);

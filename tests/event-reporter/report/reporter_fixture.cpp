@@ -109,6 +109,10 @@ struct ReporterFixture::Parts {
                  fixture.metrics),
         reporter(fixture.executor, kubernetes, gatherer, ledger, delivery, fixture.options.reporter,
                  fixture.metrics),
+        resync(reporter.changes(), ledger, delivery, platform,
+               {.replicas = fixture.options.reporter.changes.replicas,
+                .listed = [this] { return reporter.listed(); }},
+               fixture.metrics),
         tasks(fixture.executor, [](const std::string& task, const std::string& what) {
           ADD_FAILURE() << task << ": " << what;
         }) {}
@@ -124,6 +128,7 @@ struct ReporterFixture::Parts {
   Ledger ledger;
   Delivery delivery;
   Reporter reporter;
+  Resync resync;
   TaskGroup tasks;
 };
 
@@ -169,7 +174,9 @@ Task<> ReporterFixture::start_reporter() {
   CO_ASSERT_OK(co_await parts->ledger.open());
   parts->argocd_token.start(parts->tasks);
   parts->ledger.start(parts->tasks);
+  parts->delivery.history().begin("app/0/1", "", {});
   parts->reporter.start(parts->tasks);
+  parts->tasks.spawn("resync", [this] { return parts->resync.run(); });
   parts->reporter.changes().claimed(options.shard, options.term);
 }
 

@@ -1,0 +1,133 @@
+#include "control-plane/audit/audit_log.hpp"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <prometheus/counter.h>
+
+#include "control-plane/audit/audit_store.hpp"
+
+namespace gitops::control_plane_server {
+namespace {
+
+constexpr std::size_t kMaxWaiting = 10'000;
+constexpr auto kWait = std::chrono::seconds(5);  // of a request for its entry
+constexpr auto kWriteLimit = std::chrono::seconds(10);
+
+Micros now_micros() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(wall_now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+// An entry on its way.
+struct AuditLog::Waiting {
+  Waiting(const Executor& executor, AuditEntry the_entry)
+      : entry(std::move(the_entry)), done(executor) {}
+  AuditEntry entry;
+  bool is_done = false;
+  gitops::Event done;
+};
+
+AuditLog::AuditLog(const Executor& executor, store::Database& database, Metrics& metrics)
+    : database_(database),
+      executor_(executor),
+      queued_(executor),
+      written_(executor),
+      stored_(metrics.counter("gitops_control_plane_audit_entries_total",
+                              "Entries of the audit log that were stored")),
+      not_stored_(metrics.counter("gitops_control_plane_audit_entries_not_stored_total",
+                                  "Entries of the audit log that are in the program's log "
+                                  "instead, because the database did not take them")),
+      tasks_(executor) {}
+
+AuditLog::~AuditLog() = default;
+
+void AuditLog::start() {
+  tasks_.spawn("audit", [this] { return run(); });
+}
+
+Task<> AuditLog::idle(Deadline deadline) {
+  while (!queue_.empty() || under_way_ > 0) {
+    if (!co_await written_.wait(deadline)) co_return;
+  }
+}
+
+Task<> AuditLog::stop(Deadline deadline) {
+  co_await idle(deadline);
+  tasks_.cancel();
+  co_await tasks_.join();
+  for (const auto& waiting : std::exchange(queue_, {})) {
+    write_to_log(waiting->entry, "the program stops");
+  }
+}
+
+void AuditLog::push(std::shared_ptr<Waiting> entry) {
+  entry->entry.at = now_micros();
+  queue_.push_back(std::move(entry));
+  queued_.notify_all();
+}
+
+Task<> AuditLog::add(AuditEntry entry) {
+  if (queue_.size() >= kMaxWaiting) {
+    write_to_log(entry, "too many entries wait");
+    co_return;
+  }
+  const auto waiting = std::make_shared<Waiting>(executor_, std::move(entry));
+  push(waiting);
+  const auto deadline = deadline_after(kWait);
+  while (!waiting->is_done && co_await waiting->done.wait(deadline)) {
+  }
+}
+
+void AuditLog::add_refusal(AuditEntry entry) {
+  const auto verdict = refusals_.check(
+      entry.caller_id + "\n" + entry.peer + "\n" + entry.action + "\n" + entry.target,
+      Clock::now());
+  if (!verdict.pass) return;
+  if (verdict.suppressed > 0) {
+    entry.detail += " (and " + std::to_string(verdict.suppressed) + " more since the last entry)";
+  }
+  if (queue_.size() >= kMaxWaiting) return write_to_log(entry, "too many entries wait");
+  push(std::make_shared<Waiting>(executor_, std::move(entry)));
+}
+
+Task<> AuditLog::run() {
+  while (true) {
+    while (queue_.empty()) co_await queued_.wait();
+    const auto batch = std::exchange(queue_, {});
+    under_way_ = batch.size();
+    std::vector<AuditEntry> entries;
+    for (const auto& waiting : batch) entries.push_back(waiting->entry);
+    const auto stored = co_await database_.write(
+        deadline_after(kWriteLimit),
+        [entries](store::Connection& connection) { return append_audit(connection, entries); });
+    for (const auto& waiting : batch) {
+      if (!stored) write_to_log(waiting->entry, stored.error().message.c_str());
+      waiting->is_done = true;
+      waiting->done.notify_all();
+    }
+    if (stored) stored_.Increment(static_cast<double>(batch.size()));
+    under_way_ = 0;
+    written_.notify_all();
+  }
+}
+
+void AuditLog::write_to_log(const AuditEntry& entry, const char* why) {
+  not_stored_.Increment();
+  const auto clean = cleaned(entry);
+  log_.warning("an entry of the audit log is not in the database",
+               {{"caller", clean.caller},
+                {"caller_id", clean.caller_id},
+                {"peer", clean.peer},
+                {"action", clean.action},
+                {"target", clean.target},
+                {"result", to_string(clean.result)},
+                {"detail", clean.detail},
+                {"request_id", clean.request_id},
+                {"error", why}});
+}
+
+}  // namespace gitops::control_plane_server
