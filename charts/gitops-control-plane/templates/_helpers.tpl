@@ -1,0 +1,212 @@
+{{/*
+Rules of this folder: a string of the user is written with quote, a block of the user with toYaml, and never through tpl, so that no
+value can change the structure of an object. Every file begins with init.
+*/}}
+
+{{/* Completes .Values, once: a key that is missing or null gets its default. Argument: the root. */}}
+{{- define "control-plane.init" -}}
+{{- if not (hasKey .Values "_defaults") -}}
+{{- $defaults := .Files.Get "files/defaults.yaml" | fromYaml -}}
+{{- include "control-plane.complete" (dict "values" .Values "defaults" $defaults) -}}
+{{- $_ := set .Values "_defaults" $defaults -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Arguments: dict values, which are changed; defaults, in which {} stands for a map of the user's. */}}
+{{- define "control-plane.complete" -}}
+{{- range $key, $default := .defaults -}}
+{{- $value := index $.values $key -}}
+{{- if and (kindIs "map" $default) $default -}}
+{{- if not (kindIs "map" $value) -}}
+{{- $_ := set $.values $key dict -}}
+{{- end -}}
+{{- include "control-plane.complete" (dict "values" (index $.values $key) "defaults" $default) -}}
+{{- else if kindIs "invalid" $value -}}
+{{- $_ := set $.values $key $default -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A scalar as text. Numbers of a values file arrive as floats, which print as 1e+06 otherwise. */}}
+{{- define "control-plane.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}
+{{- printf "%.0f" . -}}
+{{- else -}}
+{{- . | toString -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A map with every value as a quoted string; null drops a key. {}: there is none. */}}
+{{- define "control-plane.strings" -}}
+{{- $lines := list -}}
+{{- range $key, $value := . -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $lines = append $lines (printf "%s: %s" (quote $key) (include "control-plane.text" $value | quote)) -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n" $lines | default "{}" -}}
+{{- end -}}
+
+{{- define "control-plane.selectorLabels" -}}
+app.kubernetes.io/name: control-plane
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{/* Arguments: dict root, labels (the user's for this object). Those of the chart replace them. */}}
+{{- define "control-plane.labels" -}}
+{{- $labels := dict -}}
+{{- range $map := list .root.Values.commonLabels (.labels | default dict) -}}
+{{- range $key, $value := $map -}}
+{{- $_ := set $labels $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := dict
+  "app.kubernetes.io/name" "control-plane"
+  "app.kubernetes.io/instance" .root.Release.Name
+  "app.kubernetes.io/part-of" "gitops-control-plane"
+  "app.kubernetes.io/version" .root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" .root.Release.Service
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- $_ := set $labels $key $value -}}
+{{- end -}}
+{{- include "control-plane.strings" $labels -}}
+{{- end -}}
+
+{{- define "control-plane.image" -}}
+{{- with .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+@{{ .Values.image.digest }}
+{{- else -}}
+:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- define "control-plane.serviceAccountName" -}}
+{{- .Values.serviceAccount.name | default "control-plane" -}}
+{{- end -}}
+
+{{/* Is the database SQLite? */}}
+{{- define "control-plane.isSqlite" -}}
+{{- if not .Values.database.postgres.url }}true{{ end -}}
+{{- end -}}
+
+{{/* Name of the claim of SQLite's volume; empty: there is none. */}}
+{{- define "control-plane.claim" -}}
+{{- with .Values.database.sqlite.persistence -}}
+{{- if and .enabled (include "control-plane.isSqlite" $) -}}
+{{- .existingClaim | default "control-plane" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secrets that the daemon reads, as a JSON map of folder to secret, items and the variable with the file's path. */}}
+{{- define "control-plane.secrets" -}}
+{{- $secrets := dict -}}
+{{- range $name, $one := dict
+  "database-password" (dict "ref" .Values.database.postgres.passwordSecretKeyRef "variable" "DATABASE_PASSWORD_FILE" "on" .Values.database.postgres.url)
+  "first-password" (dict "ref" .Values.firstStart.passwordSecretKeyRef "flag" "first-start.password-file" "on" true)
+  "master-key" (dict "ref" .Values.masterKey.secretKeyRef "flag" "master-key-file" "on" true)
+  "plugin-token" (dict "ref" .Values.tunnel.pluginToken.secretKeyRef "flag" "tunnel.plugin-token-file" "on" true)
+  "tunnel-api-token" (dict "ref" .Values.tunnel.api.token.secretKeyRef "flag" "tunnel.api-token-file" "on" .Values.tunnel.api.urls)
+  "tunnel-api-ca" (dict "ref" .Values.tunnel.api.caCerts.secretKeyRef "variable" "TUNNEL_API_CA_FILE" "on" .Values.tunnel.api.urls) -}}
+{{- if and $one.on $one.ref.name -}}
+{{- $_ := set $secrets $name (dict "secret" $one.ref.name "items" (list (dict "key" $one.ref.key "path" $name)) "variable" ($one.variable | default "") "flag" ($one.flag | default "")) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.tls.secretName -}}
+{{- $_ := set $secrets "tls" (dict "secret" . "items" list "variable" "" "flag" "") -}}
+{{- end -}}
+{{- $secrets | toJson -}}
+{{- end -}}
+
+{{/* The container's env list. */}}
+{{- define "control-plane.env" -}}
+{{- $grace := .Values.terminationGracePeriodSeconds | int -}}
+{{- $delay := min 5 (div $grace 6) -}}
+{{- $env := dict
+  "PORT" 8080
+  "LOG_LEVEL" .Values.logLevel
+  "DRAIN_DELAY" (printf "%ds" $delay)
+  "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub $grace (add $delay 5))))
+  "FIRST_START_ACCOUNT" .Values.firstStart.account
+  "FIRST_START_ADMINISTRATOR" .Values.firstStart.administrator
+-}}
+{{- range $name, $value := dict
+  "PUBLIC_URL" .Values.publicUrl
+  "DATABASE_URL" .Values.database.postgres.url
+  "STORAGE_LIMIT" .Values.database.storageLimit
+  "FIRST_START_EMAIL" .Values.firstStart.email
+  "TRUSTED_PROXIES" (join "," .Values.trustedProxies)
+  "TUNNEL_DOMAIN" .Values.tunnel.domain
+  "TUNNEL_API_URLS" (join "," .Values.tunnel.api.urls) -}}
+{{- if $value -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- range $folder, $secret := include "control-plane.secrets" . | fromJson -}}
+{{- with $secret.variable -}}
+{{- $_ := set $env . (printf "/app/config/%s/%s" $folder $folder) -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.tls.secretName -}}
+{{- $_ := set $env "TLS_CERTIFICATE_FILE" "/app/config/tls/tls.crt" -}}
+{{- $_ := set $env "TLS_KEY_FILE" "/app/config/tls/tls.key" -}}
+{{- end -}}
+{{- range $flag, $value := .Values.config -}}
+{{- $_ := set $env ($flag | upper | replace "." "_" | replace "-" "_") $value -}}
+{{- end -}}
+{{- range $name, $value := .Values.env -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
+{{- $list := list -}}
+{{- range $name, $value := $env -}}
+{{- if kindIs "map" $value -}}
+{{- $list = append $list (dict "name" $name "valueFrom" $value.valueFrom) -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $list = append $list (dict "name" $name "value" (include "control-plane.text" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $list -}}
+{{- end -}}
+
+{{/* The port of a URL; `otherwise` where it names none. Arguments: dict url, otherwise. */}}
+{{- define "control-plane.portOf" -}}
+{{- $host := regexReplaceAll "^[a-z0-9]+://([^/?]*).*$" .url "${1}" -}}
+{{- regexFind ":[0-9]+$" $host | trimPrefix ":" | default .otherwise -}}
+{{- end -}}
+
+{{/* Every mistake in the values, as a YAML list. What the schema can say is not repeated here. */}}
+{{- define "control-plane.mistakes" -}}
+{{- if and (gt (.Values.replicaCount | int) 1) (include "control-plane.isSqlite" .) }}
+- "replicaCount: several pods need database.postgres.url; a file of SQLite belongs to one process"
+{{- end }}
+{{- if contains "@" (regexFind ":[^:/@]*@" .Values.database.postgres.url) }}
+- "database.postgres.url: the password does not belong into the address; set passwordSecretKeyRef"
+{{- end }}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) }}
+- "ingress.hosts is required when ingress.enabled is true"
+{{- end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
+- "httpRoute.parentRefs is required when httpRoute.enabled is true"
+{{- end }}
+{{- if and .Values.tunnel.api.urls (not .Values.tunnel.api.token.secretKeyRef.name) }}
+- "tunnel.api.token.secretKeyRef is required with tunnel.api.urls"
+{{- end }}
+{{- range $path, $ref := dict
+  "database.postgres.passwordSecretKeyRef" .Values.database.postgres.passwordSecretKeyRef
+  "firstStart.passwordSecretKeyRef" .Values.firstStart.passwordSecretKeyRef
+  "masterKey.secretKeyRef" .Values.masterKey.secretKeyRef
+  "tunnel.pluginToken.secretKeyRef" .Values.tunnel.pluginToken.secretKeyRef
+  "tunnel.api.token.secretKeyRef" .Values.tunnel.api.token.secretKeyRef
+  "tunnel.api.caCerts.secretKeyRef" .Values.tunnel.api.caCerts.secretKeyRef }}
+{{- if and (or $ref.name $ref.key) (not (and $ref.name $ref.key)) }}
+- {{ printf "%s needs name and key" $path | quote }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := .Values.env }}
+{{- if and (kindIs "map" $value) (not (kindIs "map" $value.valueFrom)) }}
+- {{ printf "env.%s: a map must be valueFrom with one of secretKeyRef, configMapKeyRef, fieldRef" $name | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}

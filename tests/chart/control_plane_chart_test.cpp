@@ -1,0 +1,185 @@
+// The chart of the control plane, as a real helm renders it and a real API server takes it.
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "chart/helm.hpp"
+#include "chart/needs.hpp"
+#include "peers/peer_cluster.hpp"
+#include "support/wait.hpp"
+#include "support/yaml_manifests.hpp"
+
+namespace gitops::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using namespace nlohmann::literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kMonitoring = "monitoring.coreos.com/v1";
+
+fs::path chart() {
+  return fs::path(GITOPS_SOURCE_DIR) / "charts/gitops-control-plane";
+}
+
+// The files of values of the chart's tests, and none.
+std::vector<std::string> value_sets() {
+  std::vector<std::string> sets{""};
+  for (const auto& entry : fs::directory_iterator(chart() / "tests/values")) {
+    sets.push_back(entry.path());
+  }
+  return sets;
+}
+
+Given given() {
+  return {.images = {"control-plane:0.1.0"},
+          .secrets = {"database/password", "first-start/password", "master-key/key",
+                      "control-plane-tls/tls.crt", "control-plane-tls/tls.key", "plugin/token",
+                      "tunnel-api/token", "tunnel-ca/ca.pem"},
+          .accounts = {"default"}};
+}
+
+struct ControlPlaneChart : testing::Test {
+  Helm helm;
+  void SetUp() override {
+    if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  }
+  CommandResult run(const std::string& values, std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments{"template",       "cp",       chart(), "-n", "gitops",
+                                       "--api-versions", kMonitoring};
+    if (!values.empty()) arguments.insert(arguments.end(), {"-f", values});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return helm.run(arguments);
+  }
+  std::vector<json> render(const std::string& values, std::vector<std::string> more = {}) const {
+    const auto rendered = run(values, std::move(more));
+    EXPECT_TRUE(rendered.ok()) << values << ": " << rendered.err;
+    return parse_manifests(rendered.out).value();
+  }
+};
+
+TEST(ControlPlaneChartValues, AreDocumentedAndDescribedInTheSchema) {
+  const auto script = fs::path(GITOPS_SOURCE_DIR) / "tests/chart/control_plane_values.py";
+  const auto result = run_command({"python3", script, "--check"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(ControlPlaneChart, EveryPodHasWhatItNeeds) {
+  for (const auto& values : value_sets()) {
+    SCOPED_TRACE(values);
+    const auto lint = values.empty() ? helm.run({"lint", "--strict", chart()})
+                                     : helm.run({"lint", "--strict", chart(), "-f", values});
+    EXPECT_TRUE(lint.ok()) << lint.out;
+    EXPECT_THAT(unmet_needs(render(values), given()), IsEmpty());
+  }
+}
+
+TEST_F(ControlPlaneChart, AFileOfSqliteHasOnePodAtATime) {
+  const auto sqlite = object(render(""), "Deployment", "control-plane");
+  EXPECT_EQ(sqlite.at("/spec/strategy/type"_json_pointer), "Recreate");
+  EXPECT_EQ(sqlite.at("/spec/template/spec/volumes/0/persistentVolumeClaim/claimName"_json_pointer),
+            "control-plane");
+  const auto several = run("", {"--set", "replicaCount=2"});
+  EXPECT_FALSE(several.ok());
+  EXPECT_THAT(several.err, HasSubstr("several pods need database.postgres.url"));
+  const auto postgres =
+      object(render(chart() / "tests/values/postgres.yaml"), "Deployment", "control-plane");
+  EXPECT_EQ(postgres.at("/spec/strategy/rollingUpdate/maxUnavailable"_json_pointer), 0);
+  EXPECT_THAT(postgres.dump(), Not(HasSubstr("/var/lib/control-plane")));
+}
+
+// The keys of the schema, as helm's --set names them.
+void find_keys(const json& node, const std::string& path, std::vector<std::string>& keys) {
+  if (!node.contains("properties")) return;
+  for (const auto& [name, child] : node.at("properties").items()) {
+    if (path.empty() && (name == "global" || name == "enabled" || name == "tags")) continue;
+    const auto here = path.empty() ? name : path + "." + name;
+    keys.push_back(here);
+    if (child.contains("properties") && child.at("properties").contains("key")) continue;
+    find_keys(child, here, keys);
+  }
+}
+
+bool has_null(const json& value) {
+  if (value.is_null()) return true;
+  if (!value.is_structured()) return false;
+  return std::ranges::any_of(value, has_null);
+}
+
+TEST_F(ControlPlaneChart, RendersWithoutAnyOfItsKeys) {
+  std::vector<std::string> keys;
+  find_keys(json::parse(read_file(chart() / "values.schema.json")), "", keys);
+  ASSERT_GE(keys.size(), 90U);
+  for (const auto& key : keys) {
+    const auto rendered = run(chart() / "tests/values/postgres.yaml", {"--set", key + "=null"});
+    if (!rendered.ok()) {
+      EXPECT_THAT(rendered.err, HasSubstr("the values of gitops-control-plane have")) << key;
+      continue;
+    }
+    for (const auto& one : parse_manifests(rendered.out).value()) {
+      EXPECT_FALSE(has_null(one)) << key << ": " << one.dump();
+    }
+  }
+}
+
+TEST_F(ControlPlaneChart, WrongValuesAreNamed) {
+  const std::map<std::string, std::string> wrong{
+      {"nope=1", "nope"},
+      {"ingress.enabled=true", "ingress.hosts is required"},
+      {"httpRoute.enabled=true", "httpRoute.parentRefs is required"},
+      {"database.postgres.url=postgresql://a:b@c/d", "the password does not belong"},
+      {"masterKey.secretKeyRef.name=x", "masterKey.secretKeyRef needs name and key"},
+      {"tunnel.api.urls={https://x}", "tunnel.api.token.secretKeyRef is required"},
+      {"service.type=Anything", "/service/type"},
+      {"publicUrl=gitops.example.com", "/publicUrl"}};
+  for (const auto& [value, named] : wrong) {
+    const auto rendered = run("", {"--set", value});
+    EXPECT_FALSE(rendered.ok()) << value;
+    EXPECT_THAT(rendered.err, HasSubstr(named)) << value;
+  }
+}
+
+TEST_F(ControlPlaneChart, IsInstalledOnARealServerInARestrictedNamespace) {
+  if (const auto lacking = PeerCluster::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  PeerCluster cluster;
+  cluster.apply(
+      read_file(fs::path(GITOPS_SOURCE_DIR) / "tests/peers/gateway-api/httproute-crd.yaml"));
+  require_until(
+      [&] { return cluster.request("GET", "/apis/gateway.networking.k8s.io/v1/httproutes").ok(); },
+      std::chrono::seconds(60), "HTTPRoutes to be served");
+  int number = 0;
+  for (const auto& values : value_sets()) {
+    SCOPED_TRACE(values);
+    const auto ns = "cp-" + std::to_string(++number);
+    cluster.create_namespace(ns, {{"pod-security.kubernetes.io/enforce", "restricted"},
+                                  {"pod-security.kubernetes.io/warn", "restricted"}});
+    std::vector<std::string> arguments{"install", "cp", chart(), "-n", ns, "--wait=false"};
+    if (!values.empty()) arguments.insert(arguments.end(), {"-f", values});
+    const auto installed = helm.run(arguments, cluster.kubeconfig());
+    EXPECT_TRUE(installed.ok()) << installed.err;
+    EXPECT_THAT(installed.err, Not(HasSubstr("arning")));
+    EXPECT_THAT(installed.out, HasSubstr("rollout status deployment/control-plane"));
+    arguments.front() = "upgrade";
+    EXPECT_TRUE(helm.run(arguments, cluster.kubeconfig()).ok());
+    const auto pods = [&] {
+      const auto all = json::parse(cluster.kubectl_ok({"-n", ns, "get", "pods", "-o", "json"}));
+      return all.at("items").size();
+    };
+    EXPECT_TRUE(wait_until([&] { return pods() > 0; }, std::chrono::seconds(60), "a pod"));
+    EXPECT_TRUE(helm.run({"uninstall", "cp", "-n", ns}, cluster.kubeconfig()).ok());
+    const bool keeps_claim = values.empty();
+    EXPECT_EQ(cluster.kubectl({"-n", ns, "get", "pvc", "control-plane"}).ok(), keeps_claim);
+  }
+}
+
+}  // namespace
+}  // namespace gitops::test
