@@ -81,6 +81,7 @@ StatusEntry TunnelBans::status() const {
 Task<> TunnelBans::follow() {
   while (true) {
     is_woken_ = false;
+    finished_.clear();
     const auto pending = co_await database_.read(
         deadline_after(kBanDatabaseLimit),
         [](store::Connection& connection) { return pending_tunnels(connection); });
@@ -94,7 +95,8 @@ Task<> TunnelBans::follow() {
 }
 
 void TunnelBans::begin(const PendingTunnel& tunnel) {
-  if (pending_.contains(tunnel.id)) return;
+  // A row that was read before its removal was committed is none any more.
+  if (pending_.contains(tunnel.id) || finished_.contains(tunnel.id)) return;
   const auto host = tunnel_subdomain(tunnel.account, tunnel.runtime) + "." + options_.domain;
   pending_.emplace(
       tunnel.id,
@@ -155,6 +157,7 @@ Task<> TunnelBans::finish(const std::string& id) {
     }
     co_await sleep_for(backoff.next());
   }
+  finished_.insert(id);
   pending_.erase(id);
   pending_count_.Set(static_cast<double>(pending_.size()));
 }

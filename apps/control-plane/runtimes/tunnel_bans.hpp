@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ class TunnelBans {
   Event woken_;
   bool is_woken_ = false;
   std::map<std::string, Pending> pending_;     // by id of the revocation
+  std::set<std::string> finished_;             // ids, since the rows were read last
   std::map<std::string, std::string> errors_;  // by server
   Counter& done_;
   Counter& failed_;
