@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kToken = "a-token";
 
+// `more` overrides the variables here.
 test::Environment environment(const PeerAddresses& peers, int admin_port, test::Environment more) {
   test::Environment out{{"KUBECONFIG", peers.kubeconfig},
                         {"POD_NAMESPACE", "argocd"},
@@ -26,8 +27,8 @@ test::Environment environment(const PeerAddresses& peers, int admin_port, test::
                         // As the chart sets them.
                         {"THREADINESS", "100"},
                         {"RESOURCE_THREADINESS", "10"}};
-  out.merge(more);
-  return out;
+  more.merge(out);
+  return more;
 }
 
 }  // namespace
