@@ -85,17 +85,16 @@ Result<Chain> end_of_chain(Connection& connection, std::int64_t account) {
 }  // namespace
 
 Result<void> append_audit(Connection& connection, std::vector<AuditEntry> entries) {
-  // In one order, so that two transactions do not wait for each other.
-  std::ranges::stable_sort(entries, {}, &AuditEntry::account);
+  // Locked in one order, so that two transactions do not wait for each other.
   std::map<std::int64_t, Chain> chains;
+  for (const auto& entry : entries) chains.try_emplace(entry.account);
+  for (auto& [account, chain] : chains) {
+    auto end = end_of_chain(connection, account);
+    if (!end) return std::unexpected(std::move(end.error()));
+    chain = std::move(*end);
+  }
   for (auto& entry : entries) {
-    auto known = chains.find(entry.account);
-    if (known == chains.end()) {
-      auto end = end_of_chain(connection, entry.account);
-      if (!end) return std::unexpected(std::move(end.error()));
-      known = chains.emplace(entry.account, std::move(*end)).first;
-    }
-    auto& chain = known->second;
+    auto& chain = chains.at(entry.account);
     entry = cleaned(std::move(entry));
     chain.at = entry.at = std::max(entry.at, chain.at);
     entry.no = ++chain.no;
