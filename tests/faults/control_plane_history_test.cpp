@@ -75,10 +75,10 @@ struct ControlPlaneRestore : testing::TestWithParam<std::pair<store::Engine, Res
 // The reporter notices with its next event that the database went back in time. What happened since then is right again,
 // with the deletions that the control plane had acknowledged and lost.
 TEST_P(ControlPlaneRestore, WhatHappenedSinceTheBackupIsReportedAgain) {
-  const auto [engine, how] = GetParam();
-  play(engine, std::chrono::minutes(20),
-       [how = how](ControlPlaneApplicationHistory& history,
-                   ControlPlaneHistoryHarness& control_plane, std::mt19937_64&) -> Task<> {
+  const auto how = GetParam().second;
+  play(GetParam().first, std::chrono::minutes(20),
+       [how](ControlPlaneApplicationHistory& history, ControlPlaneHistoryHarness& control_plane,
+             std::mt19937_64&) -> Task<> {
          history.create_all();
          history.change_all();
          CO_ASSERT_TRUE(co_await history.stored());
