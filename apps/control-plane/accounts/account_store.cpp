@@ -208,10 +208,6 @@ std::string name_mistake(std::string_view name) {
                     "blanks at its ends";
 }
 
-Micros micros_at(WallTime time) {
-  return std::chrono::microseconds(time.time_since_epoch()).count();
-}
-
 Result<std::int64_t> account_number(const Caller& caller, std::string_view account_id) {
   if (account_id.empty() || account_id == caller.account->id) return caller.account->number;
   return fail(ErrorCode::not_found, "there is no account " + shortened(account_id, 64));

@@ -13,6 +13,7 @@
 #include "common/store/connection.hpp"
 #include "common/store/statement.hpp"
 #include "control-plane/accounts/identity.hpp"
+#include "control-plane/projection/event_text.hpp"
 #include "control-plane/projection/object.hpp"
 
 // Accounts, users and memberships in the database. Every function blocks and runs through store::Database; those that
@@ -56,8 +57,6 @@ struct GitSettings {
 // Returns why a name of an account or a user is refused, or an empty text. A name has 1 to 128 bytes of UTF-8, without
 // control characters and without blanks at its ends.
 std::string name_mistake(std::string_view name);
-
-Micros micros_at(WallTime time);
 
 // Returns the number of the account with this id; an empty id is the caller's account. not_found for any other account,
 // whether it exists or not.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -30,16 +31,11 @@ AuditResult result_of(int status) {
 }
 
 Json entry_json(const AuditEntry& entry) {
-  return {{"no", entry.no},
-          {"time", format_rfc3339_millis(WallTime(std::chrono::milliseconds(entry.at / 1'000)))},
-          {"caller", entry.caller},
-          {"callerId", entry.caller_id},
-          {"address", entry.peer},
-          {"action", entry.action},
-          {"target", entry.target},
-          {"result", to_string(entry.result)},
-          {"detail", entry.detail},
-          {"requestId", entry.request_id}};
+  return {{"no", entry.no},         {"time", time_text(entry.at)},
+          {"caller", entry.caller}, {"callerId", entry.caller_id},
+          {"address", entry.peer},  {"action", entry.action},
+          {"target", entry.target}, {"result", to_string(entry.result)},
+          {"detail", entry.detail}, {"requestId", entry.request_id}};
 }
 
 // Reads the parameters of a list. An error names the wrong one.
@@ -67,15 +63,13 @@ class ParameterReader {
     }
     return std::min(number, most);
   }
-  std::int64_t result(std::string_view name) {
+  std::optional<AuditResult> result(std::string_view name) {
     const auto given = text(name);
-    if (given.empty()) return -1;
-    for (const auto result :
-         {AuditResult::done, AuditResult::refused, AuditResult::failed, AuditResult::not_known}) {
-      if (to_string(result) == given) return static_cast<std::int64_t>(result);
+    const auto result = audit_result_of(given);
+    if (!result && !given.empty()) {
+      mistake_ = std::string(name) + " is done, refused, failed or \"not known\".";
     }
-    mistake_ = std::string(name) + " is done, refused, failed or \"not known\".";
-    return -1;
+    return result;
   }
   [[nodiscard]] const std::string& mistake() const { return mistake_; }
 

@@ -54,10 +54,6 @@ std::optional<KeyFields> key_fields(const Json& body) {
   return fields;
 }
 
-std::string time_text(Micros at) {
-  return format_rfc3339_millis(WallTime(std::chrono::milliseconds(at / 1'000)));
-}
-
 Json key_json(const ApiKey& key) {
   const bool is_runtime = !key.runtime.empty();
   Json json{{"_id", key.id},

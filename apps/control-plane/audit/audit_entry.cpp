@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <initializer_list>
 
 #include "common/core/crypto.hpp"
 #include "common/core/text.hpp"
-#include "common/core/time.hpp"
+#include "control-plane/projection/event_text.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
 
+constexpr std::array<std::string_view, 4> kResults{"done", "refused", "failed", "not known"};
 constexpr std::size_t kMaxText = 200;
 constexpr std::size_t kMaxDetail = 500;
 
@@ -61,8 +61,13 @@ std::string line_of(std::initializer_list<std::string_view> cells) {
 }  // namespace
 
 std::string_view to_string(AuditResult result) {
-  constexpr std::array<std::string_view, 4> kWords{"done", "refused", "failed", "not known"};
-  return kWords.at(static_cast<std::size_t>(result));
+  return kResults.at(static_cast<std::size_t>(result));
+}
+
+std::optional<AuditResult> audit_result_of(std::string_view name) {
+  const auto* const found = std::ranges::find(kResults, name);
+  if (found == kResults.end()) return std::nullopt;
+  return static_cast<AuditResult>(found - kResults.begin());
 }
 
 AuditEntry cleaned(AuditEntry entry) {
@@ -97,10 +102,9 @@ std::string audit_csv(const std::vector<AuditEntry>& entries) {
   auto csv = line_of({"no", "time", "caller", "callerId", "address", "action", "target", "result",
                       "detail", "requestId"});
   for (const auto& entry : entries) {
-    csv += line_of({std::to_string(entry.no),
-                    format_rfc3339_millis(WallTime(std::chrono::milliseconds(entry.at / 1'000))),
-                    entry.caller, entry.caller_id, entry.peer, entry.action, entry.target,
-                    to_string(entry.result), entry.detail, entry.request_id});
+    csv += line_of({std::to_string(entry.no), time_text(entry.at), entry.caller, entry.caller_id,
+                    entry.peer, entry.action, entry.target, to_string(entry.result), entry.detail,
+                    entry.request_id});
   }
   return csv;
 }

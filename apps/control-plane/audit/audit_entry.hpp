@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ enum class AuditResult : std::uint8_t {
   not_known = 3,  // no answer of the database: it may have been done
 };
 [[nodiscard]] std::string_view to_string(AuditResult result);
+// Returns the result of this name; nothing for another text.
+[[nodiscard]] std::optional<AuditResult> audit_result_of(std::string_view name);
 
 // An entry of the audit log: a request that changes something, or that was refused. It holds names and ids, never the
 // body of a request, so no secret can be in it.

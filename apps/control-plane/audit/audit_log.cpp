@@ -7,6 +7,7 @@
 #include <prometheus/counter.h>
 
 #include "control-plane/audit/audit_store.hpp"
+#include "control-plane/projection/event_text.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 constexpr std::size_t kMaxWaiting = 10'000;
 constexpr auto kWait = std::chrono::seconds(5);  // of a request for its entry
 constexpr auto kWriteLimit = std::chrono::seconds(10);
-
-Micros now_micros() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(wall_now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -65,7 +61,7 @@ Task<> AuditLog::stop(Deadline deadline) {
 }
 
 void AuditLog::push(std::shared_ptr<Waiting> entry) {
-  entry->entry.at = now_micros();
+  entry->entry.at = micros_at(wall_now());
   queue_.push_back(std::move(entry));
   queued_.notify_all();
 }

@@ -44,13 +44,6 @@ constexpr Statement kChain{
 
 constexpr std::array kStatements{kLock, kLast, kAppend, kList, kChain};
 
-AuditResult result_of(std::string_view word) {
-  for (const auto result : {AuditResult::done, AuditResult::refused, AuditResult::failed}) {
-    if (to_string(result) == word) return result;
-  }
-  return AuditResult::not_known;
-}
-
 AuditEntry entry_of(const store::Rows& rows, std::size_t row, std::int64_t account) {
   return {.account = account,
           .no = rows.number(row, 1),
@@ -60,7 +53,7 @@ AuditEntry entry_of(const store::Rows& rows, std::size_t row, std::int64_t accou
           .peer = rows.string(row, 4),
           .action = rows.string(row, 5),
           .target = rows.string(row, 6),
-          .result = result_of(rows.text(row, 7)),
+          .result = audit_result_of(rows.text(row, 7)).value_or(AuditResult::not_known),
           .detail = rows.string(row, 8),
           .request_id = rows.string(row, 9)};
 }
@@ -110,8 +103,7 @@ Result<void> append_audit(Connection& connection, std::vector<AuditEntry> entrie
 
 Result<std::vector<AuditEntry>> list_audit(Connection& connection, const AuditFilter& filter,
                                            std::int64_t limit) {
-  const std::string_view result =
-      filter.result < 0 ? "" : to_string(static_cast<AuditResult>(filter.result));
+  const std::string_view result = filter.result ? to_string(*filter.result) : "";
   const auto rows =
       connection.run(kList, {filter.account, filter.before_no, filter.from, filter.until,
                              filter.caller_id, filter.action, result, limit});

@@ -25,7 +25,7 @@ struct AuditFilter {
   Micros until = 0;  // exclusive; 0: no limit
   std::string caller_id = {};
   std::string action = {};
-  std::int64_t result = -1;  // AuditResult; -1: all
+  std::optional<AuditResult> result = {};
 };
 // Returns the newest entries first, at most `limit`.
 Result<std::vector<AuditEntry>> list_audit(store::Connection& connection, const AuditFilter& filter,

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "common/core/text.hpp"
-#include "common/core/time.hpp"
 
 namespace gitops::control_plane_server {
 
@@ -32,6 +31,16 @@ Result<std::string> key_text(JsonView view, std::string_view field, bool is_requ
     return refuse("has a control character");
   }
   return std::string(text);
+}
+
+std::string time_text(Micros time) {
+  if (time == 0) return {};
+  const std::chrono::sys_time<std::chrono::microseconds> at{std::chrono::microseconds(time)};
+  return format_rfc3339_millis(std::chrono::floor<std::chrono::milliseconds>(at));
+}
+
+Micros micros_at(WallTime time) {
+  return std::chrono::microseconds(time.time_since_epoch()).count();
 }
 
 }  // namespace gitops::control_plane_server

@@ -6,6 +6,7 @@
 
 #include "common/core/error.hpp"
 #include "common/core/json_text.hpp"
+#include "common/core/time.hpp"
 #include "control-plane/projection/object.hpp"
 
 // Texts of events in the form in which they are stored.
@@ -22,5 +23,9 @@ std::string display_text(std::string_view text, std::size_t max_bytes = 1'000);
 // the field: it is required and missing, longer than the limit, or has a control character.
 Result<std::string> key_text(JsonView view, std::string_view field, bool is_required,
                              std::size_t max_bytes);
+
+// Returns a time as RFC 3339 with milliseconds; empty for 0.
+std::string time_text(Micros time);
+Micros micros_at(WallTime time);
 
 }  // namespace gitops::control_plane_server

@@ -127,7 +127,8 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, const std::shared_pt
   const auto check = [permission = from.permission, scopes = from.scopes](Call& call) {
     return access_refusal(permission, scopes, call.context<RequestContext>().caller.get());
   };
-  if (audit != nullptr && from.changes && !from.is_report) {
+  if (!from.changes || from.is_report) audit = nullptr;
+  if (from.row.later || audit != nullptr) {
     return {from.field,
             [check, row = from.row, subject = from.subject, log, audit](
                 const graphql::Root& root, Call& call) -> Task<graphql::Value> {
@@ -135,18 +136,7 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, const std::shared_pt
               graphql::Value value =
                   refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
               log->look(value, call);
-              co_await audit_change(*audit, subject, value, call);
-              co_return value;
-            }};
-  }
-  if (from.row.later) {
-    return {from.field,
-            [check, row = from.row, log](const graphql::Root& root,
-                                         Call& call) -> Task<graphql::Value> {
-              auto refused = check(call);
-              graphql::Value value =
-                  refused ? failure(std::move(*refused)) : co_await resolve(row, root, call);
-              log->look(value, call);
+              if (audit != nullptr) co_await audit_change(*audit, subject, value, call);
               co_return value;
             }};
   }

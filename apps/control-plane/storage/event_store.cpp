@@ -127,6 +127,7 @@ ReporterKey reporter_of(const Incoming& incoming) {
 // Moves the rows of these reporters on, and marks their events in the batch.
 void advance_reporters(std::span<const Incoming> batch, std::span<const ReporterKey> keys,
                        const EventStore::Loaded& loaded, Writes& writes, BatchOutcome& outcome) {
+  if (keys.empty()) return;
   std::map<ReporterKey, ReporterContact> contacts;
   for (const auto& incoming : batch) {
     const auto& state = incoming.event.state;

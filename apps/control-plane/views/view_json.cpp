@@ -15,12 +15,6 @@ constexpr std::int64_t kSmallest = std::numeric_limits<std::int32_t>::min();
 
 }  // namespace
 
-std::string time_text(Micros time) {
-  if (time == 0) return {};
-  const std::chrono::sys_time<std::chrono::microseconds> at{std::chrono::microseconds(time)};
-  return format_rfc3339_millis(std::chrono::floor<std::chrono::milliseconds>(at));
-}
-
 void ObjectJson::number(std::string_view key, std::int64_t value) {
   writer_.begin(key) += std::to_string(std::clamp(value, kSmallest, kLargest));
 }

@@ -12,9 +12,6 @@
 
 namespace gitops::control_plane_server {
 
-// Returns a time as RFC 3339 with milliseconds; empty for 0.
-std::string time_text(Micros time);
-
 // Writes the elements of a JSON array one after another.
 class ArrayJson {
  public:

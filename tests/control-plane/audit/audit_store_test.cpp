@@ -59,8 +59,7 @@ TEST_P(AuditContract, AListIsFiltered) {
   EXPECT_THAT(listed({.until = 600}), ElementsAre("1 a"));
   EXPECT_THAT(listed({.caller_id = "u2"}), ElementsAre("3 c"));
   EXPECT_THAT(listed({.action = "b"}), ElementsAre("2 b"));
-  EXPECT_THAT(listed({.result = static_cast<std::int64_t>(AuditResult::refused)}),
-              ElementsAre("3 c"));
+  EXPECT_THAT(listed({.result = AuditResult::refused}), ElementsAre("3 c"));
   EXPECT_THAT(listed({}, 2), ElementsAre("3 c", "2 b"));
 }
 
