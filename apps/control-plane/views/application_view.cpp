@@ -269,6 +269,8 @@ void append_application(std::string& out, const ObjectState& state, const Parsed
   at.flag("latest", true);
   write_entity_source(at, "source", body);
   at.time_or_null("updatedAt", state.changed_at);
+  at.time_or_null("seenAt", state.seen_at);
+  at.text("presence", to_string(state.presence));
   at.number("size", static_cast<std::int64_t>(application["status"]["resources"].items().size()));
   at.text_or_null("revision", state.revision);
   write_status(at, state, application);
