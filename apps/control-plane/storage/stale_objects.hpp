@@ -9,7 +9,7 @@
 #include "control-plane/projection/object.hpp"
 
 // Objects that may be gone although nobody said so. A reporter without sequences tells a deletion once, and never what
-// was deleted while it, or this database, was away. But it sends every Application with its resources anew at least
+// was deleted while it, or this database, was away. But it repeats every Application with its resources at least
 // every 20 minutes, so one that is missing for longer is probably gone. It is shown as stale, never as deleted.
 namespace gitops::control_plane_server {
 

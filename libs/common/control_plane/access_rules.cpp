@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "common/core/json_text.hpp"
+
 namespace gitops::control_plane {
 namespace {
 

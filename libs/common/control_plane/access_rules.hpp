@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/json_text.hpp"
-
 // Access rules of an account and their evaluation. The control plane limits its lists by them and answers who may do
 // what; app-proxy checks actions. Both call the same functions, so their answers agree. Pure.
+namespace gitops {
+class JsonView;
+}
+
 namespace gitops::control_plane {
 
 // A rule of attribute-based access control: members of these teams may perform these actions on entities of this type
