@@ -30,15 +30,6 @@ bool is_helm(JsonView application) {
   return !source["chart"].text().empty() || source["helm"].exists();
 }
 
-std::string_view sync_policy(JsonView application) {
-  if (!application["spec"].exists()) return "Unknown";
-  const auto automated = application["spec"]["syncPolicy"]["automated"];
-  if (!automated.exists()) return "Manual";
-  // Argo CD 3.1 and later can disable a policy.
-  const bool is_off = automated["enabled"].exists() && !automated["enabled"].is_true();
-  return is_off ? "Manual" : "Automated";
-}
-
 int sync_threshold(JsonView application) {
   const auto text = metadata_of(application)["annotations"][kSyncThreshold].text();
   int minutes = 0;
@@ -182,6 +173,15 @@ void write_source_fields(ObjectJson& out, JsonView application) {
 }
 
 }  // namespace
+
+std::string_view sync_policy(JsonView application) {
+  if (!application["spec"].exists()) return "Unknown";
+  const auto automated = application["spec"]["syncPolicy"]["automated"];
+  if (!automated.exists()) return "Manual";
+  // Argo CD 3.1 and later can disable a policy.
+  const bool is_off = automated["enabled"].exists() && !automated["enabled"].is_true();
+  return is_off ? "Manual" : "Automated";
+}
 
 JsonView main_source(JsonView application) {
   const auto spec = application["spec"];
