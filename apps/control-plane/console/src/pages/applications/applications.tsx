@@ -39,7 +39,7 @@ function NothingMatches({ text, set }: { text: string; set: (text: string) => vo
   return (
     <Empty title="Nothing matches">
       <p>None of the {applications.size} applications matches this filter.</p>
-      {best && <p><button type="button" onClick={() => set(without(text, best.term.text))}>Drop <code>{best.term.text}</code>: {best.matches} match</button></p>}
+      {best && <p><button type="button" onClick={() => set(without(text, best.term.text))}><span>Drop <code>{best.term.text}</code>: {best.matches} match</span></button></p>}
       <p><button type="button" onClick={() => set('')}>Clear the filter</button></p>
     </Empty>
   );

@@ -56,7 +56,8 @@ export function FilterField({ text, set, query, me, field, leave }: Props) {
   const caret = useRef(0);
   const start = text.slice(0, caret.current).search(/\S*$/);
   const word = text.slice(start, caret.current);
-  const list = open ? suggestions(word, parse(text, FILTER_KEYS), me) : [];
+  // A word that is complete has nothing to suggest.
+  const list = open ? suggestions(word, parse(text, FILTER_KEYS), me).filter((one) => one.insert.trim().toLowerCase() !== word.toLowerCase()) : [];
   const take = (one: Suggestion) => {
     const next = text.slice(0, start) + one.insert + text.slice(caret.current).trimStart();
     caret.current = start + one.insert.length;
@@ -66,7 +67,7 @@ export function FilterField({ text, set, query, me, field, leave }: Props) {
   };
   const key = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown' && list.length > 0) setAt((at + 1) % list.length);
-    else if (event.key === 'ArrowUp' && list.length > 0) setAt((at + list.length) % (list.length + 1) - (at === 0 ? 1 : 0) || (at > 0 ? at - 1 : list.length - 1));
+    else if (event.key === 'ArrowUp' && list.length > 0) setAt(at > 0 ? at - 1 : list.length - 1);
     else if (event.key === 'Enter' && at >= 0 && list[at]) take(list[at]!);
     else if (event.key === 'Enter') leave();
     else if (event.key === 'Escape' && open) setOpen(false);
