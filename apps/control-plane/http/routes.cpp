@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/http/console_assets.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -81,6 +82,8 @@ constexpr ListedRoute kRoutes[] = {
     {"PATCH", "/console/api/v1/users/{id}", kAdmin, "disables a user, or enables it again"},
     {"PUT", "/console/api/v1/users/{id}/password", kAdmin, "resets a password"},
     {"GET", "/console/api/v1/audit", kAdmin, "the audit log of the account, as JSON or CSV"},
+    {"GET", "/console/api/v1/stream", kUser, "live updates of open pages, as server-sent events"},
+    {"GET", "/", kAnyone, "the console: its page at every address of it, and the files of it"},
     {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
     {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},
 };
@@ -113,6 +116,7 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                                   " on this server.");
                       })});
   }
+  std::ranges::move(console_routes(console_assets()), std::back_inserter(routes));
   return routes;
 }
 

@@ -17,6 +17,7 @@
 #include "control-plane/http/served_routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
 #include "control-plane/intake/storage_watch.hpp"
+#include "control-plane/live/stream_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
 
@@ -38,6 +39,8 @@ class WholePort {
                {.audit = &audit}),
         plugin(authenticator, Credential::fixed(Secret(std::string("plugin token"))),
                accounts.metrics),
+        live(accounts.executor, accounts.database, accounts.metrics, {}, [](const std::string&) {}),
+        streams(authenticator, live, {}),
         engine(engine_of(on, audit)),
         gate(*engine, on.rows, authenticator, accounts.metrics, {.audit = &audit}),
         served(accounts, routes()) {
@@ -58,7 +61,7 @@ class WholePort {
                                           .public_url = "https://console.example",
                                           .client_of = address_of,
                                           .audit = &audit}),
-                             events.routes(), plugin.routes()});
+                             events.routes(), plugin.routes(), streams.routes()});
   }
   Task<http::Response> send(std::string method, std::string target, http::Headers headers = {},
                             std::string body = {}) {
@@ -82,6 +85,8 @@ class WholePort {
   StorageWatch storage;
   EventRoutes events;
   TunnelPlugin plugin;
+  LiveUpdates live;
+  StreamRoutes streams;
   std::unique_ptr<graphql::Engine> engine;
   GraphqlGate gate;
   ServedRoutes served;
