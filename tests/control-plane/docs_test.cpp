@@ -10,6 +10,7 @@
 #include "control-plane/http/routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
 #include "control-plane/intake/storage_watch.hpp"
+#include "control-plane/live/stream_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
 #include "support/docs_part.hpp"
@@ -116,14 +117,18 @@ TEST(ControlPlaneDocs, EveryRouteIsListed) {
                        {});
     TunnelPlugin plugin(fixture.authenticator, Credential::fixed(Secret()), accounts.metrics);
     GraphqlGate gate(*fixture.engine, fixture.rows, fixture.authenticator, accounts.metrics, {});
+    LiveUpdates live(accounts.executor, accounts.database, accounts.metrics, {},
+                     [](const std::string&) {});
+    StreamRoutes streams(fixture.authenticator, live, {});
     std::set<std::string> served;
-    for (const auto& route : all_routes(gate, {user_routes({.database = accounts.database,
-                                                            .authenticator = fixture.authenticator,
-                                                            .login = login,
-                                                            .own_origins = {},
-                                                            .client_of = {},
-                                                            .runtime_revoked = {}}),
-                                               events.routes(), plugin.routes()})) {
+    for (const auto& route :
+         all_routes(gate, {user_routes({.database = accounts.database,
+                                        .authenticator = fixture.authenticator,
+                                        .login = login,
+                                        .own_origins = {},
+                                        .client_of = {},
+                                        .runtime_revoked = {}}),
+                           events.routes(), plugin.routes(), streams.routes()})) {
       // These answer 404.
       if (!route.pattern.ends_with("/{rest...}")) served.insert(route.method + " " + route.pattern);
     }

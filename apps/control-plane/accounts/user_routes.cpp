@@ -166,6 +166,12 @@ Task<http::Response> change_account(CallerRequest request) {
         }
         auto token = create_session(connection, user, now);
         if (!token) return std::unexpected(std::move(token.error()));
+        // Other processes ask again for the user's account, too.
+        if (auto added = add_revocation(
+                connection, {.account = account->number, .subject = user, .runtime = {}}, now);
+            !added) {
+          return std::unexpected(std::move(added.error()));
+        }
         return Changed{.account = std::move(*account), .token = std::move(*token)};
       });
   if (!changed) co_return api_error(changed.error());
@@ -362,6 +368,19 @@ Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exc
   co_return response;
 }
 
+// Ends a session, in this process and in others.
+Result<void> revoke_session(store::Connection& connection, const std::string& hash, Micros now) {
+  const auto session = find_session(connection, hash);
+  if (!session) return std::unexpected(session.error());
+  if (!*session) return {};
+  const auto user = user_of_id(connection, (*session)->user_id);
+  if (!user) return std::unexpected(user.error());
+  if (auto ended = end_session(connection, hash); !ended) return ended;
+  return add_revocation(
+      connection, {.account = user->active_account, .subject = session_id(hash), .runtime = {}},
+      now);
+}
+
 // Ends the session of the token in the request, if there is one.
 Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& exchange,
                              AuditEntry&) {
@@ -375,7 +394,9 @@ Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& ex
     const auto hash = session_hash(sent.token);
     const auto ended = co_await context.database.write(
         deadline_after(kUserRequestLimit),
-        [hash](store::Connection& connection) { return end_session(connection, hash); });
+        [hash, now = micros_at(wall_now())](store::Connection& connection) {
+          return revoke_session(connection, hash, now);
+        });
     if (!ended) co_return api_error(ended.error());
     context.authenticator.forget(session_id(hash));
   }

@@ -39,6 +39,7 @@ constexpr ListedRoute kRoutes[] = {
     {"PATCH", "/console/api/v1/users/{id}", "admin", "disables a user, or enables it again"},
     {"PUT", "/console/api/v1/users/{id}/password", "admin", "resets a password"},
     {"GET", "/console/api/v1/audit", "admin", "the audit log of the account, as JSON or CSV"},
+    {"GET", "/console/api/v1/stream", kUser, "live updates of open pages, as server-sent events"},
     {"GET", "/", kAnyone, "the console: its page at every address of it, and the files of it"},
     {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
     {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},

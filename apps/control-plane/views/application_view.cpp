@@ -30,15 +30,6 @@ bool is_helm(JsonView application) {
   return !source["chart"].text().empty() || source["helm"].exists();
 }
 
-std::string_view sync_policy(JsonView application) {
-  if (!application["spec"].exists()) return "Unknown";
-  const auto automated = application["spec"]["syncPolicy"]["automated"];
-  if (!automated.exists()) return "Manual";
-  // Argo CD 3.1 and later can disable a policy.
-  const bool is_off = automated["enabled"].exists() && !automated["enabled"].is_true();
-  return is_off ? "Manual" : "Automated";
-}
-
 int sync_threshold(JsonView application) {
   const auto text = metadata_of(application)["annotations"][kSyncThreshold].text();
   int minutes = 0;
@@ -213,6 +204,15 @@ void write_source_fields(ObjectJson& out, JsonView application) {
 
 }  // namespace
 
+std::string_view sync_policy(JsonView application) {
+  if (!application["spec"].exists()) return "Unknown";
+  const auto automated = application["spec"]["syncPolicy"]["automated"];
+  if (!automated.exists()) return "Manual";
+  // Argo CD 3.1 and later can disable a policy.
+  const bool is_off = automated["enabled"].exists() && !automated["enabled"].is_true();
+  return is_off ? "Manual" : "Automated";
+}
+
 JsonView main_source(JsonView application) {
   const auto spec = application["spec"];
   if (const auto hydrator = spec["sourceHydrator"]; hydrator.exists()) {
@@ -299,6 +299,8 @@ void append_application(std::string& out, const ObjectState& state, const Parsed
   at.flag("latest", true);
   write_entity_source(at, "source", body);
   at.time_or_null("updatedAt", state.changed_at);
+  at.time_or_null("seenAt", state.seen_at);
+  at.text("presence", to_string(state.presence));
   at.number("size", static_cast<std::int64_t>(application["status"]["resources"].items().size()));
   at.text_or_null("revision", state.revision);
   write_status(at, state, application);

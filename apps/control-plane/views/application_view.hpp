@@ -26,6 +26,8 @@ inline constexpr std::initializer_list<std::string_view> kApplicationBodyFields{
 // Returns the source of an Application's path and commits: the first one without a `ref`; with a hydrator its
 // syncSource.
 JsonView main_source(JsonView application);
+// Returns whether changes in Git are synchronized by themselves: a word of the enum SyncPolicy.
+std::string_view sync_policy(JsonView application);
 // Writes the members of type ArgoCDApplicationSpecSource.
 void write_spec_source(ObjectJson& out, JsonView source);
 // Writes the sources of the Application, which releases show, too.

@@ -3,10 +3,10 @@
 export const ME = `query Me { me { id name email isAdmin activeAccount { id name admins } } }`;
 
 const ROW = `metadata { uid runtime namespace name cluster lastUpdated labels { key value } }
-  healthStatus healthMessage syncStatus syncPolicy revision updatedAt repoURL project
+  healthStatus syncStatus syncPolicy revision updatedAt repoURL project
   destination { name server namespace }
   status { commitAuthor commitMessage }
-  operationState { phase message }`;
+  operationState { phase }`;
 
 export const APPLICATIONS = `query Applications($after: String, $first: Int) {
   applications(pagination: { after: $after, first: $first }) {
@@ -19,7 +19,7 @@ export const APPLICATION = `query Application($runtime: String, $namespace: Stri
   application(runtime: $runtime, namespace: $namespace, name: $name) {
     ${ROW}
     resources { group version kind namespace name syncStatus healthStatus healthMessage hook requiresPruning }
-    size path isHelmApp isMultiSourced
+    healthMessage size path isHelmApp isMultiSourced
     errors { level title message suggestion lastSeen }
     specSource { repoURL path targetRevision chart }
     specSources { repoURL path targetRevision chart ref }

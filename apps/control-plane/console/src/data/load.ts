@@ -16,7 +16,6 @@ export interface ApplicationNode {
   metadata: { uid: string | null; runtime: string; namespace: string | null; name: string; cluster: string | null; lastUpdated: string | null;
     labels: { key: string; value: string }[] | null };
   healthStatus: string | null;
-  healthMessage: string | null;
   syncStatus: string;
   syncPolicy: string | null;
   revision: string | null;
@@ -25,12 +24,11 @@ export interface ApplicationNode {
   project: string | null;
   destination: { name: string | null; server: string | null; namespace: string | null } | null;
   status: { commitAuthor: string | null; commitMessage: string | null };
-  operationState: { phase: string | null; message: string | null } | null;
+  operationState: { phase: string | null } | null;
 }
 
 export function rowOfNode(node: ApplicationNode): ApplicationRow {
   const { metadata, destination, status, operationState } = node;
-  const isWrong = ['Failed', 'Error'].includes(word(operationState?.phase));
   return {
     uid: metadata.uid ?? `${metadata.runtime}/${metadata.namespace}/${metadata.name}`,
     runtime: metadata.runtime,
@@ -40,9 +38,9 @@ export function rowOfNode(node: ApplicationNode): ApplicationRow {
     sync: word(node.syncStatus),
     phase: operationState?.phase ? word(operationState.phase) : '',
     revision: node.revision ?? '',
-    message: node.healthMessage || (isWrong ? operationState?.message : '') || status.commitMessage || '',
+    message: status.commitMessage ?? '',
     author: status.commitAuthor ?? '',
-    cluster: destination?.name || destination?.server || metadata.cluster || '',
+    cluster: destination?.server || destination?.name || metadata.cluster || '', // in the order of the stream
     project: node.project ?? '',
     repo: node.repoURL ?? '',
     labels: (metadata.labels ?? []).map(({ key, value }) => `${key}=${value}`),

@@ -2,6 +2,7 @@ import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
+import { keepApplications } from '../data/load';
 import { live, retryNow, staleSince } from '../live/client';
 import { SignInForm, SignInPage } from '../pages/signin/signin';
 import { Icon } from '../ui/icons';
@@ -150,6 +151,8 @@ function Shell() {
   const drawer = useSignal(false);
   const palette = useSignal(false);
   const sheet = useSignal(false);
+  // On every page: the palette finds applications, and the stream tells whether it lives.
+  useEffect(keepApplications, []);
   useEffect(() => addKeys('Everywhere', [
     { keys: 'Ctrl K', text: 'Go to, filter, find', run: () => (palette.value = !palette.value) },
     { keys: '?', text: 'This sheet', run: () => (sheet.value = true) },

@@ -23,6 +23,7 @@ interface Ref {
 }
 
 export interface ApplicationDetail extends ApplicationNode {
+  healthMessage: string | null;
   size: number | null;
   path: string | null;
   isHelmApp: boolean | null;

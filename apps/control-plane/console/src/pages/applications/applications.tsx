@@ -1,7 +1,7 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { keepApplications, readApplications } from '../../data/load';
+import { readApplications } from '../../data/load';
 import { announce } from '../../shell/announce';
 import { addKeys } from '../../shell/keys';
 import { here, navigate, setQuery } from '../../shell/router';
@@ -72,7 +72,6 @@ export function ApplicationsPage() {
   const anchor = useRef(0);
   const { state, at, failure } = loadState.value;
 
-  useEffect(keepApplications, []);
   const apply = () => arrange(text, sort, user);
   useEffect(apply, [text, sort.key, sort.down, user]);
   // A reading brings new rows: they wait like those of the stream, except for the first.

@@ -29,6 +29,6 @@ export const COLUMNS: readonly Column[] = [
   { key: 'cluster', title: 'Cluster', width: 'minmax(80px, 1fr)', cell: (row) => clip(clusterName(row.cluster)) },
   { key: 'revision', title: 'Revision', width: '72px', cell: (row) => <Revision value={row.revision} /> },
   { key: 'author', title: 'Author', width: 'minmax(80px, .9fr)', cell: (row) => clip(row.author) },
-  { key: 'message', title: 'Message', width: 'minmax(100px, 1.8fr)', cell: (row) => clip(row.message) },
+  { key: 'message', title: 'Commit', width: 'minmax(100px, 1.8fr)', cell: (row) => clip(row.message) },
   { key: 'changedAt', title: 'Changed', width: '64px', cell: (row) => <Age at={row.changedAt} /> },
 ];

@@ -3,7 +3,6 @@ import { useEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { RUNTIME_DETAIL, RUNTIMES } from '../../data/documents';
-import { keepApplications } from '../../data/load';
 import { query } from '../../data/request';
 import { live, onChanges, onReset } from '../../live/client';
 import { addKeys } from '../../shell/keys';
@@ -75,7 +74,6 @@ export function RuntimesPage() {
   const reading = useReading('runtimes', 'read the runtimes', (signal) =>
     query<{ runtimes: { edges: { node: Runtime }[] } }>('read the runtimes', RUNTIMES, {}, signal));
   useFresh(reading);
-  useEffect(keepApplications, []);
   useEffect(() => addKeys('Runtimes', [{ keys: 'r', text: 'Read again', run: reading.again }, { keys: '+', text: 'Add a runtime', run: () => (adding.value = true) }]), []);
   const rows = (reading.value?.runtimes.edges.map(({ node }) => node) ?? [])
     .sort((a, b) => Number(a.available) - Number(b.available) || a.metadata.name.localeCompare(b.metadata.name));
@@ -224,7 +222,6 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
   const name = parameters.runtime!;
   const reading = useReading(name, `read the runtime ${name}`, (signal) => query<RuntimeDetail>(`read the runtime ${name}`, RUNTIME_DETAIL, { name }, signal));
   useFresh(reading);
-  useEffect(keepApplications, []);
   useEffect(() => addKeys('Runtime', [{ keys: 'r', text: 'Read again', run: reading.again }]), []);
   const runtime = reading.value?.runtime;
   return (
