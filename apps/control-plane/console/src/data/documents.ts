@@ -36,7 +36,7 @@ export const RELEASES = `query Releases($filters: GitopsReleaseFilterArgs, $afte
       historyId syncOperationRevision current
       operationState { phase message startedAt finishedAt initiatedBy }
       application { revision
-        status { healthStatus syncStatus commitAuthor commitMessage commitDate commitUrl }
+        status { healthStatus syncStatus syncStartedAt syncFinishedAt commitAuthor commitMessage commitDate commitUrl }
         committers { userName commits { sha message url commitDate } } }
       toState { services { name images { image } replicas availableReplicas } rollouts { name phase currentStepIndex steps weightOfNew } }
     } }

@@ -182,20 +182,19 @@ function Releases({ releases, opened = '' }: { releases: readonly Release[]; ope
     <ol class="timeline">
       {releases.map((release) => {
         const { application, operationState } = release;
-        const [begin, end] = [milliseconds(operationState?.startedAt), milliseconds(operationState?.finishedAt)];
         const commit = application.status;
+        const [begin, end] = [milliseconds(commit?.syncStartedAt), milliseconds(commit?.syncFinishedAt)];
         const images = (release.toState?.services ?? []).flatMap((one) => (one.images ?? []).map(({ image }) => `${one.name}: ${image ?? 'not known'}`));
         return (
           <li key={release.historyId} class={opened === String(release.historyId) ? 'chosen' : undefined}>
-            <span class="when">{operationState ? <Age at={operationState.finishedAt ?? operationState.startedAt} ago /> : <span class="mute" title="The runtime reported it after a later one">time not known</span>}</span>
-            {operationState ? <Status value={operationState.phase} /> : <span class="mute">Deployed</span>}
+            <span class="when"><Age at={end || begin} ago /></span>
+            {operationState ? <Status value={operationState.phase} /> : <Status value={commit?.healthStatus} title="Its last known health" />}
             <div class="what">
               <p><Link to={commit?.commitUrl}><Revision value={release.syncOperationRevision || application.revision} /></Link> <span>{commit?.commitMessage?.split('\n')[0] || 'Message not known'}</span>{release.current && <span class="tag">current</span>}</p>
               <p class="small mute">
                 {commit?.commitAuthor && `${commit.commitAuthor} · `}{operationState && `started by ${operationState.initiatedBy || 'automated sync'} · `}no. {release.historyId}
                 {begin > 0 && end > begin && ` · took ${age(begin, end) === 'now' ? 'less than 5 s' : age(begin, end)}`}
                 {milliseconds(commit?.commitDate) > 0 && end > 0 && ` · ${age(milliseconds(commit?.commitDate), end)} after the commit`}
-                {!operationState && milliseconds(commit?.commitDate) > 0 && <> · committed <Age at={commit?.commitDate} ago /></>}
               </p>
               {operationState?.phase && operationState.phase !== 'Succeeded' && operationState.message && <p class="bad">{operationState.message}</p>}
               {images.length > 0 && <p class="small mute clip" title={images.join('\n')}>{images.join(' · ')}</p>}
