@@ -274,6 +274,7 @@ class App {
         user_routes({.database = database_,
                      .authenticator = authenticator_,
                      .login = login_,
+                     .public_url = config_.public_url,
                      .own_origins = own_origins(config_),
                      .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
                      .audit = &audit_,
