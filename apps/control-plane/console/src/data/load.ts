@@ -2,11 +2,12 @@
 // there is no stream.
 import { effect } from '@preact/signals';
 
-import { follow, live, onChanges, onReset } from '../live/client';
+import { follow, live, onChanges, onReset, type Changes } from '../live/client';
 import { streamedRow, time, type ApplicationRow } from '../store/applications';
 import { applications, frames, loadState, offline, readings } from '../store/state';
 import { word } from '../store/states';
 import { APPLICATIONS, RUNTIMES } from './documents';
+import { announce } from '../shell/announce';
 import { failureOf, query } from './request';
 
 const PAGE = 1_000; // the most that the server allows
@@ -54,34 +55,41 @@ interface ApplicationsAnswer {
   applications: { edges: { node: ApplicationNode }[]; pageInfo: { endCursor: string | null; hasNextPage: boolean } };
 }
 
-async function readAll(): Promise<ApplicationRow[]> {
+async function readAll(signal: AbortSignal): Promise<ApplicationRow[]> {
   const rows: ApplicationRow[] = [];
   for (let after = ''; ;) {
-    const { applications: slice } = await query<ApplicationsAnswer>('read the applications', APPLICATIONS, { after, first: PAGE });
+    const { applications: slice } = await query<ApplicationsAnswer>('read the applications', APPLICATIONS, { after, first: PAGE }, signal);
     for (const { node } of slice.edges) rows.push(rowOfNode(node));
     if (!slice.pageInfo.hasNextPage || !slice.pageInfo.endCursor) return rows;
     after = slice.pageInfo.endCursor;
   }
 }
 
-let running: Promise<void> | null = null;
+let running: AbortController | null = null;
 
-/** Reads all applications. A reading that is under way serves all who ask. */
-export function readApplications(): Promise<void> {
-  running ??= (async () => {
-    loadState.value = { ...loadState.peek(), state: 'loading' };
-    try {
-      applications.replace(await readAll());
-      loadState.value = { state: 'done', at: Date.now(), failure: null };
-      readings.value++;
-      frames.value++;
-    } catch (error) {
-      loadState.value = { ...loadState.peek(), state: 'failed', failure: failureOf('read the applications', error) };
-    } finally {
-      running = null;
-    }
-  })();
-  return running;
+/** Reads all applications. With `anew` a reading that is under way is given up: it may have missed something. */
+export async function readApplications({ anew = false } = {}): Promise<void> {
+  if (running && !anew) return;
+  running?.abort();
+  const control = new AbortController();
+  running = control;
+  late.patches.clear();
+  late.gone.clear();
+  loadState.value = { ...loadState.peek(), state: 'loading' };
+  try {
+    const rows = await readAll(control.signal);
+    if (control.signal.aborted) return;
+    applications.replace(rows);
+    apply(late);
+    loadState.value = { state: 'done', at: Date.now(), failure: null };
+    readings.value++;
+    frames.value++;
+  } catch (error) {
+    if (control.signal.aborted) return;
+    loadState.value = { ...loadState.peek(), state: 'failed', failure: failureOf('read the applications', error) };
+  } finally {
+    if (running === control) running = null;
+  }
 }
 
 async function readOffline(): Promise<void> {
@@ -93,26 +101,48 @@ async function readOffline(): Promise<void> {
   }
 }
 
+/** "3 applications became Degraded": what a frame of changes comes to; empty when nothing got worse. */
+export function sentence(worse: ReadonlyMap<string, number>): string {
+  return [...worse].map(([health, count]) => `${count} ${count === 1 ? 'application' : 'applications'} became ${health}.`).join(' ');
+}
+
+/** Puts changes of Applications into the store and returns their number. */
+function apply({ patches, gone }: Changes): number {
+  let count = 0;
+  const worse = new Map<string, number>();
+  for (const row of patches.values()) {
+    if (row.topic !== 'index' || typeof row.uid !== 'string') continue;
+    const { row: at, added, changed } = applications.put(streamedRow(row));
+    const health = applications.columns.health[at]!;
+    if (!added && changed.includes('health') && ['Degraded', 'Missing'].includes(health)) worse.set(health, (worse.get(health) ?? 0) + 1);
+    ++count;
+  }
+  for (const [key, topic] of gone) {
+    if (topic !== 'index') continue;
+    applications.remove(key.slice('index '.length));
+    ++count;
+  }
+  if (worse.size > 0) announce(sentence(worse));
+  return count;
+}
+
+// What came while a reading was under way: it is newer than the reading, so it is applied once more behind it.
+const late = { patches: new Map<string, Record<string, unknown>>(), gone: new Map<string, string>() };
+function keepLate(part: 'patches' | 'gone', key: string, value: Record<string, unknown> | string): void {
+  late[part === 'gone' ? 'patches' : 'gone'].delete(key);
+  (late[part] as Map<string, unknown>).set(key, value);
+}
+
 let isStarted = false;
 /** Begins to keep the store true. Does nothing when it has begun. */
 export function keepApplications(): void {
   if (isStarted) return;
   isStarted = true;
-  onChanges(({ patches, gone }) => {
-    let count = 0;
-    for (const row of patches.values()) {
-      if (row.topic !== 'index' || typeof row.uid !== 'string') continue;
-      applications.put(streamedRow(row));
-      ++count;
-    }
-    for (const [key, topic] of gone) {
-      if (topic !== 'index') continue;
-      applications.remove(key.slice('index '.length));
-      ++count;
-    }
-    if (count > 0) frames.value++;
+  onChanges((changes) => {
+    if (running) for (const part of ['patches', 'gone'] as const) for (const [key, value] of changes[part]) keepLate(part, key, value);
+    if (apply(changes) > 0) frames.value++;
   });
-  onReset(() => void readApplications());
+  onReset(() => void readApplications({ anew: true }));
   follow(['index', 'runtimes']);
   void readApplications();
   void readOffline();

@@ -17,15 +17,25 @@ import { clusterName } from '../applications/columns';
 import { INSTALL, installCommand } from './install';
 import { connectivity, summary, type ReportedError, type Runtime, type RuntimeDetail, type Verdict } from './types';
 
-/** Reads again when the stream says that a runtime changed, and every 15 s without a stream. */
+const SOONEST = 5_000;
+
+/** Reads again when the stream says that a runtime changed, at most once in 5 s, and every 15 s without a stream. */
 function useFresh(reading: Reading<unknown>): void {
   const { again } = reading;
   useEffect(() => {
-    const ends = [onReset(again), onChanges(({ patches }) => { if ([...patches.keys()].some((key) => key.startsWith('runtimes '))) again(); })];
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const soon = () => {
+      due ??= setTimeout(() => {
+        due = undefined;
+        again();
+      }, SOONEST);
+    };
+    const ends = [onReset(again), onChanges(({ patches, gone }) => { if ([...patches.keys(), ...gone.keys()].some((key) => key.startsWith('runtimes '))) soon(); })];
     const timer = setInterval(() => { if (!document.hidden) again(); }, live.value.state === 'live' ? 60_000 : 15_000);
     return () => {
       ends.forEach((end) => end());
       clearInterval(timer);
+      clearTimeout(due);
     };
   }, [again, live.value.state]);
 }
@@ -189,7 +199,7 @@ function Details({ detail, name }: { detail: RuntimeDetail; name: string }) {
           })}
         </div>
       </Group>
-      <Group title="Applications" verdict={apps}><Healths runtime={name} /></Group>
+      <Group title="Applications" verdict={apps}>{total > 0 && <Healths runtime={name} />}</Group>
       <Group title="Components" verdict={summary(components.map((one) => word(one.healthStatus)), 'components', ['Degraded', 'Missing', 'Unknown'])}>
         {components.length > 0 && <Table head={['Component', 'Health', 'Sync', 'Version']} rows={components.map((one) => [one.metadata.name, <Status value={one.healthStatus} />, <Status value={one.syncStatus} />, one.version || '–'])} />}
       </Group>
@@ -231,7 +241,7 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
         <h1>{name}</h1>
         {runtime && <Status value={connectivity(runtime).state} />}
         <span class="grow" />
-        {runtime && <span class="mute small">As of its last report, <Age at={runtime.lastUpdated} ago /></span>}
+        {runtime?.lastUpdated && <span class="mute small">As of its last report, <Age at={runtime.lastUpdated} ago /></span>}
       </header>
       {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
       {!reading.value && !reading.failure && <Loading what={`the runtime ${name}`} />}
