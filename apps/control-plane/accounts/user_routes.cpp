@@ -20,6 +20,7 @@
 #include "control-plane/accounts/key_routes.hpp"
 #include "control-plane/accounts/member_routes.hpp"
 #include "control-plane/accounts/password_routes.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/service_account_routes.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/accounts/team_routes.hpp"
