@@ -42,6 +42,16 @@ test('a wrong password is refused and the right one opens the address that was a
   assert.equal(await page.evaluate(() => document.cookie), '');
 });
 
+test('ways to sign in come from the program, and a failed one is explained', { proxied: { '/console/api/v1/sign-in': { password: true, providers: [
+  { name: 'corp', title: 'Corporate <b>login</b>', path: '/console/api/v1/sso/corp' }, { name: 'evil', title: 'Evil', path: 'https://evil.example/' }] } } }, async ({ page }) => {
+  await page.goto('/sign-in?to=/runtimes&error=sso-unknown-user');
+  await page.getByRole('alert').getByText('there is no user of yours here').waitFor();
+  const link = page.getByRole('link', { name: 'Sign in with Corporate <b>login</b>' });
+  assert.equal(await link.getAttribute('href'), '/console/api/v1/sso/corp?to=%2Fruntimes');
+  assert.equal(await page.getByText('Evil').count(), 0);
+  await axe(page, 'sign-in with providers');
+});
+
 test('another site is not where a sign-in leads to', async ({ page, expect }) => {
   expect(/401/);
   await page.goto('/sign-in?to=//evil.example/x');
@@ -363,7 +373,8 @@ test('ten thousand applications are a list like any other', { many: true }, asyn
 async function runCase(one, browser, shared) {
   if (one.many) forgetSessions();
   const { daemon, tokens } = one.many ? shared.many : shared.usual;
-  const proxy = one.stream ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent' }).start() : null;
+  const isProxied = one.stream || one.proxied;
+  const proxy = isProxied ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent', answers: one.proxied }).start() : null;
   const opened = await newPage(browser, proxy ? { url: proxy.url } : daemon, one.page ?? {});
   if (one.stream === 'absent') opened.expect(/404.*console\/api\/v1\/stream/);
   try {
