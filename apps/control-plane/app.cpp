@@ -32,6 +32,7 @@
 #include "control-plane/runtimes/tunnel_plugin.hpp"
 #include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/schema.hpp"
+#include "control-plane/storage/stale_objects.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -274,6 +275,7 @@ class App {
         user_routes({.database = database_,
                      .authenticator = authenticator_,
                      .login = login_,
+                     .public_url = config_.public_url,
                      .own_origins = own_origins(config_),
                      .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
                      .audit = &audit_,
@@ -396,6 +398,12 @@ class App {
     while (true) {
       co_await sleep_for(kHousekeeping);
       const auto now = micros_at(wall_now());
+      const auto marked = co_await database_.write(
+          deadline_after(kHousekeepingLimit),
+          [now](store::Connection& db) { return mark_stale_objects(db, now, kTrickle); });
+      if (!marked && repeated_.check("stale", Clock::now()).pass) {
+        log_.warning("stale objects were not marked", {{"error", marked.error().message}});
+      }
       const auto cuts = retention_cuts({}, now);
       const auto removed_revocations = co_await database_.write(
           deadline_after(kHousekeepingLimit),

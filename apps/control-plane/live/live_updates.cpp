@@ -154,14 +154,17 @@ void LiveUpdates::settle() {
 
 // Returns the waiting objects by account that were not read within the last quarter of a second.
 std::map<std::int64_t, LiveUpdates::Batch> LiveUpdates::due_objects(Clock::time_point now) const {
-  std::map<std::int64_t, Batch> due;
-  std::size_t count = 0;
+  Batch all;
   for (const auto& [object, waiting] : waiting_) {
     const auto before = read_at_.find(object);
     if (before != read_at_.end() && now - before->second < options_.per_object) continue;
-    due[waiting.change.account].emplace_back(object, waiting);
-    if (++count == options_.rows_per_read) break;
+    all.emplace_back(object, waiting);
   }
+  // Those that have waited longest come first.
+  std::ranges::sort(all, {}, [](const auto& entry) { return entry.second.first; });
+  if (all.size() > options_.rows_per_read) all.resize(options_.rows_per_read);
+  std::map<std::int64_t, Batch> due;
+  for (auto& entry : all) due[entry.second.change.account].push_back(std::move(entry));
   return due;
 }
 

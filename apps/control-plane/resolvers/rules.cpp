@@ -17,22 +17,6 @@ namespace {
 using graphql::Call;
 using Json = nlohmann::json;
 
-Json rule_json(const AbacRule& rule, const Account& account) {
-  Json attributes = Json::array();
-  for (const auto& attribute : rule.attributes) {
-    attributes.push_back({{"name", attribute.name},
-                          {"key", attribute.key ? Json(*attribute.key) : Json()},
-                          {"value", attribute.value}});
-  }
-  return {{"id", rule.id},
-          {"accountId", account.id},
-          {"entityType", rule.entity_type},
-          {"teams", rule.teams},
-          {"tags", rule.tags},
-          {"actions", rule.actions},
-          {"attributes", std::move(attributes)}};
-}
-
 Result<graphql::Json> render_rule(const Result<AbacRule>& rule, const Account& account) {
   if (!rule) return std::unexpected(rule.error());
   return graphql::Json::trusted(to_text(rule_json(*rule, account)));
@@ -124,6 +108,22 @@ Task<Result<graphql::Json>> remove_abac_rule(Dependencies& dependencies, Call& c
 }
 
 }  // namespace
+
+Json rule_json(const AbacRule& rule, const Account& account) {
+  Json attributes = Json::array();
+  for (const auto& attribute : rule.attributes) {
+    attributes.push_back({{"name", attribute.name},
+                          {"key", attribute.key ? Json(*attribute.key) : Json()},
+                          {"value", attribute.value}});
+  }
+  return {{"id", rule.id},
+          {"accountId", account.id},
+          {"entityType", rule.entity_type},
+          {"teams", rule.teams},
+          {"tags", rule.tags},
+          {"actions", rule.actions},
+          {"attributes", std::move(attributes)}};
+}
 
 std::vector<FieldRow> rule_rows(Dependencies& dependencies) {
   using enum Permission;
