@@ -128,6 +128,68 @@ TEST_P(ControlPlaneRest, AKeyIsMadeAsABareTextListedAndRevoked) {
   EXPECT_EQ(send("GET", "/api/user", raw(made.body)).status, 401);
 }
 
+// The requests of Terraform's provider, in its order: it takes 200 and 201 for success.
+TEST_P(ControlPlaneRest, TerraformManagesServiceAccountsTeamsAndUsers) {
+  const auto change = [](const std::string& method, const std::string& path, const Json& body) {
+    const auto reply =
+        send(method, path, raw(bed().admin_key), body.is_null() ? std::string() : body.dump());
+    EXPECT_EQ(reply.status, 200) << method << ' ' << path << reply.body;
+    return Json::parse(reply.body, nullptr, false);
+  };
+  const auto& admin = bed().admin_key;
+  const auto team = change("POST", "/api/team", {{"name", "web"}});
+  ASSERT_TRUE(team["_id"].is_string()) << team;
+  const auto team_path = "/api/team/" + team["_id"].get<std::string>();
+  change("PUT", team_path + "/" + bed().admin_id + "/assignUserToTeam", nullptr);
+  change("PUT", team_path + "/renameTeam", {{"name", "shop"}});
+
+  const auto robot =
+      change("POST", "/api/service-users", {{"userName", "robot"}, {"teamIds", {team["_id"]}}});
+  const auto robot_path = "/api/service-users/" + robot["_id"].get<std::string>();
+  EXPECT_EQ(robot["teams"], Json::array({Json{{"_id", team["_id"]}}}));
+  const auto keys = "/api/auth/key/service-user/" + robot["_id"].get<std::string>();
+  const auto key = send("POST", keys, raw(admin), R"({"name":"k","scopes":[]})");
+  ASSERT_EQ(key.status, 200) << key.body;
+  expect_user(get("/api/user", key.body));
+  EXPECT_EQ(get(keys + "/" + key.body.substr(0, 24), admin)["subject"]["type"], "service-user");
+  change("PATCH", robot_path, {{"enabled", false}});
+  EXPECT_EQ(send("GET", "/api/user", raw(key.body)).status, 401) << "at once";
+  change("PATCH", robot_path, {{"_id", robot["_id"]}, {"userName", "r2"}, {"enabled", true}});
+  EXPECT_EQ(get(robot_path, admin)["teams"], Json::array());
+  EXPECT_EQ(get("/api/user", key.body)["userName"], "r2");
+
+  const auto account = "/api/accounts/" + bed().account_id;
+  const auto zoe = change("POST", account + "/adduser", {{"userDetails", "zoe@acme.example"}});
+  EXPECT_EQ(zoe["status"], "pending");
+  const auto zoe_path = account + "/" + zoe["_id"].get<std::string>();
+  change("POST", zoe_path + "/admin", nullptr);
+  const auto link =
+      change("POST", zoe_path + "/updateuser", {{"userDetails", "z@acme.example"}})["inviteUrl"]
+          .get<std::string>();
+  const auto token = link.substr(link.find('=') + 1);
+  // A browser sends this.
+  const auto joined = http_call(
+      {.method = "POST",
+       .url = bed().program().url() + "/console/api/v1/invitation",
+       .headers = {"Content-Type: application/json", "Sec-Fetch-Site: same-origin"},
+       .body = Json{{"token", token}, {"name", "zoe"}, {"password", "a long password"}}.dump()});
+  EXPECT_EQ(joined.status, 200) << joined.body;
+  const auto users = get(account + "/users", admin);
+  const auto found =
+      std::ranges::find_if(users, [&zoe](const Json& user) { return user["_id"] == zoe["_id"]; });
+  ASSERT_NE(found, users.end()) << users;
+  EXPECT_EQ((*found)["status"], "active");
+  EXPECT_EQ((*found)["isAdmin"], true);
+  EXPECT_EQ(send("GET", account + "/users", raw(bed().eve_key)).status, 404)
+      << "of another account";
+
+  change("DELETE", zoe_path + "/admin", nullptr);
+  change("DELETE", zoe_path, nullptr);
+  change("DELETE", robot_path, nullptr);
+  change("DELETE", team_path, nullptr);
+  EXPECT_EQ(send("GET", "/api/user", raw(key.body)).status, 401);
+}
+
 TEST_P(ControlPlaneRest, WhatBelongsToOtherProductsIs404InThePlatformsForm) {
   const std::vector<std::pair<const char*, const char*>> absent{
       {"POST", "/api/argo"},
