@@ -12,6 +12,7 @@
 #include "control-plane/intake/storage_watch.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
+#include "control-plane/sso/sso_routes.hpp"
 #include "support/docs_part.hpp"
 
 namespace gitops::control_plane_server {
@@ -115,15 +116,20 @@ TEST(ControlPlaneDocs, EveryRouteIsListed) {
     EventRoutes events(fixture.authenticator, writer, accounts.database, storage, accounts.metrics,
                        {});
     TunnelPlugin plugin(fixture.authenticator, Credential::fixed(Secret()), accounts.metrics);
+    net::Resolver names(accounts.metrics);
+    sso::SsoRoutes logins(accounts.executor, names, accounts.metrics,
+                          {.database = accounts.database, .authenticator = fixture.authenticator},
+                          {});
     GraphqlGate gate(*fixture.engine, fixture.rows, fixture.authenticator, accounts.metrics, {});
     std::set<std::string> served;
-    for (const auto& route : all_routes(gate, {user_routes({.database = accounts.database,
-                                                            .authenticator = fixture.authenticator,
-                                                            .login = login,
-                                                            .own_origins = {},
-                                                            .client_of = {},
-                                                            .runtime_revoked = {}}),
-                                               events.routes(), plugin.routes()})) {
+    for (const auto& route :
+         all_routes(gate, {user_routes({.database = accounts.database,
+                                        .authenticator = fixture.authenticator,
+                                        .login = login,
+                                        .own_origins = {},
+                                        .client_of = {},
+                                        .runtime_revoked = {}}),
+                           logins.routes(), events.routes(), plugin.routes()})) {
       // These answer 404.
       if (!route.pattern.ends_with("/{rest...}")) served.insert(route.method + " " + route.pattern);
     }

@@ -10,6 +10,7 @@
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/first_start.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/rules.hpp"
 #include "control-plane/accounts/teams.hpp"
@@ -25,9 +26,10 @@ using testing::UnorderedElementsAre;
 
 std::vector<Statement> all_statements() {
   std::vector<Statement> all;
-  for (const auto& part : {account_statements(), team_statements(), rule_statements(),
-                           key_statements(), session_statements(), identification_statements(),
-                           first_start_statements(), revocation_statements()}) {
+  for (const auto& part :
+       {account_statements(), team_statements(), rule_statements(), key_statements(),
+        session_statements(), identification_statements(), first_start_statements(),
+        revocation_statements(), provider_identity_statements()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
