@@ -50,7 +50,7 @@ struct AuthorizationRequest {
 // Returns the address to which the browser is sent.
 std::string authorization_url(const Discovery& discovery, const AuthorizationRequest& request);
 
-// What a provider sends with the browser.
+// The response of a provider, which comes with the browser.
 struct Callback {
   std::string state;
   std::string code;

@@ -10,11 +10,11 @@
 #include "common/http/message.hpp"
 #include "common/http/url.hpp"
 
-// What an identity provider publishes about itself (OpenID Connect Discovery 1.0), and the request that exchanges a code
-// for an ID token (RFC 6749, section 4.1.3). Pure.
+// The description that an identity provider publishes of itself (OpenID Connect Discovery 1.0), and the request that
+// exchanges a code for an ID token (RFC 6749, section 4.1.3). Pure.
 namespace gitops::control_plane_server::sso {
 
-// How a client sends its secret to the token endpoint (OpenID Connect Core 1.0, section 9).
+// Ways to send a client's secret to the token endpoint (OpenID Connect Core 1.0, section 9).
 enum class ClientAuthentication : std::uint8_t { basic, post };
 
 struct Discovery {

@@ -30,7 +30,7 @@ struct UncheckedToken {
 // Parses a token. invalid_data: it is malformed. unsupported: its algorithm is not accepted.
 Result<UncheckedToken> parse_id_token(std::string_view text);
 
-// What a token has to say.
+// Requirements for a token.
 struct TokenRules {
   std::string issuer;
   std::string client_id;

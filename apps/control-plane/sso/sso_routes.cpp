@@ -71,7 +71,7 @@ AuditResult audit_result_of(const Error& error) {
 
 }  // namespace
 
-// What is known of a login besides its result.
+// Facts about a login besides its result, for the audit log.
 struct SsoRoutes::Outcome {
   std::string subject;
   std::string return_to;
