@@ -46,7 +46,7 @@ Task<> ControlPlaneParts::stop() {
 }
 
 std::string ControlPlaneParts::rules_error() const {
-  for (const EntityType type : entity_types()) {
+  for (const EntityType type : control_plane::entity_types()) {
     if (auto error = rules.last_error(type); !error.empty()) return error;
   }
   return {};
@@ -58,7 +58,7 @@ StatusReport ControlPlaneParts::status() const {
                        .state = account.empty() ? StatusState::pending : StatusState::ok,
                        .message = account.empty() ? "not known yet" : account},
                       status_count("users known", users.known())};
-  for (const EntityType type : entity_types()) report.push_back(rules.status(type));
+  for (const EntityType type : control_plane::entity_types()) report.push_back(rules.status(type));
   return report;
 }
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -26,6 +25,8 @@
 #include "control-plane/http/routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
 #include "control-plane/intake/storage_watch.hpp"
+#include "control-plane/live/live_updates.hpp"
+#include "control-plane/live/stream_routes.hpp"
 #include "control-plane/resolvers/table.hpp"
 #include "control-plane/runtimes/secrets.hpp"
 #include "control-plane/runtimes/tunnel_bans.hpp"
@@ -33,6 +34,7 @@
 #include "control-plane/sso/sso_routes.hpp"
 #include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/schema.hpp"
+#include "control-plane/storage/stale_objects.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -42,9 +44,6 @@ constexpr auto kHousekeepingLimit = std::chrono::seconds(10);
 constexpr int kHousekeepingParts = 50;  // transactions at a time
 constexpr auto kMigrationLimit = std::chrono::hours(24);
 constexpr auto kFirstStartLimit = std::chrono::minutes(1);
-constexpr auto kRevocationPoll = std::chrono::seconds(1);
-constexpr auto kRevocationLimit = std::chrono::seconds(5);
-constexpr Micros kRevocationWindow = 120LL * 1'000'000;  // covers transactions that commit late
 constexpr auto kDatabaseGrace = std::chrono::seconds(2);
 constexpr std::size_t kInstanceBytes = 6;  // of the name of this process in the outbox
 
@@ -150,8 +149,9 @@ class App {
                        {.cookie = cookie_form(config), .own_origins = own_origins(config)}),
         passwords_(context.metrics),
         login_(database_, passwords_, context.metrics, {}),
-        writer_(context.executor, database_, context.metrics,
-                {.instance = hex_encode(random_bytes(kInstanceBytes))}, [](std::int64_t) {}),
+        outbox_(hex_encode(random_bytes(kInstanceBytes))),
+        writer_(context.executor, database_, context.metrics, {.instance = outbox_},
+                [this](std::int64_t no) { live_.committed(no); }),
         storage_(
             database_, context.metrics,
             {.limit = config.storage_limit,
@@ -177,11 +177,17 @@ class App {
         plugin_(authenticator_,
                 credential_of(config.tunnel_plugin_token, config.tunnel_plugin_token_file),
                 context.metrics),
+        live_(context.executor, database_, context.metrics,
+              {.feed = {.location = config.database, .instance = outbox_}},
+              [this](const std::string& subject) { forget_revoked(subject); }),
+        streams_(authenticator_, live_,
+                 {.client_of = [this](http::Exchange& exchange) { return client_of(exchange); }}),
         dependencies_{.database = database_,
                       .authenticator = &authenticator_,
                       .secrets = secrets_.get(),
                       .tunnels = bans_.get(),
-                      .tunnel_domain = config.tunnel_domain},
+                      .tunnel_domain = config.tunnel_domain,
+                      .account_changed = [this] { live_.announce(); }},
         rows_(table(dependencies_)),
         engine_(engine_of(rows_, audit_)),
         gate_(*engine_, rows_, authenticator_, context.metrics,
@@ -196,7 +202,12 @@ class App {
         tasks_(context.executor,
                [fail = context.fail](const std::string& task, const std::string& what) {
                  fail(task + ": " + what);
-               }) {}
+               }) {
+    authenticator_.on_forget([this](const std::string& id) {
+      live_.check(id);
+      if (!is_told_) live_.announce();
+    });
+  }
 
   // The database is opened by a task, so that the admin port tells how far a migration is.
   Task<Result<void>> start() {
@@ -211,6 +222,7 @@ class App {
     tasks_.cancel();
     co_await tasks_.join();
     if (is_open_) {
+      co_await live_.stop();
       co_await writer_.stop(deadline);
       co_await audit_.stop(deadline);
     }
@@ -263,6 +275,7 @@ class App {
                                    "are no tunnel.api-urls"});
     }
     for (auto& entry : sso_.status()) report.push_back(std::move(entry));
+    report.push_back(live_.status());
     report.push_back(status_count("connections", server_.connections()));
     report.push_back(storage_.status());
     return report;
@@ -281,6 +294,7 @@ class App {
         {.database = database_,
          .authenticator = authenticator_,
          .login = login_,
+         .public_url = config_.public_url,
          .own_origins = own_origins(config_),
          .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
          .audit = &audit_,
@@ -293,6 +307,7 @@ class App {
     parts.push_back(sso_.routes());
     parts.push_back(events_.routes());
     parts.push_back(plugin_.routes());
+    parts.push_back(streams_.routes());
     return all_routes(gate_, std::move(parts));
   }
 
@@ -314,10 +329,7 @@ class App {
     tasks_.spawn("storage", [this] { return storage_.run(); });
     is_open_ = true;
     if (bans_) bans_->start();
-    // A file of SQLite has no other process whose revocations count here.
-    if (database_.engine() == store::Engine::postgres) {
-      tasks_.spawn("revocations", [this] { return follow_revocations(); });
-    }
+    live_.start();
     if (const auto listening = server_.listen(); !listening) {
       fail_(listening.error().message);
       co_return;
@@ -395,30 +407,12 @@ class App {
                : publish_to_file(config_.administrator_password_output);
   }
 
-  // Evicts the credentials that other processes have revoked.
-  Task<> follow_revocations() {
-    std::set<std::string> known;
-    while (true) {
-      const auto since = micros_at(wall_now()) - kRevocationWindow;
-      const auto found = co_await database_.read(
-          deadline_after(kRevocationLimit),
-          [since](store::Connection& db) { return revocations_since(db, since); });
-      if (found) {
-        std::set<std::string> seen;
-        for (const auto& revocation : *found) {
-          if (!known.contains(revocation.id)) {
-            authenticator_.forget(revocation.subject);
-            if (bans_) bans_->wake();
-          }
-          seen.insert(revocation.id);
-        }
-        known = std::move(seen);
-      } else if (repeated_.check("revocations", Clock::now()).pass) {
-        log_.warning("revocations of other processes cannot be read; they count within 30 seconds",
-                     {{"error", found.error().message}});
-      }
-      co_await sleep_for(kRevocationPoll);
-    }
+  // Evicts a credential that some process has revoked.
+  void forget_revoked(const std::string& subject) {
+    is_told_ = true;
+    authenticator_.forget(subject);
+    is_told_ = false;
+    if (bans_) bans_->wake();
   }
 
   // Removes expired rows in small transactions, between which events are stored.
@@ -426,6 +420,12 @@ class App {
     while (true) {
       co_await sleep_for(kHousekeeping);
       const auto now = micros_at(wall_now());
+      const auto marked = co_await database_.write(
+          deadline_after(kHousekeepingLimit),
+          [now](store::Connection& db) { return mark_stale_objects(db, now, kTrickle); });
+      if (!marked && repeated_.check("stale", Clock::now()).pass) {
+        log_.warning("stale objects were not marked", {{"error", marked.error().message}});
+      }
       const auto cuts = retention_cuts({}, now);
       const auto removed_revocations = co_await database_.write(
           deadline_after(kHousekeepingLimit),
@@ -457,6 +457,7 @@ class App {
   Authenticator authenticator_;
   Passwords passwords_;
   Login login_;
+  std::string outbox_;  // name of this process in the outbox
   EventWriter writer_;
   StorageWatch storage_;
   AuditLog audit_;
@@ -465,6 +466,8 @@ class App {
   std::unique_ptr<SecretStore> secrets_;
   std::unique_ptr<TunnelBans> bans_;
   TunnelPlugin plugin_;
+  LiveUpdates live_;
+  StreamRoutes streams_;
   Dependencies dependencies_;
   std::vector<FieldRow> rows_;
   std::unique_ptr<graphql::Engine> engine_;
@@ -473,6 +476,7 @@ class App {
   http::Server server_;
   bool is_open_ = false;
   bool is_serving_ = false;
+  bool is_told_ = false;  // a revocation is taken from the database, where the others find it, too
   std::string instance_;
   TaskGroup tasks_;
 };

@@ -42,7 +42,7 @@ std::vector<std::string> value_sets() {
 }
 
 Given given() {
-  return {.images = {"control-plane:0.1.0"},
+  return {.images = {"control-plane:0.1.0", "tunnel-server:0.1.0"},
           .secrets = {"database/password", "first-start/password", "master-key/key",
                       "control-plane-tls/tls.crt", "control-plane-tls/tls.key", "plugin/token",
                       "tunnel-api/token", "tunnel-ca/ca.pem", "sso-corp/secret",
@@ -126,6 +126,31 @@ TEST_F(ControlPlaneChart, IdentityProvidersAreFilesThatTheDaemonTakes) {
   EXPECT_THAT(object(objects, "NetworkPolicy", "control-plane").dump(), HasSubstr("8443"));
 }
 
+TEST_F(ControlPlaneChart, ATunnelServerBesideItAsksItAndTakesItsBans) {
+  const auto rendered = render(chart() / "tests/values/tunnels.yaml");
+  const auto variables = [&](const std::string& name) {
+    std::map<std::string, json> found;
+    const auto pod = object(rendered, "Deployment", name);
+    for (const auto& one : pod.at("/spec/template/spec/containers/0/env"_json_pointer)) {
+      found[one.at("name")] = one;
+    }
+    return found;
+  };
+  const auto server = variables("tunnel-server");
+  EXPECT_EQ(server.at("PLUGIN_URL").at("value"),
+            "http://control-plane.gitops.svc:80/tunnel-plugin/$(PLUGIN_TOKEN)");
+  EXPECT_EQ(server.at("PLUGIN_TOKEN").at("/valueFrom/secretKeyRef/name"_json_pointer), "plugin");
+  EXPECT_EQ(server.at("SUBDOMAIN_HOST").at("value"), "tunnels.example.com");
+  EXPECT_EQ(server.at("TUNNEL_MAX_CLIENTS").at("value"), "100");
+  EXPECT_EQ(variables("control-plane").at("TUNNEL_API_URLS").at("value"),
+            "http://tunnel-server-admin.gitops.svc:8089");
+  const auto users = object(rendered, "Ingress", "tunnel-server");
+  EXPECT_EQ(users.at("/spec/rules/0/host"_json_pointer), "*.tunnels.example.com");
+  // The policy of the control plane lets the plugin's requests in.
+  EXPECT_THAT(object(rendered, "NetworkPolicy", "control-plane").at("spec").at("ingress").dump(),
+              HasSubstr("tunnel-server"));
+}
+
 // The keys of the schema, as helm's --set names them.
 void find_keys(const json& node, const std::string& path, std::vector<std::string>& keys) {
   if (!node.contains("properties")) return;
@@ -161,7 +186,7 @@ TEST_F(ControlPlaneChart, RendersWithoutAnyOfItsKeys) {
 }
 
 TEST_F(ControlPlaneChart, WrongValuesAreNamed) {
-  const std::map<std::string, std::string> wrong{
+  const std::multimap<std::string, std::string> wrong{
       {"nope=1", "nope"},
       {"ingress.enabled=true", "ingress.hosts is required"},
       {"httpRoute.enabled=true", "httpRoute.parentRefs is required"},
@@ -175,6 +200,12 @@ TEST_F(ControlPlaneChart, WrongValuesAreNamed) {
       {"sso.providers[0].caSecretKeyRef.name=x", "sso.providers[0].caSecretKeyRef needs"},
       {"sso.providers[0].client-id=x", "there is no key client-id"},
       {"sso.providers={x}", "sso.providers[0] is no map"},
+      {"tunnel.server.enabled=true", "tunnel.domain is required with tunnel.server"},
+      {"tunnel.server.enabled=true", "tunnel.pluginToken.secretKeyRef is required"},
+      {"tunnel.server.enabled=true", "tunnel.api.token.secretKeyRef is required"},
+      {"tunnel.server.enabled=true,tls.secretName=x", "leave tls.secretName empty"},
+      {"tunnel.server.enabled=true,tunnel.server.clients.ingress.enabled=true",
+       "tunnel.server.clients.host is required"},
       {"service.type=Anything", "/service/type"},
       {"publicUrl=gitops.example.com", "/publicUrl"}};
   for (const auto& [value, named] : wrong) {

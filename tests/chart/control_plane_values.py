@@ -29,6 +29,8 @@ WORDS = {
     "image.pullPolicy": ["Always", "IfNotPresent", "Never"],
     "logLevel": ["debug", "info", "warn", "error"],
     "service.type": ["ClusterIP", "NodePort", "LoadBalancer"],
+    "tunnel.server.clients.service.type": ["ClusterIP", "NodePort", "LoadBalancer"],
+    "tunnel.server.users.service.type": ["ClusterIP", "NodePort", "LoadBalancer"],
 }
 URLS = {
     "publicUrl": r"^(https?://[^\s/?#@]+)?$",

@@ -1,4 +1,5 @@
 // docs/control-plane-api.md lists the routes and operations that there are. GITOPS_WRITE_DOCS=1 makes it so.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -6,13 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "control-plane/accounts/user_routes.hpp"
-#include "control-plane/http/routes.hpp"
-#include "control-plane/intake/event_routes.hpp"
-#include "control-plane/intake/storage_watch.hpp"
-#include "control-plane/resolvers/graphql_fixture.hpp"
-#include "control-plane/runtimes/tunnel_plugin.hpp"
-#include "control-plane/sso/sso_routes.hpp"
+#include "control-plane/http/whole_port.hpp"
 #include "support/docs_part.hpp"
 
 namespace gitops::control_plane_server {
@@ -21,22 +16,6 @@ namespace {
 const std::filesystem::path kPage =
     std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "control-plane-api.md";
 constexpr std::string_view kSenders = "Sent by ";
-
-std::string_view word_of(Permission permission) {
-  switch (permission) {
-    case Permission::anyone:
-      return "anyone";
-    case Permission::member:
-      return "user or runtime";
-    case Permission::user:
-      return "user";
-    case Permission::admin:
-      return "admin";
-    case Permission::runtime:
-      return "runtime";
-  }
-  return {};
-}
 
 // A field of Query or Mutation in the schema's text.
 struct RootField {
@@ -106,30 +85,9 @@ TEST(ControlPlaneDocs, ListOperationsAndRoutes) {
 }
 
 TEST(ControlPlaneDocs, EveryRouteIsListed) {
-  with_graphql([](GraphqlFixture& fixture) -> Task<> {
-    auto& accounts = fixture.accounts;
-    Passwords passwords(accounts.metrics, kCheap);
-    Login login(accounts.database, passwords, accounts.metrics, {});
-    EventWriter writer(accounts.executor, accounts.database, accounts.metrics, {},
-                       [](std::int64_t) {});
-    const StorageWatch storage(accounts.database, accounts.metrics, {});
-    EventRoutes events(fixture.authenticator, writer, accounts.database, storage, accounts.metrics,
-                       {});
-    TunnelPlugin plugin(fixture.authenticator, Credential::fixed(Secret()), accounts.metrics);
-    net::Resolver names(accounts.metrics);
-    sso::SsoRoutes logins(accounts.executor, names, accounts.metrics,
-                          {.database = accounts.database, .authenticator = fixture.authenticator},
-                          {});
-    GraphqlGate gate(*fixture.engine, fixture.rows, fixture.authenticator, accounts.metrics, {});
+  with_whole_port([](WholePort& port) -> Task<> {
     std::set<std::string> served;
-    for (const auto& route :
-         all_routes(gate, {user_routes({.database = accounts.database,
-                                        .authenticator = fixture.authenticator,
-                                        .login = login,
-                                        .own_origins = {},
-                                        .client_of = {},
-                                        .runtime_revoked = {}}),
-                           logins.routes(), events.routes(), plugin.routes()})) {
+    for (const auto& route : port.routes()) {
       // These answer 404.
       if (!route.pattern.ends_with("/{rest...}")) served.insert(route.method + " " + route.pattern);
     }

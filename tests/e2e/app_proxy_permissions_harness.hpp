@@ -9,7 +9,7 @@
 
 #include "app-proxy/http/routes.hpp"
 #include "app-proxy/resolvers/table.hpp"
-#include "app-proxy/users/permissions.hpp"
+#include "common/control_plane/access_rules.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "e2e/control_plane_side.hpp"
 #include "e2e/git_harness.hpp"

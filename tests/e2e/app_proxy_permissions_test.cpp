@@ -8,7 +8,7 @@
 
 #include "app-proxy/http/routes.hpp"
 #include "app-proxy/resolvers/table.hpp"
-#include "app-proxy/users/permissions.hpp"
+#include "common/control_plane/access_rules.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "e2e/app_proxy_permissions_harness.hpp"
 #include "e2e/git_harness.hpp"

@@ -64,9 +64,10 @@ APP_FOLDERS = {
         "sso": ["accounts", "audit", "projection"],
         "intake": ["accounts", "audit", "projection", "storage"],
         "views": ["projection", "storage"],
+        "live": ["accounts", "audit", "projection", "storage", "views"],
         "runtimes": ["accounts", "audit", "projection"],
-        "resolvers": ["accounts", "audit", "projection", "runtimes", "storage", "views"],
-        "http": ["accounts", "audit", "projection", "resolvers", "runtimes", "storage", "views"],
+        "resolvers": ["accounts", "audit", "live", "projection", "runtimes", "storage", "views"],
+        "http": ["accounts", "audit", "live", "projection", "resolvers", "runtimes", "storage", "views"],
     },
     "apps/event-reporter": {
         "ledger": [],

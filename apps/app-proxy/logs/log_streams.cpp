@@ -197,7 +197,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
                                                              pod, deadline);
     if (!found) co_return std::unexpected(found.error());
     const auto cluster = application_entity(*found, applications_->runtime()).cluster;
-    if (cluster != kInCluster && cluster != "in-cluster") {
+    if (cluster != control_plane::kInCluster && cluster != "in-cluster") {
       co_return fail(ErrorCode::unsupported,
                      "events are only known of the cluster that the runtime is in");
     }

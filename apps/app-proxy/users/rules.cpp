@@ -46,7 +46,7 @@ Task<bool> Rules::refresh() {
     complain("teams", teams.error());
     complete = false;
   }
-  for (const EntityType type : entity_types()) {
+  for (const EntityType type : control_plane::entity_types()) {
     auto rules = co_await control_plane_.abac_rules(account, to_string(type),
                                                     deadline_after(options_.timeout));
     if (rules) {
@@ -57,7 +57,8 @@ Task<bool> Rules::refresh() {
     }
   }
   double loaded = 0;
-  for (const EntityType type : entity_types()) loaded += last_error(type).empty() ? 1 : 0;
+  for (const EntityType type : control_plane::entity_types())
+    loaded += last_error(type).empty() ? 1 : 0;
   age_.Set(loaded);
   co_return complete;
 }
@@ -98,7 +99,8 @@ Result<void> Rules::check(const User& user, Action action, const Entity& entity)
   }
   const auto teams = teams_.find(user.id);
   if (!user.id.empty() && teams != teams_.end() &&
-      allows(rules_.at(entity.type).rules, teams->second, action, entity)) {
+      control_plane::allowing_rule(rules_.at(entity.type).rules, teams->second, action, entity) !=
+          nullptr) {
     return {};
   }
   return std::unexpected(

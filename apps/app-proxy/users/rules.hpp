@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app-proxy/users/caller.hpp"
-#include "app-proxy/users/permissions.hpp"
+#include "common/control_plane/access_rules.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/async.hpp"
 #include "common/core/log.hpp"
@@ -16,6 +16,11 @@
 #include "common/core/task_group.hpp"
 
 namespace gitops::app_proxy {
+
+using control_plane::AbacRule;
+using control_plane::Action;
+using control_plane::Entity;
+using control_plane::EntityType;
 
 // The account's rules and teams, fetched from the control plane periodically. While they are
 // missing or too old, only administrators may do what needs them. Loop thread only; call stop()

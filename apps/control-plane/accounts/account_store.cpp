@@ -7,6 +7,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/accounts/teams.hpp"
 #include "control-plane/accounts/tokens.hpp"
@@ -103,14 +104,34 @@ constexpr Statement kMember{.name = "accounts.member",
 constexpr Statement kMembers{.name = "accounts.members",
                              .sql = store::joined<kUserSelect, kFromMembers, kByUserName>};
 
-constexpr std::array kAccountStatements{kAddAccount,      kAccountOfNumber, kAccountOfId,
-                                        kAccountOfName,   kAccounts,        kAccountsOfUser,
-                                        kAdmins,          kSetGitSettings,  kSuggestRepository,
-                                        kAddUser,         kUserOfId,        kUserOfName,
-                                        kUsers,           kAnyUser,         kSetPassword,
-                                        kReplacePassword, kSetDisabled,     kSetActiveAccount,
-                                        kSetUserSeen,     kPutMember,       kRemoveMember,
-                                        kMember,          kMembers};
+constexpr Statement kSetUserDetails{.name = "accounts.set_user_details",
+                                    .sql = "UPDATE users SET name = $2, email = $3 WHERE id = $1"};
+constexpr Statement kRemoveUser{.name = "accounts.remove_user",
+                                .sql = "DELETE FROM users WHERE id = $1"};
+// Changes nothing: it locks the row, so that two administrators cannot remove each other.
+constexpr Statement kLockAccount{.name = "accounts.lock_account",
+                                 .sql = "UPDATE account SET name = name WHERE number = $1"};
+constexpr Statement kLockInstance{.name = "accounts.lock_instance",
+                                  .sql = "UPDATE instance SET restores = restores WHERE one = 1"};
+constexpr Statement kOtherAdmins{
+    .name = "accounts.other_admins",
+    .sql =
+        "SELECT count(*) FROM member m JOIN users u ON u.id = m.user_id WHERE m.account = $1 "
+        "AND m.is_admin = 1 AND u.is_disabled = 0 AND m.user_id <> $2"};
+constexpr Statement kOtherSystemAdmins{
+    .name = "accounts.other_system_admins",
+    .sql = "SELECT count(*) FROM users WHERE is_system_admin = 1 AND is_disabled = 0 AND id <> $1"};
+
+constexpr std::array kAccountStatements{kAddAccount,      kAccountOfNumber,  kAccountOfId,
+                                        kAccountOfName,   kAccounts,         kAccountsOfUser,
+                                        kAdmins,          kSetGitSettings,   kSuggestRepository,
+                                        kAddUser,         kUserOfId,         kUserOfName,
+                                        kUsers,           kAnyUser,          kSetPassword,
+                                        kReplacePassword, kSetDisabled,      kSetActiveAccount,
+                                        kSetUserSeen,     kPutMember,        kRemoveMember,
+                                        kMember,          kMembers,          kSetUserDetails,
+                                        kRemoveUser,      kLockAccount,      kLockInstance,
+                                        kOtherAdmins,     kOtherSystemAdmins};
 
 enum UserColumn : std::size_t {
   column_id,
@@ -208,6 +229,16 @@ std::string name_mistake(std::string_view name) {
                     "blanks at its ends";
 }
 
+std::string user_name_mistake(std::string_view name) {
+  if (auto mistake = name_mistake(name); !mistake.empty()) return mistake;
+  for (const std::string_view reserved : {"runtime ", "service account ", "command line"}) {
+    if (name.starts_with(reserved)) {
+      return "a user's name does not begin with \"" + std::string(reserved) + "\"";
+    }
+  }
+  return {};
+}
+
 Result<std::int64_t> account_number(const Caller& caller, std::string_view account_id) {
   if (account_id.empty() || account_id == caller.account->id) return caller.account->number;
   return fail(ErrorCode::not_found, "there is no account " + shortened(account_id, 64));
@@ -273,10 +304,10 @@ Result<std::string> suggest_shared_config_repo(Connection& connection, std::int6
 
 Result<User> create_user(Connection& connection, std::int64_t account, const NewUser& user,
                          Micros now) {
-  if (auto mistake = name_mistake(user.name); !mistake.empty()) {
+  if (auto mistake = user_name_mistake(user.name); !mistake.empty()) {
     return fail(ErrorCode::invalid_argument, std::move(mistake));
   }
-  User created{.id = new_id(),
+  User created{.id = user.id.empty() ? new_id() : user.id,
                .name = user.name,
                .email = user.email,
                .password = user.password,
@@ -338,6 +369,30 @@ Result<void> set_disabled(Connection& connection, std::string_view user_id, bool
   return changed_one(connection.run(kSetDisabled, {user_id, is_disabled}), user_label(user_id));
 }
 
+Result<void> set_user_details(Connection& connection, std::string_view user_id,
+                              const std::string& name, std::string_view email) {
+  if (auto mistake = user_name_mistake(name); !mistake.empty()) {
+    return fail(ErrorCode::invalid_argument, std::move(mistake));
+  }
+  const auto set = connection.run(kSetUserDetails, {user_id, name, email});
+  if (!set && set.error().code == ErrorCode::conflict) {
+    return fail(ErrorCode::conflict, "a user " + name + " exists already");
+  }
+  return changed_one(set, user_label(user_id));
+}
+
+Result<void> remove_user(Connection& connection, std::string_view user_id) {
+  if (auto kept = keep_administrators(connection, user_id); !kept) return kept;
+  const auto accounts = accounts_of_user(connection, user_id);
+  if (!accounts) return std::unexpected(accounts.error());
+  for (const auto& account : *accounts) {
+    if (auto left = remove_member(connection, account.number, user_id); !left) return left;
+  }
+  if (auto ended = end_sessions_of(connection, user_id); !ended) return ended;
+  if (auto removed = remove_identities(connection, user_id); !removed) return removed;
+  return changed_one(connection.run(kRemoveUser, {user_id}), user_label(user_id));
+}
+
 Result<void> set_active_account(Connection& connection, std::string_view user_id,
                                 std::int64_t account) {
   return changed_one(connection.run(kSetActiveAccount, {user_id, account}), user_label(user_id));
@@ -361,6 +416,56 @@ Result<void> remove_member(Connection& connection, std::int64_t account, std::st
   }
   return changed_one(connection.run(kRemoveMember, {account, user_id}),
                      "member " + std::string(user_id));
+}
+
+Result<User> managed_user(Connection& connection, const Caller& caller, std::string_view user_id) {
+  auto user = user_of_id(connection, user_id);
+  if (!user || caller.is_system_admin) return user;
+  const auto member = find_member(connection, caller.account->number, user_id);
+  if (!member) return std::unexpected(member.error());
+  // A user of other accounts looks like one that does not exist.
+  if (!*member) return fail(ErrorCode::not_found, "there is no user " + std::string(user_id));
+  const auto accounts = accounts_of_user(connection, user_id);
+  if (!accounts) return std::unexpected(accounts.error());
+  if (user->is_system_admin || accounts->size() > 1) {
+    return std::unexpected(Error{.code = ErrorCode::forbidden,
+                                 .message = "The user belongs to other accounts, too: only an "
+                                            "administrator of the installation may do this.",
+                                 .http_status = 403});
+  }
+  return user;
+}
+
+Result<void> keep_administrator(Connection& connection, std::int64_t account,
+                                std::string_view user_id) {
+  if (auto locked = connection.execute(kLockAccount, {account}); !locked) return locked;
+  const auto member = find_member(connection, account, user_id);
+  if (!member) return std::unexpected(member.error());
+  if (!*member || !(*member)->is_admin || (*member)->user.is_disabled) return {};
+  const auto others = connection.run(kOtherAdmins, {account, user_id});
+  if (!others) return std::unexpected(others.error());
+  if (others->number(0, 0) > 0) return {};
+  return fail(ErrorCode::conflict,
+              "this user is the last administrator of the account: make another one first");
+}
+
+Result<void> keep_administrators(Connection& connection, std::string_view user_id) {
+  if (auto locked = connection.execute(kLockInstance, {}); !locked) return locked;
+  const auto user = user_of_id(connection, user_id);
+  if (!user) return std::unexpected(user.error());
+  if (user->is_system_admin && !user->is_disabled) {
+    const auto others = connection.run(kOtherSystemAdmins, {user_id});
+    if (!others) return std::unexpected(others.error());
+    if (others->number(0, 0) == 0) {
+      return fail(ErrorCode::conflict, "this user is the last administrator of the installation");
+    }
+  }
+  const auto accounts = accounts_of_user(connection, user_id);
+  if (!accounts) return std::unexpected(accounts.error());
+  for (const auto& account : *accounts) {
+    if (auto kept = keep_administrator(connection, account.number, user_id); !kept) return kept;
+  }
+  return {};
 }
 
 Result<std::optional<Member>> find_member(Connection& connection, std::int64_t account,

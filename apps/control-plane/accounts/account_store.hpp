@@ -46,6 +46,7 @@ struct NewUser {
   std::string password = {};  // PHC string, or empty
   bool is_system_admin = false;
   bool is_admin = false;  // of the account
+  std::string id = {};    // empty: a new one
 };
 
 struct GitSettings {
@@ -57,6 +58,10 @@ struct GitSettings {
 // Returns why a name of an account or a user is refused, or an empty text. A name has 1 to 128 bytes of UTF-8, without
 // control characters and without blanks at its ends.
 std::string name_mistake(std::string_view name);
+
+// Returns why a name of a user is refused, or an empty text: besides name_mistake(), a name that the audit log uses for
+// other callers.
+std::string user_name_mistake(std::string_view name);
 
 // Returns the number of the account with this id; an empty id is the caller's account. not_found for any other account,
 // whether it exists or not.
@@ -96,6 +101,11 @@ Result<void> replace_password_hash(store::Connection& connection, std::string_vi
                                    std::string_view before, std::string_view after);
 Result<void> set_disabled(store::Connection& connection, std::string_view user_id,
                           bool is_disabled);
+Result<void> set_user_details(store::Connection& connection, std::string_view user_id,
+                              const std::string& name, std::string_view email);
+// Removes a user from the installation: its memberships, keys and sessions. Errors besides the usual ones: conflict, as
+// in keep_administrators().
+Result<void> remove_user(store::Connection& connection, std::string_view user_id);
 Result<void> set_active_account(store::Connection& connection, std::string_view user_id,
                                 std::int64_t account);
 Result<void> set_user_seen(store::Connection& connection, std::string_view user_id, Micros now);
@@ -106,6 +116,16 @@ Result<void> put_member(store::Connection& connection, std::int64_t account,
 // Removes a member from the account and its teams, and revokes its keys there.
 Result<void> remove_member(store::Connection& connection, std::int64_t account,
                            std::string_view user_id);
+// Returns a user whom the caller may manage: any user for an administrator of the installation, else a member of the
+// caller's account who is in no other one. not_found or forbidden otherwise.
+Result<User> managed_user(store::Connection& connection, const Caller& caller,
+                          std::string_view user_id);
+// Locks the account, and returns conflict when this user is its last administrator who is not disabled. Called before
+// the user is removed, disabled or demoted.
+Result<void> keep_administrator(store::Connection& connection, std::int64_t account,
+                                std::string_view user_id);
+// The same in every account of the user, and for the last administrator of the installation.
+Result<void> keep_administrators(store::Connection& connection, std::string_view user_id);
 // Returns the member; nothing when the user is not a member of the account.
 Result<std::optional<Member>> find_member(store::Connection& connection, std::int64_t account,
                                           std::string_view user_id);

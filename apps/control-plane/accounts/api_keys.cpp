@@ -26,7 +26,8 @@ constexpr std::size_t kMaxScopes = 100;
 
 constexpr std::string_view kKeySelect =
     "SELECT id, account, user_id, runtime, name, hash, prefix, scopes, created_at, expires_at, "
-    "used_at FROM api_key";
+    "used_at, (SELECT count(*) FROM service_account s WHERE s.account = api_key.account AND "
+    "s.id = api_key.user_id) FROM api_key";
 constexpr std::string_view kKeyWithId = " WHERE id = $1";
 constexpr std::string_view kKeyOfAccount = " WHERE account = $1";
 constexpr std::string_view kAndKeyId = " AND id = $2";
@@ -85,7 +86,8 @@ ApiKey key_at(const Rows& rows, std::size_t row) {
              .scopes = {},
              .created_at = rows.number(row, 8),
              .expires_at = rows.number(row, 9),
-             .used_at = rows.number(row, 10)};
+             .used_at = rows.number(row, 10),
+             .is_of_service_account = rows.number(row, 11) != 0};
   const auto scopes = Json::parse(rows.text(row, 7), nullptr, false);
   if (!scopes.is_array()) return key;
   for (const Json& scope : scopes) {

@@ -21,11 +21,11 @@ namespace gitops::control_plane_server {
 inline constexpr Micros kKeyUsedPeriod = 10LL * 60 * 1'000'000;  // between writes of used_at
 inline constexpr std::size_t kMaxKeysOfUser = 500;               // of a user in one account
 
-// A key as it is stored. It belongs to a user or to a runtime.
+// A key as it is stored. It belongs to a user, a service account or a runtime.
 struct ApiKey {
   std::string id;
   std::int64_t account = 0;
-  std::string user_id;
+  std::string user_id;  // of a user or a service account
   std::string runtime;
   std::string name;
   std::string hash;    // of the secret, 32 bytes
@@ -34,6 +34,7 @@ struct ApiKey {
   Micros created_at = 0;
   Micros expires_at = 0;  // 0: never
   Micros used_at = 0;     // late by up to kKeyUsedPeriod
+  bool is_of_service_account = false;
 };
 
 // A new key. Its text is shown once and not stored.
@@ -60,7 +61,7 @@ struct KeyRequest {
   std::vector<std::string> scopes = {};
   Micros expires_at = 0;
 };
-// Issues a key of a user. invalid_argument: a malformed name, too many scopes or too many keys.
+// Issues a key of a user or of a service account. invalid_argument: a malformed name, too many scopes or too many keys.
 Result<IssuedKey> create_user_key(store::Connection& connection, std::int64_t account,
                                   std::string_view user_id, const KeyRequest& request, Micros now);
 // Issues the token of a runtime and revokes its older ones.

@@ -123,7 +123,9 @@ AuditEntry audit_entry(const Caller* caller, std::string peer, std::string actio
   AuditEntry entry{.peer = std::move(peer), .action = std::move(action)};
   if (caller == nullptr) return entry;
   entry.account = caller->account->number;
-  entry.caller = caller->is_runtime() ? "runtime " + caller->runtime : caller->name;
+  entry.caller = caller->is_runtime()         ? "runtime " + caller->runtime
+                 : caller->is_service_account ? "service account " + caller->name
+                                              : caller->name;
   entry.caller_id = caller->is_runtime() ? caller->runtime : caller->user_id;
   return entry;
 }

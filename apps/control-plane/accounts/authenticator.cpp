@@ -128,6 +128,7 @@ struct Authenticator::State {
   std::uint64_t era = 0;
   std::uint64_t forgotten_all = 0;
   std::unordered_map<std::string, std::uint64_t> forgotten;
+  std::function<void(const std::string&)> on_forget;
   Log log{"accounts"};
   RepeatFilter repeated{std::chrono::minutes(1)};
   Counter& accepted_total;
@@ -148,9 +149,14 @@ void Authenticator::forget(const std::string& id) {
   if (id.empty() || state.forgotten.size() >= kMaxForgotten) {
     state.forgotten.clear();
     state.forgotten_all = state.era;
-    return;
+  } else {
+    state.forgotten.insert_or_assign(id, state.era);
   }
-  state.forgotten.insert_or_assign(id, state.era);
+  if (state.on_forget) state.on_forget(id);
+}
+
+void Authenticator::on_forget(std::function<void(const std::string& id)> forgotten) {
+  state_->on_forget = std::move(forgotten);
 }
 
 Task<Result<CallerPtr>> Authenticator::authenticate(const http::Headers& headers,

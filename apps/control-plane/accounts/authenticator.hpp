@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ class Authenticator {
                                        Deadline deadline);
   // Evicts the cached results of an account, a user or a credential; an empty id evicts all.
   void forget(const std::string& id);
+  // Sets the function that forget() calls after each eviction. It outlives the calls.
+  void on_forget(std::function<void(const std::string& id)> forgotten);
 
   [[nodiscard]] CookieForm cookie() const;
 

@@ -43,7 +43,8 @@ http::RouteHandler for_callers(UserContext context, CallerHandler handler, Scope
                                    .exchange = exchange,
                                    .parameters = parameters,
                                    .caller = std::move(*caller),
-                                   .deadline = deadline});
+                                   .deadline = deadline,
+                                   .audit_target = entry.target});
     }
     co_await audit_response(*context, exchange, response, std::move(entry));
     // A client that disconnects before the response is not an error.
@@ -53,6 +54,20 @@ http::RouteHandler for_callers(UserContext context, CallerHandler handler, Scope
 
 http::Response no_user() {
   return api_error(403, "A runtime's token belongs to no user.");
+}
+
+std::optional<Error> administration_refusal(const Caller& caller) {
+  if (caller.is_runtime() || (!caller.is_admin && !caller.is_system_admin)) {
+    return Error{.code = ErrorCode::forbidden,
+                 .message = "Only an administrator of the account may do this.",
+                 .http_status = 403};
+  }
+  return key_change_refusal(caller);
+}
+
+bool is_json_request(const http::Headers& headers) {
+  const auto type = headers.find("Content-Type").value_or("");
+  return http::equal_ignoring_case(type.substr(0, type.find_first_of("; ")), "application/json");
 }
 
 Task<std::expected<Json, http::Response>> body_object(http::Exchange& exchange) {

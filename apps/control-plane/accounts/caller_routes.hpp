@@ -3,6 +3,7 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -24,6 +25,7 @@ struct CallerRequest {
   const http::RouteParameters& parameters;
   CallerPtr caller;
   Deadline deadline;
+  std::string& audit_target;  // what the audit log says about the request's object: "name=ci"
 };
 using CallerHandler = std::function<Task<http::Response>(CallerRequest)>;
 
@@ -36,6 +38,11 @@ std::string client_of(const UserRouteContext& context, http::Exchange& exchange)
 http::Response json_response(const nlohmann::json& json, int status = 200);
 // Returns the response for a runtime's token where a user is needed.
 http::Response no_user();
+// Returns the error for a caller who does not administer its account, and for a key with scopes; nothing for an
+// administrator.
+std::optional<Error> administration_refusal(const Caller& caller);
+// Returns whether the body is declared as JSON. A form of another site cannot send this type.
+bool is_json_request(const http::Headers& headers);
 // Reads the body as a JSON object, or returns the response that refuses it.
 Task<std::expected<nlohmann::json, http::Response>> body_object(http::Exchange& exchange);
 

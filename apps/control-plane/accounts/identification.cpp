@@ -6,6 +6,7 @@
 
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/service_accounts.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/accounts/tokens.hpp"
 
@@ -42,6 +43,24 @@ Result<std::shared_ptr<Caller>> caller_of_user(Connection& connection, std::int6
   return caller;
 }
 
+// Null: the service account is disabled or does not exist any more.
+Result<std::shared_ptr<Caller>> caller_of_service_account(Connection& connection,
+                                                          const ApiKey& key) {
+  const auto found = service_account_of_id(connection, key.account, key.user_id);
+  if (!found && found.error().code == ErrorCode::not_found) return std::shared_ptr<Caller>();
+  if (!found) return std::unexpected(found.error());
+  if (found->is_disabled) return std::shared_ptr<Caller>();
+  auto account = account_of_number(connection, key.account);
+  if (!account) return std::unexpected(std::move(account.error()));
+  auto caller = std::make_shared<Caller>();
+  caller->account = std::make_shared<const Account>(std::move(*account));
+  caller->user_id = found->id;
+  caller->name = found->name;
+  caller->is_admin = found->is_admin;
+  caller->is_service_account = true;
+  return caller;
+}
+
 Result<std::shared_ptr<Caller>> caller_of_runtime(Connection& connection, const ApiKey& key,
                                                   DueTimes& due, Micros now) {
   const auto seen = connection.run(kRuntimeSeen, {key.account, key.runtime});
@@ -56,15 +75,20 @@ Result<std::shared_ptr<Caller>> caller_of_runtime(Connection& connection, const 
   return caller;
 }
 
+Result<std::shared_ptr<Caller>> caller_of_key(Connection& connection, const ApiKey& key,
+                                              DueTimes& due, Micros now) {
+  if (!key.runtime.empty()) return caller_of_runtime(connection, key, due, now);
+  if (key.is_of_service_account) return caller_of_service_account(connection, key);
+  return caller_of_user(connection, key.account, key.user_id);
+}
+
 Result<Identification> identify_key(Connection& connection, const ParsedKey& sent, Micros now) {
   const auto key = find_key(connection, sent.id);
   if (!key) return std::unexpected(key.error());
   if (!is_valid_key(*key ? &**key : nullptr, sent.secret, now)) return Identification();
   Identification found;
   found.due.account = (*key)->account;
-  auto caller = (*key)->runtime.empty()
-                    ? caller_of_user(connection, (*key)->account, (*key)->user_id)
-                    : caller_of_runtime(connection, **key, found.due, now);
+  auto caller = caller_of_key(connection, **key, found.due, now);
   if (!caller) return std::unexpected(std::move(caller.error()));
   if (!*caller) return Identification();
   if ((*key)->used_at + kKeyUsedPeriod <= now) found.due.key_id = (*key)->id;

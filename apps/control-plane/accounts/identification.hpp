@@ -30,8 +30,9 @@ struct DueTimes {
 };
 
 struct Identification {
-  CallerPtr
-      caller;  // null: unknown, expired or revoked; its user is disabled or no member; its runtime is deleted
+  // Null: the credential is unknown, expired or revoked; its user is disabled or no member; its service account is
+  // disabled; its runtime is deleted.
+  CallerPtr caller;
   DueTimes due;
 };
 

@@ -20,16 +20,17 @@ struct Account {
   std::string shared_config_repo;
 };
 
-// The owner of a credential: a user or a runtime. Requests share it and never change it; a change of the account or the
+// The owner of a credential: a user, a service account or a runtime. Requests share it and never change it; a change of the account or the
 // user creates another object.
 struct Caller {
   std::shared_ptr<const Account> account;
-  // Set when the caller is a user.
+  // Set when the caller is a user or a service account.
   std::string user_id;
   std::string name;
-  std::string email;
-  bool is_admin = false;         // of the account
-  bool is_system_admin = false;  // of this installation
+  std::string email;                // empty for a service account
+  bool is_admin = false;            // of the account
+  bool is_system_admin = false;     // of this installation
+  bool is_service_account = false;  // it has keys, but neither a password nor sessions
   // Name of the runtime when the caller is one.
   std::string runtime;
   std::string credential_id;             // of the key or the session

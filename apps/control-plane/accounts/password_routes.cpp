@@ -17,38 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::unexpected<Error> refused(std::string message) {
-  return std::unexpected(
-      Error{.code = ErrorCode::forbidden, .message = std::move(message), .http_status = 403});
-}
-
-// Returns the error for a caller who does not administer users; nothing for an administrator.
-std::optional<Error> administration_refusal(const Caller& caller) {
-  if (caller.is_runtime() || (!caller.is_admin && !caller.is_system_admin)) {
-    return refused("Only an administrator of the account may do this.").error();
-  }
-  return key_change_refusal(caller);
-}
-
-// Returns a user whom the caller may manage.
-Result<User> managed_user(store::Connection& connection, const Caller& caller,
-                          const std::string& id) {
-  auto user = user_of_id(connection, id);
-  if (!user || caller.is_system_admin) return user;
-  const auto member = find_member(connection, caller.account->number, id);
-  if (!member) return std::unexpected(member.error());
-  // A user of other accounts looks like one that does not exist.
-  if (!*member) return fail(ErrorCode::not_found, "there is no user " + id);
-  const auto accounts = accounts_of_user(connection, id);
-  if (!accounts) return std::unexpected(accounts.error());
-  if (user->is_system_admin || accounts->size() > 1) {
-    return refused(
-        "The user belongs to other accounts, too: only an administrator of the installation may do "
-        "this.");
-  }
-  return user;
-}
-
 // Ends all sessions of a user, in this process and in others.
 Result<void> end_sessions(store::Connection& connection, std::int64_t account,
                           const std::string& user, Micros now) {
@@ -145,12 +113,18 @@ Task<http::Response> update_user(CallerRequest request) {
   const auto id = request.parameters.at("id");
   if (id == request.caller->user_id) co_return api_error(400, "You cannot disable yourself.");
   const bool is_disabled = wanted->get<bool>();
+  request.audit_target = is_disabled ? "disabled=true" : "disabled=false";
   const auto user = co_await request.context.database.write(
       request.deadline,
       [caller = request.caller, id, is_disabled,
        now = micros_at(wall_now())](store::Connection& connection) -> Result<User> {
         auto managed = managed_user(connection, *caller, id);
         if (!managed) return managed;
+        if (is_disabled) {
+          if (auto kept = keep_administrators(connection, id); !kept) {
+            return std::unexpected(std::move(kept.error()));
+          }
+        }
         if (auto set = set_disabled(connection, id, is_disabled); !set) {
           return std::unexpected(std::move(set.error()));
         }

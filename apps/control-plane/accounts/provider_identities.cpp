@@ -22,8 +22,11 @@ constexpr Statement kMemberOfEmail{.name = "accounts.member_of_email",
                                        "SELECT u.id FROM member m JOIN users u ON u.id = m.user_id "
                                        "WHERE m.account = $1 AND u.email = $2 LIMIT 2"};
 
+constexpr Statement kRemoveIdentities{.name = "accounts.remove_identities",
+                                      .sql = "DELETE FROM identity WHERE user_id = $1"};
+
 constexpr std::array kIdentityStatements{kUserOfIdentity, kAddIdentity, kHasIdentity,
-                                         kMemberOfEmail};
+                                         kMemberOfEmail, kRemoveIdentities};
 
 Result<std::optional<User>> known_user(Connection& connection, std::string_view id) {
   auto user = user_of_id(connection, id);
@@ -47,6 +50,10 @@ Result<void> add_identity(Connection& connection, const ProviderIdentity& identi
       connection.run(kAddIdentity, {identity.issuer, identity.subject, user_id, now});
   if (!added) return std::unexpected(added.error());
   return {};
+}
+
+Result<void> remove_identities(Connection& connection, std::string_view user_id) {
+  return connection.execute(kRemoveIdentities, {user_id});
 }
 
 Result<bool> has_identity(Connection& connection, std::string_view user_id) {

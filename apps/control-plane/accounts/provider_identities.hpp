@@ -25,6 +25,8 @@ Result<std::optional<User>> user_of_identity(store::Connection& connection,
 // Records an identity of a user. conflict: it belongs to a user already.
 Result<void> add_identity(store::Connection& connection, const ProviderIdentity& identity,
                           std::string_view user_id, Micros now);
+// Removes the identities of a user who is removed. The provider's next login of this subject is that of a new user.
+Result<void> remove_identities(store::Connection& connection, std::string_view user_id);
 // Returns whether a user belongs to a provider.
 Result<bool> has_identity(store::Connection& connection, std::string_view user_id);
 // Returns whether a user may log in by password. A user of a provider may not, so that whoever is locked out there is

@@ -15,6 +15,11 @@ constexpr Statement kAddRevocation{.name = "accounts.add_revocation",
                                    .sql =
                                        "INSERT INTO revocation (id, account, subject, runtime, at) "
                                        "VALUES ($1, $2, $3, $4, $5)"};
+constexpr Statement kAddAccountChange{
+    .name = "accounts.add_account_change",
+    .sql =
+        "INSERT INTO revocation (id, account, subject, runtime, at) "
+        "VALUES ($1, $2, (SELECT id FROM account WHERE number = $2), '', $3)"};
 constexpr Statement kRevocationsSince{
     .name = "accounts.revocations_since",
     .sql = "SELECT id, subject FROM revocation WHERE at >= $1 ORDER BY at, id"};
@@ -29,14 +34,18 @@ constexpr Statement kRemoveRevocations{
     .name = "accounts.remove_revocations",
     .sql = "DELETE FROM revocation WHERE at < $1 AND (runtime = '' OR at < $2)"};
 
-constexpr std::array kRevocationStatements{kAddRevocation, kRevocationsSince, kPendingTunnels,
-                                           kFinishTunnel, kRemoveRevocations};
+constexpr std::array kRevocationStatements{kAddRevocation,  kAddAccountChange, kRevocationsSince,
+                                           kPendingTunnels, kFinishTunnel,     kRemoveRevocations};
 
 }  // namespace
 
 Result<void> add_revocation(Connection& connection, const Revocation& revocation, Micros now) {
   return connection.execute(
       kAddRevocation, {new_id(), revocation.account, revocation.subject, revocation.runtime, now});
+}
+
+Result<void> add_account_change(Connection& connection, std::int64_t account, Micros now) {
+  return connection.execute(kAddAccountChange, {new_id(), account, now});
 }
 
 Result<std::vector<RecordedRevocation>> revocations_since(Connection& connection, Micros since) {

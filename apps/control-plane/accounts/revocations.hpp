@@ -11,8 +11,9 @@
 #include "common/store/statement.hpp"
 #include "control-plane/projection/object.hpp"
 
-// Revoked credentials in the database: other processes evict them from their caches, and a revoked runtime loses its
-// tunnel even when this process ends before a tunnel server was told. Errors and threads as in account_store.hpp.
+// Revocations in the database: every process evicts what they name from its cache and asks again for open streams, and a
+// revoked runtime loses its tunnel even when this process ends before a tunnel server was told. Errors and threads as in
+// account_store.hpp.
 namespace gitops::control_plane_server {
 
 inline constexpr Micros kRevocationsKept =
@@ -22,12 +23,16 @@ inline constexpr Micros kTunnelsKept = 7LL * 24 * 3600 * 1'000'000;
 
 struct Revocation {
   std::int64_t account = 0;
-  std::string subject;  // id of a key or a user
+  std::string subject;  // id of a key, a session, a user or an account
   std::string runtime;  // whose token it was; empty: no runtime's
 };
 // Records a revocation. Called in the transaction that revokes.
 Result<void> add_revocation(store::Connection& connection, const Revocation& revocation,
                             Micros now);
+
+// Records that what the callers of an account may see has changed: its rules, or its runtimes. The subject is the
+// account's id. Called in the transaction that makes the change.
+Result<void> add_account_change(store::Connection& connection, std::int64_t account, Micros now);
 
 struct RecordedRevocation {
   std::string id;

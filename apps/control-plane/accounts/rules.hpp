@@ -7,30 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "common/control_plane/access_rules.hpp"
 #include "common/core/error.hpp"
 #include "common/store/connection.hpp"
 #include "common/store/statement.hpp"
 #include "control-plane/projection/object.hpp"
 
-// Access rules of an account in the database. They are stored and listed here; app-proxies evaluate them. Errors and
-// threads as in account_store.hpp.
+// Access rules of an account in the database. common/control_plane/access_rules evaluates them, here and in app-proxies.
+// Errors and threads as in account_store.hpp.
 namespace gitops::control_plane_server {
 
-// An attribute-based access rule: members of these teams may perform these actions on entities of this type with
-// matching attributes.
-struct AbacRule {
-  struct Attribute {
-    std::string name;  // "LABEL"
-    std::optional<std::string> key;
-    std::string value;
-  };
-  std::string id;
-  std::string entity_type;  // "gitopsApplications"
-  std::vector<std::string> teams;
-  std::vector<std::string> tags;
-  std::vector<std::string> actions;
-  std::vector<Attribute> attributes;
-};
+using control_plane::AbacRule;
 
 // Stores a rule under a new id and returns the rule with its id. invalid_argument: no team, no action, an attribute
 // without a name, or more than 1,000 of any of them.

@@ -36,6 +36,9 @@ std::optional<Error> scope_refusal(const Caller& caller, std::span<const std::st
 }
 
 std::optional<Error> key_change_refusal(const Caller& caller) {
+  if (caller.is_service_account && !caller.is_admin) {
+    return forbidden("a service account cannot manage keys: an administrator of the account does");
+  }
   if (caller.scopes.empty()) return std::nullopt;
   return forbidden(
       "an API key with scopes cannot manage keys, passwords and users: use a key without scopes");

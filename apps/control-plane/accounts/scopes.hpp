@@ -30,7 +30,7 @@ using Scopes = std::vector<std::string_view>;
 // Returns the error for a key that has none of these scopes; nothing when it has one, or when the caller has no scopes.
 std::optional<Error> scope_refusal(const Caller& caller, std::span<const std::string_view> one_of);
 // Returns the error for a key with scopes, which must not manage keys, passwords and users: it could obtain the scopes
-// that it lacks.
+// that it lacks. A service account manages them only as an administrator, so that a stolen key makes no others.
 std::optional<Error> key_change_refusal(const Caller& caller);
 
 // Returns why these scopes are refused for a new key, or an empty text: one of them is not in kScopes.

@@ -29,9 +29,17 @@ constexpr Statement kTeamUsers{
     .sql =
         "SELECT t.team, u.id, u.name, u.email FROM team_member t JOIN users u "
         "ON u.id = t.user_id WHERE t.account = $1 ORDER BY t.team, u.name"};
+constexpr Statement kTeamServiceAccounts{
+    .name = "accounts.team_service_accounts",
+    .sql =
+        "SELECT t.team, s.id, s.name FROM team_member t JOIN service_account s "
+        "ON s.account = t.account AND s.id = t.user_id WHERE t.account = $1 "
+        "ORDER BY t.team, s.name"};
 constexpr Statement kTeamsOfUser{
     .name = "accounts.teams_of_user",
     .sql = "SELECT team FROM team_member WHERE account = $1 AND user_id = $2 ORDER BY team"};
+constexpr Statement kRenameTeam{.name = "accounts.rename_team",
+                                .sql = "UPDATE team SET name = $3 WHERE account = $1 AND id = $2"};
 constexpr Statement kRemoveTeam{.name = "accounts.remove_team",
                                 .sql = "DELETE FROM team WHERE account = $1 AND id = $2"};
 constexpr Statement kRemoveTeamUsers{
@@ -60,9 +68,10 @@ constexpr Statement kLeaveNamed{
         "DELETE FROM team_member WHERE account = $1 AND user_id = $3 AND team IN "
         "(SELECT id FROM team WHERE account = $1 AND name = $2)"};
 
-constexpr std::array kTeamStatements{kAddTeam,    kTeams,           kTeam,        kTeamUsers,
-                                     kRemoveTeam, kRemoveTeamUsers, kAddTeamUser, kRemoveTeamUser,
-                                     kLeaveTeams, kJoinNamed,       kLeaveNamed,  kTeamsOfUser};
+constexpr std::array kTeamStatements{
+    kAddTeam,         kTeams,       kTeam,           kTeamUsers,          kRemoveTeam,
+    kRemoveTeamUsers, kAddTeamUser, kRemoveTeamUser, kLeaveTeams,         kJoinNamed,
+    kLeaveNamed,      kTeamsOfUser, kRenameTeam,     kTeamServiceAccounts};
 
 Result<void> done(const Result<store::Rows>& rows) {
   if (!rows) return std::unexpected(rows.error());
@@ -71,6 +80,10 @@ Result<void> done(const Result<store::Rows>& rows) {
 
 std::unexpected<Error> no_team(std::string_view id) {
   return fail(ErrorCode::not_found, "there is no team " + std::string(id));
+}
+
+std::unexpected<Error> team_exists(std::string_view name) {
+  return fail(ErrorCode::conflict, "a team " + std::string(name) + " exists already");
 }
 
 Result<std::string> name_of_team(Connection& connection, std::int64_t account,
@@ -108,9 +121,7 @@ Result<std::string> create_team(Connection& connection, std::int64_t account, st
   }
   auto id = new_id();
   const auto added = connection.run(kAddTeam, {account, id, name, type});
-  if (!added && added.error().code == ErrorCode::conflict) {
-    return fail(ErrorCode::conflict, "a team " + std::string(name) + " exists already");
-  }
+  if (!added && added.error().code == ErrorCode::conflict) return team_exists(name);
   if (!added) return std::unexpected(added.error());
   return id;
 }
@@ -124,10 +135,8 @@ Result<std::vector<Team>> list_teams(Connection& connection, std::int64_t accoun
   std::map<std::string, std::size_t, std::less<>> places;
   for (std::size_t row = 0; row < rows->size(); ++row) {
     places.emplace(rows->string(row, 0), row);
-    teams.push_back({.id = rows->string(row, 0),
-                     .name = rows->string(row, 1),
-                     .type = rows->string(row, 2),
-                     .users = {}});
+    teams.push_back(
+        {.id = rows->string(row, 0), .name = rows->string(row, 1), .type = rows->string(row, 2)});
   }
   for (std::size_t row = 0; row < users->size(); ++row) {
     const auto place = places.find(users->text(row, 0));
@@ -135,6 +144,15 @@ Result<std::vector<Team>> list_teams(Connection& connection, std::int64_t accoun
     teams[place->second].users.push_back({.id = users->string(row, 1),
                                           .name = users->string(row, 2),
                                           .email = users->string(row, 3)});
+  }
+  const auto service_accounts = connection.run(kTeamServiceAccounts, {account});
+  if (!service_accounts) return std::unexpected(service_accounts.error());
+  for (std::size_t row = 0; row < service_accounts->size(); ++row) {
+    const auto place = places.find(service_accounts->text(row, 0));
+    if (place == places.end()) continue;
+    teams[place->second].service_accounts.push_back({.id = service_accounts->string(row, 1),
+                                                     .name = service_accounts->string(row, 2),
+                                                     .email = {}});
   }
   return teams;
 }
@@ -146,6 +164,19 @@ Result<std::vector<std::string>> team_ids_of(Connection& connection, std::int64_
   std::vector<std::string> ids;
   for (std::size_t row = 0; row < rows->size(); ++row) ids.push_back(rows->string(row, 0));
   return ids;
+}
+
+Result<void> rename_team(Connection& connection, std::int64_t account, std::string_view id,
+                         std::string_view name) {
+  const auto before = name_of_team(connection, account, id);
+  if (!before) return std::unexpected(before.error());
+  if (is_built_in(*before)) return built_in(*before);
+  if (auto mistake = team_name_mistake(name); !mistake.empty()) {
+    return fail(ErrorCode::invalid_argument, std::move(mistake));
+  }
+  const auto renamed = connection.run(kRenameTeam, {account, id, name});
+  if (!renamed && renamed.error().code == ErrorCode::conflict) return team_exists(name);
+  return done(renamed);
 }
 
 Result<void> remove_team(Connection& connection, std::int64_t account, std::string_view id) {
@@ -184,6 +215,11 @@ Result<void> follow_membership(Connection& connection, std::int64_t account,
     return joined;
   }
   return done(connection.run(is_admin ? kJoinNamed : kLeaveNamed, {account, kAdminsTeam, user_id}));
+}
+
+Result<void> put_into_team(Connection& connection, std::int64_t account, std::string_view id,
+                           std::string_view service_account) {
+  return done(connection.run(kAddTeamUser, {account, id, service_account}));
 }
 
 Result<void> leave_all_teams(Connection& connection, std::int64_t account,

@@ -23,7 +23,8 @@ struct Team {
   std::string id;
   std::string name;
   std::string type;  // "default" or "admin"
-  std::vector<TeamUser> users;
+  std::vector<TeamUser> users = {};
+  std::vector<TeamUser> service_accounts = {};  // without addresses
 };
 
 // The built-in teams: every member is in the first one, every administrator in the second one.
@@ -39,9 +40,12 @@ Result<std::string> create_team(store::Connection& connection, std::int64_t acco
                                 std::string_view name, std::string_view type = "default");
 // Returns the teams with their users, both sorted by name.
 Result<std::vector<Team>> list_teams(store::Connection& connection, std::int64_t account);
-// Returns the ids of the teams that a user is in.
+// Returns the ids of the teams that a user or a service account is in.
 Result<std::vector<std::string>> team_ids_of(store::Connection& connection, std::int64_t account,
                                              std::string_view user_id);
+// Changes the name of a team that is not built in.
+Result<void> rename_team(store::Connection& connection, std::int64_t account, std::string_view id,
+                         std::string_view name);
 Result<void> remove_team(store::Connection& connection, std::int64_t account, std::string_view id);
 // Adds a user, who must be a member of the account, to a team.
 Result<void> add_to_team(store::Connection& connection, std::int64_t account, std::string_view id,
@@ -52,6 +56,9 @@ Result<void> remove_from_team(store::Connection& connection, std::int64_t accoun
 // Puts a member into the built-in teams that follow from its membership. Called by account_store.
 Result<void> follow_membership(store::Connection& connection, std::int64_t account,
                                std::string_view user_id, bool is_admin);
+// Puts a service account into a team, which may be a built-in one. Called by service_accounts.
+Result<void> put_into_team(store::Connection& connection, std::int64_t account, std::string_view id,
+                           std::string_view service_account);
 Result<void> leave_all_teams(store::Connection& connection, std::int64_t account,
                              std::string_view user_id);
 

@@ -10,9 +10,11 @@
 #include "common/store/database.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/invitations.hpp"
 #include "control-plane/accounts/passwords.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/scopes.hpp"
+#include "control-plane/accounts/service_accounts.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/audit/audit_store.hpp"
 
@@ -28,6 +30,7 @@ struct Settings {
   cli::LoopOptions loop{.timeout = std::chrono::seconds(30)};
   std::string name;
   std::string email;
+  std::string public_url;
   std::string account = "default";
   std::string user;
   std::string id;
@@ -46,7 +49,7 @@ AuditEntry entry_of(const std::string& action, const Settings& settings) {
   AuditEntry entry{.at = micros_at(wall_now()), .caller = "command line", .action = action};
   for (const auto& [name, value] :
        {std::pair("name", &settings.name), std::pair("user", &settings.user),
-        std::pair("id", &settings.id)}) {
+        std::pair("id", &settings.id), std::pair("email", &settings.email)}) {
     if (value->empty()) continue;
     if (!entry.target.empty()) entry.target += ' ';
     entry.target += std::string(name) + "=" + *value;
@@ -166,6 +169,21 @@ Result<std::string> add_user(Connection& connection, const Settings& settings) {
   return "user " + user->name + " was created with the id " + user->id + "\n" + password->text;
 }
 
+Result<std::string> invite_user(Connection& connection, const Settings& settings) {
+  const auto account = account_of_name(connection, settings.account);
+  if (!account) return std::unexpected(account.error());
+  const auto issued =
+      invite(connection, account->number,
+             {.email = settings.email, .name = settings.name, .is_admin = settings.is_admin},
+             micros_at(wall_now()));
+  if (!issued) return std::unexpected(issued.error());
+  return "user " + issued->invitation.email + " is invited to the account " + account->name +
+         " until " +
+         format_rfc3339(
+             WallTime(std::chrono::milliseconds(issued->invitation.expires_at / 1'000))) +
+         "\nlink (shown once): " + invitation_link(settings.public_url, issued->token) + "\n";
+}
+
 std::string yes(bool is_set) {
   return is_set ? "yes" : "-";
 }
@@ -264,6 +282,11 @@ Result<std::string> add_key(Connection& connection, const Settings& settings) {
 // Returns the owner of a key as people call it: "user ann", "runtime prod".
 Result<std::string> owner_of(Connection& connection, const ApiKey& key) {
   if (!key.runtime.empty()) return "runtime " + key.runtime;
+  if (key.is_of_service_account) {
+    const auto owner = service_account_of_id(connection, key.account, key.user_id);
+    if (!owner) return std::unexpected(owner.error());
+    return "service account " + owner->name + (owner->is_disabled ? " (disabled)" : "");
+  }
   const auto user = user_of_id(connection, key.user_id);
   if (user) return "user " + user->name + (user->is_disabled ? " (disabled)" : "");
   if (user.error().code != ErrorCode::not_found) return std::unexpected(user.error());
@@ -362,6 +385,18 @@ void bind_new_user(ConfigReader& reader, const SettingsPtr& settings) {
   add_password(reader, settings);
 }
 
+void bind_invitation(ConfigReader& reader, const SettingsPtr& settings) {
+  reader.group("User");
+  add_required(reader, "email", "Mail address of the user; nothing is sent to it", settings->email);
+  reader.add({.flag = "name", .help = "Proposed name of the user"}, settings->name);
+  add_account(reader, settings);
+  reader.add({.flag = "admin", .help = "The user will administer the account"}, settings->is_admin);
+  reader.add({.flag = "public-url",
+              .env = {"PUBLIC_URL"},
+              .help = "URL by which browsers reach the server, for the link"},
+             settings->public_url);
+}
+
 void bind_new_password(ConfigReader& reader, const SettingsPtr& settings) {
   bind_user_name(reader, settings);
   add_password(reader, settings);
@@ -408,6 +443,11 @@ std::vector<cli::Program> account_programs(const AccountCommandOptions& options)
        .summary = "users of this installation",
        .commands = {command(options, "user add", "Create a user as a member of an account",
                             bind_new_user, add_user),
+                    command(options, "user invite",
+                            "Invite a person to an account by a link that is printed",
+                            bind_invitation, invite_user,
+                            "The link is shown once and is valid for 7 days. A new invitation of "
+                            "the same address makes the older link invalid.\n"),
                     command(options, "user list", "List all users", bind_nothing, show_users),
                     command(options, "user password",
                             "Change a user's password and end its sessions", bind_new_password,

@@ -20,7 +20,7 @@ struct AccountCommandOptions {
   std::span<const store::Migration> migrations;
 };
 
-// The commands `control-plane user add|list|password|disable|enable`, `control-plane key create|list|revoke` and
+// The commands `control-plane user add|invite|list|password|disable|enable`, `control-plane key create|list|revoke` and
 // `control-plane account add|list`. They work on the database itself, for installations without a web page. SQLite's
 // file belongs to one process, so the daemon must be stopped meanwhile; PostgreSQL serves both.
 std::vector<cli::Program> account_programs(const AccountCommandOptions& options);

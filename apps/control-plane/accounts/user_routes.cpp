@@ -15,60 +15,20 @@
 #include "control-plane/accounts/api_keys.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/caller_routes.hpp"
+#include "control-plane/accounts/installation_routes.hpp"
+#include "control-plane/accounts/invitation_routes.hpp"
+#include "control-plane/accounts/key_routes.hpp"
+#include "control-plane/accounts/member_routes.hpp"
 #include "control-plane/accounts/password_routes.hpp"
 #include "control-plane/accounts/revocations.hpp"
+#include "control-plane/accounts/service_account_routes.hpp"
 #include "control-plane/accounts/sessions.hpp"
-#include "control-plane/accounts/teams.hpp"
+#include "control-plane/accounts/team_routes.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
 
 using Json = nlohmann::json;
-
-// Subject of the tokens of runners, which belong to the CI product.
-constexpr std::string_view kRunner = "runtime-environment";
-
-http::Response no_runners() {
-  return api_error(404, "This server has no runners.");
-}
-
-// The members "name" and "scopes" of a key; nothing when one of them has another type.
-struct KeyFields {
-  std::optional<std::string> name;
-  std::optional<std::vector<std::string>> scopes;
-};
-std::optional<KeyFields> key_fields(const Json& body) {
-  KeyFields fields;
-  if (const auto name = body.find("name"); name != body.end()) {
-    if (!name->is_string()) return {};
-    fields.name = name->get<std::string>();
-  }
-  if (const auto scopes = body.find("scopes"); scopes != body.end() && !scopes->is_null()) {
-    if (!scopes->is_array()) return {};
-    fields.scopes.emplace();
-    for (const Json& scope : *scopes) {
-      if (!scope.is_string()) return {};
-      fields.scopes->push_back(scope.get<std::string>());
-    }
-  }
-  return fields;
-}
-
-Json key_json(const ApiKey& key) {
-  const bool is_runtime = !key.runtime.empty();
-  Json json{{"_id", key.id},
-            {"name", key.name},
-            {"scopes", key.scopes},
-            {"tokenPrefix", key.prefix},
-            {"created", time_text(key.created_at)},
-            {"subject",
-             {{"type", is_runtime ? "runtime" : "user"},
-              {"ref", is_runtime ? key.runtime : key.user_id}}},
-            {"scopeSnapshot", Json::object()}};
-  if (key.expires_at != 0) json["expires"] = time_text(key.expires_at);
-  if (key.used_at != 0) json["lastUsed"] = time_text(key.used_at);
-  return json;
-}
 
 // Returns the JSON of a user. `accounts` contains the active account.
 Json user_json(const Caller& caller, const std::vector<Account>& accounts) {
@@ -99,6 +59,10 @@ Task<Result<std::vector<Account>>> accounts_of(const CallerRequest& request) {
     if (account.number == request.caller->account->number) co_return accounts;
   }
   accounts->push_back(*request.caller->account);
+  // Administrators of an account are users. A service account sees itself among them.
+  if (request.caller->is_service_account && request.caller->is_admin) {
+    accounts->back().admins.push_back(request.caller->user_id);
+  }
   co_return accounts;
 }
 
@@ -107,29 +71,6 @@ Task<http::Response> get_user(CallerRequest request) {
   const auto accounts = co_await accounts_of(request);
   if (!accounts) co_return api_error(accounts.error());
   co_return json_response(user_json(*request.caller, *accounts));
-}
-
-Task<http::Response> get_teams(CallerRequest request) {
-  const auto account = request.caller->account;
-  const auto teams = co_await request.context.database.read(
-      request.deadline, [number = account->number](store::Connection& connection) {
-        return list_teams(connection, number);
-      });
-  if (!teams) co_return api_error(teams.error());
-  Json list = Json::array();
-  for (const auto& team : *teams) {
-    Json users = Json::array();
-    for (const auto& user : team.users) {
-      users.push_back({{"_id", user.id}, {"userName", user.name}, {"email", user.email}});
-    }
-    list.push_back({{"_id", team.id},
-                    {"name", team.name},
-                    {"type", team.type},
-                    {"account", account->id},
-                    {"tags", Json::array()},
-                    {"users", std::move(users)}});
-  }
-  co_return json_response(list);
 }
 
 // Makes another account the active one. The session continues under a new token.
@@ -169,6 +110,12 @@ Task<http::Response> change_account(CallerRequest request) {
         auto token =
             create_session(connection, user, now, *session ? (*session)->provider : std::string());
         if (!token) return std::unexpected(std::move(token.error()));
+        // Other processes ask again for the user's account, too.
+        if (auto added = add_revocation(
+                connection, {.account = account->number, .subject = user, .runtime = {}}, now);
+            !added) {
+          return std::unexpected(std::move(added.error()));
+        }
         return Changed{.account = std::move(*account), .token = std::move(*token)};
       });
   if (!changed) co_return api_error(changed.error());
@@ -185,161 +132,6 @@ Task<http::Response> change_account(CallerRequest request) {
                          session_cookie(request.context.authenticator.cookie(), changed->token));
   }
   co_return response;
-}
-
-Task<http::Response> create_key(CallerRequest request) {
-  if (request.caller->is_runtime()) co_return no_user();
-  if (const auto refused = key_change_refusal(*request.caller)) co_return api_error(*refused);
-  const auto subject = http::query_parameter(request.exchange.query(), "subjectType");
-  if (subject == kRunner) co_return no_runners();
-  if (!subject.empty() && subject != "user") {
-    co_return api_error(400, "Keys belong to users: subjectType is user, or absent.");
-  }
-  const auto body = co_await body_object(request.exchange);
-  if (!body) co_return body.error();
-  const auto fields = key_fields(*body);
-  if (!fields || !fields->name) {
-    co_return api_error(400, "A key has a name (a text) and scopes (a list of texts).");
-  }
-  KeyRequest wanted{.name = *fields->name,
-                    .scopes = fields->scopes.value_or(std::vector<std::string>())};
-  if (const auto expires = string_at(*body, {"expires"}); !expires.empty()) {
-    const auto at = parse_rfc3339(expires);
-    if (!at || *at <= wall_now()) {
-      co_return api_error(400, "expires is not an RFC 3339 time in the future.");
-    }
-    wanted.expires_at = micros_at(*at);
-  }
-  const auto issued = co_await request.context.database.write(
-      request.deadline,
-      [account = request.caller->account->number, user = request.caller->user_id,
-       wanted = std::move(wanted), now = micros_at(wall_now())](store::Connection& connection) {
-        return create_user_key(connection, account, user, wanted, now);
-      });
-  if (!issued) co_return api_error(issued.error());
-  Log("accounts")
-      .info("a key was created", {{"key", issued->key.id}, {"user", request.caller->user_id}});
-  auto response = http::text_response(200, std::string(issued->text.reveal()));
-  response.headers.add("Cache-Control", "no-store");
-  co_return response;
-}
-
-// Returns the caller's keys, or for subjectType=runtime the tokens of the account's runtimes.
-Task<http::Response> get_keys(CallerRequest request) {
-  if (request.caller->is_runtime()) co_return no_user();
-  const auto query = request.exchange.query();
-  const auto subject = http::query_parameter(query, "subjectType");
-  const auto runtime = http::query_parameter(query, "subjectReference");
-  if (subject == kRunner) co_return no_runners();
-  const bool is_about_runtimes = subject == "runtime";
-  if (!subject.empty() && subject != "user" && !is_about_runtimes) {
-    co_return api_error(400, "subjectType is user or runtime, or absent.");
-  }
-  if (is_about_runtimes && !request.caller->is_admin) {
-    co_return api_error(403, "Only an administrator of the account sees the tokens of runtimes.");
-  }
-  const auto owner = is_about_runtimes ? std::string() : request.caller->user_id;
-  const auto keys = co_await request.context.database.read(
-      request.deadline,
-      [account = request.caller->account->number, owner](store::Connection& connection) {
-        return list_keys(connection, account, owner);
-      });
-  if (!keys) co_return api_error(keys.error());
-  Json list = Json::array();
-  for (const auto& key : *keys) {
-    if (is_about_runtimes && key.runtime.empty()) continue;
-    if (is_about_runtimes && !runtime.empty() && key.runtime != runtime) continue;
-    list.push_back(key_json(key));
-  }
-  co_return json_response(list);
-}
-
-// Returns a key that the caller may see: one of its own, or for an administrator any key of the account.
-Result<ApiKey> visible_key(store::Connection& connection, const Caller& caller,
-                           std::string_view id) {
-  auto key = key_of_account(connection, caller.account->number, id);
-  if (key && key->user_id != caller.user_id && !caller.is_admin) {
-    return fail(ErrorCode::not_found, "there is no key " + std::string(id));
-  }
-  return key;
-}
-
-Task<http::Response> get_key(CallerRequest request) {
-  if (request.caller->is_runtime()) co_return no_user();
-  const auto key = co_await request.context.database.read(
-      request.deadline,
-      [caller = request.caller, id = request.parameters.at("id")](store::Connection& connection) {
-        return visible_key(connection, *caller, id);
-      });
-  if (!key) co_return api_error(key.error());
-  co_return json_response(key_json(*key));
-}
-
-Task<http::Response> update_one_key(CallerRequest request) {
-  if (request.caller->is_runtime()) co_return no_user();
-  if (const auto refused = key_change_refusal(*request.caller)) co_return api_error(*refused);
-  const auto body = co_await body_object(request.exchange);
-  if (!body) co_return body.error();
-  const auto fields = key_fields(*body);
-  if (!fields) {
-    co_return api_error(400, "A key has a name (a text) and scopes (a list of texts).");
-  }
-  const auto key = co_await request.context.database.write(
-      request.deadline,
-      [caller = request.caller, id = request.parameters.at("id"), fields = *fields,
-       now = micros_at(wall_now())](store::Connection& connection) -> Result<ApiKey> {
-        auto known = visible_key(connection, *caller, id);
-        if (!known) return known;
-        if (fields.name) known->name = *fields.name;
-        if (fields.scopes) known->scopes = *fields.scopes;
-        if (auto updated = update_key(connection, known->account, id, known->name, known->scopes);
-            !updated) {
-          return std::unexpected(std::move(updated.error()));
-        }
-        // Other processes read the scopes again, too.
-        if (auto added = add_revocation(
-                connection, {.account = known->account, .subject = id, .runtime = {}}, now);
-            !added) {
-          return std::unexpected(std::move(added.error()));
-        }
-        return known;
-      });
-  if (!key) co_return api_error(key.error());
-  request.context.authenticator.forget(key->id);
-  co_return json_response(key_json(*key));
-}
-
-Task<http::Response> delete_key(CallerRequest request) {
-  if (request.caller->is_runtime()) co_return no_user();
-  if (const auto refused = key_change_refusal(*request.caller)) co_return api_error(*refused);
-  const auto key = co_await request.context.database.write(
-      request.deadline,
-      [caller = request.caller, id = request.parameters.at("id"),
-       now = micros_at(wall_now())](store::Connection& connection) -> Result<ApiKey> {
-        auto known = visible_key(connection, *caller, id);
-        if (!known) return known;
-        if (auto revoked = revoke_key(connection, known->account, id); !revoked) {
-          return std::unexpected(std::move(revoked.error()));
-        }
-        const Revocation revocation{
-            .account = known->account, .subject = id, .runtime = known->runtime};
-        if (auto added = add_revocation(connection, revocation, now); !added) {
-          return std::unexpected(std::move(added.error()));
-        }
-        return known;
-      });
-  if (!key) co_return api_error(key.error());
-  request.context.authenticator.forget(key->id);
-  if (!key->runtime.empty() && request.context.runtime_revoked) request.context.runtime_revoked();
-  Log("accounts")
-      .info("a key was revoked",
-            {{"key", key->id}, {"runtime", key->runtime}, {"by", request.caller->user_id}});
-  co_return json_response(key_json(*key));
-}
-
-bool is_json_request(const http::Headers& headers) {
-  const auto type = headers.find("Content-Type").value_or("");
-  return http::equal_ignoring_case(type.substr(0, type.find_first_of("; ")), "application/json");
 }
 
 // `entry` gets the name that was given.
@@ -365,6 +157,19 @@ Task<http::Response> log_in(const UserRouteContext& context, http::Exchange& exc
   co_return response;
 }
 
+// Ends a session, in this process and in others.
+Result<void> revoke_session(store::Connection& connection, const std::string& hash, Micros now) {
+  const auto session = find_session(connection, hash);
+  if (!session) return std::unexpected(session.error());
+  if (!*session) return {};
+  const auto user = user_of_id(connection, (*session)->user_id);
+  if (!user) return std::unexpected(user.error());
+  if (auto ended = end_session(connection, hash); !ended) return ended;
+  return add_revocation(
+      connection, {.account = user->active_account, .subject = session_id(hash), .runtime = {}},
+      now);
+}
+
 // Ends the session of the token in the request, if there is one.
 Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& exchange,
                              AuditEntry&) {
@@ -379,10 +184,10 @@ Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& ex
     const auto hash = session_hash(sent.token);
     const auto ended = co_await context.database.write(
         deadline_after(kUserRequestLimit),
-        [hash](store::Connection& connection) -> Result<std::string> {
+        [hash, now = micros_at(wall_now())](store::Connection& connection) -> Result<std::string> {
           const auto session = find_session(connection, hash);
           if (!session) return std::unexpected(session.error());
-          if (auto done = end_session(connection, hash); !done) {
+          if (auto done = revoke_session(connection, hash, now); !done) {
             return std::unexpected(std::move(done.error()));
           }
           return *session ? (*session)->provider : std::string();
@@ -480,15 +285,15 @@ std::vector<http::Route> user_routes(UserRouteContext given) {
       http::answer_with([](const auto&, const auto&) { return http::text_response(200, "pong"); }));
   add("GET", "/api/user", for_callers(context, get_user));
   add("POST", "/api/user/changeaccount/{id}", for_callers(context, change_account));
-  add("GET", "/api/team", for_callers(context, get_teams, {kScopeRead}));
-  add("POST", "/api/auth/key", for_callers(context, create_key));
-  add("GET", "/api/auth/keys", for_callers(context, get_keys, {kScopeRead}));
-  add("GET", "/api/auth/key/{id}", for_callers(context, get_key, {kScopeRead}));
-  add("PATCH", "/api/auth/key/{id}", for_callers(context, update_one_key));
-  add("DELETE", "/api/auth/key/{id}", for_callers(context, delete_key));
   add("POST", "/console/api/v1/login", for_everybody(context, log_in));
   add("POST", "/console/api/v1/logout", for_everybody(context, log_out));
+  add_key_routes(context, routes);
   add_password_routes(context, routes);
+  add_service_account_routes(context, routes);
+  add_team_routes(context, routes);
+  add_member_routes(context, routes);
+  add_invitation_routes(context, routes);
+  add_installation_routes(context, routes);
   add_audit_routes(context, routes);
   // The other paths of the platform's REST belong to products that this server does not have.
   for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {

@@ -19,6 +19,7 @@ struct UserRouteContext {
   store::Database& database;
   Authenticator& authenticator;
   Login& login;
+  std::string public_url = {};                // of this server, for links; empty: not known
   std::vector<std::string> own_origins = {};  // as in Authenticator::Options
   // Returns the client's address behind trusted proxies; empty: the peer's address is used.
   std::function<std::string(http::Exchange&)> client_of = {};
@@ -30,8 +31,8 @@ struct UserRouteContext {
   std::function<Task<std::string>(const std::string& provider)> end_session_url = {};
 };
 
-// Returns the REST routes of users: /api/user, /api/team, /api/auth/*, /api/ping, login, logout and those of
-// password_routes.hpp and audit_routes.hpp. Every other path below /api gets 404 in the platform's form, unless the table has a row for it.
+// Returns the REST routes of people: /api/user, /api/ping, login, logout and those of the other *_routes.hpp of this
+// folder. Every other path below /api gets 404 in the platform's form, unless the table has a row for it.
 std::vector<http::Route> user_routes(UserRouteContext context);
 
 // Returns an error in the form of the platform's REST, {"message":…}, with our code for it ("code", as in

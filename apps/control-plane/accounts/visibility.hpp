@@ -17,7 +17,11 @@
 namespace gitops::control_plane_server {
 
 inline constexpr std::string_view kApplicationEntity = "gitopsApplications";
-inline constexpr std::string_view kViewAction = "VIEW";
+inline constexpr std::string_view kDefaultViewRule =
+    "default-view";  // id of a rule that is not stored
+
+// Makes the entity of an Application from its row and its JSON, which may be empty when needs_body() is false.
+control_plane::Entity entity_of(const ObjectState& state, JsonView application);
 
 // The Applications that one caller may see. Administrators and runtimes see all. While the account has no VIEW rule,
 // everybody sees all; with the first one a user sees what the rules of its teams name. Pure.
@@ -32,8 +36,7 @@ class Visibility {
   [[nodiscard]] bool is_nothing() const { return !is_everything_ && rules_.empty(); }
   // Returns whether shows() reads the Application's JSON.
   [[nodiscard]] bool needs_body() const;
-  // Returns whether one of the rules names this Application: for each kind of attribute, and each key of a label, one of
-  // the rule's values must be the Application's.
+  // Returns whether one of the rules fits this Application.
   [[nodiscard]] bool shows(const ObjectState& state, JsonView application) const;
   // Returns the values of an attribute when every rule limits it, so that a statement can select by them; nothing when a
   // rule does not limit it. The labels are "key" or "key=value".

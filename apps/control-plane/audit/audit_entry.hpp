@@ -23,11 +23,12 @@ enum class AuditResult : std::uint8_t {
 // An entry of the audit log: a request that changes something, or that was refused. It holds names and ids, never the
 // body of a request, so no secret can be in it.
 struct AuditEntry {
-  std::int64_t account = 0;    // number of the account; 0: no account is known
-  std::int64_t no = 0;         // ascending from 1 in an account, without gaps
-  Micros at = 0;               // never before the entry with the number before
-  std::string caller = {};     // name of the user, or "runtime NAME"; empty: nobody
-  std::string caller_id = {};  // id of the user, or name of the runtime
+  std::int64_t account = 0;  // number of the account; 0: no account is known
+  std::int64_t no = 0;       // ascending from 1 in an account, without gaps
+  Micros at = 0;             // never before the entry with the number before
+  std::string caller =
+      {};  // name of the user, "service account NAME" or "runtime NAME"; empty: nobody
+  std::string caller_id = {};  // id of the user or service account, or name of the runtime
   std::string peer = {};       // address of the client
   std::string action = {};     // field of a mutation, or method and path
   std::string target = {};     // what the arguments name: "name=prod"

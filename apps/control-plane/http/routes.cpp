@@ -6,14 +6,19 @@
 #include <utility>
 
 #include "control-plane/accounts/user_routes.hpp"
+#include "control-plane/http/console_assets.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
 
 constexpr std::string_view kAnyone = "anyone";
-constexpr std::string_view kUser = "user";
+constexpr std::string_view kUser = "user";  // or a service account
+constexpr std::string_view kPerson = "user with a session";
+constexpr std::string_view kKeyMaker = "user, or admin service account";
 constexpr std::string_view kMember = "user or runtime";
 constexpr std::string_view kRuntime = "runtime";
+constexpr std::string_view kAdmin = "admin";
+constexpr std::string_view kSystemAdmin = "system admin";
 
 constexpr ListedRoute kRoutes[] = {
     {"POST", "/2.0/api/graphql", "by field", "GraphQL: the operations below"},
@@ -24,24 +29,65 @@ constexpr ListedRoute kRoutes[] = {
      "what exists, after the database went back in time"},
     {"GET", "/api/ping", kAnyone, "liveness of the server"},
     {"GET", "/api/user", kUser, "the login of the command line: the user and its accounts"},
-    {"POST", "/api/user/changeaccount/{id}", kUser, "makes another account the active one"},
+    {"POST", "/api/user/changeaccount/{id}", kPerson, "makes another account the active one"},
     {"GET", "/api/team", kMember, "the teams of the account and their users"},
-    {"POST", "/api/auth/key", kUser, "makes an API key, which the response shows once"},
+    {"POST", "/api/team", kAdmin, "makes a team"},
+    {"DELETE", "/api/team/{id}", kAdmin, "removes a team that is not built in"},
+    {"PUT", "/api/team/{id}/renameTeam", kAdmin, "renames it"},
+    {"PUT", "/api/team/{id}/{user}/assignUserToTeam", kAdmin, "puts a user into it"},
+    {"PUT", "/api/team/{id}/{user}/deleteUserFromTeam", kAdmin, "takes a user out of it"},
+    {"GET", "/api/team/group/synchronize/name/{client}/type/{type}", kAdmin,
+     "refused: there are no groups to synchronise with"},
+    {"GET", "/api/accounts/{id}/users", kAdmin, "the users of the account, pending ones too"},
+    {"POST", "/api/accounts/{id}/adduser", kAdmin,
+     "invites a user; the response shows the link once"},
+    {"DELETE", "/api/accounts/{id}/{user}", kAdmin,
+     "removes a user from the account, or withdraws its invitation"},
+    {"POST", "/api/accounts/{id}/{user}/updateuser", kAdmin,
+     "changes the name and the address of a user"},
+    {"POST", "/api/accounts/{id}/{user}/admin", kAdmin, "makes a user an administrator"},
+    {"DELETE", "/api/accounts/{id}/{user}/admin", kAdmin, "makes an administrator a user again"},
+    {"GET", "/api/admin/accounts", kSystemAdmin, "all accounts"},
+    {"POST", "/api/admin/accounts", kSystemAdmin, "makes an account"},
+    {"POST", "/api/admin/accounts/addpendinguser", kSystemAdmin, "invites a user to an account"},
+    {"GET", "/api/admin/accounts/{id}", kSystemAdmin, "one account"},
+    {"DELETE", "/api/admin/accounts/{id}", kSystemAdmin,
+     "refused: the data of an account are not removed by a request"},
+    {"GET", "/api/admin/user", kSystemAdmin, "all users, by page"},
+    {"GET", "/api/admin/user/id/{id}", kSystemAdmin, "one user"},
+    {"DELETE", "/api/admin/user/{name}", kSystemAdmin, "removes a user from the installation"},
+    {"GET", "/api/admin/user/loginAsUser", kSystemAdmin,
+     "refused: nobody acts as another user; service accounts have keys"},
+    {"POST", "/api/auth/key", kKeyMaker, "makes an API key, which the response shows once"},
     {"GET", "/api/auth/keys", kUser, "the caller's keys"},
     {"GET", "/api/auth/key/{id}", kUser, "one key"},
-    {"PATCH", "/api/auth/key/{id}", kUser, "changes its name or scopes"},
-    {"DELETE", "/api/auth/key/{id}", kUser, "revokes it"},
+    {"PATCH", "/api/auth/key/{id}", kKeyMaker, "changes its name or scopes"},
+    {"DELETE", "/api/auth/key/{id}", kKeyMaker, "revokes it"},
+    {"POST", "/api/auth/key/service-user/{id}", kAdmin, "makes an API key of a service account"},
+    {"GET", "/api/auth/key/service-user/{id}", kAdmin, "the keys of a service account"},
+    {"GET", "/api/auth/key/service-user/{id}/{key}", kAdmin, "one of them"},
+    {"PATCH", "/api/auth/key/service-user/{id}/{key}", kAdmin, "changes its name or scopes"},
+    {"DELETE", "/api/auth/key/service-user/{id}/{key}", kAdmin, "revokes it"},
+    {"GET", "/api/service-users", kAdmin, "the service accounts of the account"},
+    {"POST", "/api/service-users", kAdmin, "makes a service account"},
+    {"GET", "/api/service-users/{id}", kAdmin, "one service account"},
+    {"PATCH", "/api/service-users/{id}", kAdmin, "changes, disables or enables it"},
+    {"DELETE", "/api/service-users/{id}", kAdmin, "removes it and its keys"},
     {"GET", "/console/api/v1/sign-in", kAnyone,
      "the ways to log in: by password, and at which identity providers"},
     {"GET", "/console/api/v1/sso/{name}", kAnyone, "begins a login at an identity provider"},
     {"GET", "/api/auth/{name}/callback", kAnyone, "ends it: the provider sends the browser here"},
     {"POST", "/console/api/v1/login", kAnyone, "begins a session with a name and a password"},
     {"POST", "/console/api/v1/logout", kAnyone, "ends the session"},
-    {"POST", "/console/api/v1/password", kUser, "changes the caller's password"},
-    {"GET", "/console/api/v1/users", "admin", "the users of the account"},
-    {"PATCH", "/console/api/v1/users/{id}", "admin", "disables a user, or enables it again"},
-    {"PUT", "/console/api/v1/users/{id}/password", "admin", "resets a password"},
-    {"GET", "/console/api/v1/audit", "admin", "the audit log of the account, as JSON or CSV"},
+    {"GET", "/console/api/v1/invitation", kAnyone, "what the token of an invitation is for"},
+    {"POST", "/console/api/v1/invitation", kAnyone, "accepts an invitation, and begins a session"},
+    {"POST", "/console/api/v1/password", kPerson, "changes the caller's password"},
+    {"GET", "/console/api/v1/users", kAdmin, "the users of the account"},
+    {"PATCH", "/console/api/v1/users/{id}", kAdmin, "disables a user, or enables it again"},
+    {"PUT", "/console/api/v1/users/{id}/password", kAdmin, "resets a password"},
+    {"GET", "/console/api/v1/audit", kAdmin, "the audit log of the account, as JSON or CSV"},
+    {"GET", "/console/api/v1/stream", kUser, "live updates of open pages, as server-sent events"},
+    {"GET", "/", kAnyone, "the console: its page at every address of it, and the files of it"},
     {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
     {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},
 };
@@ -74,6 +120,7 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                                   " on this server.");
                       })});
   }
+  std::ranges::move(console_routes(console_assets()), std::back_inserter(routes));
   return routes;
 }
 

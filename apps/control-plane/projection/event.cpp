@@ -352,6 +352,11 @@ std::string_view to_string(HealthStatus status) {
   return kWords.at(static_cast<std::size_t>(status));
 }
 
+std::string_view to_string(Presence presence) {
+  constexpr std::array<std::string_view, 3> kWords{"LIVE", "GONE", "STALE"};
+  return kWords.at(static_cast<std::size_t>(presence));
+}
+
 std::string_view to_string(Phase phase) {
   constexpr std::array<std::string_view, 13> kWords{
       "",        "Pending",     "Running", "Succeeded", "Failed",       "Error",  "Terminating",

@@ -57,6 +57,7 @@ Phase phase_of(std::string_view word);
 // Return the platform's words: "OUT_OF_SYNC", "HEALTHY", and Argo's for phases: "Succeeded". Empty for none.
 std::string_view to_string(SyncStatus status);
 std::string_view to_string(HealthStatus status);
+std::string_view to_string(Presence presence);
 std::string_view to_string(Phase phase);
 
 }  // namespace gitops::control_plane_server

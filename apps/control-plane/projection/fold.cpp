@@ -15,7 +15,8 @@ constexpr std::size_t kMaxTimelineMessage = 200;
 bool is_milestone(const ObjectState& before, const ObjectState& after) {
   return before.revision != after.revision || before.sync != after.sync ||
          before.health != after.health || before.phase != after.phase ||
-         before.history_id != after.history_id || before.presence != after.presence;
+         before.history_id != after.history_id ||
+         (before.presence == Presence::gone) != (after.presence == Presence::gone);
 }
 
 bool is_equal_content(const ObjectState& before, const ObjectState& after) {
@@ -113,7 +114,8 @@ Effects fold(const std::optional<ObjectState>& current, const Event& event) {
     if (event.has_release) effects.release = event.release;
   }
   if (milestone && has_timeline(state.key)) effects.timeline = timeline_row(current, event);
-  effects.is_visible = milestone || effects.body.has_value() || effects.labels.has_value();
+  effects.is_visible = milestone || (current && current->presence != state.presence) ||
+                       effects.body.has_value() || effects.labels.has_value();
   return effects;
 }
 

@@ -173,7 +173,7 @@ Task<Result<std::optional<graphql::Json>>> application(store::Database& database
         ParsedBody body;
         body.read((*row)->body);
         std::string out;
-        append_application(out, (*row)->state, body, context);
+        append_application(out, (*row)->state, body, context, ApplicationParts::whole);
         return std::optional<std::string>(std::move(out));
       });
   if (!found) co_return std::unexpected(std::move(found.error()));

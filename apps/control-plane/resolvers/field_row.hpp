@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,8 @@ struct Dependencies {
   SecretStore* secrets = nullptr;          // null: no master key, so keys cannot be sealed
   TunnelBans* tunnels = nullptr;           // null: no tunnel server is configured
   std::string tunnel_domain = {};          // parent of the hosts of tunnels; empty: none
+  // Called after a change that add_account_change() has recorded; empty: the next poll finds it.
+  std::function<void()> account_changed = {};
 };
 
 // A field of a root type: its permission and its resolver.

@@ -7,6 +7,7 @@
 
 #include "common/core/json_value.hpp"
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/rules.hpp"
 #include "control-plane/accounts/visibility.hpp"
 
@@ -15,22 +16,6 @@ namespace {
 
 using graphql::Call;
 using Json = nlohmann::json;
-
-Json rule_json(const AbacRule& rule, const Account& account) {
-  Json attributes = Json::array();
-  for (const auto& attribute : rule.attributes) {
-    attributes.push_back({{"name", attribute.name},
-                          {"key", attribute.key ? Json(*attribute.key) : Json()},
-                          {"value", attribute.value}});
-  }
-  return {{"id", rule.id},
-          {"accountId", account.id},
-          {"entityType", rule.entity_type},
-          {"teams", rule.teams},
-          {"tags", rule.tags},
-          {"actions", rule.actions},
-          {"attributes", std::move(attributes)}};
-}
 
 Result<graphql::Json> render_rule(const Result<AbacRule>& rule, const Account& account) {
   if (!rule) return std::unexpected(rule.error());
@@ -84,28 +69,61 @@ AbacRule rule_of(graphql::InputView input) {
   return rule;
 }
 
-Task<Result<graphql::Json>> create_abac_rule(store::Database& database, Call& call) {
+Task<Result<graphql::Json>> create_abac_rule(Dependencies& dependencies, Call& call) {
   const auto account = caller_of(call).account;
   const auto number = account_number(caller_of(call), call["accountId"].text());
   if (!number) co_return std::unexpected(number.error());
-  const auto rule = co_await database.write(
+  const auto rule = co_await dependencies.database.write(
       call.deadline(),
-      [number = *number, rule = rule_of(call["createAbacRuleInput"]), now = micros_at(wall_now())](
-          store::Connection& db) { return create_rule(db, number, rule, now); });
+      [number = *number, rule = rule_of(call["createAbacRuleInput"]),
+       now = micros_at(wall_now())](store::Connection& db) -> Result<AbacRule> {
+        auto created = create_rule(db, number, rule, now);
+        if (!created) return created;
+        if (auto added = add_account_change(db, number, now); !added) {
+          return std::unexpected(std::move(added.error()));
+        }
+        return created;
+      });
+  if (rule && dependencies.account_changed) dependencies.account_changed();
   co_return render_rule(rule, *account);
 }
 
-Task<Result<graphql::Json>> remove_abac_rule(store::Database& database, Call& call) {
+Task<Result<graphql::Json>> remove_abac_rule(Dependencies& dependencies, Call& call) {
   const auto account = caller_of(call).account;
   const auto number = account_number(caller_of(call), call["accountId"].text());
   if (!number) co_return std::unexpected(number.error());
-  const auto rule = co_await database.write(
-      call.deadline(), [number = *number, id = std::string(call["id"].text())](
-                           store::Connection& db) { return remove_rule(db, number, id); });
+  const auto rule = co_await dependencies.database.write(
+      call.deadline(),
+      [number = *number, id = std::string(call["id"].text()),
+       now = micros_at(wall_now())](store::Connection& db) -> Result<AbacRule> {
+        auto removed = remove_rule(db, number, id);
+        if (!removed) return removed;
+        if (auto added = add_account_change(db, number, now); !added) {
+          return std::unexpected(std::move(added.error()));
+        }
+        return removed;
+      });
+  if (rule && dependencies.account_changed) dependencies.account_changed();
   co_return render_rule(rule, *account);
 }
 
 }  // namespace
+
+Json rule_json(const AbacRule& rule, const Account& account) {
+  Json attributes = Json::array();
+  for (const auto& attribute : rule.attributes) {
+    attributes.push_back({{"name", attribute.name},
+                          {"key", attribute.key ? Json(*attribute.key) : Json()},
+                          {"value", attribute.value}});
+  }
+  return {{"id", rule.id},
+          {"accountId", account.id},
+          {"entityType", rule.entity_type},
+          {"teams", rule.teams},
+          {"tags", rule.tags},
+          {"actions", rule.actions},
+          {"attributes", std::move(attributes)}};
+}
 
 std::vector<FieldRow> rule_rows(Dependencies& dependencies) {
   using enum Permission;
@@ -114,9 +132,9 @@ std::vector<FieldRow> rule_rows(Dependencies& dependencies) {
       read("abacRules", member, [&database](Call& call) { return abac_rules(database, call); }),
       read("abacRule", member, [&database](Call& call) { return abac_rule(database, call); }),
       change("createAbacRule", admin, {"createAbacRuleInput"},
-             [&database](Call& call) { return create_abac_rule(database, call); }),
+             [&dependencies](Call& call) { return create_abac_rule(dependencies, call); }),
       change("removeAbacRule", admin, {"id"},
-             [&database](Call& call) { return remove_abac_rule(database, call); }),
+             [&dependencies](Call& call) { return remove_abac_rule(dependencies, call); }),
   };
 }
 

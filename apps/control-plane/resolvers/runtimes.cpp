@@ -247,6 +247,12 @@ Task<Result<std::int64_t>> remove_runtime(Dependencies& dependencies, Call& call
     }
     if (*removed < kRemovedAtATime) break;
   }
+  // Pages that are open still show its objects.
+  const auto told = co_await dependencies.database.write(
+      deadline, [number = account->number, now = micros_at(wall_now())](store::Connection& db) {
+        return add_account_change(db, number, now);
+      });
+  if (told && dependencies.account_changed) dependencies.account_changed();
   co_return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "common/graphql/response.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/audit/audit_log.hpp"
+#include "control-plane/resolvers/access.hpp"
 #include "control-plane/resolvers/applications.hpp"
 #include "control-plane/resolvers/git_sources.hpp"
 #include "control-plane/resolvers/images.hpp"
@@ -154,8 +155,9 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, const std::shared_pt
 
 std::vector<FieldRow> table(Dependencies& dependencies) {
   std::vector<FieldRow> rows;
-  for (auto* part : {user_rows, runtime_rows, rule_rows, sealing_key_rows, application_rows,
-                     git_source_rows, workflow_rows, release_rows, image_rows, promotion_rows}) {
+  for (auto* part :
+       {user_rows, runtime_rows, rule_rows, access_rows, sealing_key_rows, application_rows,
+        git_source_rows, workflow_rows, release_rows, image_rows, promotion_rows}) {
     std::ranges::move(part(dependencies), std::back_inserter(rows));
   }
   return rows;

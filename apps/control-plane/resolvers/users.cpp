@@ -1,5 +1,6 @@
 #include "control-plane/resolvers/users.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,10 +42,19 @@ Json account_json(const Account& account, bool is_own) {
           {"systemType", "GITOPS"}};
 }
 
+// A service account that administers the account is among its administrators for itself alone: they are users, and
+// runtimes ask whether the caller is one of them.
+std::shared_ptr<const Account> own_view(const Caller& caller) {
+  if (!caller.is_service_account || !caller.is_admin) return caller.account;
+  auto account = std::make_shared<Account>(*caller.account);
+  account->admins.push_back(caller.user_id);
+  return account;
+}
+
 Json user_of_caller(const Caller& caller) {
   return {{"id", caller.user_id},      {"name", caller.name},
           {"email", caller.email},     {"isAdmin", caller.is_system_admin},
-          {"accounts", Json::array()}, {"activeAccount", account_json(*caller.account, false)},
+          {"accounts", Json::array()}, {"activeAccount", account_json(*own_view(caller), false)},
           {"status", "active"},        {"isDisabled", false}};
 }
 
@@ -61,6 +71,10 @@ Task<Result<graphql::Json>> me(store::Database& database, Call& call) {
                  {"activeAccount", account_json(*caller->account, true)}}));
   }
   auto json = user_of_caller(*caller);
+  if (caller->is_service_account) {
+    json["accounts"].push_back(json["activeAccount"]);
+    co_return graphql::Json::trusted(to_text(json));
+  }
   if (call.selects("accounts") || call.selects("registerDate") || call.selects("lastLoginDate")) {
     const auto facts = co_await database.read(
         call.deadline(), [id = caller->user_id](store::Connection& db) -> Result<UserFacts> {

@@ -30,15 +30,6 @@ bool is_helm(JsonView application) {
   return !source["chart"].text().empty() || source["helm"].exists();
 }
 
-std::string_view sync_policy(JsonView application) {
-  if (!application["spec"].exists()) return "Unknown";
-  const auto automated = application["spec"]["syncPolicy"]["automated"];
-  if (!automated.exists()) return "Manual";
-  // Argo CD 3.1 and later can disable a policy.
-  const bool is_off = automated["enabled"].exists() && !automated["enabled"].is_true();
-  return is_off ? "Manual" : "Automated";
-}
-
 int sync_threshold(JsonView application) {
   const auto text = metadata_of(application)["annotations"][kSyncThreshold].text();
   int minutes = 0;
@@ -167,6 +158,36 @@ void write_products(ObjectJson& out, JsonView application) {
   });
 }
 
+void write_resource(ObjectJson& out, JsonView resource) {
+  const auto health = resource["health"];
+  out.text_or_null("group", resource["group"].text());
+  out.text_or_null("version", resource["version"].text());
+  out.text("kind", resource["kind"].text());
+  out.text_or_null("namespace", resource["namespace"].text());
+  out.text("name", resource["name"].text());
+  const auto sync = resource["status"].text();
+  out.text_or_null("syncStatus", sync.empty() ? "" : to_string(sync_status_of(sync)));
+  const auto word = health["status"].text();
+  out.text_or_null("healthStatus", word.empty() ? "" : to_string(health_status_of(word)));
+  out.text_or_null("healthMessage", health["message"].text());
+  out.flag("hook", resource["hook"].is_true());
+  out.flag("requiresPruning", resource["requiresPruning"].is_true());
+}
+
+// Writes the resources of the status; null when none were ever reported.
+void write_resources(ObjectJson& out, JsonView application, ApplicationParts parts) {
+  const auto resources = application["status"]["resources"];
+  if (parts != ApplicationParts::whole || !resources.exists()) {
+    out.null("resources");
+    return;
+  }
+  out.array("resources", [&](ArrayJson& items) {
+    for (const auto resource : resources.items()) {
+      items.object([&](ObjectJson& at) { write_resource(at, resource); });
+    }
+  });
+}
+
 void write_source_fields(ObjectJson& out, JsonView application) {
   const auto source = main_source(application);
   out.text_or_null("path", source["path"].text());
@@ -182,6 +203,15 @@ void write_source_fields(ObjectJson& out, JsonView application) {
 }
 
 }  // namespace
+
+std::string_view sync_policy(JsonView application) {
+  if (!application["spec"].exists()) return "Unknown";
+  const auto automated = application["spec"]["syncPolicy"]["automated"];
+  if (!automated.exists()) return "Manual";
+  // Argo CD 3.1 and later can disable a policy.
+  const bool is_off = automated["enabled"].exists() && !automated["enabled"].is_true();
+  return is_off ? "Manual" : "Automated";
+}
 
 JsonView main_source(JsonView application) {
   const auto spec = application["spec"];
@@ -258,7 +288,7 @@ std::vector<std::string_view> application_groups(JsonView application) {
 }
 
 void append_application(std::string& out, const ObjectState& state, const ParsedBody& body,
-                        const ViewContext& context) {
+                        const ViewContext& context, ApplicationParts parts) {
   const auto application = body.live();
   ObjectJson at(out);
   at.raw("metadata", metadata_json(state, metadata_of(application), context));
@@ -269,6 +299,8 @@ void append_application(std::string& out, const ObjectState& state, const Parsed
   at.flag("latest", true);
   write_entity_source(at, "source", body);
   at.time_or_null("updatedAt", state.changed_at);
+  at.time_or_null("seenAt", state.seen_at);
+  at.text("presence", to_string(state.presence));
   at.number("size", static_cast<std::int64_t>(application["status"]["resources"].items().size()));
   at.text_or_null("revision", state.revision);
   write_status(at, state, application);
@@ -284,6 +316,8 @@ void append_application(std::string& out, const ObjectState& state, const Parsed
     for (const auto group : application_groups(application)) groups.text(group);
   });
   write_products(at, application);
+  at.text_or_null("project", application["spec"]["project"].text());
+  write_resources(at, application, parts);
   at.end();
 }
 

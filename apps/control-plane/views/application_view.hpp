@@ -11,18 +11,23 @@ namespace gitops::control_plane_server {
 
 // Appends the JSON of type Application, also for an ApplicationSet and other objects, with the members that they have.
 // Without a body it contains only the data of the row.
+// The resources, which may be thousands, are written for `whole` alone.
+enum class ApplicationParts { without_resources, whole };
 void append_application(std::string& out, const ObjectState& state, const ParsedBody& body,
-                        const ViewContext& context);
+                        const ViewContext& context,
+                        ApplicationParts parts = ApplicationParts::without_resources);
 // The members of type Application that need the body.
 inline constexpr std::initializer_list<std::string_view> kApplicationBodyFields{
-    "labels",      "annotations",    "description",  "appsRelations",  "source",      "errors",
-    "path",        "repoURL",        "size",         "status",         "destination", "specSource",
-    "specSources", "include",        "exclude",      "operationState", "sync",        "syncPolicy",
-    "isHelmApp",   "isMultiSourced", "relatedGroups"};
+    "labels",      "annotations",    "description",   "appsRelations",  "source",      "errors",
+    "path",        "repoURL",        "size",          "status",         "destination", "specSource",
+    "specSources", "include",        "exclude",       "operationState", "sync",        "syncPolicy",
+    "isHelmApp",   "isMultiSourced", "relatedGroups", "project"};
 
 // Returns the source of an Application's path and commits: the first one without a `ref`; with a hydrator its
 // syncSource.
 JsonView main_source(JsonView application);
+// Returns whether changes in Git are synchronized by themselves: a word of the enum SyncPolicy.
+std::string_view sync_policy(JsonView application);
 // Writes the members of type ArgoCDApplicationSpecSource.
 void write_spec_source(ObjectJson& out, JsonView source);
 // Writes the sources of the Application, which releases show, too.

@@ -73,6 +73,11 @@ constexpr std::string_view kByName =
 constexpr std::string_view kByUid =
     " WHERE o.account = $1 AND o.uid = $2 AND (o.kind || '') = $3 ORDER BY o.presence, o.id "
     "LIMIT 1";
+// A block of ids, filled up with 0, which no object has.
+constexpr std::size_t kIdBlock = 16;
+constexpr std::string_view kByIds =
+    " WHERE o.account = $1 AND o.id IN ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
+    "$15, $16, $17)";
 constexpr std::string_view kByManager =
     " WHERE o.account = $1 AND o.runtime = $2 AND o.manager_namespace = $3 AND "
     "o.manager_name = $4 AND ($5 = '' OR o.manager_uid = $5) AND "
@@ -128,6 +133,11 @@ constexpr Pair kFindUid{
               .sql = store::joined<kSelect, kObjectColumns, kFrom, kByUid>},
     .with_body = {.name = "views.find_uid_body",
                   .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody, kByUid>}};
+constexpr Pair kFindIds{
+    .plain = {.name = "views.find_ids",
+              .sql = store::joined<kSelect, kObjectColumns, kFrom, kByIds>},
+    .with_body = {.name = "views.find_ids_bodies",
+                  .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody, kByIds>}};
 constexpr Pair kChildren{
     .plain = {.name = "views.children",
               .sql = store::joined<kSelect, kObjectColumns, kFrom, kByManager>},
@@ -152,6 +162,8 @@ constexpr std::array kObjectStatements{kListForward.plain,
                                        kFind.with_body,
                                        kFindUid.plain,
                                        kFindUid.with_body,
+                                       kFindIds.plain,
+                                       kFindIds.with_body,
                                        kChildren.plain,
                                        kChildren.with_body,
                                        kReporters};
@@ -279,6 +291,22 @@ Result<std::optional<ObjectRow>> find_object(Connection& connection, std::int64_
       connection.run(kFind.of(bodies), {account, name.kind, wanted, runtime, wanted_namespace,
                                         number_of(name.origin), name.group}),
       bodies);
+}
+
+Result<std::vector<ObjectRow>> objects_of_ids(Connection& connection, std::int64_t account,
+                                              std::span<const std::int64_t> ids, BodyUse bodies) {
+  std::vector<ObjectRow> found;
+  while (!ids.empty()) {
+    const auto block = ids.first(std::min(kIdBlock, ids.size()));
+    ids = ids.subspan(block.size());
+    Params params{account};
+    for (const auto id : block) params.emplace_back(id);
+    while (params.size() <= kIdBlock) params.emplace_back(0);
+    auto rows = rows_of(connection.run(kFindIds.of(bodies), params), bodies);
+    if (!rows) return rows;
+    std::ranges::move(*rows, std::back_inserter(found));
+  }
+  return found;
 }
 
 Result<std::optional<ObjectRow>> find_object_by_uid(Connection& connection, std::int64_t account,

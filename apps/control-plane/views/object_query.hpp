@@ -68,6 +68,9 @@ struct ObjectName {
 };
 Result<std::optional<ObjectRow>> find_object(store::Connection& connection, std::int64_t account,
                                              const ObjectName& name, BodyUse bodies);
+// Returns the objects with these ids, also when they are gone, in any order; absent ones are left out.
+Result<std::vector<ObjectRow>> objects_of_ids(store::Connection& connection, std::int64_t account,
+                                              std::span<const std::int64_t> ids, BodyUse bodies);
 // Returns the object with this uid, also when it is gone.
 Result<std::optional<ObjectRow>> find_object_by_uid(store::Connection& connection,
                                                     std::int64_t account, std::string_view kind,

@@ -52,7 +52,12 @@ app.kubernetes.io/name: control-plane
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
-{{/* Arguments: dict root, labels (the user's for this object). Those of the chart replace them. */}}
+{{- define "control-plane.tunnelServer.selectorLabels" -}}
+app.kubernetes.io/name: tunnel-server
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{/* Arguments: dict root, labels (the user's for this object), component (control-plane unless given). Those of the chart replace the user's. */}}
 {{- define "control-plane.labels" -}}
 {{- $labels := dict -}}
 {{- range $map := list .root.Values.commonLabels (.labels | default dict) -}}
@@ -61,7 +66,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 {{- end -}}
 {{- range $key, $value := dict
-  "app.kubernetes.io/name" "control-plane"
+  "app.kubernetes.io/name" (.component | default "control-plane")
   "app.kubernetes.io/instance" .root.Release.Name
   "app.kubernetes.io/part-of" "gitops-control-plane"
   "app.kubernetes.io/version" .root.Chart.AppVersion
@@ -108,7 +113,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
   "first-password" (dict "ref" .Values.firstStart.passwordSecretKeyRef "flag" "first-start.password-file" "on" true)
   "master-key" (dict "ref" .Values.masterKey.secretKeyRef "flag" "master-key-file" "on" true)
   "plugin-token" (dict "ref" .Values.tunnel.pluginToken.secretKeyRef "flag" "tunnel.plugin-token-file" "on" true)
-  "tunnel-api-token" (dict "ref" .Values.tunnel.api.token.secretKeyRef "flag" "tunnel.api-token-file" "on" .Values.tunnel.api.urls)
+  "tunnel-api-token" (dict "ref" .Values.tunnel.api.token.secretKeyRef "flag" "tunnel.api-token-file" "on" (or .Values.tunnel.server.enabled .Values.tunnel.api.urls))
   "tunnel-api-ca" (dict "ref" .Values.tunnel.api.caCerts.secretKeyRef "variable" "TUNNEL_API_CA_FILE" "on" .Values.tunnel.api.urls) -}}
 {{- if and $one.on $one.ref.name -}}
 {{- $_ := set $secrets $name (dict "secret" $one.ref.name "items" (list (dict "key" $one.ref.key "path" $name)) "variable" ($one.variable | default "") "flag" ($one.flag | default "")) -}}
@@ -163,6 +168,60 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- toYaml $file -}}
 {{- end -}}
 
+{{/* The same of tunnel-server. */}}
+{{- define "control-plane.tunnelServer.secrets" -}}
+{{- $ref := .Values.tunnel.api.token.secretKeyRef -}}
+{{- $secrets := dict "api-token" (dict "secret" $ref.name "items" (list (dict "key" $ref.key "path" "api-token"))) -}}
+{{- with .Values.tunnel.server.clients.tls.secretName -}}
+{{- $_ := set $secrets "clients-tls" (dict "secret" . "items" list) -}}
+{{- end -}}
+{{- with .Values.tunnel.server.users.tls.secretName -}}
+{{- $_ := set $secrets "users-tls" (dict "secret" . "items" list) -}}
+{{- end -}}
+{{- $secrets | toJson -}}
+{{- end -}}
+
+{{/* The env list of tunnel-server. The plugin's token, which is a part of its URL, has to stand first. */}}
+{{- define "control-plane.tunnelServer.env" -}}
+{{- $server := .Values.tunnel.server -}}
+{{- $grace := .Values.terminationGracePeriodSeconds | int -}}
+{{- $delay := min 5 (div $grace 6) -}}
+{{- $env := dict
+  "SUBDOMAIN_HOST" (.Values.tunnel.domain | lower)
+  "LISTEN_PORT" 8080
+  "TUNNEL_PORT" 7000
+  "API_PORT" 8089
+  "API_LISTEN_ADDRESS" "::"
+  "LOG_LEVEL" .Values.logLevel
+  "DRAIN_DELAY" (printf "%ds" $delay)
+  "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub $grace (add $delay 5))))
+  "PLUGIN_URL" (printf "http://control-plane.%s.svc:%d/tunnel-plugin/$(PLUGIN_TOKEN)" .Release.Namespace (.Values.service.port | int))
+-}}
+{{- if $server.clients.tls.secretName -}}
+{{- $_ := set $env "TUNNEL_TLS_CERTIFICATE_FILE" "/app/config/clients-tls/tls.crt" -}}
+{{- $_ := set $env "TUNNEL_TLS_KEY_FILE" "/app/config/clients-tls/tls.key" -}}
+{{- $_ := set $env "TUNNEL_REQUIRE_TLS" true -}}
+{{- end -}}
+{{- if $server.users.tls.secretName -}}
+{{- $_ := set $env "TLS_CERTIFICATE_FILE" "/app/config/users-tls/tls.crt" -}}
+{{- $_ := set $env "TLS_KEY_FILE" "/app/config/users-tls/tls.key" -}}
+{{- end -}}
+{{- with $server.users.trustedProxies -}}
+{{- $_ := set $env "TRUSTED_PROXIES" (join "," .) -}}
+{{- end -}}
+{{- range $flag, $value := $server.config -}}
+{{- $_ := set $env ($flag | upper | replace "." "_" | replace "-" "_") $value -}}
+{{- end -}}
+{{- $token := .Values.tunnel.pluginToken.secretKeyRef -}}
+{{- $list := list (dict "name" "PLUGIN_TOKEN" "valueFrom" (dict "secretKeyRef" (dict "name" $token.name "key" $token.key))) -}}
+{{- range $name, $value := $env -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $list = append $list (dict "name" $name "value" (include "control-plane.text" $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $list -}}
+{{- end -}}
+
 {{/* The container's env list. */}}
 {{- define "control-plane.env" -}}
 {{- $grace := .Values.terminationGracePeriodSeconds | int -}}
@@ -175,6 +234,10 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
   "FIRST_START_ACCOUNT" .Values.firstStart.account
   "FIRST_START_ADMINISTRATOR" .Values.firstStart.administrator
 -}}
+{{- $apis := .Values.tunnel.api.urls -}}
+{{- if .Values.tunnel.server.enabled -}}
+{{- $apis = append $apis (printf "http://tunnel-server-admin.%s.svc:8089" .Release.Namespace) -}}
+{{- end -}}
 {{- range $name, $value := dict
   "PUBLIC_URL" .Values.publicUrl
   "DATABASE_URL" .Values.database.postgres.url
@@ -183,7 +246,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
   "TRUSTED_PROXIES" (join "," .Values.trustedProxies)
   "TUNNEL_DOMAIN" .Values.tunnel.domain
   "SSO_PROVIDERS" (include "control-plane.providerFiles" .)
-  "TUNNEL_API_URLS" (join "," .Values.tunnel.api.urls) -}}
+  "TUNNEL_API_URLS" (join "," $apis) -}}
 {{- if $value -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
@@ -261,6 +324,25 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- if not (and (kindIs "map" $ref) $ref.name $ref.key) }}
 - {{ printf "%s.%s needs name and key" $path $name | quote }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.tunnel.server }}
+{{- if .enabled }}
+{{- if not $.Values.tunnel.domain }}
+- "tunnel.domain is required with tunnel.server: the domain below which runtimes get their hosts"
+{{- end }}
+{{- if not $.Values.tunnel.pluginToken.secretKeyRef.name }}
+- "tunnel.pluginToken.secretKeyRef is required with tunnel.server"
+{{- end }}
+{{- if not $.Values.tunnel.api.token.secretKeyRef.name }}
+- "tunnel.api.token.secretKeyRef is required with tunnel.server"
+{{- end }}
+{{- if $.Values.tls.secretName }}
+- "tunnel.server asks the control plane over HTTP within the cluster: leave tls.secretName empty and end TLS at an ingress, or install the tunnel-server of the chart gitops-runtime"
+{{- end }}
+{{- if and .clients.ingress.enabled (not .clients.host) }}
+- "tunnel.server.clients.host is required when its ingress is enabled"
 {{- end }}
 {{- end }}
 {{- end }}

@@ -110,13 +110,15 @@ Result<PromotionData::Application> application_of(const Json& json, const Applic
       .path = text_at(json, {"specSource", "path"})};
 }
 
-std::optional<AbacRule> rule_of(const Json& json) {
+std::optional<AbacRule> rule_of(const Json& json, std::string_view entity_type) {
   // An unreadable list might have narrowed the rule.
   for (const char* list : {"teams", "actions", "attributes"}) {
     if (!value_at(json, {list}).is_array()) return std::nullopt;
   }
   AbacRule rule{.id = text_at(json, {"id"}),
+                .entity_type = std::string(entity_type),
                 .teams = texts_of(value_at(json, {"teams"})),
+                .tags = {},
                 .actions = texts_of(value_at(json, {"actions"})),
                 .attributes = {}};
   for (const Json& attribute : value_at(json, {"attributes"})) {
@@ -357,7 +359,7 @@ Task<Result<std::vector<AbacRule>>> GraphqlClient::abac_rules(const std::string&
   if (!list.is_array()) co_return fail(ErrorCode::protocol, "control plane: no list of rules");
   std::vector<AbacRule> rules;
   for (const Json& item : list) {
-    auto rule = rule_of(item);
+    auto rule = rule_of(item, entity_type);
     if (!rule) co_return fail(ErrorCode::invalid_data, "control plane: a rule is malformed");
     rules.push_back(std::move(*rule));
   }

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "common/control_plane/access_rules.hpp"
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
 #include "common/http/client.hpp"
@@ -34,24 +35,6 @@ struct Identity {
 struct SentCredential {
   std::string header;  // "Authorization", "x-access-token", "Cookie"
   Secret value;
-};
-
-// A rule of attribute-based access control, in the control plane's terms: permitted teams, actions
-// and entities.
-struct AbacRule {
-  struct Attribute {
-    std::string name;  // "CLUSTER", "LABEL"
-    std::string key;   // of a label
-    std::string value;
-
-    bool operator==(const Attribute&) const = default;
-  };
-  std::string id;
-  std::vector<std::string> teams;    // their ids
-  std::vector<std::string> actions;  // "SYNC"
-  std::vector<Attribute> attributes;
-
-  bool operator==(const AbacRule&) const = default;
 };
 
 // The control plane's record of a runtime.

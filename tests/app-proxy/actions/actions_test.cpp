@@ -57,7 +57,7 @@ TEST(ActionEntities, WorkflowsAreOfTheRuntimesCluster) {
   const Entity entity = workflow_entity(R"({"metadata":{"namespace":"ci"}})", "prod");
   EXPECT_EQ(entity.type, EntityType::workflows);
   EXPECT_EQ(entity.entity_namespace, "ci");
-  EXPECT_EQ(entity.cluster, kInCluster);
+  EXPECT_EQ(entity.cluster, control_plane::kInCluster);
   EXPECT_EQ(workflow_template_entity("{}", "prod").type, EntityType::workflow_templates);
 }
 

@@ -206,7 +206,9 @@ TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
         CO_ASSERT_OK(read);
         EXPECT_EQ(*read, (std::vector<AbacRule>{
                              {.id = "r1",
+                              .entity_type = "gitopsApplications",
                               .teams = {"t1"},
+                              .tags = {},
                               .actions = {"SYNC"},
                               .attributes = {{"LABEL", "team", "a"}, {"CLUSTER", "", "c"}}}}));
         for (int i = 0; i < 3; ++i) EXPECT_FALSE(co_await rules());

@@ -10,9 +10,11 @@
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/first_start.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/invitations.hpp"
 #include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/rules.hpp"
+#include "control-plane/accounts/service_accounts.hpp"
 #include "control-plane/accounts/teams.hpp"
 
 namespace gitops::control_plane_server {
@@ -29,7 +31,8 @@ std::vector<Statement> all_statements() {
   for (const auto& part :
        {account_statements(), team_statements(), rule_statements(), key_statements(),
         session_statements(), identification_statements(), first_start_statements(),
-        revocation_statements(), provider_identity_statements()}) {
+        revocation_statements(), service_account_statements(), invitation_statements(),
+        provider_identity_statements()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -44,8 +47,10 @@ TEST(AccountStatements, EachHasANameAndATextOfItsOwn) {
 }
 
 TEST(AccountStatements, TenantsTablesAreReadByAccount) {
-  // These statements run before the account is known: the owner of a credential, and the accounts of a user.
-  const std::set<std::string_view> across{"accounts.find_key", "accounts.accounts_of_user"};
+  // These statements run before the account is known: the owner of a credential, an invitation's token, and the accounts
+  // of a user.
+  const std::set<std::string_view> across{"accounts.find_key", "accounts.accounts_of_user",
+                                          "accounts.find_invitation", "accounts.take_invitation"};
   for (const auto& statement : all_statements()) {
     const auto touches = [&statement](std::string_view table) {
       for (const auto* verb : {"FROM ", "JOIN ", "UPDATE "}) {
@@ -56,8 +61,10 @@ TEST(AccountStatements, TenantsTablesAreReadByAccount) {
       }
       return false;
     };
-    const bool is_tenants = std::ranges::any_of(
-        std::array{"member", "team", "team_member", "abac_rule", "api_key", "runtime"}, touches);
+    const bool is_tenants =
+        std::ranges::any_of(std::array{"member", "team", "team_member", "abac_rule", "api_key",
+                                       "runtime", "service_account", "invitation"},
+                            touches);
     if (!is_tenants || across.contains(statement.name)) continue;
     EXPECT_TRUE(statement.sql.contains("account = $1")) << statement.name;
   }
@@ -433,6 +440,113 @@ TEST_P(AccountContract, ANewTokenOfARuntimeRevokesItsTunnel) {
   ASSERT_EQ(pending.size(), 1U);
   EXPECT_EQ(pending[0].runtime, "prod");
   EXPECT_EQ(must(revocations_since(db, 0)).at(0).subject, token.revoked[0]);
+}
+
+TEST_P(AccountContract, AServiceAccountHasKeysTeamsAndAName) {
+  const auto acme = sample.acme.number;
+  const auto users = must(list_teams(db, acme))[1].id;
+  const auto made = must(
+      create_service_account(db, acme, {.name = "ci", .is_admin = true, .teams = {users}}, kNow));
+  EXPECT_THAT(made.teams, ElementsAre(users));
+  EXPECT_EQ(create_service_account(db, acme, {.name = "ci"}, kNow).error().code,
+            ErrorCode::conflict);
+  EXPECT_EQ(create_service_account(db, acme, {.name = "cd", .teams = {"x"}}, kNow).error().code,
+            ErrorCode::not_found);
+  must(create_service_account(db, sample.other.number, {.name = "ci"}, kNow));
+  const auto key = must(create_user_key(db, acme, made.id, {.name = "k"}, kNow));
+  EXPECT_TRUE(must(key_of_account(db, acme, key.key.id)).is_of_service_account);
+  const auto caller = must(identify(db, key.text, kNow)).caller;
+  ASSERT_TRUE(caller);
+  EXPECT_TRUE(caller->is_service_account);
+  EXPECT_TRUE(caller->is_admin);
+  EXPECT_FALSE(caller->is_system_admin);
+  EXPECT_EQ(caller->user_id, made.id);
+  must(set_service_account_disabled(db, acme, made.id, true));
+  EXPECT_FALSE(must(identify(db, key.text, kNow)).caller);
+  must(set_service_account_disabled(db, acme, made.id, false));
+  EXPECT_TRUE(must(identify(db, key.text, kNow)).caller);
+  const auto plain = must(update_service_account(db, acme, made.id, {.name = "cd"}));
+  EXPECT_THAT(plain.teams, IsEmpty());
+  EXPECT_FALSE(plain.is_admin);
+  must(remove_service_account(db, acme, made.id));
+  EXPECT_FALSE(must(identify(db, key.text, kNow)).caller);
+  EXPECT_THAT(must(list_service_accounts(db, acme)), IsEmpty());
+  EXPECT_EQ(remove_service_account(db, acme, made.id).error().code, ErrorCode::not_found);
+}
+
+TEST_P(AccountContract, AnInvitationWorksOnceAndForSevenDays) {
+  const auto acme = sample.acme.number;
+  const auto first = must(invite(db, acme, {.email = "Zoe@acme.example"}, kNow));
+  const auto second = must(invite(db, acme, {.email = "zoe@acme.example", .is_admin = true}, kNow));
+  EXPECT_EQ(second.invitation.user_id, first.invitation.user_id);
+  const auto is_valid = [&](const Secret& token, Micros now) {
+    return find_invitation(db, token, now).has_value();
+  };
+  EXPECT_FALSE(is_valid(first.token, kNow)) << "a new one revokes the older";
+  EXPECT_TRUE(is_valid(second.token, kNow + kInvitationLife - 1));
+  EXPECT_FALSE(is_valid(second.token, kNow + kInvitationLife));
+  EXPECT_EQ(must(list_invitations(db, acme)).size(), 1U);
+  EXPECT_THAT(must(list_invitations(db, sample.other.number)), IsEmpty());
+  const auto zoe = must(accept_as_new_user(db, second.token, "zoe", "phc", kNow));
+  EXPECT_EQ(zoe.id, first.invitation.user_id) << "Terraform keeps the id";
+  EXPECT_TRUE(must(find_member(db, acme, zoe.id))->is_admin);
+  for (const auto* token : {&first.token, &second.token}) {
+    const auto used = accept_as_new_user(db, *token, "zed", "phc", kNow);
+    EXPECT_EQ(used.error().code, ErrorCode::not_found);
+    EXPECT_EQ(used.error().message, find_invitation(db, Secret(), kNow).error().message);
+  }
+  EXPECT_EQ(invite(db, acme, {.email = "nobody"}, kNow).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_P(AccountContract, AnInvitationIsChangedWithdrawnAndOfOneAccount) {
+  const auto acme = sample.acme.number;
+  const auto other = sample.other.number;
+  const auto issued = must(invite(db, acme, {.email = "zoe@acme.example"}, kNow));
+  const auto& id = issued.invitation.user_id;
+  EXPECT_FALSE(must(invitation_of_user(db, other, id)));
+  EXPECT_EQ(revoke_invitation(db, other, id).error().code, ErrorCode::not_found);
+  EXPECT_EQ(set_invitation_admin(db, other, id, true).error().code, ErrorCode::not_found);
+  const auto changed = must(change_invitation(db, acme, id, {.email = "z@acme.example"}, kNow));
+  EXPECT_FALSE(find_invitation(db, issued.token, kNow)) << "its link went to the older address";
+  must(set_invitation_admin(db, acme, id, true));
+  const auto joined = must(accept_as_user(db, changed.token, sample.eve.id, kNow));
+  EXPECT_EQ(joined.number, acme);
+  EXPECT_TRUE(must(find_member(db, acme, sample.eve.id))->is_admin);
+  const auto again = must(invite(db, acme, {.email = "e@acme.example"}, kNow));
+  EXPECT_EQ(accept_as_user(db, again.token, sample.eve.id, kNow).error().code, ErrorCode::conflict);
+  const auto last = must(invite(db, acme, {.email = "w@acme.example"}, kNow));
+  must(revoke_invitation(db, acme, last.invitation.user_id));
+  EXPECT_FALSE(find_invitation(db, last.token, kNow));
+}
+
+TEST_P(AccountContract, TheLastAdministratorStays) {
+  const auto acme = sample.acme.number;
+  EXPECT_EQ(keep_administrator(db, acme, sample.ann.id).error().code, ErrorCode::conflict);
+  EXPECT_EQ(remove_user(db, sample.ann.id).error().code, ErrorCode::conflict);
+  EXPECT_TRUE(keep_administrator(db, acme, sample.bob.id)) << "no administrator";
+  must(put_member(db, acme, sample.bob.id, true));
+  EXPECT_TRUE(keep_administrator(db, acme, sample.ann.id));
+  EXPECT_EQ(remove_user(db, sample.ann.id).error().code, ErrorCode::conflict)
+      << "the last one of the installation";
+  must(set_disabled(db, sample.bob.id, true));
+  EXPECT_EQ(keep_administrator(db, acme, sample.ann.id).error().code, ErrorCode::conflict)
+      << "the other one is disabled";
+  must(remove_user(db, sample.eve.id));
+  EXPECT_TRUE(is_refused(sample.eve_key));
+  EXPECT_EQ(user_of_id(db, sample.eve.id).error().code, ErrorCode::not_found);
+}
+
+TEST_P(AccountContract, ATeamIsRenamedUnlessItIsBuiltIn) {
+  const auto acme = sample.acme.number;
+  const auto id = must(create_team(db, acme, "web"));
+  must(create_team(db, acme, "api"));
+  must(rename_team(db, acme, id, "shop"));
+  EXPECT_EQ(must(list_teams(db, acme))[2].name, "shop");
+  EXPECT_EQ(rename_team(db, acme, id, "api").error().code, ErrorCode::conflict);
+  EXPECT_EQ(rename_team(db, acme, id, "Shop").error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(rename_team(db, sample.other.number, id, "x").error().code, ErrorCode::not_found);
+  const auto admins = must(list_teams(db, acme))[0].id;
+  EXPECT_EQ(rename_team(db, acme, admins, "x").error().code, ErrorCode::invalid_argument);
 }
 
 TEST_P(AccountContract, TheTeamsOfAUserAreThoseOfItsAccount) {

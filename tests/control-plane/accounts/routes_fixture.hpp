@@ -24,6 +24,7 @@ struct RoutesFixture {
         served(on, user_routes({.database = on.database,
                                 .authenticator = authenticator,
                                 .login = login,
+                                .public_url = "https://console.example",
                                 .own_origins = {},
                                 .client_of = {},
                                 .audit = &audit,

@@ -6,6 +6,7 @@
 
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/invitations.hpp"
 #include "control-plane/accounts/revocations.hpp"
 
 namespace gitops::control_plane_server {
@@ -134,6 +135,22 @@ TEST_F(UserCommand, APasswordComesFromAFileAndEndsSessions) {
   EXPECT_FALSE(in_database([&](store::Connection& db) {
                  return identify(db, token, micros_at(wall_now()));
                }).caller);
+}
+
+TEST_F(UserCommand, APersonIsInvitedByALinkThatIsShownOnce) {
+  run({"account", "add", "--name=default"});
+  const auto invited = run({"user", "invite", "--email=ann@acme.example", "--admin",
+                            "--public-url=https://console.example/"});
+  EXPECT_EQ(invited.code, cli::kDone) << invited.err;
+  const auto link = after(invited.out, "link (shown once): ");
+  EXPECT_THAT(link, testing::StartsWith("https://console.example/invitation?token="));
+  const Secret token(link.substr(link.find('=') + 1));
+  const auto ann = in_database([&](store::Connection& db) {
+    return accept_as_new_user(db, token, "ann", "", micros_at(wall_now()));
+  });
+  EXPECT_EQ(ann.email, "ann@acme.example");
+  EXPECT_EQ(run({"user", "invite", "--email=nobody"}).code, cli::kFailed);
+  EXPECT_EQ(run({"user", "invite"}).code, cli::kWrongUsage);
 }
 
 TEST_F(UserCommand, AUserIsDisabledAndEnabled) {

@@ -190,6 +190,14 @@ TEST_P(LoginStore, RefusesAUserWhoWasRemovedFromTheAccount) {
   EXPECT_EQ(refusal(), kUnknownUser);
 }
 
+TEST_P(LoginStore, ARemovedUserIsANewOneAtItsNextLogin) {
+  const auto done = must(sign_in(db, provider, claims, kNow));
+  must(remove_user(db, done.user_id));
+  const auto again = must(sign_in(db, provider, claims, kNow));
+  EXPECT_TRUE(again.is_new_user);
+  EXPECT_NE(again.user_id, done.user_id);
+}
+
 TEST_P(LoginStore, TeamsFollowTheGroupsThatAreMapped) {
   provider.teams = {{"dev", "developers"}, {"staff", "developers"}, {"ops", "operators"}};
   claims.groups = {"dev", "ops", "unmapped"};

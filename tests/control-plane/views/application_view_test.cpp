@@ -25,10 +25,48 @@ Json shown(const std::string& body, const ViewContext& with = context()) {
       [&](std::string& out) { append_application(out, seen.event.state, seen.parsed, with); });
 }
 
+Json whole(const std::string& body) {
+  const SeenObject seen(body);
+  return appended([&](std::string& out) {
+    append_application(out, seen.event.state, seen.parsed, context(), ApplicationParts::whole);
+  });
+}
+
 std::vector<std::string> error_codes(const Json& application) {
   std::vector<std::string> codes;
   for (const auto& error : application["errors"]) codes.push_back(error["code"]);
   return codes;
+}
+
+TEST(ApplicationView, ResourcesAreListedForOneApplicationAlone) {
+  auto application = application_of("shop");
+  application["spec"]["project"] = "pay";
+  application["status"]["resources"] = {
+      {{"kind", "Deployment"},
+       {"group", "apps"},
+       {"version", "v1"},
+       {"namespace", "shop"},
+       {"name", "web"},
+       {"status", "OutOfSync"},
+       {"health", {{"status", "Degraded"}, {"message", "no pods"}}},
+       {"requiresPruning", true}},
+      {{"kind", "ConfigMap"}, {"version", "v1"}, {"name", "web"}}};
+  const auto body = app_event(application);
+  EXPECT_EQ(shown(body)["project"], "pay");
+  EXPECT_TRUE(shown(body)["resources"].is_null()) << "a list of Applications would be too large";
+  const auto resources = whole(body)["resources"];
+  EXPECT_EQ(resources[0], (Json{{"group", "apps"},
+                                {"version", "v1"},
+                                {"kind", "Deployment"},
+                                {"namespace", "shop"},
+                                {"name", "web"},
+                                {"syncStatus", "OUT_OF_SYNC"},
+                                {"healthStatus", "DEGRADED"},
+                                {"healthMessage", "no pods"},
+                                {"hook", false},
+                                {"requiresPruning", true}}));
+  EXPECT_TRUE(resources[1]["healthStatus"].is_null()) << "Argo CD assesses none of a ConfigMap";
+  EXPECT_TRUE(resources[1]["syncStatus"].is_null());
 }
 
 TEST(ApplicationView, AnApplicationIsShownAsItIs) {

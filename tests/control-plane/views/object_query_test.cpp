@@ -10,6 +10,7 @@
 #include "control-plane/storage/inventory_store.hpp"
 #include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/source_report_store.hpp"
+#include "control-plane/storage/stale_objects.hpp"
 #include "control-plane/views/component_view.hpp"
 #include "control-plane/views/git_source_view.hpp"
 #include "control-plane/views/image_store.hpp"
@@ -316,7 +317,7 @@ TEST_P(ObjectQueryContract, EveryStatementCanBePrepared) {
   const std::vector<std::span<const store::Statement>> all{
       object_statements(),        git_source_statements(), image_statements(),
       release_statements(),       body_statements(),       retention_statements(),
-      source_report_statements(), inventory_statements()};
+      source_report_statements(), inventory_statements(),  stale_object_statements()};
   // A connection knows a statement by the address of its name.
   std::deque<std::string> texts;
   for (const auto& statements : all) {

@@ -1,0 +1,74 @@
+// All GraphQL documents of the console. A test checks each against schema.graphql.
+
+export const ME = `query Me { me { id name email isAdmin activeAccount { id name admins } } }`;
+
+const ROW = `metadata { uid runtime namespace name cluster lastUpdated labels { key value } }
+  healthStatus healthMessage syncStatus syncPolicy revision updatedAt repoURL project
+  destination { name server namespace }
+  status { commitAuthor commitMessage }
+  operationState { phase message }`;
+
+export const APPLICATIONS = `query Applications($after: String, $first: Int) {
+  applications(pagination: { after: $after, first: $first }) {
+    edges { node { ${ROW} } }
+    pageInfo { endCursor hasNextPage }
+  }
+}`;
+
+export const APPLICATION = `query Application($runtime: String, $namespace: String, $name: String) {
+  application(runtime: $runtime, namespace: $namespace, name: $name) {
+    ${ROW}
+    resources { group version kind namespace name syncStatus healthStatus healthMessage hook requiresPruning }
+    size path isHelmApp isMultiSourced
+    errors { level title message suggestion lastSeen }
+    specSource { repoURL path targetRevision chart }
+    specSources { repoURL path targetRevision chart ref }
+    sync { status revision revisions }
+    appsRelations { parent { runtime namespace name } children { runtime namespace name } }
+    history: status { commitAuthor commitMessage commitDate commitUrl historyId syncStartedAt syncFinishedAt }
+    operation: operationState { phase message startedAt finishedAt revision initiatedBy }
+  }
+}`;
+
+export const RELEASES = `query Releases($filters: GitopsReleaseFilterArgs, $after: String, $first: Int) {
+  gitopsReleases(filters: $filters, pagination: { after: $after, first: $first }) {
+    edges { node {
+      historyId syncOperationRevision current
+      operationState { phase message startedAt finishedAt initiatedBy }
+      application { revision
+        status { healthStatus syncStatus commitAuthor commitMessage commitDate commitUrl }
+        committers { userName commits { sha message url commitDate } } }
+      toState { services { name images { image } replicas availableReplicas } rollouts { name phase currentStepIndex steps weightOfNew } }
+    } }
+    pageInfo { endCursor hasNextPage }
+  }
+}`;
+
+const RUNTIME = `metadata { name namespace cluster lastUpdated created }
+  syncStatus healthStatus healthMessage available installationStatus accessMode ingressHost
+  runtimeVersion chartVersion lastUpdated managedClustersNum isConfigurationRuntime gitProvider repo
+  errors { level title message suggestion lastSeen }`;
+
+export const RUNTIMES = `query Runtimes { runtimes { edges { node { ${RUNTIME} } } } }`;
+
+export const RUNTIME_DETAIL = `query Runtime($name: String!) {
+  runtime(name: $name) {
+    ${RUNTIME}
+    status {
+      syncMode argoCdState
+      appProxyStarted { status description } gitSourceConfigured { status description }
+      defaultGitIntegration { status description } encryptionKey { status description }
+      encryptionIv { status description } eventReporterArgoCDToken { status description }
+      isc { status description } runtimeGitToken { status description }
+    }
+  }
+  clusters(runtime: $name) { edges { node {
+    metadata { name } server updatedAt inactive
+    info { connectionState { status message attemptedAt } serverVersion applicationsCount }
+  } } }
+  components(runtime: $name) { edges { node { metadata { name namespace } version syncStatus healthStatus } } }
+  gitSources(runtime: $name) { edges { node {
+    metadata { name namespace } syncStatus healthStatus isRestricted
+    self { repoURL path revision errors { level title message suggestion lastSeen } }
+  } } }
+}`;

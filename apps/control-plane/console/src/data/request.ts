@@ -1,0 +1,83 @@
+// Requests to the control plane, and failures that say what is known.
+
+export interface Failure {
+  tried: string; // "read the applications"
+  kind: 'signed-out' | 'refused' | 'failed' | 'unreachable';
+  status: number; // 0: no response
+  message: string;
+  requestId: string;
+}
+
+export class RequestError extends Error {
+  constructor(readonly failure: Failure) {
+    super(failure.message);
+  }
+}
+
+function kindOf(status: number): Failure['kind'] {
+  if (status === 401) return 'signed-out';
+  return status === 403 ? 'refused' : 'failed';
+}
+
+/** Called when a request was answered with 401. */
+let onSignedOut: () => void = () => {};
+export function whenSignedOut(call: () => void): void {
+  onSignedOut = call;
+}
+
+interface Options {
+  method?: string;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+/** Sends a request and returns its JSON. Throws RequestError. */
+export async function request<T>(tried: string, address: string, { method = 'GET', body, signal }: Options = {}): Promise<T> {
+  const init: RequestInit = { method, headers: { Accept: 'application/json' }, cache: 'no-store' };
+  if (signal) init.signal = signal;
+  if (body !== undefined) {
+    init.body = JSON.stringify(body);
+    init.headers = { Accept: 'application/json', 'Content-Type': 'application/json' };
+  }
+  let response: Response;
+  try {
+    response = await fetch(address, init);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new RequestError({ tried, kind: 'unreachable', status: 0, requestId: '',
+      message: 'The control plane did not answer. Whether the request reached it is not known.' });
+  }
+  const requestId = response.headers.get('X-Request-Id') ?? '';
+  const content = (await response.json().catch(() => null)) as { message?: string; errors?: { message: string }[] } | null;
+  if (!response.ok || content === null) {
+    const kind = kindOf(response.status);
+    if (kind === 'signed-out') onSignedOut();
+    const said = content?.message ?? content?.errors?.[0]?.message;
+    throw new RequestError({ tried, kind, status: response.status, requestId,
+      message: said ?? (response.ok ? 'The response is not JSON.' : `The control plane answered ${response.status}.`) });
+  }
+  return content as T;
+}
+
+/** Runs a GraphQL document of data/documents.ts. Data beside errors counts as failed: half of an answer is no answer. */
+export async function query<T>(tried: string, document: string, variables: object = {}, signal?: AbortSignal): Promise<T> {
+  const options: Options = { method: 'POST', body: { query: document, variables } };
+  if (signal) options.signal = signal;
+  const answer = await request<{ data?: T; errors?: { message: string; extensions?: { code?: string; status?: number } }[] }>(
+    tried, '/2.0/api/graphql', options);
+  const error = answer.errors?.[0];
+  if (error || !answer.data) {
+    const code = error?.extensions?.code ?? '';
+    const status = error?.extensions?.status ?? 200;
+    const kind = /UNAUTHENTICATED/i.test(code) ? 'signed-out' : /FORBIDDEN/i.test(code) ? 'refused' : kindOf(status);
+    if (kind === 'signed-out') onSignedOut();
+    throw new RequestError({ tried, kind, status, requestId: '', message: error?.message ?? 'The response has no data.' });
+  }
+  return answer.data;
+}
+
+/** Returns the failure behind an exception. Mistakes of our own are shown as such. */
+export function failureOf(tried: string, error: unknown): Failure {
+  if (error instanceof RequestError) return error.failure;
+  return { tried, kind: 'failed', status: 0, requestId: '', message: `The page itself failed: ${String(error)}` };
+}

@@ -1,0 +1,122 @@
+// The page's side of the stream. Changes of one row replace each other until the next frame, so that a hidden page,
+// which gets no frames, does not grow.
+import { signal } from '@preact/signals';
+
+import workerAddress from './worker.ts?worker&url';
+import { Stream, type Live, type Message } from './stream';
+
+export const live = signal<Live>({ state: 'connecting' });
+/** Since when the server itself has no fresh data; 0: it has. */
+export const staleSince = signal(0);
+
+export interface Changes {
+  patches: ReadonlyMap<string, Record<string, unknown>>; // "topic uid" -> the whole row
+  gone: ReadonlyMap<string, string>; // "topic uid" -> topic
+}
+type Take = (changes: Changes) => void;
+type Reset = () => void;
+const takers = new Set<Take>();
+const resetters = new Set<Reset>();
+
+let patches = new Map<string, Record<string, unknown>>();
+let gone = new Map<string, string>();
+let isScheduled = false;
+
+function flush(): void {
+  isScheduled = false;
+  const changes = { patches, gone };
+  patches = new Map();
+  gone = new Map();
+  for (const take of takers) take(changes);
+}
+
+/** Takes an event of the stream. Exported for tests. */
+export function receive(type: string, data: unknown): void {
+  const content = (data ?? {}) as { rows?: Record<string, unknown>[]; topic?: string; uids?: string[]; since?: string };
+  if (type === 'reset') for (const reset of resetters) reset();
+  else if (type === 'stale') staleSince.value = Date.parse(content.since ?? '') || Date.now();
+  else if (type === 'fresh') staleSince.value = 0;
+  if (type !== 'patch' && type !== 'gone') return;
+  for (const row of content.rows ?? []) {
+    const key = `${String(row.topic)} ${String(row.uid ?? row.name)}`;
+    gone.delete(key);
+    patches.set(key, row);
+  }
+  for (const uid of content.uids ?? []) {
+    const key = `${content.topic} ${uid}`;
+    patches.delete(key);
+    gone.set(key, content.topic ?? '');
+  }
+  if (!isScheduled) {
+    isScheduled = true;
+    requestAnimationFrame(flush);
+  }
+}
+
+/** Calls `take` once a frame with what has changed. Returns how to end that. */
+export function onChanges(take: Take): () => void {
+  takers.add(take);
+  return () => takers.delete(take);
+}
+/** Calls `reset` when the page has to read its data again. */
+export function onReset(reset: Reset): () => void {
+  resetters.add(reset);
+  return () => resetters.delete(reset);
+}
+
+function handle(message: Message | { kind: 'ping' }, post: (message: unknown) => void): void {
+  if (message.kind === 'state') live.value = message.live;
+  else if (message.kind === 'event') receive(message.type, message.data);
+  else post({ kind: 'pong' });
+}
+
+interface Source {
+  follow(topics: string[]): void;
+  retry(): void;
+}
+let source: Source | undefined;
+
+function fromWorker(): Source {
+  // The address of a worker is a sink of Trusted Types: this policy lets that one through.
+  const types = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: object): { createScriptURL(url: string): string } } }).trustedTypes;
+  const policy = types?.createPolicy('console', {
+    createScriptURL: (url: string) => {
+      if (url === workerAddress) return url;
+      throw new TypeError(`not a script of the console: ${url}`);
+    },
+  });
+  const worker = new SharedWorker(policy ? policy.createScriptURL(workerAddress) : workerAddress, { type: 'module', name: 'console' });
+  const post = (message: unknown) => worker.port.postMessage(message);
+  worker.port.onmessage = ({ data }: MessageEvent<Message>) => handle(data, post);
+  worker.port.start();
+  addEventListener('pagehide', () => post({ kind: 'bye' }));
+  return { follow: (topics) => post({ kind: 'follow', topics }), retry: () => post({ kind: 'retry' }) };
+}
+
+function direct(): Source {
+  const stream = new Stream((message) => handle(message, () => {}));
+  let topics: string[] = [];
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) stream.stop();
+    else stream.retry();
+  });
+  return {
+    follow: (wanted) => {
+      topics = wanted;
+      stream.follow(topics);
+    },
+    retry: () => stream.retry(),
+  };
+}
+
+/** Begins to stream. */
+export function follow(topics: string[]): void {
+  source ??= typeof SharedWorker === 'undefined' ? direct() : fromWorker();
+  source.follow(topics);
+  addEventListener('pageshow', (event: Event) => {
+    if ((event as PageTransitionEvent).persisted) source?.follow(topics);
+  });
+}
+export function retryNow(): void {
+  source?.retry();
+}

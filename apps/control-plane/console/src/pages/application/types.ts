@@ -1,0 +1,96 @@
+import type { ApplicationNode } from '../../data/load';
+import type { Node } from '../../graph/layout';
+import { word } from '../../store/states';
+import type { ReportedError } from '../runtimes/types';
+
+export interface Resource {
+  group: string | null;
+  version: string | null;
+  kind: string;
+  namespace: string | null;
+  name: string;
+  syncStatus: string | null;
+  healthStatus: string | null;
+  healthMessage: string | null;
+  hook: boolean | null;
+  requiresPruning: boolean | null;
+}
+
+interface Ref {
+  runtime: string;
+  namespace: string | null;
+  name: string;
+}
+
+export interface ApplicationDetail extends ApplicationNode {
+  size: number | null;
+  path: string | null;
+  isHelmApp: boolean | null;
+  isMultiSourced: boolean | null;
+  resources: Resource[] | null;
+  errors: ReportedError[] | null;
+  specSource: { repoURL: string; path: string | null; targetRevision: string | null; chart: string | null } | null;
+  specSources: { repoURL: string; path: string | null; targetRevision: string | null; chart: string | null; ref: string | null }[] | null;
+  sync: { status: string | null; revision: string | null; revisions: string[] | null } | null;
+  appsRelations: { parent: Ref | null; children: Ref[] | null } | null;
+  history: { commitAuthor: string | null; commitMessage: string | null; commitDate: string | null; commitUrl: string | null; historyId: number | null; syncStartedAt: string | null; syncFinishedAt: string | null };
+  operation: { phase: string | null; message: string | null; startedAt: string | null; finishedAt: string | null; revision: string | null; initiatedBy: string | null } | null;
+}
+
+export interface Release {
+  historyId: number;
+  syncOperationRevision: string;
+  current: boolean | null;
+  operationState: { phase: string | null; message: string | null; startedAt: string | null; finishedAt: string | null; initiatedBy: string | null } | null;
+  application: {
+    revision: string | null;
+    status: { healthStatus: string | null; syncStatus: string; commitAuthor: string | null; commitMessage: string | null; commitDate: string | null; commitUrl: string | null } | null;
+    committers: { userName: string; commits: { sha: string | null; message: string | null; url: string | null; commitDate: string | null }[] | null }[] | null;
+  };
+  toState: {
+    services: { name: string; images: { image: string | null }[] | null; replicas: number | null; availableReplicas: number | null }[];
+    rollouts: { name: string; phase: string; currentStepIndex: number | null; steps: number | null; weightOfNew: number | null }[];
+  } | null;
+}
+
+/** Returns an address only if it is one of the web: names and messages of others never become scripts. */
+export function webAddress(text: string | null | undefined): string | undefined {
+  return text && /^https?:\/\//i.test(text) ? text : undefined;
+}
+
+/** One sentence of what is wrong, the most important first; what is not known is said, too. Pure. */
+export function verdict(app: ApplicationDetail, isSilent: boolean): { tone: 'ok' | 'warn' | 'bad' | 'run' | 'mute'; text: string } {
+  const health = word(app.healthStatus);
+  const phase = app.operation?.phase ? word(app.operation.phase) : '';
+  const broken = (app.resources ?? []).filter((one) => one.healthStatus && ['Degraded', 'Missing'].includes(word(one.healthStatus)));
+  const named = broken.slice(0, 2).map((one) => `${one.kind} ${one.name}${one.healthMessage ? `: ${one.healthMessage}` : ` is ${word(one.healthStatus)}`}`).join('; ');
+  const more = broken.length > 2 ? `, and ${broken.length - 2} more` : '';
+  if (isSilent) return { tone: 'warn', text: 'The runtime is silent: what is shown may be old.' };
+  if (phase === 'Failed' || phase === 'Error') return { tone: 'bad', text: `The last sync failed${app.operation?.message ? `: ${app.operation.message}` : '.'}` };
+  if (health === 'Degraded' || health === 'Missing') return { tone: 'bad', text: named ? `${named}${more}.` : app.healthMessage || `It is ${health}. Why is not reported.` };
+  if (phase === 'Running' || phase === 'Terminating') return { tone: 'run', text: 'A sync is running.' };
+  if (health === 'Progressing') return { tone: 'run', text: app.healthMessage || 'Its resources are progressing.' };
+  if (app.syncStatus === 'OUT_OF_SYNC') {
+    const drifted = (app.resources ?? []).filter((one) => one.syncStatus && word(one.syncStatus) === 'OutOfSync').length;
+    return { tone: 'warn', text: drifted > 0 ? `${drifted} of ${app.resources!.length} resources differ from Git.` : 'The cluster differs from Git.' };
+  }
+  if (health === 'Unknown') return { tone: 'mute', text: 'Its health is not known.' };
+  return { tone: 'ok', text: 'It is healthy and as Git wants it.' };
+}
+
+export function resourceId(one: Resource): string {
+  return [one.group ?? '', one.kind, one.namespace ?? '', one.name].join(':');
+}
+
+/** The tree: the Application and the resources that Argo CD reports for it. */
+export function treeOf(app: ApplicationDetail): Node {
+  const resources = app.resources ?? [];
+  return {
+    id: 'application', kind: 'Application', name: app.metadata.name, health: word(app.healthStatus), sync: word(app.syncStatus),
+    children: resources.map((one) => ({
+      id: resourceId(one), kind: one.kind, name: one.name, children: [],
+      health: one.healthStatus ? word(one.healthStatus) : '',
+      sync: one.syncStatus ? word(one.syncStatus) : '',
+    })),
+  };
+}

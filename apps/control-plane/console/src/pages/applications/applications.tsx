@@ -1,0 +1,143 @@
+import { useSignalEffect } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+import { keepApplications, readApplications } from '../../data/load';
+import { announce } from '../../shell/announce';
+import { addKeys } from '../../shell/keys';
+import { here, navigate, setQuery } from '../../shell/router';
+import { me } from '../../shell/session';
+import type { ApplicationRow, Sort } from '../../store/applications';
+import { narrowest, without } from '../../store/filter';
+import { applications, frames, loadState, offline, readings } from '../../store/state';
+import { Command, Empty, Failed, Loading } from '../../ui/parts';
+import { clock } from '../../ui/time';
+import { INSTALL } from '../runtimes/install';
+import { COLUMNS } from './columns';
+import { Facets } from './facets';
+import { FilterField } from './filter_field';
+import { Table } from './table';
+import { arrange, countWaiting, fields, view, waiting } from './view';
+
+const cursor = { at: 0 };
+
+/** "health" or "-changedAt". A column that does not exist is the default's. */
+export function sortOf(text: string | undefined): Sort {
+  const down = text?.startsWith('-') === true;
+  const key = (down ? text!.slice(1) : text) as keyof ApplicationRow;
+  return COLUMNS.some((column) => column.key === key) ? { key, down } : { key: 'health', down: false };
+}
+
+function path(row: number): string {
+  const { runtime, namespace, name } = applications.at(row);
+  return `/applications/${[runtime, namespace, name].map(encodeURIComponent).join('/')}`;
+}
+
+function NothingMatches({ text, set }: { text: string; set: (text: string) => void }) {
+  const query = view.value!.query;
+  const rows = Array.from({ length: applications.length }, (_, row) => row).filter((row) => !applications.isGone(row));
+  const best = narrowest(query, fields(me.value?.name ?? ''), rows, Date.now());
+  return (
+    <Empty title="Nothing matches">
+      <p>None of the {applications.size} applications matches this filter.</p>
+      {best && <p><button type="button" onClick={() => set(without(text, best.term.text))}><span>Drop <code>{best.term.text}</code>: {best.matches} match</span></button></p>}
+      <p><button type="button" onClick={() => set('')}>Clear the filter</button></p>
+    </Empty>
+  );
+}
+
+function NothingExists() {
+  return (
+    <Empty title="No applications yet">
+      <p>An application appears here as soon as a runtime reports it. Add a runtime to a cluster:</p>
+      <Command text={INSTALL} />
+      <p class="mute">If your account has runtimes with applications, a rule may keep you from seeing them. Ask an administrator.</p>
+    </Empty>
+  );
+}
+
+function Waiting({ apply }: { apply: () => void }) {
+  const { changes, added } = waiting.value;
+  if (changes + added === 0) return null;
+  const parts = [changes > 0 ? `${changes} ${changes === 1 ? 'row' : 'rows'} changed place` : '', added > 0 ? `${added} new` : ''];
+  return <button type="button" class="waiting" onClick={apply}>Apply: {parts.filter(Boolean).join(', ')}<kbd>.</kbd></button>;
+}
+
+export function ApplicationsPage() {
+  const { query } = here.value;
+  const text = query.get('q') ?? '';
+  const sort = sortOf(query.get('sort'));
+  const user = me.value?.name ?? '';
+  const field = useRef<HTMLInputElement>(null);
+  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const anchor = useRef(0);
+  const { state, at, failure } = loadState.value;
+
+  useEffect(keepApplications, []);
+  const apply = () => arrange(text, sort, user);
+  useEffect(apply, [text, sort.key, sort.down, user]);
+  // A reading brings new rows: they wait like those of the stream, except for the first.
+  useSignalEffect(() => {
+    void readings.value;
+    const shown = view.peek();
+    if (!shown || shown.rows.length === 0 || document.activeElement?.closest('.filter')) arrange(text, sort, user);
+  });
+  useSignalEffect(() => {
+    void frames.value;
+    void offline.value;
+    const timer = setTimeout(() => countWaiting(user), 100);
+    return () => clearTimeout(timer);
+  });
+  const focusGrid = () => document.querySelector<HTMLElement>('[role=grid]')?.focus();
+  useEffect(() => addKeys('Applications', [
+    { keys: '/', text: 'Filter', run: () => field.current?.focus() },
+    { keys: 'j', text: 'Next row (or ↓)', run: focusGrid },
+    { keys: 'k', text: 'Row before (or ↑)', run: focusGrid },
+    { keys: 'Enter', text: 'Open', run: focusGrid },
+    { keys: 'x', text: 'Choose (X: up to here)', run: focusGrid },
+    { keys: '.', text: 'Apply waiting changes', run: () => { const { text: now, sort: by } = view.peek()!; arrange(now, by, user); } },
+    { keys: 'r', text: 'Read again', run: () => void readApplications() },
+  ]), [user]);
+
+  const set = (next: string) => {
+    cursor.at = 0;
+    setQuery({ q: next });
+  };
+  const choose = (index: number, range: boolean) => {
+    const rows = view.peek()!.rows;
+    const next = new Set(chosen);
+    const [from, to] = range ? [Math.min(anchor.current, index), Math.max(anchor.current, index)] : [index, index];
+    for (let one = from; one <= to; ++one) {
+      const row = rows[one]!;
+      if (range || !next.has(row)) next.add(row);
+      else next.delete(row);
+    }
+    anchor.current = index;
+    setChosen(next);
+    announce(`${next.size} chosen`);
+  };
+  const shown = view.value;
+  const isFirst = at === 0 && state !== 'failed';
+  return (
+    <div class="fill">
+      <header class="title">
+        <h1>Applications</h1>
+        <span class="mute" data-count>{isFirst ? '' : shown && shown.rows.length !== applications.size ? `${shown.rows.length} of ${applications.size}` : applications.size}</span>
+        {chosen.size > 0 && <span class="chosen-count">{chosen.size} chosen <button type="button" class="quiet" onClick={() => setChosen(new Set())}>Clear</button></span>}
+        <span class="grow" />
+        <Waiting apply={apply} />
+        {offline.value.size > 0 && <a class="state warn small" href="/runtimes">{offline.value.size === 1 ? '1 runtime is silent: its' : `${offline.value.size} runtimes are silent: their`} rows may be old</a>}
+        {at > 0 && <span class="mute small wide">Read {clock(at)}</span>}
+      </header>
+      <FilterField text={text} set={set} query={shown?.query ?? { terms: [], notes: [] }} me={user} field={field} leave={focusGrid} />
+      {shown && at > 0 && <Facets text={text} query={shown.query} me={user} set={set} />}
+      {failure && <Failed failure={failure} retry={() => void readApplications()} />}
+      {isFirst && <Loading what="applications" rows={12} />}
+      {at > 0 && applications.size === 0 && <NothingExists />}
+      {at > 0 && applications.size > 0 && shown && shown.rows.length === 0 && <NothingMatches text={text} set={set} />}
+      {at > 0 && shown && shown.rows.length > 0 && (
+        <Table key={`${text} ${sort.key} ${String(sort.down)}`} rows={shown.rows} sort={sort} me={user} cursor={cursor} chosen={chosen} choose={choose}
+          setSort={(next) => setQuery({ sort: `${next.down ? '-' : ''}${next.key}` })} open={(row) => navigate(path(row))} />
+      )}
+    </div>
+  );
+}

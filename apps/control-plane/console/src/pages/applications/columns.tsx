@@ -1,0 +1,34 @@
+// The columns of the table. A new column gets a row here.
+import type { ComponentChildren } from 'preact';
+
+import type { ApplicationRow } from '../../store/applications';
+import { Revision } from '../../ui/parts';
+import { Status } from '../../ui/status';
+import { Age } from '../../ui/time';
+
+export interface Column {
+  key: keyof ApplicationRow;
+  title: string;
+  width: string; // of a grid's track
+  cell: (row: ApplicationRow) => ComponentChildren;
+}
+
+/** "https://kubernetes.default.svc" is the cluster that the runtime itself is in. */
+export function clusterName(cluster: string): string {
+  return cluster === 'https://kubernetes.default.svc' ? 'in-cluster' : cluster.replace(/^https?:\/\//, '');
+}
+const clip = (text: string) => <span class="clip" title={text}>{text || '–'}</span>;
+
+export const COLUMNS: readonly Column[] = [
+  { key: 'name', title: 'Name', width: 'minmax(150px, 2.4fr)', cell: (row) => <span class="clip name" title={row.name}>{row.name}</span> },
+  { key: 'health', title: 'Health', width: '116px', cell: (row) => <Status value={row.health} /> },
+  { key: 'sync', title: 'Sync', width: '112px', cell: (row) => <Status value={row.sync} /> },
+  { key: 'phase', title: 'Operation', width: '112px', cell: (row) => <Status value={row.phase} none /> },
+  { key: 'runtime', title: 'Runtime', width: 'minmax(80px, 1fr)', cell: (row) => clip(row.runtime) },
+  { key: 'namespace', title: 'Namespace', width: 'minmax(76px, .8fr)', cell: (row) => clip(row.namespace) },
+  { key: 'cluster', title: 'Cluster', width: 'minmax(80px, 1fr)', cell: (row) => clip(clusterName(row.cluster)) },
+  { key: 'revision', title: 'Revision', width: '72px', cell: (row) => <Revision value={row.revision} /> },
+  { key: 'author', title: 'Author', width: 'minmax(80px, .9fr)', cell: (row) => clip(row.author) },
+  { key: 'message', title: 'Message', width: 'minmax(100px, 1.8fr)', cell: (row) => clip(row.message) },
+  { key: 'changedAt', title: 'Changed', width: '64px', cell: (row) => <Age at={row.changedAt} /> },
+];

@@ -1,0 +1,59 @@
+// The order of the table. It is computed after a reading and by filter and sort alone: live changes alter cells in place,
+// and rows that would move, come or go wait until they are applied.
+import { signal } from '@preact/signals';
+
+import { facet, filterFields, FILTER_KEYS, ordered, TIME_KEYS, type Sort } from '../../store/applications';
+import { matcher, parse, type Field, type Query } from '../../store/filter';
+import { applications, offline } from '../../store/state';
+
+export interface View {
+  text: string;
+  sort: Sort;
+  query: Query;
+  rows: readonly number[];
+}
+export interface Waiting {
+  changes: number; // rows that match no more, or that are gone
+  added: number;
+}
+
+export const view = signal<View | null>(null);
+export const waiting = signal<Waiting>({ changes: 0, added: 0 });
+
+export function fields(me: string): Field<number>[] {
+  return filterFields(applications, offline.peek(), me);
+}
+
+/** Computes the order anew. */
+export function arrange(text: string, sort: Sort, me: string): void {
+  const query = parse(text, FILTER_KEYS, TIME_KEYS);
+  view.value = { text, sort, query, rows: ordered(applications, query, fields(me), sort, Date.now()) };
+  waiting.value = { changes: 0, added: 0 };
+}
+
+/** Counts what a new order would change. */
+export function countWaiting(me: string): void {
+  const shown = view.peek();
+  if (!shown) return;
+  const matches = matcher(shown.query, fields(me), Date.now());
+  const inside = new Set(shown.rows);
+  let changes = 0;
+  let added = 0;
+  for (let row = 0; row < applications.length; ++row) {
+    const fits = !applications.isGone(row) && matches(row);
+    if (inside.has(row)) changes += fits ? 0 : 1;
+    else added += fits ? 1 : 0;
+  }
+  const before = waiting.peek();
+  if (before.changes !== changes || before.added !== added) waiting.value = { changes, added };
+}
+
+/** Returns whether a row of the view still belongs there. */
+export function stillMatches(row: number, me: string): boolean {
+  const shown = view.peek();
+  return !shown || (!applications.isGone(row) && matcher(shown.query, fields(me), Date.now())(row));
+}
+
+export function counts(key: string, query: Query, me: string): { value: string; count: number }[] {
+  return facet(applications, query, fields(me), key, Date.now());
+}

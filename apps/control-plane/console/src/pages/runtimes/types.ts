@@ -1,0 +1,78 @@
+export interface ReportedError {
+  level: string;
+  title: string;
+  message: string;
+  suggestion: string | null;
+  lastSeen: string;
+}
+
+export interface Runtime {
+  metadata: { name: string; namespace: string | null; cluster: string | null; lastUpdated: string | null; created: string | null };
+  syncStatus: string;
+  healthStatus: string | null;
+  healthMessage: string | null;
+  available: boolean;
+  installationStatus: string;
+  accessMode: string;
+  ingressHost: string | null;
+  runtimeVersion: string;
+  chartVersion: string | null;
+  lastUpdated: string | null;
+  managedClustersNum: number;
+  isConfigurationRuntime: boolean;
+  gitProvider: string | null;
+  repo: string | null;
+  errors: ReportedError[];
+}
+
+export interface Part {
+  status: string;
+  description: string | null;
+}
+
+export interface RuntimeDetail {
+  runtime: (Runtime & { status: { syncMode: string; argoCdState: string } & Record<string, Part | string> }) | null;
+  clusters: { edges: { node: {
+    metadata: { name: string };
+    server: string;
+    updatedAt: string | null;
+    inactive: boolean | null;
+    info: { connectionState: { status: string; message: string | null; attemptedAt: string | null }; serverVersion: string | null; applicationsCount: number };
+  } }[] };
+  components: { edges: { node: { metadata: { name: string; namespace: string | null }; version: string; syncStatus: string; healthStatus: string | null } }[] };
+  gitSources: { edges: { node: {
+    metadata: { name: string; namespace: string | null };
+    syncStatus: string;
+    healthStatus: string | null;
+    isRestricted: boolean;
+    self: { repoURL: string | null; path: string | null; revision: string | null; errors: ReportedError[] | null } | null;
+  } }[] };
+}
+
+export interface Verdict {
+  state: string;
+  sentence: string;
+  action?: { text: string; command?: string; link?: string };
+}
+
+/** Says in one sentence how a runtime is. Pure. */
+export function connectivity(runtime: Runtime): Verdict {
+  if (!runtime.lastUpdated) {
+    return { state: 'Pending', sentence: 'It is registered and has not reported yet.',
+      action: { text: 'Check the installation', command: `helm test gitops-runtime -n ${runtime.metadata.namespace ?? 'argocd'} --logs` } };
+  }
+  if (!runtime.available) {
+    return { state: 'Offline', sentence: 'It has been silent for more than some minutes. What is shown of it may be old.',
+      action: { text: 'Check its connections in its cluster', command: `gitopsctl check -n ${runtime.metadata.namespace ?? 'argocd'}` } };
+  }
+  const way = runtime.accessMode === 'TUNNEL' ? 'reached through the tunnel' : runtime.ingressHost ? `reached at ${runtime.ingressHost}` : 'without an address of its own';
+  return { state: 'Online', sentence: `It reports, and is ${way}.` };
+}
+
+/** Sums up states: the most severe one is the group's. */
+export function summary(states: readonly string[], what: string, bad: readonly string[]): Verdict {
+  const wrong = states.filter((state) => bad.includes(state));
+  if (states.length === 0) return { state: 'Unknown', sentence: `No ${what} are reported.` };
+  if (wrong.length === 0) return { state: 'Healthy', sentence: `All ${states.length} ${what} are in order.` };
+  return { state: wrong.includes('Degraded') || wrong.includes('Failed') ? 'Degraded' : wrong[0]!, sentence: `${wrong.length} of ${states.length} ${what} ${wrong.length === 1 ? 'is' : 'are'} not in order.` };
+}

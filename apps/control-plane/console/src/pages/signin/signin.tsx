@@ -1,0 +1,75 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+
+import { failureOf, type Failure } from '../../data/request';
+import { here, navigate, ownAddress } from '../../shell/router';
+import { signIn, signInWays, type SignInWays } from '../../shell/session';
+import { Icon } from '../../ui/icons';
+
+/** What a failed sign-in says. A wrong name and a wrong password look alike. */
+export function sentence(failure: Failure): string {
+  if (failure.kind === 'signed-out') return 'The name or the password is wrong.';
+  if (failure.status === 429) return `Too many attempts. ${failure.message}`;
+  return failure.message;
+}
+
+export function SignInForm({ done, name = '' }: { done: () => void; name?: string }) {
+  const ways = useSignal<SignInWays | null>(null);
+  const wrong = useSignal('');
+  const busy = useSignal(false);
+  const first = useRef<HTMLInputElement>(null);
+  const second = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    void signInWays().then((read) => (ways.value = read));
+    (name ? second : first).current?.focus();
+  }, []);
+  const send = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    busy.value = true;
+    wrong.value = '';
+    try {
+      await signIn(String(form.get('name')), String(form.get('password')));
+      done();
+    } catch (error) {
+      wrong.value = sentence(failureOf('sign in', error));
+      second.current?.select();
+    } finally {
+      busy.value = false;
+    }
+  };
+  const { providers, password } = ways.value ?? { providers: [], password: true };
+  const to = ownAddress(here.value.query.get('to'));
+  return (
+    <>
+      {providers.map((provider) => (
+        <a key={provider.name} class="button wide-field" href={`${provider.path}${provider.path.includes('?') ? '&' : '?'}to=${encodeURIComponent(to)}`}>
+          Sign in with {provider.title}
+        </a>
+      ))}
+      {providers.length > 0 && password && <p class="or mute small"><span>or</span></p>}
+      {password && (
+        <form class="fields" onSubmit={(event) => void send(event as unknown as SubmitEvent)}>
+          <label>Name<input ref={first} name="name" autocomplete="username" required defaultValue={name} autocapitalize="off" spellcheck={false} /></label>
+          <label>Password<input ref={second} name="password" type="password" autocomplete="current-password" required /></label>
+          {wrong.value && <p class="bad state" role="alert"><Icon name="warning" /><span>{wrong.value}</span></p>}
+          <button type="submit" class="primary" disabled={busy.value}>{busy.value ? 'Signing in' : 'Sign in'}</button>
+        </form>
+      )}
+    </>
+  );
+}
+
+export function SignInPage() {
+  const to = ownAddress(here.value.query.get('to'));
+  useEffect(() => {
+    document.title = 'Sign in · GitOps console';
+  }, []);
+  return (
+    <main class="alone sign-in">
+      <h1><img src="/icon.svg" alt="" width="28" height="28" />GitOps console</h1>
+      {to !== '/' && <p class="mute">Sign in to open <code>{to}</code></p>}
+      <SignInForm done={() => navigate(to, { replace: true })} />
+    </main>
+  );
+}

@@ -1,0 +1,196 @@
+import { useComputed, useSignal } from '@preact/signals';
+import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+
+import { live, retryNow, staleSince } from '../live/client';
+import { SignInForm, SignInPage } from '../pages/signin/signin';
+import { Icon } from '../ui/icons';
+import { Dialog, Empty, Failed, Loading } from '../ui/parts';
+import { clock, now } from '../ui/time';
+import { announcement } from './announce';
+import { addKeys, setSingleKeys, shownKeys, singleKeys } from './keys';
+import { Palette } from './palette';
+import { PAGES } from './pages';
+import { here, match, navigate } from './router';
+import { me, meFailure, readMe, sessionEnded, signOut } from './session';
+import { nextTheme, theme } from './theme';
+
+/** A page that fails takes neither the shell nor the other pages with it. */
+function Guarded({ children }: { children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary();
+  if (!error) return <>{children}</>;
+  return <Failed retry={reset} failure={{ tried: 'show this page', kind: 'failed', status: 0, requestId: '', message: String(error) }} />;
+}
+
+function Page() {
+  const { path } = here.value;
+  if (path === '/') {
+    navigate('/applications', { replace: true });
+    return null;
+  }
+  for (const row of PAGES) {
+    const parameters = match(row.pattern, path);
+    if (!parameters) continue;
+    document.title = `${row.title(parameters)} · GitOps console`;
+    const key = row.pattern.startsWith('/applications/') ? '/applications/:' : row.pattern;
+    return <Guarded key={key}><row.page parameters={parameters} /></Guarded>;
+  }
+  document.title = 'No such page · GitOps console';
+  return <Empty title="There is no such page"><p><a href="/applications">Go to the applications</a></p></Empty>;
+}
+
+function Strip() {
+  const state = live.value;
+  const seconds = useSignal(0);
+  useEffect(() => {
+    if (state.state !== 'lost') return undefined;
+    const tick = () => (seconds.value = Math.max(0, Math.ceil((state.retryAt - Date.now()) / 1000)));
+    tick();
+    const timer = setInterval(tick, 1000);
+    return () => clearInterval(timer);
+  }, [state]);
+  if (state.state === 'lost' && now.value - state.since > 5_000) {
+    return (
+      <div class="strip warn" role="status">
+        <Icon name="cut" />
+        <span>Live updates stopped at {clock(state.since)}. Trying again{seconds.value > 0 ? ` in ${seconds.value} s` : ''}.</span>
+        <button type="button" onClick={retryNow}>Now</button>
+      </div>
+    );
+  }
+  if (staleSince.value > 0) {
+    return <div class="strip warn" role="status"><Icon name="clock" /><span>The control plane has had no fresh data since {clock(staleSince.value)}.</span></div>;
+  }
+  return null;
+}
+
+function LiveState() {
+  const texts = {
+    connecting: ['clock', 'mute', 'Connecting'], live: ['tick', 'ok', 'Live'], 'signed-out': ['cut', 'mute', 'Signed out'],
+    lost: ['cut', 'warn', 'Reconnecting'], unavailable: ['clock', 'mute', 'Read every 15 s'],
+  } as const;
+  const [icon, tone, text] = texts[live.value.state];
+  const title = live.value.state === 'unavailable' ? 'Live updates are not available. The page reads its data every 15 seconds.' : undefined;
+  return <span class={`state small ${tone}`} title={title}><Icon name={icon} /><span class="wide">{text}</span></span>;
+}
+
+function KeySheet({ close }: { close: () => void }) {
+  return (
+    <Dialog title="Keys" close={close}>
+      <div class="sheet">
+        {shownKeys.value.map((scope) => (
+          <section key={scope.title}>
+            <h3>{scope.title}</h3>
+            <dl>
+              {scope.keys.map((key) => (
+                <div key={key.keys}>
+                  <dt>{key.keys.split(' ').map((one) => <kbd key={one}>{one}</kbd>)}</dt>
+                  <dd>{key.text}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <label class="check">
+        <input type="checkbox" checked={singleKeys.value} onChange={(event) => setSingleKeys(event.currentTarget.checked)} />
+        Single keys act (off: only those with Ctrl)
+      </label>
+    </Dialog>
+  );
+}
+
+function Navigation({ open, close }: { open: boolean; close: () => void }) {
+  const { path } = here.value;
+  return (
+    <nav class={open ? 'nav open' : 'nav'} aria-label="Pages" onClick={(event) => { if ((event.target as Element).closest('a')) close(); }}>
+      <a class="brand" href="/applications"><img src="/icon.svg" alt="" width="20" height="20" /><span class="label">GitOps console</span></a>
+      <ul>
+        {PAGES.map((row) => row.menu && (!row.menu.onlyAdmin || me.value?.isAdmin) && (
+          <li key={row.pattern}>
+            <a href={row.pattern} title={row.menu.text} aria-current={path === row.pattern || path.startsWith(`${row.pattern}/`) ? 'page' : undefined}>
+              <Icon name={row.menu.icon} /><span class="label">{row.menu.text}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function UserMenu() {
+  const user = me.value;
+  const failed = useSignal('');
+  if (!user) return null;
+  const leave = () => void signOut().catch((error: unknown) => (failed.value = String(error)));
+  return (
+    <details class="menu right" onKeyDown={(event) => { if (event.key === 'Escape') event.currentTarget.open = false; }}>
+      <summary title={`Signed in as ${user.name}`}><Icon name="user" /><span class="wide clip">{user.name}</span></summary>
+      <div class="pop">
+        <p><strong>{user.name}</strong><br /><span class="mute">{user.email}</span></p>
+        <p class="mute small">Account {user.account}{user.isAdmin ? ' · administrator' : ''}</p>
+        {failed.value && <p class="bad" role="alert">{failed.value}</p>}
+        <button type="button" onClick={leave}>Sign out</button>
+      </div>
+    </details>
+  );
+}
+
+function SessionEnded() {
+  return (
+    <Dialog title="Your session has ended" close={() => {}} canClose={false}>
+      <p>Sign in again to go on. The page behind stays as it is.</p>
+      <SignInForm done={() => (sessionEnded.value = false)} name={me.value?.name ?? ''} />
+    </Dialog>
+  );
+}
+
+/** The page with everything around it. */
+function Shell() {
+  const drawer = useSignal(false);
+  const palette = useSignal(false);
+  const sheet = useSignal(false);
+  useEffect(() => addKeys('Everywhere', [
+    { keys: 'Ctrl K', text: 'Go to, filter, find', run: () => (palette.value = !palette.value) },
+    { keys: '?', text: 'This sheet', run: () => (sheet.value = true) },
+    ...PAGES.flatMap((row) => (row.menu ? [{ keys: row.menu.key, text: row.menu.text, run: () => navigate(row.pattern) }] : [])),
+    { keys: 'm', text: 'Next theme', run: nextTheme },
+  ]), []);
+  return (
+    <div class="shell">
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById('main')?.focus(); }}>Skip to the content</a>
+      <Navigation open={drawer.value} close={() => (drawer.value = false)} />
+      <header class="top">
+        <button type="button" class="quiet drawer" aria-label="Pages" aria-expanded={drawer.value} onClick={() => (drawer.value = !drawer.value)}><Icon name="menu" /></button>
+        <button type="button" class="find" onClick={() => (palette.value = true)}><Icon name="search" /><span>Go to or find</span><kbd class="wide">Ctrl K</kbd></button>
+        <span class="grow" />
+        <LiveState />
+        <button type="button" class="quiet" title={`Theme: ${theme.value}`} aria-label={`Theme: ${theme.value}. Change`} onClick={nextTheme}><Icon name="theme" /></button>
+        <button type="button" class="quiet wide" title="Keys (?)" aria-label="Keys" onClick={() => (sheet.value = true)}><Icon name="keyboard" /></button>
+        <UserMenu />
+      </header>
+      <Strip />
+      <main id="main" tabIndex={-1}><Page /></main>
+      {palette.value && <Palette close={() => (palette.value = false)} />}
+      {sheet.value && <KeySheet close={() => (sheet.value = false)} />}
+      {sessionEnded.value && <SessionEnded />}
+      <div class="sr" aria-live="polite">{announcement.value}</div>
+    </div>
+  );
+}
+
+export function App() {
+  const isSignIn = useComputed(() => here.value.path === '/sign-in');
+  const asked = useRef(false);
+  useEffect(() => {
+    if (isSignIn.value || me.value || asked.current) return;
+    asked.current = true;
+    void readMe().finally(() => (asked.current = false));
+  }, [isSignIn.value]);
+  if (isSignIn.value) return <SignInPage />;
+  if (me.value) return <Shell />;
+  if (meFailure.value && meFailure.value.kind !== 'signed-out') {
+    return <main class="alone"><Failed failure={meFailure.value} retry={() => void readMe()} /></main>;
+  }
+  return <main class="alone"><Loading what="the console" rows={3} /></main>;
+}

@@ -1,0 +1,78 @@
+// Who I am. A token never reaches this code: the session is a cookie that scripts cannot read.
+import { signal } from '@preact/signals';
+
+import { ME } from '../data/documents';
+import { failureOf, query, request, whenSignedOut, type Failure } from '../data/request';
+import { address, here, navigate } from './router';
+
+export interface Me {
+  id: string;
+  name: string;
+  email: string;
+  isAdmin: boolean;
+  account: string;
+}
+
+export const me = signal<Me | null>(null);
+/** Why `me` is not known; null while it is being read. */
+export const meFailure = signal<Failure | null>(null);
+/** The session ended under an open page, which stays as it is. */
+export const sessionEnded = signal(false);
+
+interface MeAnswer {
+  me: { id: string; name: string; email: string | null; isAdmin: boolean | null; activeAccount: { id: string; name: string; admins: string[] } };
+}
+
+export async function readMe(): Promise<void> {
+  meFailure.value = null;
+  try {
+    const { me: user } = await query<MeAnswer>('read who you are', ME);
+    const { activeAccount } = user;
+    me.value = {
+      id: user.id, name: user.name, email: user.email ?? '', account: activeAccount.name,
+      isAdmin: user.isAdmin === true || activeAccount.admins.includes(user.id),
+    };
+    sessionEnded.value = false;
+  } catch (error) {
+    meFailure.value = failureOf('read who you are', error);
+  }
+}
+
+export interface Provider {
+  name: string;
+  title: string;
+  path: string;
+}
+export interface SignInWays {
+  password: boolean;
+  providers: Provider[];
+}
+
+/** Reads how one may sign in. A server that does not say takes passwords. */
+export async function signInWays(): Promise<SignInWays> {
+  try {
+    const ways = await request<SignInWays>('read how to sign in', '/console/api/v1/sign-in');
+    return { password: ways.password, providers: ways.providers.filter((one) => one.path.startsWith('/')) };
+  } catch {
+    return { password: true, providers: [] };
+  }
+}
+
+export async function signIn(name: string, password: string): Promise<void> {
+  await request('sign in', '/console/api/v1/login', { method: 'POST', body: { name, password } });
+  await readMe();
+}
+
+export async function signOut(): Promise<void> {
+  await request('sign out', '/console/api/v1/logout', { method: 'POST', body: {} });
+  me.value = null;
+  sessionEnded.value = false;
+  navigate('/sign-in');
+}
+
+whenSignedOut(() => {
+  const { path, query: parameters } = here.peek();
+  if (path === '/sign-in') return;
+  if (me.peek()) sessionEnded.value = true;
+  else navigate(`/sign-in?to=${encodeURIComponent(address(path, parameters))}`, { replace: true });
+});

@@ -1,0 +1,231 @@
+// All Applications as columns in plain arrays. A page listens to the rows that it shows, nothing else is notified.
+import { matcher, type Field, type Query } from './filter';
+import { state, word } from './states';
+
+/** A row as GraphQL and the stream send it. */
+export interface ApplicationRow {
+  uid: string;
+  runtime: string;
+  namespace: string;
+  name: string;
+  health: string;
+  sync: string;
+  phase: string; // of the last operation; '' without one
+  revision: string;
+  message: string;
+  author: string;
+  cluster: string;
+  project: string;
+  repo: string;
+  labels: readonly string[]; // "key=value"
+  autoSync: boolean;
+  changedAt: number; // milliseconds; 0: not known
+  seenAt: number;
+}
+
+const EMPTY: ApplicationRow = {
+  uid: '', runtime: '', namespace: '', name: '', health: '', sync: '', phase: '', revision: '', message: '', author: '',
+  cluster: '', project: '', repo: '', labels: [], autoSync: false, changedAt: 0, seenAt: 0,
+};
+type Key = keyof ApplicationRow;
+const KEYS = Object.keys(EMPTY) as Key[];
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** Reads times as RFC 3339 texts and as milliseconds. */
+export function time(value: unknown): number {
+  if (typeof value === 'number') return value;
+  const at = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? 0 : at;
+}
+
+/** Reads a row of the stream's patch. Members that it lacks keep their value. */
+export function streamedRow(sent: Record<string, unknown>): Partial<ApplicationRow> & { uid: string } {
+  const row: Record<string, unknown> = { uid: text(sent.uid) };
+  for (const key of KEYS) {
+    if (!(key in sent) || key === 'uid' || key === 'labels') continue;
+    if (key === 'autoSync') row[key] = sent[key] === true;
+    else if (key === 'changedAt' || key === 'seenAt') row[key] = time(sent[key]);
+    else if (key === 'health' || key === 'sync') row[key] = word(text(sent[key]));
+    else if (key === 'phase') row[key] = sent[key] ? word(text(sent[key])) : '';
+    else row[key] = text(sent[key]);
+  }
+  return row as Partial<ApplicationRow> & { uid: string };
+}
+
+export type Listener = (changed: readonly Key[]) => void;
+
+export class ApplicationStore {
+  readonly columns = Object.fromEntries(KEYS.map((key) => [key, []])) as unknown as { [K in Key]: ApplicationRow[K][] };
+  readonly #rows = new Map<string, number>(); // uid -> row
+  readonly #gone = new Set<number>();
+  readonly #listeners = new Map<number, Set<Listener>>();
+
+  get length(): number {
+    return this.columns.uid.length;
+  }
+  /** Rows that exist. */
+  get size(): number {
+    return this.length - this.#gone.size;
+  }
+  rowOf(uid: string): number | undefined {
+    return this.#rows.get(uid);
+  }
+  isGone(row: number): boolean {
+    return this.#gone.has(row);
+  }
+  at(row: number): ApplicationRow {
+    const value: Record<string, unknown> = {};
+    for (const key of KEYS) value[key] = this.columns[key][row];
+    return value as unknown as ApplicationRow;
+  }
+  find(runtime: string, namespace: string, name: string): number | undefined {
+    const { columns } = this;
+    for (let row = 0; row < this.length; ++row) {
+      if (columns.name[row] === name && columns.runtime[row] === runtime && columns.namespace[row] === namespace &&
+          !this.#gone.has(row)) return row;
+    }
+    return undefined;
+  }
+
+  /** Adds a row or changes its cells, and notifies the listeners of the row. An older value than the known one is
+   * dropped. Returns the row, and whether it is new. */
+  put(sent: Partial<ApplicationRow> & { uid: string }): { row: number; added: boolean; changed: Key[] } {
+    let row = this.#rows.get(sent.uid);
+    const added = row === undefined;
+    if (row === undefined) {
+      row = this.length;
+      this.#rows.set(sent.uid, row);
+      for (const key of KEYS) (this.columns[key] as unknown[]).push(EMPTY[key]);
+    } else if (sent.seenAt && sent.seenAt < this.columns.seenAt[row]!) {
+      return { row, added: false, changed: [] };
+    }
+    const changed: Key[] = [];
+    for (const key of KEYS) {
+      const value = sent[key];
+      const column = this.columns[key] as unknown[];
+      if (value === undefined || value === column[row]) continue;
+      column[row] = value;
+      if (key !== 'labels') changed.push(key);
+    }
+    if (this.#gone.delete(row)) changed.push('uid');
+    if (!added && changed.length > 0) this.#notify(row, changed);
+    return { row, added, changed };
+  }
+
+  /** Marks a row as gone. It keeps its number, so that nothing on the page moves. */
+  remove(uid: string): number | undefined {
+    const row = this.#rows.get(uid);
+    if (row === undefined || this.#gone.has(row)) return undefined;
+    this.#gone.add(row);
+    this.#notify(row, ['uid']);
+    return row;
+  }
+
+  /** Takes a whole reading: what it does not contain is gone. */
+  replace(all: readonly ApplicationRow[]): void {
+    const known = new Set(all.map((one) => one.uid));
+    for (const one of all) this.put(one);
+    for (const [uid] of this.#rows) if (!known.has(uid)) this.remove(uid);
+  }
+
+  listen(row: number, listener: Listener): () => void {
+    let all = this.#listeners.get(row);
+    if (!all) this.#listeners.set(row, (all = new Set()));
+    all.add(listener);
+    return () => {
+      all.delete(listener);
+      if (all.size === 0) this.#listeners.delete(row);
+    };
+  }
+  get listening(): number {
+    return this.#listeners.size;
+  }
+
+  #notify(row: number, changed: readonly Key[]): void {
+    for (const listener of this.#listeners.get(row) ?? []) listener(changed);
+  }
+}
+
+/** The keys of the filter over the rows of a store. `offline` are the runtimes that are silent. A new key goes here. */
+export function filterFields(store: ApplicationStore, offline: ReadonlySet<string>, me: string): Field<number>[] {
+  const c = store.columns;
+  const is = (row: number): string[] => {
+    const words: string[] = [];
+    const bad = c.health[row] === 'Degraded' || c.phase[row] === 'Failed' || c.phase[row] === 'Error';
+    if (bad) words.push('failing');
+    if (c.sync[row] === 'OutOfSync') words.push('drifted');
+    if (offline.has(c.runtime[row]!)) words.push('offline');
+    if (store.isGone(row)) words.push('gone');
+    return words;
+  };
+  return [
+    { key: 'name', kind: 'part', read: (row) => c.name[row]! },
+    { key: 'project', kind: 'exact', read: (row) => c.project[row]! },
+    { key: 'runtime', kind: 'exact', read: (row) => c.runtime[row]! },
+    { key: 'cluster', kind: 'exact', read: (row) => c.cluster[row]! },
+    { key: 'namespace', kind: 'exact', read: (row) => c.namespace[row]! },
+    { key: 'health', kind: 'exact', read: (row) => c.health[row]! },
+    { key: 'sync', kind: 'exact', read: (row) => c.sync[row]! },
+    { key: 'op', kind: 'exact', read: (row) => c.phase[row]! },
+    { key: 'auto', kind: 'exact', read: (row) => (c.autoSync[row] ? 'on' : 'off') },
+    { key: 'repo', kind: 'part', read: (row) => c.repo[row]! },
+    { key: 'rev', kind: 'prefix', read: (row) => c.revision[row]! },
+    { key: 'by', kind: 'part', read: (row) => (me !== '' && c.author[row] === me ? [c.author[row]!, 'me'] : c.author[row]!) },
+    { key: 'message', kind: 'part', read: (row) => c.message[row]! },
+    { key: 'label', kind: 'exact', read: (row) => c.labels[row]! },
+    { key: 'changed', kind: 'time', read: (row) => c.changedAt[row]! },
+    { key: 'age', kind: 'time', read: (row) => c.seenAt[row]! },
+    { key: 'is', kind: 'exact', read: is },
+  ];
+}
+export const FILTER_KEYS = filterFields(new ApplicationStore(), new Set(), '').map((field) => field.key);
+export const TIME_KEYS = ['changed', 'age'];
+
+export interface Sort {
+  key: Key;
+  down: boolean;
+}
+
+const BY_SEVERITY: readonly Key[] = ['health', 'sync', 'phase'];
+
+/** Returns the rows that match, in order. Equal ones are in the order of their names. */
+export function ordered(store: ApplicationStore, query: Query, fields: readonly Field<number>[], sort: Sort, now: number): number[] {
+  const matches = matcher(query, fields, now);
+  const rows: number[] = [];
+  for (let row = 0; row < store.length; ++row) if (!store.isGone(row) && matches(row)) rows.push(row);
+  const c = store.columns;
+  const column = c[sort.key] as unknown[];
+  let compare: (a: number, b: number) => number;
+  if (BY_SEVERITY.includes(sort.key)) {
+    const rank = new Map<string, number>();
+    const rankOf = (text: string): number => {
+      let known = rank.get(text);
+      if (known === undefined) rank.set(text, (known = text === '' ? -1 : state(text).severity));
+      return known;
+    };
+    compare = (a, b) => rankOf(column[b] as string) - rankOf(column[a] as string);
+  } else if (typeof EMPTY[sort.key] === 'number') {
+    compare = (a, b) => (column[b] as number) - (column[a] as number);
+  } else {
+    const collator = new Intl.Collator('en', { numeric: true });
+    const places = new Map([...new Set(column as string[])].sort(collator.compare).map((value, place) => [value, place]));
+    compare = (a, b) => places.get(column[a] as string)! - places.get(column[b] as string)!;
+  }
+  const sign = sort.down ? -1 : 1;
+  return rows.sort((a, b) => sign * compare(a, b) || (c.name[a]! < c.name[b]! ? -1 : c.name[a]! > c.name[b]! ? 1 : a - b));
+}
+
+/** Counts the values of a column among the rows that match the terms of all other keys. */
+export function facet(store: ApplicationStore, query: Query, fields: readonly Field<number>[], key: string, now: number):
+    { value: string; count: number }[] {
+  const field = fields.find((one) => one.key === key)!;
+  const matches = matcher(query, fields, now, key);
+  const counts = new Map<string, number>();
+  for (let row = 0; row < store.length; ++row) {
+    if (store.isGone(row) || !matches(row)) continue;
+    const value = field.read(row) as string;
+    if (value !== '') counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
+  return [...counts].map(([value, count]) => ({ value, count }));
+}

@@ -1,0 +1,44 @@
+// The words of Kubernetes and Argo for states, in the order of their severity.
+
+export type Tone = 'ok' | 'run' | 'warn' | 'bad' | 'mute';
+export type Shape = 'tick' | 'arc' | 'cross' | 'bar' | 'pause' | 'question' | 'arrows' | 'cut';
+export interface State {
+  word: string;
+  shape: Shape;
+  tone: Tone;
+  severity: number; // the highest is looked at first
+}
+
+const STATES: Record<string, Omit<State, 'word'>> = {
+  Degraded: { shape: 'cross', tone: 'bad', severity: 9 },
+  Failed: { shape: 'cross', tone: 'bad', severity: 9 },
+  Error: { shape: 'cross', tone: 'bad', severity: 9 },
+  Missing: { shape: 'bar', tone: 'warn', severity: 8 },
+  Offline: { shape: 'cut', tone: 'bad', severity: 8 },
+  OutOfSync: { shape: 'arrows', tone: 'warn', severity: 7 },
+  Terminating: { shape: 'arc', tone: 'warn', severity: 6 },
+  Terminated: { shape: 'cross', tone: 'warn', severity: 6 },
+  Progressing: { shape: 'arc', tone: 'run', severity: 5 },
+  Running: { shape: 'arc', tone: 'run', severity: 5 },
+  Syncing: { shape: 'arc', tone: 'run', severity: 5 },
+  Pending: { shape: 'arc', tone: 'run', severity: 5 },
+  Suspended: { shape: 'pause', tone: 'mute', severity: 4 },
+  Unknown: { shape: 'question', tone: 'mute', severity: 3 },
+  Healthy: { shape: 'tick', tone: 'ok', severity: 0 },
+  Synced: { shape: 'tick', tone: 'ok', severity: 0 },
+  Succeeded: { shape: 'tick', tone: 'ok', severity: 0 },
+  Online: { shape: 'tick', tone: 'ok', severity: 0 },
+};
+
+/** Writes a state as its own project does: OUT_OF_SYNC and OutOfSync are OutOfSync. An empty one is Unknown. */
+export function word(text: string | null | undefined): string {
+  if (!text) return 'Unknown';
+  if (text !== text.toUpperCase()) return text;
+  return text.toLowerCase().split('_').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('');
+}
+
+/** Returns how a state is shown. A word that is not known is shown as it is, with a question mark. */
+export function state(text: string | null | undefined): State {
+  const spelled = word(text);
+  return { word: spelled, ...(STATES[spelled] ?? STATES.Unknown!) };
+}

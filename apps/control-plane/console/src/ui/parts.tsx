@@ -1,0 +1,118 @@
+// Small parts that pages share. None of them knows a page.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+
+import type { Failure } from '../data/request';
+import { Icon } from './icons';
+
+/** A button that copies a text and says so. */
+export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [done, setDone] = useState('');
+  useEffect(() => {
+    if (!done) return undefined;
+    const timer = setTimeout(() => setDone(''), 2_000);
+    return () => clearTimeout(timer);
+  }, [done]);
+  const copy = () => navigator.clipboard.writeText(text).then(() => setDone('Copied'), () => setDone('Not allowed'));
+  return (
+    <button type="button" class="quiet" onClick={copy}>
+      <Icon name="copy" />
+      <span aria-live="polite">{done || label}</span>
+    </button>
+  );
+}
+
+/** A command with a button that copies it. */
+export function Command({ text }: { text: string }) {
+  return (
+    <div class="command">
+      <pre tabIndex={0} aria-label="Command">{text}</pre>
+      <Copy text={text} />
+    </div>
+  );
+}
+
+const KINDS = {
+  'signed-out': 'You are not signed in',
+  refused: 'Refused',
+  failed: 'Failed',
+  unreachable: 'No answer',
+} as const;
+
+/** What was tried, what is known, and a way on. */
+export function Failed({ failure, retry }: { failure: Failure; retry?: () => void }) {
+  const details = [failure.status ? `Status ${failure.status}` : '', failure.requestId ? `Request ${failure.requestId}` : ''];
+  return (
+    <div class="notice bad" role="alert">
+      <Icon name="warning" />
+      <div>
+        <strong>{KINDS[failure.kind]}: could not {failure.tried}.</strong>
+        <p>{failure.message}</p>
+        {details.some(Boolean) && <p class="mute small">{details.filter(Boolean).join(' · ')}</p>}
+      </div>
+      {retry && <button type="button" onClick={retry}>Try again</button>}
+    </div>
+  );
+}
+
+/** The three kinds of empty differ by their title: nothing exists, nothing matches, not allowed to see. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** Grey bars, after 200 ms, so that what loads fast does not flicker. */
+export function Loading({ what, rows = 6 }: { what: string; rows?: number }) {
+  return (
+    <div class="loading" role="status">
+      <span class="sr">Loading {what}</span>
+      {Array.from({ length: rows }, (_, row) => <div key={row} class="grey" />)}
+    </div>
+  );
+}
+
+/** A native modal dialog: focus stays inside, Escape closes it. */
+export function Dialog({ title, close, children, canClose = true }:
+    { title: string; close: () => void; children: ComponentChildren; canClose?: boolean }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} aria-label={title} onClose={close} onCancel={(event) => { if (!canClose) event.preventDefault(); }}
+      onClick={(event) => { if (canClose && event.target === dialog.current) dialog.current?.close(); }}>
+      <div class="dialog">
+        <header>
+          <h2>{title}</h2>
+          {canClose && <button type="button" class="quiet" aria-label="Close" onClick={() => dialog.current?.close()}><Icon name="close" /></button>}
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+/** Term and description, as rows. Empty ones are left out. */
+export function Facts({ facts }: { facts: [string, ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {facts.filter(([, value]) => value !== '' && value !== false && value !== null && value !== undefined).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A revision: seven characters, the whole one on hover and by the button. Versions of charts are shown as they are. */
+export function Revision({ value }: { value: string | null | undefined }) {
+  if (!value) return <span class="mute">–</span>;
+  const short = /^[0-9a-f]{40,64}$/i.test(value) ? value.slice(0, 7) : value;
+  return <code title={value}>{short}</code>;
+}

@@ -1,0 +1,42 @@
+import { signal } from '@preact/signals';
+
+/** The time that ages are counted from. It moves once every 10 seconds, for the whole page at once. */
+export const now = signal(Date.now());
+if (typeof window !== 'undefined') setInterval(() => (now.value = Date.now()), 10_000);
+
+const STEPS: [number, string][] = [[60, 's'], [3_600, 'min'], [86_400, 'h'], [604_800, 'd'], [Infinity, 'w']];
+
+/** "3 min", "5 h"; "now" below five seconds. */
+export function age(at: number, from: number): string {
+  const seconds = Math.max(0, Math.round((from - at) / 1000));
+  if (seconds < 5) return 'now';
+  let unit = 1;
+  for (const [limit, name] of STEPS) {
+    if (seconds < limit) return `${Math.floor(seconds / unit)} ${name}`;
+    unit = limit;
+  }
+  return '';
+}
+
+const EXACT = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long' });
+const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+/** The time with its zone. */
+export function exact(at: number): string {
+  return EXACT.format(at);
+}
+export function clock(at: number): string {
+  return CLOCK.format(at);
+}
+
+export function milliseconds(at: string | number | null | undefined): number {
+  const time = typeof at === 'number' ? at : at ? Date.parse(at) : Number.NaN;
+  return Number.isNaN(time) ? 0 : time;
+}
+
+/** The age of something, with the exact time on hover; "not known" without a time. */
+export function Age({ at, ago = false }: { at: string | number | null | undefined; ago?: boolean }) {
+  const time = milliseconds(at);
+  if (time === 0) return <span class="mute">not known</span>;
+  const text = age(time, now.value);
+  return <time dateTime={new Date(time).toISOString()} title={exact(time)}>{ago && text !== 'now' ? `${text} ago` : text}</time>;
+}

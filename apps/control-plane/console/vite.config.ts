@@ -1,0 +1,23 @@
+import { defineConfig } from 'vite';
+
+// The daemon that `vite` proxies to; `./dev console` starts one and names it.
+const daemon = 'http://127.0.0.1:8080';
+
+export default defineConfig({
+  // JSX without a plugin.
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    target: 'es2022',
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'], // they know light-dark()
+    // Nothing inline: the policy of the page allows scripts and styles by address alone.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  worker: { format: 'es' },
+  server: {
+    host: '127.0.0.1',
+    proxy: Object.fromEntries(
+      ['/console/api', '/2.0/api', '/api'].map((path) => [path, { target: daemon, changeOrigin: false }]),
+    ),
+  },
+});

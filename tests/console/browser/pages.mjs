@@ -1,0 +1,349 @@
+// The console in a browser, against the real program: node browser/pages.mjs PROGRAM
+//
+// Each case has a page of its own. A case fails when the page writes errors to its console, throws, or breaks its policy.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+
+import { forgetSessions, launch, newPage, NO_STREAM, signIn } from '../support/browser.mjs';
+import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
+import { StreamProxy } from '../support/stream_proxy.mjs';
+
+const [program, wanted = ''] = process.argv.slice(2);
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const cases = [];
+const test = (name, options, run) => cases.push({ name, ...(run ? options : {}), run: run ?? options });
+
+async function axe(page, where) {
+  await page.evaluate(axeSource);
+  const violations = await page.evaluate(async () => {
+    const { violations: found } = await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] });
+    return found.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.failureSummary}`).join('; ')}`);
+  });
+  assert.deepEqual(violations, [], where);
+}
+const rowNames = (page) => page.locator('.grid .row .name').allInnerTexts();
+const grid = (page) => page.getByRole('grid', { name: 'Applications' });
+const filter = (page) => page.getByRole('combobox', { name: 'Filter' });
+
+test('a wrong password is refused and the right one opens the address that was asked for', async ({ page, expect }) => {
+  expect(/401/);
+  await page.goto('/runtimes/prod-eu');
+  await page.getByLabel('Name').fill('ann');
+  await page.getByLabel('Password').fill('wrong');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').getByText('The name or the password is wrong.').waitFor();
+  await page.getByLabel('Password').fill('correct horse battery staple');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'prod-eu', level: 1 }).waitFor();
+  assert.equal(new URL(page.url()).pathname, '/runtimes/prod-eu');
+  // Scripts cannot read the session.
+  assert.equal(await page.evaluate(() => document.cookie), '');
+});
+
+test('another site is not where a sign-in leads to', async ({ page, expect }) => {
+  expect(/401/);
+  await page.goto('/sign-in?to=//evil.example/x');
+  await page.getByLabel('Name').fill('ann');
+  await page.getByLabel('Password').fill('correct horse battery staple');
+  await page.keyboard.press('Enter');
+  await grid(page).waitFor();
+});
+
+test('the list shows the worst first, filters by text and facets, and the address has it all', async ({ page }) => {
+  await signIn(page);
+  await grid(page).waitFor();
+  const first = await page.locator('.grid .row').first().innerText();
+  assert.match(first, /Degraded/);
+  await filter(page).fill('heath:degraded');
+  await page.getByText('No key `heath`. Did you mean `health`?').waitFor();
+  await filter(page).fill('health:degraded');
+  await page.locator('[data-count]').getByText('5 of').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: /^Missing/ }).click();
+  await page.locator('[data-count]').getByText('7 of').waitFor();
+  assert.equal(await filter(page).inputValue(), 'health:degraded,Missing');
+  assert.equal(new URL(page.url()).searchParams.get('q'), 'health:degraded,Missing');
+  await page.getByRole('columnheader', { name: 'Name', exact: true }).getByRole('button').click();
+  assert.equal(new URL(page.url()).searchParams.get('sort'), 'name');
+  const names = await rowNames(page);
+  assert.deepEqual(names, [...names].sort());
+  await page.goto(`${page.url()}&unknown=kept`);
+  await page.locator('[data-count]').getByText('7 of').waitFor();
+  await filter(page).fill('nothing-like-this health:degraded');
+  await page.getByRole('heading', { name: 'Nothing matches' }).waitFor();
+  await page.getByRole('button', { name: /^Drop nothing-like-this: 5 match/ }).click();
+  await page.locator('[data-count]').getByText('5 of').waitFor();
+  assert.equal(new URL(page.url()).searchParams.get('unknown'), 'kept');
+});
+
+test('everything is reached by keyboard: filter, list, application, tabs and back', async ({ page }) => {
+  await signIn(page);
+  await grid(page).waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('runtime:prod-eu ap');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await page.locator('[data-count]').getByText('1 of').waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'api', level: 1 }).waitFor();
+  await page.keyboard.press('2');
+  await page.getByRole('treeitem', { name: /Deployment/ }).waitFor();
+  await page.getByRole('treeitem', { name: /Application/ }).focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Enter');
+  await page.getByRole('complementary', { name: 'Resource' }).getByText('2 of 4 pods crash').waitFor();
+  await page.keyboard.press('3');
+  await page.getByText('Bump chart to 4.2.1').first().waitFor();
+  await page.keyboard.press('Escape');
+  await grid(page).waitFor();
+  assert.equal(await filter(page).inputValue(), 'runtime:prod-eu ap');
+  await page.keyboard.press('g');
+  await page.keyboard.press('r');
+  await page.getByRole('heading', { name: 'Runtimes', level: 1 }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('checkout');
+  await page.getByRole('option', { name: /checkout/ }).first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'checkout', level: 1 }).waitFor();
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'detached' });
+});
+
+test('a runtime, its groups and what is not known about it', async ({ page }) => {
+  await signIn(page);
+  await page.goto('/runtimes');
+  await page.getByRole('link', { name: 'lab', exact: true }).waitFor();
+  await page.getByRole('link', { name: 'prod-eu', exact: true }).click();
+  await page.getByText(/of \d+ applications are Degraded/).waitFor();
+  await page.getByText("1 of 2 clusters can't be reached.").waitFor();
+  await page.goto('/runtimes/lab');
+  await page.getByText('It is registered and has not reported yet.').waitFor();
+  await page.goto('/runtimes/nowhere');
+  await page.getByRole('heading', { name: 'There is no runtime nowhere' }).waitFor();
+  await page.goto('/applications/prod-eu/argocd/nothing');
+  await page.getByRole('heading', { name: 'There is no application nothing' }).waitFor();
+});
+
+test('the audit log shows who did what, and is an administrator\'s', async ({ page, browser, daemon }) => {
+  await signIn(page);
+  await page.goto('/audit');
+  await page.getByText('createRuntime').first().waitFor();
+  const other = await newPage(browser, daemon);
+  await signIn(other.page, 'bob');
+  assert.equal(await other.page.getByRole('link', { name: 'Audit log' }).count(), 0);
+  await other.page.goto('/audit');
+  await other.page.getByRole('heading', { name: 'You may not see the audit log' }).waitFor();
+  await other.close();
+  await page.getByLabel('Result').selectOption('refused');
+  await until('the refusal of bob', async () => {
+    await page.keyboard.press('r');
+    return await page.getByRole('row').filter({ hasText: 'bob' }).filter({ hasText: 'Refused' }).count() > 0;
+  });
+});
+
+test('texts of others stay texts', async ({ page, daemon, tokens }) => {
+  const evil = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>{{7*7}}';
+  const app = application('evil', { health: 'Degraded', message: evil, author: evil, commitMessage: evil, project: evil, uid: 'uid-evil', labels: { evil: 'x' },
+    resources: [{ version: 'v1', kind: evil, namespace: evil, name: evil, status: 'OutOfSync', health: { status: 'Degraded', message: evil } }], phase: 'Failed', operationMessage: evil });
+  app.spec.source.repoURL = 'javascript:window.broken=1';
+  app.metadata.name = 'evil"><b>x';
+  await daemon.report(tokens['prod-eu'], app);
+  await signIn(page);
+  await page.goto('/applications?q=evil');
+  await grid(page).getByText('<img src=x').first().waitFor();
+  assert.deepEqual(await rowNames(page), ['evil"><b>x']);
+  await page.locator('.grid .row').first().click();
+  await page.getByRole('heading', { name: 'evil"><b>x', level: 1 }).waitFor();
+  for (const tab of ['overview', 'tree', 'timeline']) {
+    await page.locator(`nav.tabs a[href$="${tab}"]`).click();
+    await page.waitForTimeout(100);
+    assert.equal(await page.evaluate(() => globalThis.broken ?? document.querySelectorAll('main img, main script, a[href^="javascript"]').length), 0, tab);
+  }
+  await daemon.report(tokens['prod-eu'], { ...app, metadata: { ...app.metadata, name: 'evil' } });
+});
+
+test('a session that ends leaves the page as it is', async ({ page, context, expect }) => {
+  expect(/401/);
+  await signIn(page);
+  await page.goto('/runtimes/prod-eu');
+  await page.getByText(/of \d+ applications are Degraded/).waitFor();
+  await context.clearCookies();
+  await page.keyboard.press('r');
+  const dialog = page.getByRole('dialog', { name: 'Your session has ended' });
+  await dialog.waitFor();
+  await page.getByText(/of \d+ applications are Degraded/).waitFor();
+  await page.keyboard.press('Escape');
+  await dialog.getByLabel('Password').fill('correct horse battery staple');
+  await page.keyboard.press('Enter');
+  await dialog.waitFor({ state: 'detached' });
+  await page.getByText(/of \d+ applications are Degraded/).waitFor();
+});
+
+test('without a stream the page reads its data again, and what is new waits', async ({ page, daemon, tokens }) => {
+  await signIn(page);
+  await grid(page).waitFor();
+  await page.getByText('Read every 15 s').waitFor();
+  const before = await rowNames(page);
+  await daemon.report(tokens.staging, application('aaa-new', { health: 'Degraded', uid: 'uid-aaa-new' }));
+  await page.keyboard.press('r');
+  const apply = page.getByRole('button', { name: /Apply: 1 new/ });
+  await apply.waitFor();
+  assert.deepEqual(await rowNames(page), before);
+  await page.keyboard.press('.');
+  await apply.waitFor({ state: 'detached' });
+  assert.equal((await rowNames(page))[0], 'aaa-new');
+});
+
+test('a patch of the stream changes cells in place', { stream: true }, async ({ page, proxy }) => {
+  await signIn(page);
+  await grid(page).waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  const before = await rowNames(page);
+  const row = page.locator('.grid .row').filter({ hasText: 'prod-us' }).filter({ hasText: 'web' }).first();
+  await row.getByText('Degraded').waitFor();
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-web', health: 'Healthy', message: 'all is well', seenAt: new Date().toISOString() }] });
+  await row.getByText('Healthy').waitFor();
+  await row.getByText('all is well').waitFor();
+  assert.deepEqual(await rowNames(page), before);
+  // A row of the filter that does not match any more stays until it is applied.
+  await filter(page).fill('health:degraded');
+  await page.locator('[data-count]').getByText(' of ').waitFor();
+  const count = (await rowNames(page)).length;
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-staging-api', health: 'Healthy', seenAt: new Date(Date.now() + 1000).toISOString() }] });
+  await page.getByRole('button', { name: /Apply: 1 row/ }).waitFor();
+  assert.equal((await rowNames(page)).length, count);
+  await page.locator('.grid .row.dim').getByText('api').waitFor();
+  await page.getByRole('button', { name: /Apply/ }).click();
+  await until('the row to leave', async () => (await rowNames(page)).length === count - 1);
+});
+
+test('a broken stream is told, and resumes behind the last event', { stream: true }, async ({ page, proxy }) => {
+  await signIn(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-eu-web', health: 'Suspended', seenAt: new Date().toISOString() }] });
+  await page.locator('.grid .row').filter({ hasText: 'Suspended' }).first().waitFor();
+  const last = proxy.lastId;
+  proxy.drop();
+  await page.getByText('Reconnecting').waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  assert.equal(proxy.resumedFrom, String(last));
+  proxy.send('gone', { topic: 'index', uids: ['uid-prod-eu-web'] });
+  await page.locator('.grid .row.dim').getByText('gone').waitFor();
+});
+
+test('eight pages of one browser share one stream', { stream: true }, async ({ page, context, proxy, daemon }) => {
+  await signIn(page);
+  const pages = [page];
+  for (let count = 1; count < 8; ++count) {
+    const next = await context.newPage();
+    await next.goto(`${proxy.url}/applications`);
+    await grid(next).waitFor();
+    pages.push(next);
+  }
+  assert.equal(proxy.streams, 1);
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-api', health: 'Progressing', message: 'to all pages', seenAt: new Date().toISOString() }] });
+  await filter(pages[7]).fill('message:"to all"');
+  for (const one of pages) {
+    await one.bringToFront();
+    await until('the patch in each page', () => one.evaluate(() => document.body.innerText.includes('to all pages')));
+  }
+  void daemon;
+});
+
+const AXE_PAGES = ['/applications', '/applications?q=nothing-like-this', '/applications/prod-eu/argocd/api/overview', '/applications/prod-eu/argocd/api/tree', '/applications/prod-eu/argocd/api/timeline',
+  '/runtimes', '/runtimes/prod-eu', '/runtimes/nowhere', '/audit'];
+for (const theme of ['light', 'dark']) {
+  test(`no page breaks an accessibility rule in the ${theme} theme`, { page: { theme } }, async ({ page }) => {
+    await page.goto('/sign-in');
+    await page.getByLabel('Name').waitFor();
+    await axe(page, 'sign-in');
+    await signIn(page);
+    for (const address of AXE_PAGES) {
+      await page.goto(address);
+      await page.locator('h1').waitFor();
+      await page.locator('.loading').first().waitFor({ state: 'detached' });
+      await axe(page, address);
+    }
+    await page.goto('/applications');
+    await grid(page).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('api');
+    await axe(page, 'palette');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    await axe(page, 'keys');
+  });
+}
+
+test('ten thousand applications are a list like any other', { many: true }, async ({ page }) => {
+  await signIn(page);
+  await page.locator('[data-count]').getByText('10000').waitFor({ timeout: 60_000 });
+  assert.ok(await page.locator('.grid .row').count() < 60);
+  await grid(page).focus();
+  await page.keyboard.press('End');
+  await until('the last row', async () => (await page.locator('.grid .row.active').innerText()).includes('app-'));
+  await filter(page).fill('app-9999');
+  await page.locator('[data-count]').getByText('1 of').waitFor();
+});
+
+async function runCase(one, browser, shared) {
+  if (one.many) forgetSessions();
+  const { daemon, tokens } = one.many ? shared.many : shared.usual;
+  const proxy = one.stream ? await new StreamProxy(daemon.url).start() : null;
+  const opened = await newPage(browser, proxy ? { url: proxy.url } : daemon, one.page ?? {});
+  opened.expect(NO_STREAM);
+  try {
+    await one.run({ ...opened, browser, daemon, tokens, proxy });
+    assert.deepEqual(opened.problems, [], 'problems of the page');
+  } finally {
+    await opened.close();
+    await proxy?.stop();
+  }
+}
+
+async function seedMany(daemon) {
+  const token = await daemon.addRuntime('large');
+  const batch = 100;
+  for (let number = 0; number < 10_000; number += batch) {
+    await Promise.all(Array.from({ length: batch }, (_, index) => daemon.report(token, application(`app-${number + index}`, { number: number + index, resources: deployment('x') }))));
+  }
+  return { large: token };
+}
+
+const browser = await launch();
+const shared = {};
+let failed = 0;
+try {
+  const chosen = cases.filter((one) => one.name.includes(wanted) && (!one.many || process.env.GITOPS_LONG));
+  if (chosen.some((one) => !one.many)) {
+    const daemon = new Daemon(program);
+    shared.usual = { daemon };
+    await daemon.start();
+    shared.usual.tokens = await seed(daemon);
+  }
+  if (chosen.some((one) => one.many)) {
+    const daemon = new Daemon(program);
+    shared.many = { daemon };
+    await daemon.start();
+    shared.many.tokens = await seedMany(daemon);
+  }
+  for (const one of chosen) {
+    const begin = Date.now();
+    try {
+      await runCase(one, browser, shared);
+      console.log(`ok      ${one.name} (${Date.now() - begin} ms)`);
+    } catch (error) {
+      ++failed;
+      console.log(`FAILED  ${one.name}\n${error.stack ?? error}`);
+    }
+  }
+  console.log(failed === 0 ? `${chosen.length} cases passed` : `${failed} of ${chosen.length} cases failed`);
+} finally {
+  await browser.close();
+  for (const { daemon } of Object.values(shared)) await daemon.stop();
+}
+process.exit(failed === 0 ? 0 : 1);

@@ -1,0 +1,60 @@
+// Makes pictures of every page in both themes, wide and narrow: node screenshots.mjs PROGRAM FOLDER
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { launch, newPage, signIn } from './support/browser.mjs';
+import { Daemon, seed } from './support/daemon.mjs';
+
+const [program, folder] = process.argv.slice(2);
+mkdirSync(folder, { recursive: true });
+
+const PAGES = {
+  applications: '/applications',
+  filtered: '/applications?q=health:Degraded,Missing',
+  nothing: '/applications?q=nothing-like-this+health:Degraded',
+  overview: '/applications/prod-eu/argocd/api/overview',
+  tree: '/applications/prod-eu/argocd/api/tree',
+  'tree-node': '/applications/prod-eu/argocd/api/tree?node=apps:Deployment:api:api',
+  timeline: '/applications/prod-eu/argocd/api/timeline',
+  runtimes: '/runtimes',
+  runtime: '/runtimes/prod-eu',
+  lab: '/runtimes/lab',
+  audit: '/audit',
+};
+
+const daemon = new Daemon(program);
+const browser = await launch();
+try {
+  await daemon.start();
+  await seed(daemon);
+  for (const theme of ['light', 'dark']) {
+    for (const width of [1440, 390]) {
+      const { page, close } = await newPage(browser, daemon, { theme, width, height: width === 390 ? 844 : 900 });
+      await page.goto('/sign-in?to=/runtimes');
+      await page.getByLabel('Name').waitFor();
+      const save = (name) => page.screenshot({ path: join(folder, `${name}-${theme}-${width}.png`) });
+      await save('sign-in');
+      await signIn(page);
+      for (const [name, address] of Object.entries(PAGES)) {
+        await page.goto(address);
+        await page.locator('h1').waitFor();
+        await page.locator('.loading').first().waitFor({ state: 'detached' });
+        await page.waitForTimeout(250);
+        await save(name);
+      }
+      await page.goto('/applications');
+      await page.getByRole('grid').waitFor();
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('ap');
+      await save('palette');
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('?');
+      await save('keys');
+      await close();
+    }
+  }
+} finally {
+  await browser.close();
+  await daemon.stop();
+}
+console.log(`pictures are in ${folder}`);

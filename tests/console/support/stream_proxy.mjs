@@ -1,0 +1,57 @@
+// A server before the daemon that passes everything on, but answers the stream itself by a script.
+import http from 'node:http';
+
+export class StreamProxy {
+  #server;
+  #open = new Set();
+  #all = new Set();
+  url = '';
+  streams = 0;
+  lastId = 0;
+  resumedFrom = '';
+
+  constructor(daemon) {
+    this.daemon = new URL(daemon);
+  }
+
+  async start() {
+    this.#server = http.createServer((request, response) => {
+      if (request.url.startsWith('/console/api/v1/stream')) return this.#stream(request, response);
+      const passed = http.request({ host: this.daemon.hostname, port: this.daemon.port, path: request.url, method: request.method, headers: request.headers }, (answer) => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(response);
+      });
+      passed.on('error', () => response.destroy());
+      request.pipe(passed);
+    });
+    this.#server.on('connection', (socket) => {
+      this.#all.add(socket);
+      socket.on('close', () => this.#all.delete(socket));
+    });
+    await new Promise((done) => this.#server.listen(0, '127.0.0.1', done));
+    this.url = `http://127.0.0.1:${this.#server.address().port}`;
+    return this;
+  }
+  #stream(request, response) {
+    this.resumedFrom = request.headers['last-event-id'] ?? '';
+    response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
+    response.write(': hello\n\n');
+    this.#open.add(response);
+    ++this.streams;
+    response.on('close', () => {
+      this.#open.delete(response);
+      --this.streams;
+    });
+  }
+  send(type, data) {
+    for (const response of this.#open) response.write(`id: ${++this.lastId}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+  /** Breaks all streams. */
+  drop() {
+    for (const response of this.#open) response.destroy();
+  }
+  async stop() {
+    for (const socket of this.#all) socket.destroy();
+    await new Promise((done) => this.#server.close(done));
+  }
+}

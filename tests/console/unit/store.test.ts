@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+
+import { ApplicationStore, facet, filterFields, FILTER_KEYS, ordered, streamedRow, TIME_KEYS, type ApplicationRow } from '../../../apps/control-plane/console/src/store/applications';
+import { parse } from '../../../apps/control-plane/console/src/store/filter';
+import { state, word } from '../../../apps/control-plane/console/src/store/states';
+import { scrollFor, windowOf } from '../../../apps/control-plane/console/src/ui/virtual';
+
+const row = (name: string, more: Partial<ApplicationRow> = {}): ApplicationRow => ({
+  uid: name, runtime: 'prod', namespace: 'argocd', name, health: 'Healthy', sync: 'Synced', phase: '', revision: '', message: '', author: '', cluster: '',
+  project: 'default', repo: '', labels: [], autoSync: true, changedAt: 1, seenAt: 1, ...more,
+});
+const filled = (...rows: ApplicationRow[]) => {
+  const store = new ApplicationStore();
+  store.replace(rows);
+  return store;
+};
+const query = (text: string) => parse(text, FILTER_KEYS, TIME_KEYS);
+
+describe('store', () => {
+  it('notifies the listeners of the changed row alone', () => {
+    const store = filled(row('a'), row('b'));
+    const heard: unknown[] = [];
+    store.listen(0, (changed) => heard.push(changed));
+    store.put({ uid: 'b', health: 'Degraded', seenAt: 2 });
+    expect(heard).toEqual([]);
+    store.put({ uid: 'a', health: 'Degraded', seenAt: 2 });
+    store.put({ uid: 'a', health: 'Degraded', seenAt: 2 });
+    expect(heard).toEqual([['health', 'seenAt']]);
+  });
+  it('drops what is older than the known value', () => {
+    const store = filled(row('a', { seenAt: 10 }));
+    store.put({ uid: 'a', health: 'Degraded', seenAt: 9 });
+    expect(store.at(0).health).toBe('Healthy');
+  });
+  it('keeps the number of a row that is gone, and takes it back', () => {
+    const store = filled(row('a'), row('b'));
+    store.remove('a');
+    expect([store.size, store.length, store.isGone(0)]).toEqual([1, 2, true]);
+    store.put(row('a', { seenAt: 3 }));
+    expect([store.size, store.isGone(0)]).toEqual([2, false]);
+    store.replace([row('b')]);
+    expect(store.isGone(0)).toBe(true);
+  });
+  it('forgets listeners', () => {
+    const store = filled(row('a'));
+    const stop = store.listen(0, () => {});
+    stop();
+    expect(store.listening).toBe(0);
+  });
+  it('reads rows of the stream', () => {
+    expect(streamedRow({ topic: 'index', uid: 'a', health: 'OUT', sync: 'OUT_OF_SYNC', phase: '', autoSync: true, seenAt: '2026-01-01T00:00:00Z', revision: 7 })).toEqual({
+      uid: 'a', health: 'Out', sync: 'OutOfSync', phase: '', autoSync: true, seenAt: Date.UTC(2026, 0, 1), revision: '' });
+    const store = filled(row('a', { labels: ['x=1'], repo: 'r' }));
+    store.put(streamedRow({ uid: 'a', health: 'Degraded' }));
+    expect(store.at(0)).toMatchObject({ health: 'Degraded', labels: ['x=1'], repo: 'r' });
+  });
+  it('orders by severity, then by name', () => {
+    const store = filled(row('b'), row('a'), row('c', { health: 'Degraded' }), row('d', { health: 'Progressing' }));
+    const fields = filterFields(store, new Set(), '');
+    const names = (sort: Parameters<typeof ordered>[3]) => ordered(store, query(''), fields, sort, 0).map((one) => store.at(one).name);
+    expect(names({ key: 'health', down: false })).toEqual(['c', 'd', 'a', 'b']);
+    expect(names({ key: 'name', down: true })).toEqual(['d', 'c', 'b', 'a']);
+  });
+  it('counts facets without the terms of their own key', () => {
+    const store = filled(row('a', { health: 'Degraded' }), row('b'), row('c', { runtime: 'lab' }));
+    const fields = filterFields(store, new Set(['lab']), '');
+    expect(facet(store, query('health:Degraded runtime:prod'), fields, 'health', 0)).toEqual([{ value: 'Degraded', count: 1 }, { value: 'Healthy', count: 1 }]);
+    expect(ordered(store, query('is:offline'), fields, { key: 'name', down: false }, 0)).toEqual([2]);
+    expect(ordered(store, query('is:failing'), fields, { key: 'name', down: false }, 0)).toEqual([0]);
+  });
+  it('filters 10,000 rows within a key press', () => {
+    const store = filled(...Array.from({ length: 10_000 }, (_, index) => row(`app-${index}`, { health: index % 9 ? 'Healthy' : 'Degraded' })));
+    const fields = filterFields(store, new Set(), '');
+    expect(ordered(store, query('health:degraded app-1'), fields, { key: 'health', down: false }, 0).length).toBeGreaterThan(100);
+  });
+});
+
+describe('states', () => {
+  it('spells states as their projects do', () => {
+    expect(['OUT_OF_SYNC', 'OutOfSync', 'HEALTHY', '', null, 'Paused'].map(word)).toEqual(['OutOfSync', 'OutOfSync', 'Healthy', 'Unknown', 'Unknown', 'Paused']);
+  });
+  it('never shows what it does not know as healthy', () => {
+    for (const text of ['', 'Unknown', 'Whatever', null, undefined]) expect(state(text)).toMatchObject({ tone: 'mute', shape: 'question' });
+  });
+});
+
+describe('virtual rows', () => {
+  it('draws what is in sight and eight more', () => {
+    expect(windowOf(0, 360, 36, 10_000)).toEqual([0, 18]);
+    expect(windowOf(36_000, 360, 36, 10_000)).toEqual([992, 1018]);
+    expect(windowOf(500, 360, 36, 3)).toEqual([3, 3]);
+    expect(windowOf(0, 360, 36, 0)).toEqual([0, 0]);
+  });
+  it('scrolls only as far as it has to', () => {
+    expect(scrollFor(5, 0, 400, 36, 32)).toBeNull();
+    expect(scrollFor(0, 100, 400, 36, 32)).toBe(0);
+    expect(scrollFor(20, 0, 400, 36, 32)).toBe(20 * 36 + 36 - 400 + 32);
+  });
+});
