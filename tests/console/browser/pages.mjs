@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 
-import { forgetSessions, launch, newPage, NO_STREAM, signIn } from '../support/browser.mjs';
+import { forgetSessions, launch, newPage, signIn } from '../support/browser.mjs';
 import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
 
@@ -40,6 +40,16 @@ test('a wrong password is refused and the right one opens the address that was a
   assert.equal(new URL(page.url()).pathname, '/runtimes/prod-eu');
   // Scripts cannot read the session.
   assert.equal(await page.evaluate(() => document.cookie), '');
+});
+
+test('ways to sign in come from the program, and a failed one is explained', { proxied: { '/console/api/v1/sign-in': { password: true, providers: [
+  { name: 'corp', title: 'Corporate <b>login</b>', path: '/console/api/v1/sso/corp' }, { name: 'evil', title: 'Evil', path: 'https://evil.example/' }] } } }, async ({ page }) => {
+  await page.goto('/sign-in?to=/runtimes&error=sso-unknown-user');
+  await page.getByRole('alert').getByText('there is no user of yours here').waitFor();
+  const link = page.getByRole('link', { name: 'Sign in with Corporate <b>login</b>' });
+  assert.equal(await link.getAttribute('href'), '/console/api/v1/sso/corp?to=%2Fruntimes');
+  assert.equal(await page.getByText('Evil').count(), 0);
+  await axe(page, 'sign-in with providers');
 });
 
 test('another site is not where a sign-in leads to', async ({ page, expect }) => {
@@ -166,6 +176,50 @@ test('texts of others stay texts', async ({ page, daemon, tokens }) => {
   await daemon.report(tokens['prod-eu'], { ...app, metadata: { ...app.metadata, name: 'evil' } });
 });
 
+test('a user who is disabled is signed out at once, by the stream', async ({ browser, daemon }) => {
+  const other = await newPage(browser, daemon);
+  other.expect(/401/);
+  await signIn(other.page, 'bob');
+  await other.page.getByText('Live', { exact: true }).waitFor();
+  const users = await daemon.send('/console/api/v1/users', { method: 'GET' });
+  const { _id: id } = users.find((user) => user.userName === 'bob');
+  await daemon.send(`/console/api/v1/users/${id}`, { method: 'PATCH', body: { disabled: true } });
+  await other.page.getByRole('dialog', { name: 'Your session has ended' }).waitFor();
+  await daemon.send(`/console/api/v1/users/${id}`, { method: 'PATCH', body: { disabled: false } });
+  assert.deepEqual(other.problems, []);
+  await other.close();
+});
+
+test('an invitation makes a user, once', async ({ page, daemon, expect }) => {
+  expect(/40[14]/);
+  const { me } = await daemon.graphql('{ me { activeAccount { id } } }');
+  const { inviteUrl } = await daemon.send(`/api/accounts/${me.activeAccount.id}/adduser`, { body: { userDetails: 'kim@example.com' } });
+  const link = new URL(inviteUrl, daemon.url);
+  await page.goto(link.pathname + link.search);
+  await page.getByText('kim@example.com').waitFor();
+  await axe(page, 'invitation');
+  await page.getByLabel('Name').fill('kim');
+  await page.getByLabel('Password').fill('correct horse battery staple');
+  await page.getByRole('button', { name: 'Accept' }).click();
+  await grid(page).waitFor();
+  await page.context().clearCookies();
+  await page.goto(link.pathname + link.search);
+  await page.getByRole('heading', { name: "This invitation can't be used" }).waitFor();
+});
+
+test('what a first visit loads is small', async ({ page, daemon }) => {
+  const sizes = {};
+  page.on('response', (response) => {
+    const path = new URL(response.url()).pathname;
+    if (path.startsWith('/assets/')) sizes[path] = Number(response.headers()['content-length']);
+  });
+  await page.goto('/sign-in');
+  await page.getByLabel('Name').waitFor();
+  const script = Object.keys(sizes).find((path) => path.endsWith('.js'));
+  const gzip = await fetch(daemon.url + script, { method: 'HEAD', headers: { 'Accept-Encoding': 'gzip' } });
+  assert.ok(Number(gzip.headers.get('content-length')) <= 40 * 1024, `${script} has ${gzip.headers.get('content-length')} bytes by gzip`);
+});
+
 test('a session that ends leaves the page as it is', async ({ page, context, expect }) => {
   expect(/401/);
   await signIn(page);
@@ -183,7 +237,7 @@ test('a session that ends leaves the page as it is', async ({ page, context, exp
   await page.getByText(/of \d+ applications are Degraded/).waitFor();
 });
 
-test('without a stream the page reads its data again, and what is new waits', async ({ page, daemon, tokens }) => {
+test('without a stream the page reads its data again, and what is new waits', { stream: 'absent' }, async ({ page, daemon, tokens }) => {
   await signIn(page);
   await grid(page).waitFor();
   await page.getByText('Read every 15 s').waitFor();
@@ -198,6 +252,32 @@ test('without a stream the page reads its data again, and what is new waits', as
   assert.equal((await rowNames(page))[0], 'aaa-new');
 });
 
+test('what the program stores appears at once, in place', async ({ page, daemon, tokens }) => {
+  await signIn(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  await grid(page).waitFor();
+  const before = await rowNames(page);
+  const row = page.locator('.grid .row').filter({ hasText: 'prod-us' }).filter({ hasText: 'billing' });
+  await filter(page).fill('runtime:prod-us billing');
+  await row.getByText('Healthy').waitFor();
+  await daemon.report(tokens['prod-us'], application('billing', { number: 900, health: 'Progressing', phase: 'Running', uid: 'uid-prod-us-billing', commitMessage: 'Seen live' }));
+  await row.getByText('Progressing').waitFor();
+  await row.getByText('Seen live').waitFor();
+  await filter(page).fill('');
+  await until('the list again', async () => (await rowNames(page)).length === before.length);
+  await daemon.report(tokens['prod-us'], application('zzz-live', { health: 'Degraded', uid: 'uid-zzz-live' }));
+  await page.getByRole('button', { name: /Apply: .*1 new/ }).waitFor();
+});
+
+test('an open application follows its events', async ({ page, daemon, tokens }) => {
+  await signIn(page);
+  await page.goto('/applications/prod-us/argocd/search');
+  await page.getByText('It is healthy and as Git wants it.').waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await daemon.report(tokens['prod-us'], application('search', { number: 901, health: 'Degraded', uid: 'uid-prod-us-search', resources: deployment('search', { health: 'Degraded', message: 'no image' }) }));
+  await page.getByText('Deployment search: no image.').waitFor();
+});
+
 test('a patch of the stream changes cells in place', { stream: true }, async ({ page, proxy }) => {
   await signIn(page);
   await grid(page).waitFor();
@@ -205,7 +285,7 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
   const before = await rowNames(page);
   const row = page.locator('.grid .row').filter({ hasText: 'prod-us' }).filter({ hasText: 'web' }).first();
   await row.getByText('Degraded').waitFor();
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-web', health: 'Healthy', message: 'all is well', seenAt: new Date().toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-web', health: 'Healthy', message: 'all is well', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await row.getByText('Healthy').waitFor();
   await row.getByText('all is well').waitFor();
   assert.deepEqual(await rowNames(page), before);
@@ -213,7 +293,7 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
   await filter(page).fill('health:degraded');
   await page.locator('[data-count]').getByText(' of ').waitFor();
   const count = (await rowNames(page)).length;
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-staging-api', health: 'Healthy', seenAt: new Date(Date.now() + 1000).toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-staging-api', health: 'Healthy', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await page.getByRole('button', { name: /Apply: 1 row/ }).waitFor();
   assert.equal((await rowNames(page)).length, count);
   await page.locator('.grid .row.dim').getByText('api').waitFor();
@@ -224,7 +304,7 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
 test('a broken stream is told, and resumes behind the last event', { stream: true }, async ({ page, proxy }) => {
   await signIn(page);
   await page.getByText('Live', { exact: true }).waitFor();
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-eu-web', health: 'Suspended', seenAt: new Date().toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-eu-web', health: 'Suspended', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await page.locator('.grid .row').filter({ hasText: 'Suspended' }).first().waitFor();
   const last = proxy.lastId;
   proxy.drop();
@@ -245,7 +325,7 @@ test('eight pages of one browser share one stream', { stream: true }, async ({ p
     pages.push(next);
   }
   assert.equal(proxy.streams, 1);
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-api', health: 'Progressing', message: 'to all pages', seenAt: new Date().toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-api', health: 'Progressing', message: 'to all pages', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await filter(pages[7]).fill('message:"to all"');
   for (const one of pages) {
     await one.bringToFront();
@@ -293,9 +373,10 @@ test('ten thousand applications are a list like any other', { many: true }, asyn
 async function runCase(one, browser, shared) {
   if (one.many) forgetSessions();
   const { daemon, tokens } = one.many ? shared.many : shared.usual;
-  const proxy = one.stream ? await new StreamProxy(daemon.url).start() : null;
+  const isProxied = one.stream || one.proxied;
+  const proxy = isProxied ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent', answers: one.proxied }).start() : null;
   const opened = await newPage(browser, proxy ? { url: proxy.url } : daemon, one.page ?? {});
-  opened.expect(NO_STREAM);
+  if (one.stream === 'absent') opened.expect(/404.*console\/api\/v1\/stream/);
   try {
     await one.run({ ...opened, browser, daemon, tokens, proxy });
     assert.deepEqual(opened.problems, [], 'problems of the page');

@@ -10,13 +10,20 @@ export class StreamProxy {
   lastId = 0;
   resumedFrom = '';
 
-  constructor(daemon) {
+  constructor(daemon, { isAbsent = false, answers = {} } = {}) {
+    this.answers = answers; // path -> JSON that is answered instead
+    this.isAbsent = isAbsent; // as a server without the stream
     this.daemon = new URL(daemon);
   }
 
   async start() {
     this.#server = http.createServer((request, response) => {
       if (request.url.startsWith('/console/api/v1/stream')) return this.#stream(request, response);
+      const scripted = this.answers[request.url];
+      if (scripted) {
+        response.writeHead(200, { 'Content-Type': 'application/json' });
+        return response.end(JSON.stringify(scripted));
+      }
       const passed = http.request({ host: this.daemon.hostname, port: this.daemon.port, path: request.url, method: request.method, headers: request.headers }, (answer) => {
         response.writeHead(answer.statusCode, answer.headers);
         answer.pipe(response);
@@ -33,6 +40,10 @@ export class StreamProxy {
     return this;
   }
   #stream(request, response) {
+    if (this.isAbsent) {
+      response.writeHead(404, { 'Content-Type': 'application/json' });
+      return response.end('{"message":"There is no such path."}');
+    }
     this.resumedFrom = request.headers['last-event-id'] ?? '';
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
     response.write(': hello\n\n');
