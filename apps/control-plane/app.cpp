@@ -11,6 +11,7 @@
 #include "common/core/backoff.hpp"
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/process.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/http/server.hpp"
 #include "control-plane/accounts/account_store.hpp"
@@ -30,6 +31,7 @@
 #include "control-plane/runtimes/secrets.hpp"
 #include "control-plane/runtimes/tunnel_bans.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
+#include "control-plane/sso/sso_routes.hpp"
 #include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/schema.hpp"
 #include "control-plane/storage/stale_objects.hpp"
@@ -95,6 +97,16 @@ Credential credential_of(const Secret& token, const std::string& file) {
   return file.empty() ? Credential::fixed(token) : Credential::file(file);
 }
 
+sso::SsoRoutes::Options sso_options(const Config& config) {
+  auto providers = config.providers;
+  for (auto& provider : providers) {
+    if (provider.account.empty()) provider.account = config.account;
+  }
+  return {.providers = std::move(providers),
+          .public_url = config.public_url,
+          .proxy = http::proxy_settings(process_environment())};
+}
+
 std::unique_ptr<SecretStore> secrets_of(const Config& config) {
   if (config.master_key.empty()) return nullptr;
   auto made = SecretStore::make(config.master_key);
@@ -146,6 +158,12 @@ class App {
              .file = config.database.engine == store::Engine::sqlite ? config.database.path : ""}),
         audit_(context.executor, database_, context.metrics),
         events_(authenticator_, writer_, database_, storage_, context.metrics, {.audit = &audit_}),
+        sso_(context.executor, names_, context.metrics,
+             {.database = database_,
+              .authenticator = authenticator_,
+              .audit = &audit_,
+              .client_of = [this](http::Exchange& exchange) { return client_of(exchange); }},
+             sso_options(config)),
         secrets_(secrets_of(config)),
         bans_(config.tunnel_api_urls.empty()
                   ? nullptr
@@ -210,6 +228,7 @@ class App {
       co_await audit_.stop(deadline);
     }
     if (bans_) co_await bans_->stop();
+    sso_.close();
     opener_.stop(kDatabaseGrace);
     database_.close(kDatabaseGrace);
   }
@@ -256,6 +275,7 @@ class App {
                         .message = "a revoked runtime keeps its tunnel until it reconnects: there "
                                    "are no tunnel.api-urls"});
     }
+    for (auto& entry : sso_.status()) report.push_back(std::move(entry));
     report.push_back(live_.status());
     report.push_back(status_count("connections", server_.connections()));
     report.push_back(storage_.status());
@@ -271,18 +291,21 @@ class App {
 
   std::vector<http::Route> routes() {
     std::vector<std::vector<http::Route>> parts;
-    parts.push_back(
-        user_routes({.database = database_,
-                     .authenticator = authenticator_,
-                     .login = login_,
-                     .public_url = config_.public_url,
-                     .own_origins = own_origins(config_),
-                     .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
-                     .audit = &audit_,
-                     .runtime_revoked =
-                         [this] {
-                           if (bans_) bans_->wake();
-                         }}));
+    parts.push_back(user_routes(
+        {.database = database_,
+         .authenticator = authenticator_,
+         .login = login_,
+         .public_url = config_.public_url,
+         .own_origins = own_origins(config_),
+         .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
+         .audit = &audit_,
+         .runtime_revoked =
+             [this] {
+               if (bans_) bans_->wake();
+             },
+         .end_session_url =
+             [this](const std::string& provider) { return sso_.end_session_address(provider); }}));
+    parts.push_back(sso_.routes());
     parts.push_back(events_.routes());
     parts.push_back(plugin_.routes());
     parts.push_back(streams_.routes());
@@ -440,6 +463,7 @@ class App {
   StorageWatch storage_;
   AuditLog audit_;
   EventRoutes events_;
+  sso::SsoRoutes sso_;
   std::unique_ptr<SecretStore> secrets_;
   std::unique_ptr<TunnelBans> bans_;
   TunnelPlugin plugin_;

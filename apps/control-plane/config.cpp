@@ -104,6 +104,25 @@ void bind_first_start(ConfigReader& reader, Config& config) {
              config.administrator_password_output);
 }
 
+void bind_sso(ConfigReader& reader, Config& config) {
+  reader.group("Single sign-on");
+  reader.add_list({"sso.providers",
+                   {"SSO_PROVIDERS"},
+                   "YAML files of identity providers, one for each; docs/single-sign-on.md "
+                   "explains their keys"},
+                  "", [&config](const std::vector<std::string>& paths) -> std::string {
+                    auto providers = sso::read_providers(paths);
+                    if (!providers) return providers.error().message;
+                    config.providers = std::move(*providers);
+                    return {};
+                  });
+  reader.check({"sso.providers", "public-url"}, [&config] {
+    return config.providers.empty() || !config.public_url.empty()
+               ? ""
+               : "identity providers send browsers back to public-url, which is missing";
+  });
+}
+
 void bind_tunnels(ConfigReader& reader, Config& config) {
   reader.group("Tunnels");
   reader.add({"tunnel.domain",
@@ -194,6 +213,7 @@ void bind(ConfigReader& reader, Config& config) {
     return made ? std::string() : made.error().message;
   });
   bind_first_start(reader, config);
+  bind_sso(reader, config);
   bind_tunnels(reader, config);
 }
 

@@ -8,6 +8,7 @@
 #include "common/core/config_reader.hpp"
 #include "common/net/address_list.hpp"
 #include "common/store/connection.hpp"
+#include "control-plane/sso/provider_settings.hpp"
 
 namespace gitops::control_plane_server {
 
@@ -33,6 +34,8 @@ struct Config {
   std::string administrator_email;
   Secret administrator_password;
   std::string administrator_password_output;  // empty: standard output
+
+  std::vector<sso::ProviderSettings> providers;  // of identities
 
   std::string tunnel_domain;
   Secret tunnel_plugin_token;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,8 @@ Given given() {
   return {.images = {"control-plane:0.1.0", "tunnel-server:0.1.0"},
           .secrets = {"database/password", "first-start/password", "master-key/key",
                       "control-plane-tls/tls.crt", "control-plane-tls/tls.key", "plugin/token",
-                      "tunnel-api/token", "tunnel-ca/ca.pem"},
+                      "tunnel-api/token", "tunnel-ca/ca.pem", "sso-corp/secret",
+                      "sso-google/secret", "sso-ca/ca.pem"},
           .accounts = {"default"}};
 }
 
@@ -95,6 +97,33 @@ TEST_F(ControlPlaneChart, AFileOfSqliteHasOnePodAtATime) {
       object(render(chart() / "tests/values/postgres.yaml"), "Deployment", "control-plane");
   EXPECT_EQ(postgres.at("/spec/strategy/rollingUpdate/maxUnavailable"_json_pointer), 0);
   EXPECT_THAT(postgres.dump(), Not(HasSubstr("/var/lib/control-plane")));
+}
+
+// The daemon itself reads the files of the identity providers.
+TEST_F(ControlPlaneChart, IdentityProvidersAreFilesThatTheDaemonTakes) {
+  const auto objects = render(chart() / "tests/values/postgres.yaml");
+  const auto files = object(objects, "ConfigMap", "control-plane-sso").at("data");
+  ASSERT_EQ(files.size(), 2U);
+  const TempDir folder;
+  write_file(folder / "secret", "secret");
+  std::string paths;
+  for (const auto& [name, content] : files.items()) {
+    // The Secrets are elsewhere here.
+    const auto text = std::regex_replace(content.get<std::string>(),
+                                         std::regex("/app/config/sso-(secret|ca)-[^ \n]*"),
+                                         (folder / "secret").string());
+    EXPECT_NE(text, content.get<std::string>());
+    write_file(folder / name, text);
+    paths += (paths.empty() ? "" : ",") + (folder / name).string();
+  }
+  const auto checked =
+      run_command({fs::path(GITOPS_BIN_DIR) / "control-plane", "--check-config",
+                   "--public-url=https://gitops.example.com", "--sso.providers=" + paths});
+  EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+  const auto pod = object(objects, "Deployment", "control-plane").dump();
+  EXPECT_THAT(pod, HasSubstr("/app/config/sso/corp.yaml,/app/config/sso/google.yaml"));
+  EXPECT_THAT(pod, HasSubstr("checksum/sso"));
+  EXPECT_THAT(object(objects, "NetworkPolicy", "control-plane").dump(), HasSubstr("8443"));
 }
 
 TEST_F(ControlPlaneChart, ATunnelServerBesideItAsksItAndTakesItsBans) {
@@ -164,6 +193,13 @@ TEST_F(ControlPlaneChart, WrongValuesAreNamed) {
       {"database.postgres.url=postgresql://a:b@c/d", "the password does not belong"},
       {"masterKey.secretKeyRef.name=x", "masterKey.secretKeyRef needs name and key"},
       {"tunnel.api.urls={https://x}", "tunnel.api.token.secretKeyRef is required"},
+      {"sso.providers[0].name=Corp", "sso.providers[0].name has"},
+      {"sso.providers[0].name=corp", "publicUrl is required"},
+      {"sso.providers[0].issuer=https://x", "sso.providers[0] needs issuer and clientId"},
+      {"sso.providers[0].clientId=x", "sso.providers[0].clientSecretKeyRef needs name and key"},
+      {"sso.providers[0].caSecretKeyRef.name=x", "sso.providers[0].caSecretKeyRef needs"},
+      {"sso.providers[0].client-id=x", "there is no key client-id"},
+      {"sso.providers={x}", "sso.providers[0] is no map"},
       {"tunnel.server.enabled=true", "tunnel.domain is required with tunnel.server"},
       {"tunnel.server.enabled=true", "tunnel.pluginToken.secretKeyRef is required"},
       {"tunnel.server.enabled=true", "tunnel.api.token.secretKeyRef is required"},

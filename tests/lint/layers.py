@@ -61,6 +61,7 @@ APP_FOLDERS = {
         "storage": ["projection"],
         "audit": ["projection"],
         "accounts": ["audit", "projection"],
+        "sso": ["accounts", "audit", "projection"],
         "intake": ["accounts", "audit", "projection", "storage"],
         "views": ["projection", "storage"],
         "live": ["accounts", "audit", "projection", "storage", "views"],
@@ -83,7 +84,7 @@ APP_FOLDERS = {
 FENCES = {
     r"yaml-cpp/": r"(libs/common/core/config_yaml|libs/k8s-client/config|apps/app-proxy/git/manifest_edit|apps/app-proxy/entities/plain_folder)\.cpp|tests/.*",
     r"git2": r"apps/app-proxy/git/(libgit2|repository|transport)\.[ch]pp",
-    r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/(common|app-proxy/sealing)/.*",
+    r"openssl/": r"libs/common/(core/crypto|net/tls_[a-z_]+)\.cpp|tests/(common|app-proxy/sealing|control-plane/sso)/.*",
     r"(spdlog|fmt)/": r"libs/common/core/log\.cpp",
     r"snappy": r"libs/common/tunnel/snappy_stream\.cpp",
     r"libpq-fe\.h": r"libs/common/store/postgres_connection\.cpp",

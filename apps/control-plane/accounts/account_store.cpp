@@ -7,6 +7,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/accounts/teams.hpp"
 #include "control-plane/accounts/tokens.hpp"
@@ -388,6 +389,7 @@ Result<void> remove_user(Connection& connection, std::string_view user_id) {
     if (auto left = remove_member(connection, account.number, user_id); !left) return left;
   }
   if (auto ended = end_sessions_of(connection, user_id); !ended) return ended;
+  if (auto removed = remove_identities(connection, user_id); !removed) return removed;
   return changed_one(connection.run(kRemoveUser, {user_id}), user_label(user_id));
 }
 

@@ -7,6 +7,7 @@
 #include <prometheus/counter.h>
 
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/sessions.hpp"
 
@@ -25,6 +26,13 @@ std::unexpected<Error> wrong_login() {
   return std::unexpected(Error{.code = ErrorCode::unauthenticated,
                                .message = "The name or the password is wrong.",
                                .http_status = 401});
+}
+
+std::unexpected<Error> no_password() {
+  return std::unexpected(
+      Error{.code = ErrorCode::forbidden,
+            .message = "You log in at an identity provider: your password is there.",
+            .http_status = 403});
 }
 
 std::unexpected<Error> too_many_logins(Clock::duration wait) {
@@ -79,7 +87,12 @@ Task<Result<Login::Outcome>> Login::log_in(std::string name, Secret password, st
   const auto found = co_await database_.read(
       deadline, [name](store::Connection& connection) -> Result<std::optional<User>> {
         auto user = user_of_name(connection, name);
-        if (user) return std::optional(std::move(*user));
+        if (user) {
+          // Such a user looks like one whose password is wrong.
+          const auto may = may_use_password(connection, *user);
+          if (!may) return std::unexpected(may.error());
+          return *may ? std::optional(std::move(*user)) : std::nullopt;
+        }
         if (user.error().code == ErrorCode::not_found) return std::optional<User>();
         return std::unexpected(std::move(user.error()));
       });
@@ -107,10 +120,13 @@ Task<Result<Login::Outcome>> Login::log_in(std::string name, Secret password, st
       deadline,
       [id = user.id, before = user.password, better,
        now = micros_at(wall_now())](store::Connection& connection) -> Result<Secret> {
-        // The password may have been changed, or the user disabled, during the check.
+        // The password may have been changed, or the user disabled or joined to a provider, during the check.
         const auto user_now = user_of_id(connection, id);
         if (!user_now) return std::unexpected(user_now.error());
         if (user_now->is_disabled || user_now->password != before) return wrong_login();
+        const auto may = may_use_password(connection, *user_now);
+        if (!may) return std::unexpected(may.error());
+        if (!*may) return wrong_login();
         if (!better.empty()) {
           if (auto replaced = replace_password_hash(connection, id, before, better); !replaced) {
             return std::unexpected(std::move(replaced.error()));
@@ -146,8 +162,17 @@ Task<Result<std::string>> Login::hash_new(Secret password, Deadline deadline) {
 Task<Result<Secret>> Login::change_password(PasswordChange change, std::string peer,
                                             Deadline deadline) {
   const auto user = co_await database_.read(
-      deadline,
-      [id = change.user_id](store::Connection& connection) { return user_of_id(connection, id); });
+      deadline, [id = change.user_id](store::Connection& connection) -> Result<User> {
+        auto found = user_of_id(connection, id);
+        if (!found) return found;
+        const auto may = may_use_password(connection, *found);
+        if (!may) return std::unexpected(may.error());
+        if (!*may) return no_password();
+        return found;
+      });
+  if (!user && user.error().code == ErrorCode::forbidden) {
+    co_return std::unexpected(user.error());
+  }
   if (!user) co_return login_unavailable(log_, user.error());
   if (auto taken = take_attempt(user->name, peer); !taken) {
     co_return std::unexpected(std::move(taken.error()));

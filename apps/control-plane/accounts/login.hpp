@@ -15,7 +15,8 @@ namespace gitops::control_plane_server {
 
 // Logs users in by name and password. Attempts are limited for each address and each user name before a password is
 // hashed. An attempt counts whether it succeeds or fails, so that parallel attempts do not bypass the limit. Unknown
-// users, disabled users and wrong passwords get the same error after the same work. Loop thread only.
+// users, disabled users, users of identity providers and wrong passwords get the same error after the same work. Loop
+// thread only.
 class Login {
  public:
   struct Options {

@@ -27,12 +27,13 @@ constexpr std::string_view kBearer = "Bearer";
 constexpr Statement kAddSession{
     .name = "accounts.add_session",
     .sql =
-        "INSERT INTO session (hash, user_id, created_at, seen_at, expires_at) "
-        "VALUES ($1, $2, $3, $3, $4)"};
-constexpr Statement kFindSession{.name = "accounts.find_session",
-                                 .sql =
-                                     "SELECT hash, user_id, created_at, seen_at, expires_at "
-                                     "FROM session WHERE hash = $1"};
+        "INSERT INTO session (hash, user_id, created_at, seen_at, expires_at, provider) "
+        "VALUES ($1, $2, $3, $3, $4, $5)"};
+constexpr Statement kFindSession{
+    .name = "accounts.find_session",
+    .sql =
+        "SELECT hash, user_id, created_at, seen_at, expires_at, provider "
+        "FROM session WHERE hash = $1"};
 constexpr Statement kSetSessionSeen{
     .name = "accounts.set_session_seen",
     .sql = "UPDATE session SET seen_at = $2 WHERE hash = $1 AND seen_at < $2"};
@@ -151,11 +152,12 @@ SentToken sent_token(const http::Headers& headers, CookieForm form) {
   return value ? token_in(SentToken::Kind::cookie, *value) : SentToken{};
 }
 
-Result<Secret> create_session(Connection& connection, std::string_view user_id, Micros now) {
+Result<Secret> create_session(Connection& connection, std::string_view user_id, Micros now,
+                              std::string_view provider) {
   auto token = token_text(random_bytes(kTokenBytes));
   const auto hash = session_hash(token);
   const auto added =
-      connection.run(kAddSession, {Param::bytes(hash), user_id, now, now + kSessionMax});
+      connection.run(kAddSession, {Param::bytes(hash), user_id, now, now + kSessionMax, provider});
   if (!added) return std::unexpected(added.error());
   return token;
 }
@@ -168,7 +170,8 @@ Result<std::optional<Session>> find_session(Connection& connection, std::string_
                                .user_id = rows->string(0, 1),
                                .created_at = rows->number(0, 2),
                                .seen_at = rows->number(0, 3),
-                               .expires_at = rows->number(0, 4)});
+                               .expires_at = rows->number(0, 4),
+                               .provider = rows->string(0, 5)});
 }
 
 Result<void> set_session_seen(Connection& connection, std::string_view hash, Micros now) {

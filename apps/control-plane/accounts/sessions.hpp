@@ -28,6 +28,7 @@ struct Session {
   Micros created_at = 0;
   Micros seen_at = 0;
   Micros expires_at = 0;
+  std::string provider = {};  // name of the identity provider at which it began; empty: none
 };
 
 // The form of the cookie: `__Host-session` for browsers that speak TLS, `session` where they speak plain HTTP.
@@ -64,8 +65,9 @@ struct SentToken {
 };
 SentToken sent_token(const http::Headers& headers, CookieForm form);
 
-// Begins a session and returns its token.
-Result<Secret> create_session(store::Connection& connection, std::string_view user_id, Micros now);
+// Begins a session and returns its token. `provider` is as in Session.
+Result<Secret> create_session(store::Connection& connection, std::string_view user_id, Micros now,
+                              std::string_view provider = "");
 Result<std::optional<Session>> find_session(store::Connection& connection, std::string_view hash);
 Result<void> set_session_seen(store::Connection& connection, std::string_view hash, Micros now);
 Result<void> end_session(store::Connection& connection, std::string_view hash);

@@ -102,10 +102,13 @@ Task<http::Response> change_account(CallerRequest request) {
         if (auto set = set_active_account(connection, user, account->number); !set) {
           return std::unexpected(std::move(set.error()));
         }
+        const auto session = find_session(connection, hash);
+        if (!session) return std::unexpected(session.error());
         if (auto ended = end_session(connection, hash); !ended) {
           return std::unexpected(std::move(ended.error()));
         }
-        auto token = create_session(connection, user, now);
+        auto token =
+            create_session(connection, user, now, *session ? (*session)->provider : std::string());
         if (!token) return std::unexpected(std::move(token.error()));
         // Other processes ask again for the user's account, too.
         if (auto added = add_revocation(
@@ -176,17 +179,27 @@ Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& ex
   }
   const auto form = context.authenticator.cookie();
   const auto sent = sent_token(headers, form);
+  Json body = Json::object();
   if (!sent.token.empty() && !parse_api_key(sent.token.reveal())) {
     const auto hash = session_hash(sent.token);
     const auto ended = co_await context.database.write(
         deadline_after(kUserRequestLimit),
-        [hash, now = micros_at(wall_now())](store::Connection& connection) {
-          return revoke_session(connection, hash, now);
+        [hash, now = micros_at(wall_now())](store::Connection& connection) -> Result<std::string> {
+          const auto session = find_session(connection, hash);
+          if (!session) return std::unexpected(session.error());
+          if (auto done = revoke_session(connection, hash, now); !done) {
+            return std::unexpected(std::move(done.error()));
+          }
+          return *session ? (*session)->provider : std::string();
         });
     if (!ended) co_return api_error(ended.error());
     context.authenticator.forget(session_id(hash));
+    if (!ended->empty() && context.end_session_url) {
+      auto url = co_await context.end_session_url(*ended);
+      if (!url.empty()) body["endSession"] = std::move(url);
+    }
   }
-  auto response = json_response(Json::object());
+  auto response = json_response(body);
   response.headers.add("Set-Cookie", ended_session_cookie(form));
   co_return response;
 }

@@ -26,6 +26,9 @@ struct UserRouteContext {
   AuditLog* audit = nullptr;  // null: changes and refusals are not audited
   // Called after the token of a runtime was revoked; empty: nothing else is to be done.
   std::function<void()> runtime_revoked = {};
+  // Returns the address that ends a user's session at an identity provider; empty when there is none. Without the
+  // function there are no providers.
+  std::function<Task<std::string>(const std::string& provider)> end_session_url = {};
 };
 
 // Returns the REST routes of people: /api/user, /api/ping, login, logout and those of the other *_routes.hpp of this

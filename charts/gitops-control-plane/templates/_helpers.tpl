@@ -119,10 +119,53 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- $_ := set $secrets $name (dict "secret" $one.ref.name "items" (list (dict "key" $one.ref.key "path" $name)) "variable" ($one.variable | default "") "flag" ($one.flag | default "")) -}}
 {{- end -}}
 {{- end -}}
+{{- range .Values.sso.providers -}}
+{{- $provider := . -}}
+{{- range $kind, $ref := dict "secret" .clientSecretKeyRef "ca" .caSecretKeyRef -}}
+{{- if $ref -}}
+{{- $name := printf "sso-%s-%s" $kind $provider.name -}}
+{{- $_ := set $secrets $name (dict "secret" $ref.name "items" (list (dict "key" $ref.key "path" $name)) "variable" "" "flag" "") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.tls.secretName -}}
 {{- $_ := set $secrets "tls" (dict "secret" . "items" list "variable" "" "flag" "") -}}
 {{- end -}}
 {{- $secrets | toJson -}}
+{{- end -}}
+
+{{/* The paths of the files of identity providers, separated by commas. */}}
+{{- define "control-plane.providerFiles" -}}
+{{- $files := list -}}
+{{- range .Values.sso.providers -}}
+{{- $files = append $files (printf "/app/config/sso/%s.yaml" .name) -}}
+{{- end -}}
+{{- join "," $files -}}
+{{- end -}}
+
+{{/* The file of an identity provider, as a YAML map. Argument: the item of sso.providers. */}}
+{{- define "control-plane.provider" -}}
+{{- $file := dict
+  "name" .name
+  "issuer" .issuer
+  "client-id" .clientId
+  "client-secret-file" (printf "/app/config/sso-secret-%s/sso-secret-%s" .name .name) -}}
+{{- range $key, $value := dict
+  "title" .title
+  "scopes" .scopes
+  "groups-claim" .groupsClaim
+  "teams" .teams
+  "account" .account
+  "create-users" .createUsers
+  "join-by-email" .joinByEmail -}}
+{{- if $value -}}
+{{- $_ := set $file $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- if .caSecretKeyRef -}}
+{{- $_ := set $file "ca-file" (printf "/app/config/sso-ca-%s/sso-ca-%s" .name .name) -}}
+{{- end -}}
+{{- toYaml $file -}}
 {{- end -}}
 
 {{/* The same of tunnel-server. */}}
@@ -202,6 +245,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
   "FIRST_START_EMAIL" .Values.firstStart.email
   "TRUSTED_PROXIES" (join "," .Values.trustedProxies)
   "TUNNEL_DOMAIN" .Values.tunnel.domain
+  "SSO_PROVIDERS" (include "control-plane.providerFiles" .)
   "TUNNEL_API_URLS" (join "," $apis) -}}
 {{- if $value -}}
 {{- $_ := set $env $name $value -}}
@@ -255,6 +299,33 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 {{- if and .Values.tunnel.api.urls (not .Values.tunnel.api.token.secretKeyRef.name) }}
 - "tunnel.api.token.secretKeyRef is required with tunnel.api.urls"
+{{- end }}
+{{- if and .Values.sso.providers (not .Values.publicUrl) }}
+- "publicUrl is required with sso.providers: they send browsers back to it"
+{{- end }}
+{{- $known := list "name" "title" "issuer" "clientId" "clientSecretKeyRef" "scopes" "groupsClaim" "teams" "account" "createUsers" "joinByEmail" "caSecretKeyRef" }}
+{{- range $index, $provider := .Values.sso.providers }}
+{{- $path := printf "sso.providers[%d]" $index }}
+{{- if not (kindIs "map" $provider) }}
+- {{ printf "%s is no map" $path | quote }}
+{{- else }}
+{{- range $key, $_ := $provider }}
+{{- if not (has $key $known) }}
+- {{ printf "%s: there is no key %s" $path $key | quote }}
+{{- end }}
+{{- end }}
+{{- if not (regexMatch "^[a-z0-9-]{1,40}$" ($provider.name | default "" | toString)) }}
+- {{ printf "%s.name has 1 to 40 lower-case letters, digits and hyphens" $path | quote }}
+{{- end }}
+{{- if not (and $provider.issuer $provider.clientId) }}
+- {{ printf "%s needs issuer and clientId" $path | quote }}
+{{- end }}
+{{- range $name, $ref := dict "clientSecretKeyRef" ($provider.clientSecretKeyRef | default dict) "caSecretKeyRef" ($provider.caSecretKeyRef | default (dict "name" "x" "key" "x")) }}
+{{- if not (and (kindIs "map" $ref) $ref.name $ref.key) }}
+- {{ printf "%s.%s needs name and key" $path $name | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- with .Values.tunnel.server }}
 {{- if .enabled }}

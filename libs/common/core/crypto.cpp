@@ -4,11 +4,15 @@
 #include <stdexcept>
 
 #include <openssl/bio.h>
+#include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/ecdsa.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
+#include <openssl/param_build.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
@@ -107,6 +111,64 @@ Certificate certificate_of(std::string_view pem) {
 struct FreeKeyContext {
   void operator()(EVP_PKEY_CTX* context) const { EVP_PKEY_CTX_free(context); }
 };
+
+struct FreeDigest {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
+struct FreeNumber {
+  void operator()(BIGNUM* number) const { BN_free(number); }
+};
+using Number = std::unique_ptr<BIGNUM, FreeNumber>;
+
+Number number_of(std::string_view big_endian) {
+  Number number(BN_bin2bn(bytes(big_endian), int_size(big_endian.size()), nullptr));
+  check(number ? 1 : 0, "memory");
+  return number;
+}
+
+// Returns null when OpenSSL refuses the values.
+std::shared_ptr<EVP_PKEY> public_key_of(const char* algorithm, OSSL_PARAM* parameters) {
+  const std::unique_ptr<EVP_PKEY_CTX, FreeKeyContext> context(
+      EVP_PKEY_CTX_new_from_name(nullptr, algorithm, nullptr));
+  EVP_PKEY* key = nullptr;
+  if (!context || EVP_PKEY_fromdata_init(context.get()) != 1 ||
+      EVP_PKEY_fromdata(context.get(), &key, EVP_PKEY_PUBLIC_KEY, parameters) != 1) {
+    key = nullptr;
+  }
+  ERR_clear_error();
+  return key == nullptr ? nullptr : std::shared_ptr<EVP_PKEY>(key, FreeKey());
+}
+
+VerificationKey::Kind kind_of(SignatureScheme scheme) {
+  switch (scheme) {
+    case SignatureScheme::rsa_pkcs1_sha256:
+    case SignatureScheme::rsa_pss_sha256:
+      return VerificationKey::Kind::rsa;
+    case SignatureScheme::ecdsa_p256_sha256:
+      return VerificationKey::Kind::p256;
+    case SignatureScheme::ed25519:
+      break;
+  }
+  return VerificationKey::Kind::ed25519;
+}
+
+// Returns an ECDSA signature in the DER form that OpenSSL takes; empty for another size.
+std::string der_signature(std::string_view signature) {
+  constexpr std::size_t kNumberSize = 32;
+  if (signature.size() != 2 * kNumberSize) return {};
+  struct Free {
+    void operator()(ECDSA_SIG* numbers) const { ECDSA_SIG_free(numbers); }
+  };
+  const std::unique_ptr<ECDSA_SIG, Free> numbers(ECDSA_SIG_new());
+  check(numbers ? 1 : 0, "memory");
+  auto r = number_of(signature.substr(0, kNumberSize));
+  auto s = number_of(signature.substr(kNumberSize));
+  check(ECDSA_SIG_set0(numbers.get(), r.release(), s.release()), "ECDSA");
+  std::string der(static_cast<std::size_t>(i2d_ECDSA_SIG(numbers.get(), nullptr)), '\0');
+  auto* at = bytes(der);
+  check(i2d_ECDSA_SIG(numbers.get(), &at) > 0 ? 1 : 0, "ECDSA");
+  return der;
+}
 
 enum class Direction { open, seal };
 
@@ -289,10 +351,7 @@ Result<std::string> unseal(const Secret& key, std::string_view nonce, std::strin
 
 std::string ed25519_sign(const Secret& seed, std::string_view message) {
   const auto key = ed25519_key(seed);
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
-  const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
+  const std::unique_ptr<EVP_MD_CTX, FreeDigest> context(EVP_MD_CTX_new());
   std::string signature(64, '\0');
   std::size_t size = signature.size();
   check(EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()), "Ed25519");
@@ -307,6 +366,86 @@ std::string ed25519_public_key(const Secret& seed) {
   std::size_t size = out.size();
   check(EVP_PKEY_get_raw_public_key(key.get(), bytes(out), &size), "Ed25519");
   return out;
+}
+
+Result<VerificationKey> VerificationKey::rsa(std::string_view modulus, std::string_view exponent) {
+  constexpr int kFewestBits = 2'048;
+  constexpr int kMaxBits = 8'192;
+  constexpr std::size_t kMaxExponent = 4;
+  if (modulus.size() > kMaxBits / 8 + 1 || exponent.size() > kMaxExponent) {
+    return fail(ErrorCode::invalid_data, "an RSA key is too long");
+  }
+  const auto n = number_of(modulus);
+  const auto e = number_of(exponent);
+  if (const int bits = BN_num_bits(n.get()); bits < kFewestBits || bits > kMaxBits) {
+    return fail(ErrorCode::invalid_data, "an RSA key has " + std::to_string(bits) + " bits");
+  }
+  if (BN_is_odd(n.get()) == 0 || BN_is_odd(e.get()) == 0 || BN_is_one(e.get()) != 0) {
+    return fail(ErrorCode::invalid_data, "the numbers of an RSA key are malformed");
+  }
+  struct FreeBuilder {
+    void operator()(OSSL_PARAM_BLD* builder) const { OSSL_PARAM_BLD_free(builder); }
+  };
+  struct FreeParameters {
+    void operator()(OSSL_PARAM* parameters) const { OSSL_PARAM_free(parameters); }
+  };
+  const std::unique_ptr<OSSL_PARAM_BLD, FreeBuilder> builder(OSSL_PARAM_BLD_new());
+  check(OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_N, n.get()), "RSA");
+  check(OSSL_PARAM_BLD_push_BN(builder.get(), OSSL_PKEY_PARAM_RSA_E, e.get()), "RSA");
+  const std::unique_ptr<OSSL_PARAM, FreeParameters> parameters(
+      OSSL_PARAM_BLD_to_param(builder.get()));
+  auto key = public_key_of("RSA", parameters.get());
+  if (!key) return fail(ErrorCode::invalid_data, "the numbers are no RSA key");
+  return VerificationKey(Kind::rsa, std::move(key));
+}
+
+Result<VerificationKey> VerificationKey::p256(std::string_view x, std::string_view y) {
+  constexpr std::size_t kNumberSize = 32;
+  if (x.size() != kNumberSize || y.size() != kNumberSize) {
+    return fail(ErrorCode::invalid_data, "a coordinate of P-256 has 32 bytes");
+  }
+  const auto point = "\x04" + std::string(x) + std::string(y);
+  static char group[] = "prime256v1";
+  std::array parameters = {OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, group, 0),
+                           parameter(OSSL_PKEY_PARAM_PUB_KEY, point), OSSL_PARAM_construct_end()};
+  auto key = public_key_of("EC", parameters.data());
+  if (!key) return fail(ErrorCode::invalid_data, "the numbers are no point of P-256");
+  return VerificationKey(Kind::p256, std::move(key));
+}
+
+Result<VerificationKey> VerificationKey::ed25519(std::string_view key) {
+  if (key.size() != kEd25519KeySize) {
+    return fail(ErrorCode::invalid_data, "an Ed25519 key has 32 bytes");
+  }
+  std::array parameters = {parameter(OSSL_PKEY_PARAM_PUB_KEY, key), OSSL_PARAM_construct_end()};
+  auto made = public_key_of("ED25519", parameters.data());
+  if (!made) return fail(ErrorCode::invalid_data, "the bytes are no Ed25519 key");
+  return VerificationKey(Kind::ed25519, std::move(made));
+}
+
+bool VerificationKey::verifies(SignatureScheme scheme, std::string_view message,
+                               std::string_view signature) const {
+  if (kind_of(scheme) != kind_) return false;
+  std::string der;
+  if (scheme == SignatureScheme::ecdsa_p256_sha256) {
+    der = der_signature(signature);
+    if (der.empty()) return false;
+    signature = der;
+  }
+  const std::unique_ptr<EVP_MD_CTX, FreeDigest> context(EVP_MD_CTX_new());
+  EVP_PKEY_CTX* settings = nullptr;  // belongs to `context`
+  const char* const digest = scheme == SignatureScheme::ed25519 ? nullptr : "SHA256";
+  check(EVP_DigestVerifyInit_ex(context.get(), &settings, digest, nullptr, nullptr, key_.get(),
+                                nullptr),
+        "a public key");
+  if (scheme == SignatureScheme::rsa_pss_sha256) {
+    check(EVP_PKEY_CTX_set_rsa_padding(settings, RSA_PKCS1_PSS_PADDING), "RSA-PSS");
+    check(EVP_PKEY_CTX_set_rsa_pss_saltlen(settings, RSA_PSS_SALTLEN_DIGEST), "RSA-PSS");
+  }
+  const bool is_right = EVP_DigestVerify(context.get(), bytes(signature), signature.size(),
+                                         bytes(message), message.size()) == 1;
+  ERR_clear_error();
+  return is_right;
 }
 
 Result<std::string> rsa_oaep_encrypt(std::string_view certificate, std::string_view plain,

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/core/error.hpp"
 #include "common/core/secret.hpp"
@@ -14,6 +15,7 @@
 struct evp_md_ctx_st;      // OpenSSL's
 struct evp_mac_ctx_st;     // OpenSSL's
 struct evp_cipher_ctx_st;  // OpenSSL's
+struct evp_pkey_st;        // OpenSSL's
 
 // Hashing, sealing and randomness by OpenSSL's EVP; no algorithm is written here. Texts are bytes.
 // Functions may be called on any thread, an object by one thread at a time. A failure of OpenSSL
@@ -120,6 +122,40 @@ inline constexpr std::size_t kEd25519KeySize = 32;
 // Returns the signature, 64 bytes.
 [[nodiscard]] std::string ed25519_sign(const Secret& seed, std::string_view message);
 [[nodiscard]] std::string ed25519_public_key(const Secret& seed);
+
+// Signature schemes for JSON Web Signatures (RFC 7518, RFC 8037), each for one kind of key.
+enum class SignatureScheme : std::uint8_t {
+  rsa_pkcs1_sha256,   // RS256
+  rsa_pss_sha256,     // PS256; the salt has 32 bytes
+  ecdsa_p256_sha256,  // ES256; a signature is r and s, 32 bytes each
+  ed25519,            // EdDSA
+};
+
+// A public key that verifies signatures. It may be copied, and used on several threads at once.
+class VerificationKey {
+ public:
+  enum class Kind : std::uint8_t { rsa, p256, ed25519 };
+
+  // Makes an RSA key of big-endian numbers. invalid_data: the modulus has less than 2,048 or more
+  // than 8,192 bits, or the exponent is even, below 3 or longer than 4 bytes.
+  static Result<VerificationKey> rsa(std::string_view modulus, std::string_view exponent);
+  // Makes a key of the coordinates of a point, 32 bytes each. invalid_data: no point of P-256.
+  static Result<VerificationKey> p256(std::string_view x, std::string_view y);
+  // invalid_data: not 32 bytes.
+  static Result<VerificationKey> ed25519(std::string_view key);
+
+  [[nodiscard]] Kind kind() const { return kind_; }
+  // Returns false for a wrong signature, and for a scheme of another kind of key.
+  [[nodiscard]] bool verifies(SignatureScheme scheme, std::string_view message,
+                              std::string_view signature) const;
+
+ private:
+  VerificationKey(Kind kind, std::shared_ptr<evp_pkey_st> key)
+      : kind_(kind), key_(std::move(key)) {}
+
+  Kind kind_;
+  std::shared_ptr<evp_pkey_st> key_;
+};
 
 // Encrypts `plain` by RSA-OAEP with SHA-256 (RFC 8017) for the key of an X.509 certificate in PEM.
 // Decryption needs the same label. invalid_data: no certificate of an RSA key of 2,048 to 16,384 bits, or

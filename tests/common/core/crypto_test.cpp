@@ -234,6 +234,54 @@ TEST(Ed25519, SignsAsItsSpecificationSays) {
   EXPECT_THROW((void)ed25519_sign(Secret("short"), ""), std::invalid_argument);
 }
 
+TEST(VerificationKey, AgreesWithTheSpecificationOfEd25519) {
+  const auto key = VerificationKey::ed25519(
+      from_hex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"));
+  ASSERT_TRUE(key);
+  const auto signature = from_hex(
+      "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+      "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00");
+  EXPECT_TRUE(key->verifies(SignatureScheme::ed25519, "\x72", signature));
+  EXPECT_FALSE(key->verifies(SignatureScheme::ed25519, "\x73", signature));
+  EXPECT_FALSE(key->verifies(SignatureScheme::ed25519, "\x72", ""));
+  EXPECT_FALSE(key->verifies(SignatureScheme::ecdsa_p256_sha256, "\x72", signature));
+}
+
+// RFC 7515, appendix A.3.
+TEST(VerificationKey, AgreesWithTheSpecificationOfEs256) {
+  const auto decoded = [](const char* text) { return base64url_decode(text).value_or(""); };
+  const auto key = VerificationKey::p256(decoded("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"),
+                                         decoded("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"));
+  ASSERT_TRUE(key);
+  const std::string text =
+      "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFt"
+      "cGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
+  auto signature = decoded(
+      "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q");
+  EXPECT_TRUE(key->verifies(SignatureScheme::ecdsa_p256_sha256, text, signature));
+  EXPECT_FALSE(key->verifies(SignatureScheme::ecdsa_p256_sha256, text + "x", signature));
+  signature.front() = static_cast<char>(signature.front() ^ 1);
+  EXPECT_FALSE(key->verifies(SignatureScheme::ecdsa_p256_sha256, text, signature));
+  EXPECT_FALSE(key->verifies(SignatureScheme::ecdsa_p256_sha256, text, std::string(64, '\0')));
+}
+
+TEST(VerificationKey, RefusesWhatIsNoKey) {
+  EXPECT_FALSE(VerificationKey::ed25519("short"));
+  EXPECT_FALSE(VerificationKey::p256(std::string(32, '\1'), std::string(32, '\1')));
+  EXPECT_FALSE(VerificationKey::p256("", ""));
+  const std::string exponent("\x01\x00\x01", 3);
+  std::string modulus(256, '\xff');
+  EXPECT_TRUE(VerificationKey::rsa(modulus, exponent));
+  EXPECT_FALSE(VerificationKey::rsa(modulus.substr(1), exponent));
+  EXPECT_FALSE(VerificationKey::rsa(std::string(1'025, '\xff'), exponent));
+  EXPECT_FALSE(VerificationKey::rsa(modulus, "\x01"));
+  EXPECT_FALSE(VerificationKey::rsa(modulus, std::string("\x01\x00", 2)));
+  EXPECT_FALSE(VerificationKey::rsa(modulus, std::string(5, '\1')));
+  EXPECT_FALSE(VerificationKey::rsa(modulus, ""));
+  modulus.back() = '\xfe';
+  EXPECT_FALSE(VerificationKey::rsa(modulus, exponent));
+}
+
 // Decrypted by the openssl command.
 TEST(RsaOaep, IsReadByWhoHasTheKeyAndTheLabel) {
   const auto key = test::make_rsa_certificate();

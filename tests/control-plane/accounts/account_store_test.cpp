@@ -11,6 +11,7 @@
 #include "control-plane/accounts/first_start.hpp"
 #include "control-plane/accounts/identification.hpp"
 #include "control-plane/accounts/invitations.hpp"
+#include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/rules.hpp"
 #include "control-plane/accounts/service_accounts.hpp"
@@ -30,7 +31,8 @@ std::vector<Statement> all_statements() {
   for (const auto& part :
        {account_statements(), team_statements(), rule_statements(), key_statements(),
         session_statements(), identification_statements(), first_start_statements(),
-        revocation_statements(), service_account_statements(), invitation_statements()}) {
+        revocation_statements(), service_account_statements(), invitation_statements(),
+        provider_identity_statements()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -20,6 +20,7 @@
 #include "control-plane/live/stream_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
+#include "control-plane/sso/sso_routes.hpp"
 
 // The whole port of the control plane behind a server, and a client of it.
 namespace gitops::control_plane_server {
@@ -41,6 +42,9 @@ class WholePort {
                accounts.metrics),
         live(accounts.executor, accounts.database, accounts.metrics, {}, [](const std::string&) {}),
         streams(authenticator, live, {}),
+        logins(accounts.executor, names, accounts.metrics,
+               {.database = accounts.database, .authenticator = authenticator, .audit = &audit},
+               {}),
         engine(engine_of(on, audit)),
         gate(*engine, on.rows, authenticator, accounts.metrics, {.audit = &audit}),
         served(accounts, routes()) {
@@ -61,7 +65,7 @@ class WholePort {
                                           .public_url = "https://console.example",
                                           .client_of = address_of,
                                           .audit = &audit}),
-                             events.routes(), plugin.routes(), streams.routes()});
+                             logins.routes(), events.routes(), plugin.routes(), streams.routes()});
   }
   Task<http::Response> send(std::string method, std::string target, http::Headers headers = {},
                             std::string body = {}) {
@@ -87,6 +91,8 @@ class WholePort {
   TunnelPlugin plugin;
   LiveUpdates live;
   StreamRoutes streams;
+  net::Resolver names{accounts.metrics};
+  sso::SsoRoutes logins;
   std::unique_ptr<graphql::Engine> engine;
   GraphqlGate gate;
   ServedRoutes served;
