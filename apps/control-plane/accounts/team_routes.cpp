@@ -7,6 +7,8 @@
 
 #include "common/core/json_value.hpp"
 #include "common/core/log.hpp"
+#include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/teams.hpp"
 
 namespace gitops::control_plane_server {
@@ -84,11 +86,18 @@ Task<http::Response> create(CallerRequest request) {
                                         {"users", users}}));
 }
 
-// Runs a change of one team.
+// Runs a change of one team. Rules name teams, so open pages ask again what they may show.
 Task<http::Response> change(CallerRequest& request, const char* what,
                             std::function<Result<void>(store::Connection&)> work) {
-  const auto changed = co_await request.context.database.write(request.deadline, std::move(work));
+  const auto account = request.caller->account;
+  const auto changed = co_await request.context.database.write(
+      request.deadline, [number = account->number, work = std::move(work),
+                         now = micros_at(wall_now())](store::Connection& connection) {
+        auto done = work(connection);
+        return done ? add_account_change(connection, number, now) : done;
+      });
   if (!changed) co_return api_error(changed.error());
+  request.context.authenticator.forget(account->id);
   const auto& id = request.parameters.at("id");
   Log("accounts").info(what, {{"team", id}, {"by", request.caller->user_id}});
   co_return json_response(Json::object({{"_id", id}}));
