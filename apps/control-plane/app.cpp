@@ -168,6 +168,7 @@ class App {
                       .authenticator = &authenticator_,
                       .secrets = secrets_.get(),
                       .tunnels = bans_.get(),
+                      .live = &live_,
                       .tunnel_domain = config.tunnel_domain,
                       .account_changed = [this] { live_.announce(); }},
         rows_(table(dependencies_)),

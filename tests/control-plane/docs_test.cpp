@@ -17,7 +17,12 @@ const std::filesystem::path kPage =
     std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "control-plane-api.md";
 constexpr std::string_view kSenders = "Sent by ";
 
-// A field of Query or Mutation in the schema's text.
+std::string_view word_of(RootType root) {
+  if (root == RootType::subscription) return "Subscription";
+  return root == RootType::query ? "Query" : "Mutation";
+}
+
+// A field of a root type in the schema's text.
 struct RootField {
   std::string type;
   std::string senders;  // without "Sent by "
@@ -31,7 +36,10 @@ std::map<std::string, RootField> root_fields() {
   std::string description;
   bool is_root = false;
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("type ")) is_root = line == "type Query {" || line == "type Mutation {";
+    if (line.starts_with("type ")) {
+      is_root =
+          line == "type Query {" || line == "type Mutation {" || line == "type Subscription {";
+    }
     if (line == "}") is_root = false;
     if (!is_root || !line.starts_with("  ")) continue;
     if (line.starts_with("  \"")) {
@@ -59,7 +67,7 @@ std::string operations(const std::vector<FieldRow>& rows) {
   for (const FieldRow& row : rows) {
     const auto& field = fields[row.field];
     text.append("| `" + row.field + "` | ")
-        .append(row.root == RootType::query ? "Query" : "Mutation")
+        .append(word_of(row.root))
         .append(" | ")
         .append(word_of(row.permission))
         .append(" | " + field.senders + " | `" + field.type + "` " + field.description + " |\n");

@@ -7,7 +7,9 @@
 
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/json_text.hpp"
 #include "common/graphql/http_endpoint.hpp"
+#include "common/graphql/socket.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/audit/audit_log.hpp"
@@ -20,13 +22,33 @@ constexpr std::chrono::seconds kCallerTimeout{10};
 constexpr std::size_t kIdPrefixBytes = 6;
 
 RootType root_of(const graphql::Prepared& operation) {
-  return operation.kind() == graphql::OperationKind::mutation ? RootType::mutation
-                                                              : RootType::query;
+  switch (operation.kind()) {
+    case graphql::OperationKind::query:
+      return RootType::query;
+    case graphql::OperationKind::mutation:
+      return RootType::mutation;
+    case graphql::OperationKind::subscription:
+      return RootType::subscription;
+  }
+  return RootType::query;
 }
 
 std::string caller_key(const Caller& caller) {
   return caller.is_runtime() ? std::to_string(caller.account->number) + "/" + caller.runtime
                              : caller.user_id;
+}
+
+// Returns the credential in the payload of connection_init, since a page's script cannot set the headers of a WebSocket;
+// without one, the headers of the request.
+http::Headers credential_of(std::string_view payload, const http::Headers& request) {
+  JsonParser parser;
+  const auto json = parser.parse(payload, "connection_init");
+  if (!json) return request;
+  for (const auto* name : {"Authorization", "authorization", "x-access-token"}) {
+    const auto value = (*json)[name].text();
+    if (!value.empty()) return {{name, std::string(value)}};
+  }
+  return request;
 }
 
 }  // namespace
@@ -119,18 +141,70 @@ Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* 
     co_return api_error(*refused);
   }
   if (context.caller != nullptr) {
-    auto key = caller_key(*context.caller);
-    const auto found = running_->find(key);
-    if (found != running_->end() && found->second >= options_.max_operations_per_caller) {
-      co_return api_error(Error{.code = ErrorCode::too_many_requests,
-                                .message = "too many operations of this caller at the same time",
-                                .retry_after = std::chrono::seconds(1),
-                                .http_status = 429});
-    }
-    place = std::make_shared<Permit>(running_, std::move(key));
+    auto permit = place_of(*context.caller);
+    if (!permit) co_return api_error(permit.error());
+    place = std::move(*permit);
   }
   if (operation != nullptr) operations_.Increment();
   co_return std::nullopt;
+}
+
+Result<std::shared_ptr<void>> GraphqlGate::place_of(const Caller& caller) {
+  auto key = caller_key(caller);
+  const auto found = running_->find(key);
+  if (found != running_->end() && found->second >= options_.max_operations_per_caller) {
+    return std::unexpected(Error{.code = ErrorCode::too_many_requests,
+                                 .message = "too many operations of this caller at the same time",
+                                 .retry_after = std::chrono::seconds(1),
+                                 .http_status = 429});
+  }
+  return std::make_shared<Permit>(running_, std::move(key));
+}
+
+Task<Result<std::shared_ptr<void>>> GraphqlGate::admit_socket(const graphql::Prepared& operation,
+                                                              const http::Headers& credential,
+                                                              RequestContext& context) {
+  auto caller = co_await authenticator_.authenticate(credential, context.peer,
+                                                     deadline_after(kCallerTimeout));
+  if (!caller) {
+    unauthenticated_.Increment();
+    co_return std::unexpected(std::move(caller.error()));
+  }
+  context.caller = std::move(*caller);
+  if (auto refused = refusal_of(&operation, context.caller.get())) {
+    forbidden_.Increment();
+    co_return std::unexpected(std::move(*refused));
+  }
+  co_return place_of(*context.caller);
+}
+
+Task<> GraphqlGate::serve_socket(http::Exchange& exchange) {
+  const std::string peer =
+      options_.client_of ? options_.client_of(exchange) : exchange.peer_address();
+  http::Headers credential;
+  graphql::SocketOptions options;
+  options.timeout = options_.timeout;
+  options.recheck_interval = std::chrono::milliseconds(0);
+  options.admission = [&](const graphql::Prepared& operation, const graphql::Context& context) {
+    return admit_socket(operation, credential, context.get<RequestContext>());
+  };
+  const auto open = [&](std::string_view payload) -> Task<Result<graphql::MakeContext>> {
+    credential = credential_of(payload, exchange.request().headers);
+    auto caller =
+        co_await authenticator_.authenticate(credential, peer, deadline_after(kCallerTimeout));
+    if (!caller) {
+      unauthenticated_.Increment();
+      co_return std::unexpected(std::move(caller.error()));
+    }
+    co_return [this, peer] {
+      auto context = std::make_shared<RequestContext>();
+      context->request_id = id_prefix_ + "-" + std::to_string(++requests_);
+      context->peer = peer;
+      const graphql::Context borrowed(*context);
+      return graphql::OperationContext{.context = borrowed, .owner = std::move(context)};
+    };
+  };
+  co_await graphql::serve_socket(exchange, engine_, open, options);
 }
 
 Task<> GraphqlGate::serve(http::Exchange& exchange) {

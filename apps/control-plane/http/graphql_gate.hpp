@@ -21,7 +21,7 @@ namespace gitops::control_plane_server {
 
 class AuditLog;
 
-// Serves POST /2.0/api/graphql: authenticates the caller, checks the permissions and scopes of the operation's root
+// Serves POST /2.0/api/graphql, and WebSockets at /2.0/api/broadcaster/graphql: authenticates the caller, checks the permissions and scopes of the operation's root
 // fields before anything runs, and executes the operation in the engine. Loop thread only; outlives its requests.
 //
 // Statuses: 401 and 403 as {"message":…}; 400 for a document that does not parse or is not valid, in the form of a
@@ -42,6 +42,10 @@ class GraphqlGate {
               Authenticator& authenticator, Metrics& metrics, Options options);
 
   Task<> serve(http::Exchange& exchange);
+  // Serves the operations of a WebSocket in both protocols of common/graphql/socket.hpp. The credential is the member
+  // `Authorization` of the payload of connection_init, or else that of the request. The caller is authenticated for each
+  // operation, and again before each event of a subscription is sent.
+  Task<> serve_socket(http::Exchange& exchange);
   [[nodiscard]] std::size_t max_body() const { return options_.max_body; }
 
  private:
@@ -53,6 +57,10 @@ class GraphqlGate {
                                             std::shared_ptr<void>& place);
   [[nodiscard]] std::optional<Error> refusal_of(const graphql::Prepared* operation,
                                                 const Caller* caller) const;
+  Task<Result<std::shared_ptr<void>>> admit_socket(const graphql::Prepared& operation,
+                                                   const http::Headers& credential,
+                                                   RequestContext& context);
+  Result<std::shared_ptr<void>> place_of(const Caller& caller);
   void audit_refusal(const graphql::Prepared* operation, const RequestContext& context,
                      const Error& error);
   [[nodiscard]] bool needs_caller(const graphql::Prepared* operation) const;

@@ -22,6 +22,7 @@ constexpr std::string_view kSystemAdmin = "system admin";
 
 constexpr ListedRoute kRoutes[] = {
     {"POST", "/2.0/api/graphql", "by field", "GraphQL: the operations below"},
+    {"GET", "/2.0/api/broadcaster/graphql", "by field", "GraphQL subscriptions by WebSocket"},
     {"POST", "/2.0/api/events", kRuntime, "an event of a reporter"},
     {"POST", "/2.0/api/events/event-payload", kRuntime, "a CloudEvent of a Git webhook"},
     {"POST", "/2.0/api/events/error", kRuntime, "an error of an event source"},
@@ -106,6 +107,12 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
        .handler = [&graphql](http::Exchange& exchange,
                              const http::RouteParameters&) { return graphql.serve(exchange); },
        .max_body = graphql.max_body()});
+  routes.push_back({.method = "GET",
+                    .pattern = "/2.0/api/broadcaster/graphql",
+                    .guard = http::open_to_all(),
+                    .handler = [&graphql](http::Exchange& exchange, const http::RouteParameters&) {
+                      return graphql.serve_socket(exchange);
+                    }});
   for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
     routes.push_back({.method = method,
                       .pattern = "/2.0/api/{rest...}",

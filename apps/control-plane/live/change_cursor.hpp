@@ -49,7 +49,7 @@ struct ReadingPlan {
   // Changes behind the cursor were removed before they were read, or the database went back in time.
   bool has_gap = false;
 };
-// What to do with the processes of the cursor that have no rows any more. They have ended or are idle, and retention has
+// Verdict on processes of the cursor that have no rows any more. They have ended or are idle, and retention has
 // removed what they wrote.
 enum class Vanished : std::uint8_t {
   are_known,   // the cursor was read within the time that rows are kept, so nothing was missed

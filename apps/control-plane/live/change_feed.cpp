@@ -148,7 +148,7 @@ void ChangeFeed::take(Reading reading) {
 void ChangeFeed::take_revocations(const Reading& reading) {
   std::set<std::string> seen;
   for (const auto& revocation : reading.revocations) {
-    // What was revoked before the first read is in no cache of this process.
+    // This process has cached nothing that was revoked before the first read.
     if (is_begun_ && !revocations_.contains(revocation.id)) events_.revoked(revocation.subject);
     seen.insert(revocation.id);
   }

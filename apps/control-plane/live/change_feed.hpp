@@ -18,7 +18,7 @@
 
 namespace gitops::control_plane_server {
 
-// What the feed tells; all functions are called on the loop.
+// Functions that the feed calls on the loop.
 struct FeedEvents {
   // Whether anybody wants changes; else they are passed over.
   std::function<bool()> is_wanted;
@@ -26,7 +26,7 @@ struct FeedEvents {
   std::function<void(std::vector<OutboxChange>, const ChangeCursor&)> changed;
   // Changes were missed: everybody has to read everything again.
   std::function<void(const ChangeCursor&)> missed;
-  // The id of a key, a session, a user or an account whose rights were revoked or changed; empty: of any.
+  // The id of a key, a session, a user or an account whose permissions were revoked or changed; empty: of any.
   std::function<void(const std::string&)> revoked;
   std::function<void(Micros since)> stale;
   std::function<void()> fresh;

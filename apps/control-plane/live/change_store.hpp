@@ -24,9 +24,8 @@ struct OutboxChange {
   std::int64_t account = 0;
   std::int64_t object = 0;
   std::string kind;
-  // Of the object as it is now; empty: its row was removed.
-  std::string uid;
-  std::string owner_uid;  // of the Application that manages it
+  std::string uid;        // of the object as it is now; empty: its row was removed
+  std::string owner_uid;  // likewise, of the Application that manages it
 };
 struct OutboxPage {
   std::vector<OutboxChange> changes;

@@ -126,35 +126,35 @@ Result<std::shared_ptr<LiveSubscriber>> LiveHub::add(LiveTopics topics, CallerPt
   ++of_user_[user];
   auto subscriber = std::make_shared<LiveSubscriber>();
   subscriber->topics_ = std::move(topics);
-  subscriber->rights_.caller = std::move(caller);
+  subscriber->permissions_.caller = std::move(caller);
   subscriber->wake_ = std::move(wake);
   subscriber->stale_since_ = stale_since_;
   subscribers_.push_back(subscriber);
   return subscriber;
 }
 
-void LiveHub::begin(LiveSubscriber& subscriber, LiveRights rights,
+void LiveHub::begin(LiveSubscriber& subscriber, LivePermissions permissions,
                     std::optional<std::string> cursor) {
-  if (!cursor) return set_rights(subscriber, std::move(rights));
-  subscriber.rights_ = std::move(rights);
+  if (!cursor) return set_permissions(subscriber, std::move(permissions));
+  subscriber.permissions_ = std::move(permissions);
   subscriber.cursor_ = std::move(*cursor);
 }
 
-void LiveHub::set_rights(LiveSubscriber& subscriber, LiveRights rights) {
-  subscriber.rights_ = std::move(rights);
+void LiveHub::set_permissions(LiveSubscriber& subscriber, LivePermissions permissions) {
+  subscriber.permissions_ = std::move(permissions);
   reset(subscriber);
 }
 
 void LiveHub::remove(const std::shared_ptr<LiveSubscriber>& subscriber) {
   if (std::erase(subscribers_, subscriber) == 0) return;
-  const auto found = of_user_.find(subscriber->rights_.caller->user_id);
+  const auto found = of_user_.find(subscriber->permissions_.caller->user_id);
   if (--found->second == 0) of_user_.erase(found);
 }
 
 bool LiveHub::wants(const OutboxChange& change) const {
   const bool is_application = change.kind == "Application";
   return std::ranges::any_of(subscribers_, [&](const auto& subscriber) {
-    return subscriber->rights_.caller->account->number == change.account &&
+    return subscriber->permissions_.caller->account->number == change.account &&
            is_wanted(subscriber->topics_, is_application, change.uid, change.owner_uid);
   });
 }
@@ -162,14 +162,15 @@ bool LiveHub::wants(const OutboxChange& change) const {
 std::set<std::int64_t> LiveHub::accounts_with_runtimes() const {
   std::set<std::int64_t> accounts;
   for (const auto& subscriber : subscribers_) {
-    if (subscriber->topics_.runtimes) accounts.insert(subscriber->rights_.caller->account->number);
+    if (subscriber->topics_.runtimes)
+      accounts.insert(subscriber->permissions_.caller->account->number);
   }
   return accounts;
 }
 
 void LiveHub::offer(const std::shared_ptr<const LiveRow>& row) {
   for (const auto& subscriber : subscribers_) {
-    if (subscriber->rights_.caller->account->number != row->account ||
+    if (subscriber->permissions_.caller->account->number != row->account ||
         !is_wanted(subscriber->topics_, row->is_listed, row->state.uid, row->owner_uid)) {
       continue;
     }
@@ -186,7 +187,8 @@ void LiveHub::offer_missed(LiveSubscriber& subscriber, const std::shared_ptr<con
 void LiveHub::offer_runtime(std::int64_t account, const std::string& name,
                             const std::shared_ptr<const std::string>& members) {
   for (const auto& subscriber : subscribers_) {
-    if (!subscriber->topics_.runtimes || subscriber->rights_.caller->account->number != account) {
+    if (!subscriber->topics_.runtimes ||
+        subscriber->permissions_.caller->account->number != account) {
       continue;
     }
     subscriber->runtimes_.insert_or_assign(name, members);
@@ -208,7 +210,7 @@ void LiveHub::reset_all() {
 
 void LiveHub::check(std::string_view subject) {
   for (const auto& subscriber : subscribers_) {
-    const auto& caller = *subscriber->rights_.caller;
+    const auto& caller = *subscriber->permissions_.caller;
     const bool is_meant = subject.empty() || subject == caller.account->id ||
                           subject == caller.user_id || subject == caller.credential_id;
     if (!is_meant) continue;
@@ -238,13 +240,13 @@ void LiveHub::set_fresh() {
 }
 
 bool LiveHub::may_see(const LiveSubscriber& subscriber, const LiveRow& row) {
-  const auto& rights = subscriber.rights_;
-  if (rights.visibility.is_everything()) return true;
-  if (!row.is_application()) return rights.applications.contains(row.owner_uid);
+  const auto& permissions = subscriber.permissions_;
+  if (permissions.visibility.is_everything()) return true;
+  if (!row.is_application()) return permissions.applications.contains(row.owner_uid);
   if (row.state.key.name.empty()) return false;  // its row was removed, so no rule names it
   JsonParser parser;
   const auto parsed = parser.parse(row.view, "an Application");
-  return rights.visibility.shows(row.state, parsed ? *parsed : JsonView());
+  return permissions.visibility.shows(row.state, parsed ? *parsed : JsonView());
 }
 
 std::vector<http::ServerSentEvent> LiveHub::take(LiveSubscriber& subscriber) {

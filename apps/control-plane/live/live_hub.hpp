@@ -19,7 +19,7 @@
 
 namespace gitops::control_plane_server {
 
-// What a subscriber wants to hear of.
+// The topics of a subscriber.
 struct LiveTopics {
   bool index = false;  // the Applications of lists
   bool runtimes = false;
@@ -33,8 +33,8 @@ struct LiveTopics {
 // Reads "index,runtimes,app:UID". invalid_argument: an unknown topic, none, or more than 32.
 Result<LiveTopics> read_topics(std::string_view text);
 
-// What a caller may see, read anew whenever its rights change.
-struct LiveRights {
+// The objects that a caller may see, read again whenever its permissions change.
+struct LivePermissions {
   CallerPtr caller;
   Visibility visibility = {};
   std::set<std::string, std::less<>> applications = {};  // those of its topics that are visible
@@ -45,16 +45,16 @@ struct LiveRights {
 class LiveSubscriber {
  public:
   [[nodiscard]] const LiveTopics& topics() const { return topics_; }
-  [[nodiscard]] const LiveRights& rights() const { return rights_; }
+  [[nodiscard]] const LivePermissions& permissions() const { return permissions_; }
   // Whether take() would return something.
   [[nodiscard]] bool has_news() const;
-  // Whether its credential or rights have to be checked before it is served again.
+  // Whether its credential or permissions have to be checked before it is served again.
   [[nodiscard]] bool needs_check() const { return needs_check_; }
 
  private:
   friend class LiveHub;
   LiveTopics topics_;
-  LiveRights rights_;
+  LivePermissions permissions_;
   std::function<void()> wake_;
   std::map<std::int64_t, std::shared_ptr<const LiveRow>> objects_ = {};
   std::map<std::string, std::shared_ptr<const std::string>> runtimes_ = {};  // members; null: gone
@@ -83,10 +83,11 @@ class LiveHub {
   // too_many_requests: a limit is reached.
   Result<std::shared_ptr<LiveSubscriber>> add(LiveTopics topics, CallerPtr caller,
                                               std::function<void()> wake);
-  // Sets its rights for the first time. With `cursor` it has everything up to there; else its first event is `reset`.
-  void begin(LiveSubscriber& subscriber, LiveRights rights, std::optional<std::string> cursor);
-  // Replaces its rights. It reads its page again.
-  void set_rights(LiveSubscriber& subscriber, LiveRights rights);
+  // Sets its permissions for the first time. With `cursor` it has everything up to there; else its first event is `reset`.
+  void begin(LiveSubscriber& subscriber, LivePermissions permissions,
+             std::optional<std::string> cursor);
+  // Replaces its permissions. It reads its page again.
+  void set_permissions(LiveSubscriber& subscriber, LivePermissions permissions);
   void remove(const std::shared_ptr<LiveSubscriber>& subscriber);
 
   [[nodiscard]] bool empty() const { return subscribers_.empty(); }

@@ -16,16 +16,16 @@ constexpr auto kReadLimit = std::chrono::seconds(2);
 constexpr auto kRetry = std::chrono::milliseconds(500);
 constexpr Micros kSeenStep =
     10LL * 1'000'000;  // a smaller step of a runtime's last contact is no change
-constexpr std::int64_t kMostToCatchUp = 5'000;           // changes of one stream that begins again
-constexpr Micros kRightsWindow = 15LL * 60 * 1'000'000;  // longer than revocations are kept
+constexpr std::int64_t kMaxMissed = 5'000;  // changes of one stream that begins again
+constexpr Micros kPermissionWindow = 15LL * 60 * 1'000'000;  // longer than revocations are kept
 
 // Reads what a caller may see of the topics.
-Result<LiveRights> read_rights(store::Connection& connection, const CallerPtr& caller,
-                               const LiveTopics& topics) {
+Result<LivePermissions> read_permissions(store::Connection& connection, const CallerPtr& caller,
+                                         const LiveTopics& topics) {
   auto visibility = visibility_of(connection, *caller);
   if (!visibility) return std::unexpected(std::move(visibility.error()));
-  LiveRights rights{.caller = caller, .visibility = std::move(*visibility)};
-  if (rights.visibility.is_everything()) return rights;
+  LivePermissions permissions{.caller = caller, .visibility = std::move(*visibility)};
+  if (permissions.visibility.is_everything()) return permissions;
   for (const auto& uid : topics.applications) {
     const auto found =
         find_object_by_uid(connection, caller->account->number, "Application", uid, BodyUse::read);
@@ -33,9 +33,10 @@ Result<LiveRights> read_rights(store::Connection& connection, const CallerPtr& c
     if (!*found) continue;
     ParsedBody body;
     body.read((*found)->body);
-    if (rights.visibility.shows((*found)->state, body.live())) rights.applications.insert(uid);
+    if (permissions.visibility.shows((*found)->state, body.live()))
+      permissions.applications.insert(uid);
   }
-  return rights;
+  return permissions;
 }
 
 // Reads the rows of changed objects. One that is not there any more gets a row that says so.
@@ -70,9 +71,9 @@ bool is_of(const OutboxChange& change, std::int64_t account, const LiveTopics& t
 
 }  // namespace
 
-// What a stream that begins again has missed.
+// Rows that a stream that begins again has missed.
 struct LiveUpdates::CatchUp {
-  LiveRights rights;
+  LivePermissions permissions;
   bool is_reset = true;
   std::vector<std::shared_ptr<const LiveRow>> rows = {};
 };
@@ -153,14 +154,17 @@ void LiveUpdates::settle() {
 
 // Returns the waiting objects by account that were not read within the last quarter of a second.
 std::map<std::int64_t, LiveUpdates::Batch> LiveUpdates::due_objects(Clock::time_point now) const {
-  std::map<std::int64_t, Batch> due;
-  std::size_t count = 0;
+  Batch all;
   for (const auto& [object, waiting] : waiting_) {
     const auto before = read_at_.find(object);
     if (before != read_at_.end() && now - before->second < options_.per_object) continue;
-    due[waiting.change.account].emplace_back(object, waiting);
-    if (++count == options_.rows_per_read) break;
+    all.emplace_back(object, waiting);
   }
+  // Those that have waited longest come first.
+  std::ranges::sort(all, {}, [](const auto& entry) { return entry.second.first; });
+  if (all.size() > options_.rows_per_read) all.resize(options_.rows_per_read);
+  std::map<std::int64_t, Batch> due;
+  for (auto& entry : all) due[entry.second.change.account].push_back(std::move(entry));
   return due;
 }
 
@@ -277,16 +281,16 @@ Task<Result<LiveUpdates::CatchUp>> LiveUpdates::catch_up(CallerPtr caller, LiveT
       deadline,
       [caller, topics, since = read_cursor(cursor),
        now = micros_at(wall_now())](store::Connection& connection) -> Result<CatchUp> {
-        auto rights = read_rights(connection, caller, topics);
-        if (!rights) return std::unexpected(std::move(rights.error()));
-        CatchUp caught{.rights = std::move(*rights)};
+        auto permissions = read_permissions(connection, caller, topics);
+        if (!permissions) return std::unexpected(std::move(permissions.error()));
+        CatchUp caught{.permissions = std::move(*permissions)};
         if (!since) return caught;
         const auto heads = outbox_heads(connection);
         if (!heads) return std::unexpected(heads.error());
         const auto plan = plan_reading(*since, *heads, Vanished::are_missed);
-        if (plan.has_gap || plan.changes > kMostToCatchUp) return caught;
-        // The time of the cursor is not known. When rights have changed lately, the page may show what is hidden now.
-        const auto revoked = revocations_since(connection, now - kRightsWindow);
+        if (plan.has_gap || plan.changes > kMaxMissed) return caught;
+        // The time of the cursor is not known. When permissions have changed lately, the page may show what is hidden now.
+        const auto revoked = revocations_since(connection, now - kPermissionWindow);
         if (!revoked) return std::unexpected(revoked.error());
         if (std::ranges::any_of(*revoked, [&](const auto& one) {
               return one.subject == caller->account->id || one.subject == caller->user_id;
@@ -294,7 +298,7 @@ Task<Result<LiveUpdates::CatchUp>> LiveUpdates::catch_up(CallerPtr caller, LiveT
           return caught;
         }
         auto moved = *since;
-        const auto changes = read_changes(connection, plan, kMostToCatchUp, moved);
+        const auto changes = read_changes(connection, plan, kMaxMissed, moved);
         if (!changes) return std::unexpected(changes.error());
         std::map<std::int64_t, OutboxChange> wanted;
         for (const auto& change : *changes) {
@@ -319,22 +323,22 @@ Task<Result<LiveUpdates::Subscription>> LiveUpdates::subscribe(CallerPtr caller,
   auto& subscriber = subscription.subscriber();
   auto caught = co_await catch_up(std::move(caller), std::move(topics), cursor, deadline);
   if (!caught) co_return std::unexpected(std::move(caught.error()));
-  hub_.begin(subscriber, std::move(caught->rights),
+  hub_.begin(subscriber, std::move(caught->permissions),
              caught->is_reset ? std::nullopt : std::optional(std::move(cursor)));
   for (const auto& row : caught->rows) hub_.offer_missed(subscriber, row);
   // All of its runtimes are told to a stream that begins again.
-  if (!caught->is_reset) runtimes_.erase(subscriber.rights().caller->account->number);
+  if (!caught->is_reset) runtimes_.erase(subscriber.permissions().caller->account->number);
   co_return std::move(subscription);
 }
 
 Task<Result<void>> LiveUpdates::authorise(LiveSubscriber& subscriber, CallerPtr caller,
                                           Deadline deadline) {
-  auto rights = co_await database_.read(
+  auto permissions = co_await database_.read(
       deadline, [caller, topics = subscriber.topics()](store::Connection& connection) {
-        return read_rights(connection, caller, topics);
+        return read_permissions(connection, caller, topics);
       });
-  if (!rights) co_return std::unexpected(std::move(rights.error()));
-  hub_.set_rights(subscriber, std::move(*rights));
+  if (!permissions) co_return std::unexpected(std::move(permissions.error()));
+  hub_.set_permissions(subscriber, std::move(*permissions));
   co_return Result<void>();
 }
 

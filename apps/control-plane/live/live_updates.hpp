@@ -70,7 +70,7 @@ class LiveUpdates {
   // else `reset`. Errors: too_many_requests (limits), and those of the database.
   Task<Result<Subscription>> subscribe(CallerPtr caller, LiveTopics topics, std::string cursor,
                                        Deadline deadline);
-  // Reads the rights of a subscriber again, whose caller may have changed. It reads its page again.
+  // Reads the permissions of a subscriber again, whose caller may have changed. It reads its page again.
   Task<Result<void>> authorise(LiveSubscriber& subscriber, CallerPtr caller, Deadline deadline);
   LiveHub& hub() { return hub_; }
   [[nodiscard]] const ChangeFeed& feed() const { return feed_; }

@@ -134,7 +134,7 @@ Task<> StreamRoutes::follow(http::Exchange& exchange, LiveUpdates::Subscription&
 Clock::time_point StreamRoutes::next_check(const LiveSubscriber& subscriber,
                                            Clock::time_point now) const {
   const auto left =
-      std::min<Clock::duration>(options_.recheck, time_left(*subscriber.rights().caller));
+      std::min<Clock::duration>(options_.recheck, time_left(*subscriber.permissions().caller));
   return now + std::max<Clock::duration>(left, kCheckAgain);
 }
 

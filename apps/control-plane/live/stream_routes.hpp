@@ -36,7 +36,7 @@ class StreamRoutes {
   Task<Result<CallerPtr>> authenticate(http::Exchange& exchange, const std::string& peer);
   Task<> follow(http::Exchange& exchange, LiveUpdates::Subscription& subscription);
   enum class Checked : std::uint8_t { known, unknown, ended };
-  // Authenticates the client again, and reads its rights when they may have changed.
+  // Authenticates the client again, and reads its permissions when they may have changed.
   Task<Checked> check(http::Exchange& exchange, LiveSubscriber& subscriber, bool is_flagged);
   [[nodiscard]] Clock::time_point next_check(const LiveSubscriber& subscriber,
                                              Clock::time_point now) const;

@@ -14,6 +14,7 @@
 namespace gitops::control_plane_server {
 
 class Authenticator;
+class LiveUpdates;
 class SecretStore;
 class TunnelBans;
 
@@ -27,7 +28,7 @@ enum class Permission {
   runtime,  // a runtime of the account
 };
 
-enum class RootType { query, mutation };
+enum class RootType { query, mutation, subscription };
 
 // The request of an operation, as its resolvers see it: the context of graphql::Call. Outlives the operation.
 struct RequestContext {
@@ -47,6 +48,7 @@ struct Dependencies {
   Authenticator* authenticator = nullptr;  // null in tests that change no credential
   SecretStore* secrets = nullptr;          // null: no master key, so keys cannot be sealed
   TunnelBans* tunnels = nullptr;           // null: no tunnel server is configured
+  LiveUpdates* live = nullptr;             // null in tests without subscriptions
   std::string tunnel_domain = {};          // parent of the hosts of tunnels; empty: none
   // Called after a change that add_account_change() has recorded; empty: the next poll finds it.
   std::function<void()> account_changed = {};
@@ -86,6 +88,17 @@ FieldRow change(std::string field, Permission permission, std::vector<std::strin
           .changes = true,
           .subject = std::move(subject),
           .scopes = std::move(scopes),
+          .row = std::move(row)};
+}
+
+// Makes the row of a field whose events are sent as they come. `function` as in graphql::StreamRow.
+template <class F>
+FieldRow subscribe(std::string field, Permission permission, F function) {
+  graphql::StreamRow row(field, std::move(function));
+  return {.root = RootType::subscription,
+          .field = std::move(field),
+          .permission = permission,
+          .scopes = {kScopeRead},
           .row = std::move(row)};
 }
 

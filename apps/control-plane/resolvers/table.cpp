@@ -14,6 +14,7 @@
 #include "control-plane/resolvers/applications.hpp"
 #include "control-plane/resolvers/git_sources.hpp"
 #include "control-plane/resolvers/images.hpp"
+#include "control-plane/resolvers/live_events.hpp"
 #include "control-plane/resolvers/promotions.hpp"
 #include "control-plane/resolvers/releases.hpp"
 #include "control-plane/resolvers/rules.hpp"
@@ -151,13 +152,24 @@ graphql::RowOf<graphql::Root> guarded(const FieldRow& from, const std::shared_pt
       }};
 }
 
+graphql::StreamRow guarded_stream(const FieldRow& from) {
+  return {from.field,
+          [permission = from.permission, scopes = from.scopes,
+           open = from.row.stream](Call& call) -> Task<Result<graphql::Stream>> {
+            auto refused =
+                access_refusal(permission, scopes, call.context<RequestContext>().caller.get());
+            if (refused) co_return std::unexpected(std::move(*refused));
+            co_return co_await open(call);
+          }};
+}
+
 }  // namespace
 
 std::vector<FieldRow> table(Dependencies& dependencies) {
   std::vector<FieldRow> rows;
-  for (auto* part :
-       {user_rows, runtime_rows, rule_rows, access_rows, sealing_key_rows, application_rows,
-        git_source_rows, workflow_rows, release_rows, image_rows, promotion_rows}) {
+  for (auto* part : {user_rows, runtime_rows, rule_rows, access_rows, sealing_key_rows,
+                     application_rows, git_source_rows, workflow_rows, release_rows, image_rows,
+                     promotion_rows, live_event_rows}) {
     std::ranges::move(part(dependencies), std::back_inserter(rows));
   }
   return rows;
@@ -167,7 +179,9 @@ graphql::Resolvers resolvers(const std::vector<FieldRow>& rows, AuditLog* audit)
   graphql::Resolvers to;
   const auto log = std::make_shared<FailureLog>();
   for (const FieldRow& row : rows) {
-    if (row.root == RootType::query) {
+    if (row.root == RootType::subscription) {
+      to.subscription({guarded_stream(row)});
+    } else if (row.root == RootType::query) {
       to.query({guarded(row, log, audit)});
     } else {
       to.mutation({guarded(row, log, audit)});
@@ -227,7 +241,7 @@ std::vector<std::string_view> object_types(std::string_view schema) {
   for (auto at = schema.find(kType); at != std::string_view::npos; at = schema.find(kType, at)) {
     at += kType.size();
     const auto name = schema.substr(at, schema.find_first_of(" {", at) - at);
-    if (name != "Query" && name != "Mutation") names.push_back(name);
+    if (name != "Query" && name != "Mutation" && name != "Subscription") names.push_back(name);
   }
   return names;
 }

@@ -11,7 +11,7 @@ namespace gitops::control_plane_server {
 
 class AuditLog;
 
-// Returns all fields of Query and Mutation with their permissions and functions. A new field needs a line in
+// Returns all fields of Query, Mutation and Subscription with their permissions and functions. A new field needs a line in
 // schema.graphql and a row in the file of its domain.
 std::vector<FieldRow> table(Dependencies& dependencies);
 
@@ -30,7 +30,7 @@ std::optional<Error> refusal(Permission permission, const Caller* caller);
 std::optional<Error> field_refusal(const std::vector<FieldRow>& rows, RootType root,
                                    std::string_view field, const Caller* caller);
 
-// Returns the text of schema.graphql, and the names of its object types except Query and Mutation.
+// Returns the text of schema.graphql, and the names of its object types except those three.
 std::string_view schema_text();
 std::vector<std::string_view> object_types(std::string_view schema);
 

@@ -121,7 +121,9 @@ TEST(Access, AC_56_EveryRouteIsForTheCallersThatItIsDeclaredFor) {
         ++checked;
       }
     }
-    EXPECT_EQ(checked, (route_list().size() - 1) * std::size(kCallers));
+    const auto by_caller = std::ranges::count_if(
+        route_list(), [](const auto& route) { return route.callers != "by field"; });
+    EXPECT_EQ(checked, static_cast<std::size_t>(by_caller) * std::size(kCallers));
   });
 }
 
@@ -137,7 +139,9 @@ TEST(Access, AC_56_EveryFieldIsForTheCallersThatItIsDeclaredFor) {
         EXPECT_EQ(yes(was_allowed(response)), yes(is_allowed(word_of(row.permission), kind)))
             << document << " for " << name << ": " << response.status << ' ' << response.body;
         // A document that is not valid would be refused for everybody.
-        if (was_allowed(response)) EXPECT_EQ(response.status, 200) << document << response.body;
+        const int answered = row.root == RootType::subscription ? 400 : 200;  // needs a WebSocket
+        if (was_allowed(response))
+          EXPECT_EQ(response.status, answered) << document << response.body;
       }
     }
   });

@@ -49,10 +49,14 @@ class SchemaDocuments {
 
   // Returns a document with one root field. With `all`, it has every argument, else the required ones.
   [[nodiscard]] std::string document(const FieldRow& row, bool all, const Text& text) const {
-    const auto& root = types_.at(row.root == RootType::query ? "Query" : "Mutation");
+    const auto& root = types_.at(row.root == RootType::query      ? "Query"
+                                 : row.root == RootType::mutation ? "Mutation"
+                                                                  : "Subscription");
     for (const auto& field : root) {
       if (field.name != row.field) continue;
-      std::string out = row.root == RootType::query ? "query{" : "mutation{";
+      std::string out = row.root == RootType::query      ? "query{"
+                        : row.root == RootType::mutation ? "mutation{"
+                                                         : "subscription{";
       out += field.name + arguments(field.arguments, all, text);
       const auto type = named(field.type);
       // What a list has, not only that it is one.

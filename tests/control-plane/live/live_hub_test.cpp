@@ -151,7 +151,7 @@ TEST_F(LiveHubTest, RulesHideRowsAndTheirEnds) {
   hub.offer(row(1, "hidden"));
   hub.offer(gone(2, "u2"));
   EXPECT_THAT(take(reader), IsEmpty());
-  hub.set_rights(*reader, {.caller = caller(), .visibility = of_runtime("prod")});
+  hub.set_permissions(*reader, {.caller = caller(), .visibility = of_runtime("prod")});
   EXPECT_THAT(take(reader), ElementsAre("reset"));
   hub.offer(row(1, "seen"));
   EXPECT_THAT(take(reader), ElementsAre("patch index=seen"));
@@ -192,8 +192,8 @@ TEST_F(LiveHubTest, ResourcesOfAHiddenApplicationAreHidden) {
   const auto reader = add("app:u1", caller(), of_runtime("dev"));
   hub.offer(resource(3, "u1"));
   EXPECT_THAT(take(reader), IsEmpty());
-  hub.set_rights(*reader,
-                 {.caller = caller(), .visibility = of_runtime("prod"), .applications = {"u1"}});
+  hub.set_permissions(
+      *reader, {.caller = caller(), .visibility = of_runtime("prod"), .applications = {"u1"}});
   take(reader);
   hub.offer(resource(3, "u1"));
   EXPECT_THAT(take(reader), ElementsAre("patch app:u1=resource"));

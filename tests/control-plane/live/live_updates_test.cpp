@@ -234,7 +234,7 @@ TEST(LiveUpdates, ARuleHidesApplicationsAndTheirResources) {
                          micros_at(wall_now()));
     }));
     auto& subscriber = stream.subscriber();
-    must(co_await live.updates.authorise(subscriber, subscriber.rights().caller,
+    must(co_await live.updates.authorise(subscriber, subscriber.permissions().caller,
                                          AccountsFixture::soon()));
     EXPECT_THAT(co_await live.hear(stream, "reset"), ElementsAre("reset"));
     const auto admin = co_await live.subscribe(sample.ann_key, "index,app:uid-shop");
