@@ -404,6 +404,13 @@ try {
     const daemon = new Daemon(program);
     shared.usual = { daemon };
     await daemon.start();
+    const page = await fetch(daemon.url, { headers: { Accept: 'text/html' } });
+    if ((await page.text()).includes('built without its console')) {
+      console.log('the control plane was built without its console');
+      await browser.close();
+      await daemon.stop();
+      process.exit(77);
+    }
     shared.usual.tokens = await seed(daemon);
   }
   if (chosen.some((one) => one.many)) {

@@ -4,7 +4,7 @@ import { effect } from '@preact/signals';
 
 import { follow, live, onChanges, onReset, type Changes } from '../live/client';
 import { streamedRow, time, type ApplicationRow } from '../store/applications';
-import { applications, frames, loadState, offline, readings } from '../store/state';
+import { applications, loadState, offline, readings, rowsChanged } from '../store/state';
 import { word } from '../store/states';
 import { APPLICATIONS, RUNTIMES } from './documents';
 import { announce } from '../shell/announce';
@@ -83,7 +83,7 @@ export async function readApplications({ anew = false } = {}): Promise<void> {
     apply(late);
     loadState.value = { state: 'done', at: Date.now(), failure: null };
     readings.value++;
-    frames.value++;
+    rowsChanged();
   } catch (error) {
     if (control.signal.aborted) return;
     loadState.value = { ...loadState.peek(), state: 'failed', failure: failureOf('read the applications', error) };
@@ -140,7 +140,7 @@ export function keepApplications(): void {
   isStarted = true;
   onChanges((changes) => {
     if (running) for (const part of ['patches', 'gone'] as const) for (const [key, value] of changes[part]) keepLate(part, key, value);
-    if (apply(changes) > 0) frames.value++;
+    if (apply(changes) > 0) rowsChanged();
   });
   onReset(() => void readApplications({ anew: true }));
   follow(['index', 'runtimes']);

@@ -14,7 +14,18 @@ export interface LoadState {
 export const loadState = signal<LoadState>({ state: 'never', at: 0, failure: null });
 /** Counts whole readings, which may add and remove rows. */
 export const readings = signal(0);
-/** Counts frames with changes, for what shows numbers over all rows. */
-export const frames = signal(0);
+/** Moves at most once a second while rows change, for what counts over all rows. */
+export const pulse = signal(0);
+const PACE = 1_000;
+let timer: ReturnType<typeof setTimeout> | undefined;
+let last = 0;
+/** Rows have changed. */
+export function rowsChanged(): void {
+  timer ??= setTimeout(() => {
+    timer = undefined;
+    last = Date.now();
+    pulse.value++;
+  }, Math.max(0, last + PACE - Date.now()));
+}
 /** Runtimes that are silent. */
 export const offline = signal<ReadonlySet<string>>(new Set());

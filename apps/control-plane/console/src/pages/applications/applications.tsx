@@ -8,7 +8,7 @@ import { here, navigate, setQuery } from '../../shell/router';
 import { me } from '../../shell/session';
 import type { ApplicationRow, Sort } from '../../store/applications';
 import { narrowest, without } from '../../store/filter';
-import { applications, frames, loadState, offline, readings } from '../../store/state';
+import { applications, loadState, offline, pulse, readings } from '../../store/state';
 import { Command, Empty, Failed, Loading } from '../../ui/parts';
 import { clock } from '../../ui/time';
 import { INSTALL } from '../runtimes/install';
@@ -76,10 +76,9 @@ export function ApplicationsPage() {
     if (!shown || shown.rows.length === 0 || document.activeElement?.closest('.filter')) arrange(text, sort, user);
   });
   useSignalEffect(() => {
-    void frames.value;
+    void pulse.value;
     void offline.value;
-    const timer = setTimeout(() => countWaiting(user), 100);
-    return () => clearTimeout(timer);
+    countWaiting(user);
   });
   const focusGrid = () => document.querySelector<HTMLElement>('[role=grid]')?.focus();
   useEffect(() => addKeys('Applications', [
@@ -129,7 +128,7 @@ export function ApplicationsPage() {
       {at > 0 && applications.size === 0 && <NothingExists />}
       {at > 0 && applications.size > 0 && shown && shown.rows.length === 0 && <NothingMatches text={text} set={set} />}
       {at > 0 && shown && shown.rows.length > 0 && (
-        <Table key={`${text} ${sort.key} ${String(sort.down)}`} rows={shown.rows} sort={sort} me={user} cursor={cursor} chosen={chosen} choose={choose}
+        <Table name={`${text} ${sort.key} ${String(sort.down)}`} rows={shown.rows} sort={sort} cursor={cursor} chosen={chosen} choose={choose}
           setSort={(next) => setQuery({ sort: `${next.down ? '-' : ''}${next.key}` })} open={(row) => navigate(applicationPath(applications.at(row)))} />
       )}
     </div>

@@ -1,4 +1,4 @@
-import { frames } from '../../store/state';
+import { pulse } from '../../store/state';
 import { has, toggled, type Query } from '../../store/filter';
 import { state } from '../../store/states';
 import { Icon } from '../../ui/icons';
@@ -17,7 +17,7 @@ const MOST = 50;
 
 /** Buttons that write terms into the filter, with the number of applications behind each. */
 export function Facets({ text, query, me, set }: Props) {
-  void frames.value; // counts are live
+  void pulse.value; // counts are live
   return (
     <div class="facets" role="group" aria-label="Facets">
       {STATES.map(([key, title]) => (

@@ -1,4 +1,3 @@
-import { useSignalEffect } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { rememberedScroll } from '../../shell/router';
@@ -31,12 +30,11 @@ interface RowProps {
   active: boolean;
   chosen: boolean;
   isPhone: boolean;
-  me: string;
   point: (index: number, event: MouseEvent) => void;
 }
 
 /** A row listens to its own cells. A changed one is marked for a second. */
-function Row({ row, index, height, active, chosen, isPhone, me, point }: RowProps) {
+function Row({ row, index, height, active, chosen, isPhone, point }: RowProps) {
   const element = useRef<HTMLDivElement>(null);
   const [, draw] = useState(0);
   const marks = useRef<ReadonlySet<string>>(new Set());
@@ -63,7 +61,7 @@ function Row({ row, index, height, active, chosen, isPhone, me, point }: RowProp
   const value = applications.at(row);
   const isGone = applications.isGone(row);
   const isSilent = offline.value.has(value.runtime);
-  const name = ['row', active && 'active', chosen && 'chosen', (isGone || !stillMatches(row, me)) && 'dim', isSilent && 'silent'].filter(Boolean).join(' ');
+  const name = ['row', active && 'active', chosen && 'chosen', (isGone || !stillMatches(row)) && 'dim', isSilent && 'silent'].filter(Boolean).join(' ');
   return (
     <div ref={element} id={`row-${row}`} class={name} role="row" aria-rowindex={index + 2} aria-selected={chosen} onClick={(event) => point(index, event)}>
       {isPhone ? (
@@ -85,14 +83,14 @@ interface TableProps {
   sort: Sort;
   setSort: (sort: Sort) => void;
   open: (row: number) => void;
-  me: string;
+  name: string; // of the view: another one begins at the top
   cursor: { at: number };
   chosen: ReadonlySet<number>;
   choose: (index: number, range: boolean) => void;
 }
 
 /** The scrolling element itself is the grid, with the head inside. Focus stays on it; the active row is named. */
-export function Table({ rows, sort, setSort, open, me, cursor, chosen, choose }: TableProps) {
+export function Table({ rows, sort, setSort, open, name, cursor, chosen, choose }: TableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const space = useRef<HTMLDivElement>(null);
   const isPhone = useIsPhone();
@@ -104,16 +102,15 @@ export function Table({ rows, sort, setSort, open, me, cursor, chosen, choose }:
   useLayoutEffect(() => {
     space.current!.style.height = `${HEAD + rows.length * height}px`;
   }, [rows.length, height]);
+  const shown = useRef('');
   useLayoutEffect(() => {
-    scroller.current!.scrollTop = rememberedScroll();
-  }, []);
+    scroller.current!.scrollTop = shown.current === '' ? rememberedScroll() : 0;
+    if (shown.current !== '') setActive(0);
+    shown.current = name;
+  }, [name]);
   useLayoutEffect(() => {
     scroller.current!.style.setProperty('--tracks', COLUMNS.map((column) => column.width).join(' '));
   }, []);
-  useSignalEffect(() => {
-    void offline.value;
-  });
-
   const move = (to: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, to));
     setActive(next);
@@ -158,7 +155,7 @@ export function Table({ rows, sort, setSort, open, me, cursor, chosen, choose }:
       </div>
       <div ref={space} class="space" role="presentation" />
       {rows.slice(first, end).map((row, offset) => (
-        <Row key={row} row={row} index={first + offset} height={height} active={first + offset === at} chosen={chosen.has(row)} isPhone={isPhone} me={me} point={point} />
+        <Row key={row} row={row} index={first + offset} height={height} active={first + offset === at} chosen={chosen.has(row)} isPhone={isPhone} point={point} />
       ))}
     </div>
   );

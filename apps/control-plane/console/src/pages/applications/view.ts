@@ -11,6 +11,7 @@ export interface View {
   sort: Sort;
   query: Query;
   rows: readonly number[];
+  matches: (row: number) => boolean;
 }
 export interface Waiting {
   changes: number; // rows that match no more, or that are gone
@@ -27,7 +28,8 @@ export function fields(me: string): Field<number>[] {
 /** Computes the order anew. */
 export function arrange(text: string, sort: Sort, me: string): void {
   const query = parse(text, FILTER_KEYS, TIME_KEYS);
-  view.value = { text, sort, query, rows: ordered(applications, query, fields(me), sort, Date.now()) };
+  const now = Date.now();
+  view.value = { text, sort, query, rows: ordered(applications, query, fields(me), sort, now), matches: matcher(query, fields(me), now) };
   waiting.value = { changes: 0, added: 0 };
 }
 
@@ -49,9 +51,8 @@ export function countWaiting(me: string): void {
 }
 
 /** Returns whether a row of the view still belongs there. */
-export function stillMatches(row: number, me: string): boolean {
-  const shown = view.peek();
-  return !shown || (!applications.isGone(row) && matcher(shown.query, fields(me), Date.now())(row));
+export function stillMatches(row: number): boolean {
+  return !applications.isGone(row) && (view.peek()?.matches(row) ?? true);
 }
 
 export function counts(key: string, query: Query, me: string): { value: string; count: number }[] {

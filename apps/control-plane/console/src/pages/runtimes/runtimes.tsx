@@ -6,7 +6,7 @@ import { RUNTIME_DETAIL, RUNTIMES } from '../../data/documents';
 import { query } from '../../data/request';
 import { live, onChanges, onReset } from '../../live/client';
 import { addKeys } from '../../shell/keys';
-import { applications, frames } from '../../store/state';
+import { applications, pulse } from '../../store/state';
 import { state as stateOf, word } from '../../store/states';
 import { Icon } from '../../ui/icons';
 import { Command, Copy, Dialog, Empty, Facts, Failed, Loading } from '../../ui/parts';
@@ -52,7 +52,7 @@ export function healthOf(runtime: string): { word: string; count: number }[] {
 }
 
 function Healths({ runtime }: { runtime: string }) {
-  void frames.value;
+  void pulse.value;
   const counts = healthOf(runtime);
   if (counts.length === 0) return <span class="mute">none</span>;
   return (
@@ -171,7 +171,7 @@ const PARTS: [string, string][] = [
 const PART_STATES: Record<string, string> = { SUCCESSFUL: 'Succeeded', FAILED: 'Failed', UNKNOWN: 'Unknown' };
 
 function Details({ detail, name }: { detail: RuntimeDetail; name: string }) {
-  void frames.value;
+  void pulse.value;
   const runtime = detail.runtime!;
   const counts = healthOf(name);
   const degraded = counts.find((one) => one.word === 'Degraded')?.count ?? 0;
