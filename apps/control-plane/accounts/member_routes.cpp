@@ -115,7 +115,7 @@ Task<http::Response> get_members(CallerRequest request) {
   co_return json_response(*list);
 }
 
-// What an invitation came to: a member that has the address already, or a pending user.
+// Outcome of an invitation: a member that has the address already, or a pending user.
 struct Invited {
   std::optional<Member> member;
   IssuedInvitation issued = {};

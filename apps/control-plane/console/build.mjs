@@ -14,7 +14,7 @@ const { values } = parseArgs({ options: { out: { type: 'string' }, auto: { type:
 const out = resolve(values.out);
 
 function build() {
-  install(here);
+  install(here, values.auto ? 0 : 2);
   const dist = join(out, 'dist');
   const vite = join(here, 'node_modules/vite/bin/vite.js');
   run(process.execPath, [vite, 'build', '--outDir', dist, '--emptyOutDir', '--logLevel', 'error'], here);

@@ -41,12 +41,13 @@ function alone(folder, work) {
   }
 }
 
-export function install(folder) {
+/** Installs the packages. Without `retries` a machine without network knows at once. */
+export function install(folder, retries = 2) {
   const wanted = createHash('sha256').update(readFileSync(join(folder, 'package-lock.json'))).digest('hex');
   const stamp = join(folder, 'node_modules', '.installed');
   alone(folder, () => {
     if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
-    npm(['ci', '--fetch-retries=1', '--loglevel=error'], folder);
+    npm(['ci', `--fetch-retries=${retries}`, '--fetch-timeout=20000', '--loglevel=error'], folder);
     writeFileSync(stamp, wanted);
   });
 }

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite';
 
 // The daemon that `vite` proxies to; `./dev console` starts one and names it.
-const daemon = 'http://127.0.0.1:8080';
+const daemon = process.env.GITOPS_DAEMON ?? 'http://127.0.0.1:8080';
 
 export default defineConfig({
   // JSX without a plugin.

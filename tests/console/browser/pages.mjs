@@ -183,7 +183,7 @@ test('a session that ends leaves the page as it is', async ({ page, context, exp
   await page.getByText(/of \d+ applications are Degraded/).waitFor();
 });
 
-test('without a stream the page reads its data again, and what is new waits', async ({ page, daemon, tokens }) => {
+test('without a stream the page reads its data again, and what is new waits', { stream: 'absent' }, async ({ page, daemon, tokens }) => {
   await signIn(page);
   await grid(page).waitFor();
   await page.getByText('Read every 15 s').waitFor();
@@ -198,6 +198,32 @@ test('without a stream the page reads its data again, and what is new waits', as
   assert.equal((await rowNames(page))[0], 'aaa-new');
 });
 
+test('what the program stores appears at once, in place', async ({ page, daemon, tokens }) => {
+  await signIn(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  await grid(page).waitFor();
+  const before = await rowNames(page);
+  const row = page.locator('.grid .row').filter({ hasText: 'prod-us' }).filter({ hasText: 'billing' });
+  await filter(page).fill('runtime:prod-us billing');
+  await row.getByText('Healthy').waitFor();
+  await daemon.report(tokens['prod-us'], application('billing', { number: 900, health: 'Progressing', phase: 'Running', uid: 'uid-prod-us-billing', commitMessage: 'Seen live' }));
+  await row.getByText('Progressing').waitFor();
+  await row.getByText('Seen live').waitFor();
+  await filter(page).fill('');
+  await until('the list again', async () => (await rowNames(page)).length === before.length);
+  await daemon.report(tokens['prod-us'], application('zzz-live', { health: 'Degraded', uid: 'uid-zzz-live' }));
+  await page.getByRole('button', { name: /Apply: .*1 new/ }).waitFor();
+});
+
+test('an open application follows its events', async ({ page, daemon, tokens }) => {
+  await signIn(page);
+  await page.goto('/applications/prod-us/argocd/search');
+  await page.getByText('It is healthy and as Git wants it.').waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await daemon.report(tokens['prod-us'], application('search', { number: 901, health: 'Degraded', uid: 'uid-prod-us-search', resources: deployment('search', { health: 'Degraded', message: 'no image' }) }));
+  await page.getByText('Deployment search: no image.').waitFor();
+});
+
 test('a patch of the stream changes cells in place', { stream: true }, async ({ page, proxy }) => {
   await signIn(page);
   await grid(page).waitFor();
@@ -205,7 +231,7 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
   const before = await rowNames(page);
   const row = page.locator('.grid .row').filter({ hasText: 'prod-us' }).filter({ hasText: 'web' }).first();
   await row.getByText('Degraded').waitFor();
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-web', health: 'Healthy', message: 'all is well', seenAt: new Date().toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-web', health: 'Healthy', message: 'all is well', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await row.getByText('Healthy').waitFor();
   await row.getByText('all is well').waitFor();
   assert.deepEqual(await rowNames(page), before);
@@ -213,7 +239,7 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
   await filter(page).fill('health:degraded');
   await page.locator('[data-count]').getByText(' of ').waitFor();
   const count = (await rowNames(page)).length;
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-staging-api', health: 'Healthy', seenAt: new Date(Date.now() + 1000).toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-staging-api', health: 'Healthy', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await page.getByRole('button', { name: /Apply: 1 row/ }).waitFor();
   assert.equal((await rowNames(page)).length, count);
   await page.locator('.grid .row.dim').getByText('api').waitFor();
@@ -224,7 +250,7 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
 test('a broken stream is told, and resumes behind the last event', { stream: true }, async ({ page, proxy }) => {
   await signIn(page);
   await page.getByText('Live', { exact: true }).waitFor();
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-eu-web', health: 'Suspended', seenAt: new Date().toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-eu-web', health: 'Suspended', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await page.locator('.grid .row').filter({ hasText: 'Suspended' }).first().waitFor();
   const last = proxy.lastId;
   proxy.drop();
@@ -245,7 +271,7 @@ test('eight pages of one browser share one stream', { stream: true }, async ({ p
     pages.push(next);
   }
   assert.equal(proxy.streams, 1);
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-api', health: 'Progressing', message: 'to all pages', seenAt: new Date().toISOString() }] });
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-api', health: 'Progressing', message: 'to all pages', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
   await filter(pages[7]).fill('message:"to all"');
   for (const one of pages) {
     await one.bringToFront();
@@ -293,7 +319,7 @@ test('ten thousand applications are a list like any other', { many: true }, asyn
 async function runCase(one, browser, shared) {
   if (one.many) forgetSessions();
   const { daemon, tokens } = one.many ? shared.many : shared.usual;
-  const proxy = one.stream ? await new StreamProxy(daemon.url).start() : null;
+  const proxy = one.stream ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent' }).start() : null;
   const opened = await newPage(browser, proxy ? { url: proxy.url } : daemon, one.page ?? {});
   opened.expect(NO_STREAM);
   try {

@@ -10,7 +10,8 @@ export class StreamProxy {
   lastId = 0;
   resumedFrom = '';
 
-  constructor(daemon) {
+  constructor(daemon, { isAbsent = false } = {}) {
+    this.isAbsent = isAbsent; // as a server without the stream
     this.daemon = new URL(daemon);
   }
 
@@ -33,6 +34,10 @@ export class StreamProxy {
     return this;
   }
   #stream(request, response) {
+    if (this.isAbsent) {
+      response.writeHead(404, { 'Content-Type': 'application/json' });
+      return response.end('{"message":"There is no such path."}');
+    }
     this.resumedFrom = request.headers['last-event-id'] ?? '';
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
     response.write(': hello\n\n');

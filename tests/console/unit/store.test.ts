@@ -41,6 +41,14 @@ describe('store', () => {
     store.replace([row('b')]);
     expect(store.isGone(0)).toBe(true);
   });
+  it('lets an object that was made anew take the place of the one before', () => {
+    const store = filled(row('a'), row('b'));
+    const { row: place, added } = store.put({ ...row('a', { health: 'Progressing', seenAt: 5 }), uid: 'a-again' });
+    expect([place, added, store.size, store.at(0).uid]).toEqual([0, false, 2, 'a-again']);
+    store.remove('a'); // of the one before
+    expect(store.isGone(0)).toBe(false);
+    expect(store.find('prod', 'argocd', 'a')).toBe(0);
+  });
   it('forgets listeners', () => {
     const store = filled(row('a'));
     const stop = store.listen(0, () => {});

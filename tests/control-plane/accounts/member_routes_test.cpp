@@ -1,6 +1,8 @@
 // Teams, members and pending users of an account, as Terraform manages them.
 #include "control-plane/accounts/member_routes.hpp"
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/invitations.hpp"

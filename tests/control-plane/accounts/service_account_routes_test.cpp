@@ -1,5 +1,7 @@
 #include "control-plane/accounts/service_account_routes.hpp"
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/revocations.hpp"

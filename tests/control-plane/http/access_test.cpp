@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <tuple>
 
 #include <gmock/gmock.h>
 
@@ -81,16 +82,7 @@ Task<Credentials> credentials(WholePort& port) {
 
 // The path of a route with ids that exist nowhere.
 std::string path_of(std::string_view pattern) {
-  std::string path;
-  while (!pattern.empty()) {
-    const auto begin = std::min(pattern.find('{'), pattern.size());
-    path += pattern.substr(0, begin);
-    pattern.remove_prefix(begin);
-    if (pattern.empty()) break;
-    path += std::string(24, '0');
-    pattern.remove_prefix(pattern.find('}') + 1);
-  }
-  return path;
+  return path_with(pattern, [](const std::string&) { return std::string(24, '0'); });
 }
 
 std::string yes(bool is) {
@@ -114,7 +106,7 @@ std::vector<ListedRoute> routes_by_test() {
   return routes;
 }
 
-TEST(Access, EveryRouteIsForTheCallersThatItIsDeclaredFor) {
+TEST(Access, AC_56_EveryRouteIsForTheCallersThatItIsDeclaredFor) {
   with_whole_port([](WholePort& port) -> Task<> {
     const auto callers = co_await credentials(port);
     std::size_t checked = 0;
@@ -136,7 +128,7 @@ TEST(Access, EveryRouteIsForTheCallersThatItIsDeclaredFor) {
   });
 }
 
-TEST(Access, EveryFieldIsForTheCallersThatItIsDeclaredFor) {
+TEST(Access, AC_56_EveryFieldIsForTheCallersThatItIsDeclaredFor) {
   with_whole_port([](WholePort& port) -> Task<> {
     const auto callers = co_await credentials(port);
     const SchemaDocuments documents;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ class SchemaDocuments {
         type = line.substr(word.size(), line.find_first_of(" {", word.size()) - word.size());
         is_enum = word == "enum ";
       }
+      if (line.starts_with("union ")) unions_.insert(line.substr(6, line.find(' ', 6) - 6));
       if (line == "}") type.clear();
       if (type.empty() || !line.starts_with("  ") || line.starts_with("  \"")) continue;
       if (is_enum) {
@@ -56,7 +58,13 @@ class SchemaDocuments {
                         : row.root == RootType::mutation ? "mutation{"
                                                          : "subscription{";
       out += field.name + arguments(field.arguments, all, text);
-      if (types_.contains(named(field.type))) out += "{__typename}";
+      const auto type = named(field.type);
+      // What a list has, not only that it is one.
+      if (type.ends_with("Slice")) {
+        out += "{edges{node{__typename}}}";
+      } else if (types_.contains(type) || unions_.contains(type)) {
+        out += "{__typename}";
+      }
       return out + "}";
     }
     return {};
@@ -126,6 +134,7 @@ class SchemaDocuments {
 
   std::map<std::string, std::vector<Member>> types_;
   std::map<std::string, std::vector<std::string>> enums_;
+  std::set<std::string> unions_;
 };
 
 }  // namespace gitops::control_plane_server

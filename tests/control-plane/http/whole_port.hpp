@@ -59,6 +59,7 @@ class WholePort {
                                           .authenticator = authenticator,
                                           .login = login,
                                           .public_url = "https://console.example",
+                                          .client_of = address_of,
                                           .audit = &audit}),
                              events.routes(), plugin.routes(), streams.routes()});
   }
@@ -67,7 +68,7 @@ class WholePort {
     co_return co_await served.send(std::move(method), std::move(target), std::move(headers),
                                    std::move(body));
   }
-  Task<http::Response> ask(http::Headers headers, const std::string& query) {
+  Task<http::Response> ask(http::Headers headers, std::string query) {
     headers.add("Content-Type", "application/json");
     co_return co_await send("POST", "/2.0/api/graphql", std::move(headers),
                             nlohmann::json{{"query", query}}.dump());
@@ -96,6 +97,10 @@ class WholePort {
                                       {.hides_values = true});
     if (!made) throw std::logic_error(made.error().message);
     return std::move(*made);
+  }
+  // A test sends requests from several addresses.
+  static std::string address_of(http::Exchange& exchange) {
+    return std::string(exchange.request().headers.find("X-Test-Address").value_or("192.0.2.1"));
   }
 };
 
@@ -179,6 +184,22 @@ inline std::string_view word_of(Permission permission) {
       return "runtime";
   }
   return {};
+}
+
+// The path of a route with this value for each parameter.
+template <class ValueOf>
+std::string path_with(std::string_view pattern, ValueOf value_of) {
+  std::string path;
+  while (!pattern.empty()) {
+    const auto begin = std::min(pattern.find('{'), pattern.size());
+    path += pattern.substr(0, begin);
+    pattern.remove_prefix(begin);
+    if (pattern.empty()) break;
+    const auto end = pattern.find('}');
+    path += value_of(std::string(pattern.substr(1, end - 1)));
+    pattern.remove_prefix(end + 1);
+  }
+  return path;
 }
 
 // Returns all rows of an account, or of the whole database without one, as text: a line for each row.

@@ -3,10 +3,10 @@
 export const ME = `query Me { me { id name email isAdmin activeAccount { id name admins } } }`;
 
 const ROW = `metadata { uid runtime namespace name cluster lastUpdated labels { key value } }
-  healthStatus healthMessage syncStatus syncPolicy revision updatedAt repoURL project
+  healthStatus syncStatus syncPolicy revision updatedAt repoURL project
   destination { name server namespace }
   status { commitAuthor commitMessage }
-  operationState { phase message }`;
+  operationState { phase }`;
 
 export const APPLICATIONS = `query Applications($after: String, $first: Int) {
   applications(pagination: { after: $after, first: $first }) {
@@ -19,7 +19,7 @@ export const APPLICATION = `query Application($runtime: String, $namespace: Stri
   application(runtime: $runtime, namespace: $namespace, name: $name) {
     ${ROW}
     resources { group version kind namespace name syncStatus healthStatus healthMessage hook requiresPruning }
-    size path isHelmApp isMultiSourced
+    healthMessage size path isHelmApp isMultiSourced
     errors { level title message suggestion lastSeen }
     specSource { repoURL path targetRevision chart }
     specSources { repoURL path targetRevision chart ref }
@@ -36,7 +36,7 @@ export const RELEASES = `query Releases($filters: GitopsReleaseFilterArgs, $afte
       historyId syncOperationRevision current
       operationState { phase message startedAt finishedAt initiatedBy }
       application { revision
-        status { healthStatus syncStatus commitAuthor commitMessage commitDate commitUrl }
+        status { healthStatus syncStatus syncStartedAt syncFinishedAt commitAuthor commitMessage commitDate commitUrl }
         committers { userName commits { sha message url commitDate } } }
       toState { services { name images { image } replicas availableReplicas } rollouts { name phase currentStepIndex steps weightOfNew } }
     } }

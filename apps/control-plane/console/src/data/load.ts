@@ -2,11 +2,12 @@
 // there is no stream.
 import { effect } from '@preact/signals';
 
-import { follow, live, onChanges, onReset } from '../live/client';
+import { follow, live, onChanges, onReset, type Changes } from '../live/client';
 import { streamedRow, time, type ApplicationRow } from '../store/applications';
 import { applications, frames, loadState, offline, readings } from '../store/state';
 import { word } from '../store/states';
 import { APPLICATIONS, RUNTIMES } from './documents';
+import { announce } from '../shell/announce';
 import { failureOf, query } from './request';
 
 const PAGE = 1_000; // the most that the server allows
@@ -16,7 +17,6 @@ export interface ApplicationNode {
   metadata: { uid: string | null; runtime: string; namespace: string | null; name: string; cluster: string | null; lastUpdated: string | null;
     labels: { key: string; value: string }[] | null };
   healthStatus: string | null;
-  healthMessage: string | null;
   syncStatus: string;
   syncPolicy: string | null;
   revision: string | null;
@@ -25,12 +25,11 @@ export interface ApplicationNode {
   project: string | null;
   destination: { name: string | null; server: string | null; namespace: string | null } | null;
   status: { commitAuthor: string | null; commitMessage: string | null };
-  operationState: { phase: string | null; message: string | null } | null;
+  operationState: { phase: string | null } | null;
 }
 
 export function rowOfNode(node: ApplicationNode): ApplicationRow {
   const { metadata, destination, status, operationState } = node;
-  const isWrong = ['Failed', 'Error'].includes(word(operationState?.phase));
   return {
     uid: metadata.uid ?? `${metadata.runtime}/${metadata.namespace}/${metadata.name}`,
     runtime: metadata.runtime,
@@ -40,9 +39,9 @@ export function rowOfNode(node: ApplicationNode): ApplicationRow {
     sync: word(node.syncStatus),
     phase: operationState?.phase ? word(operationState.phase) : '',
     revision: node.revision ?? '',
-    message: node.healthMessage || (isWrong ? operationState?.message : '') || status.commitMessage || '',
+    message: status.commitMessage ?? '',
     author: status.commitAuthor ?? '',
-    cluster: destination?.name || destination?.server || metadata.cluster || '',
+    cluster: destination?.server || destination?.name || metadata.cluster || '', // in the order of the stream
     project: node.project ?? '',
     repo: node.repoURL ?? '',
     labels: (metadata.labels ?? []).map(({ key, value }) => `${key}=${value}`),
@@ -56,34 +55,41 @@ interface ApplicationsAnswer {
   applications: { edges: { node: ApplicationNode }[]; pageInfo: { endCursor: string | null; hasNextPage: boolean } };
 }
 
-async function readAll(): Promise<ApplicationRow[]> {
+async function readAll(signal: AbortSignal): Promise<ApplicationRow[]> {
   const rows: ApplicationRow[] = [];
   for (let after = ''; ;) {
-    const { applications: slice } = await query<ApplicationsAnswer>('read the applications', APPLICATIONS, { after, first: PAGE });
+    const { applications: slice } = await query<ApplicationsAnswer>('read the applications', APPLICATIONS, { after, first: PAGE }, signal);
     for (const { node } of slice.edges) rows.push(rowOfNode(node));
     if (!slice.pageInfo.hasNextPage || !slice.pageInfo.endCursor) return rows;
     after = slice.pageInfo.endCursor;
   }
 }
 
-let running: Promise<void> | null = null;
+let running: AbortController | null = null;
 
-/** Reads all applications. A reading that is under way serves all who ask. */
-export function readApplications(): Promise<void> {
-  running ??= (async () => {
-    loadState.value = { ...loadState.peek(), state: 'loading' };
-    try {
-      applications.replace(await readAll());
-      loadState.value = { state: 'done', at: Date.now(), failure: null };
-      readings.value++;
-      frames.value++;
-    } catch (error) {
-      loadState.value = { ...loadState.peek(), state: 'failed', failure: failureOf('read the applications', error) };
-    } finally {
-      running = null;
-    }
-  })();
-  return running;
+/** Reads all applications. With `anew` a reading that is under way is given up: it may have missed something. */
+export async function readApplications({ anew = false } = {}): Promise<void> {
+  if (running && !anew) return;
+  running?.abort();
+  const control = new AbortController();
+  running = control;
+  late.patches.clear();
+  late.gone.clear();
+  loadState.value = { ...loadState.peek(), state: 'loading' };
+  try {
+    const rows = await readAll(control.signal);
+    if (control.signal.aborted) return;
+    applications.replace(rows);
+    apply(late);
+    loadState.value = { state: 'done', at: Date.now(), failure: null };
+    readings.value++;
+    frames.value++;
+  } catch (error) {
+    if (control.signal.aborted) return;
+    loadState.value = { ...loadState.peek(), state: 'failed', failure: failureOf('read the applications', error) };
+  } finally {
+    if (running === control) running = null;
+  }
 }
 
 async function readOffline(): Promise<void> {
@@ -95,26 +101,48 @@ async function readOffline(): Promise<void> {
   }
 }
 
+/** "3 applications became Degraded": what a frame of changes comes to; empty when nothing got worse. */
+export function sentence(worse: ReadonlyMap<string, number>): string {
+  return [...worse].map(([health, count]) => `${count} ${count === 1 ? 'application' : 'applications'} became ${health}.`).join(' ');
+}
+
+/** Puts changes of Applications into the store and returns their number. */
+function apply({ patches, gone }: Changes): number {
+  let count = 0;
+  const worse = new Map<string, number>();
+  for (const row of patches.values()) {
+    if (row.topic !== 'index' || typeof row.uid !== 'string') continue;
+    const { row: at, added, changed } = applications.put(streamedRow(row));
+    const health = applications.columns.health[at]!;
+    if (!added && changed.includes('health') && ['Degraded', 'Missing'].includes(health)) worse.set(health, (worse.get(health) ?? 0) + 1);
+    ++count;
+  }
+  for (const [key, topic] of gone) {
+    if (topic !== 'index') continue;
+    applications.remove(key.slice('index '.length));
+    ++count;
+  }
+  if (worse.size > 0) announce(sentence(worse));
+  return count;
+}
+
+// What came while a reading was under way: it is newer than the reading, so it is applied once more behind it.
+const late = { patches: new Map<string, Record<string, unknown>>(), gone: new Map<string, string>() };
+function keepLate(part: 'patches' | 'gone', key: string, value: Record<string, unknown> | string): void {
+  late[part === 'gone' ? 'patches' : 'gone'].delete(key);
+  (late[part] as Map<string, unknown>).set(key, value);
+}
+
 let isStarted = false;
 /** Begins to keep the store true. Does nothing when it has begun. */
 export function keepApplications(): void {
   if (isStarted) return;
   isStarted = true;
-  onChanges(({ patches, gone }) => {
-    let count = 0;
-    for (const row of patches.values()) {
-      if (row.topic !== 'index' || typeof row.uid !== 'string') continue;
-      applications.put(streamedRow(row));
-      ++count;
-    }
-    for (const [key, topic] of gone) {
-      if (topic !== 'index') continue;
-      applications.remove(key.slice('index '.length));
-      ++count;
-    }
-    if (count > 0) frames.value++;
+  onChanges((changes) => {
+    if (running) for (const part of ['patches', 'gone'] as const) for (const [key, value] of changes[part]) keepLate(part, key, value);
+    if (apply(changes) > 0) frames.value++;
   });
-  onReset(() => void readApplications());
+  onReset(() => void readApplications({ anew: true }));
   follow(['index', 'runtimes']);
   void readApplications();
   void readOffline();

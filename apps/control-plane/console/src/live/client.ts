@@ -17,6 +17,11 @@ type Take = (changes: Changes) => void;
 type Reset = () => void;
 const takers = new Set<Take>();
 const resetters = new Set<Reset>();
+let onEnd: () => void = () => {};
+/** Sets what is called when the server ends the stream with the session. */
+export function whenStreamEnds(call: () => void): void {
+  onEnd = call;
+}
 
 let patches = new Map<string, Record<string, unknown>>();
 let gone = new Map<string, string>();
@@ -36,6 +41,7 @@ export function receive(type: string, data: unknown): void {
   if (type === 'reset') for (const reset of resetters) reset();
   else if (type === 'stale') staleSince.value = Date.parse(content.since ?? '') || Date.now();
   else if (type === 'fresh') staleSince.value = 0;
+  else if (type === 'end') onEnd();
   if (type !== 'patch' && type !== 'gone') return;
   for (const row of content.rows ?? []) {
     const key = `${String(row.topic)} ${String(row.uid ?? row.name)}`;

@@ -24,6 +24,7 @@ export class Stream {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #wait = FIRST_WAIT;
   #lostSince = 0;
+  #isEnded = false; // the session is: another try would end, too
 
   constructor(readonly tell: (message: Message) => void) {}
 
@@ -51,11 +52,12 @@ export class Stream {
   async #run(): Promise<void> {
     const control = new AbortController();
     this.#control = control;
+    this.#isEnded = false;
     const status = await this.#read(control).catch(() => 0);
     if (control !== this.#control) return; // stopped
     this.#control = null;
     if (status === 404 || status === 405) return this.tell({ kind: 'state', live: { state: 'unavailable' } });
-    if (status === 401) return this.tell({ kind: 'state', live: { state: 'signed-out' } });
+    if (status === 401 || this.#isEnded) return this.tell({ kind: 'state', live: { state: 'signed-out' } });
     this.#lostSince ||= Date.now();
     const wait = this.#wait * (0.8 + Math.random() * 0.4);
     this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT);
@@ -98,6 +100,7 @@ export class Stream {
       return; // not of this protocol
     }
     this.#cursor = id;
+    if (type === 'end') this.#isEnded = true;
     this.tell({ kind: 'event', type, data: content });
   }
 }

@@ -2,17 +2,19 @@ import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
+import { keepApplications } from '../data/load';
 import { live, retryNow, staleSince } from '../live/client';
+import { InvitationPage } from '../pages/signin/invitation';
 import { SignInForm, SignInPage } from '../pages/signin/signin';
 import { Icon } from '../ui/icons';
 import { Dialog, Empty, Failed, Loading } from '../ui/parts';
 import { clock, now } from '../ui/time';
-import { announcement } from './announce';
+import { announce, announcement } from './announce';
 import { addKeys, setSingleKeys, shownKeys, singleKeys } from './keys';
 import { Palette } from './palette';
 import { PAGES } from './pages';
 import { here, match, navigate } from './router';
-import { me, meFailure, readMe, sessionEnded, signOut } from './session';
+import { me, meFailure, OPEN_PAGES, readMe, sessionEnded, signOut } from './session';
 import { nextTheme, theme } from './theme';
 
 /** A page that fails takes neither the shell nor the other pages with it. */
@@ -150,10 +152,13 @@ function Shell() {
   const drawer = useSignal(false);
   const palette = useSignal(false);
   const sheet = useSignal(false);
+  // On every page: the palette finds applications, and the stream tells whether it lives.
+  useEffect(keepApplications, []);
   useEffect(() => addKeys('Everywhere', [
     { keys: 'Ctrl K', text: 'Go to, filter, find', run: () => (palette.value = !palette.value) },
     { keys: '?', text: 'This sheet', run: () => (sheet.value = true) },
     ...PAGES.flatMap((row) => (row.menu ? [{ keys: row.menu.key, text: row.menu.text, run: () => navigate(row.pattern) }] : [])),
+    { keys: 'y', text: 'Copy the address of this view', run: () => void navigator.clipboard.writeText(location.href).then(() => announce('The address is copied')) },
     { keys: 'm', text: 'Next theme', run: nextTheme },
   ]), []);
   return (
@@ -180,14 +185,15 @@ function Shell() {
 }
 
 export function App() {
-  const isSignIn = useComputed(() => here.value.path === '/sign-in');
+  // These pages need no session.
+  const isOpen = useComputed(() => OPEN_PAGES.includes(here.value.path));
   const asked = useRef(false);
   useEffect(() => {
-    if (isSignIn.value || me.value || asked.current) return;
+    if (isOpen.value || me.value || asked.current) return;
     asked.current = true;
     void readMe().finally(() => (asked.current = false));
-  }, [isSignIn.value]);
-  if (isSignIn.value) return <SignInPage />;
+  }, [isOpen.value]);
+  if (isOpen.value) return here.value.path === '/invitation' ? <InvitationPage /> : <SignInPage />;
   if (me.value) return <Shell />;
   if (meFailure.value && meFailure.value.kind !== 'signed-out') {
     return <main class="alone"><Failed failure={meFailure.value} retry={() => void readMe()} /></main>;

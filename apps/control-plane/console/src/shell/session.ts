@@ -3,6 +3,7 @@ import { signal } from '@preact/signals';
 
 import { ME } from '../data/documents';
 import { failureOf, query, request, whenSignedOut, type Failure } from '../data/request';
+import { retryNow, whenStreamEnds } from '../live/client';
 import { address, here, navigate } from './router';
 
 export interface Me {
@@ -32,6 +33,7 @@ export async function readMe(): Promise<void> {
       id: user.id, name: user.name, email: user.email ?? '', account: activeAccount.name,
       isAdmin: user.isAdmin === true || activeAccount.admins.includes(user.id),
     };
+    if (sessionEnded.peek()) retryNow();
     sessionEnded.value = false;
   } catch (error) {
     meFailure.value = failureOf('read who you are', error);
@@ -70,9 +72,14 @@ export async function signOut(): Promise<void> {
   navigate('/sign-in');
 }
 
+whenStreamEnds(() => void readMe());
+
+/** Pages that need no session. */
+export const OPEN_PAGES = ['/sign-in', '/invitation'];
+
 whenSignedOut(() => {
   const { path, query: parameters } = here.peek();
-  if (path === '/sign-in') return;
+  if (OPEN_PAGES.includes(path)) return;
   if (me.peek()) sessionEnded.value = true;
   else navigate(`/sign-in?to=${encodeURIComponent(address(path, parameters))}`, { replace: true });
 });

@@ -30,6 +30,7 @@ const EMPTY: ApplicationRow = {
 type Key = keyof ApplicationRow;
 const KEYS = Object.keys(EMPTY) as Key[];
 
+const nameKey = (runtime: string, namespace: string, name: string): string => `${runtime}\n${namespace}\n${name}`;
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Reads times as RFC 3339 texts and as milliseconds. */
@@ -58,6 +59,7 @@ export type Listener = (changed: readonly Key[]) => void;
 export class ApplicationStore {
   readonly columns = Object.fromEntries(KEYS.map((key) => [key, []])) as unknown as { [K in Key]: ApplicationRow[K][] };
   readonly #rows = new Map<string, number>(); // uid -> row
+  readonly #names = new Map<string, number>(); // runtime, namespace and name -> row
   readonly #gone = new Set<number>();
   readonly #listeners = new Map<number, Set<Listener>>();
 
@@ -80,18 +82,25 @@ export class ApplicationStore {
     return value as unknown as ApplicationRow;
   }
   find(runtime: string, namespace: string, name: string): number | undefined {
-    const { columns } = this;
-    for (let row = 0; row < this.length; ++row) {
-      if (columns.name[row] === name && columns.runtime[row] === runtime && columns.namespace[row] === namespace &&
-          !this.#gone.has(row)) return row;
-    }
-    return undefined;
+    const row = this.#names.get(nameKey(runtime, namespace, name));
+    return row === undefined || this.#gone.has(row) ? undefined : row;
+  }
+
+  /** Returns the row of a uid, or the one whose place it takes: an object with the same names, which was made anew. */
+  #placeOf({ uid, runtime, namespace, name }: Partial<ApplicationRow> & { uid: string }): number | undefined {
+    const known = this.#rows.get(uid);
+    if (known !== undefined || runtime === undefined || namespace === undefined || name === undefined) return known;
+    const row = this.#names.get(nameKey(runtime, namespace, name));
+    if (row === undefined) return undefined;
+    this.#rows.delete(this.columns.uid[row]!);
+    this.#rows.set(uid, row);
+    return row;
   }
 
   /** Adds a row or changes its cells, and notifies the listeners of the row. An older value than the known one is
    * dropped. Returns the row, and whether it is new. */
   put(sent: Partial<ApplicationRow> & { uid: string }): { row: number; added: boolean; changed: Key[] } {
-    let row = this.#rows.get(sent.uid);
+    let row = this.#placeOf(sent);
     const added = row === undefined;
     if (row === undefined) {
       row = this.length;
@@ -108,6 +117,7 @@ export class ApplicationStore {
       column[row] = value;
       if (key !== 'labels') changed.push(key);
     }
+    if (added) this.#names.set(nameKey(this.columns.runtime[row]!, this.columns.namespace[row]!, this.columns.name[row]!), row);
     if (this.#gone.delete(row)) changed.push('uid');
     if (!added && changed.length > 0) this.#notify(row, changed);
     return { row, added, changed };

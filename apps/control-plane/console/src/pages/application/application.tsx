@@ -2,7 +2,6 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { APPLICATION, RELEASES } from '../../data/documents';
-import { keepApplications } from '../../data/load';
 import { query } from '../../data/request';
 import { Tree } from '../../graph/tree';
 import { live, onChanges, onReset } from '../../live/client';
@@ -183,19 +182,19 @@ function Releases({ releases, opened = '' }: { releases: readonly Release[]; ope
     <ol class="timeline">
       {releases.map((release) => {
         const { application, operationState } = release;
-        const [begin, end] = [milliseconds(operationState?.startedAt), milliseconds(operationState?.finishedAt)];
         const commit = application.status;
+        const [begin, end] = [milliseconds(commit?.syncStartedAt), milliseconds(commit?.syncFinishedAt)];
         const images = (release.toState?.services ?? []).flatMap((one) => (one.images ?? []).map(({ image }) => `${one.name}: ${image ?? 'not known'}`));
         return (
           <li key={release.historyId} class={opened === String(release.historyId) ? 'chosen' : undefined}>
-            <span class="when"><Age at={operationState?.finishedAt ?? operationState?.startedAt} ago /></span>
-            <Status value={operationState?.phase} />
+            <span class="when"><Age at={end || begin} ago /></span>
+            {operationState ? <Status value={operationState.phase} /> : <Status value={commit?.healthStatus} title="Its last known health" />}
             <div class="what">
               <p><Link to={commit?.commitUrl}><Revision value={release.syncOperationRevision || application.revision} /></Link> <span>{commit?.commitMessage?.split('\n')[0] || 'Message not known'}</span>{release.current && <span class="tag">current</span>}</p>
               <p class="small mute">
-                {commit?.commitAuthor ? `${commit.commitAuthor} · ` : ''}started by {operationState?.initiatedBy || 'automated sync'}
+                {commit?.commitAuthor && `${commit.commitAuthor} · `}{operationState && `started by ${operationState.initiatedBy || 'automated sync'} · `}no. {release.historyId}
                 {begin > 0 && end > begin && ` · took ${age(begin, end) === 'now' ? 'less than 5 s' : age(begin, end)}`}
-                {milliseconds(commit?.commitDate) > 0 && end > 0 && ` · ${age(milliseconds(commit?.commitDate), end)} after the commit`} · no. {release.historyId}
+                {milliseconds(commit?.commitDate) > 0 && end > 0 && ` · ${age(milliseconds(commit?.commitDate), end)} after the commit`}
               </p>
               {operationState?.phase && operationState.phase !== 'Succeeded' && operationState.message && <p class="bad">{operationState.message}</p>}
               {images.length > 0 && <p class="small mute clip" title={images.join('\n')}>{images.join(' · ')}</p>}
@@ -226,7 +225,6 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
   const reading = useReading(pathOf(name), tried, async (signal) =>
     (await query<{ application: ApplicationDetail | null }>(tried, APPLICATION, name, signal)));
   const releases = useReleases(name);
-  useEffect(keepApplications, []);
   useEffect(() => {
     const again = () => {
       reading.again();

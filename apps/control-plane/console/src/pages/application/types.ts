@@ -23,6 +23,7 @@ interface Ref {
 }
 
 export interface ApplicationDetail extends ApplicationNode {
+  healthMessage: string | null;
   size: number | null;
   path: string | null;
   isHelmApp: boolean | null;
@@ -44,7 +45,7 @@ export interface Release {
   operationState: { phase: string | null; message: string | null; startedAt: string | null; finishedAt: string | null; initiatedBy: string | null } | null;
   application: {
     revision: string | null;
-    status: { healthStatus: string | null; syncStatus: string; commitAuthor: string | null; commitMessage: string | null; commitDate: string | null; commitUrl: string | null } | null;
+    status: { healthStatus: string | null; syncStatus: string; syncStartedAt: string | null; syncFinishedAt: string | null; commitAuthor: string | null; commitMessage: string | null; commitDate: string | null; commitUrl: string | null } | null;
     committers: { userName: string; commits: { sha: string | null; message: string | null; url: string | null; commitDate: string | null }[] | null }[] | null;
   };
   toState: {

@@ -1,7 +1,7 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { keepApplications, readApplications } from '../../data/load';
+import { readApplications } from '../../data/load';
 import { announce } from '../../shell/announce';
 import { addKeys } from '../../shell/keys';
 import { here, navigate, setQuery } from '../../shell/router';
@@ -12,7 +12,7 @@ import { applications, frames, loadState, offline, readings } from '../../store/
 import { Command, Empty, Failed, Loading } from '../../ui/parts';
 import { clock } from '../../ui/time';
 import { INSTALL } from '../runtimes/install';
-import { COLUMNS } from './columns';
+import { applicationPath, COLUMNS } from './columns';
 import { Facets } from './facets';
 import { FilterField } from './filter_field';
 import { Table } from './table';
@@ -25,11 +25,6 @@ export function sortOf(text: string | undefined): Sort {
   const down = text?.startsWith('-') === true;
   const key = (down ? text!.slice(1) : text) as keyof ApplicationRow;
   return COLUMNS.some((column) => column.key === key) ? { key, down } : { key: 'health', down: false };
-}
-
-function path(row: number): string {
-  const { runtime, namespace, name } = applications.at(row);
-  return `/applications/${[runtime, namespace, name].map(encodeURIComponent).join('/')}`;
 }
 
 function NothingMatches({ text, set }: { text: string; set: (text: string) => void }) {
@@ -72,7 +67,6 @@ export function ApplicationsPage() {
   const anchor = useRef(0);
   const { state, at, failure } = loadState.value;
 
-  useEffect(keepApplications, []);
   const apply = () => arrange(text, sort, user);
   useEffect(apply, [text, sort.key, sort.down, user]);
   // A reading brings new rows: they wait like those of the stream, except for the first.
@@ -136,7 +130,7 @@ export function ApplicationsPage() {
       {at > 0 && applications.size > 0 && shown && shown.rows.length === 0 && <NothingMatches text={text} set={set} />}
       {at > 0 && shown && shown.rows.length > 0 && (
         <Table key={`${text} ${sort.key} ${String(sort.down)}`} rows={shown.rows} sort={sort} me={user} cursor={cursor} chosen={chosen} choose={choose}
-          setSort={(next) => setQuery({ sort: `${next.down ? '-' : ''}${next.key}` })} open={(row) => navigate(path(row))} />
+          setSort={(next) => setQuery({ sort: `${next.down ? '-' : ''}${next.key}` })} open={(row) => navigate(applicationPath(applications.at(row)))} />
       )}
     </div>
   );

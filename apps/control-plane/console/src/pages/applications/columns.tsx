@@ -13,6 +13,11 @@ export interface Column {
   cell: (row: ApplicationRow) => ComponentChildren;
 }
 
+/** The address of an Application's page. */
+export function applicationPath({ runtime, namespace, name }: Pick<ApplicationRow, 'runtime' | 'namespace' | 'name'>): string {
+  return `/applications/${[runtime, namespace, name].map(encodeURIComponent).join('/')}`;
+}
+
 /** "https://kubernetes.default.svc" is the cluster that the runtime itself is in. */
 export function clusterName(cluster: string): string {
   return cluster === 'https://kubernetes.default.svc' ? 'in-cluster' : cluster.replace(/^https?:\/\//, '');
@@ -20,7 +25,7 @@ export function clusterName(cluster: string): string {
 const clip = (text: string) => <span class="clip" title={text}>{text || '–'}</span>;
 
 export const COLUMNS: readonly Column[] = [
-  { key: 'name', title: 'Name', width: 'minmax(150px, 2.4fr)', cell: (row) => <span class="clip name" title={row.name}>{row.name}</span> },
+  { key: 'name', title: 'Name', width: 'minmax(150px, 2.4fr)', cell: (row) => <a class="clip name" tabIndex={-1} href={applicationPath(row)} title={row.name}>{row.name}</a> },
   { key: 'health', title: 'Health', width: '116px', cell: (row) => <Status value={row.health} /> },
   { key: 'sync', title: 'Sync', width: '112px', cell: (row) => <Status value={row.sync} /> },
   { key: 'phase', title: 'Operation', width: '112px', cell: (row) => <Status value={row.phase} none /> },
@@ -29,6 +34,6 @@ export const COLUMNS: readonly Column[] = [
   { key: 'cluster', title: 'Cluster', width: 'minmax(80px, 1fr)', cell: (row) => clip(clusterName(row.cluster)) },
   { key: 'revision', title: 'Revision', width: '72px', cell: (row) => <Revision value={row.revision} /> },
   { key: 'author', title: 'Author', width: 'minmax(80px, .9fr)', cell: (row) => clip(row.author) },
-  { key: 'message', title: 'Message', width: 'minmax(100px, 1.8fr)', cell: (row) => clip(row.message) },
+  { key: 'message', title: 'Commit', width: 'minmax(100px, 1.8fr)', cell: (row) => clip(row.message) },
   { key: 'changedAt', title: 'Changed', width: '64px', cell: (row) => <Age at={row.changedAt} /> },
 ];

@@ -137,6 +137,8 @@ export function Table({ rows, sort, setSort, open, me, cursor, chosen, choose }:
     step();
   };
   const point = (index: number, event: MouseEvent) => {
+    // A link opens by itself, in a new tab if the browser is told so.
+    if ((event.target as Element).closest('a')) return void move(index);
     move(index);
     scroller.current!.focus({ preventScroll: true });
     if (event.shiftKey || event.ctrlKey || event.metaKey) choose(index, event.shiftKey);

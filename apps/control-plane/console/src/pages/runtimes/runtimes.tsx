@@ -3,7 +3,6 @@ import { useEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { RUNTIME_DETAIL, RUNTIMES } from '../../data/documents';
-import { keepApplications } from '../../data/load';
 import { query } from '../../data/request';
 import { live, onChanges, onReset } from '../../live/client';
 import { addKeys } from '../../shell/keys';
@@ -18,15 +17,25 @@ import { clusterName } from '../applications/columns';
 import { INSTALL, installCommand } from './install';
 import { connectivity, summary, type ReportedError, type Runtime, type RuntimeDetail, type Verdict } from './types';
 
-/** Reads again when the stream says that a runtime changed, and every 15 s without a stream. */
+const SOONEST = 5_000;
+
+/** Reads again when the stream says that a runtime changed, at most once in 5 s, and every 15 s without a stream. */
 function useFresh(reading: Reading<unknown>): void {
   const { again } = reading;
   useEffect(() => {
-    const ends = [onReset(again), onChanges(({ patches }) => { if ([...patches.keys()].some((key) => key.startsWith('runtimes '))) again(); })];
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const soon = () => {
+      due ??= setTimeout(() => {
+        due = undefined;
+        again();
+      }, SOONEST);
+    };
+    const ends = [onReset(again), onChanges(({ patches, gone }) => { if ([...patches.keys(), ...gone.keys()].some((key) => key.startsWith('runtimes '))) soon(); })];
     const timer = setInterval(() => { if (!document.hidden) again(); }, live.value.state === 'live' ? 60_000 : 15_000);
     return () => {
       ends.forEach((end) => end());
       clearInterval(timer);
+      clearTimeout(due);
     };
   }, [again, live.value.state]);
 }
@@ -75,7 +84,6 @@ export function RuntimesPage() {
   const reading = useReading('runtimes', 'read the runtimes', (signal) =>
     query<{ runtimes: { edges: { node: Runtime }[] } }>('read the runtimes', RUNTIMES, {}, signal));
   useFresh(reading);
-  useEffect(keepApplications, []);
   useEffect(() => addKeys('Runtimes', [{ keys: 'r', text: 'Read again', run: reading.again }, { keys: '+', text: 'Add a runtime', run: () => (adding.value = true) }]), []);
   const rows = (reading.value?.runtimes.edges.map(({ node }) => node) ?? [])
     .sort((a, b) => Number(a.available) - Number(b.available) || a.metadata.name.localeCompare(b.metadata.name));
@@ -191,7 +199,7 @@ function Details({ detail, name }: { detail: RuntimeDetail; name: string }) {
           })}
         </div>
       </Group>
-      <Group title="Applications" verdict={apps}><Healths runtime={name} /></Group>
+      <Group title="Applications" verdict={apps}>{total > 0 && <Healths runtime={name} />}</Group>
       <Group title="Components" verdict={summary(components.map((one) => word(one.healthStatus)), 'components', ['Degraded', 'Missing', 'Unknown'])}>
         {components.length > 0 && <Table head={['Component', 'Health', 'Sync', 'Version']} rows={components.map((one) => [one.metadata.name, <Status value={one.healthStatus} />, <Status value={one.syncStatus} />, one.version || '–'])} />}
       </Group>
@@ -224,7 +232,6 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
   const name = parameters.runtime!;
   const reading = useReading(name, `read the runtime ${name}`, (signal) => query<RuntimeDetail>(`read the runtime ${name}`, RUNTIME_DETAIL, { name }, signal));
   useFresh(reading);
-  useEffect(keepApplications, []);
   useEffect(() => addKeys('Runtime', [{ keys: 'r', text: 'Read again', run: reading.again }]), []);
   const runtime = reading.value?.runtime;
   return (
@@ -234,7 +241,7 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
         <h1>{name}</h1>
         {runtime && <Status value={connectivity(runtime).state} />}
         <span class="grow" />
-        {runtime && <span class="mute small">As of its last report, <Age at={runtime.lastUpdated} ago /></span>}
+        {runtime?.lastUpdated && <span class="mute small">As of its last report, <Age at={runtime.lastUpdated} ago /></span>}
       </header>
       {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
       {!reading.value && !reading.failure && <Loading what={`the runtime ${name}`} />}
