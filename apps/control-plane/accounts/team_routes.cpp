@@ -7,9 +7,9 @@
 
 #include "common/core/json_value.hpp"
 #include "common/core/log.hpp"
+#include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/teams.hpp"
-#include "control-plane/projection/event_text.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -86,18 +86,18 @@ Task<http::Response> create(CallerRequest request) {
                                         {"users", users}}));
 }
 
-// Runs a change of one team.
+// Runs a change of one team. Rules name teams, so open pages ask again what they may show.
 Task<http::Response> change(CallerRequest& request, const char* what,
                             std::function<Result<void>(store::Connection&)> work) {
+  const auto account = request.caller->account;
   const auto changed = co_await request.context.database.write(
-      request.deadline,
-      [work = std::move(work), account = request.caller->account->number,
-       now = micros_at(wall_now())](store::Connection& connection) -> Result<void> {
-        if (auto done = work(connection); !done) return done;
-        // Rules name teams, so streams may show other Applications now.
-        return add_account_change(connection, account, now);
+      request.deadline, [number = account->number, work = std::move(work),
+                         now = micros_at(wall_now())](store::Connection& connection) {
+        auto done = work(connection);
+        return done ? add_account_change(connection, number, now) : done;
       });
   if (!changed) co_return api_error(changed.error());
+  request.context.authenticator.forget(account->id);
   const auto& id = request.parameters.at("id");
   Log("accounts").info(what, {{"team", id}, {"by", request.caller->user_id}});
   co_return json_response(Json::object({{"_id", id}}));

@@ -11,6 +11,7 @@
 #include "common/core/json_value.hpp"
 #include "common/graphql/response.hpp"
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/service_accounts.hpp"
 #include "control-plane/accounts/teams.hpp"
 #include "control-plane/accounts/visibility.hpp"
 #include "control-plane/resolvers/rules.hpp"
@@ -92,8 +93,10 @@ Result<AccessFacts> read_facts(store::Connection& db, std::int64_t account,
 std::vector<std::string> teams_of(const AccessFacts& facts, std::string_view user_id) {
   std::vector<std::string> ids;
   for (const auto& team : facts.teams) {
-    if (std::ranges::find(team.users, user_id, &TeamUser::id) != team.users.end()) {
-      ids.push_back(team.id);
+    for (const auto* members : {&team.users, &team.service_accounts}) {
+      if (std::ranges::find(*members, user_id, &TeamUser::id) != members->end()) {
+        ids.push_back(team.id);
+      }
     }
   }
   return ids;
@@ -137,18 +140,41 @@ Json decision_json(const AccessFacts& facts, const Account& account, const Membe
   return json;
 }
 
+// Returns a service account in the form of a member.
+Member as_member(const ServiceAccount& from) {
+  Member member;
+  member.user.id = from.id;
+  member.user.name = from.name;
+  member.user.is_disabled = from.is_disabled;
+  member.is_admin = from.is_admin;
+  return member;
+}
+
+// Returns the member or the service account of this id.
+Result<Member> find_caller(store::Connection& db, std::int64_t account,
+                           const std::string& user_id) {
+  auto member = find_member(db, account, user_id);
+  if (!member) return std::unexpected(std::move(member.error()));
+  if (*member) return std::move(**member);
+  const auto service_account = service_account_of_id(db, account, user_id);
+  if (service_account) return as_member(*service_account);
+  if (service_account.error().code != ErrorCode::not_found) {
+    return std::unexpected(service_account.error());
+  }
+  return fail(ErrorCode::not_found, "the account has no user " + user_id);
+}
+
 // Returns what a member may do. Who may not see the entity gets the error of one that does not exist.
 Result<Json> decisions_of(store::Connection& db, const Account& account,
                           const EntityQuestion& question, const std::string& user_id,
                           bool asks_for_itself) {
-  const auto member = find_member(db, account.number, user_id);
+  const auto member = find_caller(db, account.number, user_id);
   if (!member) return std::unexpected(member.error());
-  if (!*member) return fail(ErrorCode::not_found, "the account has no user " + user_id);
   const auto facts = read_facts(db, account.number, question);
   if (!facts) return std::unexpected(facts.error());
   Json list = Json::array();
   for (const auto action : control_plane::actions_on(question.type)) {
-    list.push_back(decision_json(*facts, account, **member, action));
+    list.push_back(decision_json(*facts, account, *member, action));
     const bool is_hidden = asks_for_itself && question.type == EntityType::gitops_applications &&
                            action == Action::view && list.back()["allowed"] == false;
     if (is_hidden) {
@@ -184,8 +210,11 @@ Result<Json> users_who_may(store::Connection& db, const Account& account,
                            const EntityQuestion& question, Action action) {
   const auto facts = read_facts(db, account.number, question);
   if (!facts) return std::unexpected(facts.error());
-  const auto members = list_members(db, account.number);
+  auto members = list_members(db, account.number);
   if (!members) return std::unexpected(members.error());
+  const auto service_accounts = list_service_accounts(db, account.number);
+  if (!service_accounts) return std::unexpected(service_accounts.error());
+  for (const auto& one : *service_accounts) members->push_back(as_member(one));
   Json list = Json::array();
   for (const auto& member : *members) {
     auto decision = decision_json(*facts, account, member, action);

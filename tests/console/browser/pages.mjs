@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 
-import { forgetSessions, launch, newPage, NO_STREAM, signIn } from '../support/browser.mjs';
+import { forgetSessions, launch, newPage, signIn } from '../support/browser.mjs';
 import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
 
@@ -40,6 +40,16 @@ test('a wrong password is refused and the right one opens the address that was a
   assert.equal(new URL(page.url()).pathname, '/runtimes/prod-eu');
   // Scripts cannot read the session.
   assert.equal(await page.evaluate(() => document.cookie), '');
+});
+
+test('ways to sign in come from the program, and a failed one is explained', { proxied: { '/console/api/v1/sign-in': { password: true, providers: [
+  { name: 'corp', title: 'Corporate <b>login</b>', path: '/console/api/v1/sso/corp' }, { name: 'evil', title: 'Evil', path: 'https://evil.example/' }] } } }, async ({ page }) => {
+  await page.goto('/sign-in?to=/runtimes&error=sso-unknown-user');
+  await page.getByRole('alert').getByText('there is no user of yours here').waitFor();
+  const link = page.getByRole('link', { name: 'Sign in with Corporate <b>login</b>' });
+  assert.equal(await link.getAttribute('href'), '/console/api/v1/sso/corp?to=%2Fruntimes');
+  assert.equal(await page.getByText('Evil').count(), 0);
+  await axe(page, 'sign-in with providers');
 });
 
 test('another site is not where a sign-in leads to', async ({ page, expect }) => {
@@ -164,6 +174,50 @@ test('texts of others stay texts', async ({ page, daemon, tokens }) => {
     assert.equal(await page.evaluate(() => globalThis.broken ?? document.querySelectorAll('main img, main script, a[href^="javascript"]').length), 0, tab);
   }
   await daemon.report(tokens['prod-eu'], { ...app, metadata: { ...app.metadata, name: 'evil' } });
+});
+
+test('a user who is disabled is signed out at once, by the stream', async ({ browser, daemon }) => {
+  const other = await newPage(browser, daemon);
+  other.expect(/401/);
+  await signIn(other.page, 'bob');
+  await other.page.getByText('Live', { exact: true }).waitFor();
+  const users = await daemon.send('/console/api/v1/users', { method: 'GET' });
+  const { _id: id } = users.find((user) => user.userName === 'bob');
+  await daemon.send(`/console/api/v1/users/${id}`, { method: 'PATCH', body: { disabled: true } });
+  await other.page.getByRole('dialog', { name: 'Your session has ended' }).waitFor();
+  await daemon.send(`/console/api/v1/users/${id}`, { method: 'PATCH', body: { disabled: false } });
+  assert.deepEqual(other.problems, []);
+  await other.close();
+});
+
+test('an invitation makes a user, once', async ({ page, daemon, expect }) => {
+  expect(/40[14]/);
+  const { me } = await daemon.graphql('{ me { activeAccount { id } } }');
+  const { inviteUrl } = await daemon.send(`/api/accounts/${me.activeAccount.id}/adduser`, { body: { userDetails: 'kim@example.com' } });
+  const link = new URL(inviteUrl, daemon.url);
+  await page.goto(link.pathname + link.search);
+  await page.getByText('kim@example.com').waitFor();
+  await axe(page, 'invitation');
+  await page.getByLabel('Name').fill('kim');
+  await page.getByLabel('Password').fill('correct horse battery staple');
+  await page.getByRole('button', { name: 'Accept' }).click();
+  await grid(page).waitFor();
+  await page.context().clearCookies();
+  await page.goto(link.pathname + link.search);
+  await page.getByRole('heading', { name: "This invitation can't be used" }).waitFor();
+});
+
+test('what a first visit loads is small', async ({ page, daemon }) => {
+  const sizes = {};
+  page.on('response', (response) => {
+    const path = new URL(response.url()).pathname;
+    if (path.startsWith('/assets/')) sizes[path] = Number(response.headers()['content-length']);
+  });
+  await page.goto('/sign-in');
+  await page.getByLabel('Name').waitFor();
+  const script = Object.keys(sizes).find((path) => path.endsWith('.js'));
+  const gzip = await fetch(daemon.url + script, { method: 'HEAD', headers: { 'Accept-Encoding': 'gzip' } });
+  assert.ok(Number(gzip.headers.get('content-length')) <= 40 * 1024, `${script} has ${gzip.headers.get('content-length')} bytes by gzip`);
 });
 
 test('a session that ends leaves the page as it is', async ({ page, context, expect }) => {
@@ -319,9 +373,10 @@ test('ten thousand applications are a list like any other', { many: true }, asyn
 async function runCase(one, browser, shared) {
   if (one.many) forgetSessions();
   const { daemon, tokens } = one.many ? shared.many : shared.usual;
-  const proxy = one.stream ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent' }).start() : null;
+  const isProxied = one.stream || one.proxied;
+  const proxy = isProxied ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent', answers: one.proxied }).start() : null;
   const opened = await newPage(browser, proxy ? { url: proxy.url } : daemon, one.page ?? {});
-  opened.expect(NO_STREAM);
+  if (one.stream === 'absent') opened.expect(/404.*console\/api\/v1\/stream/);
   try {
     await one.run({ ...opened, browser, daemon, tokens, proxy });
     assert.deepEqual(opened.problems, [], 'problems of the page');

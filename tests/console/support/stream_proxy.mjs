@@ -10,7 +10,8 @@ export class StreamProxy {
   lastId = 0;
   resumedFrom = '';
 
-  constructor(daemon, { isAbsent = false } = {}) {
+  constructor(daemon, { isAbsent = false, answers = {} } = {}) {
+    this.answers = answers; // path -> JSON that is answered instead
     this.isAbsent = isAbsent; // as a server without the stream
     this.daemon = new URL(daemon);
   }
@@ -18,6 +19,11 @@ export class StreamProxy {
   async start() {
     this.#server = http.createServer((request, response) => {
       if (request.url.startsWith('/console/api/v1/stream')) return this.#stream(request, response);
+      const scripted = this.answers[request.url];
+      if (scripted) {
+        response.writeHead(200, { 'Content-Type': 'application/json' });
+        return response.end(JSON.stringify(scripted));
+      }
       const passed = http.request({ host: this.daemon.hostname, port: this.daemon.port, path: request.url, method: request.method, headers: request.headers }, (answer) => {
         response.writeHead(answer.statusCode, answer.headers);
         answer.pipe(response);

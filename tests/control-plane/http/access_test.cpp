@@ -9,7 +9,6 @@
 
 #include "control-plane/accounts/rules.hpp"
 #include "control-plane/accounts/teams.hpp"
-#include "control-plane/accounts/visibility.hpp"
 #include "control-plane/http/schema_documents.hpp"
 #include "control-plane/http/whole_port.hpp"
 #include "support/docs_part.hpp"
@@ -59,7 +58,7 @@ Credentials make_credentials(store::Connection& db, const SampleAccounts& sample
                       .entity_type = entity,
                       .teams = {team},
                       .tags = {},
-                      .actions = {std::string(kViewAction)},
+                      .actions = {"VIEW"},
                       .attributes = {}},
                      now));
     all[kind] = session_of(db, user, now);

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/account_store.hpp"
+#include "control-plane/accounts/api_keys.hpp"
 #include "control-plane/accounts/rules.hpp"
+#include "control-plane/accounts/service_accounts.hpp"
 #include "control-plane/accounts/teams.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/views/seed.hpp"
@@ -179,6 +181,34 @@ TEST(Access, EntitiesThatTheServerDoesNotKnowAreRefused) {
     const auto response =
         co_await fixture.graphql.ask(fixture.sample.bob_key, kAccess, {{"entity", entity}});
     EXPECT_THAT(response.dump(), HasSubstr("products has no entities here"));
+  });
+}
+
+TEST(Access, AServiceAccountHasTheRulesOfItsTeams) {
+  with_shop([](AccessFixture& fixture) -> Task<> {
+    const auto rule = co_await fixture.allow({"VIEW", "SYNC"});
+    auto made = co_await fixture.graphql.accounts.write(
+        [number = fixture.graphql.sample.acme.number](
+            store::Connection& db) -> Result<std::pair<std::string, Secret>> {
+          std::vector<std::string> users;
+          for (const auto& team : must(list_teams(db, number))) {
+            if (team.name == kUsersTeam) users.push_back(team.id);
+          }
+          const auto one =
+              must(create_service_account(db, number, {.name = "ci", .teams = users}, kNow));
+          must(create_service_account(db, number, {.name = "idle"}, kNow));
+          return std::pair(one.id,
+                           must(create_user_key(db, number, one.id, {.name = "k"}, kNow)).text);
+        });
+    const auto [id, key] = must(std::move(made));
+    const auto own = co_await fixture.decision(key, "SYNC");
+    EXPECT_EQ(own["allowed"], true);
+    EXPECT_EQ(own["rule"]["id"], rule);
+    EXPECT_EQ(own["user"]["name"], "ci");
+    const auto asked = co_await fixture.decision(fixture.graphql.sample.ann_key, "SYNC", id);
+    EXPECT_EQ(asked["allowed"], true);
+    EXPECT_THAT(co_await fixture.users_who_may("SYNC"), testing::Contains("ci"));
+    EXPECT_THAT(co_await fixture.users_who_may("SYNC"), testing::Not(testing::Contains("idle")));
   });
 }
 

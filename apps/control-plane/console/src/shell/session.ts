@@ -66,9 +66,14 @@ export async function signIn(name: string, password: string): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await request('sign out', '/console/api/v1/logout', { method: 'POST', body: {} });
+  const { endSession } = await request<{ endSession?: string }>('sign out', '/console/api/v1/logout', { method: 'POST', body: {} });
   me.value = null;
   sessionEnded.value = false;
+  // The identity provider has a session of its own.
+  if (endSession && /^https?:/.test(endSession)) {
+    location.assign(endSession);
+    return;
+  }
   navigate('/sign-in');
 }
 

@@ -183,7 +183,8 @@ function Releases({ releases, opened = '' }: { releases: readonly Release[]; ope
       {releases.map((release) => {
         const { application, operationState } = release;
         const commit = application.status;
-        const [begin, end] = [milliseconds(commit?.syncStartedAt), milliseconds(commit?.syncFinishedAt)];
+        const begin = milliseconds(commit?.syncStartedAt ?? operationState?.startedAt);
+        const end = milliseconds(commit?.syncFinishedAt ?? operationState?.finishedAt);
         const images = (release.toState?.services ?? []).flatMap((one) => (one.images ?? []).map(({ image }) => `${one.name}: ${image ?? 'not known'}`));
         return (
           <li key={release.historyId} class={opened === String(release.historyId) ? 'chosen' : undefined}>

@@ -5,6 +5,7 @@ import { failureOf, type Failure } from '../../data/request';
 import { here, navigate, ownAddress } from '../../shell/router';
 import { signIn, signInWays, type SignInWays } from '../../shell/session';
 import { Icon } from '../../ui/icons';
+import { signInError } from './errors';
 
 /** What a failed sign-in says. A wrong name and a wrong password look alike. */
 export function sentence(failure: Failure): string {
@@ -62,6 +63,7 @@ export function SignInForm({ done, name = '' }: { done: () => void; name?: strin
 
 export function SignInPage() {
   const to = ownAddress(here.value.query.get('to'));
+  const error = signInError(here.value.query.get('error'));
   useEffect(() => {
     document.title = 'Sign in · GitOps console';
   }, []);
@@ -69,6 +71,7 @@ export function SignInPage() {
     <main class="alone sign-in">
       <h1><img src="/icon.svg" alt="" width="28" height="28" />GitOps console</h1>
       {to !== '/' && <p class="mute">Sign in to open <code>{to}</code></p>}
+      {error && <p class="bad state" role="alert"><Icon name="warning" /><span>{error}</span></p>}
       <SignInForm done={() => navigate(to, { replace: true })} />
     </main>
   );
