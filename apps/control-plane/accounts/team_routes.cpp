@@ -10,7 +10,6 @@
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/teams.hpp"
-#include "control-plane/projection/event_text.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
