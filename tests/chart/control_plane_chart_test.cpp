@@ -12,6 +12,7 @@
 
 #include "chart/helm.hpp"
 #include "chart/needs.hpp"
+#include "chart/pod_files.hpp"
 #include "peers/peer_cluster.hpp"
 #include "support/wait.hpp"
 #include "support/yaml_manifests.hpp"
@@ -82,6 +83,20 @@ TEST_F(ControlPlaneChart, EveryPodHasWhatItNeeds) {
                                      : helm.run({"lint", "--strict", chart(), "-f", values});
     EXPECT_TRUE(lint.ok()) << lint.out;
     EXPECT_THAT(unmet_needs(render(values), given()), IsEmpty());
+  }
+}
+
+TEST_F(ControlPlaneChart, TheProgramsAcceptTheirConfiguration) {
+  for (const auto& values : value_sets()) {
+    SCOPED_TRACE(values);
+    const auto objects = render(values);
+    for (const auto& one : objects) {
+      if (one.at("kind") != "Deployment") continue;
+      PodFiles pod(objects, one.at("/metadata/name"_json_pointer));
+      pod.command.push_back("--check-config");
+      const auto checked = run_command(pod.command, pod.environment);
+      EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
+    }
   }
 }
 
@@ -246,6 +261,48 @@ TEST_F(ControlPlaneChart, IsInstalledOnARealServerInARestrictedNamespace) {
     const bool keeps_claim = values.empty();
     EXPECT_EQ(cluster.kubectl({"-n", ns, "get", "pvc", "control-plane"}).ok(), keeps_claim);
   }
+}
+
+TEST_F(ControlPlaneChart, StandsBesideARuntimeThatReportsToIt) {
+  if (const auto lacking = PeerCluster::missing()) GTEST_SKIP() << "peers: " << *lacking;
+  PeerCluster cluster;
+  const auto install = [&](const std::string& ns, const fs::path& from,
+                           std::vector<std::string> more) {
+    cluster.create_namespace(ns, {{"pod-security.kubernetes.io/enforce", "restricted"},
+                                  {"pod-security.kubernetes.io/warn", "restricted"}});
+    for (const auto* secret : {"codefresh-token", "argocd-token"}) {
+      cluster.kubectl_ok(
+          {"-n", ns, "create", "secret", "generic", secret, "--from-literal=token=x"});
+    }
+    more.insert(more.begin(), {"install", "one", from, "-n", ns, "--wait=false"});
+    const auto installed = helm.run(more, cluster.kubeconfig());
+    EXPECT_TRUE(installed.ok()) << installed.err;
+    EXPECT_THAT(installed.err, Not(HasSubstr("arning")));
+  };
+  install("plane", chart(), {"-f", chart() / "tests/values/ephemeral.yaml"});
+  install("runtime", chart_folder(),
+          {"-f", values_file("minimal.yaml"), "--set",
+           "global.codefresh.url=http://control-plane.plane.svc,app-proxy.enabled=true,"
+           "global.codefresh.accountId=0123456789abcdef01234567"});
+  // The URL is a Service with a port that the pods of the control plane have.
+  const auto get = [&](const std::string& ns, const std::string& kind, const std::string& name) {
+    return json::parse(cluster.kubectl_ok({"-n", ns, "get", kind, name, "-o", "json"}));
+  };
+  EXPECT_EQ(get("plane", "service", "control-plane").at("/spec/ports/0/port"_json_pointer), 80);
+  EXPECT_THAT(get("runtime", "configmap", "codefresh-cm").dump(),
+              HasSubstr("http://control-plane.plane.svc"));
+  const auto is_ready = [&](const std::string& ns, const std::string& name) {
+    return wait_until(
+        [&] {
+          return get(ns, "deployment", name).value("/status/readyReplicas"_json_pointer, 0) == 1;
+        },
+        std::chrono::seconds(60), name + " to be ready");
+  };
+  EXPECT_TRUE(is_ready("plane", "control-plane"));
+  EXPECT_TRUE(is_ready("runtime", "cap-app-proxy"));
+  // Each goes without the other.
+  EXPECT_TRUE(helm.run({"uninstall", "one", "-n", "runtime"}, cluster.kubeconfig()).ok());
+  EXPECT_TRUE(is_ready("plane", "control-plane"));
 }
 
 }  // namespace

@@ -20,6 +20,14 @@ http::Response json_response(const Json& json, int status) {
           .body = to_text(json)};
 }
 
+void CallerRoutes::add(std::string method, std::string pattern, CallerHandler handler,
+                       Scopes scopes) {
+  routes_.push_back({.method = std::move(method),
+                     .pattern = std::move(pattern),
+                     .guard = http::open_to_all(),
+                     .handler = for_callers(context_, std::move(handler), std::move(scopes))});
+}
+
 std::string client_of(const UserRouteContext& context, http::Exchange& exchange) {
   return context.client_of ? context.client_of(exchange) : exchange.peer_address();
 }

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -32,6 +34,18 @@ using CallerHandler = std::function<Task<http::Response>(CallerRequest)>;
 // Returns a handler that authenticates the caller and checks the scopes of its key, and sends the response of `handler`
 // or the error. Without scopes every key is allowed.
 http::RouteHandler for_callers(UserContext context, CallerHandler handler, Scopes scopes = {});
+
+// Appends routes whose handlers get the caller, by for_callers().
+class CallerRoutes {
+ public:
+  CallerRoutes(UserContext context, std::vector<http::Route>& routes)
+      : context_(std::move(context)), routes_(routes) {}
+  void add(std::string method, std::string pattern, CallerHandler handler, Scopes scopes = {});
+
+ private:
+  UserContext context_;
+  std::vector<http::Route>& routes_;
+};
 
 // Returns the address of the client, behind trusted proxies.
 std::string client_of(const UserRouteContext& context, http::Exchange& exchange);

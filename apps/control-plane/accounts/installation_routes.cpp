@@ -222,21 +222,16 @@ Task<http::Response> log_in_as(CallerRequest request) {
 }  // namespace
 
 void add_installation_routes(const UserContext& context, std::vector<http::Route>& routes) {
-  const auto add = [&](std::string method, std::string pattern, CallerHandler handler) {
-    routes.push_back({.method = std::move(method),
-                      .pattern = std::move(pattern),
-                      .guard = http::open_to_all(),
-                      .handler = for_callers(context, std::move(handler))});
-  };
-  add("GET", "/api/admin/accounts", get_accounts);
-  add("POST", "/api/admin/accounts", add_account);
-  add("POST", "/api/admin/accounts/addpendinguser", add_pending_user);
-  add("GET", "/api/admin/accounts/{id}", get_account);
-  add("DELETE", "/api/admin/accounts/{id}", remove_account);
-  add("GET", "/api/admin/user", get_users);
-  add("GET", "/api/admin/user/id/{id}", get_one_user);
-  add("DELETE", "/api/admin/user/{name}", remove_one_user);
-  add("GET", "/api/admin/user/loginAsUser", log_in_as);
+  CallerRoutes list(context, routes);
+  list.add("GET", "/api/admin/accounts", get_accounts);
+  list.add("POST", "/api/admin/accounts", add_account);
+  list.add("POST", "/api/admin/accounts/addpendinguser", add_pending_user);
+  list.add("GET", "/api/admin/accounts/{id}", get_account);
+  list.add("DELETE", "/api/admin/accounts/{id}", remove_account);
+  list.add("GET", "/api/admin/user", get_users);
+  list.add("GET", "/api/admin/user/id/{id}", get_one_user);
+  list.add("DELETE", "/api/admin/user/{name}", remove_one_user);
+  list.add("GET", "/api/admin/user/loginAsUser", log_in_as);
 }
 
 }  // namespace gitops::control_plane_server

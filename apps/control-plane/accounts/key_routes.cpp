@@ -279,23 +279,17 @@ CallerHandler below(Task<http::Response> (*handler)(CallerRequest, bool), bool i
 }  // namespace
 
 void add_key_routes(const UserContext& context, std::vector<http::Route>& routes) {
-  const auto add = [&](std::string method, std::string pattern, CallerHandler handler,
-                       Scopes scopes = {}) {
-    routes.push_back({.method = std::move(method),
-                      .pattern = std::move(pattern),
-                      .guard = http::open_to_all(),
-                      .handler = for_callers(context, std::move(handler), std::move(scopes))});
-  };
-  add("POST", "/api/auth/key", create_key);
-  add("GET", "/api/auth/keys", get_keys, {kScopeRead});
-  add("POST", "/api/auth/key/service-user/{id}", create_service_key);
-  add("GET", "/api/auth/key/service-user/{id}", get_service_keys);
+  CallerRoutes list(context, routes);
+  list.add("POST", "/api/auth/key", create_key);
+  list.add("GET", "/api/auth/keys", get_keys, {kScopeRead});
+  list.add("POST", "/api/auth/key/service-user/{id}", create_service_key);
+  list.add("GET", "/api/auth/key/service-user/{id}", get_service_keys);
   for (const bool is_service : {false, true}) {
     const std::string path =
         is_service ? "/api/auth/key/service-user/{id}/{key}" : "/api/auth/key/{id}";
-    add("GET", path, below(get_key, is_service), {kScopeRead});
-    add("PATCH", path, below(update_one_key, is_service));
-    add("DELETE", path, below(delete_key, is_service));
+    list.add("GET", path, below(get_key, is_service), {kScopeRead});
+    list.add("PATCH", path, below(update_one_key, is_service));
+    list.add("DELETE", path, below(delete_key, is_service));
   }
 }
 

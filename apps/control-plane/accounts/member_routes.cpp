@@ -273,21 +273,16 @@ Task<http::Response> change_admin(CallerRequest request, bool is_admin) {
 }  // namespace
 
 void add_member_routes(const UserContext& context, std::vector<http::Route>& routes) {
-  const auto add = [&](std::string method, std::string pattern, CallerHandler handler) {
-    routes.push_back({.method = std::move(method),
-                      .pattern = std::move(pattern),
-                      .guard = http::open_to_all(),
-                      .handler = for_callers(context, std::move(handler))});
-  };
+  CallerRoutes list(context, routes);
   const auto setting = [](bool is_admin) -> CallerHandler {
     return [is_admin](CallerRequest request) { return change_admin(std::move(request), is_admin); };
   };
-  add("GET", "/api/accounts/{id}/users", get_members);
-  add("POST", "/api/accounts/{id}/adduser", add_user);
-  add("DELETE", "/api/accounts/{id}/{user}", remove);
-  add("POST", "/api/accounts/{id}/{user}/updateuser", update_user);
-  add("POST", "/api/accounts/{id}/{user}/admin", setting(true));
-  add("DELETE", "/api/accounts/{id}/{user}/admin", setting(false));
+  list.add("GET", "/api/accounts/{id}/users", get_members);
+  list.add("POST", "/api/accounts/{id}/adduser", add_user);
+  list.add("DELETE", "/api/accounts/{id}/{user}", remove);
+  list.add("POST", "/api/accounts/{id}/{user}/updateuser", update_user);
+  list.add("POST", "/api/accounts/{id}/{user}/admin", setting(true));
+  list.add("DELETE", "/api/accounts/{id}/{user}/admin", setting(false));
 }
 
 }  // namespace gitops::control_plane_server

@@ -147,17 +147,11 @@ Task<http::Response> update_user(CallerRequest request) {
 }  // namespace
 
 void add_password_routes(const UserContext& context, std::vector<http::Route>& routes) {
-  const auto add = [&](std::string method, std::string pattern, CallerHandler handler) {
-    // The handlers authenticate the caller themselves, since they need it.
-    routes.push_back({.method = std::move(method),
-                      .pattern = std::move(pattern),
-                      .guard = http::open_to_all(),
-                      .handler = for_callers(context, std::move(handler))});
-  };
-  add("POST", "/console/api/v1/password", change_own_password);
-  add("GET", "/console/api/v1/users", get_users);
-  add("PATCH", "/console/api/v1/users/{id}", update_user);
-  add("PUT", "/console/api/v1/users/{id}/password", reset_password);
+  CallerRoutes list(context, routes);
+  list.add("POST", "/console/api/v1/password", change_own_password);
+  list.add("GET", "/console/api/v1/users", get_users);
+  list.add("PATCH", "/console/api/v1/users/{id}", update_user);
+  list.add("PUT", "/console/api/v1/users/{id}/password", reset_password);
 }
 
 }  // namespace gitops::control_plane_server

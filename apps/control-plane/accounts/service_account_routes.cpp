@@ -198,17 +198,12 @@ Task<http::Response> remove(CallerRequest request) {
 }  // namespace
 
 void add_service_account_routes(const UserContext& context, std::vector<http::Route>& routes) {
-  const auto add = [&](std::string method, std::string pattern, CallerHandler handler) {
-    routes.push_back({.method = std::move(method),
-                      .pattern = std::move(pattern),
-                      .guard = http::open_to_all(),
-                      .handler = for_callers(context, std::move(handler))});
-  };
-  add("GET", "/api/service-users", get_all);
-  add("POST", "/api/service-users", create);
-  add("GET", "/api/service-users/{id}", get_one);
-  add("PATCH", "/api/service-users/{id}", update);
-  add("DELETE", "/api/service-users/{id}", remove);
+  CallerRoutes list(context, routes);
+  list.add("GET", "/api/service-users", get_all);
+  list.add("POST", "/api/service-users", create);
+  list.add("GET", "/api/service-users/{id}", get_one);
+  list.add("PATCH", "/api/service-users/{id}", update);
+  list.add("DELETE", "/api/service-users/{id}", remove);
 }
 
 }  // namespace gitops::control_plane_server

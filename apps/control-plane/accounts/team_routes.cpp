@@ -153,20 +153,14 @@ Task<http::Response> synchronize(CallerRequest request) {
 }  // namespace
 
 void add_team_routes(const UserContext& context, std::vector<http::Route>& routes) {
-  const auto add = [&](std::string method, std::string pattern, CallerHandler handler,
-                       Scopes scopes = {}) {
-    routes.push_back({.method = std::move(method),
-                      .pattern = std::move(pattern),
-                      .guard = http::open_to_all(),
-                      .handler = for_callers(context, std::move(handler), std::move(scopes))});
-  };
-  add("GET", "/api/team", get_teams, {kScopeRead});
-  add("POST", "/api/team", create);
-  add("DELETE", "/api/team/{id}", remove);
-  add("PUT", "/api/team/{id}/renameTeam", rename);
-  add("PUT", "/api/team/{id}/{user}/assignUserToTeam", assign);
-  add("PUT", "/api/team/{id}/{user}/deleteUserFromTeam", unassign);
-  add("GET", "/api/team/group/synchronize/name/{client}/type/{type}", synchronize);
+  CallerRoutes list(context, routes);
+  list.add("GET", "/api/team", get_teams, {kScopeRead});
+  list.add("POST", "/api/team", create);
+  list.add("DELETE", "/api/team/{id}", remove);
+  list.add("PUT", "/api/team/{id}/renameTeam", rename);
+  list.add("PUT", "/api/team/{id}/{user}/assignUserToTeam", assign);
+  list.add("PUT", "/api/team/{id}/{user}/deleteUserFromTeam", unassign);
+  list.add("GET", "/api/team/group/synchronize/name/{client}/type/{type}", synchronize);
 }
 
 }  // namespace gitops::control_plane_server

@@ -46,19 +46,6 @@ Result<VerificationKey> key_of(const Json& key) {
   return fail(ErrorCode::unsupported, "another kind of key");
 }
 
-VerificationKey::Kind kind_of(SignatureScheme scheme) {
-  switch (scheme) {
-    case SignatureScheme::rsa_pkcs1_sha256:
-    case SignatureScheme::rsa_pss_sha256:
-      return VerificationKey::Kind::rsa;
-    case SignatureScheme::ecdsa_p256_sha256:
-      return VerificationKey::Kind::p256;
-    case SignatureScheme::ed25519:
-      break;
-  }
-  return VerificationKey::Kind::ed25519;
-}
-
 }  // namespace
 
 std::optional<SignatureScheme> scheme_of(std::string_view algorithm) {
@@ -83,7 +70,8 @@ Result<JwkSet> JwkSet::parse(std::string_view text) {
     auto key = key_of(item);
     if (!key) continue;
     const auto only = scheme_of(string_at(item, {"alg"}));
-    if (item.contains("alg") && (!only || kind_of(*only) != key->kind())) continue;
+    if (item.contains("alg") && (!only || VerificationKey::kind_for(*only) != key->kind()))
+      continue;
     set.keys_.push_back({.id = string_at(item, {"kid"}), .only = only, .key = std::move(*key)});
   }
   return set;
@@ -93,7 +81,9 @@ const VerificationKey* JwkSet::find(std::string_view id, SignatureScheme scheme)
   const VerificationKey* found = nullptr;
   for (const auto& entry : keys_) {
     if (!id.empty() && entry.id != id) continue;
-    if (kind_of(scheme) != entry.key.kind() || (entry.only && *entry.only != scheme)) continue;
+    if (VerificationKey::kind_for(scheme) != entry.key.kind() ||
+        (entry.only && *entry.only != scheme))
+      continue;
     if (found != nullptr) return nullptr;
     found = &entry.key;
   }

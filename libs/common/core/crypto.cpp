@@ -139,19 +139,6 @@ std::shared_ptr<EVP_PKEY> public_key_of(const char* algorithm, OSSL_PARAM* param
   return key == nullptr ? nullptr : std::shared_ptr<EVP_PKEY>(key, FreeKey());
 }
 
-VerificationKey::Kind kind_of(SignatureScheme scheme) {
-  switch (scheme) {
-    case SignatureScheme::rsa_pkcs1_sha256:
-    case SignatureScheme::rsa_pss_sha256:
-      return VerificationKey::Kind::rsa;
-    case SignatureScheme::ecdsa_p256_sha256:
-      return VerificationKey::Kind::p256;
-    case SignatureScheme::ed25519:
-      break;
-  }
-  return VerificationKey::Kind::ed25519;
-}
-
 // Returns an ECDSA signature in the DER form that OpenSSL takes; empty for another size.
 std::string der_signature(std::string_view signature) {
   constexpr std::size_t kNumberSize = 32;
@@ -423,9 +410,22 @@ Result<VerificationKey> VerificationKey::ed25519(std::string_view key) {
   return VerificationKey(Kind::ed25519, std::move(made));
 }
 
+VerificationKey::Kind VerificationKey::kind_for(SignatureScheme scheme) {
+  switch (scheme) {
+    case SignatureScheme::rsa_pkcs1_sha256:
+    case SignatureScheme::rsa_pss_sha256:
+      return VerificationKey::Kind::rsa;
+    case SignatureScheme::ecdsa_p256_sha256:
+      return VerificationKey::Kind::p256;
+    case SignatureScheme::ed25519:
+      break;
+  }
+  return VerificationKey::Kind::ed25519;
+}
+
 bool VerificationKey::verifies(SignatureScheme scheme, std::string_view message,
                                std::string_view signature) const {
-  if (kind_of(scheme) != kind_) return false;
+  if (kind_for(scheme) != kind_) return false;
   std::string der;
   if (scheme == SignatureScheme::ecdsa_p256_sha256) {
     der = der_signature(signature);

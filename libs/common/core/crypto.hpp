@@ -145,6 +145,8 @@ class VerificationKey {
   static Result<VerificationKey> ed25519(std::string_view key);
 
   [[nodiscard]] Kind kind() const { return kind_; }
+  // Returns the kind of key that a scheme is for.
+  [[nodiscard]] static Kind kind_for(SignatureScheme scheme);
   // Returns false for a wrong signature, and for a scheme of another kind of key.
   [[nodiscard]] bool verifies(SignatureScheme scheme, std::string_view message,
                               std::string_view signature) const;
