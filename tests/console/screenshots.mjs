@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { launch, newPage, signIn } from './support/browser.mjs';
-import { Daemon, seed } from './support/daemon.mjs';
+import { Daemon, seed, seedAccess } from './support/daemon.mjs';
 
 const [program, folder] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
@@ -20,6 +20,16 @@ const PAGES = {
   runtime: '/runtimes/prod-eu',
   lab: '/runtimes/lab',
   audit: '/audit',
+  users: '/access/users',
+  user: '/access/users?user=BOB',
+  teams: '/access/teams',
+  team: '/access/teams?team=TEAM',
+  'service-accounts': '/access/service-accounts',
+  'service-account': '/access/service-accounts?account=ROBOT',
+  tokens: '/access/tokens',
+  rules: '/access/rules',
+  tester: '/access/rules?runtime=prod-eu&namespace=argocd&name=api',
+  'tester-person': '/access/rules?runtime=prod-eu&namespace=argocd&name=api&who=BOB',
 };
 
 const daemon = new Daemon(program);
@@ -27,6 +37,7 @@ const browser = await launch();
 try {
   await daemon.start();
   await seed(daemon);
+  const ids = await seedAccess(daemon);
   for (const theme of ['light', 'dark']) {
     for (const width of [1440, 390]) {
       const { page, close } = await newPage(browser, daemon, { theme, width, height: width === 390 ? 844 : 900 });
@@ -36,12 +47,30 @@ try {
       await save('sign-in');
       await signIn(page);
       for (const [name, address] of Object.entries(PAGES)) {
-        await page.goto(address);
+        await page.goto(address.replace(/BOB|TEAM|ROBOT/g, (id) => ids[id]));
         await page.locator('h1').waitFor();
         await page.locator('.loading').first().waitFor({ state: 'detached' });
         await page.waitForTimeout(250);
         await save(name);
       }
+      await page.goto('/access/rules');
+      await page.getByRole('button', { name: 'Create a rule…' }).click();
+      const rule = page.getByRole('dialog');
+      await rule.getByLabel('pay', { exact: true }).check();
+      await rule.getByLabel('SYNC', { exact: true }).check();
+      await rule.getByRole('button', { name: 'Add a condition' }).click();
+      await rule.getByLabel('Condition 1: namespace').fill('argocd');
+      await save('make-rule');
+      await page.goto('/access/tokens');
+      await page.getByRole('button', { name: 'Create a token…' }).click();
+      await page.getByRole('dialog').getByLabel('Name').fill('picture');
+      await save('make-token');
+      await page.keyboard.press('Enter');
+      await page.getByRole('status', { name: 'Token picture' }).waitFor();
+      await save('token');
+      await page.goto(`/access/users?user=${ids.BOB}`);
+      await page.getByRole('button', { name: 'Remove…' }).click();
+      await save('remove-user');
       await page.goto('/applications');
       await page.getByRole('grid').waitFor();
       await page.keyboard.press('Control+k');

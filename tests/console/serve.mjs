@@ -3,12 +3,13 @@ import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { application, Daemon, deployment, seed } from './support/daemon.mjs';
+import { application, Daemon, deployment, seed, seedAccess } from './support/daemon.mjs';
 
 const console_ = join(dirname(fileURLToPath(import.meta.url)), '../../apps/control-plane/console');
 const daemon = new Daemon(process.argv[2]);
 await daemon.start();
 const tokens = await seed(daemon);
+await seedAccess(daemon);
 console.log(`\nThe control plane serves its built console at ${daemon.url}, and Vite the sources at the address below.
 Sign in as ann (administrator) or bob, with the password "correct horse battery staple".\n`);
 

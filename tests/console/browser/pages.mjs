@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { forgetSessions, launch, newPage, signIn } from '../support/browser.mjs';
 import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
+import { addAccessCases } from './access.mjs';
 
 const [program, wanted = ''] = process.argv.slice(2);
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -207,17 +208,30 @@ test('an invitation makes a user, once', async ({ page, daemon, expect }) => {
   await page.getByRole('heading', { name: "This invitation can't be used" }).waitFor();
 });
 
-test('what a first visit loads is small', async ({ page, daemon }) => {
-  const sizes = {};
+test('what a first visit loads is small, and so is what a page adds', async ({ page, daemon }) => {
+  const scripts = new Set();
   page.on('response', (response) => {
     const path = new URL(response.url()).pathname;
-    if (path.startsWith('/assets/')) sizes[path] = Number(response.headers()['content-length']);
+    if (/^\/assets\/.*\.js$/.test(path) && !path.includes('worker')) scripts.add(path);
   });
-  await page.goto('/sign-in');
-  await page.getByLabel('Name').waitFor();
-  const script = Object.keys(sizes).find((path) => path.endsWith('.js'));
-  const gzip = await fetch(daemon.url + script, { method: 'HEAD', headers: { 'Accept-Encoding': 'gzip' } });
-  assert.ok(Number(gzip.headers.get('content-length')) <= 40 * 1024, `${script} has ${gzip.headers.get('content-length')} bytes by gzip`);
+  const gzip = async (paths) => {
+    const sizes = await Promise.all([...paths].map(async (path) => Number((await fetch(daemon.url + path, { method: 'HEAD', headers: { 'Accept-Encoding': 'gzip' } })).headers.get('content-length'))));
+    assert.ok(sizes.every((size) => size > 0), `sizes of ${[...paths].join(', ')}`);
+    return sizes.reduce((sum, size) => sum + size, 0);
+  };
+  await signIn(page);
+  await grid(page).waitFor();
+  const first = new Set(scripts);
+  assert.ok(first.size > 0);
+  assert.ok(await gzip(first) <= 40 * 1024, `a first visit loads ${await gzip(first)} bytes of script by gzip`);
+  for (const address of ['/access/users', '/audit']) {
+    scripts.clear();
+    await page.goto(address);
+    await page.locator('h1').waitFor();
+    const more = [...scripts].filter((path) => !first.has(path));
+    assert.ok(more.length > 0, `${address} has a chunk of its own`);
+    assert.ok(await gzip(more) <= 40 * 1024, `${address} adds ${await gzip(more)} bytes of script by gzip`);
+  }
 });
 
 test('a session that ends leaves the page as it is', async ({ page, context, expect }) => {
@@ -335,7 +349,7 @@ test('eight pages of one browser share one stream', { stream: true }, async ({ p
 });
 
 const AXE_PAGES = ['/applications', '/applications?q=nothing-like-this', '/applications/prod-eu/argocd/api/overview', '/applications/prod-eu/argocd/api/tree', '/applications/prod-eu/argocd/api/timeline',
-  '/runtimes', '/runtimes/prod-eu', '/runtimes/nowhere', '/audit'];
+  '/runtimes', '/runtimes/prod-eu', '/runtimes/nowhere', '/audit', '/access/users', '/access/tokens'];
 for (const theme of ['light', 'dark']) {
   test(`no page breaks an accessibility rule in the ${theme} theme`, { page: { theme } }, async ({ page }) => {
     await page.goto('/sign-in');
@@ -358,6 +372,8 @@ for (const theme of ['light', 'dark']) {
     await axe(page, 'keys');
   });
 }
+
+addAccessCases(test, axe);
 
 test('ten thousand applications are a list like any other', { many: true }, async ({ page }) => {
   await signIn(page);

@@ -178,3 +178,27 @@ export async function seed(daemon) {
     { name: 'edge', runtime: 'prod-eu', server: 'https://edge.example.com', info: { connectionState: { status: 'Failed', message: 'dial tcp: i/o timeout' }, serverVersion: '1.31', applicationsCount: 6 } }] }, tokens['prod-eu']);
   return tokens;
 }
+
+/** Adds teams, a service account, keys, rules and an invitation. Returns their ids. */
+export async function seedAccess(daemon) {
+  const { me } = await daemon.graphql('{ me { activeAccount { id } } }');
+  const account = me.activeAccount.id;
+  const users = await daemon.send(`/api/accounts/${account}/users`, { method: 'GET' });
+  const bob = users.find((user) => user.userName === 'bob')._id;
+  await daemon.send(`/api/accounts/${account}/adduser`, { body: { userDetails: 'mei@example.com' } });
+  const { _id: pay } = await daemon.send('/api/team', { body: { name: 'pay' } });
+  const { _id: core } = await daemon.send('/api/team', { body: { name: 'core' } });
+  await daemon.send(`/api/team/${pay}/${bob}/assignUserToTeam`, { method: 'PUT' });
+  const { _id: robot } = await daemon.send('/api/service-users', { body: { userName: 'terraform', teamIds: [core], assignAdminRole: false } });
+  for (const [path, name, scopes] of [['/api/auth/key', 'laptop', []], ['/api/auth/key', 'build', ['images']], [`/api/auth/key/service-user/${robot}`, 'pipeline', ['read', 'write']]]) {
+    const made = await fetch(daemon.url + path, { method: 'POST', headers: { Authorization: daemon.key, 'Content-Type': 'application/json' }, body: JSON.stringify({ name, scopes, expires: new Date(Date.now() + 90 * 86_400_000).toISOString() }) });
+    if (!made.ok) throw new Error(`key ${name}: ${made.status}`);
+  }
+  for (const [teams, actions, attributes] of [
+    [[pay], ['SYNC', 'REFRESH'], [{ name: 'NAMESPACE', value: 'argocd' }, { name: 'RUNTIME', value: 'prod-eu' }, { name: 'RUNTIME', value: 'prod-us' }]],
+    [[pay, core], ['VIEW_POD_LOGS', 'RESTART'], [{ name: 'LABEL', key: 'team', value: 'pay' }]],
+    [[core], ['APP_ROLLBACK', 'DELETE_RESOURCE'], []]]) {
+    await daemon.graphql('mutation($rule: CreateAbacRuleInput!) { createAbacRule(createAbacRuleInput: $rule) { id } }', { rule: { entityType: 'gitopsApplications', teams, actions, attributes } });
+  }
+  return { BOB: bob, TEAM: pay, ROBOT: robot };
+}

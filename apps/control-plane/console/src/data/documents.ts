@@ -72,3 +72,18 @@ export const RUNTIME_DETAIL = `query Runtime($name: String!) {
     self { repoURL path revision errors { level title message suggestion lastSeen } }
   } } }
 }`;
+
+const RULE = `id entityType teams tags actions attributes { name key value }`;
+const DECISION = `user { id name } action allowed reason rule { ${RULE} } team { id name }`;
+
+export const RULES = `query Rules { abacRules { ${RULE} } }`;
+
+export const CREATE_RULE = `mutation CreateRule($rule: CreateAbacRuleInput!) { createAbacRule(createAbacRuleInput: $rule) { ${RULE} } }`;
+
+export const REMOVE_RULE = `mutation RemoveRule($id: ID!) { removeAbacRule(id: $id) { id } }`;
+
+export const ACCESS = `query Access($entity: AccessEntityInput!, $userId: ID) { access(entity: $entity, userId: $userId) { ${DECISION} } }`;
+
+export const USERS_WITH_ACCESS = `query UsersWithAccess($entity: AccessEntityInput!, $action: AbacActionNames!) {
+  usersWithAccess(entity: $entity, action: $action) { ${DECISION} }
+}`;

@@ -31,44 +31,62 @@ interface Options {
   signal?: AbortSignal;
 }
 
-/** Sends a request and returns its JSON. Throws RequestError. */
-export async function request<T>(tried: string, address: string, { method = 'GET', body, signal }: Options = {}): Promise<T> {
+/** Sends a request and returns the response, whatever its status. Throws RequestError when there is none. */
+async function send(tried: string, address: string, { method = 'GET', body, signal }: Options): Promise<Response> {
   const init: RequestInit = { method, headers: { Accept: 'application/json' }, cache: 'no-store' };
   if (signal) init.signal = signal;
   if (body !== undefined) {
     init.body = JSON.stringify(body);
     init.headers = { Accept: 'application/json', 'Content-Type': 'application/json' };
   }
-  let response: Response;
   try {
-    response = await fetch(address, init);
+    return await fetch(address, init);
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new RequestError({ tried, kind: 'unreachable', status: 0, requestId: '',
       message: 'The control plane did not answer. Whether the request reached it is not known.' });
   }
-  const requestId = response.headers.get('X-Request-Id') ?? '';
+}
+
+function refusal(tried: string, response: Response, message: string): RequestError {
+  const kind = kindOf(response.status);
+  if (kind === 'signed-out') onSignedOut();
+  return new RequestError({ tried, kind, status: response.status, requestId: response.headers.get('X-Request-Id') ?? '', message });
+}
+
+/** Sends a request and returns its JSON. Throws RequestError. */
+export async function request<T>(tried: string, address: string, options: Options = {}): Promise<T> {
+  const response = await send(tried, address, options);
   const content = (await response.json().catch(() => null)) as { message?: string; errors?: { message: string }[] } | null;
   if (!response.ok || content === null) {
-    const kind = kindOf(response.status);
-    if (kind === 'signed-out') onSignedOut();
     const said = content?.message ?? content?.errors?.[0]?.message;
-    throw new RequestError({ tried, kind, status: response.status, requestId,
-      message: said ?? (response.ok ? 'The response is not JSON.' : `The control plane answered ${response.status}.`) });
+    throw refusal(tried, response, said ?? (response.ok ? 'The response is not JSON.' : `The control plane answered ${response.status}.`));
   }
   return content as T;
+}
+
+/** Sends a request that is answered with a text, as a new key is. Throws RequestError. */
+export async function requestText(tried: string, address: string, options: Options = {}): Promise<string> {
+  const response = await send(tried, address, options);
+  if (!response.ok) {
+    const content = (await response.json().catch(() => null)) as { message?: string } | null;
+    throw refusal(tried, response, content?.message ?? `The control plane answered ${response.status}.`);
+  }
+  if (!response.headers.get('Content-Type')?.startsWith('text/plain')) throw refusal(tried, response, 'The response is no text.');
+  return response.text().catch(() => { throw refusal(tried, response, 'The response broke off.'); });
 }
 
 /** Runs a GraphQL document of data/documents.ts. Data beside errors counts as failed: half of an answer is no answer. */
 export async function query<T>(tried: string, document: string, variables: object = {}, signal?: AbortSignal): Promise<T> {
   const options: Options = { method: 'POST', body: { query: document, variables } };
   if (signal) options.signal = signal;
-  const answer = await request<{ data?: T; errors?: { message: string; extensions?: { code?: string; status?: number } }[] }>(
+  const answer = await request<{ data?: T; errors?: { message: string; extensions?: { code?: string; statusCode?: number } | number }[] }>(
     tried, '/2.0/api/graphql', options);
   const error = answer.errors?.[0];
   if (error || !answer.data) {
-    const code = error?.extensions?.code ?? '';
-    const status = error?.extensions?.status ?? 200;
+    const said = typeof error?.extensions === 'number' ? { statusCode: error.extensions } : error?.extensions;
+    const code = said?.code ?? '';
+    const status = said?.statusCode ?? (error ? 500 : 200);
     const kind = /UNAUTHENTICATED/i.test(code) ? 'signed-out' : /FORBIDDEN/i.test(code) ? 'refused' : kindOf(status);
     if (kind === 'signed-out') onSignedOut();
     throw new RequestError({ tried, kind, status, requestId: '', message: error?.message ?? 'The response has no data.' });

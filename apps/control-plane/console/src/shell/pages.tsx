@@ -4,8 +4,12 @@ import type { ComponentType } from 'preact';
 import type { IconName } from '../ui/icons';
 import { ApplicationPage } from '../pages/application/application';
 import { ApplicationsPage } from '../pages/applications/applications';
-import { AuditPage } from '../pages/audit/audit';
 import { RuntimePage, RuntimesPage } from '../pages/runtimes/runtimes';
+import { lazy } from './lazy';
+
+// Pages that are opened seldom have a chunk of their own.
+const AuditPage = lazy(() => import('../pages/audit/audit').then((loaded) => loaded.AuditPage));
+const AccessPage = lazy(() => import('../pages/access/access').then((loaded) => loaded.AccessPage));
 
 export interface PageRow {
   pattern: string;
@@ -24,4 +28,7 @@ export const PAGES: readonly PageRow[] = [
   { pattern: '/runtimes/:runtime', title: (at) => at.runtime!, page: RuntimePage },
   { pattern: '/audit', title: () => 'Audit log', page: AuditPage,
     menu: { text: 'Audit log', icon: 'audit', key: 'g l', onlyAdmin: true } },
+  { pattern: '/access', title: () => 'Access', page: AccessPage,
+    menu: { text: 'Access', icon: 'access', key: 'g u' } },
+  { pattern: '/access/:tab', title: (at) => `Access: ${at.tab!.replaceAll('-', ' ')}`, page: AccessPage },
 ];

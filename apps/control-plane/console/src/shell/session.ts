@@ -12,6 +12,7 @@ export interface Me {
   email: string;
   isAdmin: boolean;
   account: string;
+  accountId: string;
 }
 
 export const me = signal<Me | null>(null);
@@ -30,7 +31,7 @@ export async function readMe(): Promise<void> {
     const { me: user } = await query<MeAnswer>('read who you are', ME);
     const { activeAccount } = user;
     me.value = {
-      id: user.id, name: user.name, email: user.email ?? '', account: activeAccount.name,
+      id: user.id, name: user.name, email: user.email ?? '', account: activeAccount.name, accountId: activeAccount.id,
       isAdmin: user.isAdmin === true || activeAccount.admins.includes(user.id),
     };
     if (sessionEnded.peek()) retryNow();

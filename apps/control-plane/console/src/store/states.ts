@@ -23,10 +23,13 @@ const STATES: Record<string, Omit<State, 'word'>> = {
   Syncing: { shape: 'arc', tone: 'run', severity: 5 },
   Pending: { shape: 'arc', tone: 'run', severity: 5 },
   Suspended: { shape: 'pause', tone: 'mute', severity: 4 },
+  Disabled: { shape: 'pause', tone: 'mute', severity: 4 },
+  Expired: { shape: 'cut', tone: 'warn', severity: 4 },
   Unknown: { shape: 'question', tone: 'mute', severity: 3 },
   Healthy: { shape: 'tick', tone: 'ok', severity: 0 },
   Synced: { shape: 'tick', tone: 'ok', severity: 0 },
   Succeeded: { shape: 'tick', tone: 'ok', severity: 0 },
+  Active: { shape: 'tick', tone: 'ok', severity: 0 },
   Online: { shape: 'tick', tone: 'ok', severity: 0 },
 };
 

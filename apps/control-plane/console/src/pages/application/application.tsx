@@ -27,6 +27,9 @@ interface Name {
 }
 const pathOf = (name: Name) => `/applications/${[name.runtime, name.namespace, name.name].map(encodeURIComponent).join('/')}`;
 
+/** The page that says who may do what on an application. */
+const whoMay = (name: Name) => address('/access/rules', new Map(Object.entries(name)));
+
 function Link({ to, children }: { to: string | null | undefined; children: ComponentChildren }) {
   const href = webAddress(to);
   return href ? <a href={href} target="_blank" rel="noopener noreferrer">{children}<Icon name="link" size={12} /></a> : <>{children}</>;
@@ -48,6 +51,7 @@ function Head({ app, name, tab }: { app: ApplicationDetail; name: Name; tab: str
       <p class={`verdict ${said.tone}`}>{said.text}</p>
       <nav class="tabs" aria-label="Views of the application">
         {TABS.map(([key, title]) => <a key={key} href={`${pathOf(name)}/${key}`} aria-current={tab === key ? 'page' : undefined}>{title}</a>)}
+        <a href={whoMay(name)}>Who may…</a>
       </nav>
     </>
   );
@@ -252,6 +256,7 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       ...TABS.map(([key, title], index) => ({ keys: String(index + 1), text: title, run: () => navigate(`${pathOf(name)}/${key}`) })),
       { keys: ']', text: 'Next in the list', run: () => step(1) },
       { keys: '[', text: 'Before in the list', run: () => step(-1) },
+      { keys: 'w', text: 'Who may…', run: () => navigate(whoMay(name)) },
       { keys: 'r', text: 'Read again', run: reading.again },
       { keys: 'Escape', text: 'Back to the list', run: () => navigate(address('/applications', new Map([['q', list?.text ?? '']]))) },
     ]);
