@@ -1,5 +1,6 @@
 #include "faults/history_model.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace gitops::test {
@@ -159,14 +160,26 @@ std::vector<std::string> HistoryModel::lost() const {
 }
 
 std::string HistoryModel::trails(std::string_view text) const {
+  constexpr std::size_t kStates = 12;
   std::string out;
-  // Every identity begins with a uid.
-  const auto of_application = std::string(text.substr(0, text.find(' '))) + " Application ";
   for (const auto& [identity, picture] : pictures_) {
-    if (text.contains(identity + " ") || text.contains(identity + ":") ||
-        identity.starts_with(of_application)) {
-      out += picture.trail;
+    const auto uid = identity.substr(0, identity.find(' '));
+    const bool is_its_application =
+        identity.starts_with(uid + " Application ") && text.contains(uid + " ");
+    if (!text.contains(identity + " ") && !text.contains(identity + ":") && !is_its_application) {
+      continue;
     }
+    const auto truth = truths_.find(identity);
+    if (truth != truths_.end()) {
+      const auto& history = truth->second.history;
+      out += "  the truth of " + identity + ":";
+      for (auto at = history.size() - std::min(history.size(), kStates); at < history.size();
+           ++at) {
+        out += " " + history[at].value_or("gone");
+      }
+      out += truth->second.hidden ? " (hidden)\n" : "\n";
+    }
+    out += picture.trail;
   }
   return out;
 }

@@ -89,8 +89,8 @@ class HistoryModel {
   [[nodiscard]] std::size_t events() const { return events_; }
   // Events whose id had arrived before.
   [[nodiscard]] std::size_t duplicates() const { return events_ - contents_.size(); }
-  // Every event of the objects that the text names, and of the application whose uid it begins with, in
-  // the order of arrival: ids with senders, and whether it was taken.
+  // Every event of the objects that the text names, and of the application whose uid it names, in the
+  // order of arrival: ids with senders, and whether it was taken. Before them the last true states.
   [[nodiscard]] std::string trails(std::string_view text) const;
 
   // The same truth before the first event.

@@ -13,6 +13,7 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // An event about the object "u".
 struct Event {
@@ -139,6 +140,19 @@ TEST_F(HistoryModelTest, SeesAFalseDeletionAlsoWhenItIsHealed) {
   receive({.sequence = 7});
   EXPECT_THAT(model.lost(), IsEmpty());
   EXPECT_THAT(model.wrong(), ElementsAre(HasSubstr("never was deleted")));
+  EXPECT_THAT(model.trails(model.wrong().front()), HasSubstr("the truth of u: "));
+}
+
+TEST_F(HistoryModelTest, TheTrailOfAResourceHasThatOfItsApplication) {
+  const ObjectState state{.content = "1", .rest = ""};
+  for (const auto* object : {"uid-1 Application argocd a", "uid-2 Application argocd b"}) {
+    model.set(object, state);
+    model.receive(
+        {.object = object, .id = std::string(object) + "/1", .sequence = 1, .state = state});
+  }
+  const auto trails = model.trails("never was deleted: uid-1 ConfigMap team c-0 uid-1/2 (gone)");
+  EXPECT_THAT(trails, HasSubstr("the truth of uid-1 Application argocd a: 1"));
+  EXPECT_THAT(trails, Not(HasSubstr("uid-2")));
 }
 
 TEST_F(HistoryModelTest, ALateDeletionIsWrongUnlessStatesAreReadFromTwoSources) {
