@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 
 import { keepApplications } from '../data/load';
 import { live, retryNow, staleSince } from '../live/client';
+import { startAddress } from '../pages/applications/saved';
 import { InvitationPage } from '../pages/signin/invitation';
 import { SignInForm, SignInPage } from '../pages/signin/signin';
 import { Icon } from '../ui/icons';
@@ -27,7 +28,7 @@ function Guarded({ children }: { children: ComponentChildren }) {
 function Page() {
   const { path } = here.value;
   if (path === '/') {
-    navigate('/applications', { replace: true });
+    navigate(startAddress(), { replace: true });
     return null;
   }
   for (const row of PAGES) {

@@ -6,14 +6,14 @@ import type { Failure } from '../data/request';
 import { Icon } from './icons';
 
 /** A button that copies a text and says so. */
-export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+export function Copy({ text, label = 'Copy' }: { text: string | (() => string); label?: string }) {
   const [done, setDone] = useState('');
   useEffect(() => {
     if (!done) return undefined;
     const timer = setTimeout(() => setDone(''), 2_000);
     return () => clearTimeout(timer);
   }, [done]);
-  const copy = () => navigator.clipboard.writeText(text).then(() => setDone('Copied'), () => setDone('Not allowed'));
+  const copy = () => navigator.clipboard.writeText(typeof text === 'string' ? text : text()).then(() => setDone('Copied'), () => setDone('Not allowed'));
   return (
     <button type="button" class="quiet" onClick={copy}>
       <Icon name="copy" />

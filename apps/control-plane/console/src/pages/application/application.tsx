@@ -6,16 +6,17 @@ import { query } from '../../data/request';
 import { Tree } from '../../graph/tree';
 import { live, onChanges, onReset } from '../../live/client';
 import { addKeys } from '../../shell/keys';
-import { address, here, navigate, setQuery } from '../../shell/router';
-import { applications, offline } from '../../store/state';
+import { here, navigate, setQuery } from '../../shell/router';
+import { me } from '../../shell/session';
+import { applications, loadState, offline, readings } from '../../store/state';
 import { state as stateOf, word } from '../../store/states';
-import { Icon } from '../../ui/icons';
+import { Icon, type IconName } from '../../ui/icons';
 import { Copy, Empty, Facts, Failed, Loading, Revision } from '../../ui/parts';
 import { useReading } from '../../ui/read';
 import { Status } from '../../ui/status';
 import { Age, age, milliseconds } from '../../ui/time';
 import { clusterName } from '../applications/columns';
-import { view } from '../applications/view';
+import { arrange, listAddress, neighbours, view } from '../applications/view';
 import { Errors } from '../runtimes/runtimes';
 import { resourceId, treeOf, verdict, webAddress, type ApplicationDetail, type Release, type Resource } from './types';
 
@@ -219,6 +220,21 @@ function Timeline({ releases }: { releases: ReturnType<typeof useReleases> }) {
   );
 }
 
+/** The way to the neighbours in the list, without going back to it. */
+function Steps({ name, tab }: { name: Name; tab: string }) {
+  void readings.value;
+  // A page that was opened by its address has the usual order.
+  useEffect(() => {
+    if (view.peek() === null && loadState.value.at > 0) arrange('', { key: 'health', down: false }, me.peek()?.name ?? '');
+  }, [loadState.value.at]);
+  const { at, count, before, next } = neighbours(name.runtime, name.namespace, name.name);
+  if (at < 0) return null;
+  const link = (row: number | undefined, title: string, key: string, icon: IconName) => (row === undefined
+    ? <span class="button quiet" aria-disabled="true"><Icon name={icon} /></span>
+    : <a class="button quiet" href={`${pathOf(applications.at(row))}/${tab}`} title={`${title}: ${applications.columns.name[row]} (${key})`} aria-label={`${title}: ${applications.columns.name[row]}`}><Icon name={icon} /></a>);
+  return <nav class="steps-in-list" aria-label="Neighbours in the list">{link(before, 'Before', '[', 'left')}<span class="mute small">{at + 1} of {count}</span>{link(next, 'Next', ']', 'right')}</nav>;
+}
+
 export function ApplicationPage({ parameters }: { parameters: Record<string, string> }) {
   const name = { runtime: parameters.runtime!, namespace: parameters.namespace!, name: parameters.name! };
   const tab = TABS.some(([key]) => key === parameters.tab) ? parameters.tab! : 'overview';
@@ -241,27 +257,26 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
     };
   }, [pathOf(name)]);
   useEffect(() => {
-    const step = (by: number) => {
-      const rows = view.peek()?.rows ?? [];
-      const row = applications.find(name.runtime, name.namespace, name.name);
-      const next = rows[(row === undefined ? -1 : rows.indexOf(row)) + by];
-      if (next !== undefined) navigate(`${pathOf(applications.at(next))}/${tab}`, { replace: true });
+    const step = (side: 'before' | 'next') => {
+      const row = neighbours(name.runtime, name.namespace, name.name)[side];
+      if (row !== undefined) navigate(`${pathOf(applications.at(row))}/${tab}`, { replace: true });
     };
-    const list = view.peek();
     return addKeys('Application', [
       ...TABS.map(([key, title], index) => ({ keys: String(index + 1), text: title, run: () => navigate(`${pathOf(name)}/${key}`) })),
-      { keys: ']', text: 'Next in the list', run: () => step(1) },
-      { keys: '[', text: 'Before in the list', run: () => step(-1) },
+      { keys: ']', text: 'Next in the list', run: () => step('next') },
+      { keys: '[', text: 'Before in the list', run: () => step('before') },
       { keys: 'r', text: 'Read again', run: reading.again },
-      { keys: 'Escape', text: 'Back to the list', run: () => navigate(address('/applications', new Map([['q', list?.text ?? '']]))) },
+      { keys: 'Escape', text: 'Back to the list', run: () => navigate(listAddress.peek()) },
     ]);
   }, [pathOf(name), tab]);
   const app = reading.value?.application;
   return (
     <div class="page">
       <header class="title">
-        <p class="crumbs"><a href="/applications">Applications</a><span>{name.runtime}</span><span>{name.namespace}</span></p>
+        <p class="crumbs"><a href={listAddress.value}>Applications</a><span>{name.runtime}</span><span>{name.namespace}</span></p>
         <h1>{name.name}</h1>
+        <span class="grow" />
+        <Steps name={name} tab={tab} />
       </header>
       {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
       {!reading.value && !reading.failure && <Loading what={`the application ${name.name}`} />}
