@@ -389,6 +389,76 @@ test('an open application follows its events', async ({ page, daemon, tokens }) 
   await page.getByText('Deployment search: no image.').waitFor();
 });
 
+test('the resources of an open application change in place, by a topic of its own', { stream: true }, async ({ page, proxy }) => {
+  await signIn(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  proxy.send('reset', {});
+  const last = await until('an event that has a number', () => proxy.lastId);
+  await page.goto(`${proxy.url}/applications/prod-us/argocd/catalog/tree`);
+  await page.getByRole('treeitem', { name: /^catalog Service · Healthy/ }).waitFor();
+  await until('the topic of the application', () => proxy.topics.includes('app:uid-prod-us-catalog'));
+  assert.equal(proxy.resumedFrom, String(last)); // the list is not read again for it
+  proxy.send('patch', { rows: [{ topic: 'app:uid-prod-us-catalog', uid: 'uid-of-a-service', kind: 'Service', namespace: 'catalog', name: 'catalog', runtime: 'prod-us', health: 'DEGRADED', sync: 'SYNCED', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
+  await page.getByRole('treeitem', { name: /^catalog Service · Degraded/ }).waitFor();
+  await page.goto(`${proxy.url}/runtimes`);
+  await until('the end of the topic', () => proxy.topics.length === 2);
+});
+
+test('the tree folds by the address and by keys, dims what is not looked for, and has a list', async ({ page, daemon, tokens }) => {
+  await daemon.report(tokens['prod-eu'], application('folded', { uid: 'uid-folded', resources: deployment('folded', { pods: 14 }) }));
+  await signIn(page);
+  await page.goto('/applications/prod-eu/argocd/folded/tree');
+  const fold = page.getByRole('treeitem', { name: /^14 × ConfigMap/ });
+  await fold.waitFor();
+  const drawn = () => page.getByRole('treeitem').count();
+  const before = await drawn();
+  await fold.focus();
+  await page.keyboard.press('ArrowRight');
+  await until('the nodes of the fold', async () => await drawn() === before + 14);
+  assert.ok(new URL(page.url()).searchParams.get('fold'));
+  await page.reload();
+  await until('the nodes of the fold after a reload', async () => await drawn() === before + 14);
+  await fold.focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowLeft');
+  await until('the fold', async () => await drawn() === before);
+  await page.keyboard.press('f');
+  await until('all nodes', async () => await drawn() === before + 13);
+  await page.keyboard.press('/');
+  await page.keyboard.type('folded-3');
+  await page.getByText('1 of 17 resources').waitFor();
+  assert.equal(await page.locator('.node:not(.dim)').count(), 1);
+  await page.getByLabel('Form').selectOption('list');
+  await page.getByRole('button', { name: 'folded-3' }).click();
+  await page.getByRole('complementary', { name: 'Resource' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('complementary', { name: 'Resource' }).waitFor({ state: 'detached' });
+  assert.match(new URL(page.url()).pathname, /folded\/tree$/);
+  await daemon.report(tokens['prod-eu'], application('folded', { uid: 'uid-folded', number: 2 }), { isDeleted: true });
+});
+
+test('what is missing is explained: no resources, a bad source, an application that was deleted', async ({ page, daemon, tokens }) => {
+  await daemon.report(tokens.staging, application('hollow', { uid: 'uid-hollow' }));
+  await daemon.report(tokens.staging, application('sourceless', { uid: 'uid-sourceless', sync: 'Unknown' }), { errors: [{ type: 'sync', level: 'error', message: 'apps/sourceless: app path does not exist', lastSeen: new Date().toISOString() }] });
+  await signIn(page);
+  await page.goto('/applications/staging/argocd/hollow/tree');
+  await page.getByRole('heading', { name: '0 resources' }).waitFor();
+  await page.getByText('Argo CD finds nothing to deploy: the path apps/hollow at main renders to no manifests.').waitFor();
+  await page.goto('/applications/staging/argocd/sourceless/overview');
+  await page.locator('.verdict').getByText("Argo CD can't compare it with its source: apps/sourceless: app path does not exist").waitFor();
+  await page.getByRole('heading', { name: 'Conditions' }).waitFor();
+  await page.getByRole('heading', { name: 'Images' }).waitFor();
+  await page.goto('/applications/staging/argocd/hollow/overview');
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByText('It is healthy and as Git wants it.').waitFor();
+  // It is deleted while it is looked at.
+  await daemon.report(tokens.staging, application('hollow', { uid: 'uid-hollow', number: 2 }), { isDeleted: true });
+  await page.getByText('It was deleted.').waitFor();
+  await page.getByText('What follows is its last state').waitFor();
+  await daemon.report(tokens.staging, application('sourceless', { uid: 'uid-sourceless', number: 2 }), { isDeleted: true });
+});
+
 test('a patch of the stream changes cells in place', { stream: true }, async ({ page, proxy }) => {
   await signIn(page);
   await grid(page).waitFor();

@@ -9,6 +9,7 @@ export class StreamProxy {
   streams = 0;
   lastId = 0;
   resumedFrom = '';
+  topics = []; // of the stream that began last
 
   constructor(daemon, { isAbsent = false, answers = {} } = {}) {
     this.answers = answers; // path -> JSON that is answered instead
@@ -44,6 +45,7 @@ export class StreamProxy {
       response.writeHead(404, { 'Content-Type': 'application/json' });
       return response.end('{"message":"There is no such path."}');
     }
+    this.topics = (new URL(request.url, this.url).searchParams.get('topics') ?? '').split(',');
     this.resumedFrom = request.headers['last-event-id'] ?? '';
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
     response.write(': hello\n\n');

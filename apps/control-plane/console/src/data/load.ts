@@ -21,6 +21,8 @@ export interface ApplicationNode {
   syncPolicy: string | null;
   revision: string | null;
   updatedAt: string | null;
+  seenAt: string | null;
+  presence: 'LIVE' | 'GONE' | 'STALE';
   repoURL: string | null;
   project: string | null;
   destination: { name: string | null; server: string | null; namespace: string | null } | null;
@@ -47,7 +49,7 @@ export function rowOfNode(node: ApplicationNode): ApplicationRow {
     labels: (metadata.labels ?? []).map(({ key, value }) => `${key}=${value}`),
     autoSync: node.syncPolicy === 'Automated',
     changedAt: time(node.updatedAt),
-    seenAt: time(metadata.lastUpdated),
+    seenAt: time(node.seenAt ?? metadata.lastUpdated),
   };
 }
 

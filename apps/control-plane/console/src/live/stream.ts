@@ -5,6 +5,7 @@ import { SseParser } from './sse';
 export const STREAM = '/console/api/v1/stream';
 const FIRST_WAIT = 1_000;
 const LONGEST_WAIT = 15_000;
+const MOST_TOPICS = 32; // of a stream, by the server
 const SILENCE = 25_000; // the server sends a comment every 15 s
 
 export type Live =
@@ -17,6 +18,12 @@ export type Live =
 /** What a stream tells its page. */
 export type Message = { kind: 'state'; live: Live } | { kind: 'event'; type: string; data: unknown };
 
+/** The topics that a stream asks for, in one order. Those of single Applications come last and are cut first. */
+export function topicsOf(topics: readonly string[]): string[] {
+  const isSingle = (topic: string) => Number(topic.startsWith('app:'));
+  return [...new Set(topics)].sort((a, b) => isSingle(a) - isSingle(b) || (a < b ? -1 : 1)).slice(0, MOST_TOPICS);
+}
+
 export class Stream {
   #topics: string[] = [];
   #cursor = '';
@@ -28,12 +35,12 @@ export class Stream {
 
   constructor(readonly tell: (message: Message) => void) {}
 
-  /** Streams these topics; others than before begin anew. */
+  /** Streams these topics. Others than before go on behind the last event: a change of all topics has a place in one order. */
   follow(topics: readonly string[]): void {
-    const wanted = [...new Set(topics)].sort();
+    const wanted = topicsOf(topics);
     if (this.#control && wanted.join() === this.#topics.join()) return;
     this.#topics = wanted;
-    this.#cursor = '';
+    if (wanted.length === 0) this.#cursor = '';
     this.stop();
     if (wanted.length > 0) void this.#run();
   }
