@@ -496,6 +496,55 @@ test('a broken stream is told, and resumes behind the last event', { stream: tru
   await page.locator('.grid .row.dim').getByText('gone').waitFor();
 });
 
+test('everything of a silent runtime shows its age', async ({ page }) => {
+  const since = new Date(Date.now() - 40 * 60_000);
+  const clock = since.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  // The program calls a runtime silent after five minutes: here it says so at once.
+  await page.route('**/2.0/api/graphql', async (route) => {
+    const response = await route.fetch();
+    const answer = await response.json();
+    const runtimes = answer.data?.runtimes?.edges.map(({ node }) => node) ?? (answer.data?.runtime ? [answer.data.runtime] : []);
+    for (const one of runtimes) if (one.metadata.name === 'prod-us') Object.assign(one, { available: false, lastUpdated: since.toISOString() });
+    await route.fulfill({ response, json: answer });
+  });
+  await signIn(page);
+  const told = new RegExp(`runtime silent since .*${clock}`);
+  await page.getByText('1 runtime is silent: its rows show their age').waitFor();
+  await filter(page).fill('runtime:prod-us');
+  const rows = page.locator('.grid .row');
+  await until('the age on every row', async () => await rows.count() > 0 && await rows.filter({ hasText: told }).count() === await rows.count());
+  assert.match(await rows.first().innerText(), /as of .*\d\d:\d\d, runtime silent since/);
+  await filter(page).fill('runtime:prod-eu');
+  await page.locator('[data-count]').getByText(' of ').waitFor();
+  assert.equal(await rows.filter({ hasText: told }).count(), 0);
+  for (const address of ['/applications/prod-us/argocd/search/overview', '/runtimes', '/runtimes/prod-us', '/applications?q=runtime:prod-us&as=cards', '/applications?q=runtime:prod-us&as=tiles']) {
+    await page.goto(address);
+    await page.locator('main').getByText(told).first().waitFor();
+  }
+  await axe(page, 'a silent runtime');
+});
+
+test('a stream that stays lost is told above every page, with a way to try at once', { stream: true }, async ({ page, proxy, expect }) => {
+  expect(/stream|ERR_/);
+  await page.clock.install();
+  await signIn(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  proxy.isBroken = true;
+  proxy.drop();
+  await page.getByText('Reconnecting').waitFor();
+  assert.equal(await page.locator('.strip').count(), 0); // a short break is not worth a sentence
+  await page.clock.fastForward(30_000);
+  await page.locator('.strip').getByText(/Live updates stopped at \d\d:\d\d:\d\d\. Trying again/).waitFor();
+  assert.ok(await grid(page).isVisible());
+  // One region speaks, and it is the only one.
+  assert.equal(await page.locator('[aria-live], [role=status]').count(), 1);
+  await page.locator('[aria-live]').getByText('Live updates stopped').waitFor({ state: 'attached' });
+  proxy.isBroken = false;
+  await page.getByRole('button', { name: 'Now' }).click();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.locator('.strip').waitFor({ state: 'detached' });
+});
+
 test('eight pages of one browser share one stream', { stream: true }, async ({ page, context, proxy, daemon }) => {
   await signIn(page);
   const pages = [page];

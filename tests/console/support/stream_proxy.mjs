@@ -7,6 +7,7 @@ export class StreamProxy {
   #all = new Set();
   url = '';
   streams = 0;
+  isBroken = false; // refuses streams
   lastId = 0;
   resumedFrom = '';
   topics = []; // of the stream that began last
@@ -45,6 +46,7 @@ export class StreamProxy {
       response.writeHead(404, { 'Content-Type': 'application/json' });
       return response.end('{"message":"There is no such path."}');
     }
+    if (this.isBroken) return response.destroy();
     this.topics = (new URL(request.url, this.url).searchParams.get('topics') ?? '').split(',');
     this.resumedFrom = request.headers['last-event-id'] ?? '';
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });

@@ -31,6 +31,7 @@ export class Stream {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #wait = FIRST_WAIT;
   #lostSince = 0;
+  #heardAt = 0; // when bytes came last
   #isEnded = false; // the session is: another try would end, too
 
   constructor(readonly tell: (message: Message) => void) {}
@@ -65,7 +66,7 @@ export class Stream {
     this.#control = null;
     if (status === 404 || status === 405) return this.tell({ kind: 'state', live: { state: 'unavailable' } });
     if (status === 401 || this.#isEnded) return this.tell({ kind: 'state', live: { state: 'signed-out' } });
-    this.#lostSince ||= Date.now();
+    this.#lostSince ||= this.#heardAt || Date.now();
     const wait = this.#wait * (0.8 + Math.random() * 0.4);
     this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT);
     this.tell({ kind: 'state', live: { state: 'lost', since: this.#lostSince, retryAt: Date.now() + wait } });
@@ -84,12 +85,14 @@ export class Stream {
       if (!response.ok || !isStream || !response.body) return response.ok ? 404 : response.status;
       this.tell({ kind: 'state', live: { state: 'live' } });
       this.#lostSince = 0;
+      this.#heardAt = Date.now();
       this.#wait = FIRST_WAIT;
       const parser = new SseParser(this.#cursor);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { value, done } = await reader.read();
         if (done) return 0;
+        this.#heardAt = Date.now();
         clearTimeout(silence);
         silence = setTimeout(() => control.abort(), SILENCE);
         for (const event of parser.feed(value)) this.#take(event.type, event.data, event.id);

@@ -7,6 +7,7 @@ import { addKeys } from '../../shell/keys';
 import { here, navigate, setQuery } from '../../shell/router';
 import { me } from '../../shell/session';
 import { applications, loadState, offline, readings } from '../../store/state';
+import { AsOf } from '../../ui/as_of';
 import { Icon, type IconName } from '../../ui/icons';
 import { Copy, Empty, Facts, Failed, Loading, Revision } from '../../ui/parts';
 import { useReading, type Reading } from '../../ui/read';
@@ -40,6 +41,7 @@ function Head({ app, name, tab }: { app: ApplicationDetail; name: Name; tab: str
         <span class="pair"><span class="mute">Revision</span><Revision value={app.revision} />{app.revision && <Copy text={app.revision} />}</span>
         <span class="pair"><span class="mute">Runtime</span><a href={`/runtimes/${encodeURIComponent(name.runtime)}`}>{name.runtime}</a>{isSilent && <Status value="Offline" />}</span>
         <span class="pair"><span class="mute">As of</span><Age at={app.seenAt ?? app.metadata.lastUpdated} ago /></span>
+        <AsOf at={app.seenAt} runtime={name.runtime} />
       </div>
       <p class={`verdict ${said.tone}`}>{said.text}</p>
       <nav class="tabs" aria-label="Views of the application">
@@ -103,6 +105,7 @@ function Tombstone({ app, name, releases }: { app: ApplicationDetail; name: Name
   return (
     <>
       <div class="notice old"><Icon name="bar" /><div><strong>It was deleted.</strong><p>What follows is its last state, reported {app.seenAt ? exact(milliseconds(app.seenAt)) : 'at a time that is not known'}. Who deleted it is not reported.</p></div></div>
+      <AsOf at={app.seenAt} runtime={name.runtime} />
       <Facts facts={[['Health', <Status value={app.healthStatus} />], ['Sync', <Status value={app.syncStatus} />], ['Revision', <Link to={app.history.commitUrl}><Revision value={app.revision} /></Link>], ['Author', app.history.commitAuthor],
         ['Message', app.history.commitMessage], ['Runtime', <a href={`/runtimes/${encodeURIComponent(name.runtime)}`}>{name.runtime}</a>], ['Cluster', clusterName(app.destination?.name || app.destination?.server || '')], ['Namespace', app.destination?.namespace],
         ['Repository', <Link to={app.repoURL}>{app.repoURL}</Link>], ['Path', app.path]]} />

@@ -106,15 +106,25 @@ export function withPatches(app: ApplicationDetail, patches: ReadonlyMap<string,
   }) };
 }
 
+interface Said {
+  tone: 'ok' | 'warn' | 'bad' | 'run' | 'mute';
+  text: string;
+}
+
 /** One sentence of what is wrong, the most important first; what is not known is said, too. Pure. */
-export function verdict(app: ApplicationDetail, isSilent: boolean): { tone: 'ok' | 'warn' | 'bad' | 'run' | 'mute'; text: string } {
+export function verdict(app: ApplicationDetail, isSilent: boolean): Said {
+  const said = lastVerdict(app);
+  // What was so then is not known to be so now.
+  return isSilent ? { tone: 'warn', text: `When its runtime was heard of last: ${said.text}` } : said;
+}
+
+function lastVerdict(app: ApplicationDetail): Said {
   const health = word(app.healthStatus);
   const phase = app.operation?.phase ? word(app.operation.phase) : '';
   const broken = (app.resources ?? []).filter((one) => one.healthStatus && ['Degraded', 'Missing'].includes(word(one.healthStatus)));
   const named = broken.slice(0, 2).map((one) => `${one.kind} ${one.name}${one.healthMessage ? `: ${one.healthMessage}` : ` is ${word(one.healthStatus)}`}`).join('; ');
   const more = broken.length > 2 ? `, and ${broken.length - 2} more` : '';
   const source = sourceTrouble(app);
-  if (isSilent) return { tone: 'warn', text: 'The runtime is silent: what is shown may be old.' };
   if (phase === 'Failed' || phase === 'Error') return { tone: 'bad', text: `The last sync failed${app.operation?.message ? `: ${app.operation.message}` : '.'}` };
   if (source) return { tone: 'bad', text: source };
   if (health === 'Degraded' || health === 'Missing') return { tone: 'bad', text: named ? `${named}${more}.` : app.healthMessage || `It is ${health}. Why is not reported.` };

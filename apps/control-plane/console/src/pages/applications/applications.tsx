@@ -155,7 +155,7 @@ export function ApplicationsPage() {
         <Chosen chosen={chosen} shown={shown?.rows ?? []} set={setChosen} />
         <span class="grow" />
         <Waiting apply={apply} />
-        {offline.value.size > 0 && <a class="state warn small" href="/runtimes">{offline.value.size === 1 ? '1 runtime is silent: its' : `${offline.value.size} runtimes are silent: their`} rows may be old</a>}
+        {offline.value.size > 0 && <a class="state warn small" href="/runtimes">{offline.value.size === 1 ? '1 runtime is silent: its' : `${offline.value.size} runtimes are silent: their`} rows show their age</a>}
         {at > 0 && <span class="mute small wide">Read {clock(at)}</span>}
       </header>
       <div class="filter-line">

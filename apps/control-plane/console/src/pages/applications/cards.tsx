@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 
 import { applications } from '../../store/state';
 import { state } from '../../store/states';
+import { AsOf } from '../../ui/as_of';
 import { Icon } from '../../ui/icons';
 import { Revision } from '../../ui/parts';
 import { Status } from '../../ui/status';
@@ -48,6 +49,7 @@ function Card({ row, isActive, isChosen, column, point }: CardProps) {
         {value.phase && value.phase !== 'Succeeded' && <Status value={value.phase} />}
       </span>
       <span class="small mute card-end"><Revision value={value.revision} /><span class="clip grow">{value.author}</span><Age at={value.changedAt} /></span>
+      <AsOf at={value.seenAt} runtime={value.runtime} />
       {isChosen && <span class="sr">chosen</span>}
     </a>
   );

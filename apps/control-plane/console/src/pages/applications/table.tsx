@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { rememberedScroll } from '../../shell/router';
 import type { Sort } from '../../store/applications';
 import { applications, offline } from '../../store/state';
+import { AsOf } from '../../ui/as_of';
 import { Icon } from '../../ui/icons';
 import { Status } from '../../ui/status';
 import { Age } from '../../ui/time';
@@ -52,11 +53,12 @@ function Row({ row, index, height, columns, active, chosen, isPhone, point }: Ro
       {isPhone ? (
         <div role="gridcell" class="two-lines">
           <span class="clip name">{value.name}</span>
-          <span class="states small"><Status value={value.health} /><Status value={value.sync} /><span class="mute clip">{value.runtime}</span><span class="mute end"><Age at={value.changedAt} /></span></span>
+          <span class="states small"><Status value={value.health} /><Status value={value.sync} />{isSilent ? <AsOf at={value.seenAt} runtime={value.runtime} /> : <span class="mute clip">{value.runtime}</span>}<span class="mute end"><Age at={value.changedAt} /></span></span>
         </div>
       ) : columns.map((column) => (
         <div key={column.key} role="gridcell" class={marks.has(column.key) ? 'cell changed' : 'cell'}>
           {isGone && column.key === 'health' ? <span class="state mute"><Icon name="bar" />gone</span> : column.cell(value)}
+          {isSilent && column.key === 'name' && <AsOf at={value.seenAt} runtime={value.runtime} />}
         </div>
       ))}
     </div>

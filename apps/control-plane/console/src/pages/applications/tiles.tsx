@@ -4,9 +4,10 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { theme } from '../../shell/theme';
 import { applications, offline, pulse } from '../../store/state';
 import { state, type Tone } from '../../store/states';
+import { AsOf } from '../../ui/as_of';
 import { pathOfIcon } from '../../ui/icons';
 import { Status } from '../../ui/status';
-import { Age } from '../../ui/time';
+import { Age, minute } from '../../ui/time';
 import { clusterName } from './columns';
 import { cornerOf, tileAt, tileBeside, tileLayout, TITLE } from './tile_layout';
 import type { ListProps } from './use_row';
@@ -90,7 +91,7 @@ function Twin({ groups, by }: { groups: readonly Group[]; by: string }) {
 function Line({ row }: { row: number | undefined }) {
   if (row === undefined) return <p class="tile-line mute small">Arrows or the pointer name an application, Enter opens it.</p>;
   const value = applications.at(row);
-  return <p class="tile-line"><span class="name clip">{value.name}</span><span class="mute clip">{value.runtime} / {value.namespace}</span><Status value={value.health} /><Status value={value.sync} /><span class="mute"><Age at={value.changedAt} ago /></span></p>;
+  return <p class="tile-line"><span class="name clip">{value.name}</span><span class="mute clip">{value.runtime} / {value.namespace}</span><Status value={value.health} /><Status value={value.sync} /><span class="mute"><Age at={value.changedAt} ago /></span><AsOf at={value.seenAt} runtime={value.runtime} /></p>;
 }
 
 function useSize(element: { current: HTMLElement | null }): { width: number; height: number } {
@@ -142,9 +143,9 @@ export function Tiles({ rows, open, cursor, chosen, choose, by }: ListProps & { 
     paint.textBaseline = 'middle';
     for (const [number, group] of layout.groups.entries()) {
       const bad = countsOf(groups[number]!.rows).filter(({ word }) => state(word).severity > 0).map(({ word, count }) => `${count} ${word}`).join(', ');
-      const isSilent = by === 'runtime' && offline.value.has(group.name);
-      paint.fillStyle = colours[isSilent ? 'warn' : 'mute'];
-      paint.fillText(`${group.name || 'not known'} · ${group.count}${bad && ` · ${bad}`}${isSilent ? ' · silent' : ''}`, PAD, group.top + TITLE / 2, width - 2 * PAD);
+      const silentSince = by === 'runtime' ? offline.value.get(group.name) : undefined;
+      paint.fillStyle = colours[silentSince ? 'warn' : 'mute'];
+      paint.fillText(`${group.name || 'not known'} · ${group.count}${bad && ` · ${bad}`}${silentSince ? ` · runtime silent since ${minute(silentSince)}` : ''}`, PAD, group.top + TITLE / 2, width - 2 * PAD);
       for (let tile = group.from; tile < group.from + group.count; ++tile) {
         const row = order[tile]!;
         const word = applications.columns.health[row]!;
