@@ -59,7 +59,7 @@ describe('tiles', () => {
     expect(layout.pitch).toBeGreaterThanOrEqual(7);
   });
   it('are large when there are few, and never too small', () => {
-    expect(tileLayout(['a'], [10], 1_200, 600).pitch).toBe(28);
+    expect(tileLayout(['a'], [10], 1_200, 600).pitch).toBe(40);
     expect(tileLayout(['a'], [100_000], 300, 300).pitch).toBe(6);
   });
   it('are found where they are drawn', () => {

@@ -12,9 +12,10 @@ interface BoxProps {
   matches: number | null; // of the text that is looked for; null without one
   focus: boolean;
   choose: () => void;
+  reach: () => void; // it has the focus now
 }
 
-function Box({ one, chosen, matches, focus, choose }: BoxProps) {
+function Box({ one, chosen, matches, focus, choose, reach }: BoxProps) {
   const box = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     box.current!.style.transform = `translate(${one.x + PAD}px, ${one.y + PAD}px)`;
@@ -25,7 +26,7 @@ function Box({ one, chosen, matches, focus, choose }: BoxProps) {
   const words = [node.health, node.sync === 'Synced' && node.health ? '' : node.sync].filter(Boolean).join(', ');
   return (
     <button ref={box} type="button" id={`node-${one.id}`} role="treeitem" aria-level={one.depth + 1} aria-selected={chosen} aria-expanded={folded > 0 ? isOpen : undefined} tabIndex={focus ? 0 : -1}
-      class={['node', worst.tone, dim && 'dim', folded && 'folded'].filter(Boolean).join(' ')} onClick={choose}>
+      class={['node', worst.tone, dim && 'dim', folded && 'folded'].filter(Boolean).join(' ')} onClick={choose} onFocus={reach}>
       {node.health || node.sync ? <span class={`state ${worst.tone}`}><Icon name={worst.shape} /></span> : <span class="mute">·</span>}
       <span class="texts">
         <span class="clip">{folded ? `${folded} × ${node.kind}` : node.name}</span>
@@ -96,7 +97,7 @@ export function Tree({ root, chosen, choose, wanted, unfolded, unfold }: TreePro
           })}
         </svg>
         {placed.map((one) => (
-          <Box key={one.id} one={one} chosen={chosen === one.id} focus={focused === one.id} choose={() => open(one)} matches={matchesOf(one)} />
+          <Box key={one.id} one={one} chosen={chosen === one.id} focus={focused === one.id} choose={() => open(one)} reach={() => setAt(one.id)} matches={matchesOf(one)} />
         ))}
       </div>
       {hidden > 0 && <p class="mute small">{hidden} more resources are not drawn. Use the list.</p>}

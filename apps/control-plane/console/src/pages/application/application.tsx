@@ -82,7 +82,7 @@ function Steps({ name, tab }: { name: Name; tab: string }) {
   const { at, count, before, next } = neighbours(name.runtime, name.namespace, name.name);
   if (at < 0) return null;
   const link = (row: number | undefined, title: string, key: string, icon: IconName) => (row === undefined
-    ? <span class="button quiet" aria-disabled="true"><Icon name={icon} /></span>
+    ? <button type="button" class="quiet" disabled aria-label={title}><Icon name={icon} /></button>
     : <a class="button quiet" href={`${pathOf(applications.at(row))}/${tab}`} title={`${title}: ${applications.columns.name[row]} (${key})`} aria-label={`${title}: ${applications.columns.name[row]}`}><Icon name={icon} /></a>);
   return <nav class="steps-in-list" aria-label="Neighbours in the list">{link(before, 'Before', '[', 'left')}<span class="mute small">{at + 1} of {count}</span>{link(next, 'Next', ']', 'right')}</nav>;
 }

@@ -1,3 +1,4 @@
+import { word } from '../../store/states';
 import { Status } from '../../ui/status';
 import { Revision } from '../../ui/parts';
 import { Age, age, milliseconds } from '../../ui/time';
@@ -19,7 +20,7 @@ export function Releases({ releases, opened = '' }: { releases: readonly Release
             <span class="when"><Age at={end || begin} ago /></span>
             {operationState ? <Status value={operationState.phase} /> : <Status value={commit?.healthStatus} title="Its last known health" />}
             <div class="what">
-              <p><Link to={commit?.commitUrl}><Revision value={release.syncOperationRevision || application.revision} /></Link> <span>{commit?.commitMessage?.split('\n')[0] || 'Message not known'}</span>{release.current && <span class="tag">current</span>}</p>
+              <p><Link to={commit?.commitUrl}><Revision value={release.syncOperationRevision || application.revision} /></Link> <span>{commit?.commitMessage?.split('\n')[0] || 'Message not known'}</span>{release.current && <span class="tag">current</span>}{release.current && operationState && commit?.healthStatus && word(commit.healthStatus) !== 'Healthy' && <> <Status value={commit.healthStatus} title="Its health now" /></>}</p>
               <p class="small mute">
                 {commit?.commitAuthor && `${commit.commitAuthor} · `}{operationState && `started by ${operationState.initiatedBy || 'automated sync'} · `}no. {release.historyId}
                 {begin > 0 && end > begin && ` · took ${age(begin, end) === 'now' ? 'less than 5 s' : age(begin, end)}`}

@@ -14,7 +14,7 @@ export interface TileLayout {
 }
 
 export const TITLE = 20;
-const LARGEST = 28;
+const LARGEST = 40;
 const SMALLEST = 6;
 const GAP = 6; // below a group
 
