@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { forgetSessions, launch, newPage, signIn } from '../support/browser.mjs';
 import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
+import { addBudgets } from './budgets.mjs';
 
 const [program, wanted = ''] = process.argv.slice(2);
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -608,6 +609,7 @@ test('ten thousand applications are a list like any other', { many: true }, asyn
   await page.locator('[data-count]').getByText('1 of').waitFor();
 });
 
+addBudgets(test);
 
 async function runCase(one, browser, shared) {
   if (one.many) forgetSessions();
