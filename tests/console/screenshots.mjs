@@ -1,20 +1,27 @@
 // Makes pictures of every page in both themes, wide and narrow: node screenshots.mjs PROGRAM FOLDER
-import { mkdirSync } from 'node:fs';
+// With --docs the folder gets those of docs/console.md alone.
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { launch, newPage, signIn } from './support/browser.mjs';
 import { Daemon, seed, seedAccess } from './support/daemon.mjs';
+import { reduced } from './support/palette.mjs';
 
-const [program, folder] = process.argv.slice(2);
+const [program, folder, flag] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 
 const PAGES = {
   applications: '/applications',
   filtered: '/applications?q=health:Degraded,Missing',
   nothing: '/applications?q=nothing-like-this+health:Degraded',
+  columns: '/applications?cols=name,health,sync,runtime,labels,project,revision,author,changedAt',
+  cards: '/applications?as=cards',
+  tiles: '/applications?as=tiles',
   overview: '/applications/prod-eu/argocd/api/overview',
   tree: '/applications/prod-eu/argocd/api/tree',
   'tree-node': '/applications/prod-eu/argocd/api/tree?node=apps:Deployment:api:api',
+  'tree-open': '/applications/prod-eu/argocd/api/tree?fold=none&q=api-3',
+  'tree-list': '/applications/prod-eu/argocd/api/tree?layout=list',
   timeline: '/applications/prod-eu/argocd/api/timeline',
   runtimes: '/runtimes',
   runtime: '/runtimes/prod-eu',
@@ -32,13 +39,36 @@ const PAGES = {
   'tester-person': '/access/rules?runtime=prod-eu&namespace=argocd&name=api&who=BOB',
 };
 
+const DOCS = {
+  'console-applications': '/applications',
+  'console-tiles': '/applications?as=tiles',
+  'console-tree': '/applications/prod-eu/argocd/api/tree?node=apps:Deployment:api:api',
+  'console-timeline': '/applications/prod-eu/argocd/api/timeline',
+};
+
+async function show(page, address) {
+  await page.goto(address);
+  await page.locator('h1').waitFor();
+  await page.locator('.loading').first().waitFor({ state: 'detached' });
+  await page.waitForTimeout(250);
+}
+
 const daemon = new Daemon(program);
 const browser = await launch();
 try {
   await daemon.start();
   await seed(daemon);
   const ids = await seedAccess(daemon);
-  for (const theme of ['light', 'dark']) {
+  if (flag === '--docs') {
+    const { page, close } = await newPage(browser, daemon, { width: 1400, height: 680 });
+    await signIn(page);
+    for (const [name, address] of Object.entries(DOCS)) {
+      await show(page, address);
+      writeFileSync(join(folder, `${name}.png`), reduced(await page.screenshot()));
+    }
+    await close();
+  }
+  for (const theme of flag === '--docs' ? [] : ['light', 'dark']) {
     for (const width of [1440, 390]) {
       const { page, close } = await newPage(browser, daemon, { theme, width, height: width === 390 ? 844 : 900 });
       await page.goto('/sign-in?to=/runtimes');
@@ -47,10 +77,7 @@ try {
       await save('sign-in');
       await signIn(page);
       for (const [name, address] of Object.entries(PAGES)) {
-        await page.goto(address.replace(/BOB|TEAM|ROBOT/g, (id) => ids[id]));
-        await page.locator('h1').waitFor();
-        await page.locator('.loading').first().waitFor({ state: 'detached' });
-        await page.waitForTimeout(250);
+        await show(page, address.replace(/BOB|TEAM|ROBOT/g, (id) => ids[id]));
         await save(name);
       }
       await page.goto('/access/rules');

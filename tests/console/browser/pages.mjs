@@ -1,4 +1,4 @@
-// The console in a browser, against the real program: node browser/pages.mjs PROGRAM
+// The console in a browser, against the real program: node browser/pages.mjs PROGRAM [PART-OF-A-CASE'S-NAME]
 //
 // Each case has a page of its own. A case fails when the page writes errors to its console, throws, or breaks its policy.
 import assert from 'node:assert/strict';
@@ -9,6 +9,7 @@ import { forgetSessions, launch, newPage, signIn } from '../support/browser.mjs'
 import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
 import { addAccessCases } from './access.mjs';
+import { addBudgets } from './budgets.mjs';
 
 const [program, wanted = ''] = process.argv.slice(2);
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -154,6 +155,8 @@ test('the audit log shows who did what, and is an administrator\'s', async ({ pa
     await page.keyboard.press('r');
     return await page.getByRole('row').filter({ hasText: 'bob' }).filter({ hasText: 'Refused' }).count() > 0;
   });
+  await page.getByRole('button', { name: 'Yesterday' }).click();
+  await page.getByRole('heading', { name: 'Nothing matches' }).waitFor();
 });
 
 test('texts of others stay texts', async ({ page, daemon, tokens }) => {
@@ -208,30 +211,129 @@ test('an invitation makes a user, once', async ({ page, daemon, expect }) => {
   await page.getByRole('heading', { name: "This invitation can't be used" }).waitFor();
 });
 
-test('what a first visit loads is small, and so is what a page adds', async ({ page, daemon }) => {
-  const scripts = new Set();
+test('what a first visit loads is small, and so is each page behind it', async ({ page, daemon }) => {
+  const gzip = new Map();
   page.on('response', (response) => {
-    const path = new URL(response.url()).pathname;
-    if (/^\/assets\/.*\.js$/.test(path) && !path.includes('worker')) scripts.add(path);
+    const { pathname } = new URL(response.url());
+    if (pathname.startsWith('/assets/') && pathname.endsWith('.js')) gzip.set(pathname, 0);
   });
-  const gzip = async (paths) => {
-    const sizes = await Promise.all([...paths].map(async (path) => Number((await fetch(daemon.url + path, { method: 'HEAD', headers: { 'Accept-Encoding': 'gzip' } })).headers.get('content-length'))));
-    assert.ok(sizes.every((size) => size > 0), `sizes of ${[...paths].join(', ')}`);
-    return sizes.reduce((sum, size) => sum + size, 0);
+  const measure = async () => {
+    for (const path of gzip.keys()) {
+      const head = await fetch(daemon.url + path, { method: 'HEAD', headers: { 'Accept-Encoding': 'gzip' } });
+      gzip.set(path, Number(head.headers.get('content-length')));
+    }
+    return [...gzip.values()].reduce((sum, bytes) => sum + bytes, 0);
   };
+  await page.goto('/sign-in');
+  await page.getByLabel('Name').waitFor();
+  let before = await measure();
+  console.log(`        first load ${(before / 1024).toFixed(1)} KiB of script by gzip`);
+  assert.ok(before <= 40 * 1024, `the first load has ${before} bytes by gzip`);
+  await signIn(page);
+  const places = { '/applications': '.grid .row', '/applications?as=cards': '.card', '/applications?as=tiles': '.tiles canvas', '/applications/prod-eu/argocd/api/tree': '.tree .node', '/runtimes': 'tbody tr', '/audit': 'tbody tr', '/access/users': 'tbody tr' };
+  for (const [address, part] of Object.entries(places)) {
+    await page.goto(address);
+    await page.locator(part).first().waitFor();
+    const all = await measure();
+    console.log(`        ${address} ${((all - before) / 1024).toFixed(1)} KiB more`);
+    assert.ok(all - before <= 40 * 1024, `${address} loads ${all - before} bytes`);
+    before = all;
+  }
+  console.log(`        all ${(before / 1024).toFixed(1)} KiB`);
+  assert.ok(before <= 180 * 1024, `all scripts have ${before} bytes`);
+});
+
+test('the list has three forms, and keys walk each', async ({ page }) => {
   await signIn(page);
   await grid(page).waitFor();
-  const first = new Set(scripts);
-  assert.ok(first.size > 0);
-  assert.ok(await gzip(first) <= 40 * 1024, `a first visit loads ${await gzip(first)} bytes of script by gzip`);
-  for (const address of ['/access/users', '/audit']) {
-    scripts.clear();
-    await page.goto(address);
-    await page.locator('h1').waitFor();
-    const more = [...scripts].filter((path) => !first.has(path));
-    assert.ok(more.length > 0, `${address} has a chunk of its own`);
-    assert.ok(await gzip(more) <= 40 * 1024, `${address} adds ${await gzip(more)} bytes of script by gzip`);
-  }
+  await page.keyboard.press('v');
+  await page.getByRole('group', { name: 'Applications by health' }).waitFor();
+  assert.equal(new URL(page.url()).searchParams.get('as'), 'cards');
+  const first = page.locator('.board section').first();
+  await first.getByRole('heading').getByText('Degraded').waitFor();
+  const card = await first.locator('.card .name').first().innerText();
+  await page.keyboard.press('j');
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Home');
+  await page.keyboard.press('x');
+  await page.getByText('1 chosen').first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: card, level: 1 }).waitFor();
+  await page.goBack();
+  await first.waitFor();
+  await page.keyboard.press('v');
+  const tiles = page.getByRole('listbox', { name: 'Applications' });
+  await tiles.waitFor();
+  assert.equal(new URL(page.url()).searchParams.get('as'), 'tiles');
+  await tiles.focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowDown');
+  const named = await page.locator('#tile-active').innerText();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: named.split(',')[0], level: 1 }).waitFor();
+  await page.keyboard.press('Escape');
+  await tiles.waitFor();
+  // The picture has something in it, and readers have its numbers.
+  const colours = await page.locator('.tiles canvas').evaluate((canvas) => {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const seen = new Set();
+    for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 0) seen.add(`${data[at]},${data[at + 1]},${data[at + 2]}`);
+    return seen.size;
+  });
+  assert.ok(colours > 4, `${colours} colours`);
+  await page.getByRole('table', { name: 'Applications by runtime and health' }).getByRole('row').filter({ hasText: 'prod-eu' }).waitFor();
+  await page.getByLabel('Group by').selectOption('cluster');
+  await page.getByRole('table', { name: 'Applications by cluster and health' }).getByRole('row').filter({ hasText: 'in-cluster' }).waitFor();
+});
+
+test('columns, a choice of rows and a saved view', async ({ page }) => {
+  await signIn(page);
+  await grid(page).waitFor();
+  await page.locator('summary').filter({ hasText: 'Columns' }).click();
+  await page.getByLabel('Labels').check();
+  await page.getByLabel('Commit').uncheck();
+  await page.keyboard.press('Escape');
+  await page.getByRole('columnheader', { name: 'Labels' }).waitFor();
+  assert.equal(await page.getByRole('columnheader', { name: 'Commit' }).count(), 0);
+  await filter(page).fill('label:team=pay runtime:prod-eu');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await page.locator('[data-count]').getByText(' of ').waitFor();
+  const names = await rowNames(page);
+  await page.keyboard.press('x');
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('Shift+X');
+  await page.getByText('3 chosen').first().waitFor();
+  await page.getByRole('button', { name: `All ${names.length} that match` }).click();
+  await page.getByRole('button', { name: 'Copy the names' }).click();
+  await page.getByText('Copied').first().waitFor();
+  assert.deepEqual((await page.evaluate(() => navigator.clipboard.readText())).split('\n'), [...names].sort());
+  await page.locator('summary').filter({ hasText: 'Views' }).click();
+  await page.getByLabel('Name of the view').fill('Payments in Europe');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('button', { name: 'Make start page' }).click();
+  await page.goto('/');
+  await page.locator('[data-count]').getByText(`${names.length} of`).waitFor();
+  assert.equal(await filter(page).inputValue(), 'label:team=pay runtime:prod-eu');
+  await page.getByRole('columnheader', { name: 'Labels' }).waitFor();
+  // The neighbours of an application are those of the list.
+  await page.locator('.grid .row').first().click();
+  await page.getByText(`1 of ${names.length}`).waitFor();
+  const [first, second] = names;
+  await page.getByRole('heading', { name: first, level: 1 }).waitFor();
+  await page.keyboard.press(']');
+  await page.getByRole('heading', { name: second, level: 1 }).waitFor();
+  await page.keyboard.press('[');
+  await page.getByRole('heading', { name: first, level: 1 }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('[data-count]').getByText(`${names.length} of`).waitFor();
+  await page.locator('summary').filter({ hasText: 'Views' }).click();
+  await page.getByRole('button', { name: 'Delete the view Payments in Europe' }).click();
+  await page.goto('/');
+  await grid(page).waitFor();
+  assert.equal(await filter(page).inputValue(), '');
 });
 
 test('a session that ends leaves the page as it is', async ({ page, context, expect }) => {
@@ -292,6 +394,80 @@ test('an open application follows its events', async ({ page, daemon, tokens }) 
   await page.getByText('Deployment search: no image.').waitFor();
 });
 
+test('the resources of an open application change in place, by a topic of its own', { stream: true }, async ({ page, proxy }) => {
+  await signIn(page);
+  await page.getByText('Live', { exact: true }).waitFor();
+  proxy.send('reset', {});
+  const last = await until('an event that has a number', () => proxy.lastId);
+  await filter(page).fill('runtime:prod-us catalog');
+  await page.locator('[data-count]').getByText('1 of').waitFor();
+  await page.locator('.grid .row').click();
+  await page.getByRole('link', { name: 'Tree' }).click();
+  await page.getByRole('treeitem', { name: /^catalog Service · Healthy/ }).waitFor();
+  await until('the topic of the application', () => proxy.topics.includes('app:uid-prod-us-catalog'));
+  assert.equal(proxy.resumedFrom, String(last)); // the list is not read again for it
+  proxy.send('patch', { rows: [{ topic: 'app:uid-prod-us-catalog', uid: 'uid-of-a-service', kind: 'Service', namespace: 'catalog', name: 'catalog', runtime: 'prod-us', health: 'DEGRADED', sync: 'SYNCED', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
+  await page.getByRole('treeitem', { name: /^catalog Service · Degraded/ }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('r');
+  await until('the end of the topic', () => proxy.topics.length === 2);
+});
+
+test('the tree folds by the address and by keys, dims what is not looked for, and has a list', async ({ page, daemon, tokens }) => {
+  await daemon.report(tokens['prod-eu'], application('folded', { uid: 'uid-folded', resources: deployment('folded', { pods: 14 }) }));
+  await signIn(page);
+  await page.goto('/applications/prod-eu/argocd/folded/tree');
+  const fold = page.getByRole('treeitem', { name: /^14 × ConfigMap/ });
+  await fold.waitFor();
+  const drawn = () => page.getByRole('treeitem').count();
+  const before = await drawn();
+  await fold.focus();
+  await page.keyboard.press('ArrowRight');
+  await until('the nodes of the fold', async () => await drawn() === before + 14);
+  assert.ok(new URL(page.url()).searchParams.get('fold'));
+  await page.reload();
+  await until('the nodes of the fold after a reload', async () => await drawn() === before + 14);
+  await fold.focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowLeft');
+  await until('the fold', async () => await drawn() === before);
+  await page.keyboard.press('f');
+  await until('all nodes', async () => await drawn() === before + 13);
+  await page.keyboard.press('/');
+  await page.keyboard.type('folded-3');
+  await page.getByText('1 of 17 resources').waitFor();
+  assert.equal(await page.locator('.node:not(.dim)').count(), 1);
+  await page.getByLabel('Form').selectOption('list');
+  await page.getByRole('button', { name: 'folded-3' }).click();
+  await page.getByRole('complementary', { name: 'Resource' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('complementary', { name: 'Resource' }).waitFor({ state: 'detached' });
+  assert.match(new URL(page.url()).pathname, /folded\/tree$/);
+  await daemon.report(tokens['prod-eu'], application('folded', { uid: 'uid-folded', number: 2 }), { isDeleted: true });
+});
+
+test('what is missing is explained: no resources, a bad source, an application that was deleted', async ({ page, daemon, tokens }) => {
+  await daemon.report(tokens.staging, application('hollow', { uid: 'uid-hollow' }));
+  await daemon.report(tokens.staging, application('sourceless', { uid: 'uid-sourceless', sync: 'Unknown' }), { errors: [{ type: 'sync', level: 'error', message: 'apps/sourceless: app path does not exist', lastSeen: new Date().toISOString() }] });
+  await signIn(page);
+  await page.goto('/applications/staging/argocd/hollow/tree');
+  await page.getByRole('heading', { name: '0 resources' }).waitFor();
+  await page.getByText('Argo CD finds nothing to deploy: the path apps/hollow at main renders to no manifests.').waitFor();
+  await page.goto('/applications/staging/argocd/sourceless/overview');
+  await page.locator('.verdict').getByText("Argo CD can't compare it with its source: apps/sourceless: app path does not exist").waitFor();
+  await page.getByRole('heading', { name: 'Conditions' }).waitFor();
+  await page.getByRole('heading', { name: 'Images' }).waitFor();
+  await page.goto('/applications/staging/argocd/hollow/overview');
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.getByText('It is healthy and as Git wants it.').waitFor();
+  // It is deleted while it is looked at.
+  await daemon.report(tokens.staging, application('hollow', { uid: 'uid-hollow', number: 2 }), { isDeleted: true });
+  await page.getByText('It was deleted.').waitFor();
+  await page.getByText('What follows is its last state').waitFor();
+  await daemon.report(tokens.staging, application('sourceless', { uid: 'uid-sourceless', number: 2 }), { isDeleted: true });
+});
+
 test('a patch of the stream changes cells in place', { stream: true }, async ({ page, proxy }) => {
   await signIn(page);
   await grid(page).waitFor();
@@ -329,6 +505,56 @@ test('a broken stream is told, and resumes behind the last event', { stream: tru
   await page.locator('.grid .row.dim').getByText('gone').waitFor();
 });
 
+test('everything of a silent runtime shows its age', async ({ page }) => {
+  const since = new Date(Date.now() - 40 * 60_000);
+  const clock = since.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  // The program calls a runtime silent after five minutes: here it says so at once.
+  await page.route('**/2.0/api/graphql', async (route) => {
+    const response = await route.fetch();
+    const answer = await response.json();
+    const runtimes = answer.data?.runtimes?.edges.map(({ node }) => node) ?? (answer.data?.runtime ? [answer.data.runtime] : []);
+    for (const one of runtimes) if (one.metadata.name === 'prod-us') Object.assign(one, { available: false, lastUpdated: since.toISOString() });
+    await route.fulfill({ response, json: answer });
+  });
+  await signIn(page);
+  const told = new RegExp(`runtime silent since .*${clock}`);
+  await page.getByText('1 runtime is silent: its rows show their age').waitFor();
+  await filter(page).fill('runtime:prod-us');
+  const rows = page.locator('.grid .row');
+  await until('the age on every row', async () => await rows.count() > 0 && await rows.filter({ hasText: told }).count() === await rows.count());
+  assert.match(await rows.first().innerText(), /as of .*\d\d:\d\d, runtime silent since/);
+  await filter(page).fill('runtime:prod-eu');
+  await page.locator('[data-count]').getByText(' of ').waitFor();
+  assert.equal(await rows.filter({ hasText: told }).count(), 0);
+  for (const address of ['/applications/prod-us/argocd/search/overview', '/runtimes', '/runtimes/prod-us', '/applications?q=runtime:prod-us&as=cards', '/applications?q=runtime:prod-us&as=tiles']) {
+    await page.goto(address);
+    await page.locator('main').getByText(told).first().waitFor();
+  }
+  await axe(page, 'a silent runtime');
+});
+
+test('a stream that stays lost is told above every page, with a way to try at once', { stream: true }, async ({ page, proxy, expect }) => {
+  expect(/stream|ERR_/);
+  await page.clock.install();
+  await signIn(page);
+  await grid(page).waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  proxy.isBroken = true;
+  proxy.drop();
+  await page.getByText('Reconnecting').waitFor();
+  assert.equal(await page.locator('.strip').count(), 0); // a short break is not worth a sentence
+  await page.clock.fastForward(30_000);
+  await page.locator('.strip').getByText(/Live updates stopped at \d\d:\d\d:\d\d\. Trying again/).waitFor();
+  assert.ok(await grid(page).isVisible());
+  // One region speaks, and it is the only one.
+  assert.equal(await page.locator('[aria-live], [role=status]').count(), 1);
+  await page.locator('[aria-live]').getByText('Live updates stopped').waitFor({ state: 'attached' });
+  proxy.isBroken = false;
+  await page.getByRole('button', { name: 'Now', exact: true }).click();
+  await page.getByText('Live', { exact: true }).waitFor();
+  await page.locator('.strip').waitFor({ state: 'detached' });
+});
+
 test('eight pages of one browser share one stream', { stream: true }, async ({ page, context, proxy, daemon }) => {
   await signIn(page);
   const pages = [page];
@@ -348,7 +574,7 @@ test('eight pages of one browser share one stream', { stream: true }, async ({ p
   void daemon;
 });
 
-const AXE_PAGES = ['/applications', '/applications?q=nothing-like-this', '/applications/prod-eu/argocd/api/overview', '/applications/prod-eu/argocd/api/tree', '/applications/prod-eu/argocd/api/timeline',
+const AXE_PAGES = ['/applications', '/applications?q=nothing-like-this', '/applications?as=cards', '/applications?as=tiles', '/applications/prod-eu/argocd/api/overview', '/applications/prod-eu/argocd/api/tree', '/applications/prod-eu/argocd/api/timeline',
   '/runtimes', '/runtimes/prod-eu', '/runtimes/nowhere', '/audit', '/access/users', '/access/tokens'];
 for (const theme of ['light', 'dark']) {
   test(`no page breaks an accessibility rule in the ${theme} theme`, { page: { theme } }, async ({ page }) => {
@@ -386,11 +612,13 @@ test('ten thousand applications are a list like any other', { many: true }, asyn
   await page.locator('[data-count]').getByText('1 of').waitFor();
 });
 
+addBudgets(test);
+
 async function runCase(one, browser, shared) {
   if (one.many) forgetSessions();
   const { daemon, tokens } = one.many ? shared.many : shared.usual;
   const isProxied = one.stream || one.proxied;
-  const proxy = isProxied ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent', answers: one.proxied }).start() : null;
+  const proxy = isProxied ? await new StreamProxy(daemon.url, { isAbsent: one.stream === 'absent', answers: one.proxied, graphql: one.graphql }).start() : null;
   const opened = await newPage(browser, proxy ? { url: proxy.url } : daemon, one.page ?? {});
   if (one.stream === 'absent') opened.expect(/404.*console\/api\/v1\/stream/);
   try {
@@ -415,7 +643,7 @@ const browser = await launch();
 const shared = {};
 let failed = 0;
 try {
-  const chosen = cases.filter((one) => one.name.includes(wanted) && (!one.many || process.env.GITOPS_LONG));
+  const chosen = cases.filter((one) => one.name.includes(wanted) && (!(one.many || one.long) || process.env.GITOPS_LONG));
   if (chosen.some((one) => !one.many)) {
     const daemon = new Daemon(program);
     shared.usual = { daemon };

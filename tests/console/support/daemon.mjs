@@ -94,8 +94,8 @@ export class Daemon {
     return createRuntime.newAccessToken;
   }
 
-  /** Reports an Application as event-reporter does. */
-  async report(token, application) {
+  /** Reports an Application as event-reporter does, also its deletion. `errors` are what is wrong with it, as docs/events.md has them. */
+  async report(token, application, { isDeleted = false, errors } = {}) {
     const sequence = (this.#sequences.get(token) ?? 0) + 1;
     this.#sequences.set(token, sequence);
     const text = JSON.stringify(application);
@@ -105,8 +105,9 @@ export class Daemon {
       headers: { 'X-Event-Id': `seed/${sequence}`, 'X-Event-Sequence': String(sequence) },
       body: { data: {
         object: Buffer.from(text).toString('base64'),
-        source: { desiredManifest: '', actualManifest: text, gitManifest: '', revision: status.sync?.revision ?? '', syncStatus: status.sync?.status ?? '',
+        source: { desiredManifest: '', actualManifest: isDeleted ? '' : text, gitManifest: '', revision: status.sync?.revision ?? '', syncStatus: status.sync?.status ?? '',
           healthStatus: status.health?.status ?? '', historyId: status.history?.at(-1)?.id ?? 0 },
+        ...(errors && { errors }),
       } },
     });
   }

@@ -7,11 +7,14 @@ export class StreamProxy {
   #all = new Set();
   url = '';
   streams = 0;
+  isBroken = false; // refuses streams
   lastId = 0;
   resumedFrom = '';
+  topics = []; // of the stream that began last
 
-  constructor(daemon, { isAbsent = false, answers = {} } = {}) {
+  constructor(daemon, { isAbsent = false, answers = {}, graphql } = {}) {
     this.answers = answers; // path -> JSON that is answered instead
+    this.graphql = graphql; // request -> text of an answer, or nothing to ask the daemon
     this.isAbsent = isAbsent; // as a server without the stream
     this.daemon = new URL(daemon);
   }
@@ -24,12 +27,8 @@ export class StreamProxy {
         response.writeHead(200, { 'Content-Type': 'application/json' });
         return response.end(JSON.stringify(scripted));
       }
-      const passed = http.request({ host: this.daemon.hostname, port: this.daemon.port, path: request.url, method: request.method, headers: request.headers }, (answer) => {
-        response.writeHead(answer.statusCode, answer.headers);
-        answer.pipe(response);
-      });
-      passed.on('error', () => response.destroy());
-      request.pipe(passed);
+      if (this.graphql && request.url === '/2.0/api/graphql') return void this.#answer(request, response);
+      this.#pass(request, response);
     });
     this.#server.on('connection', (socket) => {
       this.#all.add(socket);
@@ -39,11 +38,31 @@ export class StreamProxy {
     this.url = `http://127.0.0.1:${this.#server.address().port}`;
     return this;
   }
+  async #answer(request, response) {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const body = Buffer.concat(parts);
+    const text = this.graphql(JSON.parse(body.toString()));
+    if (text === undefined) return this.#pass(request, response, body);
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.end(text);
+  }
+  #pass(request, response, body) {
+    const passed = http.request({ host: this.daemon.hostname, port: this.daemon.port, path: request.url, method: request.method, headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    passed.on('error', () => response.destroy());
+    if (body) passed.end(body);
+    else request.pipe(passed);
+  }
   #stream(request, response) {
     if (this.isAbsent) {
       response.writeHead(404, { 'Content-Type': 'application/json' });
       return response.end('{"message":"There is no such path."}');
     }
+    if (this.isBroken) return response.destroy();
+    this.topics = (new URL(request.url, this.url).searchParams.get('topics') ?? '').split(',');
     this.resumedFrom = request.headers['last-event-id'] ?? '';
     response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
     response.write(': hello\n\n');

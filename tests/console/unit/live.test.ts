@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 
 import { SseParser } from '../../../apps/control-plane/console/src/live/sse';
+import { topicsOf } from '../../../apps/control-plane/console/src/live/stream';
+
+describe('topics', () => {
+  it('are in one order, and those of single applications are cut first', () => {
+    expect(topicsOf(['runtimes', 'app:b', 'index', 'app:a', 'index'])).toEqual(['index', 'runtimes', 'app:a', 'app:b']);
+    const many = topicsOf([...Array.from({ length: 40 }, (_, index) => `app:${index}`), 'runtimes', 'index']);
+    expect([many.length, many[0], many[1]]).toEqual([32, 'index', 'runtimes']);
+  });
+});
 
 describe('server-sent events', () => {
   it('reads events, ids, comments and several lines', () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { ApplicationStore, facet, filterFields, FILTER_KEYS, ordered, streamedRow, TIME_KEYS, type ApplicationRow } from '../../../apps/control-plane/console/src/store/applications';
 import { parse } from '../../../apps/control-plane/console/src/store/filter';
+import { RuntimeContacts, SILENT_AFTER } from '../../../apps/control-plane/console/src/store/runtimes';
 import { state, word } from '../../../apps/control-plane/console/src/store/states';
 import { scrollFor, windowOf } from '../../../apps/control-plane/console/src/ui/virtual';
 
@@ -80,6 +81,33 @@ describe('store', () => {
     const store = filled(...Array.from({ length: 10_000 }, (_, index) => row(`app-${index}`, { health: index % 9 ? 'Healthy' : 'Degraded' })));
     const fields = filterFields(store, new Set(), '');
     expect(ordered(store, query('health:degraded app-1'), fields, { key: 'health', down: false }, 0).length).toBeGreaterThan(100);
+  });
+});
+
+describe('silent runtimes', () => {
+  const read = (seenAt: number, available = true) => [{ name: 'prod', seenAt, available }];
+  it('are those that the server calls so', () => {
+    const contacts = new RuntimeContacts();
+    contacts.read([...read(1_000, false), { name: 'lab', seenAt: 0, available: false }], 5_000);
+    expect([...contacts.silent(5_000, false)]).toEqual([['prod', 1_000]]);
+    contacts.hear('prod', 2_000, 6_000);
+    expect(contacts.silent(6_000, true).size).toBe(0);
+  });
+  it('are noticed between readings while the stream lives, whatever the clocks say', () => {
+    const contacts = new RuntimeContacts();
+    contacts.read(read(1_000_000_000), 5_000); // the page's clock is far behind
+    expect(contacts.silent(5_000 + SILENT_AFTER, true).size).toBe(0);
+    expect([...contacts.silent(5_001 + SILENT_AFTER, true)]).toEqual([['prod', 1_000_000_000]]);
+    // Without the stream it may be the page that hears nothing.
+    expect(contacts.silent(5_001 + SILENT_AFTER, false).size).toBe(0);
+  });
+  it('are forgotten when they are removed, and an older reading changes nothing', () => {
+    const contacts = new RuntimeContacts();
+    contacts.hear('prod', 9_000, 1);
+    contacts.read(read(8_000, false), 2);
+    expect(contacts.silent(3, true).size).toBe(0);
+    contacts.read([{ name: 'other', seenAt: 1, available: false }], 4);
+    expect([...contacts.silent(5, true).keys()]).toEqual(['other']);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { layout, type Node } from '../../../apps/control-plane/console/src/graph/layout';
-import { verdict, webAddress, type ApplicationDetail } from '../../../apps/control-plane/console/src/pages/application/types';
+import { imagesOf, patchKey, verdict, webAddress, whyEmpty, withPatches, type ApplicationDetail, type Release } from '../../../apps/control-plane/console/src/pages/application/types';
 
 const node = (name: string, health = 'Healthy', children: Node[] = []): Node => ({ id: name, kind: 'Pod', name, health, sync: '', children });
 
@@ -13,7 +13,12 @@ describe('tree', () => {
     expect(placed.filter((one) => one.node.health === 'Degraded')).toHaveLength(10);
     expect(placed[1]!.node.health).toBe('Degraded'); // trouble first
     const fold = placed.find((one) => one.folded > 0)!;
-    expect(layout(root, new Set([fold.id])).placed).toHaveLength(30);
+    expect(layout(root, 'all').placed).toHaveLength(30);
+    // An open fold stays, before its nodes, so that it can be closed.
+    const opened = layout(root, new Set([fold.id])).placed;
+    expect(opened).toHaveLength(31);
+    expect(opened.find((one) => one.id === fold.id)!.isOpen).toBe(true);
+    expect(opened.filter((one) => one.parent === fold.id)).toHaveLength(20);
   });
   it('puts a parent beside its first child and nothing on top of another', () => {
     const { placed } = layout(node('root', 'Healthy', [node('a', 'Healthy', [node('b'), node('c')]), node('d')]));
@@ -31,10 +36,32 @@ describe('an application', () => {
   const app = (more: object) => ({ healthStatus: 'HEALTHY', syncStatus: 'SYNCED', healthMessage: null, operation: null, resources: [], ...more }) as unknown as ApplicationDetail;
   it('is summed up by what is worst', () => {
     expect(verdict(app({}), false)).toMatchObject({ tone: 'ok' });
-    expect(verdict(app({}), true).text).toContain('silent');
+    expect(verdict(app({}), true)).toEqual({ tone: 'warn', text: 'When its runtime was heard of last: It is healthy and as Git wants it.' });
     expect(verdict(app({ operation: { phase: 'Failed', message: 'no such namespace' } }), false)).toEqual({ tone: 'bad', text: 'The last sync failed: no such namespace' });
     expect(verdict(app({ healthStatus: null }), false)).toMatchObject({ tone: 'mute' });
+    expect(verdict(app({ syncStatus: 'UNKNOWN', errors: [{ level: 'ERROR', title: 'Synchronization failed', message: 'path does not exist' }] }), false)).toEqual({ tone: 'bad', text: "Argo CD can't compare it with its source: path does not exist" });
     expect(verdict(app({ healthStatus: 'DEGRADED', resources: [{ kind: 'Deployment', name: 'api', healthStatus: 'DEGRADED', healthMessage: 'crashes' }] }), false).text).toBe('Deployment api: crashes.');
+  });
+  it('says why it has no resources', () => {
+    const source = { repoURL: 'r', path: 'apps/x', targetRevision: 'main', chart: null };
+    expect(whyEmpty(app({ specSource: source }))).toBe('Argo CD finds nothing to deploy: the path apps/x at main renders to no manifests.');
+    expect(whyEmpty(app({ specSource: null }))).toBe('It has no source.');
+    expect(whyEmpty(app({ syncStatus: 'UNKNOWN', errors: [] }))).toContain('does not say why');
+    expect(whyEmpty(app({ syncStatus: 'UNKNOWN', errors: [{ level: 'ERROR', message: 'no such path' }] }))).toContain('no such path');
+  });
+  it('takes what the stream says of a resource, unless it is older or not clear of which', () => {
+    const service = { group: '', kind: 'Service', namespace: 'x', name: 'a', healthStatus: 'HEALTHY', syncStatus: 'SYNCED', healthMessage: 'fine' };
+    const read = app({ seenAt: new Date(1_000).toISOString(), resources: [service] });
+    const patched = (seenAt: number, resources = [service]) => withPatches({ ...read, resources } as ApplicationDetail, new Map([[patchKey('Service', 'x', 'a'), { health: 'DEGRADED', sync: null, seenAt }]])).resources!;
+    expect(patched(2_000)[0]).toMatchObject({ healthStatus: 'DEGRADED', syncStatus: 'SYNCED', healthMessage: null });
+    expect(patched(500)[0]).toEqual(service);
+    expect(patched(2_000, [service, { ...service, group: 'serving.knative.dev' }])[0]).toEqual(service);
+  });
+  it('names the images of the current deployment', () => {
+    const release = (current: boolean, image: string | null) => ({ current, toState: { services: [{ name: 'api', images: [{ image }] }], rollouts: [] } }) as unknown as Release;
+    expect(imagesOf([release(false, 'old'), release(true, 'new:1')])).toEqual([{ workload: 'api', image: 'new:1' }]);
+    expect(imagesOf([])).toBeNull();
+    expect(imagesOf([release(true, null)])).toEqual([]);
   });
   it('links to addresses of the web alone', () => {
     expect(webAddress('https://git.example.com/a')).toBe('https://git.example.com/a');

@@ -3,7 +3,7 @@
 export const ME = `query Me { me { id name email isAdmin activeAccount { id name admins } } }`;
 
 const ROW = `metadata { uid runtime namespace name cluster lastUpdated labels { key value } }
-  healthStatus syncStatus syncPolicy revision updatedAt repoURL project
+  healthStatus syncStatus syncPolicy revision updatedAt seenAt presence repoURL project
   destination { name server namespace }
   status { commitAuthor commitMessage }
   operationState { phase }`;
@@ -15,9 +15,7 @@ export const APPLICATIONS = `query Applications($after: String, $first: Int) {
   }
 }`;
 
-export const APPLICATION = `query Application($runtime: String, $namespace: String, $name: String) {
-  application(runtime: $runtime, namespace: $namespace, name: $name) {
-    ${ROW}
+const DETAIL = `${ROW}
     resources { group version kind namespace name syncStatus healthStatus healthMessage hook requiresPruning }
     healthMessage size path isHelmApp isMultiSourced
     errors { level title message suggestion lastSeen }
@@ -26,8 +24,15 @@ export const APPLICATION = `query Application($runtime: String, $namespace: Stri
     sync { status revision revisions }
     appsRelations { parent { runtime namespace name } children { runtime namespace name } }
     history: status { commitAuthor commitMessage commitDate commitUrl historyId syncStartedAt syncFinishedAt }
-    operation: operationState { phase message startedAt finishedAt revision initiatedBy }
-  }
+    operation: operationState { phase message startedAt finishedAt revision initiatedBy }`;
+
+export const APPLICATION = `query Application($runtime: String, $namespace: String, $name: String) {
+  application(runtime: $runtime, namespace: $namespace, name: $name) { ${DETAIL} }
+}`;
+
+// The query for one finds none that is gone.
+export const GONE_APPLICATION = `query GoneApplication($filters: ApplicationsFilterArgs) {
+  applications(filters: $filters, pagination: { first: 10 }) { edges { node { ${DETAIL} } } }
 }`;
 
 export const RELEASES = `query Releases($filters: GitopsReleaseFilterArgs, $after: String, $first: Int) {

@@ -4,6 +4,7 @@ import { effect } from '@preact/signals';
 
 import { follow, live, onChanges, onReset, type Changes } from '../live/client';
 import { streamedRow, time, type ApplicationRow } from '../store/applications';
+import { RuntimeContacts } from '../store/runtimes';
 import { applications, loadState, offline, readings, rowsChanged } from '../store/state';
 import { word } from '../store/states';
 import { APPLICATIONS, RUNTIMES } from './documents';
@@ -21,6 +22,8 @@ export interface ApplicationNode {
   syncPolicy: string | null;
   revision: string | null;
   updatedAt: string | null;
+  seenAt: string | null;
+  presence: 'LIVE' | 'GONE' | 'STALE';
   repoURL: string | null;
   project: string | null;
   destination: { name: string | null; server: string | null; namespace: string | null } | null;
@@ -47,7 +50,7 @@ export function rowOfNode(node: ApplicationNode): ApplicationRow {
     labels: (metadata.labels ?? []).map(({ key, value }) => `${key}=${value}`),
     autoSync: node.syncPolicy === 'Automated',
     changedAt: time(node.updatedAt),
-    seenAt: time(metadata.lastUpdated),
+    seenAt: time(node.seenAt ?? metadata.lastUpdated),
   };
 }
 
@@ -92,10 +95,19 @@ export async function readApplications({ anew = false } = {}): Promise<void> {
   }
 }
 
+const contacts = new RuntimeContacts();
+const LOOK = 10_000;
+function findSilent(): void {
+  const found = contacts.silent(Date.now(), live.peek().state === 'live');
+  const known = offline.peek();
+  if (found.size !== known.size || [...found].some(([name, since]) => known.get(name) !== since)) offline.value = found;
+}
+
 async function readOffline(): Promise<void> {
   try {
     const { runtimes } = await query<{ runtimes: { edges: { node: { metadata: { name: string }; available: boolean; lastUpdated: string | null } }[] } }>('read the runtimes', RUNTIMES);
-    offline.value = new Set(runtimes.edges.filter(({ node }) => !node.available && node.lastUpdated).map(({ node }) => node.metadata.name));
+    contacts.read(runtimes.edges.map(({ node }) => ({ name: node.metadata.name, seenAt: time(node.lastUpdated), available: node.available })), Date.now());
+    findSilent();
   } catch {
     // The column keeps what was known; the page of runtimes shows the failure.
   }
@@ -133,6 +145,16 @@ function keepLate(part: 'patches' | 'gone', key: string, value: Record<string, u
   (late[part] as Map<string, unknown>).set(key, value);
 }
 
+function hear({ patches }: Changes): void {
+  let hasHeard = false;
+  for (const row of patches.values()) {
+    if (row.topic !== 'runtimes' || typeof row.name !== 'string') continue;
+    contacts.hear(row.name, time(row.seenAt), Date.now());
+    hasHeard = true;
+  }
+  if (hasHeard) findSilent();
+}
+
 let isStarted = false;
 /** Begins to keep the store true. Does nothing when it has begun. */
 export function keepApplications(): void {
@@ -141,12 +163,14 @@ export function keepApplications(): void {
   onChanges((changes) => {
     if (running) for (const part of ['patches', 'gone'] as const) for (const [key, value] of changes[part]) keepLate(part, key, value);
     if (apply(changes) > 0) rowsChanged();
+    hear(changes);
   });
   onReset(() => void readApplications({ anew: true }));
   follow(['index', 'runtimes']);
   void readApplications();
   void readOffline();
   setInterval(() => void readOffline(), 60_000);
+  setInterval(findSilent, LOOK);
   effect(() => {
     if (live.value.state !== 'unavailable') return undefined;
     const timer = setInterval(() => {

@@ -15,6 +15,8 @@ export interface Placed {
   id: string;
   node: Node;
   folded: number; // nodes that it stands for; 0: itself alone
+  members: readonly Node[]; // these nodes
+  isOpen: boolean; // a fold whose nodes are drawn behind it
   x: number;
   y: number;
   depth: number;
@@ -40,27 +42,35 @@ interface Item {
   id: string;
   node: Node;
   folded: number;
+  members: readonly Node[];
 }
+const single = (node: Node): Item => ({ id: node.id, node, folded: 0, members: [] });
+const byTrouble = (a: Item, b: Item): number =>
+  severity(b.node) - severity(a.node) || a.node.kind.localeCompare(b.node.kind) || a.node.name.localeCompare(b.node.name);
 
-/** Returns what is drawn for siblings: the worst first, equal and healthy ones of a kind as one. `unfolded` has ids. */
-export function siblings(parent: Node, unfolded: ReadonlySet<string>): Item[] {
+/** Which folds are open: those with these ids, or every node is drawn by itself. */
+export type Unfolded = ReadonlySet<string> | 'all';
+
+/** Returns what is drawn for siblings: the worst first, equal and healthy ones of a kind as one. */
+export function siblings(parent: Node, unfolded: Unfolded): Item[] {
   const groups = new Map<string, Node[]>();
   for (const child of parent.children) {
     const key = `${child.kind} ${child.health} ${child.sync}`;
-    groups.set(key, [...(groups.get(key) ?? []), child]);
+    const group = groups.get(key);
+    if (group) group.push(child);
+    else groups.set(key, [child]);
   }
   const items: Item[] = [];
   for (const [key, nodes] of groups) {
-    const id = `${parent.id}/${key}`;
-    const canFold = nodes.length > FOLD_ABOVE && !unfolded.has(id) && nodes.every((node) => severity(node) < 7);
-    if (canFold) items.push({ id, node: nodes[0]!, folded: nodes.length });
-    else items.push(...nodes.map((node) => ({ id: node.id, node, folded: 0 })));
+    const canFold = unfolded !== 'all' && nodes.length > FOLD_ABOVE && nodes.every((node) => severity(node) < 7);
+    if (canFold) items.push({ id: `${parent.id}/${key}`, node: nodes[0]!, folded: nodes.length, members: nodes });
+    else items.push(...nodes.map(single));
   }
-  return items.sort((a, b) => severity(b.node) - severity(a.node) || a.node.kind.localeCompare(b.node.kind) || a.node.name.localeCompare(b.node.name));
+  return items.sort(byTrouble);
 }
 
 /** Places a tree. A parent stands beside its first child, so that the root is always in sight. */
-export function layout(root: Node, unfolded: ReadonlySet<string> = new Set()): Layout {
+export function layout(root: Node, unfolded: Unfolded = new Set()): Layout {
   const placed: Placed[] = [];
   let y = 0;
   let depths = 0;
@@ -71,11 +81,12 @@ export function layout(root: Node, unfolded: ReadonlySet<string> = new Set()): L
       return;
     }
     depths = Math.max(depths, depth);
-    placed.push({ ...item, x: depth * (NODE.width + NODE.gapX), y, depth, parent });
-    const children = item.folded > 0 ? [] : siblings(item.node, unfolded);
+    const isOpen = item.folded > 0 && unfolded !== 'all' && unfolded.has(item.id);
+    placed.push({ ...item, isOpen, x: depth * (NODE.width + NODE.gapX), y, depth, parent });
+    const children = item.folded === 0 ? siblings(item.node, unfolded) : isOpen ? item.members.map(single).sort(byTrouble) : [];
     for (const child of children) place(child, depth + 1, item.id);
     if (children.length === 0) y += NODE.height + NODE.gapY;
   };
-  place({ id: root.id, node: root, folded: 0 }, 0, '');
+  place(single(root), 0, '');
   return { placed, width: depths * (NODE.width + NODE.gapX) + NODE.width, height: Math.max(NODE.height, y - NODE.gapY), hidden };
 }

@@ -2,33 +2,51 @@ import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { state } from '../store/states';
 import { Icon } from '../ui/icons';
-import { layout, NODE, type Node, type Placed } from './layout';
+import { layout, NODE, type Node, type Placed, type Unfolded } from './layout';
 
 const PAD = 12;
 
-function Box({ one, chosen, dim, focus, choose }: { one: Placed; chosen: boolean; dim: boolean; focus: boolean; choose: () => void }) {
+interface BoxProps {
+  one: Placed;
+  chosen: boolean;
+  matches: number | null; // of the text that is looked for; null without one
+  focus: boolean;
+  choose: () => void;
+  reach: () => void; // it has the focus now
+}
+
+function Box({ one, chosen, matches, focus, choose, reach }: BoxProps) {
   const box = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     box.current!.style.transform = `translate(${one.x + PAD}px, ${one.y + PAD}px)`;
   }, [one.x, one.y]);
-  const { node, folded } = one;
+  const { node, folded, isOpen } = one;
+  const dim = matches === 0;
   const worst = state(node.health || node.sync || 'Unknown');
   const words = [node.health, node.sync === 'Synced' && node.health ? '' : node.sync].filter(Boolean).join(', ');
   return (
-    <button ref={box} type="button" id={`node-${one.id}`} role="treeitem" aria-level={one.depth + 1} aria-selected={chosen} tabIndex={focus ? 0 : -1}
-      class={['node', worst.tone, dim && 'dim', folded && 'folded'].filter(Boolean).join(' ')} onClick={choose}>
+    <button ref={box} type="button" id={`node-${one.id}`} role="treeitem" aria-level={one.depth + 1} aria-selected={chosen} aria-expanded={folded > 0 ? isOpen : undefined} tabIndex={focus ? 0 : -1}
+      class={['node', worst.tone, dim && 'dim', folded && 'folded'].filter(Boolean).join(' ')} onClick={choose} onFocus={reach}>
       {node.health || node.sync ? <span class={`state ${worst.tone}`}><Icon name={worst.shape} /></span> : <span class="mute">·</span>}
       <span class="texts">
         <span class="clip">{folded ? `${folded} × ${node.kind}` : node.name}</span>
-        <span class="clip small mute">{folded ? `${words || 'no state'} · open` : `${node.kind}${words && ` · ${words}`}`}</span>
+        <span class="clip small mute">{folded ? `${words || 'no state'} · ${matches ? `${matches} found · ` : ''}${isOpen ? 'fold' : 'open'}` : `${node.kind}${words && ` · ${words}`}`}</span>
       </span>
     </button>
   );
 }
 
-/** The picture of a tree. Arrows walk it, Enter opens a node or a fold. */
-export function Tree({ root, chosen, choose, wanted }: { root: Node; chosen: string; choose: (node: Node) => void; wanted: string }) {
-  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
+interface TreeProps {
+  root: Node;
+  chosen: string;
+  choose: (node: Node) => void;
+  wanted: string; // nodes without this text are dimmed
+  unfolded: Unfolded;
+  unfold: (fold: string, open: boolean) => void;
+}
+
+/** The picture of a tree. Arrows walk it and open and close folds, Enter opens a node. */
+export function Tree({ root, chosen, choose, wanted, unfolded, unfold }: TreeProps) {
   const { placed, width, height, hidden } = useMemo(() => layout(root, unfolded), [root, unfolded]);
   const [at, setAt] = useState(root.id);
   const space = useRef<HTMLDivElement>(null);
@@ -45,7 +63,7 @@ export function Tree({ root, chosen, choose, wanted }: { root: Node; chosen: str
   };
   const open = (one: Placed) => {
     setAt(one.id);
-    if (one.folded > 0) setUnfolded(new Set([...unfolded, one.id]));
+    if (one.folded > 0) unfold(one.id, !one.isOpen);
     else choose(one.node);
   };
   const key = (event: KeyboardEvent) => {
@@ -53,7 +71,8 @@ export function Tree({ root, chosen, choose, wanted }: { root: Node; chosen: str
     const one = placed[index]!;
     const steps: Record<string, () => void> = {
       ArrowDown: () => go(placed[index + 1]?.id), ArrowUp: () => go(placed[index - 1]?.id),
-      ArrowRight: () => go(placed.find((other) => other.parent === one.id)?.id), ArrowLeft: () => go(one.parent || undefined),
+      ArrowRight: () => { if (one.folded > 0 && !one.isOpen) unfold(one.id, true); else go(placed.find((other) => other.parent === one.id)?.id); },
+      ArrowLeft: () => { if (one.isOpen) unfold(one.id, false); else go(one.parent || undefined); },
       Home: () => go(placed[0]!.id), End: () => go(placed.at(-1)!.id),
     };
     const step = steps[event.key];
@@ -62,6 +81,8 @@ export function Tree({ root, chosen, choose, wanted }: { root: Node; chosen: str
     step();
   };
   const text = wanted.toLowerCase();
+  const fits = (node: Node) => `${node.kind} ${node.name}`.toLowerCase().includes(text);
+  const matchesOf = (one: Placed) => (text === '' ? null : one.folded > 0 ? one.members.filter(fits).length : Number(fits(one.node)));
   return (
     <div class="canvas scroll" data-scroller>
       <div ref={space} class="tree" role="tree" aria-label="Resources" onKeyDown={key}>
@@ -76,8 +97,7 @@ export function Tree({ root, chosen, choose, wanted }: { root: Node; chosen: str
           })}
         </svg>
         {placed.map((one) => (
-          <Box key={one.id} one={one} chosen={chosen === one.id} focus={focused === one.id} choose={() => open(one)}
-            dim={text !== '' && !`${one.node.kind} ${one.node.name}`.toLowerCase().includes(text)} />
+          <Box key={one.id} one={one} chosen={chosen === one.id} focus={focused === one.id} choose={() => open(one)} reach={() => setAt(one.id)} matches={matchesOf(one)} />
         ))}
       </div>
       {hidden > 0 && <p class="mute small">{hidden} more resources are not drawn. Use the list.</p>}

@@ -115,13 +115,34 @@ function direct(): Source {
   };
 }
 
-/** Begins to stream. */
+let always: string[] = [];
+const pageTopics = new Map<string, number>(); // topic -> parts of the page that want it
+let due: ReturnType<typeof setTimeout> | undefined;
+const PASSED_BY = 250;
+function tellTopics(): void {
+  source?.follow([...always, ...pageTopics.keys()]);
+}
+
+/** Begins to stream these topics. */
 export function follow(topics: string[]): void {
+  always = topics;
   source ??= typeof SharedWorker === 'undefined' ? direct() : fromWorker();
-  source.follow(topics);
+  tellTopics();
   addEventListener('pageshow', (event: Event) => {
-    if ((event as PageTransitionEvent).persisted) source?.follow(topics);
+    if ((event as PageTransitionEvent).persisted) tellTopics();
   });
+}
+/** Streams another topic, too, until the returned function is called. A page that is only passed by asks for nothing. */
+export function followAlso(topic: string): () => void {
+  const change = (by: 1 | -1) => {
+    const count = (pageTopics.get(topic) ?? 0) + by;
+    if (count > 0) pageTopics.set(topic, count);
+    else pageTopics.delete(topic);
+    clearTimeout(due);
+    due = setTimeout(tellTopics, PASSED_BY);
+  };
+  change(1);
+  return () => change(-1);
 }
 export function retryNow(): void {
   source?.retry();

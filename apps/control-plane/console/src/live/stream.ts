@@ -5,6 +5,7 @@ import { SseParser } from './sse';
 export const STREAM = '/console/api/v1/stream';
 const FIRST_WAIT = 1_000;
 const LONGEST_WAIT = 15_000;
+const MOST_TOPICS = 32; // of a stream, by the server
 const SILENCE = 25_000; // the server sends a comment every 15 s
 
 export type Live =
@@ -17,6 +18,12 @@ export type Live =
 /** What a stream tells its page. */
 export type Message = { kind: 'state'; live: Live } | { kind: 'event'; type: string; data: unknown };
 
+/** The topics that a stream asks for, in one order. Those of single Applications come last and are cut first. */
+export function topicsOf(topics: readonly string[]): string[] {
+  const isSingle = (topic: string) => Number(topic.startsWith('app:'));
+  return [...new Set(topics)].sort((a, b) => isSingle(a) - isSingle(b) || (a < b ? -1 : 1)).slice(0, MOST_TOPICS);
+}
+
 export class Stream {
   #topics: string[] = [];
   #cursor = '';
@@ -24,16 +31,17 @@ export class Stream {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #wait = FIRST_WAIT;
   #lostSince = 0;
+  #heardAt = 0; // when bytes came last
   #isEnded = false; // the session is: another try would end, too
 
   constructor(readonly tell: (message: Message) => void) {}
 
-  /** Streams these topics; others than before begin anew. */
+  /** Streams these topics. Others than before go on behind the last event: a change of all topics has a place in one order. */
   follow(topics: readonly string[]): void {
-    const wanted = [...new Set(topics)].sort();
+    const wanted = topicsOf(topics);
     if (this.#control && wanted.join() === this.#topics.join()) return;
     this.#topics = wanted;
-    this.#cursor = '';
+    if (wanted.length === 0) this.#cursor = '';
     this.stop();
     if (wanted.length > 0) void this.#run();
   }
@@ -58,7 +66,7 @@ export class Stream {
     this.#control = null;
     if (status === 404 || status === 405) return this.tell({ kind: 'state', live: { state: 'unavailable' } });
     if (status === 401 || this.#isEnded) return this.tell({ kind: 'state', live: { state: 'signed-out' } });
-    this.#lostSince ||= Date.now();
+    this.#lostSince ||= this.#heardAt || Date.now();
     const wait = this.#wait * (0.8 + Math.random() * 0.4);
     this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT);
     this.tell({ kind: 'state', live: { state: 'lost', since: this.#lostSince, retryAt: Date.now() + wait } });
@@ -77,12 +85,14 @@ export class Stream {
       if (!response.ok || !isStream || !response.body) return response.ok ? 404 : response.status;
       this.tell({ kind: 'state', live: { state: 'live' } });
       this.#lostSince = 0;
+      this.#heardAt = Date.now();
       this.#wait = FIRST_WAIT;
       const parser = new SseParser(this.#cursor);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { value, done } = await reader.read();
         if (done) return 0;
+        this.#heardAt = Date.now();
         clearTimeout(silence);
         silence = setTimeout(() => control.abort(), SILENCE);
         for (const event of parser.feed(value)) this.#take(event.type, event.data, event.id);

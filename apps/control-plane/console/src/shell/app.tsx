@@ -4,11 +4,12 @@ import type { ComponentChildren } from 'preact';
 
 import { keepApplications } from '../data/load';
 import { live, retryNow, staleSince } from '../live/client';
+import { startAddress } from '../pages/applications/saved';
 import { InvitationPage } from '../pages/signin/invitation';
 import { SignInForm, SignInPage } from '../pages/signin/signin';
 import { Icon } from '../ui/icons';
 import { Dialog, Empty, Failed, Loading } from '../ui/parts';
-import { clock, now } from '../ui/time';
+import { clock } from '../ui/time';
 import { announce, announcement } from './announce';
 import { addKeys, setSingleKeys, shownKeys, singleKeys } from './keys';
 import { Palette } from './palette';
@@ -27,7 +28,7 @@ function Guarded({ children }: { children: ComponentChildren }) {
 function Page() {
   const { path } = here.value;
   if (path === '/') {
-    navigate('/applications', { replace: true });
+    navigate(startAddress(), { replace: true });
     return null;
   }
   for (const row of PAGES) {
@@ -41,29 +42,34 @@ function Page() {
   return <Empty title="There is no such page"><p><a href="/applications">Go to the applications</a></p></Empty>;
 }
 
+const LOST_AFTER = 25_000;
+
+/** What stands above every page: that it does not change by itself any more, or that nothing new is known. */
 function Strip() {
   const state = live.value;
-  const seconds = useSignal(0);
+  const time = useSignal(Date.now());
   useEffect(() => {
     if (state.state !== 'lost') return undefined;
-    const tick = () => (seconds.value = Math.max(0, Math.ceil((state.retryAt - Date.now()) / 1000)));
+    const tick = () => (time.value = Date.now());
     tick();
-    const timer = setInterval(tick, 1000);
+    const timer = setInterval(tick, 1_000);
     return () => clearInterval(timer);
   }, [state]);
-  if (state.state === 'lost' && now.value - state.since > 5_000) {
+  const isLost = state.state === 'lost' && time.value - state.since > LOST_AFTER;
+  const isStale = staleSince.value > 0;
+  const told = isLost ? `Live updates stopped at ${clock(state.since)}.` : isStale ? `The control plane has had no fresh data since ${clock(staleSince.value)}.` : '';
+  useEffect(() => { if (told) announce(told); }, [told]);
+  if (state.state === 'lost' && isLost) {
+    const seconds = Math.max(0, Math.ceil((state.retryAt - time.value) / 1_000));
     return (
-      <div class="strip warn" role="status">
+      <div class="strip warn">
         <Icon name="cut" />
-        <span>Live updates stopped at {clock(state.since)}. Trying again{seconds.value > 0 ? ` in ${seconds.value} s` : ''}.</span>
+        <span>{told} Trying again{seconds > 0 ? ` in ${seconds} s` : ''}.</span>
         <button type="button" onClick={retryNow}>Now</button>
       </div>
     );
   }
-  if (staleSince.value > 0) {
-    return <div class="strip warn" role="status"><Icon name="clock" /><span>The control plane has had no fresh data since {clock(staleSince.value)}.</span></div>;
-  }
-  return null;
+  return isStale ? <div class="strip warn"><Icon name="clock" /><span>{told}</span></div> : null;
 }
 
 function LiveState() {

@@ -53,6 +53,8 @@ export function startKeys(): void {
     const isSingle = !key.startsWith('Ctrl ');
     if (event.defaultPrevented || !key || (isSingle && (isTyping(event.target) || !singleKeys.peek()))) return;
     if (isSingle && document.querySelector('dialog[open]')) return;
+    // A link or button under the focus has these keys for itself.
+    if ((key === 'Enter' || key === ' ') && event.target instanceof Element && event.target.closest('a, button, summary')) return;
     // The page's own keys come before those of the shell.
     const rows = [...scopes].reverse().flatMap((scope) => scope.keys);
     const found = lookUp(rows, before, key);

@@ -2,21 +2,26 @@
 import type { ComponentType } from 'preact';
 
 import type { IconName } from '../ui/icons';
-import { ApplicationPage } from '../pages/application/application';
+import { lazy } from '../ui/lazy';
 import { ApplicationsPage } from '../pages/applications/applications';
-import { RuntimePage, RuntimesPage } from '../pages/runtimes/runtimes';
-import { lazy } from './lazy';
 
-// Pages that are opened seldom have a chunk of their own.
-const AuditPage = lazy(() => import('../pages/audit/audit').then((loaded) => loaded.AuditPage));
-const AccessPage = lazy(() => import('../pages/access/access').then((loaded) => loaded.AccessPage));
+interface PageProps {
+  parameters: Record<string, string>;
+}
 
 export interface PageRow {
   pattern: string;
   title: (parameters: Record<string, string>) => string;
-  page: ComponentType<{ parameters: Record<string, string> }>;
+  page: ComponentType<PageProps>; // lazy() keeps it out of the first load
   menu?: { text: string; icon: IconName; key: string; onlyAdmin?: boolean };
 }
+
+// All but the list are loaded when they are opened: the budget of the first load is the list's.
+const ApplicationPage = lazy<PageProps>('the application', async () => (await import('../pages/application/application')).ApplicationPage);
+const AccessPage = lazy<PageProps>('the access pages', async () => (await import('../pages/access/access')).AccessPage);
+const AuditPage = lazy<PageProps>('the audit log', async () => (await import('../pages/audit/audit')).AuditPage);
+const RuntimesPage = lazy<PageProps>('the runtimes', async () => (await import('../pages/runtimes/runtimes')).RuntimesPage);
+const RuntimePage = lazy<PageProps>('the runtime', async () => (await import('../pages/runtimes/runtimes')).RuntimePage);
 
 export const PAGES: readonly PageRow[] = [
   { pattern: '/applications', title: () => 'Applications', page: ApplicationsPage,

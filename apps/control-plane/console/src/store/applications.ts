@@ -158,7 +158,7 @@ export class ApplicationStore {
 }
 
 /** The keys of the filter over the rows of a store. `offline` are the runtimes that are silent. A new key goes here. */
-export function filterFields(store: ApplicationStore, offline: ReadonlySet<string>, me: string): Field<number>[] {
+export function filterFields(store: ApplicationStore, offline: { has(runtime: string): boolean }, me: string): Field<number>[] {
   const c = store.columns;
   const is = (row: number): string[] => {
     const words: string[] = [];

@@ -27,5 +27,5 @@ export function rowsChanged(): void {
     pulse.value++;
   }, Math.max(0, last + PACE - Date.now()));
 }
-/** Runtimes that are silent. */
-export const offline = signal<ReadonlySet<string>>(new Set());
+/** Runtimes that are silent, and since when by the server's clock, in milliseconds. */
+export const offline = signal<ReadonlyMap<string, number>>(new Map());

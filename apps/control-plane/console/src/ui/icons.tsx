@@ -33,6 +33,10 @@ const PATHS = {
 } as const;
 export type IconName = keyof typeof PATHS;
 
+export function pathOfIcon(name: IconName): string {
+  return PATHS[name];
+}
+
 /** An icon beside a text that says the same. */
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   return (

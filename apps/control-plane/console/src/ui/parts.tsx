@@ -3,21 +3,26 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import type { Failure } from '../data/request';
+import { announce } from '../shell/announce';
 import { Icon } from './icons';
 
 /** A button that copies a text and says so. */
-export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+export function Copy({ text, label = 'Copy' }: { text: string | (() => string); label?: string }) {
   const [done, setDone] = useState('');
   useEffect(() => {
     if (!done) return undefined;
     const timer = setTimeout(() => setDone(''), 2_000);
     return () => clearTimeout(timer);
   }, [done]);
-  const copy = () => navigator.clipboard.writeText(text).then(() => setDone('Copied'), () => setDone('Not allowed'));
+  const say = (outcome: string) => {
+    setDone(outcome);
+    announce(outcome);
+  };
+  const copy = () => navigator.clipboard.writeText(typeof text === 'string' ? text : text()).then(() => say('Copied'), () => say('Not allowed'));
   return (
     <button type="button" class="quiet" onClick={copy}>
       <Icon name="copy" />
-      <span aria-live="polite">{done || label}</span>
+      <span>{done || label}</span>
     </button>
   );
 }
@@ -68,7 +73,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 /** Grey bars, after 200 ms, so that what loads fast does not flicker. */
 export function Loading({ what, rows = 6 }: { what: string; rows?: number }) {
   return (
-    <div class="loading" role="status">
+    <div class="loading" aria-busy="true">
       <span class="sr">Loading {what}</span>
       {Array.from({ length: rows }, (_, row) => <div key={row} class="grey" />)}
     </div>

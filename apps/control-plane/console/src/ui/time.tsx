@@ -28,6 +28,14 @@ export function clock(at: number): string {
   return CLOCK.format(at);
 }
 
+const MINUTE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+/** "10:42", and of another day "26 Nov 10:42". */
+export function minute(at: number): string {
+  const isToday = DAY.format(at) === DAY.format(Date.now()) && Math.abs(Date.now() - at) < 86_400_000;
+  return isToday ? MINUTE.format(at) : `${DAY.format(at)} ${MINUTE.format(at)}`;
+}
+
 export function milliseconds(at: string | number | null | undefined): number {
   const time = typeof at === 'number' ? at : at ? Date.parse(at) : Number.NaN;
   return Number.isNaN(time) ? 0 : time;

@@ -59,15 +59,74 @@ export function webAddress(text: string | null | undefined): string | undefined 
   return text && /^https?:\/\//i.test(text) ? text : undefined;
 }
 
+/** What is wrong with the source, when Argo CD can't compare the Application with it; else empty. */
+export function sourceTrouble(app: ApplicationDetail): string {
+  if (word(app.syncStatus) !== 'Unknown') return '';
+  const error = app.errors?.find((one) => one.level === 'ERROR');
+  return error ? `Argo CD can't compare it with its source: ${error.message}` : '';
+}
+
+/** Why an Application has no resources, as far as that is known. */
+export function whyEmpty(app: ApplicationDetail): string {
+  const source = sourceTrouble(app);
+  if (source) return source;
+  if (word(app.syncStatus) === 'Unknown') return 'Argo CD has not compared it with its source, and does not say why.';
+  const sources = app.specSources ?? (app.specSource ? [app.specSource] : []);
+  if (sources.length === 0) return 'It has no source.';
+  const places = sources.map((one) => (one.chart ? `the chart ${one.chart}` : `the path ${one.path || '.'}`)).join(' and ');
+  return `Argo CD finds nothing to deploy: ${places} at ${sources.map((one) => one.targetRevision || 'HEAD').join(' and ')} renders to no manifests.`;
+}
+
+/** Images that the current deployment reports, by workload. Null: none is recorded. */
+export function imagesOf(releases: readonly Release[]): { workload: string; image: string }[] | null {
+  const current = releases.find((one) => one.current) ?? releases[0];
+  if (!current?.toState) return null;
+  return current.toState.services.flatMap((one) => (one.images ?? []).filter(({ image }) => image).map(({ image }) => ({ workload: one.name, image: image! })));
+}
+
+/** What the stream said of a resource. */
+export interface ResourcePatch {
+  health: string | null;
+  sync: string | null;
+  seenAt: number;
+}
+export const patchKey = (kind: string, namespace: string | null, name: string): string => `${kind}\n${namespace ?? ''}\n${name}`;
+
+/** Puts what the stream said since the reading into the resources. A kind that is there twice, in two groups, is left alone. */
+export function withPatches(app: ApplicationDetail, patches: ReadonlyMap<string, ResourcePatch>): ApplicationDetail {
+  if (patches.size === 0 || !app.resources) return app;
+  const readAt = Date.parse(app.seenAt ?? '') || 0;
+  const counts = new Map<string, number>();
+  for (const one of app.resources) counts.set(patchKey(one.kind, one.namespace, one.name), (counts.get(patchKey(one.kind, one.namespace, one.name)) ?? 0) + 1);
+  return { ...app, resources: app.resources.map((one) => {
+    const key = patchKey(one.kind, one.namespace, one.name);
+    const patch = patches.get(key);
+    if (!patch || patch.seenAt < readAt || counts.get(key) !== 1) return one;
+    return { ...one, healthStatus: patch.health ?? one.healthStatus, syncStatus: patch.sync ?? one.syncStatus, healthMessage: patch.health && patch.health !== one.healthStatus ? null : one.healthMessage };
+  }) };
+}
+
+interface Said {
+  tone: 'ok' | 'warn' | 'bad' | 'run' | 'mute';
+  text: string;
+}
+
 /** One sentence of what is wrong, the most important first; what is not known is said, too. Pure. */
-export function verdict(app: ApplicationDetail, isSilent: boolean): { tone: 'ok' | 'warn' | 'bad' | 'run' | 'mute'; text: string } {
+export function verdict(app: ApplicationDetail, isSilent: boolean): Said {
+  const said = lastVerdict(app);
+  // What was so then is not known to be so now.
+  return isSilent ? { tone: 'warn', text: `When its runtime was heard of last: ${said.text}` } : said;
+}
+
+function lastVerdict(app: ApplicationDetail): Said {
   const health = word(app.healthStatus);
   const phase = app.operation?.phase ? word(app.operation.phase) : '';
   const broken = (app.resources ?? []).filter((one) => one.healthStatus && ['Degraded', 'Missing'].includes(word(one.healthStatus)));
   const named = broken.slice(0, 2).map((one) => `${one.kind} ${one.name}${one.healthMessage ? `: ${one.healthMessage}` : ` is ${word(one.healthStatus)}`}`).join('; ');
   const more = broken.length > 2 ? `, and ${broken.length - 2} more` : '';
-  if (isSilent) return { tone: 'warn', text: 'The runtime is silent: what is shown may be old.' };
+  const source = sourceTrouble(app);
   if (phase === 'Failed' || phase === 'Error') return { tone: 'bad', text: `The last sync failed${app.operation?.message ? `: ${app.operation.message}` : '.'}` };
+  if (source) return { tone: 'bad', text: source };
   if (health === 'Degraded' || health === 'Missing') return { tone: 'bad', text: named ? `${named}${more}.` : app.healthMessage || `It is ${health}. Why is not reported.` };
   if (phase === 'Running' || phase === 'Terminating') return { tone: 'run', text: 'A sync is running.' };
   if (health === 'Progressing') return { tone: 'run', text: app.healthMessage || 'Its resources are progressing.' };

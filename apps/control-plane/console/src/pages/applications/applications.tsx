@@ -1,23 +1,28 @@
 import { useSignalEffect } from '@preact/signals';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { readApplications } from '../../data/load';
 import { announce } from '../../shell/announce';
 import { addKeys } from '../../shell/keys';
-import { here, navigate, setQuery } from '../../shell/router';
+import { address, here, navigate, setQuery } from '../../shell/router';
 import { me } from '../../shell/session';
 import type { ApplicationRow, Sort } from '../../store/applications';
 import { narrowest, without } from '../../store/filter';
 import { applications, loadState, offline, pulse, readings } from '../../store/state';
-import { Command, Empty, Failed, Loading } from '../../ui/parts';
+import { lazy } from '../../ui/lazy';
+import { Command, Copy, Empty, Failed, Loading } from '../../ui/parts';
 import { clock } from '../../ui/time';
 import { INSTALL } from '../runtimes/install';
-import { applicationPath, COLUMNS } from './columns';
+import { applicationPath, COLUMNS, columnsOf } from './columns';
 import { Facets } from './facets';
 import { FilterField } from './filter_field';
 import { Table } from './table';
-import { arrange, countWaiting, fields, view, waiting } from './view';
+import { formOf, nextForm, Tools } from './tools';
+import type { ListProps } from './use_row';
+import { arrange, countWaiting, fields, listAddress, view, waiting } from './view';
 
+const Cards = lazy<ListProps>('the cards', async () => (await import('./cards')).Cards);
+const Tiles = lazy<ListProps & { by: 'runtime' | 'cluster' }>('the tiles', async () => (await import('./tiles')).Tiles);
 const cursor = { at: 0 };
 
 /** "health" or "-changedAt". A column that does not exist is the default's. */
@@ -57,18 +62,60 @@ function Waiting({ apply }: { apply: () => void }) {
   return <button type="button" class="waiting" onClick={apply}>Apply: {parts.filter(Boolean).join(', ')}<kbd>.</kbd></button>;
 }
 
+interface ChosenProps {
+  chosen: ReadonlySet<number>;
+  shown: readonly number[]; // the rows that match the filter
+  set: (rows: ReadonlySet<number>) => void;
+}
+
+/** How many rows are chosen, and what can be done with them. */
+function Chosen({ chosen, shown, set }: ChosenProps) {
+  if (chosen.size === 0) return null;
+  const inside = shown.reduce((sum, row) => sum + (chosen.has(row) ? 1 : 0), 0);
+  const names = () => [...chosen].filter((row) => !applications.isGone(row)).map((row) => applications.columns.name[row]!).sort().join('\n');
+  return (
+    <span class="chosen-count">
+      {chosen.size} chosen{inside < chosen.size && `, ${chosen.size - inside} of them outside of the filter`}
+      {inside < shown.length && <button type="button" class="quiet" onClick={() => set(new Set([...chosen, ...shown]))}>All {shown.length} that match</button>}
+      <Copy text={names} label={chosen.size === 1 ? 'Copy the name' : 'Copy the names'} />
+      <button type="button" class="quiet" onClick={() => set(new Set())}>Clear</button>
+    </span>
+  );
+}
+
+/** Rows that are chosen, by keys and pointer. */
+function useChoice() {
+  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const anchor = useRef<number | null>(null);
+  const choose = (order: readonly number[], index: number, range: boolean) => {
+    const next = new Set(chosen);
+    const start = range && anchor.current !== null ? order.indexOf(anchor.current) : index;
+    const begin = start < 0 ? index : start;
+    for (const row of order.slice(Math.min(begin, index), Math.max(begin, index) + 1)) {
+      if (range || !next.has(row)) next.add(row);
+      else next.delete(row);
+    }
+    anchor.current = order[index] ?? null;
+    setChosen(next);
+    announce(`${next.size} chosen`);
+  };
+  return { chosen, setChosen, choose };
+}
+
 export function ApplicationsPage() {
   const { query } = here.value;
   const text = query.get('q') ?? '';
   const sort = sortOf(query.get('sort'));
   const user = me.value?.name ?? '';
   const field = useRef<HTMLInputElement>(null);
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
-  const anchor = useRef(0);
+  const { chosen, setChosen, choose } = useChoice();
+  const form = formOf(query.get('as'));
+  const columns = useMemo(() => columnsOf(query.get('cols')), [query.get('cols')]);
   const { state, at, failure } = loadState.value;
 
   const apply = () => arrange(text, sort, user);
   useEffect(apply, [text, sort.key, sort.down, user]);
+  useEffect(() => { listAddress.value = address('/applications', query); }, [query]);
   // A reading brings new rows: they wait like those of the stream, except for the first.
   useSignalEffect(() => {
     void readings.value;
@@ -80,13 +127,15 @@ export function ApplicationsPage() {
     void offline.value;
     countWaiting(user);
   });
-  const focusGrid = () => document.querySelector<HTMLElement>('[role=grid]')?.focus();
+  const focusGrid = () => document.querySelector<HTMLElement>('[data-list]')?.focus();
   useEffect(() => addKeys('Applications', [
     { keys: '/', text: 'Filter', run: () => field.current?.focus() },
     { keys: 'j', text: 'Next row (or ↓)', run: focusGrid },
     { keys: 'k', text: 'Row before (or ↑)', run: focusGrid },
     { keys: 'Enter', text: 'Open', run: focusGrid },
-    { keys: 'x', text: 'Choose (X: up to here)', run: focusGrid },
+    { keys: 'x', text: 'Choose', run: focusGrid },
+    { keys: 'X', text: 'Choose from the last one to here', run: focusGrid },
+    { keys: 'v', text: 'Next form: table, cards, tiles', run: nextForm },
     { keys: '.', text: 'Apply waiting changes', run: () => { const { text: now, sort: by } = view.peek()!; arrange(now, by, user); } },
     { keys: 'r', text: 'Read again', run: () => void readApplications() },
   ]), [user]);
@@ -95,42 +144,34 @@ export function ApplicationsPage() {
     cursor.at = 0;
     setQuery({ q: next });
   };
-  const choose = (index: number, range: boolean) => {
-    const rows = view.peek()!.rows;
-    const next = new Set(chosen);
-    const [from, to] = range ? [Math.min(anchor.current, index), Math.max(anchor.current, index)] : [index, index];
-    for (let one = from; one <= to; ++one) {
-      const row = rows[one]!;
-      if (range || !next.has(row)) next.add(row);
-      else next.delete(row);
-    }
-    anchor.current = index;
-    setChosen(next);
-    announce(`${next.size} chosen`);
-  };
   const shown = view.value;
+  const list: ListProps = { rows: shown?.rows ?? [], open: (row) => navigate(applicationPath(applications.at(row))), cursor, chosen, choose };
   const isFirst = at === 0 && state !== 'failed';
   return (
     <div class="fill">
       <header class="title">
         <h1>Applications</h1>
         <span class="mute" data-count>{isFirst ? '' : shown && shown.rows.length !== applications.size ? `${shown.rows.length} of ${applications.size}` : applications.size}</span>
-        {chosen.size > 0 && <span class="chosen-count">{chosen.size} chosen <button type="button" class="quiet" onClick={() => setChosen(new Set())}>Clear</button></span>}
+        <Chosen chosen={chosen} shown={shown?.rows ?? []} set={setChosen} />
         <span class="grow" />
         <Waiting apply={apply} />
-        {offline.value.size > 0 && <a class="state warn small" href="/runtimes">{offline.value.size === 1 ? '1 runtime is silent: its' : `${offline.value.size} runtimes are silent: their`} rows may be old</a>}
+        {offline.value.size > 0 && <a class="state warn small" href="/runtimes">{offline.value.size === 1 ? '1 runtime is silent: its' : `${offline.value.size} runtimes are silent: their`} rows show their age</a>}
         {at > 0 && <span class="mute small wide">Read {clock(at)}</span>}
       </header>
-      <FilterField text={text} set={set} query={shown?.query ?? { terms: [], notes: [] }} me={user} field={field} leave={focusGrid} />
+      <div class="filter-line">
+        <FilterField text={text} set={set} query={shown?.query ?? { terms: [], notes: [] }} me={user} field={field} leave={focusGrid} />
+        <Tools form={form} columns={columns} />
+      </div>
       {shown && at > 0 && <Facets text={text} query={shown.query} me={user} set={set} />}
       {failure && <Failed failure={failure} retry={() => void readApplications()} />}
       {isFirst && <Loading what="applications" rows={12} />}
       {at > 0 && applications.size === 0 && <NothingExists />}
       {at > 0 && applications.size > 0 && shown && shown.rows.length === 0 && <NothingMatches text={text} set={set} />}
-      {at > 0 && shown && shown.rows.length > 0 && (
-        <Table name={`${text} ${sort.key} ${String(sort.down)}`} rows={shown.rows} sort={sort} cursor={cursor} chosen={chosen} choose={choose}
-          setSort={(next) => setQuery({ sort: `${next.down ? '-' : ''}${next.key}` })} open={(row) => navigate(applicationPath(applications.at(row)))} />
-      )}
+      {at > 0 && shown && shown.rows.length > 0 && <>
+        {form === 'table' && <Table {...list} name={`${text} ${sort.key} ${String(sort.down)}`} columns={columns} sort={sort} setSort={(next) => setQuery({ sort: `${next.down ? '-' : ''}${next.key}` })} />}
+        {form === 'cards' && <Cards {...list} />}
+        {form === 'tiles' && <Tiles {...list} by={query.get('by') === 'cluster' ? 'cluster' : 'runtime'} />}
+      </>}
     </div>
   );
 }

@@ -1,6 +1,7 @@
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { RefObject } from 'preact';
 
+import { announce } from '../../shell/announce';
 import { FILTER_KEYS } from '../../store/applications';
 import { parse, type Query } from '../../store/filter';
 import { Icon } from '../../ui/icons';
@@ -52,6 +53,8 @@ interface Props {
 /** The filter: a combobox whose text is the query, so that there is one truth. */
 export function FilterField({ text, set, query, me, field, leave }: Props) {
   const [open, setOpen] = useState(false);
+  const notes = query.notes.join(' ');
+  useEffect(() => { if (notes) announce(notes); }, [notes]);
   const [at, setAt] = useState(-1);
   const caret = useRef(0);
   const start = text.slice(0, caret.current).search(/\S*$/);
@@ -96,7 +99,7 @@ export function FilterField({ text, set, query, me, field, leave }: Props) {
           </li>
         ))}
       </ul>
-      <p id="filter-notes" class="notes small warn" aria-live="polite">{query.notes.join(' ')}</p>
+      <p id="filter-notes" class="notes small warn">{notes}</p>
     </div>
   );
 }

@@ -3,11 +3,13 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { rememberedScroll } from '../../shell/router';
 import type { Sort } from '../../store/applications';
 import { applications, offline } from '../../store/state';
+import { AsOf } from '../../ui/as_of';
 import { Icon } from '../../ui/icons';
 import { Status } from '../../ui/status';
 import { Age } from '../../ui/time';
 import { scrollFor, useWindow } from '../../ui/virtual';
-import { COLUMNS } from './columns';
+import { leastWidth, type Column } from './columns';
+import { useRow, type ListProps } from './use_row';
 import { stillMatches } from './view';
 
 const HEAD = 32;
@@ -27,33 +29,17 @@ interface RowProps {
   row: number;
   index: number;
   height: number;
+  columns: readonly Column[];
   active: boolean;
   chosen: boolean;
   isPhone: boolean;
   point: (index: number, event: MouseEvent) => void;
 }
 
-/** A row listens to its own cells. A changed one is marked for a second. */
-function Row({ row, index, height, active, chosen, isPhone, point }: RowProps) {
+/** A row listens to its own cells; a changed one is marked. */
+function Row({ row, index, height, columns, active, chosen, isPhone, point }: RowProps) {
   const element = useRef<HTMLDivElement>(null);
-  const [, draw] = useState(0);
-  const marks = useRef<ReadonlySet<string>>(new Set());
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const stop = applications.listen(row, (changed) => {
-      marks.current = new Set(changed);
-      draw((one) => one + 1);
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        marks.current = new Set();
-        draw((one) => one + 1);
-      }, 1_000);
-    });
-    return () => {
-      stop();
-      clearTimeout(timer);
-    };
-  }, [row]);
+  const marks = useRow(row);
   // The policy of the page allows positions by the object model, not as an attribute.
   useLayoutEffect(() => {
     element.current!.style.transform = `translateY(${HEAD + index * height}px)`;
@@ -67,30 +53,27 @@ function Row({ row, index, height, active, chosen, isPhone, point }: RowProps) {
       {isPhone ? (
         <div role="gridcell" class="two-lines">
           <span class="clip name">{value.name}</span>
-          <span class="states small"><Status value={value.health} /><Status value={value.sync} /><span class="mute clip">{value.runtime}</span><span class="mute end"><Age at={value.changedAt} /></span></span>
+          <span class="states small"><Status value={value.health} /><Status value={value.sync} />{isSilent ? <AsOf at={value.seenAt} runtime={value.runtime} /> : <span class="mute clip">{value.runtime}</span>}<span class="mute end"><Age at={value.changedAt} /></span></span>
         </div>
-      ) : COLUMNS.map((column) => (
-        <div key={column.key} role="gridcell" class={marks.current.has(column.key) ? 'cell changed' : 'cell'}>
+      ) : columns.map((column) => (
+        <div key={column.key} role="gridcell" class={marks.has(column.key) ? 'cell changed' : 'cell'}>
           {isGone && column.key === 'health' ? <span class="state mute"><Icon name="bar" />gone</span> : column.cell(value)}
+          {isSilent && column.key === 'name' && <AsOf at={value.seenAt} runtime={value.runtime} />}
         </div>
       ))}
     </div>
   );
 }
 
-interface TableProps {
-  rows: readonly number[];
+interface TableProps extends ListProps {
+  columns: readonly Column[];
   sort: Sort;
   setSort: (sort: Sort) => void;
-  open: (row: number) => void;
   name: string; // of the view: another one begins at the top
-  cursor: { at: number };
-  chosen: ReadonlySet<number>;
-  choose: (index: number, range: boolean) => void;
 }
 
 /** The scrolling element itself is the grid, with the head inside. Focus stays on it; the active row is named. */
-export function Table({ rows, sort, setSort, open, name, cursor, chosen, choose }: TableProps) {
+export function Table({ rows, columns, sort, setSort, open, name, cursor, chosen, choose }: TableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const space = useRef<HTMLDivElement>(null);
   const isPhone = useIsPhone();
@@ -109,8 +92,9 @@ export function Table({ rows, sort, setSort, open, name, cursor, chosen, choose 
     shown.current = name;
   }, [name]);
   useLayoutEffect(() => {
-    scroller.current!.style.setProperty('--tracks', COLUMNS.map((column) => column.width).join(' '));
-  }, []);
+    scroller.current!.style.setProperty('--tracks', columns.map((column) => column.width).join(' '));
+    scroller.current!.style.setProperty('--least', `${leastWidth(columns)}px`);
+  }, [columns]);
   const move = (to: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, to));
     setActive(next);
@@ -126,7 +110,7 @@ export function Table({ rows, sort, setSort, open, name, cursor, chosen, choose 
       ArrowDown: () => move(at + 1), j: () => move(at + 1), ArrowUp: () => move(at - 1), k: () => move(at - 1),
       PageDown: () => move(at + page()), PageUp: () => move(at - page()), Home: () => move(0), End: () => move(rows.length - 1),
       Enter: () => { if (rows[at] !== undefined) open(rows[at]!); },
-      x: () => choose(at, false), X: () => choose(at, true), ' ': () => choose(at, false),
+      x: () => choose(rows, at, false), X: () => choose(rows, at, true), ' ': () => choose(rows, at, false),
     };
     const step = steps[event.key];
     if (!step) return;
@@ -138,14 +122,14 @@ export function Table({ rows, sort, setSort, open, name, cursor, chosen, choose 
     if ((event.target as Element).closest('a')) return void move(index);
     move(index);
     scroller.current!.focus({ preventScroll: true });
-    if (event.shiftKey || event.ctrlKey || event.metaKey) choose(index, event.shiftKey);
+    if (event.shiftKey || event.ctrlKey || event.metaKey) choose(rows, index, event.shiftKey);
     else open(rows[index]!);
   };
   return (
-    <div ref={scroller} class="grid" data-scroller role="grid" tabIndex={0} aria-label="Applications" aria-rowcount={rows.length + 1} aria-multiselectable="true"
+    <div ref={scroller} class="grid" data-scroller data-list role="grid" tabIndex={0} aria-label="Applications" aria-rowcount={rows.length + 1} aria-multiselectable="true"
       aria-activedescendant={rows[at] !== undefined && at >= first && at < end ? `row-${rows[at]}` : undefined} onKeyDown={key}>
       <div class="head" role="row" aria-rowindex={1}>
-        {isPhone ? <div role="columnheader" class="cell">Application</div> : COLUMNS.map((column) => (
+        {isPhone ? <div role="columnheader" class="cell">Application</div> : columns.map((column) => (
           <div key={column.key} role="columnheader" class="cell" aria-sort={sort.key === column.key ? (sort.down ? 'descending' : 'ascending') : 'none'}>
             <button type="button" tabIndex={-1} onClick={() => setSort({ key: column.key, down: sort.key === column.key && !sort.down })}>
               {column.title}{sort.key === column.key && <Icon name={sort.down ? 'down' : 'up'} size={12} />}
@@ -155,7 +139,7 @@ export function Table({ rows, sort, setSort, open, name, cursor, chosen, choose 
       </div>
       <div ref={space} class="space" role="presentation" />
       {rows.slice(first, end).map((row, offset) => (
-        <Row key={row} row={row} index={first + offset} height={height} active={first + offset === at} chosen={chosen.has(row)} isPhone={isPhone} point={point} />
+        <Row key={row} row={row} index={first + offset} height={height} columns={columns} active={first + offset === at} chosen={chosen.has(row)} isPhone={isPhone} point={point} />
       ))}
     </div>
   );

@@ -19,6 +19,8 @@ export interface Waiting {
 }
 
 export const view = signal<View | null>(null);
+/** The address of the list as it was shown last, for the way back to it. */
+export const listAddress = signal('/applications');
 export const waiting = signal<Waiting>({ changes: 0, added: 0 });
 
 export function fields(me: string): Field<number>[] {
@@ -31,6 +33,14 @@ export function arrange(text: string, sort: Sort, me: string): void {
   const now = Date.now();
   view.value = { text, sort, query, rows: ordered(applications, query, fields(me), sort, now), matches: matcher(query, fields(me), now) };
   waiting.value = { changes: 0, added: 0 };
+}
+
+/** The place of an Application in the list as it was filtered and ordered last. */
+export function neighbours(runtime: string, namespace: string, name: string): { at: number; count: number; before: number | undefined; next: number | undefined } {
+  const rows = view.value?.rows ?? [];
+  const row = applications.find(runtime, namespace, name);
+  const at = row === undefined ? -1 : rows.indexOf(row);
+  return { at, count: rows.length, before: at > 0 ? rows[at - 1] : undefined, next: rows[at + 1] };
 }
 
 /** Counts what a new order would change. */

@@ -30,6 +30,27 @@ const RESULTS: Record<string, { icon: IconName; tone: string; text: string }> = 
 };
 const FILTERS = ['result', 'action', 'callerId', 'from', 'until'] as const;
 
+const pad = (value: number): string => String(value).padStart(2, '0');
+/** The day of a time, as a field for dates has it; empty without one. */
+export function dayOf(time: string | undefined): string {
+  const at = milliseconds(time);
+  if (at === 0) return '';
+  const date = new Date(at);
+  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+}
+/** The begin of a day in the zone of the reader, or with `end` that of the day after it. */
+export function timeOf(day: string, end = false): string {
+  const [year, month, date] = day.split('-').map(Number);
+  return day === '' ? '' : new Date(year!, month! - 1, date! + (end ? 1 : 0)).toISOString();
+}
+/** The address of the entries of yesterday. */
+function yesterday(): Record<string, string> {
+  const before = new Date();
+  before.setDate(before.getDate() - 1);
+  const day = dayOf(before.toISOString());
+  return { from: timeOf(day), until: timeOf(day, true), before: '' };
+}
+
 export function AuditPage() {
   const { query } = here.value;
   const parameters = new URLSearchParams({ limit: String(PAGE) });
@@ -58,6 +79,9 @@ export function AuditPage() {
           </select>
         </label>
         <label>Action<input value={query.get('action') ?? ''} placeholder="createRuntime" onChange={(event) => setQuery({ action: event.currentTarget.value, before: '' })} /></label>
+        <label>From<input type="date" value={dayOf(query.get('from'))} onChange={(event) => setQuery({ from: timeOf(event.currentTarget.value), before: '' })} /></label>
+        <label>To<input type="date" value={query.get('until') ? dayOf(new Date(milliseconds(query.get('until')) - 1).toISOString()) : ''} onChange={(event) => setQuery({ until: timeOf(event.currentTarget.value, true), before: '' })} /></label>
+        <button type="button" onClick={() => setQuery(yesterday())}>Yesterday</button>
         {query.get('callerId') && <span class="chip">Who: <code>{query.get('callerId')}</code><button type="button" class="quiet" aria-label="All callers" onClick={() => setQuery({ callerId: '', before: '' })}><Icon name="close" size={12} /></button></span>}
       </form>
       {reading.failure?.kind === 'refused' ? (

@@ -8,6 +8,7 @@ import { live, onChanges, onReset } from '../../live/client';
 import { addKeys } from '../../shell/keys';
 import { applications, pulse } from '../../store/state';
 import { state as stateOf, word } from '../../store/states';
+import { AsOf } from '../../ui/as_of';
 import { Icon } from '../../ui/icons';
 import { Command, Copy, Dialog, Empty, Facts, Failed, Loading } from '../../ui/parts';
 import { useReading, type Reading } from '../../ui/read';
@@ -117,7 +118,7 @@ export function RuntimesPage() {
                   <tr key={name}>
                     <th scope="row"><a href={`/runtimes/${encodeURIComponent(name)}`}>{name}</a>{runtime.isConfigurationRuntime && <span class="tag">configuration</span>}</th>
                     <td><Status value={state} /></td>
-                    <td><Age at={runtime.lastUpdated} ago /></td>
+                    <td><Age at={runtime.lastUpdated} ago /><AsOf at={0} runtime={name} /></td>
                     <td><Healths runtime={name} /></td>
                     <td>{runtime.runtimeVersion || '–'}</td>
                     <td><span class="clip">{runtime.metadata.cluster ? clusterName(runtime.metadata.cluster) : '–'}</span></td>
@@ -242,6 +243,7 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
         {runtime && <Status value={connectivity(runtime).state} />}
         <span class="grow" />
         {runtime?.lastUpdated && <span class="mute small">As of its last report, <Age at={runtime.lastUpdated} ago /></span>}
+        <AsOf at={0} runtime={name} />
       </header>
       {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
       {!reading.value && !reading.failure && <Loading what={`the runtime ${name}`} />}

@@ -1,3 +1,5 @@
+import { milliseconds, minute } from '../../ui/time';
+
 export interface ReportedError {
   level: string;
   title: string;
@@ -62,7 +64,7 @@ export function connectivity(runtime: Runtime): Verdict {
       action: { text: 'Check the installation', command: `helm test gitops-runtime -n ${runtime.metadata.namespace ?? 'argocd'} --logs` } };
   }
   if (!runtime.available) {
-    return { state: 'Offline', sentence: 'It has been silent for more than some minutes. What is shown of it may be old.',
+    return { state: 'Offline', sentence: `It has been silent since ${minute(milliseconds(runtime.lastUpdated))}. What is shown of it is of that time or before.`,
       action: { text: 'Check its connections in its cluster', command: `gitopsctl check -n ${runtime.metadata.namespace ?? 'argocd'}` } };
   }
   const way = runtime.accessMode === 'TUNNEL' ? 'reached through the tunnel' : runtime.ingressHost ? `reached at ${runtime.ingressHost}` : 'without an address of its own';

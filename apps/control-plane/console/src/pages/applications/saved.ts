@@ -1,0 +1,52 @@
+// Saved views: a name and the whole query of the list. They are kept in this browser.
+import { signal } from '@preact/signals';
+
+export interface SavedView {
+  name: string;
+  query: string; // as in the address, without "?"
+  isStart: boolean; // the page that "/" opens; at most one is
+}
+const PLACE = 'views';
+const MOST = 50;
+
+/** Reads what was kept. What is no view is left out. */
+export function readViews(text: string | null): SavedView[] {
+  let kept: unknown;
+  try {
+    kept = JSON.parse(text ?? '[]');
+  } catch {
+    return [];
+  }
+  if (!Array.isArray(kept)) return [];
+  const views: SavedView[] = [];
+  for (const one of kept as Partial<SavedView>[]) {
+    if (typeof one?.name !== 'string' || typeof one.query !== 'string' || one.name === '') continue;
+    views.push({ name: one.name, query: one.query, isStart: one.isStart === true && !views.some((other) => other.isStart) });
+  }
+  return views.slice(0, MOST);
+}
+
+/** Adds a view, or gives the one with this name another query. */
+export function withView(views: readonly SavedView[], name: string, query: string): SavedView[] {
+  const old = views.find((one) => one.name === name);
+  const others = views.filter((one) => one !== old);
+  return [...others, { name, query, isStart: old?.isStart ?? false }].sort((a, b) => a.name.localeCompare(b.name)).slice(0, MOST);
+}
+
+/** Makes a view the start page, or none when it is the one already. */
+export function withStart(views: readonly SavedView[], name: string): SavedView[] {
+  return views.map((one) => ({ ...one, isStart: one.name === name && !one.isStart }));
+}
+
+export const savedViews = signal<readonly SavedView[]>(typeof localStorage === 'undefined' ? [] : readViews(localStorage.getItem(PLACE)));
+export function keepViews(views: readonly SavedView[]): void {
+  savedViews.value = views;
+  localStorage.setItem(PLACE, JSON.stringify(views));
+}
+
+export const addressOf = (view: SavedView): string => (view.query ? `/applications?${view.query}` : '/applications');
+/** What "/" opens. */
+export function startAddress(): string {
+  const start = savedViews.peek().find((one) => one.isStart);
+  return start ? addressOf(start) : '/applications';
+}

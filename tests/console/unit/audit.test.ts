@@ -1,0 +1,17 @@
+import { beforeAll, expect, it, vi } from 'vitest';
+
+let audit: typeof import('../../../apps/control-plane/console/src/pages/audit/audit');
+beforeAll(async () => {
+  vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} });
+  audit = await import('../../../apps/control-plane/console/src/pages/audit/audit');
+});
+
+it('a day is from its begin to the begin of the next one, where the reader is', () => {
+  for (const day of ['2026-01-01', '2026-02-28', '2026-12-31']) {
+    expect(audit.dayOf(audit.timeOf(day))).toBe(day);
+    const hours = (Date.parse(audit.timeOf(day, true)) - Date.parse(audit.timeOf(day))) / 3_600_000;
+    expect(hours).toBeGreaterThanOrEqual(23); // a day of a change of clocks
+    expect(hours).toBeLessThanOrEqual(25);
+  }
+  expect([audit.timeOf(''), audit.dayOf(''), audit.dayOf('nonsense')]).toEqual(['', '', '']);
+});

@@ -1,0 +1,78 @@
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+
+import type * as Columns from '../../../apps/control-plane/console/src/pages/applications/columns';
+import type * as Cards from '../../../apps/control-plane/console/src/pages/applications/cards';
+import { addressOf, readViews, withStart, withView } from '../../../apps/control-plane/console/src/pages/applications/saved';
+import { cornerOf, tileAt, tileBeside, tileLayout } from '../../../apps/control-plane/console/src/pages/applications/tile_layout';
+
+describe('saved views', () => {
+  it('keeps names, queries and one start page', () => {
+    const views = withStart(withView(withView([], 'b', 'q=x&as=tiles'), 'a', ''), 'b');
+    expect(views.map((one) => [one.name, addressOf(one), one.isStart])).toEqual([['a', '/applications', false], ['b', '/applications?q=x&as=tiles', true]]);
+    expect(withStart(views, 'a').filter((one) => one.isStart).map((one) => one.name)).toEqual(['a']);
+    expect(withStart(views, 'b').some((one) => one.isStart)).toBe(false);
+    expect(withView(views, 'b', 'q=y').find((one) => one.name === 'b')).toEqual({ name: 'b', query: 'q=y', isStart: true });
+  });
+  it('reads back what was kept, and nothing else', () => {
+    const views = withStart(withView([], 'a', 'q=x'), 'a');
+    expect(readViews(JSON.stringify(views))).toEqual(views);
+    for (const text of [null, '', '{', '{}', '7', '[null,1,{"name":""},{"name":"x"},{"query":"y"}]']) expect(readViews(text)).toEqual([]);
+    expect(readViews('[{"name":"a","query":"","isStart":true},{"name":"b","query":"","isStart":true}]').filter((one) => one.isStart)).toHaveLength(1);
+  });
+});
+
+describe('columns', () => {
+  let columns: typeof Columns;
+  let cards: typeof Cards;
+  beforeAll(async () => {
+    vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} });
+    columns = await import('../../../apps/control-plane/console/src/pages/applications/columns');
+    cards = await import('../../../apps/control-plane/console/src/pages/applications/cards');
+  });
+  const keys = (text?: string) => columns.columnsOf(text).map((column) => column.key);
+
+  it('are the usual ones unless the address says otherwise', () => {
+    expect(keys()).toContain('message');
+    expect(keys()).not.toContain('labels');
+    expect(keys('labels,health,no-such')).toEqual(['name', 'health', 'labels']);
+    expect(keys('no-such')).toEqual(keys());
+  });
+  it('are put in and taken out, and the usual ones need no text', () => {
+    const added = columns.toggledColumn(columns.columnsOf(undefined), 'project');
+    expect(keys(added)).toContain('project');
+    expect(columns.toggledColumn(columns.columnsOf(added), 'project')).toBe('');
+  });
+  it('make a row as wide as they need', () => {
+    expect(columns.leastWidth(columns.columnsOf('health'))).toBe(32 + 150 + 12 + 116);
+  });
+  it('a board has the worst first and keeps the order of rows', () => {
+    const healths = ['Healthy', 'Degraded', 'Healthy', 'Missing', 'Degraded'];
+    expect(cards.board([4, 0, 1, 2, 3], (row) => healths[row]!)).toEqual([
+      { word: 'Degraded', rows: [4, 1] }, { word: 'Missing', rows: [3] }, { word: 'Healthy', rows: [0, 2] }]);
+  });
+});
+
+describe('tiles', () => {
+  it('fit ten thousand into one screen', () => {
+    const layout = tileLayout(['a', 'b', 'c'], [7_000, 2_000, 1_000], 1_224, 620);
+    expect(layout.height).toBeLessThanOrEqual(620);
+    expect(layout.pitch).toBeGreaterThanOrEqual(7);
+  });
+  it('are large when there are few, and never too small', () => {
+    expect(tileLayout(['a'], [10], 1_200, 600).pitch).toBe(40);
+    expect(tileLayout(['a'], [100_000], 300, 300).pitch).toBe(6);
+  });
+  it('are found where they are drawn', () => {
+    const layout = tileLayout(['a', 'b'], [50, 7], 300, 200);
+    for (let tile = 0; tile < 57; ++tile) {
+      const { x, y } = cornerOf(layout, tile);
+      expect(tileAt(layout, x + 1, y + 1)).toBe(tile);
+    }
+    expect([tileAt(layout, -1, 30), tileAt(layout, 10_000, 30), tileAt(layout, 1, 1), tileAt(layout, 1, 10_000)]).toEqual([-1, -1, -1, -1]);
+  });
+  it('are walked up and down across groups', () => {
+    const layout = { pitch: 10, perLine: 5, height: 0, groups: [{ name: 'a', from: 0, count: 7, top: 0 }, { name: 'b', from: 7, count: 2, top: 50 }] };
+    expect([tileBeside(layout, 0, 1), tileBeside(layout, 4, 1), tileBeside(layout, 5, 1), tileBeside(layout, 8, 1)]).toEqual([5, 6, 7, 8]);
+    expect([tileBeside(layout, 7, -1), tileBeside(layout, 6, -1), tileBeside(layout, 1, -1)]).toEqual([5, 1, 1]);
+  });
+});
