@@ -70,10 +70,27 @@ describe('store', () => {
     expect(names({ key: 'health', down: false })).toEqual(['c', 'd', 'a', 'b']);
     expect(names({ key: 'name', down: true })).toEqual(['d', 'c', 'b', 'a']);
   });
+  it('keeps the order of names until a row comes or a name changes', () => {
+    const store = filled(row('app-10'), row('app-2'));
+    const names = () => store.byName().map((one) => store.at(one).name);
+    expect(names()).toEqual(['app-2', 'app-10']);
+    const before = store.byName();
+    store.put({ uid: 'app-2', health: 'Degraded', seenAt: 2 });
+    expect(store.byName()).toBe(before);
+    store.put(row('app-1'));
+    expect(names()).toEqual(['app-1', 'app-2', 'app-10']);
+    store.put({ uid: 'app-1', name: 'app-3', seenAt: 3 });
+    expect(names()).toEqual(['app-2', 'app-3', 'app-10']);
+  });
   it('counts facets without the terms of their own key', () => {
     const store = filled(row('a', { health: 'Degraded' }), row('b'), row('c', { runtime: 'lab' }));
     const fields = filterFields(store, new Set(['lab']), '');
     expect(facet(store, query('health:Degraded runtime:prod'), fields, 'health', 0)).toEqual([{ value: 'Degraded', count: 1 }, { value: 'Healthy', count: 1 }]);
+    // The rows that match already give the same counts.
+    for (const [text, key] of [['runtime:prod', 'health'], ['health:Degraded runtime:prod', 'health'], ['', 'runtime']] as const) {
+      const matching = ordered(store, query(text), fields, { key: 'name', down: false }, 0);
+      expect(facet(store, query(text), fields, key, 0, matching)).toEqual(facet(store, query(text), fields, key, 0));
+    }
     expect(ordered(store, query('is:offline'), fields, { key: 'name', down: false }, 0)).toEqual([2]);
     expect(ordered(store, query('is:failing'), fields, { key: 'name', down: false }, 0)).toEqual([0]);
   });

@@ -53,7 +53,7 @@ export const here = signal<Place>(typeof location === 'undefined' ? place('/') :
 export function navigate(to: string, { replace = false } = {}): void {
   const now = here.peek();
   if (to === address(now.path, now.query)) return;
-  rememberScroll();
+  if (!replace) rememberScroll();
   history[replace ? 'replaceState' : 'pushState']({}, '', to);
   here.value = place(to);
 }

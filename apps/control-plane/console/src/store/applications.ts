@@ -62,6 +62,7 @@ export class ApplicationStore {
   readonly #names = new Map<string, number>(); // runtime, namespace and name -> row
   readonly #gone = new Set<number>();
   readonly #listeners = new Map<number, Set<Listener>>();
+  #byName: readonly number[] = [];
 
   get length(): number {
     return this.columns.uid.length;
@@ -97,6 +98,16 @@ export class ApplicationStore {
     return row;
   }
 
+  /** All rows in the order of their names, also those that are gone. The order is kept until rows or names change. */
+  byName(): readonly number[] {
+    if (this.#byName.length !== this.length) {
+      const places = new Map([...new Set(this.columns.name)].sort(COLLATOR.compare).map((name, place) => [name, place]));
+      const placeOf = this.columns.name.map((name) => places.get(name)!);
+      this.#byName = placeOf.map((_, row) => row).sort((a, b) => placeOf[a]! - placeOf[b]!);
+    }
+    return this.#byName;
+  }
+
   /** Adds a row or changes its cells, and notifies the listeners of the row. An older value than the known one is
    * dropped. Returns the row, and whether it is new. */
   put(sent: Partial<ApplicationRow> & { uid: string }): { row: number; added: boolean; changed: Key[] } {
@@ -118,6 +129,7 @@ export class ApplicationStore {
       if (key !== 'labels') changed.push(key);
     }
     if (added) this.#names.set(nameKey(this.columns.runtime[row]!, this.columns.namespace[row]!, this.columns.name[row]!), row);
+    if (changed.includes('name')) this.#byName = [];
     if (this.#gone.delete(row)) changed.push('uid');
     if (!added && changed.length > 0) this.#notify(row, changed);
     return { row, added, changed };
@@ -197,42 +209,42 @@ export interface Sort {
   down: boolean;
 }
 
+const COLLATOR = new Intl.Collator('en', { numeric: true });
 const BY_SEVERITY: readonly Key[] = ['health', 'sync', 'phase'];
 
 /** Returns the rows that match, in order. Equal ones are in the order of their names. */
 export function ordered(store: ApplicationStore, query: Query, fields: readonly Field<number>[], sort: Sort, now: number): number[] {
   const matches = matcher(query, fields, now);
-  const rows: number[] = [];
-  for (let row = 0; row < store.length; ++row) if (!store.isGone(row) && matches(row)) rows.push(row);
-  const c = store.columns;
-  const column = c[sort.key] as unknown[];
-  let compare: (a: number, b: number) => number;
-  if (BY_SEVERITY.includes(sort.key)) {
-    const rank = new Map<string, number>();
-    const rankOf = (text: string): number => {
-      let known = rank.get(text);
-      if (known === undefined) rank.set(text, (known = text === '' ? -1 : state(text).severity));
-      return known;
-    };
-    compare = (a, b) => rankOf(column[b] as string) - rankOf(column[a] as string);
-  } else if (typeof EMPTY[sort.key] === 'number') {
-    compare = (a, b) => (column[b] as number) - (column[a] as number);
-  } else {
-    const collator = new Intl.Collator('en', { numeric: true });
-    const places = new Map([...new Set(column as string[])].sort(collator.compare).map((value, place) => [value, place]));
-    compare = (a, b) => places.get(column[a] as string)! - places.get(column[b] as string)!;
-  }
+  const rows = store.byName().filter((row) => !store.isGone(row) && matches(row));
+  const column = store.columns[sort.key] as readonly unknown[];
   const sign = sort.down ? -1 : 1;
-  return rows.sort((a, b) => sign * compare(a, b) || (c.name[a]! < c.name[b]! ? -1 : c.name[a]! > c.name[b]! ? 1 : a - b));
+  if (sort.key === 'name') return sort.down ? rows.reverse() : rows;
+  const rank = ranks(sort.key, column);
+  const places = new Map(rows.map((row) => [row, sign * rank(column[row])]));
+  // The sort is stable, so that equal ones stay in the order of their names.
+  return rows.sort((a, b) => places.get(a)! - places.get(b)!);
 }
 
-/** Counts the values of a column among the rows that match the terms of all other keys. */
-export function facet(store: ApplicationStore, query: Query, fields: readonly Field<number>[], key: string, now: number):
+/** Returns the place of a value in its column. */
+function ranks(key: Key, column: readonly unknown[]): (value: unknown) => number {
+  if (BY_SEVERITY.includes(key)) {
+    const known = new Map([...new Set(column as string[])].map((text) => [text, text === '' ? 1 : -state(text).severity]));
+    return (value) => known.get(value as string)!;
+  }
+  if (typeof EMPTY[key] === 'number') return (value) => -(value as number);
+  const places = new Map([...new Set(column.map(String))].sort(COLLATOR.compare).map((text, place) => [text, place]));
+  return (value) => places.get(String(value))!;
+}
+
+/** Counts the values of a column among the rows that match the terms of all other keys. `matching` are those that match
+ * the whole query, which saves another search for a key without terms. */
+export function facet(store: ApplicationStore, query: Query, fields: readonly Field<number>[], key: string, now: number, matching?: readonly number[]):
     { value: string; count: number }[] {
   const field = fields.find((one) => one.key === key)!;
-  const matches = matcher(query, fields, now, key);
   const counts = new Map<string, number>();
-  for (let row = 0; row < store.length; ++row) {
+  const isOwn = query.terms.some((term) => term.key === key);
+  const matches = isOwn || !matching ? matcher(query, fields, now, key) : () => true;
+  for (const row of isOwn || !matching ? store.byName() : matching) {
     if (store.isGone(row) || !matches(row)) continue;
     const value = field.read(row) as string;
     if (value !== '') counts.set(value, (counts.get(value) ?? 0) + 1);

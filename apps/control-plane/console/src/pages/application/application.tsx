@@ -172,22 +172,26 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
     releases.again();
   });
   const app = useMemo(() => read && withPatches(read, patches), [read, patches]);
+  // Keys act on what is shown, also when they are faster than effects.
+  const shown = useRef({ name, tab });
+  shown.current = { name, tab };
   useEffect(() => {
     const step = (side: 'before' | 'next') => {
-      const row = neighbours(name.runtime, name.namespace, name.name)[side];
-      if (row !== undefined) navigate(`${pathOf(applications.at(row))}/${tab}`, { replace: true });
+      const { name: at, tab: shownTab } = shown.current;
+      const row = neighbours(at.runtime, at.namespace, at.name)[side];
+      if (row !== undefined) navigate(`${pathOf(applications.at(row))}/${shownTab}`, { replace: true });
     };
     // Escape closes the panel first.
     const back = () => { if (here.peek().query.get('node')) setQuery({ node: '' }); else navigate(listAddress.peek()); };
     return addKeys('Application', [
-      ...TABS.map(([key, title], index) => ({ keys: String(index + 1), text: title, run: () => navigate(`${pathOf(name)}/${key}`) })),
+      ...TABS.map(([key, title], index) => ({ keys: String(index + 1), text: title, run: () => navigate(`${pathOf(shown.current.name)}/${key}`) })),
       { keys: ']', text: 'Next in the list', run: () => step('next') },
       { keys: '[', text: 'Before in the list', run: () => step('before') },
       { keys: 'w', text: 'Who may…', run: () => navigate(whoMay(name)) },
       { keys: 'r', text: 'Read again', run: reading.again },
       { keys: 'Escape', text: 'Close the panel, then back to the list', run: back },
     ]);
-  }, [pathOf(name), tab]);
+  }, []);
   return (
     <div class="page">
       <header class="title">

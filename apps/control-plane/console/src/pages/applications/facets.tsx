@@ -22,7 +22,7 @@ export function Facets({ text, query, me, set }: Props) {
     <div class="facets" role="group" aria-label="Facets">
       {STATES.map(([key, title]) => (
         <div key={key} class="facet" role="group" aria-label={title}>
-          {counts(key, query, me).sort((a, b) => state(b.value).severity - state(a.value).severity).map(({ value, count }) => (
+          {[...counts(key, query, me)].sort((a, b) => state(b.value).severity - state(a.value).severity).map(({ value, count }) => (
             <button key={value} type="button" class="chip" aria-pressed={has(text, key, value)} onClick={() => set(toggled(text, key, value))}>
               <span class={`state ${state(value).tone}`}><Icon name={state(value).shape} />{value}</span><b>{count}</b>
             </button>
@@ -30,7 +30,7 @@ export function Facets({ text, query, me, set }: Props) {
         </div>
       ))}
       {LISTS.map(([key, title]) => {
-        const all = counts(key, query, me).sort((a, b) => b.count - a.count);
+        const all = [...counts(key, query, me)].sort((a, b) => b.count - a.count);
         if (all.length === 0) return null;
         const chosen = all.filter(({ value }) => has(text, key, value)).length;
         return (

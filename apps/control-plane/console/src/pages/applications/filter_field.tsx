@@ -3,7 +3,7 @@ import type { RefObject } from 'preact';
 
 import { announce } from '../../shell/announce';
 import { FILTER_KEYS } from '../../store/applications';
-import { parse, type Query } from '../../store/filter';
+import type { Query } from '../../store/filter';
 import { Icon } from '../../ui/icons';
 import { clusterName } from './columns';
 import { counts } from './view';
@@ -60,7 +60,7 @@ export function FilterField({ text, set, query, me, field, leave }: Props) {
   const start = text.slice(0, caret.current).search(/\S*$/);
   const word = text.slice(start, caret.current);
   // A word that is complete has nothing to suggest.
-  const list = open ? suggestions(word, parse(text, FILTER_KEYS), me).filter((one) => one.insert.trim().toLowerCase() !== word.toLowerCase()) : [];
+  const list = open ? suggestions(word, query, me).filter((one) => one.insert.trim().toLowerCase() !== word.toLowerCase()) : [];
   const take = (one: Suggestion) => {
     const next = text.slice(0, start) + one.insert + text.slice(caret.current).trimStart();
     caret.current = start + one.insert.length;

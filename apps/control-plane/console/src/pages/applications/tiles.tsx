@@ -9,7 +9,7 @@ import { pathOfIcon } from '../../ui/icons';
 import { Status } from '../../ui/status';
 import { Age, minute } from '../../ui/time';
 import { clusterName } from './columns';
-import { cornerOf, tileAt, tileBeside, tileLayout, TITLE } from './tile_layout';
+import { cornerOf, tileAt, tileBeside, tileLayout, TITLE, type TileGroup, type TileLayout } from './tile_layout';
 import type { ListProps } from './use_row';
 
 type Colours = Record<Tone | 'ground', string>;
@@ -108,6 +108,70 @@ function useSize(element: { current: HTMLElement | null }): { width: number; hei
 
 const PAD = 16;
 
+/** What is on the canvas. */
+interface Drawn {
+  picture: readonly unknown[]; // what the places and colours depend on
+  paint: CanvasRenderingContext2D;
+  scale: number;
+  colours: Colours;
+  sprites: Map<string, HTMLCanvasElement>;
+  words: string[]; // by tile
+  titles: string[]; // by group
+}
+
+function newPicture(canvas: HTMLCanvasElement, probe: HTMLElement, width: number, layout: TileLayout, picture: readonly unknown[]): Drawn {
+  const scale = devicePixelRatio || 1;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(layout.height * scale);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${layout.height}px`;
+  const paint = canvas.getContext('2d')!;
+  paint.scale(scale, scale);
+  paint.font = '600 12px system-ui, sans-serif';
+  paint.textBaseline = 'middle';
+  return { picture, paint, scale, colours: coloursAt(probe), sprites: new Map(), words: [], titles: [] };
+}
+
+function drawTitle({ paint, colours, titles }: Drawn, number: number, { name, top, count }: TileGroup, rows: readonly number[], width: number, silentSince: number | undefined): void {
+  const trouble = countsOf(rows).filter(({ word }) => state(word).severity > 0).map(({ word, count: some }) => `${some} ${word}`).join(', ');
+  const title = `${name || 'not known'} · ${count}${trouble && ` · ${trouble}`}${silentSince ? ` · runtime silent since ${minute(silentSince)}` : ''}`;
+  if (titles[number] === title) return;
+  titles[number] = title;
+  paint.clearRect(0, top, width, TITLE);
+  paint.fillStyle = colours[silentSince ? 'warn' : 'mute'];
+  paint.fillText(title, PAD, top + TITLE / 2, width - 2 * PAD);
+}
+
+/** Draws what differs from what is there. */
+function drawTiles(drawn: Drawn, layout: TileLayout, groups: readonly Group[], order: readonly number[], chosen: ReadonlySet<number>, width: number, by: string): void {
+  const { paint, words, sprites, scale, colours } = drawn;
+  const size = Math.max(2, layout.pitch - (layout.pitch > 8 ? 2 : 1));
+  const { health, runtime } = applications.columns;
+  for (const [number, group] of layout.groups.entries()) {
+    drawTitle(drawn, number, group, groups[number]!.rows, width, by === 'runtime' ? offline.peek().get(group.name) : undefined);
+    for (let inside = 0; inside < group.count; ++inside) {
+      const tile = group.from + inside;
+      const row = order[tile]!;
+      const isFaint = applications.isGone(row) || offline.peek().has(runtime[row]!);
+      const word = isFaint ? `${health[row]!} faint` : health[row]!;
+      if (words[tile] === word) continue;
+      words[tile] = word;
+      let picture = sprites.get(health[row]!);
+      if (!picture) sprites.set(health[row]!, (picture = sprite(health[row]!, size, scale, colours)));
+      const x = (inside % layout.perLine) * layout.pitch + PAD;
+      const y = group.top + TITLE + Math.floor(inside / layout.perLine) * layout.pitch;
+      paint.clearRect(x, y, size, size);
+      paint.globalAlpha = isFaint ? 0.45 : 1;
+      paint.drawImage(picture, x, y, size, size);
+      paint.globalAlpha = 1;
+      if (!chosen.has(row)) continue;
+      paint.strokeStyle = colours.run;
+      paint.lineWidth = 2;
+      paint.strokeRect(x + 1, y + 1, size - 2, size - 2);
+    }
+  }
+}
+
 export function Tiles({ rows, open, cursor, chosen, choose, by }: ListProps & { by: 'runtime' | 'cluster' }) {
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -126,42 +190,17 @@ export function Tiles({ rows, open, cursor, chosen, choose, by }: ListProps & { 
     dark.addEventListener('change', change);
     return () => dark.removeEventListener('change', change);
   }, []);
+  const drawn = useRef<Drawn | null>(null);
+  // Everything is drawn again when the picture is another one, else the tiles that changed.
+  const picture = [layout, order, chosen, width, by, scheme, theme.value, offline.value];
   useLayoutEffect(() => {
     if (width === 0) return;
-    const scale = devicePixelRatio || 1;
-    const element = canvas.current!;
-    element.width = Math.round(width * scale);
-    element.height = Math.round(layout.height * scale);
-    element.style.width = `${width}px`;
-    element.style.height = `${layout.height}px`;
-    const paint = element.getContext('2d')!;
-    paint.scale(scale, scale);
-    const colours = coloursAt(probe.current!);
-    const size = Math.max(2, layout.pitch - (layout.pitch > 8 ? 2 : 1));
-    const sprites = new Map<string, HTMLCanvasElement>();
-    paint.font = '600 12px system-ui, sans-serif';
-    paint.textBaseline = 'middle';
-    for (const [number, group] of layout.groups.entries()) {
-      const bad = countsOf(groups[number]!.rows).filter(({ word }) => state(word).severity > 0).map(({ word, count }) => `${count} ${word}`).join(', ');
-      const silentSince = by === 'runtime' ? offline.value.get(group.name) : undefined;
-      paint.fillStyle = colours[silentSince ? 'warn' : 'mute'];
-      paint.fillText(`${group.name || 'not known'} · ${group.count}${bad && ` · ${bad}`}${silentSince ? ` · runtime silent since ${minute(silentSince)}` : ''}`, PAD, group.top + TITLE / 2, width - 2 * PAD);
-      for (let tile = group.from; tile < group.from + group.count; ++tile) {
-        const row = order[tile]!;
-        const word = applications.columns.health[row]!;
-        let picture = sprites.get(word);
-        if (!picture) sprites.set(word, (picture = sprite(word, size, scale, colours)));
-        const { x, y } = { x: ((tile - group.from) % layout.perLine) * layout.pitch, y: group.top + TITLE + Math.floor((tile - group.from) / layout.perLine) * layout.pitch };
-        paint.globalAlpha = applications.isGone(row) || offline.value.has(applications.columns.runtime[row]!) ? 0.45 : 1;
-        paint.drawImage(picture, x + PAD, y, size, size);
-        paint.globalAlpha = 1;
-        if (!chosen.has(row)) continue;
-        paint.strokeStyle = colours.run;
-        paint.lineWidth = 2;
-        paint.strokeRect(x + PAD, y, size, size);
-      }
-    }
-  }, [layout, order, chosen, width, by, scheme, theme.value, pulse.value, offline.value]);
+    const old = drawn.current;
+    const isSame = old !== null && picture.every((part, index) => part === old.picture[index]);
+    const now = isSame ? old : newPicture(canvas.current!, probe.current!, width, layout, picture);
+    drawn.current = now;
+    drawTiles(now, layout, groups, order, chosen, width, by);
+  }, [...picture, pulse.value]);
   const move = (to: number) => {
     if (order[to] === undefined) return;
     setActive(to);

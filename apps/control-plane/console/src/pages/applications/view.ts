@@ -4,7 +4,7 @@ import { signal } from '@preact/signals';
 
 import { facet, filterFields, FILTER_KEYS, ordered, TIME_KEYS, type Sort } from '../../store/applications';
 import { matcher, parse, type Field, type Query } from '../../store/filter';
-import { applications, offline } from '../../store/state';
+import { applications, offline, pulse } from '../../store/state';
 
 export interface View {
   text: string;
@@ -27,11 +27,15 @@ export function fields(me: string): Field<number>[] {
   return filterFields(applications, offline.peek(), me);
 }
 
+let counted: { query: Query; pulse: number; rows: number; me: string; matching: readonly number[]; counts: Map<string, { value: string; count: number }[]> } | null = null;
+
 /** Computes the order anew. */
 export function arrange(text: string, sort: Sort, me: string): void {
   const query = parse(text, FILTER_KEYS, TIME_KEYS);
   const now = Date.now();
-  view.value = { text, sort, query, rows: ordered(applications, query, fields(me), sort, now), matches: matcher(query, fields(me), now) };
+  const rows = ordered(applications, query, fields(me), sort, now);
+  counted = { query, pulse: pulse.peek(), rows: applications.length, me, counts: new Map(), matching: rows };
+  view.value = { text, sort, query, rows, matches: matcher(query, fields(me), now) };
   waiting.value = { changes: 0, added: 0 };
 }
 
@@ -65,6 +69,14 @@ export function stillMatches(row: number): boolean {
   return !applications.isGone(row) && (view.peek()?.matches(row) ?? true);
 }
 
-export function counts(key: string, query: Query, me: string): { value: string; count: number }[] {
-  return facet(applications, query, fields(me), key, Date.now());
+/** Counts the values of a key. What was counted is kept until the query or the rows change. */
+export function counts(key: string, query: Query, me: string): readonly { value: string; count: number }[] {
+  const now = Date.now();
+  if (counted?.query !== query || counted.pulse !== pulse.peek() || counted.rows !== applications.length || counted.me !== me) {
+    const matches = matcher(query, fields(me), now);
+    counted = { query, pulse: pulse.peek(), rows: applications.length, me, counts: new Map(), matching: applications.byName().filter((row) => !applications.isGone(row) && matches(row)) };
+  }
+  let known = counted.counts.get(key);
+  if (!known) counted.counts.set(key, (known = facet(applications, query, fields(me), key, now, counted.matching)));
+  return known;
 }
