@@ -69,7 +69,7 @@ test('the list shows the worst first, filters by text and facets, and the addres
   const first = await page.locator('.grid .row').first().innerText();
   assert.match(first, /Degraded/);
   await filter(page).fill('heath:degraded');
-  await page.getByText('No key `heath`. Did you mean `health`?').waitFor();
+  await page.locator('#filter-notes').getByText('No key `heath`. Did you mean `health`?').waitFor();
   await filter(page).fill('health:degraded');
   await page.locator('[data-count]').getByText('5 of').waitFor();
   await page.keyboard.press('Escape');
@@ -505,7 +505,8 @@ test('a broken stream is told, and resumes behind the last event', { stream: tru
   await page.locator('.grid .row.dim').getByText('gone').waitFor();
 });
 
-test('everything of a silent runtime shows its age', async ({ page }) => {
+// The stream is a script that says nothing: the true one tells that the runtime reports.
+test('everything of a silent runtime shows its age', { stream: true }, async ({ page }) => {
   const since = new Date(Date.now() - 40 * 60_000);
   const clock = since.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
   // The program calls a runtime silent after five minutes: here it says so at once.
