@@ -493,15 +493,19 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
 
 test('a broken stream is told, and resumes behind the last event', { stream: true }, async ({ page, proxy }) => {
   await signIn(page);
+  await grid(page).waitFor();
   await page.getByText('Live', { exact: true }).waitFor();
-  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-eu-web', health: 'Suspended', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
-  await page.locator('.grid .row').filter({ hasText: 'Suspended' }).first().waitFor();
+  // A row that is in sight: it keeps its place when it changes.
+  const row = page.locator('.grid .row').filter({ hasText: 'prod-us' }).filter({ hasText: 'web' }).first();
+  await row.getByText('Degraded').waitFor();
+  proxy.send('patch', { rows: [{ topic: 'index', uid: 'uid-prod-us-web', health: 'Suspended', seenAt: new Date(Date.now() + 60_000).toISOString() }] });
+  await row.getByText('Suspended').waitFor();
   const last = proxy.lastId;
   proxy.drop();
   await page.getByText('Reconnecting').waitFor();
   await page.getByText('Live', { exact: true }).waitFor();
   assert.equal(proxy.resumedFrom, String(last));
-  proxy.send('gone', { topic: 'index', uids: ['uid-prod-eu-web'] });
+  proxy.send('gone', { topic: 'index', uids: ['uid-prod-us-web'] });
   await page.locator('.grid .row.dim').getByText('gone').waitFor();
 });
 
