@@ -1,5 +1,5 @@
 import { useComputed, useSignal } from '@preact/signals';
-import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { keepApplications } from '../data/load';
@@ -160,7 +160,7 @@ function Shell() {
   const sheet = useSignal(false);
   // On every page: the palette finds applications, and the stream tells whether it lives.
   useEffect(keepApplications, []);
-  useEffect(() => addKeys('Everywhere', [
+  useLayoutEffect(() => addKeys('Everywhere', [
     { keys: 'Ctrl K', text: 'Go to, filter, find', run: () => (palette.value = !palette.value) },
     { keys: '?', text: 'This sheet', run: () => (sheet.value = true) },
     ...PAGES.flatMap((row) => (row.menu ? [{ keys: row.menu.key, text: row.menu.text, run: () => navigate(row.pattern) }] : [])),

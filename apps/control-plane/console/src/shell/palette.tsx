@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { applications } from '../store/state';
 import { state } from '../store/states';
@@ -54,7 +54,7 @@ export function Palette({ close }: { close: () => void }) {
   const field = useRef<HTMLInputElement>(null);
   const items = found(text);
   const chosen = Math.min(at, items.length - 1);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const run = (item: Item | undefined) => {
     if (!item) return;
     close();

@@ -1,5 +1,5 @@
 // Small parts that pages share. None of them knows a page.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import type { Failure } from '../data/request';
@@ -84,7 +84,7 @@ export function Loading({ what, rows = 6 }: { what: string; rows?: number }) {
 export function Dialog({ title, close, children, canClose = true }:
     { title: string; close: () => void; children: ComponentChildren; canClose?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
   return (

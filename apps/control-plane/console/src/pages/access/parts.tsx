@@ -1,5 +1,5 @@
 // Parts that the pages of access share.
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { onReset } from '../../live/client';
@@ -42,7 +42,7 @@ export function NoAdministrator({ what, children }: { what: string; children?: C
 
 /** Keys of a page of access. Reads again when the control plane says that rights have changed. */
 export function usePageKeys(again: () => void, more: Key[] = []): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const ends = [onReset(again), addKeys('Access', [
       ...TABS.map(([key, title], index) => ({ keys: String(index + 1), text: title, run: () => navigate(`/access/${key}`) })),
       ...more, { keys: 'r', text: 'Read again', run: again },

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { APPLICATION, GONE_APPLICATION, RELEASES } from '../../data/documents';
 import { query } from '../../data/request';
@@ -175,7 +175,7 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
   // Keys act on what is shown, also when they are faster than effects.
   const shown = useRef({ name, tab });
   shown.current = { name, tab };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const step = (side: 'before' | 'next') => {
       const { name: at, tab: shownTab } = shown.current;
       const row = neighbours(at.runtime, at.namespace, at.name)[side];
@@ -187,7 +187,7 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       ...TABS.map(([key, title], index) => ({ keys: String(index + 1), text: title, run: () => navigate(`${pathOf(shown.current.name)}/${key}`) })),
       { keys: ']', text: 'Next in the list', run: () => step('next') },
       { keys: '[', text: 'Before in the list', run: () => step('before') },
-      { keys: 'w', text: 'Who may…', run: () => navigate(whoMay(name)) },
+      { keys: 'w', text: 'Who may…', run: () => navigate(whoMay(shown.current.name)) },
       { keys: 'r', text: 'Read again', run: reading.again },
       { keys: 'Escape', text: 'Close the panel, then back to the list', run: back },
     ]);

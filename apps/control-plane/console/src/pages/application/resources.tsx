@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from 'preact/hooks';
+import { useLayoutEffect, useMemo } from 'preact/hooks';
 
 import { Tree } from '../../graph/tree';
 import type { Unfolded } from '../../graph/layout';
@@ -45,7 +45,7 @@ export function Resources({ app }: { app: ApplicationDetail }) {
   const fold = at.get('fold') ?? '';
   const root = useMemo(() => treeOf(app), [app]);
   const unfolded = useMemo(() => unfoldedOf(fold), [fold]);
-  useEffect(() => addKeys('Tree', [
+  useLayoutEffect(() => addKeys('Tree', [
     { keys: 'f', text: 'Open all folds, or fold again', run: switchFolds },
     { keys: '/', text: 'Find', run: () => document.querySelector<HTMLElement>('.tree-page input')?.focus() },
   ]), []);

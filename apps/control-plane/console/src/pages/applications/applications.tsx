@@ -1,5 +1,5 @@
 import { useSignalEffect } from '@preact/signals';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { readApplications } from '../../data/load';
 import { announce } from '../../shell/announce';
@@ -128,7 +128,7 @@ export function ApplicationsPage() {
     countWaiting(user);
   });
   const focusGrid = () => document.querySelector<HTMLElement>('[data-list]')?.focus();
-  useEffect(() => addKeys('Applications', [
+  useLayoutEffect(() => addKeys('Applications', [
     { keys: '/', text: 'Filter', run: () => field.current?.focus() },
     { keys: 'j', text: 'Next row (or ↓)', run: focusGrid },
     { keys: 'k', text: 'Row before (or ↑)', run: focusGrid },

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 
 import { request } from '../../data/request';
 import { addKeys } from '../../shell/keys';
@@ -58,7 +58,7 @@ export function AuditPage() {
   const key = parameters.toString();
   const reading = useReading(key, 'read the audit log', (signal) => request<{ entries: Entry[] }>('read the audit log', `/console/api/v1/audit?${key}`, { signal }));
   const opened = useSignal(0);
-  useEffect(() => addKeys('Audit log', [{ keys: 'r', text: 'Read again', run: reading.again }]), []);
+  useLayoutEffect(() => addKeys('Audit log', [{ keys: 'r', text: 'Read again', run: reading.again }]), []);
   const entries = reading.value?.entries ?? [];
   const csv = new URLSearchParams(parameters);
   csv.delete('limit');

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { RUNTIME_DETAIL, RUNTIMES } from '../../data/documents';
@@ -85,7 +85,7 @@ export function RuntimesPage() {
   const reading = useReading('runtimes', 'read the runtimes', (signal) =>
     query<{ runtimes: { edges: { node: Runtime }[] } }>('read the runtimes', RUNTIMES, {}, signal));
   useFresh(reading);
-  useEffect(() => addKeys('Runtimes', [{ keys: 'r', text: 'Read again', run: reading.again }, { keys: '+', text: 'Add a runtime', run: () => (adding.value = true) }]), []);
+  useLayoutEffect(() => addKeys('Runtimes', [{ keys: 'r', text: 'Read again', run: reading.again }, { keys: '+', text: 'Add a runtime', run: () => (adding.value = true) }]), []);
   const rows = (reading.value?.runtimes.edges.map(({ node }) => node) ?? [])
     .sort((a, b) => Number(a.available) - Number(b.available) || a.metadata.name.localeCompare(b.metadata.name));
   return (
@@ -233,7 +233,7 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
   const name = parameters.runtime!;
   const reading = useReading(name, `read the runtime ${name}`, (signal) => query<RuntimeDetail>(`read the runtime ${name}`, RUNTIME_DETAIL, { name }, signal));
   useFresh(reading);
-  useEffect(() => addKeys('Runtime', [{ keys: 'r', text: 'Read again', run: reading.again }]), []);
+  useLayoutEffect(() => addKeys('Runtime', [{ keys: 'r', text: 'Read again', run: reading.again }]), []);
   const runtime = reading.value?.runtime;
   return (
     <div class="page">
