@@ -131,7 +131,7 @@ Task<http::Response> add_pending_user(CallerRequest request) {
       .info("a user was invited", {{"user", invitation.user_id}, {"by", request.caller->user_id}});
   co_return json_response(
       Json::object({{"_id", invitation.user_id},
-                    {"userName", invitation.name.empty() ? invitation.email : invitation.name},
+                    {"userName", pending_user_name(invitation)},
                     {"email", invitation.email},
                     {"status", "pending"},
                     {"account", Json::array({Json{{"_id", id}}})},
@@ -211,7 +211,7 @@ Task<http::Response> remove_one_user(CallerRequest request) {
   co_return json_response(Json::object({{"_id", removed->id}}));
 }
 
-// A session in another's name would make the audit log say that somebody did what another one did.
+// Refuses to begin a session as another user: the audit log would name the wrong person.
 Task<http::Response> log_in_as(CallerRequest request) {
   if (const auto error = installation_refusal(*request.caller)) co_return api_error(*error);
   co_return api_error(400,

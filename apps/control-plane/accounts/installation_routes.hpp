@@ -15,7 +15,7 @@ namespace gitops::control_plane_server {
 //   GET        /api/admin/user                      {"docs":[…]}, by limit and page
 //   GET        /api/admin/user/id/{id}
 //   DELETE     /api/admin/user/{name}
-//   GET        /api/admin/user/loginAsUser          refused: nobody acts as somebody else here
+//   GET        /api/admin/user/loginAsUser          refused: users cannot act as other users
 void add_installation_routes(const UserContext& context, std::vector<http::Route>& routes);
 
 }  // namespace gitops::control_plane_server

@@ -85,8 +85,7 @@ struct Joined {
 
 // Lets every process read again who administers the account.
 Result<void> announce(Connection& connection, const Account& account, Micros now) {
-  return add_revocation(connection,
-                        {.account = account.number, .subject = account.id, .runtime = {}}, now);
+  return add_account_change(connection, account.number, now);
 }
 
 Result<Joined> join_as_new_user(Connection& connection, const Secret& token,
@@ -124,7 +123,7 @@ Result<Joined> join_as_user(Connection& connection, const Secret& token, const C
                 .session = {}};
 }
 
-// Returns the signed-in user of a request, or null. An API key signs nobody in.
+// Returns the user of the session that a request has, or null without one. An API key is refused.
 Task<Result<CallerPtr>> signed_in(const UserRouteContext& context, http::Exchange& exchange,
                                   const std::string& peer, Deadline deadline) {
   const auto& headers = exchange.request().headers;
@@ -143,7 +142,7 @@ Task<Result<CallerPtr>> signed_in(const UserRouteContext& context, http::Exchang
 
 Task<Result<Joined>> join_new(const UserRouteContext& context, const Json& body, Secret token,
                               Deadline deadline) {
-  // The invitation is read first, so that strangers do not use the thread that hashes passwords.
+  // The invitation is read first: a request without a valid token must not occupy the thread that hashes passwords.
   const auto found = co_await look_up(context, token, deadline);
   if (!found) co_return std::unexpected(found.error());
   const auto name = string_at(body, {"name"});

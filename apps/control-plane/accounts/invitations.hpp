@@ -14,8 +14,8 @@
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/projection/object.hpp"
 
-// Invitations to an account in the database. An invitation is a pending user: whoever has its token joins the account, as
-// a new user or as the one that is signed in. The token is 256 random bits, is stored as SHA-256, and works once. Errors
+// Invitations to an account in the database. An invitation is a pending user. Its token lets its holder join the account,
+// as a new user or as the user of the present session. The token is 256 random bits, is stored as SHA-256, and works once. Errors
 // and threads as in account_store.hpp.
 namespace gitops::control_plane_server {
 
@@ -31,6 +31,11 @@ struct Invitation {
   Micros created_at = 0;
   Micros expires_at = 0;
 };
+
+// Returns the name that lists show for a pending user.
+inline const std::string& pending_user_name(const Invitation& invitation) {
+  return invitation.name.empty() ? invitation.email : invitation.name;
+}
 
 struct IssuedInvitation {
   Invitation invitation;

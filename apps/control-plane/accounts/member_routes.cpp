@@ -27,12 +27,9 @@ Json member_json(const Member& member) {
 }
 
 Json pending_json(const Invitation& invitation) {
-  return {{"_id", invitation.user_id},
-          {"userName", invitation.name.empty() ? invitation.email : invitation.name},
-          {"email", invitation.email},
-          {"status", "pending"},
-          {"isAdmin", invitation.is_admin},
-          {"expires", time_text(invitation.expires_at)}};
+  return {{"_id", invitation.user_id},      {"userName", pending_user_name(invitation)},
+          {"email", invitation.email},      {"status", "pending"},
+          {"isAdmin", invitation.is_admin}, {"expires", time_text(invitation.expires_at)}};
 }
 
 Json invited_json(const CallerRequest& request, const IssuedInvitation& issued) {
@@ -53,16 +50,12 @@ Result<std::int64_t> managed_account(Connection& connection, const Caller& calle
 // Lets every process read again who the user is, and who administers the account.
 Result<void> add_revocations(Connection& connection, std::int64_t account,
                              const std::string& user_id, Micros now) {
-  const auto found = account_of_number(connection, account);
-  if (!found) return std::unexpected(found.error());
-  for (const auto& subject : {user_id, found->id}) {
-    if (auto added = add_revocation(connection,
-                                    {.account = account, .subject = subject, .runtime = {}}, now);
-        !added) {
-      return added;
-    }
+  if (auto added =
+          add_revocation(connection, {.account = account, .subject = user_id, .runtime = {}}, now);
+      !added) {
+    return added;
   }
-  return {};
+  return add_account_change(connection, account, now);
 }
 
 // The parts of a request that its transaction needs.

@@ -29,8 +29,8 @@ Result<void> add_identity(store::Connection& connection, const ProviderIdentity&
 Result<void> remove_identities(store::Connection& connection, std::string_view user_id);
 // Returns whether a user belongs to a provider.
 Result<bool> has_identity(store::Connection& connection, std::string_view user_id);
-// Returns whether a user may log in by password. A user of a provider may not, so that whoever is locked out there is
-// locked out here. An administrator of the installation may, so that a provider that is down locks nobody out for good.
+// Returns whether a user may log in by password. A user of a provider may not: a user that the provider blocks has to be
+// blocked here, too. An administrator of the installation may, to get in while the provider is down.
 Result<bool> may_use_password(store::Connection& connection, const User& user);
 // Returns the member of an account with this mail address. Nothing when there is none or more than one.
 Result<std::optional<User>> member_of_email(store::Connection& connection, std::int64_t account,

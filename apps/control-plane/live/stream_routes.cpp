@@ -115,7 +115,7 @@ Task<> StreamRoutes::follow(http::Exchange& exchange, LiveUpdates::Subscription&
     }
     const bool is_flagged = LiveHub::take_check(subscriber) || !is_checked;
     const auto now = Clock::now();
-    if (is_flagged ? is_checked || now >= check_at : now >= check_at) {
+    if (now >= check_at || (is_flagged && is_checked)) {
       const auto checked = co_await check(exchange, subscriber, is_flagged);
       if (checked == Checked::ended) {
         std::ignore = co_await exchange.write(kEnd);

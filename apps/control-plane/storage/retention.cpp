@@ -110,14 +110,6 @@ constexpr std::array kRetentionStatements{
     kRemoveObject[1], kRemoveObject[2], kSize,     kHistoryOf,   kRemoveObject[3],
     kRemoveObject[4], kCutHistory,      kPayloads, kSourceErrors};
 
-Result<std::vector<std::int64_t>> account_numbers(Connection& connection) {
-  const auto rows = connection.run(kAccounts);
-  if (!rows) return std::unexpected(rows.error());
-  std::vector<std::int64_t> numbers;
-  for (std::size_t row = 0; row < rows->size(); ++row) numbers.push_back(rows->number(row, 0));
-  return numbers;
-}
-
 // Removes rows until a bound is reached.
 class Removal {
  public:
@@ -161,6 +153,14 @@ class Removal {
 };
 
 }  // namespace
+
+Result<std::vector<std::int64_t>> account_numbers(Connection& connection) {
+  const auto rows = connection.run(kAccounts);
+  if (!rows) return std::unexpected(rows.error());
+  std::vector<std::int64_t> numbers;
+  for (std::size_t row = 0; row < rows->size(); ++row) numbers.push_back(rows->number(row, 0));
+  return numbers;
+}
 
 RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now) {
   const auto before = [now](auto age) {

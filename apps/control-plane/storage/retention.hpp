@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/core/error.hpp"
 #include "common/store/connection.hpp"
@@ -33,6 +34,9 @@ struct RetentionCuts {
   Micros sessions = 0;  // that have expired
 };
 RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now);
+
+// Returns the numbers of all accounts.
+Result<std::vector<std::int64_t>> account_numbers(store::Connection& connection);
 
 // Rows of one call that the writer can spare beside a batch.
 inline constexpr std::int64_t kTrickle = 200;

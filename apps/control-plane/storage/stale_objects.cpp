@@ -2,14 +2,14 @@
 
 #include <array>
 
+#include "control-plane/storage/retention.hpp"
+
 namespace gitops::control_plane_server {
 namespace {
 
 using store::Connection;
 using store::Statement;
 
-constexpr Statement kAccounts{.name = "stale.accounts",
-                              .sql = "SELECT number FROM account ORDER BY number"};
 // Reporters that name themselves send sequences, and post an inventory when it is needed.
 constexpr Statement kRuntimes{
     .name = "stale.runtimes",
@@ -22,16 +22,15 @@ constexpr Statement kMark{
         "UPDATE object SET presence = 2 WHERE account = $1 AND id IN (SELECT id FROM object WHERE "
         "account = $1 AND runtime = $2 AND presence = 0 AND origin = 0 AND sequence = 0 AND "
         "seen_at < $3 LIMIT $4)"};
-constexpr std::array kStatements{kAccounts, kRuntimes, kMark};
+constexpr std::array kStatements{kRuntimes, kMark};
 
 }  // namespace
 
 Result<std::int64_t> mark_stale_objects(Connection& connection, Micros now, std::int64_t most) {
-  const auto accounts = connection.run(kAccounts);
+  const auto accounts = account_numbers(connection);
   if (!accounts) return std::unexpected(accounts.error());
   std::int64_t marked = 0;
-  for (std::size_t at = 0; at < accounts->size(); ++at) {
-    const auto account = accounts->number(at, 0);
+  for (const auto account : *accounts) {
     const auto runtimes = connection.run(kRuntimes, {account, now - kReportPeriod});
     if (!runtimes) return std::unexpected(runtimes.error());
     for (std::size_t row = 0; row < runtimes->size() && marked < most; ++row) {

@@ -42,7 +42,7 @@ describe('store', () => {
     store.replace([row('b')]);
     expect(store.isGone(0)).toBe(true);
   });
-  it('lets an object that was made anew take the place of the one before', () => {
+  it('lets an object that was created again take the place of the one before', () => {
     const store = filled(row('a'), row('b'));
     const { row: place, added } = store.put({ ...row('a', { health: 'Progressing', seenAt: 5 }), uid: 'a-again' });
     expect([place, added, store.size, store.at(0).uid]).toEqual([0, false, 2, 'a-again']);

@@ -43,21 +43,7 @@ struct AccessFixture {
   // Adds a rule for a built-in team and returns its id.
   Task<std::string> allow(std::vector<std::string> actions, std::string team = "users",
                           std::vector<AbacRule::Attribute> attributes = {}) {
-    auto added =
-        co_await graphql.accounts.write([number = graphql.sample.acme.number, actions, team,
-                                         attributes](store::Connection& db) -> Result<AbacRule> {
-          AbacRule rule{.id = {},
-                        .entity_type = "gitopsApplications",
-                        .teams = {},
-                        .tags = {},
-                        .actions = actions,
-                        .attributes = attributes};
-          for (const auto& one : must(list_teams(db, number))) {
-            if (one.name == team) rule.teams.push_back(one.id);
-          }
-          return create_rule(db, number, std::move(rule), kNow);
-        });
-    co_return must(std::move(added)).id;
+    return add_rule(graphql, std::move(actions), std::move(attributes), std::move(team));
   }
   // Returns the decision about one action.
   Task<Json> decision(const Secret& token, std::string action, Json user = nullptr) {

@@ -4,12 +4,15 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "common/graphql/engine.hpp"
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/rules.hpp"
+#include "control-plane/accounts/teams.hpp"
 #include "control-plane/resolvers/table.hpp"
 #include "control-plane/runtimes/secrets.hpp"
 
@@ -61,6 +64,26 @@ struct GraphqlFixture {
   std::vector<FieldRow> rows;
   std::unique_ptr<graphql::Engine> engine;
 };
+
+// Adds a rule about Applications for a built-in team of acme, and returns its id.
+inline Task<std::string> add_rule(GraphqlFixture& graphql, std::vector<std::string> actions,
+                                  std::vector<AbacRule::Attribute> attributes, std::string team) {
+  auto added =
+      co_await graphql.accounts.write([number = graphql.sample.acme.number, actions, team,
+                                       attributes](store::Connection& db) -> Result<AbacRule> {
+        AbacRule rule{.id = {},
+                      .entity_type = "gitopsApplications",
+                      .teams = {},
+                      .tags = {},
+                      .actions = actions,
+                      .attributes = attributes};
+        for (const auto& one : must(list_teams(db, number))) {
+          if (one.name == team) rule.teams.push_back(one.id);
+        }
+        return create_rule(db, number, std::move(rule), kNow);
+      });
+  co_return must(std::move(added)).id;
+}
 
 inline void with_graphql(const std::function<Task<>(GraphqlFixture&)>& body,
                          store::Engine engine = store::Engine::sqlite) {

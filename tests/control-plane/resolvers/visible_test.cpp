@@ -36,20 +36,7 @@ struct VisibleFixture {
   }
   // Adds a rule for a built-in team, or for no team of bob when `team` is "admins".
   Task<> allow(std::vector<AbacRule::Attribute> attributes, std::string team = "users") {
-    auto added = co_await graphql.accounts.write([number = graphql.sample.acme.number, attributes,
-                                                  team](store::Connection& db) -> Result<AbacRule> {
-      AbacRule rule{.id = {},
-                    .entity_type = "gitopsApplications",
-                    .teams = {},
-                    .tags = {},
-                    .actions = {"VIEW"},
-                    .attributes = attributes};
-      for (const auto& one : must(list_teams(db, number))) {
-        if (one.name == team) rule.teams.push_back(one.id);
-      }
-      return create_rule(db, number, std::move(rule), kNow);
-    });
-    must(std::move(added));
+    co_await add_rule(graphql, {"VIEW"}, std::move(attributes), std::move(team));
   }
   Task<Json> ask(const Secret& token, std::string query, Json variables = Json::object()) {
     auto response = co_await graphql.ask(token, std::move(query), std::move(variables));

@@ -70,9 +70,9 @@ async function readAll(signal: AbortSignal): Promise<ApplicationRow[]> {
 
 let running: AbortController | null = null;
 
-/** Reads all applications. With `anew` a reading that is under way is given up: it may have missed something. */
-export async function readApplications({ anew = false } = {}): Promise<void> {
-  if (running && !anew) return;
+/** Reads all applications. With `restart` a reading that is under way is given up: it may have missed something. */
+export async function readApplications({ restart = false } = {}): Promise<void> {
+  if (running && !restart) return;
   running?.abort();
   const control = new AbortController();
   running = control;
@@ -165,7 +165,7 @@ export function keepApplications(): void {
     if (apply(changes) > 0) rowsChanged();
     hear(changes);
   });
-  onReset(() => void readApplications({ anew: true }));
+  onReset(() => void readApplications({ restart: true }));
   follow(['index', 'runtimes']);
   void readApplications();
   void readOffline();

@@ -87,7 +87,7 @@ export class ApplicationStore {
     return row === undefined || this.#gone.has(row) ? undefined : row;
   }
 
-  /** Returns the row of a uid, or the one whose place it takes: an object with the same names, which was made anew. */
+  /** Returns the row of a uid, or the one whose place it takes: an object with the same names, which was created again. */
   #placeOf({ uid, runtime, namespace, name }: Partial<ApplicationRow> & { uid: string }): number | undefined {
     const known = this.#rows.get(uid);
     if (known !== undefined || runtime === undefined || namespace === undefined || name === undefined) return known;

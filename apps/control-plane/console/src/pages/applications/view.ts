@@ -29,7 +29,7 @@ export function fields(me: string): Field<number>[] {
 
 let counted: { query: Query; pulse: number; rows: number; me: string; matching: readonly number[]; counts: Map<string, { value: string; count: number }[]> } | null = null;
 
-/** Computes the order anew. */
+/** Computes the order again. */
 export function arrange(text: string, sort: Sort, me: string): void {
   const query = parse(text, FILTER_KEYS, TIME_KEYS);
   const now = Date.now();
