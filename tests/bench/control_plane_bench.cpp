@@ -3,8 +3,9 @@
 // loop without the program. Floors and programs take slices of time in turns, and a ratio is that of medians. CPU is
 // that of the program and of the database's server, without the client. Only ratios within one run count.
 //
-// usage: control_plane_bench [--quick | --soak MINUTES]
+// usage: control_plane_bench [--quick | --replicas | --soak MINUTES]
 //   --quick: every row once, in about two minutes; rows about a million events are extrapolated
+//   --replicas: one, two and four programs on one PostgreSQL, and their streams
 //   --soak: 1,000 runtimes that post for this long, two of them without pause
 #include <algorithm>
 #include <array>
@@ -27,6 +28,7 @@
 
 #include "bench/bench_row.hpp"
 #include "bench/control_plane_bed.hpp"
+#include "bench/control_plane_replicas.hpp"
 #include "bench/control_plane_soak.hpp"
 #include "bench/event_load.hpp"
 #include "bench/event_pool.hpp"
@@ -480,10 +482,11 @@ int dispatch(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (mode.empty()) return run({});
   if (mode == "--quick" && argc == 2) return run(kQuick);
+  if (mode == "--replicas" && argc == 2) return compare_replicas(3s, 5);
   if (mode == "--soak" && argc == 3) {
     return soak(std::chrono::minutes(std::max(1, std::atoi(argv[2]))));
   }
-  std::fprintf(stderr, "usage: control_plane_bench [--quick | --soak MINUTES]\n");
+  std::fprintf(stderr, "usage: control_plane_bench [--quick | --replicas | --soak MINUTES]\n");
   return 2;
 }
 

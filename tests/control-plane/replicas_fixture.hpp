@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -99,6 +101,12 @@ class LiveStream {
   void wait_for(const std::string& type, std::size_t count_of = 1) const {
     require_until([&] { return count(type) >= count_of; }, std::chrono::seconds(30),
                   "an event " + type);
+  }
+  // Returns what came after the first `at` bytes.
+  [[nodiscard]] std::string text_from(std::size_t at) const {
+    std::ifstream file(folder_ / "log", std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at));
+    return {std::istreambuf_iterator<char>(file), {}};
   }
   Process& process() { return process_; }
 

@@ -1,11 +1,17 @@
-// Several real control planes on one PostgreSQL: live streams, revocations, and what faults do to them. GITOPS_LONG=1 kills
-// a replica 50 times.
+// Several real control planes on one PostgreSQL: live streams, revocations, and what faults do to them. GITOPS_LONG=1 plays
+// more rounds of each fault.
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -246,9 +252,178 @@ TEST(ReplicaFaults, AReaderThatStopsHarmsNoOther) {
   for (int i = 0; i < 50; ++i) stopped.wait_for_row("app-" + std::to_string(i));
 }
 
-TEST(ReplicaFaults, AKilledReplicaLosesNothingThatWasAcknowledged) {
+int rounds_of(int many) {
   const auto* wish = std::getenv("GITOPS_LONG");
-  const int rounds = wish != nullptr && std::string(wish) == "1" ? 50 : 2;
+  return wish != nullptr && std::string(wish) == "1" ? many : 2;
+}
+
+// Those whose names contain `part`, at most 1,000.
+std::set<std::string> stored_applications(const ControlPlaneProcess& program,
+                                          const std::string& key, const std::string& part = "") {
+  const auto reply = program.graphql(key,
+                                     "query($part: String!){applications(filters: "
+                                     "{applicationName: $part}, pagination: {first: 1000})"
+                                     "{edges{node{metadata{name}}}}}",
+                                     Json{{"part", part}}.dump());
+  std::set<std::string> names;
+  for (const auto& edge : Json::parse(reply.body)["data"]["applications"]["edges"]) {
+    names.insert(edge["node"]["metadata"]["name"]);
+  }
+  return names;
+}
+
+// Its disk hangs: connections stay open, and nothing is answered.
+TEST(ReplicaFaults, APostgresThatStandsStillStopsNoOtherAnswer) {
+  PostgresServer server;
+  Replicas replicas(1, server.new_database());
+  ASSERT_EQ(replicas.post(0, "before"), 200);
+  server.stand_still();
+  for (int i = 0; i < 6; ++i) {
+    const auto reply =
+        replicas.at(0).graphql(replicas.key, "{applications{edges{node{metadata{name}}}}}");
+    EXPECT_NE(reply.status, 0) << "an answer of the program, within the time of the client";
+    EXPECT_EQ(reply.body.find("\"edges\""), std::string::npos) << reply.body;
+    EXPECT_EQ(replicas.at(0).admin("/healthz").status, 200);
+  }
+  server.go_on();
+  require_until([&] { return replicas.post(0, "after") == 200; }, seconds(60),
+                "an event after the standstill");
+  EXPECT_THAT(stored_applications(replicas.at(0), replicas.key),
+              testing::IsSupersetOf({"before", "after"}));
+}
+
+// The address names both servers. The old primary is lost with what it alone had.
+TEST(ReplicaFaults, AFailoverToASynchronousStandbyLosesNothingThatWasAcknowledged) {
+  std::array<PostgresServer, 2> servers;
+  auto dsn = servers[0].new_database();
+  dsn.replace(dsn.find("host="), std::string::npos,
+              "host=" + servers[1].folder().string() + "," + servers[0].folder().string());
+  servers[1].follow(servers[0]);
+  Replicas replicas(2, dsn);
+  std::map<std::string, std::set<std::string>> acknowledged;  // by round
+  for (int round = 0; round < rounds_of(20); ++round) {
+    auto& primary = servers[static_cast<std::size_t>(round % 2)];
+    auto& standby = servers[static_cast<std::size_t>((round + 1) % 2)];
+    const auto part = "app-" + std::to_string(round) + "-";
+    auto& answered = acknowledged[part];
+    std::atomic<std::size_t> count = 0;
+    std::atomic<bool> ends = false;
+    // Events arrive all the time. A runtime repeats an event until it is acknowledged.
+    std::thread events([&] {
+      for (std::size_t i = 0; !ends; ++i) {
+        const auto name = part + std::to_string(i);
+        while (!ends && replicas.post(i % 2, name) != 200) {
+        }
+        if (ends) return;
+        answered.insert(name);
+        ++count;
+      }
+    });
+    const auto wait_for = [&](std::size_t more) {
+      const auto before = count.load();
+      require_until([&] { return count >= before + more; }, seconds(90), "acknowledged events");
+    };
+    wait_for(3);
+    primary.crash();
+    standby.promote();
+    wait_for(5);
+    ends = true;
+    events.join();
+    primary.follow(standby);
+  }
+  for (const auto& [part, names] : acknowledged) {
+    EXPECT_THAT(stored_applications(replicas.at(1), replicas.key, part),
+                testing::IsSupersetOf(names));
+  }
+}
+
+// Sends requests to the replicas in turn, as a load balancer does: one that is stopped gets no new requests, and a
+// request whose connection is refused goes to another one. For any thread.
+class Balancer {
+ public:
+  using Request = std::function<HttpReply(const std::string& url)>;
+
+  void add(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    urls_.push_back(url);
+  }
+  void remove(const std::string& url) {
+    const std::lock_guard lock(mutex_);
+    std::erase(urls_, url);
+  }
+  HttpReply send(const Request& request) {
+    while (true) {
+      auto reply = request(next());
+      if (reply.status != 0 || reply.body.find("(7)") == std::string::npos) return reply;
+    }
+  }
+
+ private:
+  std::string next() {
+    const std::lock_guard lock(mutex_);
+    return urls_.at(++turn_ % urls_.size());
+  }
+  std::mutex mutex_;
+  std::vector<std::string> urls_;
+  std::size_t turn_ = 0;
+};
+
+// Each is stopped in turn while events and questions come, and starts again before the next one stops.
+TEST(ReplicaFaults, ARollingRestartFailsNoRequest) {
+  Replicas replicas(2);
+  Balancer balancer;
+  for (std::size_t i : {0U, 1U}) balancer.add(replicas.at(i).url());
+  std::atomic<bool> ends = false;
+  std::atomic<std::int64_t> sequence = 1000;
+  std::mutex mutex;
+  std::vector<std::string> failures;
+  std::set<std::string> acknowledged;
+  const auto post = [&](int thread) {
+    for (int i = 0; !ends; ++i) {
+      const auto name = "app-" + std::to_string(thread) + "-" + std::to_string(i % 100);
+      const auto reply = balancer.send([&](const std::string& url) {
+        return post_application_to(url, replicas.token, live_application(name), ++sequence);
+      });
+      const std::lock_guard lock(mutex);
+      if (reply.status == 200) {
+        acknowledged.insert(name);
+      } else {
+        failures.push_back("event: " + std::to_string(reply.status) + " " + reply.body);
+      }
+    }
+  };
+  const auto ask = [&] {
+    while (!ends) {
+      const auto reply = balancer.send([&](const std::string& url) {
+        return http_call({.method = "POST",
+                          .url = url + "/2.0/api/graphql",
+                          .headers = {replicas.header(), "Content-Type: application/json"},
+                          .body = R"({"query":"{runtimes{edges{node{metadata{name}}}}}"})"});
+      });
+      if (reply.status == 200 && reply.body.find("prod") != std::string::npos) continue;
+      const std::lock_guard lock(mutex);
+      failures.push_back("question: " + std::to_string(reply.status) + " " + reply.body);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(post, i);
+  threads.emplace_back(ask);
+  for (int round = 0; round < rounds_of(10); ++round) {
+    for (std::size_t i : {0U, 1U}) {
+      balancer.remove(replicas.at(i).url());
+      EXPECT_EQ(replicas.at(i).stop(), 0);
+      replicas.at(i).start();
+      balancer.add(replicas.at(i).url());
+    }
+  }
+  ends = true;
+  for (auto& thread : threads) thread.join();
+  EXPECT_THAT(failures, testing::IsEmpty());
+  EXPECT_EQ(stored_applications(replicas.at(0), replicas.key, "app-"), acknowledged);
+}
+
+TEST(ReplicaFaults, AKilledReplicaLosesNothingThatWasAcknowledged) {
+  const int rounds = rounds_of(50);
   Replicas replicas(2);
   const LiveStream stream(replicas.at(1), replicas.header());
   stream.wait_for("reset");
@@ -264,13 +439,7 @@ TEST(ReplicaFaults, AKilledReplicaLosesNothingThatWasAcknowledged) {
     replicas.at(0).start();
   }
   for (const auto& name : acknowledged) stream.wait_for_row(name);
-  const auto reply = replicas.at(1).graphql(
-      replicas.key, "{applications(pagination: {first: 1000}){edges{node{metadata{name}}}}}");
-  std::set<std::string> stored;
-  for (const auto& edge : Json::parse(reply.body)["data"]["applications"]["edges"]) {
-    stored.insert(edge["node"]["metadata"]["name"]);
-  }
-  EXPECT_EQ(stored, acknowledged);
+  EXPECT_EQ(stored_applications(replicas.at(1), replicas.key), acknowledged);
   EXPECT_EQ(stream.count("reset"), 1U);
 }
 

@@ -132,8 +132,14 @@ std::string ControlPlaneProcess::register_runtime(const std::string& token,
 HttpReply ControlPlaneProcess::post_application(const std::string& token,
                                                 const std::string& application,
                                                 std::int64_t sequence) const {
+  return post_application_to(url(), token, application, sequence, ca_file_);
+}
+
+HttpReply post_application_to(const std::string& url, const std::string& token,
+                              const std::string& application, std::int64_t sequence,
+                              const std::filesystem::path& ca_file) {
   return http_call({.method = "POST",
-                    .url = url() + "/2.0/api/events",
+                    .url = url + "/2.0/api/events",
                     .headers = {"Authorization: " + token, "Content-Type: application/json",
                                 "X-Event-Id: test/" + std::to_string(sequence),
                                 "X-Event-Sequence: " + std::to_string(sequence)},
@@ -142,7 +148,7 @@ HttpReply ControlPlaneProcess::post_application(const std::string& token,
                             json_quote(application) +
                             R"(,"gitManifest":"","revision":"","syncStatus":"Synced",)"
                             R"("healthStatus":"Healthy","historyId":0}}})",
-                    .ca_file = ca_file_});
+                    .ca_file = ca_file});
 }
 
 }  // namespace gitops::test

@@ -78,4 +78,9 @@ class ControlPlaneProcess {
   std::uint16_t admin_port_ = 0;
 };
 
+// Posts the event of an Application to the control plane at `url`, by the token of its runtime. For any thread.
+HttpReply post_application_to(const std::string& url, const std::string& token,
+                              const std::string& application, std::int64_t sequence,
+                              const std::filesystem::path& ca_file = {});
+
 }  // namespace gitops::test

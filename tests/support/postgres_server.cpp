@@ -41,6 +41,13 @@ fs::path make_folder(const fs::path& parent) {
   if (::mkdtemp(name.data()) == nullptr) {
     throw std::runtime_error("no folder can be made in " + parent.string());
   }
+  if (::getuid() == 0) {
+    const auto* owner = ::getpwnam(kOwner);
+    if (owner == nullptr) throw std::runtime_error("there is no user nobody");
+    if (::chown(name.c_str(), owner->pw_uid, owner->pw_gid) != 0) {
+      throw std::runtime_error("the folder of PostgreSQL cannot be given to nobody");
+    }
+  }
   return name;
 }
 
@@ -53,13 +60,6 @@ PostgresServer& PostgresServer::shared() {
 
 PostgresServer::PostgresServer(const fs::path& parent, std::vector<std::string> settings)
     : folder_(make_folder(parent)), programs_(newest_programs()), settings_(std::move(settings)) {
-  if (::getuid() == 0) {
-    const auto* owner = ::getpwnam(kOwner);
-    if (owner == nullptr) throw std::runtime_error("there is no user nobody");
-    if (::chown(folder_.c_str(), owner->pw_uid, owner->pw_gid) != 0) {
-      throw std::runtime_error("the folder of PostgreSQL cannot be given to nobody");
-    }
-  }
   run_or_throw(as_owner({programs_ / "initdb", "--pgdata", folder_ / "data", "--username", "test",
                          "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"}),
                {}, {}, kStartLimit, folder_);
@@ -67,7 +67,10 @@ PostgresServer::PostgresServer(const fs::path& parent, std::vector<std::string> 
 }
 
 PostgresServer::~PostgresServer() {
-  if (server_) server_->stop(std::chrono::seconds(5));
+  if (server_) {
+    go_on();
+    server_->stop(std::chrono::seconds(5));
+  }
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
 }
@@ -133,11 +136,50 @@ void PostgresServer::recover_at_start() {
                              (folder_ / "data/postgresql.auto.conf").string()}));
 }
 
-void PostgresServer::kill_child(std::size_t which) {
+std::vector<int> PostgresServer::children() const {
   const auto process = std::to_string(server_->pid());
   std::istringstream list(read_file("/proc/" + process + "/task/" + process + "/children"));
-  const std::vector<pid_t> children{std::istream_iterator<pid_t>(list), {}};
-  if (!children.empty()) ::kill(children[which % children.size()], SIGKILL);
+  return {std::istream_iterator<int>(list), {}};
+}
+
+void PostgresServer::kill_child(std::size_t which) {
+  const auto all = children();
+  if (!all.empty()) ::kill(all[which % all.size()], SIGKILL);
+}
+
+// The main process first, so that it starts no others meanwhile.
+void PostgresServer::stand_still() {
+  server_->signal(SIGSTOP);
+  for (const int child : children()) ::kill(child, SIGSTOP);
+}
+
+void PostgresServer::go_on() {
+  for (const int child : children()) ::kill(child, SIGCONT);
+  server_->signal(SIGCONT);
+}
+
+void PostgresServer::follow(PostgresServer& primary) {
+  if (server_) crash();
+  fs::remove_all(folder_ / "data");
+  run_or_throw(as_owner({programs_ / "pg_basebackup", "--pgdata", folder_ / "data", "--host",
+                         primary.folder_, "--username", "test", "--write-recovery-conf",
+                         "--checkpoint", "fast", "--no-sync"}),
+               {}, {}, kStartLimit, folder_);
+  start();
+  const auto database = primary.dsn("postgres");
+  query(database, "ALTER SYSTEM SET synchronous_standby_names = '*'");
+  query(database, "SELECT pg_reload_conf()");
+  require_until(
+      [&] {
+        return query(database,
+                     "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1";
+      },
+      kStartLimit, "the synchronous standby");
+}
+
+// Its settings are those of before the primary waited for it.
+void PostgresServer::promote() {
+  query(dsn("postgres"), "SELECT pg_promote()");
 }
 
 std::string PostgresServer::dsn(const std::string& database) const {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "support/process.hpp"
 
@@ -40,12 +41,21 @@ class PostgresServer {
   // Kills one of its processes (SIGKILL), as the kernel does when memory runs out. The server then ends all connections,
   // and recovers by itself.
   void kill_child(std::size_t which);
+  // Stops all its processes (SIGSTOP), as a disk that hangs does: connections stay, and nothing is answered.
+  void stand_still();
+  void go_on();
+  // Becomes a synchronous standby of the other server, with a copy of its data instead of its own: commits there wait for
+  // this one. promote() makes it a primary, whose commits wait for nobody.
+  void follow(PostgresServer& primary);
+  void promote();
   // The Unix socket that it listens on.
+  [[nodiscard]] std::filesystem::path folder() const { return folder_; }
   [[nodiscard]] std::filesystem::path socket() const { return folder_ / ".s.PGSQL.5432"; }
   // Runs SQL by psql and returns its output without headers.
   std::string query(const std::string& dsn, const std::string& sql);
 
  private:
+  [[nodiscard]] std::vector<int> children() const;
   [[nodiscard]] std::vector<std::string> as_owner(std::vector<std::string> argv) const;
   void wait_until_ready();
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,7 +34,8 @@ class Connection {
   virtual Result<void> run_script(std::string_view sql) = 0;
   // Runs `body` as one transaction. The transaction is rolled back when `body` returns an error or throws.
   Result<void> transact(const std::function<Result<void>()>& body);
-  // Interrupts the call in progress, which returns the error timeout. For any thread.
+  // Interrupts the call in progress, which returns the error timeout. A connection to PostgreSQL is lost by it. For any
+  // thread; does not block.
   virtual void interrupt() = 0;
   // Returns false once the connection is lost; the owner then opens another one.
   [[nodiscard]] virtual bool is_usable() const = 0;
@@ -52,6 +54,9 @@ struct Location {
   std::string path = {};  // of SQLite's file; empty: in memory
   std::string dsn = {};   // of PostgreSQL: "postgresql://user@host/database", without a password
   std::string password_file = {};
+  // Of PostgreSQL: a server that is silent for so long during a call counts as lost. Above the server's own limit of a
+  // statement, 30 s.
+  std::chrono::milliseconds answer_limit = std::chrono::seconds(40);
 };
 
 }  // namespace gitops::store

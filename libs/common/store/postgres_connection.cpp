@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <libpq-fe.h>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/core/small_file.hpp"
 
@@ -36,9 +41,6 @@ struct EndConnection {
 };
 struct EndResult {
   void operator()(PGresult* result) const { PQclear(result); }
-};
-struct EndCancel {
-  void operator()(PGcancel* cancel) const { PQfreeCancel(cancel); }
 };
 using Handle = std::unique_ptr<PGconn, EndConnection>;
 using ResultHandle = std::unique_ptr<PGresult, EndResult>;
@@ -191,17 +193,36 @@ Rows rows_of(const PGresult* result) {
 
 class LibpqConnection final : public PostgresConnection {
  public:
-  explicit LibpqConnection(Handle handle)
-      : handle_(std::move(handle)), cancel_(PQgetCancel(handle_.get())) {}
+  LibpqConnection(Handle handle, std::chrono::milliseconds answer_limit)
+      : handle_(std::move(handle)),
+        socket_(::fcntl(PQsocket(handle_.get()), F_DUPFD_CLOEXEC, 0)),
+        answer_limit_(answer_limit) {
+    PQsetnonblocking(handle_.get(), 1);
+  }
+  ~LibpqConnection() override {
+    if (socket_ >= 0) ::close(socket_);
+  }
 
   [[nodiscard]] Engine engine() const override { return Engine::postgres; }
   [[nodiscard]] bool is_usable() const override {
-    return !is_ended_ && PQstatus(handle_.get()) == CONNECTION_OK;
+    return !is_ended_ && !is_interrupted_ && PQstatus(handle_.get()) == CONNECTION_OK;
   }
 
+  // A cancel request would need another connection, and block this thread as long as the server stands still. The server
+  // ends the statement when it notices that the connection is closed: client_connection_check_interval.
   void interrupt() override {
-    std::array<char, 256> message{};
-    PQcancel(cancel_.get(), message.data(), static_cast<int>(message.size()));
+    is_interrupted_ = true;
+    ::shutdown(socket_, SHUT_RDWR);
+  }
+
+  // Returns the value of a query with one row and one column.
+  Result<std::string> value(const char* sql) {
+    PQsendQuery(handle_.get(), sql);
+    const auto result = last_result();
+    if (auto rows = taken(sql, result.get()); !rows) {
+      return std::unexpected(std::move(rows.error()));
+    }
+    return std::string(PQntuples(result.get()) == 1 ? PQgetvalue(result.get(), 0, 0) : "");
   }
 
   Result<Rows> run(const Statement& statement, const Params& params) override {
@@ -211,15 +232,14 @@ class LibpqConnection final : public PostgresConnection {
     Bound bound;
     for (const Param& param : params) bound.add(param);
     bound.seal();
-    const ResultHandle result(PQexecPrepared(handle_.get(), std::string(statement.name).c_str(),
-                                             bound.size(), bound.values.data(),
-                                             bound.lengths.data(), bound.formats.data(), 0));
-    return taken(statement.name, result.get());
+    PQsendQueryPrepared(handle_.get(), std::string(statement.name).c_str(), bound.size(),
+                        bound.values.data(), bound.lengths.data(), bound.formats.data(), 0);
+    return taken(statement.name, last_result().get());
   }
 
   Result<void> run_script(std::string_view sql) override {
-    const ResultHandle result(PQexec(handle_.get(), std::string(sql).c_str()));
-    if (auto rows = taken("script", result.get()); !rows) {
+    PQsendQuery(handle_.get(), std::string(sql).c_str());
+    if (auto rows = taken("script", last_result().get()); !rows) {
       return std::unexpected(std::move(rows.error()));
     }
     return {};
@@ -261,25 +281,59 @@ class LibpqConnection final : public PostgresConnection {
   Result<void> commit() override { return run_script("COMMIT"); }
   void roll_back() override {
     if (PQtransactionStatus(handle_.get()) == PQTRANS_IDLE) return;
-    const ResultHandle result(PQexec(handle_.get(), "ROLLBACK"));
+    static_cast<void>(run_script("ROLLBACK"));
   }
 
  private:
   Result<void> prepare(const Statement& statement) {
     if (prepared_.contains(statement.name)) return {};
-    const ResultHandle result(PQprepare(handle_.get(), std::string(statement.name).c_str(),
-                                        std::string(statement.text(Engine::postgres)).c_str(), 0,
-                                        nullptr));
-    if (auto rows = taken(statement.name, result.get()); !rows) {
+    PQsendPrepare(handle_.get(), std::string(statement.name).c_str(),
+                  std::string(statement.text(Engine::postgres)).c_str(), 0, nullptr);
+    if (auto rows = taken(statement.name, last_result().get()); !rows) {
       return std::unexpected(std::move(rows.error()));
     }
     prepared_.insert(statement.name);
     return {};
   }
 
+  // Sends what is queued and waits until the next result is complete. Returns false when the connection is lost, or the
+  // server stands still.
+  bool wait_for_result() {
+    while (!is_ended_) {
+      const int unsent = PQflush(handle_.get());
+      if (unsent == 0 && PQisBusy(handle_.get()) == 0) return true;
+      const short events = unsent > 0 ? POLLIN | POLLOUT : POLLIN;
+      pollfd waits{.fd = PQsocket(handle_.get()), .events = events, .revents = 0};
+      const int ready =
+          unsent < 0 ? -1 : ::poll(&waits, 1, static_cast<int>(answer_limit_.count()));
+      if (ready < 0 && unsent >= 0 && errno == EINTR) continue;
+      is_silent_ = ready == 0;
+      if (ready <= 0 || PQconsumeInput(handle_.get()) != 1) is_ended_ = true;
+    }
+    return false;
+  }
+
+  // Returns the next result of the statements in progress: null at their end, and when the connection is lost.
+  ResultHandle next_result() {
+    return ResultHandle(wait_for_result() ? PQgetResult(handle_.get()) : nullptr);
+  }
+
+  // Returns the last result of the statements in progress, which is that of a failed one; null when the connection is
+  // lost.
+  ResultHandle last_result() {
+    ResultHandle last;
+    while (auto result = next_result()) last = std::move(result);
+    return is_ended_ ? nullptr : std::move(last);
+  }
+
   std::unexpected<Error> lost(std::string_view what) {
+    is_ended_ = true;
+    if (is_interrupted_) return fail(ErrorCode::timeout, std::string(what) + ": interrupted");
     return fail(ErrorCode::unavailable,
-                std::string(what) + ": " + one_line(PQerrorMessage(handle_.get())));
+                std::string(what) + ": " +
+                    (is_silent_ ? "PostgreSQL has not answered for " +
+                                      std::to_string(answer_limit_.count()) + " ms"
+                                : one_line(PQerrorMessage(handle_.get()))));
   }
 
   Result<Rows> taken(std::string_view what, const PGresult* result) {
@@ -303,17 +357,13 @@ class LibpqConnection final : public PostgresConnection {
     std::vector<Rows> all;
     std::optional<Error> failure;
     for (const Step& step : steps) {
-      const ResultHandle result(PQgetResult(handle_.get()));
-      auto rows = taken(step.statement->name, result.get());
+      auto rows = taken(step.statement->name, next_result().get());
       if (!rows && !failure) failure = std::move(rows.error());
       if (rows) all.push_back(std::move(*rows));
-      if (PQstatus(handle_.get()) != CONNECTION_OK) break;
       // A NULL ends the results of each step.
-      const ResultHandle end(PQgetResult(handle_.get()));
+      next_result();
     }
-    if (PQstatus(handle_.get()) == CONNECTION_OK) {
-      const ResultHandle sync(PQgetResult(handle_.get()));
-    }
+    next_result();  // of the synchronisation point
     if (failure) return std::unexpected(std::move(*failure));
     return all;
   }
@@ -326,37 +376,38 @@ class LibpqConnection final : public PostgresConnection {
   }
 
   Handle handle_;
-  std::unique_ptr<PGcancel, EndCancel> cancel_;
+  int socket_;  // a duplicate, which stays open when libpq closes its own
+  std::chrono::milliseconds answer_limit_;
   std::set<std::string_view> prepared_;
   bool is_ended_ = false;
+  bool is_silent_ = false;  // has been, for answer_limit_
+  std::atomic<bool> is_interrupted_ = false;
 };
 
 // Checks settings that a durable commit needs. Each error names the remedy.
-Result<void> check_server(PGconn* handle) {
-  const int version = PQserverVersion(handle);
+Result<void> check_server(LibpqConnection& connection, int version) {
   if (version < kMinVersion) {
     return fail(ErrorCode::unsupported, "PostgreSQL " + std::to_string(version / 10'000) +
                                             " is too old: 14 or newer is required");
   }
-  const auto value = [handle](const char* query) {
-    const ResultHandle result(PQexec(handle, query));
-    return PQresultStatus(result.get()) == PGRES_TUPLES_OK && PQntuples(result.get()) == 1
-               ? std::string(PQgetvalue(result.get(), 0, 0))
-               : std::string();
-  };
   for (const auto& [name, wanted] : kDurable) {
-    const auto found = value((std::string("SHOW ") + name).c_str());
-    if (found == wanted) continue;
+    const auto found = connection.value((std::string("SHOW ") + name).c_str());
+    if (!found) return std::unexpected(found.error());
+    if (*found == wanted) continue;
     return fail(ErrorCode::unsupported, std::string("PostgreSQL's setting ") + name + " is \"" +
-                                            found + "\": set it to \"" + wanted +
+                                            *found + "\": set it to \"" + wanted +
                                             "\", or acknowledged events could be lost");
   }
-  if (value("SHOW synchronous_commit") == "off") {
+  const auto commit = connection.value("SHOW synchronous_commit");
+  if (!commit) return std::unexpected(commit.error());
+  if (*commit == "off") {
     return fail(ErrorCode::unsupported,
                 "PostgreSQL's setting synchronous_commit is \"off\": set it to \"on\", or "
                 "acknowledged events could be lost");
   }
-  if (value("SELECT pg_is_in_recovery()") != "f") {
+  const auto is_standby = connection.value("SELECT pg_is_in_recovery()");
+  if (!is_standby) return std::unexpected(is_standby.error());
+  if (*is_standby != "f") {
     return fail(ErrorCode::unavailable,
                 "this PostgreSQL server is a standby: connect to the primary");
   }
@@ -374,17 +425,29 @@ Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& locati
     password = std::move(*read);
     while (password.ends_with('\n') || password.ends_with('\r')) password.pop_back();
   }
-  std::vector<const char*> keys{"dbname", "application_name", "connect_timeout", "client_encoding",
-                                "options"};
-  std::vector<const char*> values{location.dsn.c_str(), application_name.c_str(), "5", "UTF8",
-                                  "-c lock_timeout=2000 -c statement_timeout=30000 -c "
-                                  "idle_in_transaction_session_timeout=10000"};
-  if (!password.empty()) {
-    keys.push_back("password");
-    values.push_back(password.c_str());
+  // Those before dbname are defaults, which the address may set otherwise: of several hosts the primary, and a host that
+  // is gone without a word is noticed in 15 seconds.
+  std::vector<std::pair<const char*, const char*>> parameters{
+      {"target_session_attrs", "primary"},
+      {"keepalives_idle", "5"},
+      {"keepalives_interval", "5"},
+      {"keepalives_count", "2"},
+      {"tcp_user_timeout", "15000"},
+      {"dbname", location.dsn.c_str()},
+      {"application_name", application_name.c_str()},
+      {"connect_timeout", "5"},
+      {"client_encoding", "UTF8"},
+      {"options",
+       "-c lock_timeout=2000 -c statement_timeout=30000 -c "
+       "idle_in_transaction_session_timeout=10000 -c client_connection_check_interval=1000"}};
+  if (!password.empty()) parameters.emplace_back("password", password.c_str());
+  parameters.emplace_back(nullptr, nullptr);
+  std::vector<const char*> keys;
+  std::vector<const char*> values;
+  for (const auto& [key, value] : parameters) {
+    keys.push_back(key);
+    values.push_back(value);
   }
-  keys.push_back(nullptr);
-  values.push_back(nullptr);
   Handle handle(PQconnectdbParams(keys.data(), values.data(), 1));
   std::ranges::fill(password, '\0');
   if (PQstatus(handle.get()) != CONNECTION_OK) {
@@ -392,10 +455,12 @@ Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& locati
                 "cannot connect to PostgreSQL: " + one_line(PQerrorMessage(handle.get())));
   }
   PQsetNoticeProcessor(handle.get(), [](void*, const char*) {}, nullptr);
-  if (auto checked = check_server(handle.get()); !checked) {
+  const int version = PQserverVersion(handle.get());
+  auto connection = std::make_unique<LibpqConnection>(std::move(handle), location.answer_limit);
+  if (auto checked = check_server(*connection, version); !checked) {
     return std::unexpected(std::move(checked.error()));
   }
-  return std::make_unique<LibpqConnection>(std::move(handle));
+  return connection;
 }
 
 }  // namespace gitops::store

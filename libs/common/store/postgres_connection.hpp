@@ -34,8 +34,9 @@ class PostgresConnection : public Connection {
 };
 
 // Connects and checks the settings that durable commits need: synchronous_commit, fsync and full_page_writes on, UTF-8,
-// not in recovery, version 14 or newer. An error names the setting and the remedy. Sets lock_timeout, statement_timeout
-// and idle_in_transaction_session_timeout.
+// not in recovery, version 14 or newer. An error names the setting and the remedy. Sets lock_timeout, statement_timeout,
+// idle_in_transaction_session_timeout and client_connection_check_interval. Of several hosts in the address it takes the
+// primary.
 Result<std::unique_ptr<PostgresConnection>> open_postgres(const Location& location,
                                                           const std::string& application_name);
 

@@ -126,5 +126,76 @@ TEST(Database, AWriterOutlivesARestartOfPostgres) {
   });
 }
 
+// As when its disk hangs: connections stay open, and nothing is answered.
+struct SilentPostgres : testing::Test {
+  test::PostgresServer server;
+  Metrics metrics;
+  Database database{{.location = {.engine = Engine::postgres,
+                                  .dsn = server.new_database(),
+                                  .answer_limit = std::chrono::milliseconds(500)},
+                     .name = "test",
+                     .readers = 1,
+                     .read_limit = std::chrono::milliseconds(200)},
+                    metrics};
+  void SetUp() override {
+    ASSERT_TRUE(database.open(kSchema));
+    test::run_coro([&]() -> Task<> { EXPECT_EQ(*co_await database.read(soon(), count), 0); });
+    server.stand_still();
+  }
+};
+
+TEST_F(SilentPostgres, ReadsTimeOutAndTheReaderIsFreeAgain) {
+  test::run_coro([&]() -> Task<> {
+    const auto silent = co_await database.read(soon(), count);
+    EXPECT_EQ(silent.error().code, ErrorCode::timeout);
+  });
+  server.go_on();
+  test::run_coro([&]() -> Task<> {
+    Result<std::int64_t> found = fail(ErrorCode::timeout, "");
+    const auto limit = soon();
+    while (!found && Clock::now() < limit) found = co_await database.read(soon(), count);
+    CO_ASSERT_OK(found);
+  });
+}
+
+TEST_F(SilentPostgres, AWriteEndsWithAnUnknownOutcome) {
+  test::run_coro([&]() -> Task<> {
+    const auto silent = co_await database.write(soon(), [](Connection& c) { return add(c, 1); });
+    EXPECT_EQ(silent.error().code, ErrorCode::unavailable);
+    EXPECT_NE(silent.error().message.find("has not answered for 500 ms"), std::string::npos)
+        << silent.error().message;
+  });
+  server.go_on();
+  test::run_coro([&]() -> Task<> {
+    CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 2); }));
+  });
+}
+
+// The address names both servers, in an order that helps nobody.
+TEST(Database, AWriterGoesToTheServerThatHasBecomeThePrimary) {
+  test::PostgresServer first;
+  const auto dsn = first.new_database();
+  test::PostgresServer second;
+  second.follow(first);
+  auto both = dsn;
+  both.replace(both.find("host="), std::string::npos,
+               "host=" + second.folder().string() + "," + first.folder().string());
+  Metrics metrics;
+  Database database({.location = {.engine = Engine::postgres, .dsn = both}, .name = "test"},
+                    metrics);
+  ASSERT_TRUE(database.open(kSchema));
+  test::run_coro([&]() -> Task<> {
+    CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 1); }));
+  });
+  first.crash();
+  second.promote();
+  test::run_coro([&]() -> Task<> {
+    const auto lost = co_await database.write(soon(), [](Connection& c) { return add(c, 2); });
+    EXPECT_EQ(lost.error().code, ErrorCode::unavailable);
+    CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 2); }));
+    EXPECT_EQ(*co_await database.read(soon(), count), 2);
+  });
+}
+
 }  // namespace
 }  // namespace gitops::store
