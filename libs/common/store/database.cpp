@@ -159,17 +159,20 @@ Deadline Database::reader_deadline(const State& state, Deadline deadline) {
   return std::min(deadline, Clock::now() + state.options().read_limit);
 }
 
-Result<Database::Reader> Database::reader(const std::shared_ptr<State>& state) {
-  while (true) {
+Result<Database::Reader> Database::reader(const std::shared_ptr<State>& state,
+                                          const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
     auto taken = state->take_reader();
     if (!taken) return std::unexpected(std::move(taken.error()));
     Reader reader(state, std::move(taken->connection));
+    const std::stop_callback on_stop(stop, [&reader] { reader.connection().interrupt(); });
     auto begun = begin_reading(reader.connection());
     if (begun) return reader;
     if (taken->is_new || reader.connection().is_usable()) {
       return std::unexpected(std::move(begun.error()));
     }
   }
+  return fail(ErrorCode::timeout, "interrupted");
 }
 
 Result<Connection*> Database::writer(State& state) {

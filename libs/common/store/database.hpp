@@ -98,8 +98,8 @@ class Database {
   static WorkerPool& reader_pool(State& state);
   static WorkerPool& writer_pool(State& state);
   static Deadline reader_deadline(const State& state, Deadline deadline);
-  // Returns a connection in a transaction. Replaces connections that were lost while they were idle.
-  static Result<Reader> reader(const std::shared_ptr<State>& state);
+  // Returns a connection in a transaction. Replaces connections that were lost while they were idle. `stop` interrupts it.
+  static Result<Reader> reader(const std::shared_ptr<State>& state, const std::stop_token& stop);
   static Result<Connection*> writer(State& state);
   static Result<void> begin_reading(Connection& connection);
   static void end_reading(Connection& connection);
@@ -111,7 +111,7 @@ class Database {
         reader_deadline(*state, deadline),
         [state, work = std::move(work)](
             const std::stop_token& stop) mutable -> std::invoke_result_t<Work&, Connection&> {
-          auto lent = reader(state);
+          auto lent = reader(state, stop);
           if (!lent) return std::unexpected(std::move(lent.error()));
           auto& connection = lent->connection();
           const std::stop_callback on_stop(stop, [&connection] { connection.interrupt(); });

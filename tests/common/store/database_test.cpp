@@ -6,6 +6,7 @@
 
 #include "common/store/databases.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::store {
 namespace {
@@ -127,47 +128,60 @@ TEST(Database, AWriterOutlivesARestartOfPostgres) {
 }
 
 // As when its disk hangs: connections stay open, and nothing is answered.
-struct SilentPostgres : testing::Test {
-  test::PostgresServer server;
-  Metrics metrics;
-  Database database{{.location = {.engine = Engine::postgres,
-                                  .dsn = server.new_database(),
-                                  .answer_limit = std::chrono::milliseconds(500)},
-                     .name = "test",
-                     .readers = 1,
-                     .read_limit = std::chrono::milliseconds(200)},
-                    metrics};
-  void SetUp() override {
-    ASSERT_TRUE(database.open(kSchema));
-    test::run_coro([&]() -> Task<> { EXPECT_EQ(*co_await database.read(soon(), count), 0); });
+struct SilentPostgres {
+  explicit SilentPostgres(std::chrono::milliseconds answer_limit)
+      : database({.location = {.engine = Engine::postgres,
+                               .dsn = server.new_database(),
+                               .answer_limit = answer_limit},
+                  .name = "test",
+                  .readers = 1,
+                  .read_limit = std::chrono::milliseconds(200)},
+                 metrics) {
+    EXPECT_TRUE(database.open(kSchema));
+    test::run_coro([&]() -> Task<> {
+      Result<std::int64_t> found = fail(ErrorCode::timeout, "");
+      while (!found) found = co_await database.read(soon(), count);
+    });
     server.stand_still();
   }
+
+  test::PostgresServer server;
+  Metrics metrics;
+  Database database;
 };
 
-TEST_F(SilentPostgres, ReadsTimeOutAndTheReaderIsFreeAgain) {
+TEST(Database, AReadOfASilentServerTimesOutAndItsThreadIsFreeAgain) {
+  SilentPostgres silent(std::chrono::minutes(10));
   test::run_coro([&]() -> Task<> {
-    const auto silent = co_await database.read(soon(), count);
-    EXPECT_EQ(silent.error().code, ErrorCode::timeout);
+    const auto outcome = co_await silent.database.read(soon(), count);
+    EXPECT_EQ(outcome.error().code, ErrorCode::timeout);
   });
-  server.go_on();
+  auto& busy =
+      silent.metrics.gauge("gitops_worker_pool_busy_threads",
+                           "Threads of a worker pool that run a job", {{"pool", "test-read"}});
+  test::require_until([&] { return busy.Value() == 0; }, std::chrono::seconds(30),
+                      "the reader's thread");
+  silent.server.go_on();
   test::run_coro([&]() -> Task<> {
     Result<std::int64_t> found = fail(ErrorCode::timeout, "");
     const auto limit = soon();
-    while (!found && Clock::now() < limit) found = co_await database.read(soon(), count);
+    while (!found && Clock::now() < limit) found = co_await silent.database.read(soon(), count);
     CO_ASSERT_OK(found);
   });
 }
 
-TEST_F(SilentPostgres, AWriteEndsWithAnUnknownOutcome) {
+TEST(Database, AWriteToASilentServerHasAnUnknownOutcome) {
+  SilentPostgres silent(std::chrono::milliseconds(500));
   test::run_coro([&]() -> Task<> {
-    const auto silent = co_await database.write(soon(), [](Connection& c) { return add(c, 1); });
-    EXPECT_EQ(silent.error().code, ErrorCode::unavailable);
-    EXPECT_NE(silent.error().message.find("has not answered for 500 ms"), std::string::npos)
-        << silent.error().message;
+    const auto outcome =
+        co_await silent.database.write(soon(), [](Connection& c) { return add(c, 1); });
+    EXPECT_EQ(outcome.error().code, ErrorCode::unavailable);
+    EXPECT_NE(outcome.error().message.find("has not answered for 500 ms"), std::string::npos)
+        << outcome.error().message;
   });
-  server.go_on();
+  silent.server.go_on();
   test::run_coro([&]() -> Task<> {
-    CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 2); }));
+    CO_ASSERT_OK(co_await silent.database.write(soon(), [](Connection& c) { return add(c, 2); }));
   });
 }
 
