@@ -54,8 +54,8 @@ struct Location {
   std::string path = {};  // of SQLite's file; empty: in memory
   std::string dsn = {};   // of PostgreSQL: "postgresql://user@host/database", without a password
   std::string password_file = {};
-  // Of PostgreSQL: a server that is silent for so long during a call counts as lost. Above the server's own limit of a
-  // statement, 30 s.
+  // The silence of PostgreSQL during a call after which the connection counts as lost. Above the server's own limit of
+  // a statement, 30 s.
   std::chrono::milliseconds answer_limit = std::chrono::seconds(40);
 };
 
