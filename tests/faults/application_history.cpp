@@ -527,8 +527,7 @@ Task<> ApplicationHistory::gap() {
   };
   const auto first = platform.reports().size();
   const FakePlatform::Report* told = nullptr;
-  for (TimeLimit time_limit(std::chrono::minutes(5));
-       told == nullptr && !is_superseded() && !time_limit.over();) {
+  for (TimeLimit time_limit(kSettle); told == nullptr && !is_superseded() && !time_limit.over();) {
     told = co_await platform.wait_for(
         [this, content, own](const FakePlatform::Report& report) {
           const auto event = read(report);
@@ -541,8 +540,8 @@ Task<> ApplicationHistory::gap() {
   }
   argocd.end_faults();
   if (is_superseded()) co_return;
-  CO_ASSERT_TRUE(told != nullptr) << name << ": its own event waits for Argo CD\n"
-                                  << pod().process().status();
+  const auto states = told != nullptr ? std::string() : co_await states_of_replicas();
+  CO_ASSERT_TRUE(told != nullptr) << name << ": its own event waits for Argo CD\n" << states;
   // The next attempt may be minutes away, unless it changes.
   const auto still = apps_.find(name);
   if (still == apps_.end() || still->second.finalizer) co_return;

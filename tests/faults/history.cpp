@@ -36,6 +36,11 @@ bool says_idle(const StatusPage& status) {
          status.count("queue", "in_work") == 0 && status.count("queue", "overdue") == 0;
 }
 
+// While no replica has a shard, all are idle, and its next holder tells the present states.
+bool holds_own_shard(const StatusPage& status, std::size_t ordinal) {
+  return status.state("shard " + std::to_string(ordinal) + " (own)") == "ok";
+}
+
 // How often the replica lost a shard, or the right to hold any, according to its log.
 std::size_t losses_of_shards(std::string_view log) {
   std::size_t count = 0;
@@ -133,6 +138,11 @@ Task<> History::calm() {
     return count;
   };
   const auto before = lost_shards();
+  for (std::size_t i = 0; replicas_ > 1 && i < replicas_; ++i) {
+    if (holds_own_shard(pods_[i].process().status(), i)) continue;
+    ++figures.disturbed_calms;
+    co_return;
+  }
   model.begin_calm();
   for (std::size_t rounds = 2 + pick(3); rounds > 0; --rounds) {
     make_milestones();

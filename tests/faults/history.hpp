@@ -78,8 +78,8 @@ class History {
   // Changes with short pauses, so that the reporters are in the middle of their work.
   Task<> live(std::size_t changes);
   // While all is well, no milestone is skipped: makes some, waits until they are told, and adds a
-  // failure for each that was not. Call it when all is settled. Nothing is judged when a replica lost
-  // a shard meanwhile: then its next holder tells the present states.
+  // failure for each that was not. Call it when all is settled. Nothing is judged when a replica does not
+  // hold its shard, or lost one meanwhile: then the next holder tells the present states.
   Task<> calm();
 
   // -- faults --
@@ -161,6 +161,7 @@ class History {
   // status.
   Task<bool> idle(ReporterPod& pod);
   void observe_leases();
+  Task<std::string> states_of_replicas();
   // Each connection to the control plane may carry a post whose answer gets lost.
   void allow_unanswered(ReporterPod& pod);
   // Whether a fault that is under way stops, starts or asks a process. No other may stop it then.
@@ -173,7 +174,6 @@ class History {
   Task<> inject_both(Kind first, Kind second);
   [[nodiscard]] Kind pick_of(FaultClass of);
   Task<> retry_refused();
-  Task<std::string> states_of_replicas();
 
   // -- what may come twice --
   void allow_uncommitted(ReporterPod& pod, Clock::time_point since);
