@@ -58,5 +58,19 @@ TEST(Console, ItsPagesWorkInABrowser) {
                  kTests, std::chrono::seconds(400));
 }
 
+TEST(Console, TheJournalOfAnApplicationWorksInABrowser) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/journal.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(200));
+}
+
+TEST(Console, TheDiffOfAnApplicationWorksInABrowser) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/diff.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(200));
+}
+
 }  // namespace
 }  // namespace gitops::test
