@@ -115,7 +115,7 @@ Micros reported_at(const Delivery& delivery) {
   constexpr Micros kEarliest = 1'577'836'800'000'000;  // 2020
   constexpr Micros kAhead = 600'000'000;               // of the clock here
   const bool is_time = delivery.sequence >= kEarliest && delivery.sequence <= delivery.at + kAhead;
-  // Without a sequence the timeline has the time of arrival in its place.
+  // The timeline has the time of arrival in the place of a sequence that was not sent.
   return is_time && delivery.sequence != delivery.at ? delivery.sequence : 0;
 }
 

@@ -11,7 +11,7 @@
 // The journal of an Application: what is kept of the events that arrived about it and its resources.
 namespace gitops::control_plane_server {
 
-// What is known of one delivery. An event that is superseded by a later one of the same object leaves nothing, unless it
+// The outcome of one delivery, as far as it is known. An event that is superseded by a later one of the same object leaves nothing, unless it
 // was a milestone of the Application.
 enum class DeliveryKind : std::uint8_t {
   milestone = 0,  // stored, and changed what users follow
