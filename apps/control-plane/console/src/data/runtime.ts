@@ -45,7 +45,7 @@ async function newAccess(runtime: string): Promise<Access> {
 }
 
 /** Returns the token and the address; requests at the same time share one question. `refused` is a token that is not taken any more. */
-function accessTo(runtime: string, refused = ''): Promise<Access> {
+export function accessTo(runtime: string, refused = ''): Promise<Access> {
   const access = known.get(runtime);
   if (access && access.token !== refused && Date.now() < access.until) return Promise.resolve(access);
   const running = asked.get(runtime) ?? newAccess(runtime).finally(() => asked.delete(runtime));

@@ -25,9 +25,9 @@ const PASSING = ['Unauthorized', 'the runtime restarts'];
 /** Takes what an event says. Exported for tests. */
 export function lineOf(data: string): Line | null {
   try {
-    const { podName, containerName, timestamp, content } = JSON.parse(data) as Record<string, unknown>;
+    const { podName, containerName, timestamp, content, reason, type } = JSON.parse(data) as Record<string, unknown>;
     const text = (value: unknown) => (typeof value === 'string' ? value : '');
-    return { pod: text(podName), container: text(containerName), time: text(timestamp), text: text(content) };
+    return { pod: text(podName), container: text(containerName), time: text(timestamp), text: text(content), ...(reason !== undefined && { reason: text(reason), type: text(type) }) };
   } catch {
     return null;
   }

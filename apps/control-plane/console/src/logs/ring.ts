@@ -5,6 +5,8 @@ export interface Line {
   container: string;
   time: string; // RFC 3339; empty: not known
   text: string;
+  reason?: string; // of an event of a pod
+  type?: string; // Normal, Warning
 }
 
 export const MOST_LINES = 50_000;

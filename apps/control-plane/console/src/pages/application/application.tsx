@@ -22,9 +22,10 @@ import { Releases } from './releases';
 import { Resources } from './resources';
 import { patchKey, verdict, withPatches, type ApplicationDetail, type Release, type ResourcePatch } from './types';
 
-const TABS = [['overview', 'Overview'], ['tree', 'Tree'], ['timeline', 'Timeline'], ['diff', 'Diff'], ['journal', 'Journal']] as const;
+const TABS = [['overview', 'Overview'], ['tree', 'Tree'], ['timeline', 'Timeline'], ['diff', 'Diff'], ['journal', 'Journal'], ['logs', 'Logs']] as const;
 
 const Diff = lazy<{ app: ApplicationDetail; name: Name }>('the diff', async () => (await import('./diff')).Diff);
+const Logs = lazy<{ app: ApplicationDetail; name: Name }>('the logs', async () => (await import('./logs')).Logs);
 const Journal = lazy<{ name: Name; seenAt: string | null }>('the journal', async () => (await import('./journal')).Journal);
 
 /** The page that says who may do what on an application. */
@@ -214,6 +215,7 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       {app && tab === 'tree' && <Resources app={app} />}
       {app && tab === 'timeline' && <Timeline releases={releases} />}
       {app && tab === 'diff' && <Diff app={app} name={name} />}
+      {app && tab === 'logs' && <Logs app={app} name={name} />}
       {app && tab === 'journal' && <Journal name={name} seenAt={app.seenAt} />}
     </div>
   );
