@@ -30,7 +30,7 @@ std::optional<std::string> missing_packages() {
   return std::nullopt;
 }
 
-constexpr int kSkipped = 77;  // exit code of pages.mjs for a program without the page
+constexpr int kSkipped = 77;  // exit code of a test whose program or browser is missing
 
 void expect_success(const std::vector<std::string>& argv, const std::filesystem::path& folder,
                     std::chrono::seconds limit) {
@@ -56,6 +56,27 @@ TEST(Console, ItsPagesWorkInABrowser) {
   if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
   expect_success({"node", "browser/pages.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
                  kTests, std::chrono::seconds(400));
+}
+
+TEST(Console, TheJournalOfAnApplicationWorksInABrowser) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/journal.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(200));
+}
+
+TEST(Console, TheDiffOfAnApplicationWorksInABrowser) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/diff.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(200));
+}
+
+// It skips by itself where Firefox is missing.
+TEST(Console, OneWayThroughItsPagesWorksInFirefox) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/firefox.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(200));
 }
 
 }  // namespace

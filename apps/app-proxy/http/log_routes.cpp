@@ -46,9 +46,8 @@ Task<> LogRoutes::serve(http::Exchange& exchange) {
   }
 }
 
-Task<> LogRoutes::serve_events(http::Exchange& exchange) {
-  auto admission = co_await gate_.authenticate(exchange);
-  if (!admission) co_return;
+// Opens the log, or the events of a pod, that the parameters of a request select.
+Task<Result<LogStreams::Feed>> LogRoutes::open(http::Exchange& exchange, const Caller& caller) {
   const auto value = [&exchange](std::string_view name) {
     return http::query_parameter(exchange.query(), name);
   };
@@ -56,35 +55,48 @@ Task<> LogRoutes::serve_events(http::Exchange& exchange) {
                    .container = value("container"),
                    .filter = value("filter"),
                    .follow = value("follow") == "true",
+                   .previous = value("previous") == "true",
                    .tail_lines = number_of(value("tailLines")),
                    .since_seconds = number_of(value("sinceSeconds")),
                    .since_time = value("sinceTime"),
                    .until_time = value("untilTime")};
   const auto deadline = deadline_after(kOpenTimeout);
-  const Caller& caller = admission->caller;
   const std::string application = value("applicationName");
   const std::string workflow = value("workflowName");
   const std::string component = value("componentName");
   if ((application.empty() ? 0 : 1) + (workflow.empty() ? 0 : 1) + (component.empty() ? 0 : 1) !=
       1) {
-    (void)co_await exchange.reply(
-        rest_error(400, "name one of applicationName, workflowName and componentName"));
-    co_return;
+    co_return fail(ErrorCode::invalid_argument,
+                   "name one of applicationName, workflowName and componentName");
   }
-  Result<LogStreams::Feed> opened = LogStreams::Feed();
+  argo::AppRef app{.name = application, .ns = value("appNamespace")};
+  if (value("events") == "true") {
+    if (!component.empty() || choice.pod.empty()) {
+      co_return fail(ErrorCode::invalid_argument,
+                     "events are those of a pod of an application or a workflow");
+    }
+    co_return co_await logs_.pod_events(caller, {.app = std::move(app), .workflow = workflow},
+                                        value("namespace"), std::move(choice.pod), deadline);
+  }
   if (!application.empty()) {
-    opened = co_await logs_.application(caller, {.name = application, .ns = value("appNamespace")},
-                                        {.group = value("group"),
-                                         .kind = value("kind"),
-                                         .ns = value("namespace"),
-                                         .name = value("resourceName")},
-                                        std::move(choice), deadline);
-  } else if (!workflow.empty()) {
-    opened =
-        co_await logs_.workflow(caller, value("namespace"), workflow, std::move(choice), deadline);
-  } else {
-    opened = co_await logs_.component(caller, component, std::move(choice), deadline);
+    co_return co_await logs_.application(caller, std::move(app),
+                                         {.group = value("group"),
+                                          .kind = value("kind"),
+                                          .ns = value("namespace"),
+                                          .name = value("resourceName")},
+                                         std::move(choice), deadline);
   }
+  if (!workflow.empty()) {
+    co_return co_await logs_.workflow(caller, value("namespace"), workflow, std::move(choice),
+                                      deadline);
+  }
+  co_return co_await logs_.component(caller, component, std::move(choice), deadline);
+}
+
+Task<> LogRoutes::serve_events(http::Exchange& exchange) {
+  auto admission = co_await gate_.authenticate(exchange);
+  if (!admission) co_return;
+  auto opened = co_await open(exchange, admission->caller);
   if (!opened) {
     (void)co_await exchange.reply(refusal_response(opened.error()));
     co_return;
@@ -212,6 +224,8 @@ std::string server_sent(const LogEvent& event) {
     if (!event.line.container.empty()) writer.text("containerName", event.line.container);
     if (!event.line.timestamp.empty()) writer.text("timestamp", event.line.timestamp);
     writer.text("content", event.line.content);
+    if (!event.line.reason.empty()) writer.text("reason", event.line.reason);
+    if (!event.line.type.empty()) writer.text("type", event.line.type);
     writer.end();
   } else if (event.kind == LogEvent::Kind::error) {
     sent.event = "trouble";

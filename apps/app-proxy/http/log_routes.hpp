@@ -9,7 +9,7 @@
 namespace gitops::app_proxy {
 
 // Serves GET /api/applications/logs. Clients that accept text/event-stream get the lines of one log
-// as server-sent events: "log" with the JSON of a line, "trouble" with a text, at last "end". A
+// or the events of one pod as server-sent events: "log" with the JSON of a line, "trouble" with a text, at last "end". A
 // comment every 20 s keeps proxies from closing a silent connection. Other clients, if
 // administrators, get an archive (tar.gz) with a file for each component of the runtime. Loop
 // thread only; its dependencies outlive it.
@@ -27,6 +27,7 @@ class LogRoutes {
   Task<> serve(http::Exchange& exchange);
 
  private:
+  Task<Result<LogStreams::Feed>> open(http::Exchange& exchange, const Caller& caller);
   Task<> serve_events(http::Exchange& exchange);
   Task<> serve_archive(http::Exchange& exchange);
   Task<> follow(http::Exchange& exchange, Caller& caller, LogFeed& feed);

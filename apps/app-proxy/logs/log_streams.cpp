@@ -93,6 +93,7 @@ Task<Result<LogStreams::Feed>> LogStreams::application(const Caller& caller, arg
                               .container = choice.container,
                               .filter = choice.filter,
                               .follow = choice.follow,
+                              .previous = choice.previous,
                               .tail_lines = lines_of(choice.tail_lines),
                               .since = age_of(*filter, wall_now())};
   filter->contains.clear();

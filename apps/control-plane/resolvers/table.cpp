@@ -11,6 +11,7 @@
 #include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/audit/audit_log.hpp"
 #include "control-plane/resolvers/access.hpp"
+#include "control-plane/resolvers/application_details.hpp"
 #include "control-plane/resolvers/applications.hpp"
 #include "control-plane/resolvers/git_sources.hpp"
 #include "control-plane/resolvers/images.hpp"
@@ -168,8 +169,8 @@ graphql::StreamRow guarded_stream(const FieldRow& from) {
 std::vector<FieldRow> table(Dependencies& dependencies) {
   std::vector<FieldRow> rows;
   for (auto* part : {user_rows, runtime_rows, rule_rows, access_rows, sealing_key_rows,
-                     application_rows, git_source_rows, workflow_rows, release_rows, image_rows,
-                     promotion_rows, live_event_rows}) {
+                     application_rows, application_detail_rows, git_source_rows, workflow_rows,
+                     release_rows, image_rows, promotion_rows, live_event_rows}) {
     std::ranges::move(part(dependencies), std::back_inserter(rows));
   }
   return rows;

@@ -51,6 +51,7 @@ struct Fixture {
       (void)co_await exchange.reply({.status = 200, .body = R"({"metadata":{"name":"shop"}})"});
       co_return;
     }
+    asked = exchange.query();
     (void)co_await exchange.start({.status = 200});
     (void)co_await exchange.write(line("one"));
     while (!is_released) co_await released.wait();
@@ -66,6 +67,7 @@ struct Fixture {
 
   Event released;
   bool is_released = false;
+  std::string asked;  // the query of the last log
   http::Server argocd_server;
   UserDirectory users;
   std::vector<FieldRow> rows{read("open", Permission::anyone, [] { return 1; })};
@@ -121,6 +123,49 @@ TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
     on.http.close_idle();
     co_await fixture.stop();
   });
+}
+
+TEST(LogRoutes, TheContainerBeforeARestartIsAskedFor) {
+  with_users_fixture([](UsersFixture& on) -> Task<> {
+    Fixture fixture(on);
+    fixture.users.start();
+    fixture.is_released = true;
+    EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
+                                          "the own account"));
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()};
+    const auto get = [&](std::string query) {
+      return on.http.send(
+          here,
+          {.method = "GET",
+           .target = "/api/applications/logs?" + query,
+           .headers = {{"Authorization", "ann.1"}, {"Accept", "text/event-stream"}}},
+          deadline_after(5s));
+    };
+    CO_ASSERT_OK(co_await get("applicationName=shop&podName=ui-1&previous=true"));
+    EXPECT_THAT(fixture.asked, HasSubstr("previous=true"));
+    CO_ASSERT_OK(co_await get("applicationName=shop&podName=ui-1"));
+    EXPECT_THAT(fixture.asked, testing::Not(HasSubstr("previous")));
+    // Events are those of one pod of an application or a workflow.
+    for (const auto* query : {"applicationName=shop&events=true", "componentName=x&events=true",
+                              "applicationName=shop&workflowName=x"}) {
+      const auto refused = co_await get(query);
+      CO_ASSERT_OK(refused);
+      EXPECT_EQ(refused->status, 400) << query;
+    }
+    on.http.close_idle();
+    co_await fixture.stop();
+  });
+}
+
+TEST(LogRoutes, AnEventHasItsReason) {
+  EXPECT_EQ(server_sent({.kind = LogEvent::Kind::line,
+                         .line = {.pod = "ui-1",
+                                  .timestamp = "2026-03-04T09:12:00Z",
+                                  .content = "no such image",
+                                  .reason = "Failed",
+                                  .type = "Warning"}}),
+            "event: log\ndata: {\"podName\":\"ui-1\",\"timestamp\":\"2026-03-04T09:12:00Z\","
+            "\"content\":\"no such image\",\"reason\":\"Failed\",\"type\":\"Warning\"}\n\n");
 }
 
 // The public command line sends no credential and takes the name of a file from the answer,

@@ -12,7 +12,8 @@ export class StreamProxy {
   resumedFrom = '';
   topics = []; // of the stream that began last
 
-  constructor(daemon, { isAbsent = false, answers = {}, graphql } = {}) {
+  constructor(daemon, { isAbsent = false, answers = {}, graphql, handle } = {}) {
+    this.handle = handle; // (request, response) -> whether it answers the request
     this.answers = answers; // path -> JSON that is answered instead
     this.graphql = graphql; // request -> text of an answer, or nothing to ask the daemon
     this.isAbsent = isAbsent; // as a server without the stream
@@ -22,6 +23,7 @@ export class StreamProxy {
   async start() {
     this.#server = http.createServer((request, response) => {
       if (request.url.startsWith('/console/api/v1/stream')) return this.#stream(request, response);
+      if (this.handle?.(request, response)) return undefined;
       const scripted = this.answers[request.url];
       if (scripted) {
         response.writeHead(200, { 'Content-Type': 'application/json' });

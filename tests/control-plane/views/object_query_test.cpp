@@ -14,6 +14,8 @@
 #include "control-plane/views/component_view.hpp"
 #include "control-plane/views/git_source_view.hpp"
 #include "control-plane/views/image_store.hpp"
+#include "control-plane/views/journal_view.hpp"
+#include "control-plane/views/manifest_view.hpp"
 #include "control-plane/views/promotion_view.hpp"
 #include "control-plane/views/release_view.hpp"
 #include "control-plane/views/rollout_view.hpp"
@@ -317,7 +319,8 @@ TEST_P(ObjectQueryContract, EveryStatementCanBePrepared) {
   const std::vector<std::span<const store::Statement>> all{
       object_statements(),        git_source_statements(), image_statements(),
       release_statements(),       body_statements(),       retention_statements(),
-      source_report_statements(), inventory_statements(),  stale_object_statements()};
+      source_report_statements(), inventory_statements(),  stale_object_statements(),
+      journal_statements(),       manifest_statements()};
   // A connection knows a statement by the address of its name.
   std::deque<std::string> texts;
   for (const auto& statements : all) {

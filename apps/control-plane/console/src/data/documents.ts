@@ -92,3 +92,20 @@ export const ACCESS = `query Access($entity: AccessEntityInput!, $userId: ID) { 
 export const USERS_WITH_ACCESS = `query UsersWithAccess($entity: AccessEntityInput!, $action: AbacActionNames!) {
   usersWithAccess(entity: $entity, action: $action) { ${DECISION} }
 }`;
+
+export const JOURNAL = `query Journal($runtime: String!, $namespace: String!, $name: String!, $after: String, $first: Int) {
+  applicationJournal(runtime: $runtime, namespace: $namespace, name: $name, pagination: { after: $after, first: $first }) {
+    edges { node {
+      kind eventId sequence reportedAt receivedAt step object { group kind namespace name }
+      revision syncStatus healthStatus healthMessage phase commitAuthor commitMessage reason bytes
+    } }
+    pageInfo { endCursor hasNextPage }
+  }
+}`;
+
+export const MANIFESTS = `query Manifests($runtime: String!, $namespace: String!, $name: String!, $resource: ApplicationResourceInput!) {
+  applicationResource(runtime: $runtime, namespace: $namespace, name: $name, resource: $resource) {
+    group kind namespace name syncStatus healthStatus healthMessage revision seenAt presence
+    desiredManifest liveManifest gitManifest masked
+  }
+}`;

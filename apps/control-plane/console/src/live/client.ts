@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals';
 
 import workerAddress from './worker.ts?worker&url';
+import { scriptAddress } from './script_address';
 import { Stream, type Live, type Message } from './stream';
 
 export const live = signal<Live>({ state: 'connecting' });
@@ -83,15 +84,7 @@ interface Source {
 let source: Source | undefined;
 
 function fromWorker(): Source {
-  // The address of a worker is a sink of Trusted Types: this policy lets that one through.
-  const types = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: object): { createScriptURL(url: string): string } } }).trustedTypes;
-  const policy = types?.createPolicy('console', {
-    createScriptURL: (url: string) => {
-      if (url === workerAddress) return url;
-      throw new TypeError(`not a script of the console: ${url}`);
-    },
-  });
-  const worker = new SharedWorker(policy ? policy.createScriptURL(workerAddress) : workerAddress, { type: 'module', name: 'console' });
+  const worker = new SharedWorker(scriptAddress(workerAddress), { type: 'module', name: 'console' });
   const post = (message: unknown) => worker.port.postMessage(message);
   worker.port.onmessage = ({ data }: MessageEvent<Message>) => handle(data, post);
   worker.port.start();

@@ -9,6 +9,7 @@ import { me } from '../../shell/session';
 import { applications, loadState, offline, readings } from '../../store/state';
 import { AsOf } from '../../ui/as_of';
 import { Icon, type IconName } from '../../ui/icons';
+import { lazy } from '../../ui/lazy';
 import { Copy, Empty, Facts, Failed, Loading, Revision } from '../../ui/parts';
 import { useReading, type Reading } from '../../ui/read';
 import { Status } from '../../ui/status';
@@ -21,7 +22,11 @@ import { Releases } from './releases';
 import { Resources } from './resources';
 import { patchKey, verdict, withPatches, type ApplicationDetail, type Release, type ResourcePatch } from './types';
 
-const TABS = [['overview', 'Overview'], ['tree', 'Tree'], ['timeline', 'Timeline']] as const;
+const TABS = [['overview', 'Overview'], ['tree', 'Tree'], ['timeline', 'Timeline'], ['diff', 'Diff'], ['journal', 'Journal'], ['logs', 'Logs']] as const;
+
+const Diff = lazy<{ app: ApplicationDetail; name: Name }>('the diff', async () => (await import('./diff')).Diff);
+const Logs = lazy<{ app: ApplicationDetail; name: Name }>('the logs', async () => (await import('./logs')).Logs);
+const Journal = lazy<{ name: Name; seenAt: string | null }>('the journal', async () => (await import('./journal')).Journal);
 
 /** The page that says who may do what on an application. */
 const whoMay = (name: Name) => address('/access/rules', new Map(Object.entries(name)));
@@ -209,6 +214,9 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       {app && tab === 'overview' && <Overview app={app} name={name} releases={releases} />}
       {app && tab === 'tree' && <Resources app={app} />}
       {app && tab === 'timeline' && <Timeline releases={releases} />}
+      {app && tab === 'diff' && <Diff app={app} name={name} />}
+      {app && tab === 'logs' && <Logs app={app} name={name} />}
+      {app && tab === 'journal' && <Journal name={name} seenAt={app.seenAt} />}
     </div>
   );
 }

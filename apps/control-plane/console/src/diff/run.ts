@@ -1,0 +1,31 @@
+// Runs a comparison where it holds nothing up.
+import { scriptAddress } from '../live/script_address';
+import { compare, type Comparison, type Task } from './compare';
+import workerAddress from './worker.ts?worker&url';
+
+const IN_PAGE = 60_000; // characters of JSON, which are less than 5,000 lines of YAML
+
+interface Packed extends Omit<Comparison, 'left' | 'right'> {
+  left: string;
+  right: string;
+  shown: [number, number]; // lines in the texts
+}
+
+/** Compares two manifests. Rejects when the worker fails; an aborted one never ends. */
+export function run(task: Task, signal: AbortSignal): Promise<Comparison> {
+  if (task.left.length + task.right.length <= IN_PAGE || typeof Worker === 'undefined') return Promise.resolve(compare(task));
+  return new Promise((done, fail) => {
+    const worker = new Worker(scriptAddress(workerAddress), { type: 'module' });
+    signal.addEventListener('abort', () => worker.terminate());
+    worker.onmessage = ({ data: { shown, ...data } }: MessageEvent<Packed>) => {
+      worker.terminate();
+      const lines = (text: string, count: number) => (count === 0 ? [] : text.split('\n'));
+      done({ ...data, left: lines(data.left, shown[0]), right: lines(data.right, shown[1]) });
+    };
+    worker.onerror = (event) => {
+      worker.terminate();
+      fail(new Error(event.message || 'the comparison failed'));
+    };
+    worker.postMessage(task);
+  });
+}

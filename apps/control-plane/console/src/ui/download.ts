@@ -1,0 +1,9 @@
+/** Saves a text as a file. */
+export function download(name: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name.replace(/[^\w.-]+/g, '-');
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 1_000);
+}
