@@ -40,6 +40,26 @@ TEST_F(MonitoringTest, TheDashboardAsksForMetricsThatAreServed) {
   EXPECT_GE(ids.size(), 15U);
 }
 
+// Each program's test checks the panels that ask for its metrics.
+TEST(SuiteMonitoring, EveryPanelIsOfAProgramWhoseTestChecksIt) {
+  std::set<std::string> all;
+  for (const auto& [title, expressions] : suite_expressions("")) all.insert(title);
+  std::set<std::string> checked;
+  for (const char* prefix : {kPrefix, "gitops_control_plane_", "gitops_router_",
+                             "gitops_app_proxy_", "gitops_tunnel_client_", "gitops_tunnel_server_",
+                             "gitops_worker_pool_", "gitops_log_", "gitops_build_info"}) {
+    for (const auto& [title, expressions] : suite_expressions(prefix)) checked.insert(title);
+  }
+  EXPECT_EQ(checked, all);
+  EXPECT_GE(all.size(), 20U);
+}
+
+TEST_F(MonitoringTest, ThePanelsOfTheSuiteAskForMetricsThatAreServed) {
+  for (const char* prefix : {kPrefix, "gitops_worker_pool_", "gitops_log_", "gitops_build_info"}) {
+    expect_suite_panels(prefix, both_);
+  }
+}
+
 TEST_F(MonitoringTest, TheAlertsAskForMetricsThatAreServed) {
   if (const auto lacking = Helm::missing()) GTEST_SKIP() << "peers: " << *lacking;
   const auto objects = Helm().render({"-f", values_file("minimal.yaml"), "--api-versions",
@@ -84,6 +104,7 @@ TEST(RouterMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
   EXPECT_NE(bed.get("/webhooks/argo/nobody").status, 200);
   const auto url = "http://127.0.0.1:" + std::to_string(bed.admin_port()) + "/metrics";
   const auto served = samples(http_call({.url = url}).body);
+  expect_suite_panels("gitops_router_", served);
   const auto objects = Helm().render({"-f", values_file("minimal.yaml"), "--api-versions",
                                       "monitoring.coreos.com/v1", "--set",
                                       "internal-router.prometheusRule.enabled=true"});
@@ -112,6 +133,7 @@ void expect_watched(const std::string& rule_name, const std::string& values,
                     const std::string& pods, const std::string& prefix, const std::string& page,
                     const std::string& metrics) {
   const auto served = samples(metrics);
+  expect_suite_panels(prefix, served);
   const auto objects = Helm().render({"-f", values_file("minimal.yaml"), "--api-versions",
                                       "monitoring.coreos.com/v1", "--set", values});
   const auto& rules =

@@ -54,6 +54,10 @@ TEST(ControlPlaneMonitoring, TheDashboardAsksForMetricsThatAreServed) {
   EXPECT_GE(ids.size(), 15U);
 }
 
+TEST(ControlPlaneMonitoring, ThePanelsOfTheSuiteAskForMetricsThatAreServed) {
+  expect_suite_panels(std::string(kControlPlanePrefix), served_samples());
+}
+
 TEST(ControlPlaneMonitoring, TheAlertsAskForMetricsThatAreServedAndAreExplained) {
   const auto alerts = read_file(monitoring_file("alerts.yaml"));
   EXPECT_THAT(mistakes(alerts, served_samples()), IsEmpty());

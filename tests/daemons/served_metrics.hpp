@@ -1,11 +1,17 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "support/process.hpp"
 
 // Checks of dashboards and alerts against the metrics that a daemon serves.
 namespace gitops::test {
@@ -46,6 +52,32 @@ inline std::vector<std::string> mistakes(const std::string& expression,
     }
   }
   return wrong;
+}
+
+// The expressions of the dashboard of the whole suite that ask for metrics whose name begins with `prefix`, by panel. A
+// program's own test checks its part against what the program serves.
+inline std::map<std::string, std::string> suite_expressions(const std::string& prefix) {
+  const auto dashboard =
+      nlohmann::json::parse(read_file(std::filesystem::path(GITOPS_SOURCE_DIR) /
+                                      "charts/gitops-runtime/files/suite-dashboard.json"));
+  std::map<std::string, std::string> found;
+  for (const auto& panel : dashboard.at("panels")) {
+    for (const auto& target : panel.at("targets")) {
+      const std::string expression = target.at("expr");
+      if (expression.contains(prefix)) found[panel.at("title")] += expression + "\n";
+    }
+  }
+  return found;
+}
+
+// Expects that the program serves what these panels ask it for.
+inline void expect_suite_panels(const std::string& prefix,
+                                const std::map<std::string, std::string>& served) {
+  const auto panels = suite_expressions(prefix);
+  EXPECT_FALSE(panels.empty()) << prefix;
+  for (const auto& [title, expressions] : panels) {
+    EXPECT_THAT(mistakes(expressions, served), testing::IsEmpty()) << title;
+  }
 }
 
 }  // namespace gitops::test
