@@ -28,6 +28,7 @@
 #include "control-plane/live/live_updates.hpp"
 #include "control-plane/live/stream_routes.hpp"
 #include "control-plane/resolvers/table.hpp"
+#include "control-plane/runtimes/page_access.hpp"
 #include "control-plane/runtimes/secrets.hpp"
 #include "control-plane/runtimes/tunnel_bans.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
@@ -290,26 +291,28 @@ class App {
   }
 
   std::vector<http::Route> routes() {
+    const UserRouteContext context{
+        .database = database_,
+        .authenticator = authenticator_,
+        .login = login_,
+        .public_url = config_.public_url,
+        .own_origins = own_origins(config_),
+        .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
+        .audit = &audit_,
+        .runtime_revoked =
+            [this] {
+              if (bans_) bans_->wake();
+            },
+        .end_session_url =
+            [this](const std::string& provider) { return sso_.end_session_address(provider); }};
     std::vector<std::vector<http::Route>> parts;
-    parts.push_back(user_routes(
-        {.database = database_,
-         .authenticator = authenticator_,
-         .login = login_,
-         .public_url = config_.public_url,
-         .own_origins = own_origins(config_),
-         .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
-         .audit = &audit_,
-         .runtime_revoked =
-             [this] {
-               if (bans_) bans_->wake();
-             },
-         .end_session_url =
-             [this](const std::string& provider) { return sso_.end_session_address(provider); }}));
+    parts.push_back(user_routes(context));
+    parts.push_back(page_access_routes(context));
     parts.push_back(sso_.routes());
     parts.push_back(events_.routes());
     parts.push_back(plugin_.routes());
     parts.push_back(streams_.routes());
-    return all_routes(gate_, std::move(parts));
+    return all_routes(gate_, std::move(parts), page_origins(context));
   }
 
   Task<> open() {

@@ -63,6 +63,24 @@ TEST(UserDirectory, TheRuntimeIsAUserWithoutAnId) {
   });
 }
 
+TEST(UserDirectory, AC_57_APageTokenIsForOneRuntimeAlone) {
+  with_directory({}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
+    for (const std::string runtime : {"prod", "stage"}) {
+      fixture.platform.accounts().add(
+          "page." + runtime,
+          test::FakeAccounts::User{
+              .id = "u-bob", .name = "Bob", .account_id = "a1", .page_of_runtime = runtime});
+    }
+    const auto bob = co_await find(users, "page.prod");
+    CO_ASSERT_OK(bob);
+    EXPECT_EQ((*bob)->id, "u-bob");
+    EXPECT_FALSE((*bob)->is_runtime);
+    const auto replayed = co_await find(users, "page.stage");
+    CO_ASSERT_TRUE(!replayed);
+    EXPECT_EQ(replayed.error().code, ErrorCode::unauthenticated);
+  });
+}
+
 TEST(UserDirectory, RequestsOfOneUserWaitForOneQuestion) {
   with_directory({}, [](UsersFixture& fixture, UserDirectory& users) -> Task<> {
     fixture.platform.delay_answers(2s);

@@ -72,6 +72,27 @@ TEST(Console, TheDiffOfAnApplicationWorksInABrowser) {
                  kTests, std::chrono::seconds(200));
 }
 
+TEST(Console, TheThreeWaysOfItsDocsHaveTheKeysThatTheySay) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/ways.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(200));
+}
+
+TEST(Console, LogsOfAnApplicationWorkInABrowser) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/logs.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(300));
+}
+
+TEST(Console, AC_38_TextsOfOthersStayTextsInABrowser) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/attacks.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(400));
+}
+
 // It skips by itself where Firefox is missing.
 TEST(Console, OneWayThroughItsPagesWorksInFirefox) {
   if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;

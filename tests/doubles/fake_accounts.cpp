@@ -318,6 +318,7 @@ graphql::Json FakeAccounts::me(const Owner& owner) const {
     me["name"] = owner.user->name;
     if (!owner.user->email.empty()) me["email"] = owner.user->email;
     me["isAdmin"] = false;
+    if (!owner.user->page_of_runtime.empty()) me["runtimeName"] = owner.user->page_of_runtime;
   } else {
     me["runtimeName"] = owner.runtime;
   }

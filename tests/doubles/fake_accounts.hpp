@@ -38,6 +38,7 @@ class FakeAccounts {
     std::string name;
     std::string email = {};
     std::string account_id;
+    std::string page_of_runtime = {};  // the credential is a page token for this runtime
   };
   struct Runtime {
     std::string name;

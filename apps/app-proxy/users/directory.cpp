@@ -127,8 +127,9 @@ Result<std::shared_ptr<const User>> UserDirectory::user_of(
     const control_plane::Identity& identity) const {
   if (identity.account_id != own_.account_id) return invalid_token();
   const bool is_runtime = identity.user_id.empty();
-  // The token of another runtime is not accepted here.
-  if (is_runtime && identity.runtime_name != own_.runtime_name) return invalid_token();
+  // Neither the token of another runtime is accepted here, nor a page token for one: it may have kept a copy.
+  const bool is_for_one = is_runtime || !identity.runtime_name.empty();
+  if (is_for_one && identity.runtime_name != own_.runtime_name) return invalid_token();
   return std::make_shared<const User>(
       User{.id = identity.user_id,
            .name = is_runtime ? identity.runtime_name : identity.name,

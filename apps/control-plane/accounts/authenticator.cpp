@@ -13,6 +13,7 @@
 #include "common/core/lru_cache.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/page_tokens.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -160,7 +161,8 @@ void Authenticator::on_forget(std::function<void(const std::string& id)> forgott
 }
 
 Task<Result<CallerPtr>> Authenticator::authenticate(const http::Headers& headers,
-                                                    const std::string& peer, Deadline deadline) {
+                                                    const std::string& peer, Deadline deadline,
+                                                    PageTokens page_tokens) {
   const auto state = state_;
   auto sent = sent_token(headers, state->options.cookie);
   if (sent.kind == SentToken::Kind::none || sent.kind == SentToken::Kind::malformed) {
@@ -168,6 +170,9 @@ Task<Result<CallerPtr>> Authenticator::authenticate(const http::Headers& headers
   }
   if (sent.kind == SentToken::Kind::cookie &&
       is_from_other_site(headers, state->options.own_origins)) {
+    co_return invalid_token();
+  }
+  if (page_tokens == PageTokens::refused && is_page_token_text(sent.token.reveal())) {
     co_return invalid_token();
   }
   co_return co_await state->find(std::move(sent.token), peer, deadline);

@@ -32,11 +32,14 @@ class Authenticator {
   // `database` and `metrics` outlive this object and its calls.
   Authenticator(store::Database& database, Metrics& metrics, Options options);
 
+  // Whether a request may be one of a runtime with a page token. Everything but the query `me` refuses these tokens.
+  enum class PageTokens { refused, accepted };
   // Returns the caller. Errors: unauthenticated (no, an unknown, an expired or a revoked token; all of them look the
   // same), too_many_requests, unavailable (the database cannot be queried). Their http_status and retry_after are those
   // of the response.
   Task<Result<CallerPtr>> authenticate(const http::Headers& headers, const std::string& peer,
-                                       Deadline deadline);
+                                       Deadline deadline,
+                                       PageTokens page_tokens = PageTokens::refused);
   // Evicts the cached results of an account, a user or a credential; an empty id evicts all.
   void forget(const std::string& id);
   // Sets the function that forget() calls after each eviction. It outlives the calls.

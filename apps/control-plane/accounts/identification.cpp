@@ -1,11 +1,14 @@
 #include "control-plane/accounts/identification.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
 
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/page_tokens.hpp"
+#include "control-plane/accounts/scopes.hpp"
 #include "control-plane/accounts/service_accounts.hpp"
 #include "control-plane/accounts/sessions.hpp"
 #include "control-plane/accounts/tokens.hpp"
@@ -125,8 +128,27 @@ Result<Identification> identify_session(Connection& connection, const Secret& to
   if ((*session)->seen_at + kSessionSeenPeriod <= now) found.due.session_hash = (*session)->hash;
   (*caller)->credential_id = session_id((*session)->hash);
   (*caller)->valid_until = (*session)->expires_at;
+  (*caller)->is_of_session = true;
   found.caller = std::move(*caller);
   return found;
+}
+
+// The session is not marked as used: a runtime can ask with the token, and must not keep a session alive.
+Result<Identification> identify_page_token(Connection& connection, const Secret& sent, Micros now) {
+  const auto token = find_page_token(connection, sent);
+  if (!token) return std::unexpected(token.error());
+  if (!*token || (*token)->expires_at <= now) return Identification();
+  const auto session = find_session(connection, (*token)->session);
+  if (!session) return std::unexpected(session.error());
+  if (!*session || !is_alive(**session, now)) return Identification();
+  auto caller = caller_of_user(connection, (*token)->account, (*session)->user_id);
+  if (!caller) return std::unexpected(std::move(caller.error()));
+  if (!*caller) return Identification();
+  (*caller)->credential_id = session_id((*session)->hash);
+  (*caller)->valid_until = std::min((*token)->expires_at, (*session)->expires_at);
+  (*caller)->page_of_runtime = (*token)->runtime;
+  (*caller)->scopes = {std::string(kScopeAppProxy)};
+  return Identification{.caller = std::move(*caller), .due = {}};
 }
 
 }  // namespace
@@ -134,6 +156,7 @@ Result<Identification> identify_session(Connection& connection, const Secret& to
 Result<Identification> identify(Connection& connection, const Secret& token, Micros now) {
   if (const auto key = parse_api_key(token.reveal())) return identify_key(connection, *key, now);
   if (is_token_text(token.reveal())) return identify_session(connection, token, now);
+  if (is_page_token_text(token.reveal())) return identify_page_token(connection, token, now);
   return Identification();
 }
 

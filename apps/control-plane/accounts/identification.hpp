@@ -36,7 +36,7 @@ struct Identification {
   DueTimes due;
 };
 
-// Returns the owner of a token: an API key, a runtime's token or a session. Errors are those of Connection; the owner
+// Returns the owner of a token: an API key, a runtime's token, a session or a page token. Errors are those of Connection; the owner
 // is then not known.
 Result<Identification> identify(store::Connection& connection, const Secret& token, Micros now);
 Result<void> write_times(store::Connection& connection, const DueTimes& due, Micros now);

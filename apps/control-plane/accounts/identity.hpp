@@ -36,6 +36,9 @@ struct Caller {
   std::string credential_id;             // of the key or the session
   std::vector<std::string> scopes = {};  // of the API key; empty: all (accounts/scopes.hpp)
   Micros valid_until = 0;                // expiry of the key or the session; 0: none
+  bool is_of_session = false;            // the credential is a session, not a key
+  // The only runtime that takes this credential, a page token (accounts/page_tokens.hpp); empty: it is another one.
+  std::string page_of_runtime = {};
 
   [[nodiscard]] bool is_runtime() const { return !runtime.empty(); }
 };

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "common/core/crypto.hpp"
+#include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 
@@ -16,12 +19,14 @@ constexpr std::string_view kHashed = "/assets/";
 constexpr std::string_view kApis[] = {"/assets",        "/console/api", "/2.0",     "/api",
                                       "/tunnel-plugin", "/app-proxy",   "/webhooks"};
 
+constexpr std::string_view kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src "
+    "'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types console; "
+    "connect-src 'self'";
+constexpr std::size_t kTagDigits = 16;  // of the origins in the tag of a page
+
 constexpr std::pair<std::string_view, std::string_view> kSecurityFields[] = {
-    {"Content-Security-Policy",
-     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src "
-     "'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; "
-     "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
-     "trusted-types console"},
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "same-origin"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
@@ -68,12 +73,6 @@ Form form_for(const ConsoleAsset& asset, std::string_view accepted) {
   return {"", asset.raw};
 }
 
-std::string etag_of(const ConsoleAsset& asset, std::string_view coding) {
-  std::string tag = "\"" + std::string(asset.hash);
-  if (!coding.empty()) tag += "-" + std::string(coding);
-  return tag + "\"";
-}
-
 // Returns whether If-None-Match names the tag. Weak tags compare as strong ones (RFC 9110, section 13.1.2).
 bool is_known(const http::Headers& request, std::string_view tag) {
   const auto known = request.find("If-None-Match").value_or("");
@@ -90,25 +89,46 @@ http::Response no_such_path(const http::Exchange& exchange) {
                             std::string(exchange.path()) + " on this server.");
 }
 
-http::Response serve_path(std::span<const ConsoleAsset> assets, const http::Exchange& exchange) {
+Task<http::Response> serve_path(std::span<const ConsoleAsset> assets,
+                                const PageOrigins& page_origins, http::Exchange& exchange) {
   const auto& headers = exchange.request().headers;
-  if (const auto* asset = find(assets, exchange.path())) return asset_response(*asset, headers);
-  const auto* page = find(assets, kPage);
-  if (page == nullptr || !is_console_page(exchange.path(), headers)) return no_such_path(exchange);
-  return asset_response(*page, headers);
+  const auto* asset = find(assets, exchange.path());
+  if (asset == nullptr && is_console_page(exchange.path(), headers)) asset = find(assets, kPage);
+  if (asset == nullptr) co_return no_such_path(exchange);
+  std::vector<std::string> origins;
+  if (asset->path == kPage && page_origins) origins = co_await page_origins(exchange);
+  co_return asset_response(*asset, headers, origins);
+}
+
+http::RouteHandler file_handler(std::span<const ConsoleAsset> assets, PageOrigins page_origins) {
+  return [assets, page_origins = std::move(page_origins)](http::Exchange& exchange,
+                                                          const http::RouteParameters&) -> Task<> {
+    auto response = co_await serve_path(assets, page_origins, exchange);
+    std::ignore = co_await exchange.reply(std::move(response));
+  };
 }
 
 }  // namespace
 
-http::Response asset_response(const ConsoleAsset& asset, const http::Headers& request) {
+http::Response asset_response(const ConsoleAsset& asset, const http::Headers& request,
+                              const std::vector<std::string>& origins) {
   const auto form = form_for(asset, request.find("Accept-Encoding").value_or(""));
-  const auto tag = etag_of(asset, form.coding);
+  std::string policy(kPolicy);
+  for (const auto& origin : origins) policy += " " + origin;
+  // A browser keeps the policy of a page that has not changed, so that another policy needs another tag.
+  auto tag = "\"" + std::string(asset.hash);
+  if (!origins.empty()) tag += "-" + hex_encode(bytes_of(sha256(policy))).substr(0, kTagDigits);
+  if (!form.coding.empty()) tag += "-" + std::string(form.coding);
+  tag += '"';
   http::Response response;
   response.headers.add("ETag", tag);
   response.headers.add("Vary", "Accept-Encoding");
-  response.headers.add("Cache-Control", asset.path.starts_with(kHashed)
-                                            ? "public, max-age=31536000, immutable"
-                                            : "no-cache");
+  if (asset.path.starts_with(kHashed)) {
+    response.headers.add("Cache-Control", "public, max-age=31536000, immutable");
+  } else {
+    response.headers.add("Cache-Control", origins.empty() ? "no-cache" : "private, no-cache");
+  }
+  response.headers.add("Content-Security-Policy", std::move(policy));
   for (const auto& [name, value] : kSecurityFields) {
     response.headers.add(std::string(name), std::string(value));
   }
@@ -129,23 +149,23 @@ bool is_console_page(std::string_view path, const http::Headers& request) {
   return request.find("Accept").value_or("").contains("text/html");
 }
 
-std::vector<http::Route> console_routes(std::span<const ConsoleAsset> assets) {
+std::vector<http::Route> console_routes(std::span<const ConsoleAsset> assets,
+                                        PageOrigins page_origins) {
   std::vector<http::Route> routes;
-  const auto add = [&](std::string method, std::string pattern, auto make) {
-    routes.push_back(
-        {.method = std::move(method),
-         .pattern = std::move(pattern),
-         .guard = http::open_to_all(),
-         .handler = http::answer_with(
-             [make](const http::Exchange& exchange, const auto&) { return make(exchange); })});
+  const auto add = [&](std::string method, std::string pattern, http::RouteHandler handler) {
+    routes.push_back({.method = std::move(method),
+                      .pattern = std::move(pattern),
+                      .guard = http::open_to_all(),
+                      .handler = std::move(handler)});
   };
-  const auto serve = [assets](const http::Exchange& exchange) {
-    return serve_path(assets, exchange);
-  };
+  const auto serve = file_handler(assets, std::move(page_origins));
   add("GET", "/", serve);
   add("GET", "/{rest...}", serve);
-  for (const char* method : {"POST", "PUT", "PATCH", "DELETE"})
-    add(method, "/{rest...}", no_such_path);
+  for (const char* method : {"POST", "PUT", "PATCH", "DELETE"}) {
+    add(method, "/{rest...}", http::answer_with([](const http::Exchange& exchange, const auto&) {
+          return no_such_path(exchange);
+        }));
+  }
   return routes;
 }
 

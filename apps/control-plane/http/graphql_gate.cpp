@@ -126,8 +126,10 @@ Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* 
                                                        RequestContext& context,
                                                        std::shared_ptr<void>& place) {
   if (needs_caller(operation)) {
+    // Only `me` has the scope of page tokens, so that refusal_of() refuses them for every other field.
     auto caller = co_await authenticator_.authenticate(exchange.request().headers, context.peer,
-                                                       deadline_after(kCallerTimeout));
+                                                       deadline_after(kCallerTimeout),
+                                                       Authenticator::PageTokens::accepted);
     if (!caller) {
       unauthenticated_.Increment();
       audit_refusal(operation, context, caller.error());

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "control-plane/accounts/user_routes.hpp"
-#include "control-plane/http/console_assets.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -87,6 +86,8 @@ constexpr ListedRoute kRoutes[] = {
     {"PATCH", "/console/api/v1/users/{id}", kAdmin, "disables a user, or enables it again"},
     {"PUT", "/console/api/v1/users/{id}/password", kAdmin, "resets a password"},
     {"GET", "/console/api/v1/audit", kAdmin, "the audit log of the account, as JSON or CSV"},
+    {"POST", "/console/api/v1/runtimes/{name}/token", kPerson,
+     "a token with which the page asks a runtime"},
     {"GET", "/console/api/v1/stream", kUser, "live updates of open pages, as server-sent events"},
     {"GET", "/", kAnyone, "the console: its page at every address of it, and the files of it"},
     {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
@@ -100,7 +101,8 @@ std::span<const ListedRoute> route_list() {
 }
 
 std::vector<http::Route> all_routes(GraphqlGate& graphql,
-                                    std::vector<std::vector<http::Route>> parts) {
+                                    std::vector<std::vector<http::Route>> parts,
+                                    PageOrigins page_origins) {
   std::vector<http::Route> routes;
   for (auto& part : parts) std::ranges::move(part, std::back_inserter(routes));
   // The gate authenticates the caller itself and checks permissions by field.
@@ -127,7 +129,8 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                                   " on this server.");
                       })});
   }
-  std::ranges::move(console_routes(console_assets()), std::back_inserter(routes));
+  std::ranges::move(console_routes(console_assets(), std::move(page_origins)),
+                    std::back_inserter(routes));
   return routes;
 }
 

@@ -71,7 +71,9 @@ Task<Result<graphql::Json>> me(store::Database& database, Call& call) {
                  {"activeAccount", account_json(*caller->account, true)}}));
   }
   auto json = user_of_caller(*caller);
-  if (caller->is_service_account) {
+  // Other runtimes refuse a page token by this name.
+  if (!caller->page_of_runtime.empty()) json["runtimeName"] = caller->page_of_runtime;
+  if (caller->is_service_account || !caller->page_of_runtime.empty()) {
     json["accounts"].push_back(json["activeAccount"]);
     co_return graphql::Json::trusted(to_text(json));
   }

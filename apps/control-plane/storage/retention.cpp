@@ -25,6 +25,11 @@ constexpr Statement kSessions{
     .sql =
         "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE expires_at <= $1 "
         "ORDER BY expires_at LIMIT $2)"};
+constexpr Statement kPageTokens{
+    .name = "retention.page_tokens",
+    .sql =
+        "DELETE FROM page_token WHERE hash IN (SELECT hash FROM page_token WHERE expires_at <= $1 "
+        "ORDER BY expires_at LIMIT $2)"};
 constexpr Statement kChanges{
     .name = "retention.changes",
     .sql =
@@ -105,10 +110,10 @@ constexpr Statement kCutHistory{
         "WHERE account = $1 ORDER BY at LIMIT $2)"};
 
 constexpr std::array kRetentionStatements{
-    kAccounts,        kSessions,        kChanges,  kQuarantine,  kAudit,
-    kTimeline,        kReleases,        kNextKind, kGone,        kRemoveObject[0],
-    kRemoveObject[1], kRemoveObject[2], kSize,     kHistoryOf,   kRemoveObject[3],
-    kRemoveObject[4], kCutHistory,      kPayloads, kSourceErrors};
+    kAccounts,        kSessions,        kPageTokens,      kChanges,  kQuarantine,
+    kAudit,           kTimeline,        kReleases,        kNextKind, kGone,
+    kRemoveObject[0], kRemoveObject[1], kRemoveObject[2], kSize,     kHistoryOf,
+    kRemoveObject[3], kRemoveObject[4], kCutHistory,      kPayloads, kSourceErrors};
 
 // Removes rows until a bound is reached.
 class Removal {
@@ -179,6 +184,9 @@ Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts&
                                     std::int64_t most) {
   Removal removal(connection, most);
   if (auto done = removal.run(kSessions, {cuts.sessions}); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
+  if (auto done = removal.run(kPageTokens, {cuts.sessions}); !done) {
     return std::unexpected(std::move(done.error()));
   }
   if (auto done = removal.run(kChanges, {cuts.changes}); !done) {

@@ -18,8 +18,9 @@ namespace gitops::control_plane {
 
 // The owner of a credential.
 struct Identity {
-  std::string user_id;       // empty for the token of a runtime
-  std::string runtime_name;  // set for the token of a runtime
+  std::string user_id;  // empty for the token of a runtime
+  std::string
+      runtime_name;  // set for the token of a runtime, and for one that a user has for one runtime alone
   std::string name;
   std::string email;
   std::string account_id;

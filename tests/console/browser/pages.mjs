@@ -230,7 +230,7 @@ test('what a first visit loads is small, and so is each page behind it', async (
   console.log(`        first load ${(before / 1024).toFixed(1)} KiB of script by gzip`);
   assert.ok(before <= 40 * 1024, `the first load has ${before} bytes by gzip`);
   await signIn(page);
-  const places = { '/applications': '.grid .row', '/applications?as=cards': '.card', '/applications?as=tiles': '.tiles canvas', '/applications/prod-eu/argocd/api/tree': '.tree .node', '/runtimes': 'tbody tr', '/audit': 'tbody tr', '/access/users': 'tbody tr' };
+  const places = { '/applications': '.grid .row', '/applications?as=cards': '.card', '/applications?as=tiles': '.tiles canvas', '/applications/prod-eu/argocd/api/tree': '.tree .node', '/applications/prod-eu/argocd/api/diff': '.diff-page', '/applications/prod-eu/argocd/api/journal': 'tbody tr', '/runtimes': 'tbody tr', '/audit': 'tbody tr', '/access/users': 'tbody tr' };
   for (const [address, part] of Object.entries(places)) {
     await page.goto(address);
     await page.locator(part).first().waitFor();

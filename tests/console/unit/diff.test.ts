@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { compare, runsOf, type Task } from '../../../apps/control-plane/console/src/diff/compare';
+import { compare, packed, runsOf, type Task } from '../../../apps/control-plane/console/src/diff/compare';
 import { changesOf, countsOf, rowsOf } from '../../../apps/control-plane/console/src/diff/rows';
 import { readTree, yamlLines } from '../../../apps/control-plane/console/src/diff/tree';
 
@@ -61,6 +61,12 @@ describe('a comparison', () => {
     expect(compare(task(null, { a: 1 }, { isLeftText: true, left: '# note\na: 1\n' }))).toMatchObject({ left: ['# note', 'a: 1'], right: ['a: 1'], runs: [['-', 1], ['=', 1]] });
     expect(compare(task(null, { a: 1 })).runs).toEqual([['+', 1]]);
     expect(compare(task(null, null)).runs).toEqual([]);
+  });
+  it('packs lines into one text, and finds each', () => {
+    for (const lines of [[], [''], ['a', '', 'bc', '']]) {
+      const one = packed(lines);
+      expect([one.length, ...lines.map((_, at) => one.at(at)), one.at(lines.length)]).toEqual([lines.length, ...lines, undefined]);
+    }
   });
   it('says which side can not be read', () => {
     expect(compare(task(null, null, { left: '{' })).problem).toMatch(/on the left can't be read/);

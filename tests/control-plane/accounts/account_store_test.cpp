@@ -11,6 +11,7 @@
 #include "control-plane/accounts/first_start.hpp"
 #include "control-plane/accounts/identification.hpp"
 #include "control-plane/accounts/invitations.hpp"
+#include "control-plane/accounts/page_tokens.hpp"
 #include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/revocations.hpp"
 #include "control-plane/accounts/rules.hpp"
@@ -32,7 +33,7 @@ std::vector<Statement> all_statements() {
        {account_statements(), team_statements(), rule_statements(), key_statements(),
         session_statements(), identification_statements(), first_start_statements(),
         revocation_statements(), service_account_statements(), invitation_statements(),
-        provider_identity_statements()}) {
+        provider_identity_statements(), page_token_statements()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -49,8 +50,9 @@ TEST(AccountStatements, EachHasANameAndATextOfItsOwn) {
 TEST(AccountStatements, TenantsTablesAreReadByAccount) {
   // These statements run before the account is known: the owner of a credential, an invitation's token, and the accounts
   // of a user.
-  const std::set<std::string_view> across{"accounts.find_key", "accounts.accounts_of_user",
-                                          "accounts.find_invitation", "accounts.take_invitation"};
+  const std::set<std::string_view> across{"accounts.find_key", "accounts.find_page_token",
+                                          "accounts.accounts_of_user", "accounts.find_invitation",
+                                          "accounts.take_invitation"};
   for (const auto& statement : all_statements()) {
     const auto touches = [&statement](std::string_view table) {
       for (const auto* verb : {"FROM ", "JOIN ", "UPDATE "}) {
@@ -63,7 +65,7 @@ TEST(AccountStatements, TenantsTablesAreReadByAccount) {
     };
     const bool is_tenants =
         std::ranges::any_of(std::array{"member", "team", "team_member", "abac_rule", "api_key",
-                                       "runtime", "service_account", "invitation"},
+                                       "runtime", "service_account", "invitation", "page_token"},
                             touches);
     if (!is_tenants || across.contains(statement.name)) continue;
     EXPECT_TRUE(statement.sql.contains("account = $1")) << statement.name;

@@ -90,6 +90,21 @@ TEST(ConsoleAssets, ThePolicyAllowsNothingInlineAndNoOtherHost) {
   EXPECT_THAT(policy, testing::Not(HasSubstr("http")));
 }
 
+TEST(ConsoleAssets, ThePageOfAUserReachesRuntimes) {
+  const std::vector<std::string> origins{"https://prod.example", "https://test.example:8443"};
+  const auto page = asset_response(kPlain, {}, origins);
+  EXPECT_THAT(header(page, "Content-Security-Policy"),
+              testing::EndsWith("; connect-src 'self' https://prod.example "
+                                "https://test.example:8443"));
+  EXPECT_EQ(header(page, "Cache-Control"), "private, no-cache");
+  const auto without = header(asset_response(kPlain, {}), "ETag");
+  EXPECT_NE(header(page, "ETag"), without);
+  EXPECT_NE(header(page, "ETag"), header(asset_response(kPlain, {}, {origins[0]}), "ETag"));
+  EXPECT_EQ(asset_response(kPlain, {{"If-None-Match", without}}, origins).status, 200)
+      << "the browser has the page with another policy";
+  EXPECT_EQ(asset_response(kPlain, {{"If-None-Match", header(page, "ETag")}}, origins).status, 304);
+}
+
 TEST(ConsoleAssets, OnlyPagesOfBrowsersFallBackToThePage) {
   const http::Headers browser{{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}};
   for (const auto* path : {"/", "/applications", "/applications/prod/argocd/api/tree", "/apix",
@@ -106,7 +121,7 @@ TEST(ConsoleAssets, OnlyPagesOfBrowsersFallBackToThePage) {
 
 TEST(ConsoleAssets, TheRoutesServeFilesPagesAndErrors) {
   with_accounts([](AccountsFixture& accounts) -> Task<> {
-    ServedRoutes served(accounts, console_routes(kAssets));
+    ServedRoutes served(accounts, console_routes(kAssets, {}));
     const http::Headers browser{{"Accept", "text/html"}};
     const auto script = co_await served.send("GET", "/assets/index-1a2b3c.js", {});
     EXPECT_EQ(script.status, 200);
@@ -126,6 +141,26 @@ TEST(ConsoleAssets, TheRoutesServeFilesPagesAndErrors) {
     EXPECT_EQ(program.status, 404);
     const auto change = co_await served.send("POST", "/runtimes/prod", browser);
     EXPECT_EQ(change.status, 404);
+    co_await served.stop();
+  });
+}
+
+TEST(ConsoleAssets, OnlyThePageAsksForItsRuntimes) {
+  with_accounts([](AccountsFixture& accounts) -> Task<> {
+    std::vector<std::string> asked;
+    ServedRoutes served(
+        accounts,
+        console_routes(kAssets,
+                       [&asked](http::Exchange& exchange) -> Task<std::vector<std::string>> {
+                         asked.emplace_back(exchange.path());
+                         co_return std::vector<std::string>{"https://prod.example"};
+                       }));
+    const http::Headers browser{{"Accept", "text/html"}};
+    const auto page = co_await served.send("GET", "/runtimes/prod", browser);
+    EXPECT_THAT(header(page, "Content-Security-Policy"), HasSubstr(" https://prod.example"));
+    const auto script = co_await served.send("GET", "/assets/index-1a2b3c.js", browser);
+    EXPECT_THAT(header(script, "Content-Security-Policy"), testing::Not(HasSubstr("https:")));
+    EXPECT_THAT(asked, testing::ElementsAre("/runtimes/prod"));
     co_await served.stop();
   });
 }

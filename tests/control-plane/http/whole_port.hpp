@@ -19,6 +19,7 @@
 #include "control-plane/intake/storage_watch.hpp"
 #include "control-plane/live/stream_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
+#include "control-plane/runtimes/page_access.hpp"
 #include "control-plane/runtimes/tunnel_plugin.hpp"
 #include "control-plane/sso/sso_routes.hpp"
 
@@ -59,13 +60,16 @@ class WholePort {
   }
 
   std::vector<http::Route> routes() {
-    return all_routes(gate, {user_routes({.database = accounts.database,
-                                          .authenticator = authenticator,
-                                          .login = login,
-                                          .public_url = "https://console.example",
-                                          .client_of = address_of,
-                                          .audit = &audit}),
-                             logins.routes(), events.routes(), plugin.routes(), streams.routes()});
+    const UserRouteContext context{.database = accounts.database,
+                                   .authenticator = authenticator,
+                                   .login = login,
+                                   .public_url = "https://console.example",
+                                   .client_of = address_of,
+                                   .audit = &audit};
+    return all_routes(gate,
+                      {user_routes(context), page_access_routes(context), logins.routes(),
+                       events.routes(), plugin.routes(), streams.routes()},
+                      page_origins(context));
   }
   Task<http::Response> send(std::string method, std::string target, http::Headers headers = {},
                             std::string body = {}) {
@@ -131,6 +135,7 @@ enum class CallerKind {
   runtime,
   admin,         // of the account
   system_admin,  // of the installation
+  page_token,    // that administrator's, by a page for one runtime
 };
 inline constexpr std::pair<CallerKind, const char*> kCallers[] = {
     {CallerKind::nobody, "nobody"},
@@ -144,6 +149,7 @@ inline constexpr std::pair<CallerKind, const char*> kCallers[] = {
     {CallerKind::runtime, "runtime"},
     {CallerKind::admin, "admin"},
     {CallerKind::system_admin, "system admin"},
+    {CallerKind::page_token, "page token"},
 };
 
 inline constexpr const char* kWords[] = {"anyone",

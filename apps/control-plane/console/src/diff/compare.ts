@@ -13,9 +13,35 @@ export interface Task {
   noise: boolean; // show it
 }
 
+/** Lines of a text: an array of them, or what PackedLines makes of one text. */
+export interface Lines {
+  readonly length: number;
+  at(index: number): string | undefined;
+}
+
+/** Lines that lie in one text, which copies faster between threads than many. */
+export class PackedLines implements Lines {
+  /** `ends` has the place behind each line. */
+  constructor(readonly text: string, readonly ends: Int32Array) {}
+
+  get length(): number {
+    return this.ends.length;
+  }
+  at(index: number): string | undefined {
+    return index < this.ends.length ? this.text.slice(index === 0 ? 0 : this.ends[index - 1]! + 1, this.ends[index]) : undefined;
+  }
+}
+
+export function packed(lines: readonly string[]): PackedLines {
+  const ends = new Int32Array(lines.length);
+  let end = -1;
+  lines.forEach((line, index) => { ends[index] = end += line.length + 1; });
+  return new PackedLines(lines.join('\n'), ends);
+}
+
 export interface Comparison {
-  left: string[];
-  right: string[];
+  left: Lines;
+  right: Lines;
   runs: [kind: '=' | '-' | '+', count: number][] | null; // null: there are too many differences to line them up
   hidden: number; // lines that the noise switch hides
   problem: string; // a side that can't be read; else empty
@@ -58,7 +84,8 @@ export function runsOf(left: readonly string[], right: readonly string[]): Compa
   return found.map(({ added, removed, count }) => [added ? '+' : removed ? '-' : '=', count]);
 }
 
-export function compare(task: Task): Comparison {
+/** Compares in one go. Both sides are arrays of lines. */
+export function compare(task: Task): Comparison & { left: string[]; right: string[] } {
   const problems: string[] = [];
   const read = (text: string, isText: boolean, side: string): Tree | null => {
     if (isText || text === '') return null;

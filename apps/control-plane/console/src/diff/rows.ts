@@ -7,7 +7,7 @@ export type Row =
   | { kind: 'fold'; left: number; right: number; count: number };
 
 const CONTEXT = 3;
-const LEAST = 2 * CONTEXT + 2; // shorter runs of equal lines are not folded
+const LEAST = 2 * CONTEXT + 4; // shorter runs of equal lines are not folded
 
 /** Returns the rows. `isSplit` puts a removed line and the added one beside each other; `open` has the folds that are open, by their first line on the left. */
 export function rowsOf({ runs }: Pick<Comparison, 'runs'>, isSplit: boolean, open: ReadonlySet<number>): Row[] {

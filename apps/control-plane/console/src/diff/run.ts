@@ -1,14 +1,13 @@
 // Runs a comparison where it holds nothing up.
 import { scriptAddress } from '../live/script_address';
-import { compare, type Comparison, type Task } from './compare';
+import { compare, PackedLines, type Comparison, type Task } from './compare';
 import workerAddress from './worker.ts?worker&url';
 
 const IN_PAGE = 60_000; // characters of JSON, which are less than 5,000 lines of YAML
 
 interface Packed extends Omit<Comparison, 'left' | 'right'> {
-  left: string;
-  right: string;
-  shown: [number, number]; // lines in the texts
+  left: { text: string; ends: Int32Array };
+  right: { text: string; ends: Int32Array };
 }
 
 /** Compares two manifests. Rejects when the worker fails; an aborted one never ends. */
@@ -17,10 +16,9 @@ export function run(task: Task, signal: AbortSignal): Promise<Comparison> {
   return new Promise((done, fail) => {
     const worker = new Worker(scriptAddress(workerAddress), { type: 'module' });
     signal.addEventListener('abort', () => worker.terminate());
-    worker.onmessage = ({ data: { shown, ...data } }: MessageEvent<Packed>) => {
+    worker.onmessage = ({ data: { left, right, ...rest } }: MessageEvent<Packed>) => {
       worker.terminate();
-      const lines = (text: string, count: number) => (count === 0 ? [] : text.split('\n'));
-      done({ ...data, left: lines(data.left, shown[0]), right: lines(data.right, shown[1]) });
+      done({ ...rest, left: new PackedLines(left.text, left.ends), right: new PackedLines(right.text, right.ends) });
     };
     worker.onerror = (event) => {
       worker.terminate();

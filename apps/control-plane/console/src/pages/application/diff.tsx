@@ -97,7 +97,7 @@ function Text({ text }: { text: string }) {
 
 function Line({ row, comparison, isSplit, unfold }: { row: Row; comparison: Comparison; isSplit: boolean; unfold: (at: number) => void }) {
   if (row.kind === 'fold') return <div class="line fold"><button type="button" class="link" onClick={() => unfold(row.left)}>{row.count} equal lines</button></div>;
-  const [left, right] = [row.left < 0 ? null : comparison.left[row.left]!, row.right < 0 ? null : comparison.right[row.right]!];
+  const [left, right] = [row.left < 0 ? null : comparison.left.at(row.left)!, row.right < 0 ? null : comparison.right.at(row.right)!];
   const number = (at: number) => <span class="no">{at < 0 ? '' : at + 1}</span>;
   if (!isSplit) {
     const sign = row.kind === '-' ? '−' : row.kind === '+' ? '+' : ' ';
@@ -130,7 +130,7 @@ function SectionHead({ section, left, right }: { section: Section; left: Side; r
 /** The text of a diff in the usual form, for a file. */
 export function unified(name: string, comparison: Comparison, left: string, right: string): string {
   const lines = rowsOf(comparison, false, new Set()).map((row) => (row.kind === 'fold' ? `@@ ${row.count} equal lines @@`
-    : `${row.kind === '=' ? ' ' : row.kind}${row.left >= 0 ? comparison.left[row.left] : comparison.right[row.right]}`));
+    : `${row.kind === '=' ? ' ' : row.kind}${row.left >= 0 ? comparison.left.at(row.left) : comparison.right.at(row.right)}`));
   return [`--- ${name} (${left})`, `+++ ${name} (${right})`, ...lines, ''].join('\n');
 }
 
@@ -150,7 +150,7 @@ export function Diff({ app, name }: { app: ApplicationDetail; name: Name }) {
     { section, row: null }, ...(section.comparison?.runs ? rowsOf(section.comparison, isSplit, opened.get(section.id) ?? new Set()).map((row) => ({ section, row })) : []),
   ]), [sections, isSplit, opened]);
   const changes = useMemo(() => changesOf(items.map(({ row }) => row ?? { kind: 'fold', left: 0, right: 0, count: 0 })), [items]);
-  const longest = (sections ?? []).reduce((most, { comparison }) => Math.max(most, comparison?.longest ?? 0), 80);
+  const longest = (sections ?? []).reduce((most, { comparison }) => Math.max(most, comparison?.longest ?? 0), 40);
   const scroller = useRef<HTMLDivElement>(null);
   const space = useRef<HTMLDivElement>(null);
   const shown = useRef<HTMLDivElement>(null);

@@ -58,7 +58,7 @@ export function AuditPage() {
   const key = parameters.toString();
   const reading = useReading(key, 'read the audit log', (signal) => request<{ entries: Entry[] }>('read the audit log', `/console/api/v1/audit?${key}`, { signal }));
   const opened = useSignal(0);
-  useLayoutEffect(() => addKeys('Audit log', [{ keys: 'r', text: 'Read again', run: reading.again }]), []);
+  useLayoutEffect(() => addKeys('Audit log', [{ keys: 'r', text: 'Read again', run: reading.again }, { keys: 'd', text: 'Yesterday', run: () => setQuery(yesterday()) }]), []);
   const entries = reading.value?.entries ?? [];
   const csv = new URLSearchParams(parameters);
   csv.delete('limit');
@@ -81,7 +81,7 @@ export function AuditPage() {
         <label>Action<input value={query.get('action') ?? ''} placeholder="createRuntime" onChange={(event) => setQuery({ action: event.currentTarget.value, before: '' })} /></label>
         <label>From<input type="date" value={dayOf(query.get('from'))} onChange={(event) => setQuery({ from: timeOf(event.currentTarget.value), before: '' })} /></label>
         <label>To<input type="date" value={query.get('until') ? dayOf(new Date(milliseconds(query.get('until')) - 1).toISOString()) : ''} onChange={(event) => setQuery({ until: timeOf(event.currentTarget.value, true), before: '' })} /></label>
-        <button type="button" onClick={() => setQuery(yesterday())}>Yesterday</button>
+        <button type="button" onClick={() => setQuery(yesterday())}>Yesterday<kbd>d</kbd></button>
         {query.get('callerId') && <span class="chip">Who: <code>{query.get('callerId')}</code><button type="button" class="quiet" aria-label="All callers" onClick={() => setQuery({ callerId: '', before: '' })}><Icon name="close" size={12} /></button></span>}
       </form>
       {reading.failure?.kind === 'refused' ? (
