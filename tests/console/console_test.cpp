@@ -51,46 +51,40 @@ TEST(Console, ItsModulesDoWhatTheySay) {
                  std::chrono::seconds(180));
 }
 
-TEST(Console, ItsPagesWorkInABrowser) {
+// Runs a file of browser/ against the real program, in Chromium.
+void expect_in_browser(const std::string& file, std::chrono::seconds limit) {
   if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
   if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
-  expect_success({"node", "browser/pages.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
-                 kTests, std::chrono::seconds(400));
+  expect_success({"node", "browser/" + file, std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, limit);
+}
+
+TEST(Console, ItsPagesWorkInABrowser) {
+  expect_in_browser("pages.mjs", std::chrono::seconds(400));
 }
 
 TEST(Console, TheJournalOfAnApplicationWorksInABrowser) {
-  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
-  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
-  expect_success({"node", "browser/journal.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
-                 kTests, std::chrono::seconds(200));
+  expect_in_browser("journal.mjs", std::chrono::seconds(200));
 }
 
 TEST(Console, TheDiffOfAnApplicationWorksInABrowser) {
-  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
-  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
-  expect_success({"node", "browser/diff.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
-                 kTests, std::chrono::seconds(200));
-}
-
-TEST(Console, TheThreeWaysOfItsDocsHaveTheKeysThatTheySay) {
-  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
-  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
-  expect_success({"node", "browser/ways.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
-                 kTests, std::chrono::seconds(200));
+  expect_in_browser("diff.mjs", std::chrono::seconds(200));
 }
 
 TEST(Console, LogsOfAnApplicationWorkInABrowser) {
-  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
-  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
-  expect_success({"node", "browser/logs.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
-                 kTests, std::chrono::seconds(300));
+  expect_in_browser("logs.mjs", std::chrono::seconds(300));
+}
+
+TEST(Console, ItsActionsReachRuntimesFromABrowser) {
+  expect_in_browser("actions.mjs", std::chrono::seconds(300));
+}
+
+TEST(Console, TheThreeWaysOfItsDocsHaveTheKeysThatTheySay) {
+  expect_in_browser("ways.mjs", std::chrono::seconds(200));
 }
 
 TEST(Console, AC_38_TextsOfOthersStayTextsInABrowser) {
-  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
-  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
-  expect_success({"node", "browser/attacks.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
-                 kTests, std::chrono::seconds(400));
+  expect_in_browser("attacks.mjs", std::chrono::seconds(400));
 }
 
 // It skips by itself where Firefox is missing.

@@ -8,7 +8,8 @@ import { state as stateOf } from '../../store/states';
 import { Icon } from '../../ui/icons';
 import { Empty, Facts } from '../../ui/parts';
 import { Status } from '../../ui/status';
-import { Link } from './links';
+import { ResourceActions } from './actions/resource_actions';
+import { Link, type Name } from './links';
 import { resourceId, treeOf, webAddress, whyEmpty, type ApplicationDetail, type Resource } from './types';
 
 const severityOf = (one: Resource): number => Math.max(stateOf(one.healthStatus || 'Healthy').severity, stateOf(one.syncStatus || 'Synced').severity);
@@ -39,7 +40,7 @@ export function unfoldedOf(text: string | undefined): Unfolded {
 const foldText = (ids: Iterable<string>): string => [...ids].map(encodeURIComponent).join(',');
 const switchFolds = () => setQuery({ fold: here.peek().query.get('fold') ? '' : 'none' });
 
-export function Resources({ app }: { app: ApplicationDetail }) {
+export function Resources({ app, name, after }: { app: ApplicationDetail; name: Name; after: () => void }) {
   const { query: at } = here.value;
   const [chosen, wanted, form] = [at.get('node') ?? '', at.get('q') ?? '', at.get('layout') === 'list' ? 'list' : 'tree'];
   const fold = at.get('fold') ?? '';
@@ -78,6 +79,7 @@ export function Resources({ app }: { app: ApplicationDetail }) {
             <header><h2>{one.kind} {one.name}</h2><button type="button" class="quiet" aria-label="Close" onClick={() => setQuery({ node: '' })}><Icon name="close" /></button></header>
             <Facts facts={[['Health', <Status value={one.healthStatus} none />], ['Sync', <Status value={one.syncStatus} none />], ['Message', one.healthMessage], ['Kind', `${one.kind}`], ['API', one.group ? `${one.group}/${one.version}` : one.version],
               ['Namespace', one.namespace], ['Name', one.name], ['Hook', one.hook ? 'yes' : ''], ['Pruning', one.requiresPruning ? 'It is not in Git any more: a sync with pruning deletes it.' : '']]} />
+            <ResourceActions key={resourceId(one)} name={name} one={one} after={after} />
           </aside>
         )}
       </div>
