@@ -80,13 +80,14 @@ std::string ControlPlaneProcess::create_key(const std::string& user,
 }
 
 void ControlPlaneProcess::launch() {
-  std::vector<std::string> argv{program(), "--listen-address=127.0.0.1", "--port=0",
+  std::vector<std::string> argv{program(), "--listen-address=127.0.0.1",
+                                "--port=" + std::to_string(wanted_port_),
                                 "--admin-address=127.0.0.1", "--admin-port=0"};
   for (const auto& part : {database_flags(), flags_}) {
     argv.insert(argv.end(), part.begin(), part.end());
   }
-  earlier_log_ = std::filesystem::exists(folder_ / "log") ? log().size() : 0;
-  process_.emplace(ProcessOptions{.argv = std::move(argv), .log_file = folder_ / "log"});
+  earlier_log_ = std::filesystem::exists(log_file()) ? log().size() : 0;
+  process_.emplace(ProcessOptions{.argv = std::move(argv), .log_file = log_file()});
 }
 
 void ControlPlaneProcess::wait_until_serving() {

@@ -20,6 +20,8 @@ class ControlPlaneProcess {
 
   // Serves by TLS from the next start on, with a certificate for localhost that `authority` issues.
   void use_tls(CertificateAuthority& authority);
+  // Every start listens on this port, one of free_port(); otherwise each has a port of its own.
+  void use_port(int port) { wanted_port_ = port; }
 
   // Runs a command of the program, as {"user", "add", "--name=ann"}, and returns what it prints. With SQLite only while
   // the daemon does not run. Throws when it fails.
@@ -31,7 +33,7 @@ class ControlPlaneProcess {
   // Returns the key's text.
   std::string create_key(const std::string& user, const std::string& account) const;
 
-  // Returns when the program serves; otherwise throws, with its log. A second start has another port.
+  // Returns when the program serves; otherwise throws, with its log.
   void start() {
     launch();
     wait_until_serving();
@@ -45,10 +47,12 @@ class ControlPlaneProcess {
   Process& process() { return *process_; }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::uint16_t admin_port() const { return admin_port_; }
   [[nodiscard]] std::string url() const {
     return (ca_file_.empty() ? "http://127.0.0.1:" : "https://localhost:") + std::to_string(port_);
   }
-  [[nodiscard]] std::string log() const { return read_file(folder_ / "log"); }
+  [[nodiscard]] std::filesystem::path log_file() const { return folder_ / "log"; }
+  [[nodiscard]] std::string log() const { return read_file(log_file()); }
   [[nodiscard]] HttpReply admin(const std::string& path) const;
   // The SQLite file.
   [[nodiscard]] std::string database_path() const;
@@ -74,6 +78,7 @@ class ControlPlaneProcess {
   std::filesystem::path ca_file_;  // empty: without TLS
   std::optional<Process> process_;
   std::size_t earlier_log_ = 0;  // bytes of earlier starts
+  int wanted_port_ = 0;
   std::uint16_t port_ = 0;
   std::uint16_t admin_port_ = 0;
 };
