@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kShortRevision = 7;
 constexpr auto kWaitPeriod = std::chrono::seconds(2);
-constexpr std::size_t kMostNodes = 1'000;  // of a tree
+constexpr std::size_t kMaxNodes = 1'000;  // of a tree
 
 AppName name_of(const Json& metadata) {
   return {.runtime = string_at(metadata, {"runtime"}),
@@ -216,7 +216,7 @@ cli::Command get() {
 // Adds the rows of an Application and, below them, of its children.
 Task<Result<void>> add_tree(Call& call, const AppName& name, const std::string& indent,
                             std::set<std::string>& seen, cli::Table& table) {
-  if (!seen.insert(name.text()).second || seen.size() > kMostNodes) co_return Result<void>();
+  if (!seen.insert(name.text()).second || seen.size() > kMaxNodes) co_return Result<void>();
   const auto app = co_await read_app(call.server, name);
   if (!app && indent.empty()) co_return std::unexpected(app.error());
   if (!app && app.error().code != ErrorCode::not_found) co_return std::unexpected(app.error());

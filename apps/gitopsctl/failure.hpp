@@ -8,7 +8,7 @@
 #include "common/core/error.hpp"
 #include "common/http/message.hpp"
 
-// What a response of a control plane or an app-proxy means, and how a failure is told. Pure.
+// The meaning of responses of a control plane or an app-proxy, and the texts of failures. Pure.
 namespace gitops::ctl {
 
 // Error::subcode of a mistake in what the user wrote: exit code 2.
@@ -28,7 +28,7 @@ int exit_code_of(const Error& error);
 // what to do when that is known.
 std::string failure_text(const Error& error);
 
-// What came of a request to change something, so that nobody takes a lost answer for a failure.
+// The end of a request to change something, so that nobody takes a lost answer for a failure.
 enum class Outcome {
   refused,  // nothing was changed
   failed,

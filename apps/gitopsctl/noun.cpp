@@ -131,6 +131,16 @@ Task<Result<Items>> read_slices(Server& server, Document document, std::string m
   }
 }
 
+Result<Items> whole_list(const Json& list, std::int64_t limit) {
+  if (!list.is_array()) return fail(ErrorCode::protocol, "the answer is no list");
+  const auto most = limit == 0 ? list.size() : static_cast<std::size_t>(limit);
+  Items items{.has_more = list.size() > most};
+  for (const Json& item : list) {
+    if (items.all.size() < most) items.all.push_back(item);
+  }
+  return items;
+}
+
 cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {
   const auto settings = std::make_shared<ListSettings>();
   command.bind = [settings, own = std::move(command.bind)](ConfigReader& reader) {

@@ -22,7 +22,7 @@ struct Common {
   Form form = Form::table;
 };
 
-// What the work of a command gets. It outlives the work.
+// The arguments of the work of a command. They outlive the work.
 struct Call {
   Server& server;
   cli::Console& console;
@@ -54,6 +54,9 @@ using Fetch = std::function<Task<Result<Items>>(Server&, std::int64_t limit)>;
 // Reads the pages of a slice, which is the member `member` of the document's data.
 Task<Result<Items>> read_slices(Server& server, Document document, std::string member,
                                 Json variables, std::int64_t limit);
+
+// A list that came whole, cut to the limit. `protocol` when it is none.
+Result<Items> whole_list(const Json& list, std::int64_t limit);
 
 // A command that prints a list, with --limit and --watch. `command.work` and `is_endless` are filled here.
 cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch);

@@ -1,6 +1,6 @@
 #include "gitopsctl/sheet.hpp"
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <utility>
 

@@ -30,7 +30,7 @@ struct Column {
   bool is_wide = false;  // shown by -o wide alone
 };
 
-// How objects of one kind are shown.
+// The form of the objects of one kind.
 struct Sheet {
   std::string schema;  // of JSON and YAML: "gitopsctl/apps/v1"
   std::vector<Column> columns;

@@ -1,4 +1,5 @@
 // The real gitopsctl beside a real control plane on SQLite, whose state real calls have made.
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -147,6 +148,24 @@ const std::vector<Case>& cases() {
       {.words = {"app", "history", "shop", "-o", "json"},
        .shows = "gitopsctl/history/v1",
        .missing = {"app", "history", "nothing"}},
+      {.words = {"status"}, .shows = "RUNTIME  STATUS"},
+      {.words = {"git-source", "list"}, .shows = "prod-apps"},
+      {.words = {"cluster", "list"}, .shows = "in-cluster"},
+      {.words = {"events", "-o", "json"}, .shows = "gitopsctl/events/v1"},
+      {.words = {"audit"}, .shows = "ACTION", .is_for_admins = true},
+      {.words = {"rule", "list", "-o", "json"}, .shows = "gitopsctl/rules/v1"},
+      {.words = {"rule", "test", "shop"},
+       .shows = "Administrator",
+       .missing = {"rule", "test", "nothing"}},
+      {.words = {"rule", "test", "shop", "--action=SYNC"},
+       .shows = "Administrator",
+       .is_for_admins = true},
+      {.words = {"user", "list"}, .shows = "bob", .is_for_admins = true},
+      {.words = {"team", "list"}, .shows = "NAME"},
+      {.words = {"token", "list"}, .shows = "cli"},
+      {.words = {"service-account", "list", "-o", "json"},
+       .shows = "gitopsctl/service-accounts/v1",
+       .is_for_admins = true},
       {.words = {"app", "wait", "gitops-runtime"},
        .shows = "Done: ",
        .missing = {"app", "wait", "nothing"}},
