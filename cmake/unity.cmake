@@ -12,6 +12,9 @@ gitops_compile_alone(libs/common/net relay.cpp)
 gitops_compile_alone(apps/app-proxy
   actions/rollouts.cpp actions/workflows.cpp promotions/promotion.cpp git/answer_check.cpp git/committer.cpp git/git_url.cpp git/manifest_edit.cpp git/pack_check.cpp
   http/git_login_routes.cpp http/log_routes.cpp http/source_files.cpp providers/bitbucket_server.cpp providers/github.cpp providers/gitlab.cpp promotions/promotions.cpp)
+gitops_compile_alone(apps/control-plane
+  projection/fold.cpp storage/copy_command.cpp storage/inventory_store.cpp storage/sqlite_event_store.cpp storage/stale_objects.cpp
+  accounts/audit_routes.cpp accounts/password_routes.cpp accounts/team_routes.cpp runtimes/tunnel_bans.cpp sso/login_store.cpp live/change_feed.cpp live/change_store.cpp)
 gitops_compile_alone(apps/event-reporter
   argo/gather.cpp report/reporter.cpp report/resource_reporter.cpp resource_mode.cpp shards/failover.cpp)
 gitops_compile_alone(apps/request-router webhook_journal.cpp)

@@ -1,4 +1,5 @@
-// The part of the scene in which a user changes the application through the tunnel and app-proxy.
+// The parts of the scene in which the runtime registers itself, and in which a user changes the
+// application through the tunnel and app-proxy.
 #include <memory>
 #include <sstream>
 #include <string>
@@ -16,9 +17,7 @@ using nlohmann::json;
 
 constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr const char* kProject = "acme/shop";  // the repository, by its name at the Git host
-constexpr const char* kRuntimeToken = "demo-runtime-token";
-// The user's token at the control plane. At the Git host she has FakeGitHost::kToken.
-constexpr const char* kUserToken = "demo-user-token";
+constexpr const char* kWebhookSecret = "demo-webhook-secret";
 constexpr const char* kDeployment = "deployment.yaml";
 constexpr const char* kHook = "wait.yaml";
 
@@ -41,43 +40,64 @@ constexpr const char* kEndlessJob =
 
 }  // namespace
 
-Task<> Scene::start_app_proxy() {
-  auto& accounts = platform_.accounts();
-  accounts.add({.id = "acc-1", .name = "acme", .admins = {"u-dana"}, .git_provider = {}});
-  accounts.add(
-      kUserToken,
-      test::FakeAccounts::User{
-          .id = "u-dana", .name = "Dana", .email = "dana@example.test", .account_id = "acc-1"});
-  accounts.add(kRuntimeToken, test::FakeAccounts::Runtime{.name = "demo", .account_id = "acc-1"});
+Task<> Scene::start_router_and_app_proxy() {
   git_host_ = std::make_unique<test::FakeGitHost>(co_await asio::this_coro::executor,
                                                   app_proxy::ProviderKind::github);
   check(git_host_->start().has_value(), "no port for the Git host");
   git_host_->add_repository("acme", kRepository).clone_url = repository_url_;
   git_.add_user(test::FakeGitHost::kLogin, test::FakeGitHost::kToken);
 
-  const auto environment = test::Environment{{"CF_HOST", platform_.url().to_string()},
-                                             {"RUNTIME_TOKEN", kRuntimeToken},
-                                             {"RUNTIME_STORE_IV", "demo"},
-                                             {"RUNTIME_NAME", "demo"},
-                                             {"KUBECONFIG", world_.kubeconfig},
-                                             {"NAMESPACE", world_.app_namespace},
-                                             {"ARGO_CD_URL", world_.argocd_url},
-                                             {"ARGO_CD_TOKEN", world_.argocd_token},
-                                             {"GIT_INSECURE_HTTP", "true"}};
-  app_proxy_ = std::make_unique<test::AppProxyProcess>(environment);
-  narrator_.step("app-proxy started (pid " + std::to_string(app_proxy_->process().pid()) + "), " +
-                 app_proxy_->url());
-  // app-proxy serves before it has read its account.
-  const auto deadline = deadline_after(kTimeLimit);
-  while (!app_proxy_->log().contains("the account is known")) {
-    check(app_proxy_->process().running(), "app-proxy has ended");
-    check(Clock::now() < deadline, "app-proxy does not come to know its account");
-    co_await sleep_for(std::chrono::milliseconds(5));
-  }
+  const auto port = std::to_string(test::free_port());
+  test::write_file(folder_ / "webhook-secret", kWebhookSecret);
+  router_ = std::make_unique<test::RouterHarness>(test::RouterHarness::Options{
+      .environment = {
+          {"WEBHOOK_PORT", std::to_string(world_.event_source_port)},
+          {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder_ / "webhook-secret").string()},
+          {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
+          {"APP_PROXY_URL", "http://127.0.0.1:" + port},
+          {"TRUSTED_PROXIES", "127.0.0.1"}}});  // address of the tunnel-client
+  const auto router = "http://127.0.0.1:" + std::to_string(router_->port());
+  narrator_.step("request-router started (pid " + std::to_string(router_->process().pid()) + "), " +
+                 router);
+  app_proxy_ = std::make_unique<test::AppProxyProcess>(
+      test::Environment{{"PORT", port},
+                        {"CF_HOST", plane_.url()},
+                        {"USER_TOKEN", plane_.key()},
+                        {"RUNTIME_TOKEN", ""},
+                        {"RUNTIME_STORE_IV", "demo"},
+                        {"RUNTIME_NAME", kRuntime},
+                        {"LEADER_ID", "demo"},
+                        {"INGRESS_HOST", router},
+                        {"KUBECONFIG", world_.kubeconfig},
+                        {"NAMESPACE", world_.app_namespace},
+                        {"ARGO_CD_URL", world_.argocd_url},
+                        {"ARGO_CD_TOKEN", world_.argocd_token},
+                        {"GIT_INSECURE_HTTP", "true"}});
+  narrator_.step("app-proxy started (pid " + std::to_string(app_proxy_->process().pid()) +
+                 ") with that key, " + app_proxy_->url());
 }
 
-std::string Scene::user_token() {
-  return kUserToken;
+Task<> Scene::wait_for_registration() {
+  const auto deadline = deadline_after(kTimeLimit);
+  const auto poll = [&](const char* otherwise) -> Task<> {
+    check(app_proxy_->process().running(), "app-proxy has ended");
+    check(Clock::now() < deadline, otherwise);
+    co_await sleep_for(std::chrono::milliseconds(5));
+  };
+  while (runtime_token_.empty()) {
+    co_await poll("app-proxy stores no token of the runtime");
+    runtime_token_ = co_await world_.secret("codefresh-token", "token");
+  }
+  // app-proxy serves before it has read its account.
+  while (!app_proxy_->log().contains("the account is known")) {
+    co_await poll("app-proxy does not come to know its account");
+  }
+  const auto runtime = co_await plane_.ask(
+      "query($name: String!) { runtime(name: $name) { metadata { namespace } ingressHost } }",
+      {{"name", kRuntime}});
+  check(runtime.is_object(), "the control plane does not know the runtime");
+  narrator_.step("app-proxy has registered the runtime \"" + std::string(kRuntime) +
+                 "\", and stored its token in Secret codefresh-token");
 }
 
 Task<json> Scene::ask_app_proxy(std::string document, json variables) {
@@ -147,35 +167,50 @@ Task<> Scene::act() {
       "mutation($args: RegisterToGitIntegrationArgs!) { registerToGitIntegration(args: $args) { "
       "name } }",
       {{"args", {{"token", test::FakeGitHost::kToken}}}});
-  narrator_.step("addGitIntegration \"" + integration.at("name").get<std::string>() +
-                 "\", and Dana registers her Git token");
+  narrator_.step("addGitIntegration \"" + integration.at("name").get<std::string>() + "\", and " +
+                 std::string(Plane::kUser) + " registers her Git token");
 
-  auto before = platform_.reports().size();
+  const auto before = page_->rows().size();
   const auto scaled =
       co_await commit_as_user({{"path", kDeployment}, {"data", deployment(4)}}, "scale to 4");
   co_await sync_as_user();
   narrator_.step("sync: Argo CD has taken it");
-  const auto* report = co_await wait_for_replicas(before, 4);
-  check(report->source("revision") == scaled, "the scaled Deployment has another revision");
-  check(report->source("commitAuthor") == "Dana Example <dana@example.test>",
-        "the commit's author was reported as \"" + report->source("commitAuthor") + "\"");
-  narrator_.received(report->arrived,
-                     describe(*report) + ", replicas 3 -> 4, \"scale to 4\" by " + "Dana Example");
+  const auto* app = co_await wait_for_revision(before, "Application", scaled);
+  check(app->text("author") == "Dana Example <dana@example.test>",
+        "the commit's author is shown as \"" + app->text("author") + "\"");
+  narrator_.shown(app->arrived,
+                  describe(*app) + " \"" + app->text("message") + "\" by Dana Example");
+  co_await wait_for_deployment(scaled, 4);
+  co_await roll_back();
+  co_await terminate();
+  const auto lines = audited();
+  check(lines == kChanges, "the audit stream has " + std::to_string(lines) + " changes of " +
+                               std::to_string(kChanges));
+  narrator_.step("app-proxy's audit stream has all " + std::to_string(lines) +
+                 " changes, with who asked for them");
+}
 
+Task<> Scene::roll_back() {
   const auto app = co_await application();
   const auto& history = app.at("/status/history"_json_pointer);
   check(history.size() > 1, "the application has no earlier deployment: " + app.dump());
   const auto& earlier = history.at(history.size() - 2);
-  before = platform_.reports().size();
+  const auto before = page_->rows().size();
   co_await ask_app_proxy(
       "mutation($name: String!, $id: Int!) { appRollback(appName: $name, appNamespace: \"" +
           world_.app_namespace + "\", historyId: $id) }",
       {{"name", kAppName}, {"id", earlier.at("id")}});
   narrator_.step("appRollback to deployment " + earlier.at("id").dump() + " of the history");
   // The cluster differs from the branch now.
-  report = co_await wait_for_replicas(before, 3, "OutOfSync");
-  narrator_.received(report->arrived, describe(*report) + ", replicas 4 -> 3");
+  const auto* resource =
+      co_await wait_for(before, "the Deployment that differs", [](const Row& row) {
+        return row.kind() == "Deployment" && row.text("sync") == "OUT_OF_SYNC";
+      });
+  narrator_.shown(resource->arrived, describe(*resource));
+  co_await wait_for_deployment(earlier.at("revision"), 3);
+}
 
+Task<> Scene::terminate() {
   co_await commit_as_user({{"path", kHook}, {"data", kEndlessJob}}, "wait for a job");
   co_await sync_as_user();
   co_await wait_for_operation("Running");
@@ -187,7 +222,7 @@ Task<> Scene::act() {
   narrator_.step("terminateApplicationOperation: terminated");
   co_await wait_for_operation("Failed");
 
-  before = platform_.reports().size();
+  const auto before = page_->rows().size();
   const auto removed = co_await ask_app_proxy(
       "mutation($args: DeleteFilesArgs!) { deleteFiles(args: $args) { sha } }",
       {{"args", {{"repo", kProject}, {"paths", json::array({kHook})}, {"msg", "wait no longer"}}}});
@@ -195,13 +230,8 @@ Task<> Scene::act() {
   ++commits_;
   narrator_.step("deleteFiles: commit " + last_revision_.substr(0, 7) + " \"wait no longer\"");
   co_await sync_as_user();
-  report = co_await wait_for_replicas(before, 4);
-  narrator_.received(report->arrived, describe(*report) + ", replicas 3 -> 4");
-  const auto lines = audited();
-  check(lines == kChanges, "the audit stream has " + std::to_string(lines) + " changes of " +
-                               std::to_string(kChanges));
-  narrator_.step("app-proxy's audit stream has all " + std::to_string(lines) +
-                 " changes, with who asked for them");
+  const auto* resource = co_await wait_for_revision(before, "Deployment", last_revision_);
+  narrator_.shown(resource->arrived, describe(*resource));
 }
 
 std::size_t Scene::audited() const {

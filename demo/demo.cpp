@@ -11,10 +11,10 @@
 
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
-#include "doubles/fake_platform.hpp"
 #include "narrator.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_events.hpp"
+#include "plane.hpp"
 #include "scene.hpp"
 #include "support/git_server.hpp"
 #include "support/process.hpp"
@@ -55,12 +55,8 @@ Task<int> play(Options options, Narrator& narrator) {
   }
   test::GitServer git;
   World world = co_await (options.real ? real_world(narrator)(pool, git) : embedded_world(git));
-  // The platform listens again after its outage, so no outgoing connection may take its port.
-  test::FakePlatform::Options platform_options;
-  platform_options.server.port = static_cast<std::uint16_t>(test::free_port());
-  test::FakePlatform platform(executor, platform_options);
-  if (auto started = platform.start(); !started) throw Failure(started.error().message);
-  Scene scene(narrator, world, git, platform, pool, options.daemon_program);
+  Plane plane(executor, pool, world.database);
+  Scene scene(narrator, world, git, plane, pool, options.daemon_program);
 
   std::string failure;
   bool interrupted = ended_early != 0;
@@ -98,7 +94,6 @@ Task<int> play(Options options, Narrator& narrator) {
     narrator.step(options.keep ? "stopped" : "interrupted");
   }
   co_await scene.stop_servers();
-  co_await platform.stop();
   co_await world.stop();
   co_return failure.empty() && (!interrupted || options.keep) ? 0 : 1;
 }

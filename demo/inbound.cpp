@@ -13,7 +13,6 @@ namespace {
 using nlohmann::json;
 
 constexpr auto kTimeLimit = std::chrono::seconds(10);
-constexpr const char* kSecret = "demo-webhook-secret";
 
 }  // namespace
 
@@ -36,20 +35,9 @@ Task<test::RawResponse> Scene::send_webhook(std::string secret) {
 }
 
 Task<> Scene::send_inbound() {
-  co_await start_app_proxy();
-  test::write_file(folder_ / "webhook-secret", kSecret);
-  router_ = std::make_unique<test::RouterHarness>(test::RouterHarness::Options{
-      .environment = {
-          {"WEBHOOK_PORT", std::to_string(world_.event_source_port)},
-          {"WEBHOOK_SIGNATURES", "argo/github=github:" + (folder_ / "webhook-secret").string()},
-          {"UPSTREAM_ALLOWED_ADDRESSES", "127.0.0.1"},
-          {"APP_PROXY_URL", app_proxy_->url()},
-          {"TRUSTED_PROXIES", "127.0.0.1"}}});  // address of the tunnel-client
-  narrator_.step("request-router started (pid " + std::to_string(router_->process().pid()) +
-                 "), http://127.0.0.1:" + std::to_string(router_->port()));
-
+  const auto secret = test::read_file(folder_ / "webhook-secret");
   const auto before = world_.events().size();
-  const auto taken = co_await send_webhook(kSecret);
+  const auto taken = co_await send_webhook(secret);
   check(taken.status == 200, "a signed webhook was answered with " + std::to_string(taken.status));
   const auto deadline = deadline_after(kTimeLimit);
   while (world_.events().size() == before) {
@@ -70,7 +58,7 @@ Task<> Scene::send_inbound() {
         router_->port(),
         test::RouterHarness::request(
             "POST", "/app-proxy/api/graphql",
-            "Content-Type: application/json\r\nAuthorization: " + user_token() + "\r\n",
+            "Content-Type: application/json\r\nAuthorization: " + plane_.key() + "\r\n",
             json{{"query", "{ versionInfo { version } }"}}.dump()));
   });
   check(answer.status == 200, "app-proxy is not reached: " + answer.body);

@@ -24,10 +24,11 @@ std::string signed_webhook(const std::filesystem::path& secret_file, const std::
 
 Task<> Scene::follow() {
   auto known = last_revision_;
-  auto seen = platform_.reports().size();
+  auto seen = page_->rows().size();
   auto seen_events = world_.events().size();
   while (true) {
     co_await sleep_for(std::chrono::milliseconds(500));
+    check(plane_.program().process().running(), "the control plane has ended");
     check(daemon_->running(), "event-reporter has ended");
     check(router_->process().running(), "request-router has ended");
     check(app_proxy_->process().running(), "app-proxy has ended");
@@ -54,9 +55,11 @@ Task<> Scene::follow() {
         narrator_.failure(failure);
       }
     }
-    for (; seen < platform_.reports().size(); ++seen) {
-      const auto& report = platform_.reports()[seen];
-      narrator_.received(report.arrived, describe(report));
+    for (; seen < page_->rows().size(); ++seen) {
+      const auto& row = page_->rows()[seen];
+      // The application comes with both topics of the page.
+      if (row.kind() == "Application" && row.text("topic") != "index") continue;
+      narrator_.shown(row.arrived, describe(row));
     }
   }
 }
@@ -71,20 +74,28 @@ void Scene::print_hints() {
           : world_.kubectl + " --kubeconfig " + world_.kubeconfig + " get applications -A";
   const auto address = "http://127.0.0.1:" + std::to_string(router_->port());
   struct Hint {
-    const char* what;
+    std::string what;
     std::string command;
   };
   narrator_.headline("Everything keeps running until Ctrl-C. To play with it:");
   for (const auto& [what, command] : {
-           Hint{"commit and push: Argo CD syncs it, and what is reported is told below",
+           Hint{
+               "the console; user " + std::string(Plane::kUser) + ", password " + plane_.password(),
+               plane_.page("/applications/" + std::string(kRuntime) + "/" + world_.app_namespace +
+                           "/" + kAppName)},
+           Hint{"commit and push: Argo CD syncs it, and what the page shows is told below",
                 "git clone " + clone},
            Hint{"the applications", applications},
            Hint{"what Argo CD has deployed",
                 "curl -s -H 'Authorization: Bearer " + world_.argocd_token + "' '" +
                     world_.argocd_url + "/api/v1/applications/" + kAppName +
                     "/resource-tree?appNamespace=" + world_.app_namespace + "&project=default'"},
-           Hint{"what the control plane received",
-                "curl -s " + platform_.url().to_string() + "/events"},
+           Hint{"what the control plane knows, by its API",
+                "curl -s -H 'Authorization: " + plane_.key() +
+                    "' -H 'Content-Type: application/json' -d '{\"query\":\"{ applications { edges "
+                    "{ node { metadata { name } syncStatus healthStatus status { revision "
+                    "commitMessage } } } } }\"}' " +
+                    plane_.url() + "/2.0/api/graphql"},
            Hint{"a webhook with its signature; what the event source receives is told below",
                 signed_webhook(folder_ / "webhook-secret", address + kWebhook)},
            Hint{"a sync by app-proxy, through the tunnel",
@@ -95,11 +106,12 @@ void Scene::print_hints() {
            Hint{"request-router's log", "tail -f " + (router_->folder() / "log").string()},
            Hint{"tunnel-client's log", "tail -f " + tunnel_client_->log_file().string()},
            Hint{"tunnel-server's log", "tail -f " + tunnel_server_->log_file().string()},
+           Hint{"control-plane's log", "tail -f " + plane_.program().log_file().string()},
            Hint{"how event-reporter is", "curl -s " + admin + "/statusz"},
            Hint{"its metrics", "curl -s " + admin + "/metrics"},
            Hint{"its log", "tail -f " + (folder_ / "event-reporter.log").string()},
        }) {
-    narrator_.plain(std::string("  # ") + what + "\n  " + command);
+    narrator_.plain("  # " + what + "\n  " + command);
   }
   narrator_.plain("");
 }

@@ -46,8 +46,13 @@ void Narrator::step(const std::string& text) {
   line(Clock::now(), "", text);
 }
 
-void Narrator::received(Clock::time_point arrived, const std::string& text) {
-  line(arrived, kGreen, "control plane received: " + text);
+void Narrator::shown(Clock::time_point arrived, const std::string& text) {
+  line(arrived, kGreen, "on the page: " + text);
+}
+
+void Narrator::see(const std::string& url) {
+  std::printf("            %s%s%s\n", colours_ ? kDim : "", url.c_str(), colours_ ? kNormal : "");
+  std::fflush(stdout);
 }
 
 void Narrator::failure(const std::string& text) {

@@ -21,8 +21,10 @@ class Narrator {
   void headline(const std::string& text);
   // Writes "  1.24 s  text".
   void step(const std::string& text);
-  // Writes a step with the time of arrival.
-  void received(Clock::time_point arrived, const std::string& text);
+  // Writes what an open page of the console shows, with the time of its arrival there.
+  void shown(Clock::time_point arrived, const std::string& text);
+  // Writes the address of the page that shows what the last steps were about.
+  void see(const std::string& url);
   void failure(const std::string& text);
   void plain(const std::string& text);
 

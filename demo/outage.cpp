@@ -1,4 +1,4 @@
-// The part of the scene in which many changes happen while the control plane is down.
+// The part of the scene in which many changes happen while the control plane is away.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -41,62 +41,59 @@ test::FileChanges settings(int first, int count, const std::string& value) {
 Task<> Scene::outage() {
   const auto reads_before = co_await world_.reads();
   const auto commits_before = commits_;
-  auto seen = platform_.reports().size();
+  auto seen = page_->rows().size();
   co_await push(settings(0, kSettings, "old"), std::to_string(kSettings) + " settings");
   co_await world_.sync(last_revision_);
-  // The last acknowledged value of each setting.
-  std::map<std::string, std::string> values;
-  const auto count_of = [&](const std::string& value) {
-    for (; seen < platform_.reports().size(); ++seen) {
-      const auto& report = platform_.reports()[seen];
-      if (report.kind() != "ConfigMap" || !report.name().starts_with("setting-")) continue;
-      values[report.name()] = report.object.value("/data/value"_json_pointer, "");
+  // The commit at which the page shows each setting.
+  std::map<std::string, std::string> revisions;
+  const auto count_not_at = [&](const std::string& revision) {
+    const auto& rows = page_->rows();
+    for (; seen < rows.size(); ++seen) {
+      if (rows[seen].name().starts_with("setting-")) {
+        revisions[rows[seen].name()] = rows[seen].text("revision");
+      }
     }
-    return std::ranges::count(values, value, [](const auto& entry) { return entry.second; });
+    return std::ranges::count_if(revisions,
+                                 [&](const auto& entry) { return entry.second != revision; });
   };
-  const auto all_are = [&](const char* value) {
-    return [&, value](const Report&) { return count_of(value) == kSettings; };
-  };
-  co_await wait_for(seen, "every setting", all_are("old"));
-  narrator_.step("all " + std::to_string(kSettings) + " settings were reported");
-  co_await wait_until_quiet();
+  const auto old = last_revision_;
+  co_await wait_for(seen, "every setting", [&](const Row&) {
+    return count_not_at(old) == 0 && revisions.size() == kSettings;
+  });
+  narrator_.shown(Clock::now(), "all " + std::to_string(kSettings) + " settings");
+  co_await plane_.wait_until_quiet();
 
   own_part_ = co_await own_part();
+  const auto events_before = co_await plane_.events();
+  check(events_before.repeated == 0, "an event came twice");
+  stored_ = events_before.stored;
 
   const auto away = Clock::now();
-  const auto reports_before = platform_.reports().size();
-  co_await platform_.stop();
-  narrator_.step("the control plane refuses connections");
+  const auto rows_before = page_->rows().size();
+  plane_.kill();
+  narrator_.step("the control plane was killed (SIGKILL)");
   co_await change_while_away(away + kOutage);
-  check(platform_.reports().size() == reports_before, "an event arrived during the outage");
-  if (const auto started = platform_.start(); !started) throw Failure(started.error().message);
+  co_await plane_.start_again();
   const auto back = Clock::now();
   const auto seconds = [](Clock::duration time) {
     return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(time).count()) + " s";
   };
-  narrator_.step("the control plane is back, after " + seconds(back - away));
+  narrator_.step("the control plane is back with its database, after " + seconds(back - away));
 
-  const auto* last = co_await platform_.wait_for(all_are("new"), deadline_after(kTimeLimit), seen);
-  check(last != nullptr, "only " + std::to_string(count_of("new")) + " of " +
-                             std::to_string(kSettings) + " final states arrived");
-  const auto* root = co_await wait_for(
-      reports_before, "the application at its last revision", [&](const Report& candidate) {
-        return candidate.kind() == "Application" && candidate.source("syncStatus") == "Synced" &&
-               candidate.object.value("/status/sync/revision"_json_pointer, "") == last_revision_;
-      });
-  narrator_.received(root->arrived, "Application " + root->name() + ", Synced, revision " +
-                                        last_revision_.substr(0, 7));
-  narrator_.received(last->arrived, "all " + std::to_string(kSettings) + " final states, " +
-                                        seconds(last->arrived - back) + " after its return");
-  co_await wait_until_quiet();
-  std::map<std::string, int> times;
-  for (std::size_t i = reports_before; i < platform_.reports().size(); ++i) {
-    const auto& report = platform_.reports()[i];
-    if (report.kind() == "ConfigMap") ++times[report.name()];
-  }
-  check(std::ranges::all_of(times, [](const auto& entry) { return entry.second == 1; }),
-        "a setting was reported more than once after the outage");
-  check(times.size() == kSettings, "something was reported that did not change");
+  const auto* last = co_await page_->wait_for(
+      [&](const Row&) { return count_not_at(old) == kSettings; }, deadline_after(kTimeLimit), seen);
+  check(last != nullptr, "only " + std::to_string(count_not_at(old)) + " of " +
+                             std::to_string(kSettings) + " changes are shown");
+  const auto* app = co_await wait_for_revision(rows_before, "Application", last_revision_);
+  narrator_.shown(app->arrived, describe(*app));
+  narrator_.shown(last->arrived, "all " + std::to_string(kSettings) + " changes, " +
+                                     seconds(last->arrived - back) + " after its return");
+  co_await plane_.wait_until_quiet();
+  // One for each setting. The application has others: one for each deployment, and for its states.
+  const auto events = co_await plane_.events();
+  check(events.stored >= kSettings && events.stored <= kSettings + 2 * kCommits,
+        std::to_string(events.stored) + " events came for the changes");
+  check(events.repeated == 0, "an event came twice");
 
   const auto reads = co_await world_.reads();
   outage_reads_ = {.trees = reads.trees - reads_before.trees,
@@ -114,7 +111,7 @@ Task<> Scene::change_while_away(Clock::time_point until) {
     co_await push(settings(commit * kEach, kEach, "new"), std::to_string(kEach) + " new settings");
     co_await world_.sync(last_revision_);
   }
-  narrator_.step(std::to_string(kSettings) + " changes, none of them reported yet");
+  narrator_.step(std::to_string(kSettings) + " changes, of which nobody knows yet");
   if (Clock::now() < until) co_await sleep_for(until - Clock::now());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -22,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr auto kTimeLimit = std::chrono::seconds(60);
-constexpr const char* kPlatformToken = "demo-platform-token";
+constexpr auto kPoll = std::chrono::milliseconds(10);
 const test::CommitAuthor kAuthor{"Dana Example", "dana@example.test"};
 
 test::FileChanges first_files() {
@@ -67,24 +68,22 @@ std::string last_lines(const std::string& text, std::size_t lines) {
   return text.substr(std::min(from + 1, text.size()));
 }
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
+// Writes a word of the control plane as people do: "OUT_OF_SYNC" is "out of sync".
+std::string word(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return text;
 }
 
-// Returns the number of replicas in a report; -1 when it is missing.
-int replicas_in(const test::FakePlatform::Report& report) {
-  const auto live = Json::parse(report.source("actualManifest"), nullptr, false);
-  return live.is_object() ? live.value("/spec/replicas"_json_pointer, -1) : -1;
-}
-
-// True for a report without manifests, which means a deletion. Such reports begin while the object
-// is being deleted; `is_gone` is the last one.
-bool is_deletion(const test::FakePlatform::Report& report) {
-  return report.source("actualManifest").empty() && report.source("desiredManifest").empty();
-}
-
-bool is_gone(const test::FakePlatform::Report& report) {
-  return is_deletion(report) && report.event_id.ends_with("/gone");
+// Kind and name of the resources that the control plane shows of the application.
+std::map<std::string, std::string> resources_of(const Json& application) {
+  std::map<std::string, std::string> resources;
+  if (!application.at("resources").is_array()) return resources;
+  for (const Json& resource : application.at("resources")) {
+    resources[resource.at("kind")] = resource.at("name");
+  }
+  return resources;
 }
 
 // Returns the value of a metric without labels; 0 when it is absent.
@@ -92,12 +91,6 @@ double metric(const std::string& text, const std::string& name) {
   const auto line = text.find("\n" + name + " ");
   return line == std::string::npos ? 0
                                    : std::strtod(text.c_str() + line + name.size() + 2, nullptr);
-}
-
-// Returns the deployed commit in the report; empty when absent.
-std::string revision_of(const test::FakePlatform::Report& report) {
-  if (report.kind() != "Application") return report.source("revision");
-  return report.object.value("/status/sync/revision"_json_pointer, "");
 }
 
 }  // namespace
@@ -119,29 +112,25 @@ std::string deployment(int replicas) {
          "      - {name: ui, image: \"registry.example.com/guestbook:1.0\"}\n";
 }
 
-std::string describe(const test::FakePlatform::Report& report) {
-  std::string text = report.kind() + " " + report.name();
-  if (is_gone(report)) return text + " is gone";
-  if (is_deletion(report)) return text + " is being deleted";
-  text += ", " + report.source("syncStatus");
-  if (const auto health = report.source("healthStatus"); !health.empty()) text += ", " + health;
-  if (const auto revision = revision_of(report); !revision.empty()) {
+std::string describe(const OpenPage::Row& row) {
+  if (row.is_gone) return "an object is gone";
+  auto text = row.kind() + " " + row.name() + ", " + word(row.text("sync"));
+  if (const auto health = row.text("health"); !health.empty()) text += ", " + word(health);
+  if (const auto revision = row.text("revision"); !revision.empty()) {
     text += ", revision " + short_id(revision);
   }
   return text;
 }
 
-Scene::Scene(Narrator& narrator, World& world, test::GitServer& git, test::FakePlatform& platform,
+Scene::Scene(Narrator& narrator, World& world, test::GitServer& git, Plane& plane,
              asio::thread_pool& pool, std::string daemon_program)
     : narrator_(narrator),
       world_(world),
       git_(git),
-      platform_(platform),
+      plane_(plane),
       pool_(pool),
       daemon_program_(std::move(daemon_program)),
-      folder_("gitops-demo") {
-  platform_.set_token(kPlatformToken);
-}
+      folder_("gitops-demo") {}
 
 void Scene::check(bool condition, const std::string& otherwise) const {
   if (!condition) throw Failure(otherwise);
@@ -158,19 +147,64 @@ Task<std::string> Scene::push(test::FileChanges changes, std::string message) {
   co_return revision;
 }
 
-Task<const Scene::Report*> Scene::wait_for(std::size_t after, std::string what,
-                                           std::function<bool(const Report&)> matches) {
-  const auto* report = co_await platform_.wait_for(
-      [this, &matches](const Report& candidate) {
-        // A daemon that has ended sends no more reports.
+Task<const Scene::Row*> Scene::wait_for(std::size_t after, std::string what,
+                                        std::function<bool(const Row&)> matches) {
+  const auto* row = co_await page_->wait_for(
+      [this, &matches](const Row& candidate) {
+        // A daemon that has ended sends no more events.
         if (!daemon_->running()) throw Failure("event-reporter has ended");
         return matches(candidate);
       },
       deadline_after(kTimeLimit), after);
-  if (report == nullptr) {
-    throw Failure(what + " was not reported within " + std::to_string(kTimeLimit.count()) + " s");
+  if (row == nullptr) {
+    throw Failure(what + " was not shown within " + std::to_string(kTimeLimit.count()) + " s");
   }
-  co_return report;
+  co_return row;
+}
+
+Task<const Scene::Row*> Scene::wait_for_revision(std::size_t after, std::string kind,
+                                                 std::string revision, std::string sync) {
+  return wait_for(after, kind + " at revision " + short_id(revision), [=](const Row& row) {
+    return row.kind() == kind && row.text("revision") == revision && row.text("sync") == sync;
+  });
+}
+
+Task<Json> Scene::wait_for_application(std::string what, std::function<bool(const Json&)> matches) {
+  const auto deadline = deadline_after(kTimeLimit);
+  while (true) {
+    auto application = co_await plane_.ask(
+        "query($runtime: String, $namespace: String, $name: String) { application(runtime: "
+        "$runtime, namespace: $namespace, name: $name) { metadata { uid } syncStatus healthStatus "
+        "status { revision commitAuthor commitMessage } resources { kind name syncStatus } } }",
+        {{"runtime", kRuntime}, {"namespace", world_.app_namespace}, {"name", kAppName}});
+    if (application.is_object() && matches(application)) co_return application;
+    check(daemon_->running(), "event-reporter has ended");
+    check(Clock::now() < deadline,
+          "the control plane does not show " + what + ": " + application.dump());
+    co_await sleep_for(kPoll);
+  }
+}
+
+Task<> Scene::wait_for_deployment(std::string revision, int replicas) {
+  const auto deadline = deadline_after(kTimeLimit);
+  while (true) {
+    const auto deployments = co_await plane_.ask(
+        "query($filters: GitopsReleaseFilterArgs) { gitopsReleases(filters: $filters, pagination: "
+        "{first: 1}) { edges { node { argoHistoryId application { status { revision } } toState { "
+        "services { name replicas } } } } } }",
+        {{"filters", {{"runtime", kRuntime}, {"name", kAppName}}}});
+    const auto newest = deployments.value("/edges/0/node"_json_pointer, Json::object());
+    if (newest.value("/application/status/revision"_json_pointer, "") == revision &&
+        newest.value("/toState/services/0/replicas"_json_pointer, Json()) == replicas) {
+      narrator_.shown(Clock::now(), "deployment " + newest.at("argoHistoryId").dump() + ", of " +
+                                        short_id(revision) + ", with " + std::to_string(replicas) +
+                                        " replicas");
+      co_return;
+    }
+    check(Clock::now() < deadline, "the control plane does not show the deployment of " +
+                                       short_id(revision) + ": " + newest.dump());
+    co_await sleep_for(kPoll);
+  }
 }
 
 Task<> Scene::while_syncing(std::string said, std::function<Task<>()> body) {
@@ -195,14 +229,29 @@ Task<> Scene::while_syncing(std::string said, std::function<Task<>()> body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-Task<> Scene::play(bool keep) {
+Task<> Scene::begin() {
   repository_url_ =
       co_await test::run_on(pool_, [this] { return git_.create_repository(kRepository); });
   narrator_.headline("On this machine: " + world_.description);
   narrator_.step("Kubernetes API  " + world_.kubernetes_url);
   narrator_.step("Argo CD         " + world_.argocd_url);
   narrator_.step("Git repository  " + repository_url_);
-  narrator_.step("control plane   " + platform_.url().to_string() + ", records what it is sent");
+
+  narrator_.headline("A control plane starts, and a runtime registers itself");
+  co_await plane_.start();
+  narrator_.step("control-plane started (pid " + std::to_string(plane_.program().process().pid()) +
+                 ") on " + (world_.database.empty() ? "SQLite" : "PostgreSQL") +
+                 "; first administrator: " + std::string(Plane::kUser) + ", password " +
+                 plane_.password());
+  narrator_.see(plane_.page("/"));
+  if (!plane_.has_console()) {
+    narrator_.step(
+        "its pages were left out, as Node.js 20.19 is missing: ./dev demo --keep fetches it");
+  }
+  narrator_.step(std::string(Plane::kUser) + " logs in and makes an API key");
+  co_await start_router_and_app_proxy();
+  co_await wait_for_registration();
+  narrator_.see(plane_.page("/runtimes/" + std::string(kRuntime)));
 
   narrator_.headline("Something is deployed");
   first_revision_ = co_await push(first_files(), "first version");
@@ -211,13 +260,22 @@ Task<> Scene::play(bool keep) {
   narrator_.step("Argo CD synced application " + std::string(kAppName) +
                  ": 5 resources in namespace " + kDestination);
   co_await start_daemon("/readyz");
-  co_await report_what_is_there();
+  co_await show_what_is_there();
+}
+
+Task<> Scene::play(bool keep) {
+  co_await begin();
+  const auto page = plane_.page("/applications/" + std::string(kRuntime) + "/" +
+                                world_.app_namespace + "/" + kAppName);
+  narrator_.see(page);
 
   narrator_.headline("A change in Git reaches the control plane");
   co_await scale();
+  narrator_.see(page + "/timeline");
 
   narrator_.headline("A resource is removed from Git");
   co_await remove_resource();
+  narrator_.see(page + "/tree");
 
   narrator_.headline("A webhook and a request come in from outside");
   co_await send_inbound();
@@ -227,9 +285,11 @@ Task<> Scene::play(bool keep) {
 
   narrator_.headline("A user changes the application through the tunnel");
   co_await act();
+  narrator_.see(page + "/timeline");
 
-  narrator_.headline("The control plane is away, and event-reporter is killed");
+  narrator_.headline("The control plane and event-reporter are killed");
   co_await outage();
+  narrator_.see(page + "/tree");
 
   if (!keep) {
     narrator_.headline("The application is deleted");
@@ -258,8 +318,8 @@ Task<> Scene::start_daemon(const char* awaited) {
   const auto begin = Clock::now();
   daemon_.emplace(test::ProcessOptions{
       .argv = {daemon_program_},
-      .env = {{"CODEFRESH_URL", platform_.url().to_string()},
-              {"CODEFRESH_TOKEN", kPlatformToken},
+      .env = {{"CODEFRESH_URL", plane_.url()},
+              {"CODEFRESH_TOKEN", runtime_token_},
               {"ARGOCD_SERVER", argocd.host + ":" + std::to_string(argocd.port)},
               {"ARGOCD_TOKEN", world_.argocd_token},
               {"KUBECONFIG", world_.kubeconfig},
@@ -292,67 +352,46 @@ Task<> Scene::start_daemon(const char* awaited) {
                  " is fine after " + fixed(took * 1000, 0) + " ms");
 }
 
-Task<> Scene::report_what_is_there() {
-  const auto* root = co_await wait_for(0, "the application", [](const Report& report) {
-    return report.kind() == "Application" && report.source("syncStatus") == "Synced";
+Task<> Scene::show_what_is_there() {
+  const auto shown = co_await wait_for_application("the application", [this](const Json& app) {
+    return app.value("/status/revision"_json_pointer, "") == first_revision_ &&
+           app.value("syncStatus", "") == "SYNCED" && resources_of(app) == first_resources();
   });
-  check(root->name() == kAppName, "the first report names " + root->name());
-  std::vector<const Report*> reports{root};
-  for (const auto& [kind, name] : first_resources()) {
-    const auto* report = co_await wait_for(0, kind + " " + name, [&](const Report& candidate) {
-      return candidate.kind() == kind && candidate.name() == name;
-    });
-    check(report->source("revision") == first_revision_,
-          kind + " " + name + " was reported with revision " + report->source("revision"));
-    check(report->source("syncStatus") == "Synced", kind + " " + name + " is not Synced");
-    check(report->source("appName") == kAppName, kind + " " + name + " names no application");
-    check(report->source("commitMessage") == "first version",
-          kind + " " + name + " lacks the commit's message");
-    reports.push_back(report);
-  }
-  std::ranges::sort(reports, {}, &Report::arrived);
-  for (const auto* report : reports) narrator_.received(report->arrived, describe(*report));
-  const auto secrets = platform_.find("Secret", "guestbook-credentials");
-  check(!secrets.front()->data.dump().contains("not-so-secret"), "the Secret's value was reported");
-}
-
-Task<const Scene::Report*> Scene::wait_for_replicas(std::size_t after, int replicas,
-                                                    std::string sync_status) {
-  return wait_for(after, "the Deployment with " + std::to_string(replicas) + " replicas",
-                  [replicas, sync_status = std::move(sync_status)](const Report& candidate) {
-                    return candidate.kind() == "Deployment" && replicas_in(candidate) == replicas &&
-                           candidate.source("syncStatus") == sync_status;
-                  });
+  const auto message = shown.value("/status/commitMessage"_json_pointer, "");
+  check(message == "first version", "the commit's message is shown as \"" + message + "\"");
+  narrator_.shown(Clock::now(), "Application " + std::string(kAppName) + ", synced, revision " +
+                                    short_id(first_revision_) + " \"" + message +
+                                    "\", with its 5 resources");
+  app_uid_ = shown.at("/metadata/uid"_json_pointer);
+  page_ = std::make_unique<OpenPage>(co_await asio::this_coro::executor, plane_.client(),
+                                     http::parse_url(plane_.url()).value(), plane_.key(),
+                                     "index,app:" + app_uid_);
+  co_await page_->wait_until_live();
+  narrator_.step(std::string(Plane::kUser) +
+                 " keeps its page open, which is told of every change:");
 }
 
 Task<> Scene::scale() {
-  const auto before = platform_.reports().size();
+  const auto before = page_->rows().size();
   const auto reads_before = co_await world_.reads();
   const auto revision = co_await push({{"deployment.yaml", deployment(3)}}, "scale to 3");
   const auto pushed = Clock::now();
   co_await while_syncing("Argo CD synced " + short_id(revision), [&]() -> Task<> {
-    const auto* report = co_await wait_for_replicas(before, 3);
-    check(report->source("revision") == revision, "the scaled Deployment has another revision");
-    check(report->name() == "guestbook-ui", "the report names " + report->name());
-    const auto author = report->source("commitAuthor");
-    check(author == kAuthor.name + " <" + kAuthor.email + ">",
-          "the commit's author was reported as \"" + author + "\"");
-    const auto message = first_line(report->source("commitMessage"));
-    check(message == "scale to 3", "the commit's message was reported as \"" + message + "\"");
-    check(report->source("gitManifest").contains("replicas: 3"),
-          "the manifest from Git was not reported");
-    latencies_.push_back(std::chrono::duration<double>(report->arrived - pushed).count());
-    const auto* root = co_await wait_for(
-        before, "the application at the new revision", [&](const Report& candidate) {
-          return candidate.kind() == "Application" && candidate.source("syncStatus") == "Synced" &&
-                 revision_of(candidate) == revision;
-        });
-    const auto narrate_root = [&] { narrator_.received(root->arrived, describe(*root)); };
-    if (root->arrived < report->arrived) narrate_root();
-    narrator_.received(report->arrived, describe(*report) + ", replicas 2 -> 3, \"" + message +
-                                            "\" by " + kAuthor.name);
-    if (root->arrived >= report->arrived) narrate_root();
+    const auto* resource = co_await wait_for_revision(before, "Deployment", revision);
+    latencies_.push_back(std::chrono::duration<double>(resource->arrived - pushed).count());
+    const auto* app = co_await wait_for_revision(before, "Application", revision);
+    const auto message = app->text("message");
+    check(message == "scale to 3", "the commit's message is shown as \"" + message + "\"");
+    check(app->text("author").contains(kAuthor.name),
+          "the commit's author is shown as \"" + app->text("author") + "\"");
+    const auto narrate_app = [&] {
+      narrator_.shown(app->arrived, describe(*app) + " \"" + message + "\" by " + kAuthor.name);
+    };
+    if (app->arrived < resource->arrived) narrate_app();
+    narrator_.shown(resource->arrived, describe(*resource));
+    if (app->arrived >= resource->arrived) narrate_app();
   });
+  co_await wait_for_deployment(revision, 3);
   const auto reads = co_await world_.reads();
   check(reads.revisions == reads_before.revisions + 1,
         "the metadata of one new commit took " +
@@ -360,17 +399,15 @@ Task<> Scene::scale() {
 }
 
 Task<> Scene::remove_resource() {
-  const auto before = platform_.reports().size();
   const auto revision = co_await push({{"settings.yaml", std::nullopt}}, "no settings any more");
   const auto pushed = Clock::now();
   co_await while_syncing("Argo CD synced " + short_id(revision) + " and pruned", [&]() -> Task<> {
-    const auto* report =
-        co_await wait_for(before, "the removed ConfigMap", [](const Report& candidate) {
-          return candidate.kind() == "ConfigMap" && candidate.name() == "guestbook-settings" &&
-                 is_gone(candidate);
-        });
-    latencies_.push_back(std::chrono::duration<double>(report->arrived - pushed).count());
-    narrator_.received(report->arrived, describe(*report));
+    const auto shown = co_await wait_for_application(
+        "the application without its ConfigMap",
+        [](const Json& app) { return !resources_of(app).contains("ConfigMap"); });
+    latencies_.push_back(std::chrono::duration<double>(Clock::now() - pushed).count());
+    narrator_.shown(Clock::now(), "ConfigMap guestbook-settings is gone, " +
+                                      std::to_string(resources_of(shown).size()) + " are left");
   });
 }
 
@@ -384,27 +421,19 @@ Task<double> Scene::own_part() {
   co_return seconds / reports;
 }
 
-Task<> Scene::wait_until_quiet() {
-  // No report may be in flight while the reads are counted.
-  check(co_await platform_.wait_until_quiet(std::chrono::milliseconds(200),
-                                            deadline_after(kTimeLimit)),
-        "reports do not end");
-}
-
 Task<> Scene::delete_application() {
-  const auto before = platform_.reports().size();
+  const auto before = page_->rows().size();
   narrator_.step("deleting application " + std::string(kAppName));
   co_await world_.delete_app();
-  const auto* report =
-      co_await wait_for(before, "the deleted application", [](const Report& candidate) {
-        return candidate.kind() == "Application" && candidate.name() == kAppName &&
-               is_gone(candidate);
-      });
-  narrator_.received(report->arrived, describe(*report));
+  const auto* row = co_await wait_for(before, "the deleted application", [this](const Row& one) {
+    return one.is_gone && one.text("uid") == app_uid_;
+  });
+  narrator_.shown(row->arrived, "Application " + std::string(kAppName) + " is gone");
 }
 
 Task<> Scene::summary(bool keep) {
-  co_await wait_until_quiet();
+  co_await plane_.wait_until_quiet();
+  const auto events = co_await plane_.events();
   if (!keep) co_await stop_daemons();
 
   auto reads = co_await world_.reads();
@@ -412,9 +441,8 @@ Task<> Scene::summary(bool keep) {
   reads.managed -= outage_reads_.managed;
   reads.revisions -= outage_reads_.revisions;
   const auto commits = commits_ - outage_commits_;
-  if (!platform_.refused().empty()) {
-    throw Failure("the control plane refused a request: " + platform_.refused().front());
-  }
+  check(events.refused == 0, "the control plane refused events");
+  check(events.repeated == 0, "an event came twice");
   // A state that a newer one supersedes needs no managed resources.
   check(reads.managed <= reads.trees, "Argo CD was read " + std::to_string(reads.trees) +
                                           " times for trees and " + std::to_string(reads.managed) +
@@ -424,11 +452,11 @@ Task<> Scene::summary(bool keep) {
                                         " commits");
   check(world_.events().size() == 1, "an event came of a forged webhook");
   narrator_.headline("All of it was checked");
-  narrator_.plain("  events received      " + std::to_string(platform_.reports().size()) + " for " +
-                  std::to_string(commits_) + " commits, none refused");
+  narrator_.plain("  events stored        " + std::to_string(stored_ + events.stored) + " for " +
+                  std::to_string(commits_) + " commits, none twice, none refused");
   narrator_.plain("  reads of Argo CD     at most 2 for each of " + std::to_string(reads.trees) +
                   " changes of the application, 1 for each commit (without the outage)");
-  narrator_.plain("  pushed -> reported   at most " +
+  narrator_.plain("  pushed -> shown      at most " +
                   fixed(*std::ranges::max_element(latencies_), 2) + " s, with what Argo CD takes");
   narrator_.plain("  changed -> reported  " + fixed(own_part_ * 1000, 0) +
                   " ms on average, event-reporter's own part (before the outage)");
@@ -441,6 +469,7 @@ Task<> Scene::stop_daemons() {
   if (tunnel_server_) co_await stop(tunnel_server_->process(), "tunnel-server");
   if (router_) co_await stop(router_->process(), "request-router");
   if (app_proxy_) co_await stop(app_proxy_->process(), "app-proxy");
+  if (plane_.is_started()) co_await stop(plane_.program().process(), "control-plane");
 }
 
 Task<> Scene::stop(test::Process& daemon, std::string name) {
@@ -463,6 +492,7 @@ std::string Scene::daemon_logs(std::size_t lines) const {
   const auto add = [&](const std::string& name, const std::string& log) {
     text += "\nthe last log lines of " + name + ":\n" + last_lines(log, lines);
   };
+  if (plane_.is_started()) add("control-plane", plane_.log());
   if (daemon_) add("event-reporter", test::read_file(folder_ / "event-reporter.log"));
   if (router_) add("request-router", router_->log());
   if (app_proxy_) add("app-proxy", app_proxy_->log());

@@ -24,10 +24,10 @@ std::string milliseconds_since(Clock::time_point begin) {
 }  // namespace
 
 std::string Scene::tunnel_command(const std::string& body) const {
-  const auto host = std::string(test::kRuntimeHost) + ":" + std::to_string(tunnel_server_->port);
+  const auto host = tunnel_host_ + ":" + std::to_string(tunnel_server_->port);
   return "curl -s -w '\\n%{http_code}' --noproxy '*' --interface " + std::string(kUser) +
          " --cacert " + authority_->ca_file().string() + " --resolve " + host +
-         ":127.0.0.1 -H 'Content-Type: application/json' -H 'Authorization: " + user_token() +
+         ":127.0.0.1 -H 'Content-Type: application/json' -H 'Authorization: " + plane_.key() +
          "' -d '" + body + "' https://" + host + "/app-proxy/api/graphql";
 }
 
@@ -43,7 +43,7 @@ Task<test::HttpReply> Scene::ask_through_tunnel(std::string body) {
 Task<> Scene::wait_for_tunnel(bool serving) {
   const auto deadline = deadline_after(kTimeLimit);
   while (!co_await test::run_on(pool_, [this, serving] {
-    return tunnel_server_->serves() == serving && tunnel_client_->is_ready() == serving;
+    return tunnel_server_->serves(tunnel_host_) == serving && tunnel_client_->is_ready() == serving;
   })) {
     check(tunnel_client_->process().running(), "tunnel-client has ended");
     check(tunnel_server_->process().running(), "tunnel-server has ended");
@@ -54,14 +54,19 @@ Task<> Scene::wait_for_tunnel(bool serving) {
 
 Task<> Scene::tunnel() {
   authority_ = std::make_unique<test::CertificateAuthority>();
-  tunnel_server_ = std::make_unique<test::OwnTunnelServer>(*authority_);
+  // It asks the control plane whether a client may offer a host.
+  tunnel_server_ = std::make_unique<test::OwnTunnelServer>(
+      *authority_, std::vector{"--plugin.url=" + plane_.tunnel_plugin()});
+  const auto prefix = plane_.account_id() + "-" + kRuntime;
+  tunnel_host_ = prefix + ".example.test";
   narrator_.step("tunnel-server started (pid " + std::to_string(tunnel_server_->process().pid()) +
-                 "), https://" + test::kRuntimeHost + ":" + std::to_string(tunnel_server_->port));
+                 "), https://" + tunnel_host_ + ":" + std::to_string(tunnel_server_->port));
   network_ = std::make_unique<test::TcpRelay>(co_await asio::this_coro::executor, "127.0.0.1",
                                               tunnel_server_->tunnel_port);
   const auto begin = Clock::now();
-  tunnel_client_ = std::make_unique<test::OwnTunnelClient>(std::vector{network_->port()},
-                                                           authority_->ca_file(), router_->port());
+  tunnel_client_ = std::make_unique<test::OwnTunnelClient>(
+      std::vector{network_->port()}, authority_->ca_file(), router_->port(),
+      std::vector<std::string>{}, test::TunnelRuntime{.prefix = prefix, .token = runtime_token_});
   co_await wait_for_tunnel(true);
   narrator_.step("tunnel-client started (pid " + std::to_string(tunnel_client_->process().pid()) +
                  "), serves after " + milliseconds_since(begin));
@@ -70,8 +75,8 @@ Task<> Scene::tunnel() {
     const auto app = co_await application();
     const auto sync = app.value("/status/sync/status"_json_pointer, "");
     check(sync == "SYNCED", "app-proxy shows another application: " + app.dump());
-    narrator_.step("POST https://" + std::string(test::kRuntimeHost) +
-                   "/app-proxy/api/graphql: application " + kAppName + " is " + sync + ", " +
+    narrator_.step("POST https://" + tunnel_host_ + "/app-proxy/api/graphql: application " +
+                   kAppName + " is " + sync + ", " +
                    app.value("/status/health/status"_json_pointer, ""));
   };
   co_await ask();
@@ -94,6 +99,7 @@ Task<> Scene::tunnel() {
 }
 
 Task<> Scene::stop_servers() {
+  if (page_) co_await page_->stop();
   if (network_) co_await network_->stop();
   if (git_host_) co_await git_host_->stop();
 }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/encoding.hpp"
 #include "common/core/task_group.hpp"
 #include "doubles/fake_argocd.hpp"
 #include "doubles/fake_kube_api.hpp"
@@ -9,6 +10,7 @@
 #include "peers/peer_argocd.hpp"
 #include "peers/peer_cluster.hpp"
 #include "peers/peer_events.hpp"
+#include "support/postgres_server.hpp"
 #include "support/run_on.hpp"
 #include "test_http/raw_http.hpp"
 
@@ -19,6 +21,12 @@ namespace {
 template <class T>
 void require(const Result<T>& result) {
   if (!result) throw Failure(result.error().message);
+}
+
+// Returns the value of a key of a Secret; empty when it is absent.
+std::string value_in(const nlohmann::json& secret, const std::string& key) {
+  const auto text = secret.value("/data"_json_pointer / key, "");
+  return base64_decode(text).value_or("");
 }
 
 }  // namespace
@@ -66,6 +74,10 @@ Task<World> embedded_world(const test::GitServer& git) {
   world.delete_app = [doubles]() -> Task<> {
     require(doubles->argocd.delete_app(kAppName));
     co_return;
+  };
+  world.secret = [doubles, ns = argocd.ns](std::string name, std::string key) -> Task<std::string> {
+    const auto secret = doubles->cluster.find(k8s::resources::kSecrets, {ns, name});
+    co_return secret ? value_in(*secret, key) : std::string();
   };
   world.reads = [doubles]() -> Task<World::Reads> {
     const auto reads = doubles->argocd.reads();
@@ -128,20 +140,23 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
   peers->cluster = std::make_unique<test::PeerCluster>();
   narrator.step("starting Redis and Argo CD");
   peers->argocd = std::make_unique<test::PeerArgoCd>(*peers->cluster);
-  narrator.step("starting NATS and an event source of Argo Events");
+  narrator.step("starting PostgreSQL, NATS and an event source of Argo Events");
+  const auto database = test::PostgresServer::shared().new_database();
   peers->events = std::make_unique<test::PeerEvents>(*peers->cluster);
   peers->cluster->create_namespace("argo");
   peers->events->serve("argo", "github",
                        test::PeerEvents::github_push(kWebhook, peers->event_source_port),
                        peers->event_source_port);
-  return [peers](asio::thread_pool& pool, const test::GitServer& git) -> Task<World> {
+  return [peers, database](asio::thread_pool& pool, const test::GitServer& git) -> Task<World> {
     const auto on_pool = [&pool](auto function) { return test::run_on(pool, std::move(function)); };
     co_await on_pool([peers] { peers->cluster->create_namespace(kDestination); });
     const auto bus = std::make_shared<BusReader>(co_await asio::this_coro::executor);
     co_await bus->start(peers->events->bus_port());
     World world;
     world.description =
-        "real Kubernetes (kwok simulates its pods), Argo CD, Argo Events and Git server";
+        "real Kubernetes (kwok simulates its pods), Argo CD, Argo Events, PostgreSQL and Git "
+        "server";
+    world.database = database;
     world.kubernetes_url = peers->cluster->server_url();
     world.argocd_url = peers->argocd->url();
     world.argocd_token = peers->argocd->token();
@@ -174,6 +189,14 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
       co_await on_pool([peers] {
         peers->argocd->request_ok(
             "DELETE", std::string("/api/v1/applications/") + kAppName + "?cascade=true");
+      });
+    };
+    world.secret = [peers, on_pool](std::string name, std::string key) -> Task<std::string> {
+      co_return co_await on_pool([peers, &name, &key] {
+        const auto reply =
+            peers->cluster->request("GET", std::string("/api/v1/namespaces/") +
+                                               test::PeerArgoCd::kNamespace + "/secrets/" + name);
+        return reply.ok() ? value_in(nlohmann::json::parse(reply.body), key) : std::string();
       });
     };
     world.reads = [peers, on_pool]() -> Task<World::Reads> {

@@ -15,7 +15,7 @@
 
 namespace gitops::demo {
 
-// The peers of the daemons in the scene: a cluster, Argo CD with one application, and an event
+// The peers of the programs in the scene: a cluster, Argo CD with one application, and an event
 // source, with the operations of the scene. Functions may throw.
 struct World {
   std::string description;  // a sentence that names the real programs
@@ -25,6 +25,7 @@ struct World {
   std::string kubeconfig;     // file
   std::string app_namespace;  // of Applications
   std::string kubectl;        // path of the program; empty when there is none
+  std::string database;       // for the control plane, as of test::ControlPlaneProcess
 
   // Creates the application of the repository and its path ".".
   std::function<Task<>(std::string repository)> create_app;
@@ -32,6 +33,9 @@ struct World {
   // `revision`.
   std::function<Task<>(std::string revision)> sync;
   std::function<Task<>()> delete_app;
+  // Returns the value of a key of a Secret in the namespace of Applications; empty when it is
+  // absent.
+  std::function<Task<std::string>(std::string name, std::string key)> secret;
 
   // Number of reads to which argocd-server has responded.
   struct Reads {
