@@ -1,6 +1,7 @@
 #include "open_page.hpp"
 
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "common/http/sse.hpp"

@@ -1,6 +1,7 @@
 #include "plane.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 #include <vector>

@@ -7,6 +7,9 @@
 namespace gitops::app_proxy {
 namespace {
 
+// Files of Secrets that app-proxy or somebody else creates after its pod.
+constexpr auto kMayComeLater = ConfigReader::SecretFile::may_come_later;
+
 using std::chrono::milliseconds;
 
 Result<ServerUrl> server_url(const std::string& text, Result<http::Url> url) {
@@ -81,7 +84,7 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add_parsed({"codefresh-url", {"CF_HOST"}, "Base URL of the control plane"},
                     config.control_plane, config.control_plane.text, parse_control_plane);
   reader.add_secret({"runtime-token", {"RUNTIME_TOKEN"}, "Token of the runtime"},
-                    config.runtime_token, &config.runtime_token_file);
+                    config.runtime_token, &config.runtime_token_file, kMayComeLater);
   reader.add({"ca-file",
               {"CA_FILE"},
               "PEM file with the certificate authorities of all peers, instead of the system's"},
@@ -102,7 +105,7 @@ void bind(ConfigReader& reader, Config& config) {
        {"USER_TOKEN"},
        "User token with which app-proxy registers the runtime and manages the Secrets "
        "codefresh-token and argocd-token; without it, app-proxy does neither"},
-      config.user_token, &config.user_token_file);
+      config.user_token, &config.user_token_file, kMayComeLater);
   reader.add({"chart-version", {"CHART_VERSION"}, "Version of the chart, as it is registered"},
              config.chart_version);
   reader.add(
@@ -167,7 +170,7 @@ void bind(ConfigReader& reader, Config& config) {
       {"runtime-store-iv",
        {"RUNTIME_STORE_IV"},
        "Input, together with the runtime's token, of the key that encrypts users' Git tokens"},
-      config.runtime_store_iv, &config.runtime_store_iv_file);
+      config.runtime_store_iv, &config.runtime_store_iv_file, kMayComeLater);
   reader.add({"skip-permissions-validation",
               {"SKIP_PERMISSIONS_VALIDATION"},
               "Register Git tokens without checking their permissions"},
@@ -198,13 +201,13 @@ void bind(ConfigReader& reader, Config& config) {
                      "argocd-server as URL or host:port, with its root path; empty: there is none"},
                     config.argocd, {}, parse_argo_server);
   reader.add_secret({"argocd-token", {"ARGO_CD_TOKEN"}, "Token for argocd-server"},
-                    config.argocd_token, &config.argocd_token_file);
+                    config.argocd_token, &config.argocd_token_file, kMayComeLater);
   reader.add({"argocd-username",
               {"ARGO_CD_USERNAME"},
               "Account for the login to argocd-server with a password"},
              config.argocd_username);
   reader.add_secret({"argocd-password", {"ARGO_CD_PASSWORD"}, "Password of that account"},
-                    config.argocd_password, &config.argocd_password_file);
+                    config.argocd_password, &config.argocd_password_file, kMayComeLater);
   reader.check({"argocd-token", "argocd-password"}, [&config] {
     return is_given(config.argocd_token, config.argocd_token_file) &&
                    is_given(config.argocd_password, config.argocd_password_file)

@@ -186,7 +186,8 @@ void bind(ConfigReader& reader, Config& config) {
   reader.add_secret({"argocd-password",
                      {"ARGO_CD_PASSWORD"},
                      "Password of that account, for a login instead of a token"},
-                    config.argocd_password, &config.argocd_password_file);
+                    config.argocd_password, &config.argocd_password_file,
+                    ConfigReader::SecretFile::may_come_later);
   reader.check({"argocd-password"}, [&config] {
     const bool password = !config.argocd_password.empty() || !config.argocd_password_file.empty();
     const bool token = !config.argocd_token.empty() || !config.argocd_token_file.empty() ||
@@ -210,7 +211,8 @@ void bind(ConfigReader& reader, Config& config) {
              config.platform_url);
   reader.check({"codefresh-url"}, [&config] { return url_mistake(config.platform_url); });
   reader.add_secret({"codefresh-token", {"CODEFRESH_TOKEN"}, "Token for the control plane"},
-                    config.platform_token, &config.platform_token_file);
+                    config.platform_token, &config.platform_token_file,
+                    ConfigReader::SecretFile::may_come_later);
   reader.check({"codefresh-token"}, [&config] {
     return token_mistake(!config.platform_token.empty(), !config.platform_token_file.empty(),
                          false);

@@ -188,16 +188,21 @@ void ConfigReader::add_choice_row(SettingNames names, std::size_t initial,
            }});
 }
 
-void ConfigReader::add_secret(SettingNames names, Secret& target, std::string* file) {
+void ConfigReader::add_secret(SettingNames names, Secret& target, std::string* file,
+                              SecretFile presence) {
   const auto assign_value = [&target](std::string_view text) -> std::string {
     if (without_line_end(text).empty()) return "is empty";
     target = Secret(std::string(without_line_end(text)));
     return {};
   };
-  const auto assign_path = [assign_value, file](const std::string& path) -> std::string {
+  const bool may_be_missing = file != nullptr && presence == SecretFile::may_come_later;
+  const auto assign_path = [assign_value, file,
+                            may_be_missing](const std::string& path) -> std::string {
     auto text = read_small_file(path, kMaxSecretFile);
     std::string mistake;
-    if (!text) {
+    if (!text && may_be_missing && text.error().code == ErrorCode::not_found) {
+      *file = path;
+    } else if (!text) {
       mistake = text.error().message;
     } else {
       const Secret content(std::move(*text));

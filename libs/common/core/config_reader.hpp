@@ -88,8 +88,11 @@ class ConfigReader {
   // environment: the value itself under the given names, as the peers' charts pass it by
   // secretKeyRef. Line ends behind the text are dropped. When `file` is given, it gets the path,
   // and the caller reads the file (again whenever it rotates); then `target` is filled from the
-  // environment only.
-  void add_secret(SettingNames names, Secret& target, std::string* file = nullptr);
+  // environment only. A file that does not exist is a mistake, unless it may come later: then the
+  // caller waits for it, as for the mounted Secret that is created after the pod.
+  enum class SecretFile : std::uint8_t { must_exist, may_come_later };
+  void add_secret(SettingNames names, Secret& target, std::string* file = nullptr,
+                  SecretFile presence = SecretFile::must_exist);
   // Adds a rule over settings, named by their flags (a secret by its stem): returns the text of the
   // mistake, or an empty one. It runs after all values were read when none of these settings was
   // wrong; its mistake begins with their sources.

@@ -236,6 +236,24 @@ TEST_F(ConfigReaderTest, ARotatingSecretKeepsItsPath) {
   EXPECT_EQ(config_.rotating_file, "");
 }
 
+// app-proxy creates the Secret whose file it is told.
+TEST_F(ConfigReaderTest, ASecretThatMayComeLaterNeedsNoFileYet) {
+  Secret token;
+  std::string file;
+  ConfigReader reader("sample", "");
+  reader.add_secret({"awaited", {}, "Token"}, token, &file,
+                    ConfigReader::SecretFile::may_come_later);
+  const auto path = (folder_ / "later" / "token").string();
+  EXPECT_THAT(reader.load({"--awaited-file", path}, {}).mistakes, IsEmpty());
+  EXPECT_EQ(file, path);
+  EXPECT_TRUE(token.empty());
+  EXPECT_THAT(reader.load({"--awaited-file", folder_.string()}, {}).mistakes,
+              ElementsAre("flag --awaited-file: file \"" + folder_.string() + "\" is not a file"));
+  EXPECT_THAT(load({"--rotating-file", path}).mistakes,
+              ElementsAre("flag --rotating-file: file \"" + path +
+                          "\" cannot be read: No such file or directory"));
+}
+
 TEST_F(ConfigReaderTest, SecretFilesThatHoldNothingAreMistakes) {
   const auto empty = write("empty", "\n\n");
   const auto big = write("big", std::string(64 * 1024 + 1, 'x'));

@@ -15,7 +15,7 @@ import { useReading, type Reading } from '../../ui/read';
 import { Status } from '../../ui/status';
 import { Age, clock } from '../../ui/time';
 import { clusterName } from '../applications/columns';
-import { INSTALL, installCommand } from './install';
+import { INSTALL, installCommand, TOKEN_COMMAND } from './install';
 import { connectivity, summary, type ReportedError, type Runtime, type RuntimeDetail, type Verdict } from './types';
 
 const SOONEST = 5_000;
@@ -71,11 +71,11 @@ function AddRuntime({ close }: { close: () => void }) {
   return (
     <Dialog title="Add a runtime" close={close}>
       <ol class="steps">
-        <li>In the cluster, with an Argo CD in it: create the Secrets <code>argocd-token</code> and <code>codefresh-token</code>. The runtime's token comes from its registration.</li>
-        <li>Install the chart. The image registry is yours.<Command text={INSTALL} /></li>
+        <li>Create a token under <a href="/access/tokens">Access, Tokens</a>, and write it to the file <code>user-token</code>. By it the runtime registers itself.<Command text={TOKEN_COMMAND} /></li>
+        <li>Install the chart in the cluster, beside its Argo CD. The image registry is yours.<Command text={INSTALL} /></li>
         <li>The runtime appears on this page with its first report, usually within a minute.</li>
       </ol>
-      <p class="mute small">With app-proxy and the token of a user, the runtime registers itself. The page "Install" of the documentation has all steps.</p>
+      <p class="mute small">This logs in to Argo CD as its first user. The page "Install" of the documentation makes an account with the rights that it needs.</p>
     </Dialog>
   );
 }
