@@ -1,6 +1,7 @@
 #include "common/cli/completion.hpp"
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/cli/command.hpp"
@@ -28,10 +29,41 @@ std::string choices(const Flag& flag) {
   return out;
 }
 
-std::string command_names(const Program& program) {
+// A word of the command line, and its explanation.
+using Word = std::pair<std::string, std::string>;
+
+std::vector<std::string> groups_of(const Program& program) {
+  std::vector<std::string> groups;
+  for (const Command& command : program.commands) {
+    const auto blank = command.name.find(' ');
+    if (blank == std::string::npos) continue;
+    const std::string group = command.name.substr(0, blank);
+    if (groups.empty() || groups.back() != group) groups.push_back(group);
+  }
+  return groups;
+}
+
+std::string names_of(const std::vector<Word>& words) {
   std::string names;
-  for (const Command& command : program.commands) names += command.name + ' ';
-  return names + "completion help";
+  for (const auto& [word, about] : words) names += (names.empty() ? "" : " ") + word;
+  return names;
+}
+
+// Returns the command that prints the values of this kind; empty when there is none.
+std::string printer_of(const Program& program, const std::string& kind) {
+  const auto found = program.names.find(kind);
+  return found == program.names.end() ? std::string() : found->second;
+}
+
+// Returns the commands that print what the operands of a command may be.
+std::vector<std::string> printers_of(const Program& program, const Command& command) {
+  std::vector<std::string> printers;
+  for (const Operand& operand : command.operands) {
+    if (auto printer = printer_of(program, operand.name); !printer.empty()) {
+      printers.push_back(std::move(printer));
+    }
+  }
+  return printers;
 }
 
 // Returns a `case` pattern for the names of a flag: "-o|--output".
@@ -48,7 +80,12 @@ std::string bash_command(const Program& program, const Command& command) {
     names += (names.empty() ? "--" : " --") + flag.name;
     if (flag.kind.empty()) continue;
     if (const std::string words = choices(flag); !words.empty()) {
-      values += "        " + case_pattern(flag) + ") words='" + words + "' ;;\n";
+      values += "        " + case_pattern(flag) +
+                ")\n          mapfile -t COMPREPLY < <(compgen -W '" + words +
+                "' -- \"$current\")\n          return ;;\n";
+    } else if (const auto printer = printer_of(program, flag.kind); !printer.empty()) {
+      values += "        " + case_pattern(flag) + ") _" + program.name + "_names " + printer +
+                "; return ;;\n";
     } else {
       (flag.kind == "FILE" ? files : free).push_back(case_pattern(flag));
     }
@@ -60,8 +97,15 @@ std::string bash_command(const Program& program, const Command& command) {
               "          return ;;\n";
   }
   if (!free.empty()) values += "        " + join(free, "|") + ") return ;;\n";
-  return "    " + command.name + ")\n      words='" + names + "'\n" +
-         (values.empty() ? "" : "      case $previous in\n" + values + "      esac\n") +
+  std::string operands;
+  for (const std::string& printer : printers_of(program, command)) {
+    operands += "      [ \"${current:0:1}\" = - ] || _" + program.name + "_names " + printer + "\n";
+  }
+  if (!operands.empty()) operands += "      [ \"${current:0:1}\" = - ] || return\n";
+  const std::string pattern =
+      command.name.contains(' ') ? "'" + command.name + "'" : "'" + command.name + " '*";
+  return "    " + pattern + ")\n      words='" + names + "'\n" +
+         (values.empty() ? "" : "      case $previous in\n" + values + "      esac\n") + operands +
          "      ;;\n";
 }
 
@@ -78,6 +122,16 @@ std::string in_quotes(std::string_view text) {
   return out;
 }
 
+// Escapes text for single quotes in fish.
+std::string fish_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 // Escapes the help text of an option of _arguments, or of an item of _describe.
 std::string zsh_text(std::string_view text) {
   std::string out;
@@ -88,13 +142,16 @@ std::string zsh_text(std::string_view text) {
   return in_quotes(out);
 }
 
-std::string zsh_option(const Flag& flag) {
+std::string zsh_option(const Program& program, const Flag& flag) {
   std::string action;
   if (!flag.kind.empty()) {
     const std::string words = choices(flag);
     action = ":" + (words.empty() ? flag.kind : "value") + ":";
     if (!words.empty()) action += "(" + words + ")";
     if (flag.kind == "FILE") action += "_files";
+    if (const auto printer = printer_of(program, flag.kind); !printer.empty()) {
+      action += "{_" + program.name + "_names " + printer + "}";
+    }
   }
   const std::string explained = "[" + zsh_text(flag.help) + "]" + action + "'";
   const std::string name = "--" + flag.name;
@@ -105,17 +162,104 @@ std::string zsh_option(const Flag& flag) {
          value + "}'" + explained;
 }
 
+std::string zsh_words(const std::string& array, const std::vector<Word>& words) {
+  std::string out = "  local -a " + array + "=(\n";
+  for (const auto& [word, about] : words) out += "    '" + word + ":" + zsh_text(about) + "'\n";
+  return out + "  )\n";
+}
+
+// Returns the _arguments of each command of a group, or of none.
+std::string zsh_commands(const Program& program, const std::string& group) {
+  std::string out;
+  for (const Command& command : program.commands) {
+    if (group.empty() ? command.name.contains(' ') : !command.name.starts_with(group + " ")) {
+      continue;
+    }
+    const auto word = group.empty() ? command.name : command.name.substr(group.size() + 1);
+    out += "    " + word + ")\n      _arguments";
+    for (const Flag& flag : flags_of(program, command)) {
+      out += " \\\n        " + zsh_option(program, flag);
+    }
+    for (std::size_t i = 0; i < command.operands.size(); ++i) {
+      const Operand& operand = command.operands[i];
+      const auto printer = printer_of(program, operand.name);
+      out += " \\\n        '" + std::to_string(i + 1) + ":" + operand.name + ":" +
+             (printer.empty() ? "" : "{_" + program.name + "_names " + printer + "}") + "'";
+    }
+    out += "\n      ;;\n";
+  }
+  return out;
+}
+
+// Returns "-n CONDITION -a WORD -d TEXT" for each word of a level.
+std::string fish_words(const Program& program, const std::string& group) {
+  std::string out;
+  for (const auto& [word, about] : commands_of(program, group)) {
+    out += "complete -c " + program.name + " -n '__" + program.name + "_needs" +
+           (group.empty() ? "" : " " + group) + "' -a " + word + " -d '" + fish_text(about) + "'\n";
+  }
+  return out;
+}
+
+std::string fish_command(const Program& program, const Command& command) {
+  const std::string begin =
+      "complete -c " + program.name + " -n '__" + program.name + "_is " + command.name + "'";
+  std::string out;
+  for (const Flag& flag : flags_of(program, command)) {
+    out += begin + " -l " + flag.name;
+    if (flag.letter != 0) out += std::string(" -s ") + flag.letter;
+    if (flag.kind == "FILE") {
+      out += " -r -F";
+    } else if (!flag.kind.empty()) {
+      const auto printer = printer_of(program, flag.kind);
+      const auto words =
+          printer.empty() ? choices(flag) : "(__" + program.name + "_names " + printer + ")";
+      out += " -x" + (words.empty() ? "" : " -a '" + words + "'");
+    }
+    out += " -d '" + fish_text(flag.help) + "'\n";
+  }
+  for (const std::string& printer : printers_of(program, command)) {
+    out += begin + " -a '(__" + program.name + "_names " + printer + ")'\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string bash_completion(const Program& program) {
   const std::string& name = program.name;
   std::string out = "# bash completion for " + name + "; load it with: source <(" + name +
-                    " completion bash)\n_" + name + R"(() {
+                    " completion bash)\n_" + name + R"(_names() {
+  local name found
+  mapfile -t found < <(command )" +
+                    name + R"( "$@" </dev/null 2>/dev/null)
+  [[ $current == */* ]] || found=("${found[@]##*/}")
+  for name in "${found[@]}"; do
+    [[ $name =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$ && $name == "$current"* ]] && COMPREPLY+=("$name")
+  done
+  true
+}
+_)" + name + R"(() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=''
   COMPREPLY=()
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    mapfile -t COMPREPLY < <(compgen -W ')" +
-                    command_names(program) + R"( --help --version' -- "$current")
+  case "$COMP_CWORD ${COMP_WORDS[1]}" in
+    '1 '*) words=')" +
+                    names_of(commands_of(program, {})) + R"( --help --version' ;;
+)";
+  for (const std::string& group : groups_of(program)) {
+    out +=
+        "    '2 " + group + "') words='" + names_of(commands_of(program, group)) + " --help' ;;\n";
+  }
+  out += R"(    '2 completion') words='bash zsh fish' ;;
+    '2 help') words=')" +
+         names_of(commands_of(program, {})) + "' ;;\n";
+  for (const std::string& group : groups_of(program)) {
+    out += "    \"3 help\") [ \"${COMP_WORDS[2]}\" = " + group + " ] && words='" +
+           names_of(commands_of(program, group)) + "' ;;&\n";
+  }
+  out += R"(  esac
+  if [ "$COMP_CWORD" -eq 1 ] || [ -n "$words" ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     return
   fi
   if [ "$current" = '=' ]; then
@@ -123,11 +267,9 @@ std::string bash_completion(const Program& program) {
   elif [ "$previous" = '=' ]; then
     previous=${COMP_WORDS[COMP_CWORD-2]}
   fi
-  case ${COMP_WORDS[1]} in
+  case "${COMP_WORDS[1]} ${COMP_WORDS[2]-}" in
 )";
   for (const Command& command : program.commands) out += bash_command(program, command);
-  out += "    completion) [ \"$COMP_CWORD\" -eq 2 ] && words='bash zsh' ;;\n";
-  out += "    help) [ \"$COMP_CWORD\" -eq 2 ] && words='" + command_names(program) + "' ;;\n";
   out += "  esac\n  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n";
   return out + "complete -F _" + name + " " + name + "\n";
 }
@@ -136,14 +278,18 @@ std::string zsh_completion(const Program& program) {
   const std::string& name = program.name;
   std::string out = "#compdef " + name + "\n# zsh completion for " + name +
                     "; load it with: source <(" + name + " completion zsh)\n_" + name +
-                    "() {\n  local -a commands=(\n";
-  for (const Command& command : program.commands) {
-    out += "    '" + command.name + ":" + zsh_text(command.summary) + "'\n";
-  }
-  out += R"(    'completion:Print the completion script of a shell'
-    'help:Explain a command'
-  )
-  if (( CURRENT == 2 )); then
+                    R"(_names() {
+  local -a found
+  found=("${(@f)$(command )" +
+                    name + R"( "$@" </dev/null 2>/dev/null)}")
+  [[ $PREFIX == */* ]] || found=("${found[@]##*/}")
+  compadd -a found
+}
+)";
+  for (const std::string& group : groups_of(program)) {
+    out += "_" + name + "_" + group + "() {\n" +
+           zsh_words("commands", commands_of(program, group)) +
+           R"(  if (( CURRENT == 2 )); then
     _describe -t commands command commands
     return
   fi
@@ -151,21 +297,57 @@ std::string zsh_completion(const Program& program) {
   shift words
   (( CURRENT-- ))
   case $command in
-)";
-  for (const Command& command : program.commands) {
-    out += "    " + command.name + ")\n      _arguments";
-    for (const Flag& flag : flags_of(program, command)) {
-      out += " \\\n        " + zsh_option(flag);
-    }
-    out += "\n      ;;\n";
+)" + zsh_commands(program, group) +
+           "  esac\n}\n";
   }
-  out += R"(    completion) _arguments '1:shell:(bash zsh)' ;;
+  out += "_" + name + "() {\n" + zsh_words("commands", commands_of(program, {})) +
+         R"(  if (( CURRENT == 2 )); then
+    _describe -t commands command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $command in
+)" + zsh_commands(program, {});
+  for (const std::string& group : groups_of(program)) {
+    out += "    " + group + ") _" + name + "_" + group + " ;;\n";
+  }
+  out += R"(    completion) _arguments '1:shell:(bash zsh fish)' ;;
     help) (( CURRENT == 2 )) && _describe -t commands command commands ;;
   esac
 }
 )";
   return out + "if [[ $funcstack[1] == _" + name + " ]]; then\n  _" + name +
          " \"$@\"\nelse\n  compdef _" + name + " " + name + "\nfi\n";
+}
+
+std::string fish_completion(const Program& program) {
+  const std::string& name = program.name;
+  std::string out = "# fish completion for " + name + "; put it into ~/.config/fish/completions/" +
+                    name + ".fish\nfunction __" + name + R"(_needs
+    set -l words (commandline -opc)
+    test "$words[2..-1]" = "$argv"
+end
+function __)" + name +
+                    R"(_is
+    set -l words (commandline -opc)
+    test (count $words) -gt (count $argv)
+    and test "$words[2..$(math 1 + (count $argv))]" = "$argv"
+end
+function __)" + name +
+                    R"(_names
+    set -l found (command )" +
+                    name + R"( $argv </dev/null 2>/dev/null)
+    string match -q '*/*' -- (commandline -ct); or set found (string replace -r '.*/' '' -- $found)
+    string match -r '^[A-Za-z0-9][A-Za-z0-9._:/@-]*$' -- $found
+end
+complete -c )" + name +
+                    " -f\n" + fish_words(program, {});
+  for (const std::string& group : groups_of(program)) out += fish_words(program, group);
+  out += "complete -c " + name + " -n '__" + name + "_needs completion' -a 'bash zsh fish'\n";
+  for (const Command& command : program.commands) out += fish_command(program, command);
+  return out;
 }
 
 }  // namespace gitops::cli

@@ -9,9 +9,30 @@ namespace gitops::cli {
 namespace {
 
 // Returns the width of valid UTF-8 text, counted as one column for each character.
-std::size_t width(std::string_view text) {
+std::size_t columns(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// Returns the text in at most `most` columns.
+std::string cut(std::string_view text, std::size_t most) {
+  if (columns(text) <= most) return std::string(text);
+  std::size_t end = 0;
+  for (std::size_t kept = 0; kept + 1 < most; ++kept) end += utf8_length(text.substr(end));
+  return std::string(text.substr(0, end)) + "…";
+}
+
+// Narrows the widest columns until a line of all fits into `width`, but none below kNarrowest.
+void narrow(std::vector<std::size_t>& widths, std::size_t indent, std::size_t width) {
+  constexpr std::size_t kNarrowest = 6;
+  std::size_t total = indent;
+  for (const std::size_t column : widths) total += column + 2;
+  while (total > width + 2) {
+    const auto widest = std::ranges::max_element(widths);
+    if (widest == widths.end() || *widest <= kNarrowest) return;
+    --*widest;
+    --total;
+  }
 }
 
 std::string_view colour_of(Tone tone) {
@@ -68,20 +89,25 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string Table::text(std::size_t indent, bool colour) const {
+std::string Table::text(std::size_t indent, bool colour, std::size_t width) const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      widths[i] = std::max(widths[i], width(row[i].text));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      // The last cell is not padded, so it counts only for the width of the lines.
+      const bool is_last = i + 1 == row.size();
+      if (is_last && width == 0) continue;
+      widths[i] = std::max(widths[i], columns(row[i].text));
     }
   }
+  if (width > 0) narrow(widths, indent, width);
   std::string out;
   for (const auto& row : rows_) {
     out.append(indent, ' ');
     for (std::size_t i = 0; i < row.size(); ++i) {
-      out += painted(row[i].text, row[i].tone, colour);
-      if (i + 1 < row.size()) out.append(widths[i] + 2 - width(row[i].text), ' ');
+      const std::string text = width == 0 ? row[i].text : cut(row[i].text, widths[i]);
+      out += painted(text, row[i].tone, colour);
+      if (i + 1 < row.size()) out.append(widths[i] + 2 - columns(text), ' ');
     }
     out += '\n';
   }

@@ -34,8 +34,9 @@ struct Cell {
 class Table {
  public:
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
-  // Returns the lines of the table; each begins with `indent` blanks.
-  [[nodiscard]] std::string text(std::size_t indent, bool colour) const;
+  // Returns the lines of the table; each begins with `indent` blanks. With a `width`, cells of the widest columns are
+  // cut, with "…" at the end, until the lines fit into it.
+  [[nodiscard]] std::string text(std::size_t indent, bool colour, std::size_t width = 0) const;
 
  private:
   std::vector<std::vector<Cell>> rows_;

@@ -69,7 +69,7 @@ Flags:
   --version  Print the version, and end
 
 For more about a command: sample help COMMAND
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not known, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not known, 4 not found, 5 refused, 130 interrupted.
 )";
 
 TEST_F(CommandTest, WithoutACommandTheHelpListsThem) {
@@ -100,7 +100,7 @@ Common:
 
 A flag wins over the environment, the environment over the file, the file over the default.
 Flags that take no value are switched off by --no-NAME. Durations: 300ms, 10s, 1m30s, 24h.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not known, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not known, 4 not found, 5 refused, 130 interrupted.
 )");
   EXPECT_EQ(call({"help", "check"}).out, result.out);
   EXPECT_EQ(call({"check", "-h"}).out, result.out);
@@ -148,11 +148,98 @@ TEST_F(CommandTest, FlagsBeforeTheCommandAreExplained) {
 
 TEST_F(CommandTest, CompletionWantsAShell) {
   EXPECT_EQ(call({"completion"}).code, kWrongUsage);
-  EXPECT_THAT(call({"completion", "fish"}).err, HasSubstr("expected one argument: bash or zsh"));
+  EXPECT_THAT(call({"completion", "ksh"}).err,
+              HasSubstr("expected one argument: bash, zsh or fish"));
   EXPECT_THAT(call({"completion", "--help"}).out, HasSubstr("source <(sample completion bash)"));
   EXPECT_THAT(call({"help", "completion"}).out, HasSubstr("source <(sample completion bash)"));
   EXPECT_THAT(call({"completion", "bash"}).out, HasSubstr("complete -F _sample sample"));
   EXPECT_THAT(call({"completion", "zsh"}).out, HasSubstr("#compdef sample"));
+  EXPECT_THAT(call({"completion", "fish"}).out, HasSubstr("complete -c sample -f"));
+}
+
+// A program whose commands have two words, and operands.
+class GroupTest : public testing::Test {
+ protected:
+  int call(const std::vector<std::string>& arguments) {
+    out_.str({});
+    err_.str({});
+    first_ = second_ = "";
+    Console console{.out = out_, .err = err_};
+    return run(program_, arguments, {}, console);
+  }
+
+  std::ostringstream out_;
+  std::ostringstream err_;
+  std::string first_;
+  std::string second_;
+  std::string flag_;
+  bool wait_ = false;
+  Program program_{
+      .name = "sample",
+      .summary = "Shows groups",
+      .commands = {{.name = "check", .summary = "Check", .run = [](auto&, auto&) { return 7; }},
+                   {.name = "app copy",
+                    .summary = "Copy one",
+                    .operands = {{.name = "FROM", .help = "Its name", .target = &first_},
+                                 {.name = "TO",
+                                  .help = "Another",
+                                  .target = &second_,
+                                  .is_required = false}},
+                    .bind =
+                        [this](ConfigReader& reader) {
+                          reader.add({.flag = "flag", .help = "A flag", .letter = 'f'}, flag_);
+                          reader.add({.flag = "wait", .help = "Wait", .letter = 'w'}, wait_);
+                        },
+                    .run = [](auto&, auto&) { return 8; }},
+                   {.name = "app list", .summary = "List", .run = [](auto&, auto&) { return 9; }}},
+      .groups = {{"app", "Applications"}},
+      .names = {{"FROM", "app list"}}};
+};
+
+TEST_F(GroupTest, TwoWordsNameACommand) {
+  EXPECT_EQ(call({"check"}), 7);
+  EXPECT_EQ(call({"app", "list"}), 9);
+  EXPECT_EQ(call({"app", "lst"}), kWrongUsage);
+  EXPECT_EQ(err_.str(),
+            "sample app: unknown command \"lst\", did you mean list?\n"
+            "Run 'sample app --help' for usage.\n");
+  EXPECT_EQ(call({"ap"}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("did you mean app?"));
+}
+
+TEST_F(GroupTest, TheHelpHasALineForEachGroupAndEachGroupOneForItsCommands) {
+  EXPECT_EQ(call({"help"}), kDone);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("  check       Check\n  app         Applications\n  completion"));
+  EXPECT_EQ(call({"app"}), kDone);
+  const auto help = out_.str();
+  EXPECT_THAT(help, HasSubstr("sample app: Applications\n\nUsage: sample app COMMAND [flags]\n\n"
+                              "Commands:\n  copy  Copy one\n  list  List\n"));
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"help", "app"}, {"app", "--help"}, {"app", "-h"}}) {
+    EXPECT_EQ(call(words), kDone);
+    EXPECT_EQ(out_.str(), help);
+  }
+  EXPECT_EQ(call({"help", "app", "copy"}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("Usage: sample app copy FROM [TO] [flags]\n\nArguments:\n"
+                                    "  FROM  Its name\n  TO    Another\n"));
+}
+
+TEST_F(GroupTest, OperandsStandBetweenFlags) {
+  EXPECT_EQ(call({"app", "copy", "-f", "x", "one", "--flag", "y", "-w", "two"}), kWrongUsage)
+      << "a flag twice";
+  EXPECT_EQ(call({"app", "copy", "-f", "x", "one", "-w", "two"}), 8);
+  EXPECT_EQ(first_ + " " + second_ + " " + flag_, "one two x");
+  EXPECT_TRUE(wait_);
+  EXPECT_EQ(call({"app", "copy", "--flag=x", "one"}), 8);
+  EXPECT_EQ(first_ + second_, "one");
+}
+
+TEST_F(GroupTest, MissingAndStrayOperandsAreMistakes) {
+  EXPECT_EQ(call({"app", "copy"}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("sample app copy: argument FROM: missing\n"));
+  EXPECT_EQ(call({"app", "copy", "one", "two", "three"}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("argument \"three\": not expected"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "common/cli/completion.hpp"
 
+#include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -59,7 +61,7 @@ TEST_F(CompletionTest, BashOffersCommandsFirst) {
               ElementsAre("check", "version", "completion", "help", "--help", "--version"));
   EXPECT_THAT(offered({"sample", "c"}), ElementsAre("check", "completion"));
   EXPECT_THAT(offered({"sample", "help", "v"}), ElementsAre("version"));
-  EXPECT_THAT(offered({"sample", "completion", ""}), ElementsAre("bash", "zsh"));
+  EXPECT_THAT(offered({"sample", "completion", ""}), ElementsAre("bash", "zsh", "fish"));
 }
 
 TEST_F(CompletionTest, BashOffersTheFlagsOfTheCommand) {
@@ -93,6 +95,69 @@ TEST_F(CompletionTest, ZshScriptHasEveryFlagWithItsExplanation) {
   EXPECT_THAT(script, HasSubstr("'--server=[\\[a\\] it'\\''s\\: b]:TEXT:'"));
   EXPECT_THAT(script, HasSubstr("'--token-file=[]:FILE:_files'"));
   EXPECT_THAT(script, HasSubstr("'(-v --verbose)'{-v,--verbose}'[]'"));
+}
+
+// Groups, and names that a command prints. `sample` on the PATH is a script in their place.
+class NameCompletionTest : public CompletionTest {
+ protected:
+  NameCompletionTest() {
+    program_.commands = {{.name = "app get",
+                          .summary = "Show one",
+                          .operands = {{.name = "APP", .help = "Its name", .target = &server_}},
+                          .bind =
+                              [this](ConfigReader& reader) {
+                                reader.add({.flag = "runtime"}, "RUNTIME", "",
+                                           [this](const std::string& text) {
+                                             server_ = text;
+                                             return std::string();
+                                           });
+                                reader.add({.flag = "verbose"}, verbose_);
+                                add_output_row(reader, format_);
+                              },
+                          .run = {}},
+                         {.name = "app list", .summary = "List them", .run = {}}};
+    program_.groups = {{"app", "Applications"}};
+    program_.names = {{"APP", "app list -o name"}, {"RUNTIME", "runtime list"}};
+    test::write_file(folder_ / "sample",
+                     "#!/bin/sh\ncase \"$*\" in\n'app list -o name') "
+                     "printf '%s\\n' prod/argocd/shop prod/argocd/shop-api '$(touch hacked)' "
+                     "'a b' '-x' ;;\n'runtime list') echo prod ;;\nesac\n");
+    std::filesystem::permissions(folder_ / "sample", std::filesystem::perms::owner_all);
+  }
+  std::vector<std::string> offered_here(const std::vector<std::string>& words) {
+    ::setenv("PATH", (folder_.path().string() + ":" + std::getenv("PATH")).c_str(), 1);
+    return offered(words);
+  }
+};
+
+TEST_F(NameCompletionTest, BashOffersTheCommandsOfAGroup) {
+  EXPECT_THAT(offered({"sample", "a"}), ElementsAre("app"));
+  EXPECT_THAT(offered({"sample", "app", ""}), ElementsAre("get", "list", "--help"));
+  EXPECT_THAT(offered({"sample", "help", "app", "l"}), ElementsAre("list"));
+  EXPECT_THAT(offered({"sample", "app", "get", "--v"}), ElementsAre("--verbose"));
+}
+
+TEST_F(NameCompletionTest, BashOffersTheNamesThatACommandPrints) {
+  EXPECT_THAT(offered_here({"sample", "app", "get", "sh"}), ElementsAre("shop", "shop-api"));
+  EXPECT_THAT(offered_here({"sample", "app", "get", "prod/"}),
+              ElementsAre("prod/argocd/shop", "prod/argocd/shop-api"));
+  EXPECT_THAT(offered_here({"sample", "app", "get", "--runtime", ""}), ElementsAre("prod"));
+  EXPECT_THAT(offered_here({"sample", "app", "get", "-o", ""}), ElementsAre("text", "json"));
+}
+
+TEST_F(NameCompletionTest, BashEvaluatesNoName) {
+  EXPECT_THAT(offered_here({"sample", "app", "get", ""}), ElementsAre("shop", "shop-api"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "hacked"));
+}
+
+TEST_F(NameCompletionTest, ZshAndFishAskTheSameCommands) {
+  const std::string zsh = zsh_completion(program_);
+  EXPECT_THAT(zsh, HasSubstr("'1:APP:{_sample_names app list -o name}'"));
+  EXPECT_THAT(zsh, HasSubstr("'--runtime=[]:RUNTIME:{_sample_names runtime list}'"));
+  const std::string fish = fish_completion(program_);
+  EXPECT_THAT(fish, HasSubstr("complete -c sample -n '__sample_needs app' -a get -d 'Show one'\n"));
+  EXPECT_THAT(fish, HasSubstr("'__sample_is app get' -a '(__sample_names app list -o name)'\n"));
+  EXPECT_THAT(fish, HasSubstr("-l runtime -x -a '(__sample_names runtime list)'"));
 }
 
 }  // namespace

@@ -31,6 +31,17 @@ TEST(Table, ColoursDoNotDisturbTheColumns) {
   EXPECT_EQ(table.text(0, true), "\x1b[32mok\x1b[0m      a\n\x1b[31mfailed\x1b[0m  b\n");
 }
 
+TEST(Table, WideColumnsAreCutToTheWidthOfTheTerminal) {
+  Table table;
+  table.add({{"NAME"}, {"MESSAGE"}, {"AGE"}});
+  table.add({{"a"}, {"größer als das Fenster"}, {"5d"}});
+  EXPECT_EQ(table.text(0, false, 20),
+            "NAME  MESSAGE    AGE\n"
+            "a     größer a…  5d\n");
+  EXPECT_EQ(table.text(0, false, 80), table.text(0, false));
+  EXPECT_THAT(table.text(0, false, 1), testing::StartsWith("NAME  MESSA…  AGE\n")) << "6 stay";
+}
+
 TEST(Table, AnEmptyTableIsNoText) {
   EXPECT_EQ(Table().text(2, true), "");
 }
