@@ -1,0 +1,154 @@
+#include "gitopsctl/contexts.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/core/json_value.hpp"
+#include "common/core/small_file.hpp"
+
+namespace gitops::ctl {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+
+std::string value_of(const cli::Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
+}
+
+// Returns whether every member is a text, but `insecure`.
+bool is_readable(const Json& json) {
+  for (const auto& [name, value] : json.items()) {
+    if (name == "insecure" ? !value.is_boolean() : !value.is_string()) return false;
+  }
+  return json.is_object();
+}
+
+Result<void> failed_to_write(const std::string& path) {
+  return fail(ErrorCode::unavailable, path + " cannot be written: " + std::strerror(errno));
+}
+
+// Writes all of the text to a new file that nobody else may read.
+Result<void> write_private(const std::string& path, const std::string& text) {
+  ::unlink(path.c_str());
+  const int file =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file < 0) return failed_to_write(path);
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const auto some = ::write(file, text.data() + written, text.size() - written);
+    if (some < 0 && errno == EINTR) continue;
+    if (some < 0) break;
+    written += static_cast<std::size_t>(some);
+  }
+  const bool is_whole = written == text.size();
+  if (::close(file) != 0 || !is_whole) return failed_to_write(path);
+  return {};
+}
+
+}  // namespace
+
+const Context* Contexts::find(const std::string& name) const {
+  const auto found = std::ranges::find(all, name, &Context::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+void Contexts::put(Context context) {
+  std::erase_if(all, [&](const Context& one) { return one.name == context.name; });
+  const auto at = std::ranges::lower_bound(all, context.name, {}, &Context::name);
+  all.insert(at, std::move(context));
+}
+
+bool Contexts::remove(const std::string& name) {
+  const bool was_current = current == name;
+  const auto removed = std::erase_if(all, [&](const Context& one) { return one.name == name; });
+  if (was_current) current.clear();
+  return removed > 0;
+}
+
+Result<Contexts> parse_contexts(const std::string& text) {
+  const Json file = parse_json_object(text);
+  const Json& all = value_at(file, {"contexts"});
+  if (!all.is_object()) return fail(ErrorCode::invalid_data, "it is not JSON with contexts");
+  Contexts contexts{.current = string_at(file, {"current"})};
+  for (const auto& [name, json] : all.items()) {
+    Context context{.name = name,
+                    .url = string_at(json, {"url"}),
+                    .token = Secret(string_at(json, {"token"})),
+                    .token_file = string_at(json, {"token-file"}),
+                    .ca_file = string_at(json, {"ca-file"}),
+                    .insecure = value_at(json, {"insecure"}) == true};
+    if (!is_readable(json) || context.url.empty()) {
+      return fail(ErrorCode::invalid_data, "context " + name + " is not as gitopsctl writes it");
+    }
+    contexts.put(std::move(context));
+  }
+  return contexts;
+}
+
+std::string contexts_text(const Contexts& contexts) {
+  Json all = Json::object();
+  for (const Context& context : contexts.all) {
+    Json& at = all[context.name];
+    at["url"] = context.url;
+    if (!context.token.empty()) at["token"] = std::string(context.token.reveal());
+    if (!context.token_file.empty()) at["token-file"] = context.token_file;
+    if (!context.ca_file.empty()) at["ca-file"] = context.ca_file;
+    if (context.insecure) at["insecure"] = true;
+  }
+  const Json file{{"current", contexts.current}, {"contexts", std::move(all)}};
+  return file.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string contexts_path(const cli::Environment& environment) {
+  if (auto path = value_of(environment, "GITOPSCTL_CONTEXTS"); !path.empty()) return path;
+  auto folder = value_of(environment, "XDG_CONFIG_HOME");
+  if (folder.empty()) {
+    const auto home = value_of(environment, "HOME");
+    if (home.empty()) return {};
+    folder = home + "/.config";
+  }
+  return folder + "/gitopsctl/contexts.json";
+}
+
+Result<Contexts> read_contexts(const std::string& path) {
+  struct stat about{};
+  if (path.empty() || ::stat(path.c_str(), &about) != 0) return Contexts{};
+  if ((about.st_mode & kOthers) != 0) {
+    return fail(ErrorCode::forbidden,
+                path + " holds tokens, but others may read it; chmod 600 " + path);
+  }
+  const auto text = read_small_file(path);
+  if (!text) return fail(path, text.error());
+  auto contexts = parse_contexts(*text);
+  if (!contexts) return fail(path, contexts.error());
+  return contexts;
+}
+
+Result<void> write_contexts(const std::string& path, const Contexts& contexts) {
+  const auto folder = fs::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty() && fs::create_directories(folder, error)) {
+    fs::permissions(folder, fs::perms::owner_all, error);
+  }
+  const std::string fresh = path + ".new";
+  if (auto written = write_private(fresh, contexts_text(contexts)); !written) return written;
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return failed_to_write(path);
+  return {};
+}
+
+}  // namespace gitops::ctl

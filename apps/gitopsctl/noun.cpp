@@ -1,0 +1,194 @@
+#include "gitopsctl/noun.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/json_value.hpp"
+#include "gitopsctl/failure.hpp"
+
+namespace gitops::ctl {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::int64_t kPage = 500;
+constexpr auto kWatchPeriod = std::chrono::seconds(2);
+
+struct ListSettings {
+  std::int64_t limit = 0;
+  bool watch = false;
+};
+
+int run_noun(const NounCommand& command, const Common& common, const cli::Environment& environment,
+             cli::Console& console) {
+  auto context = find_context(common.server, environment);
+  if (!context) {
+    console.err << failure_text(context.error());
+    return exit_code_of(context.error());
+  }
+  cli::LoopOptions loop = common.loop;
+  if (command.is_endless()) loop.timeout = milliseconds::max();
+  return cli::run_on_loop(loop, console, [&](const cli::LoopContext& at) -> Task<int> {
+    Server server(at, environment, *context, common.loop.timeout);
+    Call call{.server = server,
+              .console = console,
+              .look = {.form = common.form,
+                       .colour = console.colour,
+                       .width = console.width,
+                       .now = wall_now()}};
+    const auto code = co_await command.work(call);
+    if (code) co_return *code;
+    console.out.flush();
+    console.err << failure_text(code.error());
+    co_return exit_code_of(code.error());
+  });
+}
+
+// Prints what has changed between two readings of a list, each as it would be in the list.
+void print_changes(const Sheet& sheet, const std::vector<Json>& before,
+                   const std::vector<Json>& after, Call& call) {
+  std::map<std::string, const Json*> known;
+  for (const Json& item : before) known[sheet.name(item)] = &item;
+  call.look.now = wall_now();
+  const bool is_table = call.look.form == Form::table || call.look.form == Form::wide;
+  const auto lines = is_table ? table_lines(sheet, after, call.look) : std::vector<std::string>();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const auto found = known.find(sheet.name(after[i]));
+    if (found != known.end() && *found->second == after[i]) continue;
+    call.console.out << (is_table ? lines[i + 1] : render_item(sheet, after[i], call.look));
+  }
+  call.console.out.flush();
+}
+
+Task<Result<int>> watch(Call& call, const Sheet& sheet, const Fetch& fetch,
+                        std::vector<Json> shown) {
+  while (true) {
+    co_await sleep_for(kWatchPeriod);
+    auto items = co_await fetch(call.server, 0);
+    if (!items) co_return std::unexpected(items.error());
+    print_changes(sheet, shown, items->all, call);
+    shown = std::move(items->all);
+  }
+}
+
+}  // namespace
+
+cli::Command noun_command(NounCommand command) {
+  const auto common = std::make_shared<Common>();
+  common->loop.timeout = command.timeout;
+  cli::Command made{.name = command.name,
+                    .summary = command.summary,
+                    .description = command.description,
+                    .operands = command.operands,
+                    .run = {}};
+  const auto shared = std::make_shared<NounCommand>(std::move(command));
+  made.bind = [shared, common](ConfigReader& reader) {
+    if (shared->bind) {
+      reader.group("Command");
+      shared->bind(reader);
+    }
+    if (shared->has_form) {
+      reader.group("Output");
+      add_form(reader, common->form);
+    }
+    common->server.add_to(reader);
+    common->loop.add_to(reader);
+  };
+  made.run = [shared, common](const cli::Environment& environment, cli::Console& console) {
+    return run_noun(*shared, *common, environment, console);
+  };
+  return made;
+}
+
+Task<Result<Items>> read_slices(Server& server, Document document, std::string member,
+                                Json variables, std::int64_t limit) {
+  Items items;
+  std::string after;
+  while (true) {
+    const auto got = static_cast<std::int64_t>(items.all.size());
+    variables["first"] = limit == 0 ? kPage : std::min(kPage, limit - got);
+    variables["after"] = after;
+    const auto data = co_await server.ask(document.text, variables);
+    if (!data) co_return std::unexpected(data.error());
+    const Json& slice = value_at(*data, {member});
+    const Json& edges = value_at(slice, {"edges"});
+    if (!edges.is_array()) co_return fail(ErrorCode::protocol, "the answer has no " + member);
+    for (const Json& edge : edges) items.all.push_back(value_at(edge, {"node"}));
+    if (value_at(slice, {"pageInfo", "hasNextPage"}) != true) co_return items;
+    if (limit > 0 && static_cast<std::int64_t>(items.all.size()) >= limit) {
+      items.has_more = true;
+      co_return items;
+    }
+    auto next = string_at(slice, {"pageInfo", "endCursor"});
+    if (next.empty() || next == after) {
+      co_return fail(ErrorCode::protocol, "the list of " + member + " does not come to its end");
+    }
+    after = std::move(next);
+  }
+}
+
+cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {
+  const auto settings = std::make_shared<ListSettings>();
+  command.bind = [settings, own = std::move(command.bind)](ConfigReader& reader) {
+    if (own) own(reader);
+    reader.add({.flag = "limit", .help = "Most objects to list; 0 means all"}, settings->limit, 0,
+               1'000'000);
+    reader.add({.flag = "watch", .help = "Print what changes, until Ctrl-C", .letter = 'w'},
+               settings->watch);
+  };
+  command.is_endless = [settings] { return settings->watch; };
+  command.work = [settings, sheet = std::move(sheet),
+                  fetch = std::move(fetch)](Call& call) -> Task<Result<int>> {
+    auto items = co_await fetch(call.server, settings->watch ? 0 : settings->limit);
+    if (!items) co_return std::unexpected(items.error());
+    const bool is_table = call.look.form == Form::table || call.look.form == Form::wide;
+    if (items->all.empty() && is_table) {
+      call.console.err << "No resources found\n";
+    } else {
+      call.console.out << render_list(sheet, items->all, call.look);
+    }
+    if (items->has_more) {
+      call.console.err << items->all.size()
+                       << " are shown, and there are more; without --limit all "
+                       << "are listed\n";
+    }
+    if (!settings->watch) co_return cli::kDone;
+    call.console.out.flush();
+    co_return co_await watch(call, sheet, fetch, std::move(items->all));
+  };
+  return noun_command(std::move(command));
+}
+
+void add_runtime_flag(ConfigReader& reader, std::string& target, std::string_view help) {
+  reader.add({.flag = "runtime", .help = help}, "RUNTIME", "", [&target](const std::string& text) {
+    target = text;
+    return std::string();
+  });
+}
+
+std::unexpected<Error> not_found(std::string_view kind, std::string_view name) {
+  return std::unexpected(
+      Error{.code = ErrorCode::not_found,
+            .message = std::string(kind) + " \"" + cli::printable(name) + "\" not found"});
+}
+
+std::unexpected<Error> usage_error(std::string message) {
+  return std::unexpected(
+      Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .subcode = kUsage});
+}
+
+int tell_outcome(Call& call, const Result<Json>& answer, const std::string& done,
+                 const std::string& look) {
+  if (answer) {
+    call.console.out << "Done: " << cli::printable(done) << '\n';
+    return cli::kDone;
+  }
+  call.console.err << outcome_text(answer.error(), cli::printable(look));
+  return exit_code_of(answer.error());
+}
+
+}  // namespace gitops::ctl
