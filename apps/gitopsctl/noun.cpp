@@ -13,10 +13,9 @@ namespace gitops::ctl {
 
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr std::int64_t kPage = 500;
 constexpr auto kWatchPeriod = std::chrono::seconds(2);
+constexpr auto kEndless = std::chrono::hours(24 * 365);
 
 struct ListSettings {
   std::int64_t limit = 0;
@@ -31,7 +30,7 @@ int run_noun(const NounCommand& command, const Common& common, const cli::Enviro
     return exit_code_of(context.error());
   }
   cli::LoopOptions loop = common.loop;
-  if (command.is_endless()) loop.timeout = milliseconds::max();
+  if (command.is_endless()) loop.timeout = kEndless;
   return cli::run_on_loop(loop, console, [&](const cli::LoopContext& at) -> Task<int> {
     Server server(at, environment, *context, common.loop.timeout);
     Call call{.server = server,
@@ -129,6 +128,16 @@ Task<Result<Items>> read_slices(Server& server, Document document, std::string m
     }
     after = std::move(next);
   }
+}
+
+Result<Items> whole_list(const Json& list, std::int64_t limit) {
+  if (!list.is_array()) return fail(ErrorCode::protocol, "the answer is no list");
+  const auto most = limit == 0 ? list.size() : static_cast<std::size_t>(limit);
+  Items items{.has_more = list.size() > most};
+  for (const Json& item : list) {
+    if (items.all.size() < most) items.all.push_back(item);
+  }
+  return items;
 }
 
 cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {

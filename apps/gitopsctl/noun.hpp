@@ -55,6 +55,9 @@ using Fetch = std::function<Task<Result<Items>>(Server&, std::int64_t limit)>;
 Task<Result<Items>> read_slices(Server& server, Document document, std::string member,
                                 Json variables, std::int64_t limit);
 
+// A list that came whole, cut to the limit. `protocol` when it is none.
+Result<Items> whole_list(const Json& list, std::int64_t limit);
+
 // A command that prints a list, with --limit and --watch. `command.work` and `is_endless` are filled here.
 cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch);
 

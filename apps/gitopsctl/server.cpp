@@ -162,9 +162,12 @@ Task<Result<void>> Server::follow_at(http::Url url, std::string target, OnEvent 
   auto head = co_await exchange->read_head();
   if (!head) co_return std::unexpected(head.error());
   if (head->status != 200) {
-    auto response = co_await exchange->read_all(kMaxEvent);
-    if (!response) co_return std::unexpected(response.error());
-    const auto value = rest_value(*response);
+    while (head->body.size() < kMaxEvent) {
+      const auto bytes = co_await exchange->read_some();
+      if (!bytes || bytes->empty()) break;
+      head->body += *bytes;
+    }
+    const auto value = rest_value(*head);
     if (!value) co_return std::unexpected(value.error());
   }
   if (head->status != 200 || media_type(head->headers) != "text/event-stream") {

@@ -1,0 +1,291 @@
+#include "gitopsctl/app_actions.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "common/core/json_value.hpp"
+#include "common/core/yaml_text.hpp"
+#include "common/http/url.hpp"
+#include "gitopsctl/app.hpp"
+#include "gitopsctl/failure.hpp"
+#include "gitopsctl/line_diff.hpp"
+
+namespace gitops::ctl {
+
+namespace {
+
+constexpr const char* kOutcomes =
+    "Ends with Done (0), Refused (5, or 4 when it is not there): nothing was changed, Failed (1), "
+    "or\n"
+    "Unknown (3): the answer was lost, so it may have been done.\n\n";
+
+std::string look_at(const AppName& name) {
+  return "gitopsctl app get " + name.text();
+}
+
+struct SyncSettings : AppSettings {
+  bool prune = false;
+  bool dry_run = false;
+  std::string revision;
+};
+
+cli::Command sync() {
+  const auto settings = std::make_shared<SyncSettings>();
+  return noun_command(
+      {.name = "app sync",
+       .summary = "Start a sync of an Application",
+       .description =
+           kOutcomes + std::string("Examples:\n"
+                                   "  gitopsctl app sync shop\n"
+                                   "  gitopsctl app sync shop --prune\n"
+                                   "  gitopsctl app sync shop && gitopsctl app wait shop\n"),
+       .operands = {settings->operand()},
+       .bind =
+           [settings](ConfigReader& reader) {
+             settings->add_to(reader);
+             reader.add(
+                 {.flag = "prune", .help = "Delete resources that Git does not have any more"},
+                 settings->prune);
+             reader.add({.flag = "dry-run", .help = "Only check what a sync would do"},
+                        settings->dry_run);
+             reader.add({.flag = "revision", .help = "Revision to sync; empty means the target's"},
+                        settings->revision);
+           },
+       .has_form = false,
+       .work = [settings](Call& call) -> Task<Result<int>> {
+         const auto name = co_await find_app(call.server, settings->wanted());
+         if (!name) co_return std::unexpected(name.error());
+         Json options{{"prune", settings->prune}, {"dryRun", settings->dry_run}};
+         if (!settings->revision.empty()) options["revision"] = settings->revision;
+         const auto answer = co_await call.server.ask_runtime(
+             name->runtime, kSync.text,
+             Json{{"name", name->name}, {"namespace", name->ns}, {"options", std::move(options)}});
+         co_return tell_outcome(call, answer,
+                                std::string(settings->dry_run ? "a dry run" : "the sync") + " of " +
+                                    name->text() + " has begun",
+                                look_at(*name));
+       }});
+}
+
+struct RollbackSettings : AppSettings {
+  std::string id;
+  bool prune = false;
+  bool dry_run = false;
+};
+
+std::optional<std::int64_t> number_of(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return {};
+  return number;
+}
+
+cli::Command rollback() {
+  const auto settings = std::make_shared<RollbackSettings>();
+  return noun_command(
+      {.name = "app rollback",
+       .summary = "Roll an Application back to an entry of its history",
+       .description = "Needs auto-sync to be off.\n\n" + std::string(kOutcomes) +
+                      "Examples:\n"
+                      "  gitopsctl app history shop\n"
+                      "  gitopsctl app rollback shop 3\n",
+       .operands = {settings->operand(),
+                    {.name = "ID", .help = "As in gitopsctl app history", .target = &settings->id}},
+       .bind =
+           [settings](ConfigReader& reader) {
+             settings->add_to(reader);
+             reader.add({.flag = "prune", .help = "Delete resources that the entry does not have"},
+                        settings->prune);
+             reader.add({.flag = "dry-run", .help = "Only check what it would do"},
+                        settings->dry_run);
+           },
+       .has_form = false,
+       .work = [settings](Call& call) -> Task<Result<int>> {
+         const auto id = number_of(settings->id);
+         if (!id) co_return usage_error("ID is a number, as gitopsctl app history shows it");
+         const auto name = co_await find_app(call.server, settings->wanted());
+         if (!name) co_return std::unexpected(name.error());
+         const auto answer = co_await call.server.ask_runtime(name->runtime, kRollback.text,
+                                                              Json{{"name", name->name},
+                                                                   {"namespace", name->ns},
+                                                                   {"id", *id},
+                                                                   {"dryRun", settings->dry_run},
+                                                                   {"prune", settings->prune}});
+         co_return tell_outcome(
+             call, answer, "the rollback of " + name->text() + " to " + settings->id + " has begun",
+             look_at(*name));
+       }});
+}
+
+cli::Command terminate() {
+  const auto settings = std::make_shared<AppSettings>();
+  return noun_command(
+      {.name = "app terminate",
+       .summary = "End the operation of an Application that runs",
+       .description = kOutcomes + std::string("Examples:\n  gitopsctl app terminate shop\n"),
+       .operands = {settings->operand()},
+       .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
+       .has_form = false,
+       .work = [settings](Call& call) -> Task<Result<int>> {
+         const auto name = co_await find_app(call.server, settings->wanted());
+         if (!name) co_return std::unexpected(name.error());
+         const auto answer = co_await call.server.ask_runtime(
+             name->runtime, kTerminate.text, Json{{"name", name->name}, {"namespace", name->ns}});
+         const bool was_idle =
+             answer && at(*answer, {"terminateApplicationOperation", "terminated"}) == false;
+         co_return tell_outcome(call, answer,
+                                was_idle ? "no operation of " + name->text() + " ran"
+                                         : "the operation of " + name->text() + " is being ended",
+                                look_at(*name));
+       }});
+}
+
+struct LogSettings : AppSettings {
+  std::string pod;
+  std::string container;
+  std::string filter;
+  std::int64_t tail = 100;
+  bool follow = false;
+};
+
+std::string log_path(const AppName& name, const LogSettings& settings) {
+  const std::string tail = std::to_string(settings.tail);
+  return "/api/applications/logs?" +
+         http::query_string({{"applicationName", name.name},
+                             {"appNamespace", name.ns},
+                             {"podName", settings.pod},
+                             {"container", settings.container},
+                             {"filter", settings.filter},
+                             {"tailLines", tail},
+                             {"follow", settings.follow ? "true" : ""}});
+}
+
+Task<Result<int>> print_logs(Call& call, const LogSettings& settings) {
+  const auto name = co_await find_app(call.server, settings.wanted());
+  if (!name) co_return std::unexpected(name.error());
+  bool is_partial = false;
+  bool is_whole = false;
+  const auto followed = co_await call.server.follow_runtime(
+      name->runtime, log_path(*name, settings), [&](const http::ServerSentEvent& event) {
+        if (event.event == "end") {
+          is_whole = true;
+          return false;
+        }
+        if (event.event == "trouble") {
+          is_partial = true;
+          call.console.err << cli::printable(event.data) << '\n';
+          return true;
+        }
+        const Json line = parse_json_object(event.data);
+        if (line.is_object()) {
+          call.console.out << text_at(line, {"podName"}) << "  " << text_at(line, {"content"})
+                           << std::endl;
+        }
+        return true;
+      });
+  if (!followed) co_return std::unexpected(followed.error());
+  if (!is_whole) co_return fail(ErrorCode::unavailable, "the stream ended before the logs did");
+  co_return is_partial ? cli::kNotKnown : cli::kDone;
+}
+
+cli::Command logs() {
+  const auto settings = std::make_shared<LogSettings>();
+  return noun_command(
+      {.name = "app logs",
+       .summary = "Print the logs of the pods of an Application",
+       .description =
+           "Ends with 3 when the logs of a pod could not be read; the others are printed.\n\n"
+           "Examples:\n"
+           "  gitopsctl app logs shop\n"
+           "  gitopsctl app logs shop --follow --pod ui-7c9\n",
+       .operands = {settings->operand()},
+       .bind =
+           [settings](ConfigReader& reader) {
+             settings->add_to(reader);
+             reader.add(
+                 {.flag = "follow", .help = "Go on with new lines, until Ctrl-C", .letter = 'f'},
+                 settings->follow);
+             reader.add({.flag = "pod", .help = "Only this pod"}, settings->pod);
+             reader.add({.flag = "container", .help = "Only this container", .letter = 'c'},
+                        settings->container);
+             reader.add(
+                 {.flag = "filter", .help = "Only lines with this text; with ! those without"},
+                 settings->filter);
+             reader.add({.flag = "tail", .help = "Last lines of each pod to begin with"},
+                        settings->tail, 0, 1'000'000);
+           },
+       .has_form = false,
+       .is_endless = [settings] { return settings->follow; },
+       .work = [settings](Call& call) { return print_logs(call, *settings); }});
+}
+
+// Returns the difference of a resource between the cluster and Git, with its head.
+std::string resource_diff(const Json& resource, const Json& states) {
+  const auto yaml = [&](const char* member) {
+    const auto text = string_at(states, {"resource", member});
+    if (text.empty() || text == "null") return std::string();
+    auto converted = json_to_yaml(text);
+    return converted ? std::move(*converted) : text;
+  };
+  const auto lines = unified_diff(yaml("normalizedLiveState"), yaml("predictedLiveState"));
+  if (lines.empty()) return {};
+  const std::string name = text_at(resource, {"kind"}) + " " + text_at(resource, {"namespace"}) +
+                           "/" + text_at(resource, {"name"});
+  std::string out = "--- live " + name + "\n+++ git  " + name + '\n';
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const auto end = lines.find('\n', begin);
+    out += cli::printable(std::string_view(lines).substr(begin, end - begin)) + '\n';
+    begin = end + 1;
+  }
+  return out;
+}
+
+Task<Result<int>> print_diff(Call& call, const AppSettings& settings) {
+  const auto name = co_await find_app(call.server, settings.wanted());
+  if (!name) co_return std::unexpected(name.error());
+  const auto app = co_await read_app(call.server, *name);
+  if (!app) co_return std::unexpected(app.error());
+  for (const Json& resource : at(*app, {"resources"})) {
+    if (at(resource, {"syncStatus"}) == "SYNCED" || at(resource, {"hook"}) == true) continue;
+    const auto states =
+        co_await call.server.ask_runtime(name->runtime, kResource.text,
+                                         Json{{"app", name->name},
+                                              {"appNamespace", name->ns},
+                                              {"group", at(resource, {"group"})},
+                                              {"version", at(resource, {"version"})},
+                                              {"kind", at(resource, {"kind"})},
+                                              {"namespace", at(resource, {"namespace"})},
+                                              {"name", at(resource, {"name"})}});
+    if (!states) co_return std::unexpected(states.error());
+    call.console.out << resource_diff(resource, *states);
+  }
+  co_return cli::kDone;
+}
+
+cli::Command diff() {
+  const auto settings = std::make_shared<AppSettings>();
+  return noun_command(
+      {.name = "app diff",
+       .summary = "Show what a sync would change in the cluster",
+       .description =
+           "Compares the resources that are out of sync: - is in the cluster, + in Git.\n\n"
+           "Examples:\n  gitopsctl app diff shop\n",
+       .operands = {settings->operand()},
+       .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
+       .has_form = false,
+       .work = [settings](Call& call) { return print_diff(call, *settings); }});
+}
+
+}  // namespace
+
+std::vector<cli::Command> app_action_commands() {
+  return {sync(), rollback(), terminate(), logs(), diff()};
+}
+
+}  // namespace gitops::ctl

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "common/cli/command.hpp"
+
+namespace gitops::ctl {
+
+// `gitopsctl cluster list`.
+std::vector<cli::Command> cluster_commands();
+
+}  // namespace gitops::ctl

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "common/cli/command.hpp"
+
+namespace gitops::ctl {
+
+// `gitopsctl git-source list`.
+std::vector<cli::Command> git_source_commands();
+
+}  // namespace gitops::ctl
