@@ -403,10 +403,10 @@ Task<Result<AppName>> find_app(Server& server, AppName wanted) {
   if (!found) co_return std::unexpected(found.error());
   if (found->all.empty()) co_return not_found("application", wanted.text());
   if (found->all.size() == 1) co_return name_of(at(found->all[0], {"metadata"}));
-  std::string names;
-  for (const Json& app : found->all) names += "\n  " + name_of(at(app, {"metadata"})).text();
-  co_return usage_error("several Applications are called " + wanted.text() + "; which one of" +
-                        names);
+  std::vector<std::string> names;
+  for (const Json& app : found->all) names.push_back(name_of(at(app, {"metadata"})).text());
+  co_return usage_error("several Applications are called " + wanted.text() + ": " +
+                        join(names, ", "));
 }
 
 Task<Result<Json>> read_app(Server& server, AppName name) {

@@ -91,7 +91,7 @@ cli::Command rollback() {
   return noun_command(
       {.name = "app rollback",
        .summary = "Roll an Application back to an entry of its history",
-       .description = "Needs auto-sync to be off. " + std::string(kOutcomes) +
+       .description = "Needs auto-sync to be off.\n\n" + std::string(kOutcomes) +
                       "Examples:\n"
                       "  gitopsctl app history shop\n"
                       "  gitopsctl app rollback shop 3\n",

@@ -13,10 +13,9 @@ namespace gitops::ctl {
 
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr std::int64_t kPage = 500;
 constexpr auto kWatchPeriod = std::chrono::seconds(2);
+constexpr auto kEndless = std::chrono::hours(24 * 365);
 
 struct ListSettings {
   std::int64_t limit = 0;
@@ -31,7 +30,7 @@ int run_noun(const NounCommand& command, const Common& common, const cli::Enviro
     return exit_code_of(context.error());
   }
   cli::LoopOptions loop = common.loop;
-  if (command.is_endless()) loop.timeout = milliseconds::max();
+  if (command.is_endless()) loop.timeout = kEndless;
   return cli::run_on_loop(loop, console, [&](const cli::LoopContext& at) -> Task<int> {
     Server server(at, environment, *context, common.loop.timeout);
     Call call{.server = server,

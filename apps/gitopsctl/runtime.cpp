@@ -79,19 +79,24 @@ std::string status_text(const Json& data, const Look& look) {
   checks.add({{"CHECK"}, {"STATE"}, {"DESCRIPTION"}});
   for (const auto& [name, item] : at(runtime, {"status"}).items()) {
     if (!item.is_object()) continue;
-    checks.add({{cli::printable(name)}, check_cell(item), {text_at(item, {"description"})}});
+    std::vector<cli::Cell> row{{cli::printable(name)}, check_cell(item)};
+    if (auto about = text_at(item, {"description"}); !about.empty()) {
+      row.push_back({std::move(about)});
+    }
+    checks.add(std::move(row));
   }
   out += '\n' + checks.text(0, look.colour, look.width);
 
+  const Json& components = at(data, {"components", "edges"});
   cli::Table parts;
   parts.add({{"COMPONENT"}, {"VERSION"}, {"SYNC"}, {"HEALTH"}});
-  for (const Json& edge : at(data, {"components", "edges"})) {
+  for (const Json& edge : components) {
     parts.add({{text_at(edge, {"node", "metadata", "name"})},
                {text_at(edge, {"node", "version"})},
                state_cell(text_at(edge, {"node", "syncStatus"})),
                state_cell(text_at(edge, {"node", "healthStatus"}))});
   }
-  out += '\n' + parts.text(0, look.colour, look.width);
+  if (!components.empty()) out += '\n' + parts.text(0, look.colour, look.width);
   for (const Json& error : at(runtime, {"errors"})) {
     out += '\n' + text_at(error, {"level"}) + ": " + text_at(error, {"message"}) + '\n';
   }

@@ -1,15 +1,12 @@
 // Actions on Applications: the real gitopsctl, a real control plane, and an app-proxy that answers as each test wants.
-#include <memory>
-#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "daemons/control_plane_process.hpp"
+#include "gitopsctl/action_bed.hpp"
 #include "support/process.hpp"
 #include "test_http/raw_http.hpp"
 
@@ -26,82 +23,10 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kJson = "Content-Type: application/json\r\n";
 
-// A control plane with the runtime prod, whose app-proxy is this object, and its Application shop.
-class Bed {
- public:
-  Bed()
-      : app_proxy_("app-proxy", [this](const auto&, RawSocket& socket) { return answer(socket); }) {
-    program_.add_account("acme");
-    program_.add_user("ann", "acme", {"--admin"});
-    key = program_.create_key("ann", "acme");
-    program_.start();
-    const Json runtime{{"runtimeName", "prod"},
-                       {"runtimeNamespace", "gitops"},
-                       {"cluster", "https://kubernetes.default.svc"},
-                       {"installationType", "HELM"},
-                       {"runtimeVersion", "0.2.0"},
-                       {"ingressHost", "http://127.0.0.1:" + std::to_string(app_proxy_.port())},
-                       {"componentNames", Json::array()}};
-    const auto created =
-        program_.graphql(key,
-                         "mutation($a: RuntimeInstallationArgs!){createRuntime(installationArgs: "
-                         "$a){newAccessToken}}",
-                         Json{{"a", runtime}}.dump());
-    const std::string token = Json::parse(created.body)["data"]["createRuntime"]["newAccessToken"];
-    static_cast<void>(program_.register_runtime(key, "silent"));  // without an ingress host
-    const std::string silent = program_.register_runtime(key, "silent");
-    static_cast<void>(program_.post_application(token, application("shop"), 1));
-    static_cast<void>(program_.post_application(silent, application("quiet"), 1));
-  }
-
-  // What the app-proxy sends from now on: a status, fields and a body. An empty status: it closes the connection.
-  void answer_with(std::string status, std::string fields, std::string body) {
-    const std::lock_guard lock(mutex_);
-    status_ = std::move(status);
-    fields_ = std::move(fields);
-    body_ = std::move(body);
-  }
-  [[nodiscard]] RecordingUpstream& app_proxy() { return app_proxy_; }
-  [[nodiscard]] const ControlPlaneProcess& program() const { return program_; }
-
-  std::string key;
-
- private:
-  static std::string application(const std::string& name) {
-    const Json resource{{"group", "apps"},    {"version", "v1"}, {"kind", "Deployment"},
-                        {"namespace", "web"}, {"name", "ui"},    {"status", "OutOfSync"}};
-    return Json{{"apiVersion", "argoproj.io/v1alpha1"},
-                {"kind", "Application"},
-                {"metadata", {{"name", name}, {"namespace", "argocd"}, {"uid", "uid-" + name}}},
-                {"spec",
-                 {{"destination", {{"server", "https://kubernetes.default.svc"}}},
-                  {"source", {{"repoURL", "https://git.example/a.git"}, {"path", "apps"}}}}},
-                {"status",
-                 {{"sync", {{"status", "OutOfSync"}}},
-                  {"health", {{"status", "Healthy"}, {"message", "red \x1b[31m text"}}},
-                  {"resources", Json::array({resource})}}}}
-        .dump();
-  }
-  bool answer(RawSocket& socket) {
-    const std::lock_guard lock(mutex_);
-    return !status_.empty() && RecordingUpstream::reply(socket, body_, fields_, status_);
-  }
-
-  std::mutex mutex_;
-  std::string status_;
-  std::string fields_;
-  std::string body_;
-  RecordingUpstream app_proxy_;
-  ControlPlaneProcess program_;
-};
-
 class AppActions : public testing::Test {
  protected:
   AppActions() { bed().app_proxy().forget(); }
-  static Bed& bed() {
-    static Bed bed;
-    return bed;
-  }
+  static ActionBed& bed() { return action_bed(); }
   CommandResult call(Words words) const {
     words.insert(words.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
     const Environment environment{{"HTTP_PROXY", std::nullopt},

@@ -80,7 +80,9 @@ std::string bash_command(const Program& program, const Command& command) {
     names += (names.empty() ? "--" : " --") + flag.name;
     if (flag.kind.empty()) continue;
     if (const std::string words = choices(flag); !words.empty()) {
-      values += "        " + case_pattern(flag) + ") words='" + words + "' ;;\n";
+      values += "        " + case_pattern(flag) +
+                ")\n          mapfile -t COMPREPLY < <(compgen -W '" + words +
+                "' -- \"$current\")\n          return ;;\n";
     } else if (const auto printer = printer_of(program, flag.kind); !printer.empty()) {
       values += "        " + case_pattern(flag) + ") _" + program.name + "_names " + printer +
                 "; return ;;\n";

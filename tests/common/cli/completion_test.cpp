@@ -112,6 +112,7 @@ class NameCompletionTest : public CompletionTest {
                                              return std::string();
                                            });
                                 reader.add({.flag = "verbose"}, verbose_);
+                                add_output_row(reader, format_);
                               },
                           .run = {}},
                          {.name = "app list", .summary = "List them", .run = {}}};
@@ -141,6 +142,7 @@ TEST_F(NameCompletionTest, BashOffersTheNamesThatACommandPrints) {
   EXPECT_THAT(offered_here({"sample", "app", "get", "prod/"}),
               ElementsAre("prod/argocd/shop", "prod/argocd/shop-api"));
   EXPECT_THAT(offered_here({"sample", "app", "get", "--runtime", ""}), ElementsAre("prod"));
+  EXPECT_THAT(offered_here({"sample", "app", "get", "-o", ""}), ElementsAre("text", "json"));
 }
 
 TEST_F(NameCompletionTest, BashEvaluatesNoName) {

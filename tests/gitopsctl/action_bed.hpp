@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "daemons/control_plane_process.hpp"
+#include "test_http/raw_http.hpp"
+
+namespace gitops::test {
+
+// A control plane with the runtime prod, whose app-proxy is this object, and its Application shop.
+class ActionBed {
+ public:
+  ActionBed()
+      : app_proxy_("app-proxy", [this](const auto&, RawSocket& socket) { return answer(socket); }) {
+    program_.add_account("acme");
+    program_.add_user("ann", "acme", {"--admin"});
+    key = program_.create_key("ann", "acme");
+    program_.start();
+    const nlohmann::json runtime{
+        {"runtimeName", "prod"},
+        {"runtimeNamespace", "gitops"},
+        {"cluster", "https://kubernetes.default.svc"},
+        {"installationType", "HELM"},
+        {"runtimeVersion", "0.2.0"},
+        {"ingressHost", "http://127.0.0.1:" + std::to_string(app_proxy_.port())},
+        {"componentNames", nlohmann::json::array()}};
+    const auto created =
+        program_.graphql(key,
+                         "mutation($a: RuntimeInstallationArgs!){createRuntime(installationArgs: "
+                         "$a){newAccessToken}}",
+                         nlohmann::json{{"a", runtime}}.dump());
+    token_ = nlohmann::json::parse(created.body)["data"]["createRuntime"]["newAccessToken"]
+                 .get<std::string>();
+    static_cast<void>(program_.register_runtime(key, "silent"));  // without an ingress host
+    const std::string silent = program_.register_runtime(key, "silent");
+    static_cast<void>(program_.post_application(token_, application("shop", "Healthy"), 1));
+    static_cast<void>(program_.post_application(silent, application("quiet", "Healthy"), 1));
+  }
+
+  // What the app-proxy sends from now on: a status, fields and a body. An empty status: it closes the connection.
+  void answer_with(std::string status, std::string fields, std::string body) {
+    const std::lock_guard lock(mutex_);
+    status_ = std::move(status);
+    fields_ = std::move(fields);
+    body_ = std::move(body);
+  }
+  // Reports a health of an Application of prod that no other test reads.
+  void report_health(const std::string& health) {
+    static_cast<void>(
+        program_.post_application(token_, application("moving", health), ++sequence_));
+  }
+  [[nodiscard]] RecordingUpstream& app_proxy() { return app_proxy_; }
+  [[nodiscard]] const ControlPlaneProcess& program() const { return program_; }
+
+  std::string key;
+
+ private:
+  static std::string application(const std::string& name, const std::string& health) {
+    const nlohmann::json resource{{"group", "apps"},    {"version", "v1"}, {"kind", "Deployment"},
+                                  {"namespace", "web"}, {"name", "ui"},    {"status", "OutOfSync"}};
+    return nlohmann::json{
+        {"apiVersion", "argoproj.io/v1alpha1"},
+        {"kind", "Application"},
+        {"metadata", {{"name", name}, {"namespace", "argocd"}, {"uid", "uid-" + name}}},
+        {"spec",
+         {{"destination", {{"server", "https://kubernetes.default.svc"}}},
+          {"source", {{"repoURL", "https://git.example/a.git"}, {"path", "apps"}}}}},
+        {"status",
+         {{"sync", {{"status", "OutOfSync"}}},
+          {"health", {{"status", health}, {"message", "red \x1b[31m text"}}},
+          {"resources", nlohmann::json::array({resource})}}}}
+        .dump();
+  }
+  bool answer(RawSocket& socket) {
+    const std::lock_guard lock(mutex_);
+    return !status_.empty() && RecordingUpstream::reply(socket, body_, fields_, status_);
+  }
+
+  std::mutex mutex_;
+  std::string token_;
+  std::int64_t sequence_ = 1;
+  std::string status_;
+  std::string fields_;
+  std::string body_;
+  RecordingUpstream app_proxy_;
+  ControlPlaneProcess program_;
+};
+
+// The one that all tests of the program share.
+inline ActionBed& action_bed() {
+  static ActionBed bed;
+  return bed;
+}
+
+}  // namespace gitops::test
