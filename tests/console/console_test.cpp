@@ -100,5 +100,12 @@ TEST(Console, OneWayThroughItsPagesWorksInFirefox) {
                  kTests, std::chrono::seconds(200));
 }
 
+TEST(Console, ItsActionsReachRuntimesFromABrowser) {
+  if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
+  if (const auto lacking = missing_browser()) GTEST_SKIP() << *lacking;
+  expect_success({"node", "browser/actions.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
+                 kTests, std::chrono::seconds(300));
+}
+
 }  // namespace
 }  // namespace gitops::test

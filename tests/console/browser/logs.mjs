@@ -220,6 +220,18 @@ logTest('a resource has its events and its diff beside the tree', {}, (_query, r
   await until('the events to be closed', () => runtime.open.size === 0);
 });
 
+test('a runtime that the control plane gives no token for is named once, and not asked again and again', async ({ page, expect }) => {
+  expect(/token/);
+  await signIn(page);
+  let asked = 0;
+  page.on('request', (request) => { if (request.url().endsWith('/token')) ++asked; });
+  await page.goto(ADDRESS);
+  await page.getByRole('alert').getByText('The log could not be read.').waitFor();
+  assert.equal(asked, 1);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until('another try', () => asked === 2);
+});
+
 for (const theme of ['light', 'dark']) {
   for (const width of [1440, 390]) {
     logTest(`logs are for everybody in the ${theme} theme, ${width} wide`, { theme, width }, follow(line('ERROR a', 1), line('WARN b', 2, 'api-2'), line('debug c', 3, 'api-3'), line('plain needle', 4, 'api-4')), async ({ page }) => {

@@ -2,9 +2,8 @@
 //
 // Each case has a page of its own. A case fails when the page writes errors to its console, throws, or breaks its policy.
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
 
+import { axe } from '../support/axe.mjs';
 import { forgetSessions, launch, newPage, signIn } from '../support/browser.mjs';
 import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
@@ -12,19 +11,10 @@ import { addAccessCases } from './access.mjs';
 import { addBudgets } from './budgets.mjs';
 
 const [program, wanted = ''] = process.argv.slice(2);
-const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const cases = [];
 const test = (name, options, run) => cases.push({ name, ...(run ? options : {}), run: run ?? options });
 
-async function axe(page, where) {
-  await page.evaluate(axeSource);
-  const violations = await page.evaluate(async () => {
-    const { violations: found } = await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] });
-    return found.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.failureSummary}`).join('; ')}`);
-  });
-  assert.deepEqual(violations, [], where);
-}
 const rowNames = (page) => page.locator('.grid .row .name').allInnerTexts();
 const grid = (page) => page.getByRole('grid', { name: 'Applications' });
 const filter = (page) => page.getByRole('combobox', { name: 'Filter' });

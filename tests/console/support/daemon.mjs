@@ -86,11 +86,11 @@ export class Daemon {
     await this.send(`/console/api/v1/users/${id}/password`, { method: 'PUT', body: { password } });
   }
 
-  /** Registers a runtime and returns its token. */
-  async addRuntime(runtimeName, cluster = 'https://kubernetes.default.svc', accessMode = 'TUNNEL') {
+  /** Registers a runtime, with the address of its app-proxy if it has one, and returns its token. */
+  async addRuntime(runtimeName, cluster = 'https://kubernetes.default.svc', accessMode = 'TUNNEL', ingressHost = undefined) {
     const { createRuntime } = await this.graphql(
       'mutation($args: RuntimeInstallationArgs!) { createRuntime(installationArgs: $args) { newAccessToken } }',
-      { args: { runtimeName, runtimeNamespace: 'argocd', cluster, installationType: 'HELM', runtimeVersion: '0.1.0', chartVersion: '0.1.0', accessMode, componentNames: [] } });
+      { args: { runtimeName, runtimeNamespace: 'argocd', cluster, installationType: 'HELM', runtimeVersion: '0.1.0', chartVersion: '0.1.0', accessMode, componentNames: [], ingressHost } });
     return createRuntime.newAccessToken;
   }
 

@@ -14,6 +14,13 @@ export function done(text: string): Outcome {
   return { kind: 'done', text, requestId: '' };
 }
 
+/** Thrown by an action that knows itself what came of it. */
+export class OutcomeError extends Error {
+  constructor(readonly outcome: Outcome) {
+    super(outcome.text);
+  }
+}
+
 /** Returns a text as a sentence: a capital at its begin and a sign at its end. */
 export function sentence(text: string): string {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,6 +1,6 @@
 // Questions to the app-proxy of a runtime, from the browser itself: a runtime may be reachable for its users alone. The
 // token for it is in a variable of this page and nowhere else.
-import { sentence, type Outcome } from './outcome';
+import { OutcomeError, sentence, type Outcome } from './outcome';
 import { failureOf, request, RequestError, type Failure } from './request';
 import { VERSION } from './runtime_documents';
 
@@ -188,6 +188,13 @@ export async function askRuntime<T>(runtime: string, document: string, variables
     if (signal?.aborted) throw error;
     return withoutToken(failureOf(`ask the runtime ${runtime}`, error), isChange);
   }
+}
+
+/** Asks for a change. Throws OutcomeError for what is not Done. */
+export async function changeRuntime<T>(runtime: string, document: string, variables: object): Promise<T> {
+  const answer = await askRuntime<T>(runtime, document, variables);
+  if (answer.kind === 'done') return answer.data;
+  throw new OutcomeError(answer);
 }
 
 /** Asks for something to show: for useReading(). Throws RequestError. */

@@ -29,7 +29,7 @@ export const LIVE_STATE = `query LiveState($name: String!, $namespace: String) {
     status {
       sync { status revision revisions }
       resources { group version kind namespace name status health { status } requiresPruning hook }
-      operationState { phase message startedAt finishedAt operation { initiatedBy } syncResult }
+      operationState { phase message startedAt finishedAt operation { initiatedBy } }
     }
   }
 }`;

@@ -1,28 +1,52 @@
 // Actions and what came of them.
-import { useCallback, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
-import { done, outcomeOf, type Outcome } from '../data/outcome';
+import { done, OutcomeError, outcomeOf, type Outcome } from '../data/outcome';
 import { failureOf } from '../data/request';
 import { Icon, type IconName } from './icons';
 import { Copy, Dialog } from './parts';
 
+/** Looks whether an action whose answer was lost has happened. Returns what was found, or nothing yet. */
+export type FindOut = () => Promise<string | null>;
+const LOOKS = 20;
+const BETWEEN = 3_000; // milliseconds
+
+interface Shown extends Outcome {
+  at: string; // the button
+  found?: string; // what was found out after a lost answer
+}
+
 export interface Actions {
   busy: boolean;
-  outcome: (Outcome & { at: string }) | null;
-  /** Runs an action of the button at a place. Returns whether it is done; `says` is what is told then, `at` where. */
-  run: (place: string, tried: string, work: () => Promise<unknown>, says: string | (() => string), at?: string) => Promise<boolean>;
+  outcome: Shown | null;
+  /** Runs an action of the button at a place. Returns whether it is done; `says` is what is told then, `at` where. After a
+   * lost answer `found` is asked again and again. */
+  run: (place: string, tried: string, work: () => Promise<unknown>, says: string | (() => string), at?: string, found?: FindOut) => Promise<boolean>;
   clear: () => void;
 }
 
 /** Runs one action at a time. `after` reads again what is shown; it is called whatever came of the action. */
 export function useActions(after: () => void): Actions {
   const [busy, setBusy] = useState(false);
-  const [outcome, setOutcome] = useState<(Outcome & { at: string }) | null>(null);
+  const [outcome, setOutcome] = useState<Shown | null>(null);
   const isBusy = useRef(false);
-  const run: Actions['run'] = async (place, tried, work, says, at = place) => {
+  const round = useRef(0);
+  useEffect(() => () => { ++round.current; }, []);
+  const findOut = async (own: number, found: FindOut) => {
+    const tell = (text: string) => setOutcome((old) => old && round.current === own ? { ...old, found: text } : old);
+    tell('Looking what happened…');
+    for (let look = 0; look < LOOKS && round.current === own; ++look) {
+      const text = await found().catch(() => null);
+      if (text) return tell(text);
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN));
+    }
+    tell('Nothing was found in a minute that it could have done.');
+  };
+  const run: Actions['run'] = async (place, tried, work, says, at = place, found) => {
     if (isBusy.current) return false;
     isBusy.current = true;
+    const own = ++round.current;
     setBusy(true);
     setOutcome(null);
     try {
@@ -30,7 +54,9 @@ export function useActions(after: () => void): Actions {
       setOutcome({ ...done(typeof says === 'string' ? says : says()), at });
       return true;
     } catch (error) {
-      setOutcome({ ...outcomeOf(failureOf(tried, error)), at: place });
+      const outcome = error instanceof OutcomeError ? error.outcome : outcomeOf(failureOf(tried, error));
+      setOutcome({ ...outcome, at: place });
+      if (outcome.kind === 'unknown' && found) void findOut(own, found);
       return false;
     } finally {
       isBusy.current = false;
@@ -38,7 +64,11 @@ export function useActions(after: () => void): Actions {
       after();
     }
   };
-  return { busy, outcome, run, clear: useCallback(() => setOutcome(null), []) };
+  const clear = useCallback(() => {
+    ++round.current;
+    setOutcome(null);
+  }, []);
+  return { busy, outcome, run, clear };
 }
 
 const WORDS: Record<Outcome['kind'], { icon: IconName; tone: string; text: string }> = {
@@ -48,6 +78,11 @@ const WORDS: Record<Outcome['kind'], { icon: IconName; tone: string; text: strin
   unknown: { icon: 'question', tone: 'warn', text: 'Unknown' },
 };
 
+/** What came of an action, as one text. */
+export function saidBy({ by, text, allows }: Outcome): string {
+  return [by ? `${by}: ${text}` : text, allows].filter(Boolean).join(' ');
+}
+
 /** What came of the action at this place, beside its button, until it is closed. */
 export function Result({ actions, at }: { actions: Actions; at: string }) {
   const { outcome, clear } = actions;
@@ -56,8 +91,9 @@ export function Result({ actions, at }: { actions: Actions; at: string }) {
   return (
     <div class={`outcome ${word.tone}`} role={outcome.kind === 'done' ? 'status' : 'alert'}>
       <span class={`state ${word.tone}`}><Icon name={word.icon} />{word.text}</span>
-      <span class="said">{outcome.text}{outcome.requestId && <span class="mute small"> Request {outcome.requestId}</span>}</span>
-      {outcome.kind !== 'done' && <Copy text={`${word.text}: ${outcome.text} ${outcome.requestId}`.trim()} />}
+      <span class="said">{saidBy(outcome)}{outcome.found && <strong> {outcome.found}</strong>}{outcome.requestId && <span class="mute small"> Request {outcome.requestId}</span>}</span>
+      {outcome.isOutdated && <button type="button" onClick={() => location.reload()}>Load again</button>}
+      {outcome.kind !== 'done' && <Copy text={`${word.text}: ${saidBy(outcome)} ${outcome.requestId}`.trim()} />}
       <button type="button" class="quiet" aria-label="Dismiss" onClick={clear}><Icon name="close" size={12} /></button>
     </div>
   );

@@ -85,7 +85,9 @@ export function Dialog({ title, close, children, canClose = true }:
     { title: string; close: () => void; children: ComponentChildren; canClose?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
-    dialog.current?.showModal();
+    const shown = dialog.current!;
+    shown.showModal();
+    return () => shown.close(); // the focus goes back to where it was
   }, []);
   return (
     <dialog ref={dialog} aria-label={title} onClose={close} onCancel={(event) => { if (!canClose) event.preventDefault(); }}

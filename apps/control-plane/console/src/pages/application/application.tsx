@@ -16,6 +16,7 @@ import { Status } from '../../ui/status';
 import { Age, exact, milliseconds } from '../../ui/time';
 import { clusterName } from '../applications/columns';
 import { arrange, listAddress, neighbours, view } from '../applications/view';
+import { ActionBar, openRollback } from './actions/bar';
 import { Link, pathOf, type Name } from './links';
 import { Overview } from './overview';
 import { Releases } from './releases';
@@ -69,13 +70,13 @@ function useReleases(name: Name) {
   });
 }
 
-function Timeline({ releases }: { releases: Reading<Release[]> }) {
+function Timeline({ releases, rollback }: { releases: Reading<Release[]>; rollback?: (entry: number) => void }) {
   if (releases.failure) return <Failed failure={releases.failure} retry={releases.again} />;
   if (!releases.value) return <Loading what="deployments" />;
   if (releases.value.length === 0) return <Empty title="No deployments yet"><p>Each sync that deploys a revision appears here.</p></Empty>;
   return (
     <>
-      <Releases releases={releases.value} opened={here.value.query.get('entry') ?? ''} />
+      <Releases releases={releases.value} opened={here.value.query.get('entry') ?? ''} {...(rollback && { rollback })} />
       <p class="mute small">{releases.value.length === PAGE ? `The latest ${PAGE} deployments.` : 'All deployments that are recorded. Older ones may have been forgotten by retention.'}</p>
     </>
   );
@@ -172,10 +173,11 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
   const reading = useReading(pathOf(name), tried, (signal) => readApplication(name, tried, signal));
   const releases = useReleases(name);
   const { application: read, gone } = reading.value ?? { application: null, gone: null };
-  const patches = useLive(name, read?.metadata.uid ?? '', () => {
+  const again = () => {
     reading.again();
     releases.again();
-  });
+  };
+  const patches = useLive(name, read?.metadata.uid ?? '', again);
   const app = useMemo(() => read && withPatches(read, patches), [read, patches]);
   // Keys act on what is shown, also when they are faster than effects.
   const shown = useRef({ name, tab });
@@ -193,7 +195,6 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       { keys: ']', text: 'Next in the list', run: () => step('next') },
       { keys: '[', text: 'Before in the list', run: () => step('before') },
       { keys: 'w', text: 'Who may…', run: () => navigate(whoMay(shown.current.name)) },
-      { keys: 'r', text: 'Read again', run: reading.again },
       { keys: 'Escape', text: 'Close the panel, then back to the list', run: back },
     ]);
   }, []);
@@ -210,10 +211,11 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       {reading.value && !app && !gone && <Empty title={`There is no application ${name.name}`}><p>Nothing is recorded of it, its runtime was removed, or a rule keeps you from seeing it.</p><p><a href={`/audit`}>Look into the audit log</a></p></Empty>}
       {gone && <Tombstone app={gone} name={name} releases={releases} />}
       {app && <Presence app={app} />}
+      {app && <ActionBar key={pathOf(name)} app={app} name={name} releases={releases.value ?? []} after={again} />}
       {app && <Head app={app} name={name} tab={tab} />}
       {app && tab === 'overview' && <Overview app={app} name={name} releases={releases} />}
-      {app && tab === 'tree' && <Resources app={app} />}
-      {app && tab === 'timeline' && <Timeline releases={releases} />}
+      {app && tab === 'tree' && <Resources app={app} name={name} after={again} />}
+      {app && tab === 'timeline' && <Timeline releases={releases} rollback={(entry) => openRollback(name, entry)} />}
       {app && tab === 'diff' && <Diff app={app} name={name} />}
       {app && tab === 'logs' && <Logs app={app} name={name} />}
       {app && tab === 'journal' && <Journal name={name} seenAt={app.seenAt} />}

@@ -6,7 +6,7 @@ import { Link } from './links';
 import type { Release } from './types';
 
 /** One line for each deployment, the newest first. */
-export function Releases({ releases, opened = '' }: { releases: readonly Release[]; opened?: string }) {
+export function Releases({ releases, opened = '', rollback }: { releases: readonly Release[]; opened?: string; rollback?: (entry: number) => void }) {
   return (
     <ol class="timeline">
       {releases.map((release) => {
@@ -27,6 +27,7 @@ export function Releases({ releases, opened = '' }: { releases: readonly Release
                 {milliseconds(commit?.commitDate) > 0 && end > 0 && ` · ${age(milliseconds(commit?.commitDate), end)} after the commit`}
               </p>
               {operationState?.phase && operationState.phase !== 'Succeeded' && operationState.message && <p class="bad">{operationState.message}</p>}
+              {rollback && !release.current && <p><button type="button" onClick={() => rollback(release.historyId)}>Roll back to here…</button></p>}
               {images.length > 0 && <p class="small mute clip" title={images.join('\n')}>{images.join(' · ')}</p>}
             </div>
           </li>

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
 import { failureOf, request, type Failure } from '../../data/request';
-import { here, navigate } from '../../shell/router';
+import { here } from '../../shell/router';
 import { me, readMe } from '../../shell/session';
 import { Empty, Failed, Loading } from '../../ui/parts';
 import { useReading } from '../../ui/read';
@@ -31,8 +31,7 @@ export function InvitationPage() {
     failure.value = null;
     try {
       await request('accept the invitation', ADDRESS, { method: 'POST', body: { token, ...body } });
-      await readMe();
-      navigate('/', { replace: true });
+      location.replace('/'); // with the policy of this user
     } catch (error) {
       failure.value = failureOf('accept the invitation', error);
     } finally {

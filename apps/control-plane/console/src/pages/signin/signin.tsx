@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 
 import { failureOf, type Failure } from '../../data/request';
-import { here, navigate, ownAddress } from '../../shell/router';
+import { here, ownAddress } from '../../shell/router';
 import { signIn, signInWays, type SignInWays } from '../../shell/session';
 import { Icon } from '../../ui/icons';
 import { signInError } from './errors';
@@ -72,7 +72,8 @@ export function SignInPage() {
       <h1><img src="/icon.svg" alt="" width="28" height="28" />GitOps console</h1>
       {to !== '/' && <p class="mute">Sign in to open <code>{to}</code></p>}
       {error && <p class="bad state" role="alert"><Icon name="warning" /><span>{error}</span></p>}
-      <SignInForm done={() => navigate(to, { replace: true })} />
+      {/* The page is loaded anew: its policy names the runtimes of who is signed in. */}
+      <SignInForm done={() => location.replace(to)} />
     </main>
   );
 }
