@@ -313,15 +313,15 @@ StillAllowed ApplicationActions::still_allowed(Action action, std::string_view a
   };
 }
 
-Task<Result<std::string>> ApplicationActions::permitted_pod(const User& user, argo::AppRef app,
-                                                            std::string ns, std::string pod,
-                                                            Deadline deadline) {
+Task<Result<std::string>> ApplicationActions::permitted_object(const User& user, argo::AppRef app,
+                                                               argo::ResourceRef of,
+                                                               Deadline deadline) {
   auto found = co_await permitted(user, Action::view, app, deadline);
   if (!found) co_return std::unexpected(std::move(found.error()));
   auto tree = co_await with_token([&] { return argocd_.resource_tree(app, deadline); });
   if (!tree) co_return std::unexpected(shown(std::move(tree.error())));
-  if (has_pod(*tree, ns, pod)) co_return std::move(*found);
-  co_return std::unexpected(forbidden_action("the application has no such pod"));
+  if (has_object(*tree, of)) co_return std::move(*found);
+  co_return std::unexpected(forbidden_action("the application has no such object"));
 }
 
 ApplicationState application_state(std::string_view application) {
@@ -377,13 +377,13 @@ bool complete(argo::ResourceRef& which, std::string_view application) {
   return true;
 }
 
-bool has_pod(std::string_view tree, std::string_view ns, std::string_view name) {
+bool has_object(std::string_view tree, const argo::ResourceRef& of) {
   JsonParser parser;
   const auto root = parser.parse_object(tree, "resource tree");
   if (!root) return false;
   for (const auto node : (*root)["nodes"].items()) {
-    if (node["kind"].text() == "Pod" && node["group"].text().empty() &&
-        node["namespace"].text() == ns && node["name"].text() == name) {
+    if (node["kind"].text() == of.kind && node["group"].text() == of.group &&
+        node["namespace"].text() == of.ns && node["name"].text() == of.name) {
       return true;
     }
   }

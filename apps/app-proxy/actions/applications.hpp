@@ -75,9 +75,9 @@ class ApplicationActions {
   // Opens the logs of the Application's pods. Needs VIEW_POD_LOGS.
   Task<Result<OpenedLogs>> logs(const User& user, argo::AppRef app, argo::AppLogOptions options,
                                 Deadline deadline);
-  // Returns the Application's JSON if it has a pod of that name. Needs VIEW.
-  Task<Result<std::string>> permitted_pod(const User& user, argo::AppRef app, std::string ns,
-                                          std::string pod, Deadline deadline);
+  // Returns the Application's JSON if its tree has an object of this kind and name; `of` needs no version. Needs VIEW.
+  Task<Result<std::string>> permitted_object(const User& user, argo::AppRef app,
+                                             argo::ResourceRef of, Deadline deadline);
   // Returns a function that repeats the check of permitted() with the rules of that time. The
   // Application itself is not read again.
   [[nodiscard]] StillAllowed still_allowed(Action action, std::string_view application) const;
@@ -115,8 +115,8 @@ std::optional<bool> is_pruned(const Result<std::string>& answer, bool sees_all);
 // namespaces.
 bool complete(argo::ResourceRef& which, std::string_view application);
 
-// Checks that a resource tree of Argo CD contains this pod.
-bool has_pod(std::string_view tree, std::string_view ns, std::string_view name);
+// Checks that a resource tree of Argo CD contains this object, whatever its version.
+bool has_object(std::string_view tree, const argo::ResourceRef& of);
 
 // Permission that an action of Argo CD needs. Returns nullopt when no rule covers it; then only
 // administrators may run it.

@@ -71,12 +71,17 @@ Task<Result<LogStreams::Feed>> LogRoutes::open(http::Exchange& exchange, const C
   }
   argo::AppRef app{.name = application, .ns = value("appNamespace")};
   if (value("events") == "true") {
-    if (!component.empty() || choice.pod.empty()) {
+    argo::ResourceRef of{.group = value("group"),
+                         .kind = value("kind"),
+                         .ns = value("namespace"),
+                         .name = value("resourceName")};
+    if (!choice.pod.empty()) of = {.kind = "Pod", .ns = of.ns, .name = choice.pod};
+    if (!component.empty() || of.name.empty()) {
       co_return fail(ErrorCode::invalid_argument,
-                     "events are those of a pod of an application or a workflow");
+                     "events are those of an object of an application or a workflow");
     }
-    co_return co_await logs_.pod_events(caller, {.app = std::move(app), .workflow = workflow},
-                                        value("namespace"), std::move(choice.pod), deadline);
+    co_return co_await logs_.events(caller, {.app = std::move(app), .workflow = workflow},
+                                    std::move(of), deadline);
   }
   if (!application.empty()) {
     co_return co_await logs_.application(caller, std::move(app),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -33,6 +34,12 @@ Result<void> needs_operator(const User& user) {
   if (user.is_admin || user.is_runtime) return {};
   return std::unexpected(
       forbidden_action("only an administrator of the account may read the runtime's own logs"));
+}
+
+// Checks that a kind may be a part of a field selector.
+bool is_kind(std::string_view text) {
+  return !text.empty() && text.size() <= 63 &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
 }  // namespace
@@ -179,23 +186,25 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
                   .slot = std::move(*slot)});
 }
 
-Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodOwner owner,
-                                                      std::string ns, std::string pod,
-                                                      Deadline deadline) {
+Task<Result<LogStreams::Feed>> LogStreams::events(const Caller& caller, EventsOwner owner,
+                                                  argo::ResourceRef of, Deadline deadline) {
   if (!cluster_) co_return std::unexpected(not_configured("its cluster"));
   auto slot = take_slot();
   if (!slot) co_return std::unexpected(std::move(slot.error()));
-  if (auto checked = check_object_name("namespace", ns); !checked) {
+  if (auto checked = check_object_name("namespace", of.ns); !checked) {
     co_return std::unexpected(checked.error());
   }
-  if (auto checked = check_object_name("name of the pod", pod); !checked) {
+  if (auto checked = check_object_name("name of the object", of.name); !checked) {
     co_return std::unexpected(checked.error());
+  }
+  if (!is_kind(of.kind) || (!owner.workflow.empty() && of.kind != "Pod")) {
+    co_return fail(ErrorCode::invalid_argument, "this is no kind of an object with events");
   }
   StillAllowed still_allowed;
   if (!owner.app.name.empty()) {
     if (!applications_) co_return std::unexpected(not_configured("Argo CD; set ARGO_CD_URL"));
-    const auto found = co_await applications_->permitted_pod(*caller.user, std::move(owner.app), ns,
-                                                             pod, deadline);
+    const auto found =
+        co_await applications_->permitted_object(*caller.user, std::move(owner.app), of, deadline);
     if (!found) co_return std::unexpected(found.error());
     const auto cluster = application_entity(*found, applications_->runtime()).cluster;
     if (cluster != control_plane::kInCluster && cluster != "in-cluster") {
@@ -206,9 +215,9 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
   } else {
     if (!workflows_) co_return std::unexpected(not_configured("Argo Workflows"));
     const auto found =
-        co_await workflows_->permitted(*caller.user, Action::view, ns, owner.workflow, deadline);
+        co_await workflows_->permitted(*caller.user, Action::view, of.ns, owner.workflow, deadline);
     if (!found) co_return std::unexpected(found.error());
-    auto object = co_await cluster_->get(k8s::resources::kPods, {ns, pod}, deadline);
+    auto object = co_await cluster_->get(k8s::resources::kPods, {of.ns, of.name}, deadline);
     JsonParser parser;
     const auto root = object ? parser.parse_object(*object, "pod")
                              : Result<JsonView>(std::unexpected(object.error()));
@@ -220,8 +229,8 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
   }
   // A watch without a resourceVersion begins with the existing objects.
   auto opened = co_await cluster_->watch(
-      kEvents, ns,
-      {.field_selector = "involvedObject.kind=Pod,involvedObject.name=" + pod,
+      kEvents, of.ns,
+      {.field_selector = "involvedObject.kind=" + of.kind + ",involvedObject.name=" + of.name,
        .resource_version = "0",
        .timeout = std::chrono::hours(1)},
       deadline);
@@ -229,7 +238,7 @@ Task<Result<LogStreams::Feed>> LogStreams::pod_events(const Caller& caller, PodO
     co_return std::unexpected(public_action_error(std::move(opened.error()), "the API server"));
   }
   std::vector<LogSource> sources;
-  sources.push_back({.exchange = std::move(*opened), .format = LogFormat::events, .pod = pod});
+  sources.push_back({.exchange = std::move(*opened), .format = LogFormat::events, .pod = of.name});
   co_return feed(
       std::move(sources), {},
       {.is_allowed = [&caller, check = std::move(still_allowed)] { return check(*caller.user); },

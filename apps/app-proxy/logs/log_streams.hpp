@@ -56,14 +56,14 @@ class LogStreams {
   // containers cannot be opened, the feed has an `error`.
   Task<Result<Feed>> component(const Caller& caller, std::string component, LogChoice choice,
                                Deadline deadline);
-  // Owner of a pod whose events are wanted: an Application of this cluster, or a Workflow. One of
-  // the two is set.
-  struct PodOwner {
+  // Owner of an object whose events are wanted: an Application of this cluster, or a Workflow, of
+  // which only pods have them. One of the two is set.
+  struct EventsOwner {
     argo::AppRef app = {};
     std::string workflow = {};
   };
-  Task<Result<Feed>> pod_events(const Caller& caller, PodOwner owner, std::string ns,
-                                std::string pod, Deadline deadline);
+  Task<Result<Feed>> events(const Caller& caller, EventsOwner owner, argo::ResourceRef of,
+                            Deadline deadline);
 
   // A container of the runtime's pods. Ordered by component, pod and container.
   struct Part {

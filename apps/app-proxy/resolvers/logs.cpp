@@ -84,15 +84,17 @@ Task<Result<Stream>> component_logs(LogStreams& logs, Call& call) {
 }
 
 Task<Result<Stream>> pod_events(LogStreams& logs, Call& call) {
-  LogStreams::PodOwner owner{
+  LogStreams::EventsOwner owner{
       .app = {.name = text_of(call["applicationName"]), .ns = text_of(call["appNamespace"])},
       .workflow = text_of(call["workflowName"])};
   if (owner.app.name.empty() == owner.workflow.empty()) {
     co_return fail(ErrorCode::invalid_argument, "name either applicationName or workflowName");
   }
   co_return stream_of(
-      co_await logs.pod_events(call.context<Caller>(), std::move(owner), text_of(call["namespace"]),
-                               text_of(call["podName"]), call.deadline()),
+      co_await logs.events(
+          call.context<Caller>(), std::move(owner),
+          {.kind = "Pod", .ns = text_of(call["namespace"]), .name = text_of(call["podName"])},
+          call.deadline()),
       LogShape::pod_events);
 }
 

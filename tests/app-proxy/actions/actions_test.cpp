@@ -12,6 +12,18 @@ namespace {
 
 using Json = nlohmann::json;
 
+TEST(ResourceTree, HasAnObjectOfTheSameGroupKindNamespaceAndName) {
+  const std::string tree =
+      R"({"nodes":[{"group":"apps","kind":"Deployment","namespace":"web","name":"ui"}]})";
+  EXPECT_TRUE(has_object(tree, {.group = "apps", .kind = "Deployment", .ns = "web", .name = "ui"}));
+  EXPECT_FALSE(has_object(tree, {.kind = "Deployment", .ns = "web", .name = "ui"}));
+  EXPECT_FALSE(has_object(tree, {.group = "apps", .kind = "Pod", .ns = "web", .name = "ui"}));
+  EXPECT_FALSE(has_object(tree, {.group = "apps", .kind = "Deployment", .ns = "x", .name = "ui"}));
+  EXPECT_FALSE(has_object(tree, {.group = "apps", .kind = "Deployment", .ns = "web", .name = "u"}));
+  EXPECT_FALSE(
+      has_object("[]", {.group = "apps", .kind = "Deployment", .ns = "web", .name = "ui"}));
+}
+
 TEST(ActionEntities, ApplicationsAreSeenAsRulesNameThem) {
   const Json app{
       {"metadata",

@@ -145,7 +145,7 @@ TEST(LogRoutes, TheContainerBeforeARestartIsAskedFor) {
     EXPECT_THAT(fixture.asked, HasSubstr("previous=true"));
     CO_ASSERT_OK(co_await get("applicationName=shop&podName=ui-1"));
     EXPECT_THAT(fixture.asked, testing::Not(HasSubstr("previous")));
-    // Events are those of one pod of an application or a workflow.
+    // Events are those of one object of an application or a workflow.
     for (const auto* query : {"applicationName=shop&events=true", "componentName=x&events=true",
                               "applicationName=shop&workflowName=x"}) {
       const auto refused = co_await get(query);

@@ -150,12 +150,12 @@ Task<std::vector<std::string>> rest(LogFeed& feed) {
 // The watch itself lasts an hour.
 TEST(OpenStreams, ARuleThatIsWithdrawnEndsTheEventsOfAPod) {
   with_streams({}, [](Fixture& fixture) -> Task<> {
-    for (const auto& owner : {LogStreams::PodOwner{.app = {.name = "shop", .ns = "argocd"}},
-                              LogStreams::PodOwner{.workflow = "w"}}) {
+    for (const auto& owner : {LogStreams::EventsOwner{.app = {.name = "shop", .ns = "argocd"}},
+                              LogStreams::EventsOwner{.workflow = "w"}}) {
       co_await fixture.allow({"VIEW"});
       fixture.put_event("first");
-      auto opened = co_await fixture.streams->pod_events(fixture.bob, owner, "web", "ui-1",
-                                                         deadline_after(10s));
+      auto opened = co_await fixture.streams->events(
+          fixture.bob, owner, {.kind = "Pod", .ns = "web", .name = "ui-1"}, deadline_after(10s));
       CO_ASSERT_OK(opened);
       auto& feed = **opened;
       EXPECT_EQ((co_await feed.next()).line.content, "first");
@@ -171,6 +171,25 @@ TEST(OpenStreams, ARuleThatIsWithdrawnEndsTheEventsOfAPod) {
         fixture.cluster.remove(kEvents, {"web", name});
       }
     }
+  });
+}
+
+TEST(OpenStreams, EventsAreThoseOfAnObjectOfTheApplication) {
+  with_streams({}, [](Fixture& fixture) -> Task<> {
+    co_await fixture.allow({"VIEW"});
+    const LogStreams::EventsOwner shop{.app = {.name = "shop", .ns = "argocd"}};
+    const auto refused = [&](argo::ResourceRef of) -> Task<ErrorCode> {
+      const auto opened =
+          co_await fixture.streams->events(fixture.bob, shop, std::move(of), deadline_after(10s));
+      co_return opened ? ErrorCode::internal : opened.error().code;
+    };
+    EXPECT_EQ(co_await refused({.kind = "Deployment", .ns = "web", .name = "ui-1"}),
+              ErrorCode::forbidden);
+    EXPECT_EQ(co_await refused({.group = "x", .kind = "Pod", .ns = "web", .name = "ui-1"}),
+              ErrorCode::forbidden);
+    // A kind that would change the question to the API server.
+    EXPECT_EQ(co_await refused({.kind = "Pod,type=Warning", .ns = "web", .name = "ui-1"}),
+              ErrorCode::invalid_argument);
   });
 }
 

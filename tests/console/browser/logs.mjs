@@ -49,7 +49,7 @@ class Runtime {
 }
 
 async function prepare(daemon, tokens) {
-  await daemon.report(tokens['prod-eu'], application('talk', { number: 930, uid: 'uid-prod-eu-talk' }));
+  await daemon.report(tokens['prod-eu'], application('talk', { number: 930, uid: 'uid-prod-eu-talk', resources: [{ group: 'apps', version: 'v1', kind: 'Deployment', namespace: 'talk', name: 'api', status: 'Synced', health: { status: 'Progressing' } }] }));
 }
 
 /** A case with a runtime of its own. */
@@ -199,6 +199,37 @@ logTest('a container that never started has the events of its pod instead', {}, 
   await page.goto(`${ADDRESS}?pod=api-9`);
   await page.getByRole('region', { name: 'Events of api-9' }).getByText('Failed to pull image').waitFor();
   assert.deepEqual(runtime.asked.at(-1), { events: 'true', applicationName: 'talk', appNamespace: 'argocd', namespace: 'talk', podName: 'api-9' });
+});
+
+logTest('a resource has its events and its diff beside the tree', {}, (_query, response, begin) => {
+  begin();
+  response.write(event('log', { podName: 'api', timestamp: at(1), content: 'Scaled up replica set api-1 to 2', reason: 'ScalingReplicaSet', type: 'Normal' }));
+}, async ({ page, runtime }) => {
+  await page.goto('/applications/prod-eu/argocd/talk/tree?node=apps:Deployment:talk:api');
+  const panel = page.getByRole('complementary', { name: 'Resource' });
+  await panel.getByRole('button', { name: 'Events' }).waitFor();
+  assert.equal(runtime.asked.length, 0, 'the runtime is asked for events when they are wanted alone');
+  await panel.getByRole('button', { name: 'Events' }).click();
+  await panel.getByText('Scaled up replica set api-1 to 2').waitFor();
+  assert.deepEqual(runtime.asked, [{ events: 'true', applicationName: 'talk', appNamespace: 'argocd', namespace: 'talk', group: 'apps', kind: 'Deployment', resourceName: 'api' }]);
+  await axe(page, 'events');
+  runtime.send(event('log', { podName: 'api', timestamp: at(2), content: 'Scaled down', reason: 'ScalingReplicaSet', type: 'Normal' }));
+  await panel.getByRole('listitem').first().getByText('Scaled down').waitFor();
+  await panel.getByRole('link', { name: 'Diff' }).click();
+  await page.waitForURL(/diff\?object=apps:Deployment:talk:api$/);
+  await until('the events to be closed', () => runtime.open.size === 0);
+});
+
+test('a runtime that the control plane gives no token for is named once, and not asked again and again', async ({ page, expect }) => {
+  expect(/token/);
+  await signIn(page);
+  let asked = 0;
+  page.on('request', (request) => { if (request.url().endsWith('/token')) ++asked; });
+  await page.goto(ADDRESS);
+  await page.getByRole('alert').getByText('The log could not be read.').waitFor();
+  assert.equal(asked, 1);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until('another try', () => asked === 2);
 });
 
 for (const theme of ['light', 'dark']) {

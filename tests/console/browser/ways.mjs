@@ -98,4 +98,14 @@ test('how it is undone', async ({ page }) => {
   ends(keys, 'How is it undone?');
 });
 
+test('a rollback begins at its panel', async ({ page, expect }) => {
+  expect(/token/); // the runtime of the test has no address
+  const keys = await begin(page);
+  await keys.press('Enter', 'Enter');
+  await page.getByRole('heading', { name: 'Attention' }).waitFor();
+  await keys.press('b');
+  await page.getByRole('dialog').waitFor();
+  ends(keys, 'where automated sync is off: roll back to an earlier deployment');
+});
+
 await run(process.argv);

@@ -1,20 +1,30 @@
 // Opens logs at a runtime's app-proxy, by the browser itself, as data/runtime.ts asks questions.
+import { RequestError } from '../data/request';
 import { accessTo } from '../data/runtime';
 
 /** What to read: parameters of GET /api/applications/logs (docs/app-proxy-api.md, "Logs"). */
 export type LogChoice = Record<string, string>;
 
-/** Opens a log as server-sent events. Rejects with a sentence when the runtime could not be reached. */
+/**
+ * Opens a log as server-sent events. A refusal of the control plane to give a token is returned like one of the runtime.
+ * Rejects with a sentence when the runtime could not be reached.
+ */
 export async function openLog(runtime: string, choice: LogChoice, signal: AbortSignal): Promise<Response> {
-  const { token, address } = await accessTo(runtime);
+  let access;
+  try {
+    access = await accessTo(runtime);
+  } catch (error) {
+    if (!(error instanceof RequestError) || error.failure.status < 400 || error.failure.status >= 500) throw error;
+    return new Response(JSON.stringify({ message: error.failure.message }), { status: error.failure.status });
+  }
   const query = new URLSearchParams(Object.entries(choice).filter(([, value]) => value !== ''));
   try {
-    return await fetch(`${address}/app-proxy/api/applications/logs?${query.toString()}`, {
+    return await fetch(`${access.address}/app-proxy/api/applications/logs?${query.toString()}`, {
       mode: 'cors', credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer', signal,
-      headers: { Accept: 'text/event-stream', 'x-access-token': token },
+      headers: { Accept: 'text/event-stream', 'x-access-token': access.token },
     });
   } catch (error) {
     if (signal.aborted) throw error;
-    throw new Error(`The runtime ${runtime} could not be reached by your browser at ${address}.`);
+    throw new Error(`The runtime ${runtime} could not be reached by your browser at ${access.address}.`);
   }
 }

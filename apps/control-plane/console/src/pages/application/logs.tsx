@@ -1,8 +1,8 @@
 // Logs of the application's pods, read from its runtime by the browser itself.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
+import { ObjectEvents } from '../../logs/object_events';
 import { openLog, type LogChoice } from '../../logs/open';
-import { PodEvents } from '../../logs/pod_events';
 import { read, type ReaderState } from '../../logs/reader';
 import { fileOf, hitsOf, letterOf, MOST_LINES, Ring, rowsOf, toneOf, type Line } from '../../logs/ring';
 import { announce } from '../../shell/announce';
@@ -177,7 +177,7 @@ export function Logs({ app, name }: { app: ApplicationDetail; name: Name }) {
       </p>
       {failure && <div class="notice bad" role="alert"><div><strong>The log could not be read.</strong><p>{failure}</p></div><button type="button" onClick={again}>Try again</button></div>}
       {troubles.map((text) => <p key={text} class="warn">{text}</p>)}
-      {lacking && <PodEvents runtime={name.runtime} application={name.name} appNamespace={name.namespace} namespace={app.destination?.namespace ?? ''} pod={lacking} />}
+      {lacking && <ObjectEvents runtime={name.runtime} application={name.name} appNamespace={name.namespace} of={{ group: '', kind: 'Pod', namespace: app.destination?.namespace ?? '', name: lacking }} />}
       {ring.size === 0 && (state.kind === 'ended' || state.kind === 'reading') && !lacking && <Empty title="No lines"><p>{isPrevious ? 'There is no container before the present one, or its log is gone.' : 'Its pods have written nothing in this time, or it has no pods.'}</p></Empty>}
       <div ref={scroller} class="diff log" tabIndex={0} role="region" aria-label="Log" onScroll={scrolled} hidden={ring.size === 0} key={pathOf(name)}>
         <span ref={ruler} class="ruler" aria-hidden="true">0123456789</span>

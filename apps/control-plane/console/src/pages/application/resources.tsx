@@ -2,15 +2,19 @@ import { useLayoutEffect, useMemo } from 'preact/hooks';
 
 import { Tree } from '../../graph/tree';
 import type { Unfolded } from '../../graph/layout';
+import type { EventsOf } from '../../logs/object_events';
 import { addKeys } from '../../shell/keys';
-import { here, setQuery } from '../../shell/router';
+import { address, here, setQuery } from '../../shell/router';
 import { state as stateOf } from '../../store/states';
 import { Icon } from '../../ui/icons';
+import { lazy } from '../../ui/lazy';
 import { Empty, Facts } from '../../ui/parts';
 import { Status } from '../../ui/status';
 import { ResourceActions } from './actions/resource_actions';
-import { Link, type Name } from './links';
+import { Link, pathOf, type Name } from './links';
 import { resourceId, treeOf, webAddress, whyEmpty, type ApplicationDetail, type Resource } from './types';
+
+const ObjectEvents = lazy<{ runtime: string; application: string; appNamespace: string; of: EventsOf }>('the events', async () => (await import('../../logs/object_events')).ObjectEvents);
 
 const severityOf = (one: Resource): number => Math.max(stateOf(one.healthStatus || 'Healthy').severity, stateOf(one.syncStatus || 'Synced').severity);
 
@@ -79,6 +83,8 @@ export function Resources({ app, name, after }: { app: ApplicationDetail; name: 
             <header><h2>{one.kind} {one.name}</h2><button type="button" class="quiet" aria-label="Close" onClick={() => setQuery({ node: '' })}><Icon name="close" /></button></header>
             <Facts facts={[['Health', <Status value={one.healthStatus} none />], ['Sync', <Status value={one.syncStatus} none />], ['Message', one.healthMessage], ['Kind', `${one.kind}`], ['API', one.group ? `${one.group}/${one.version}` : one.version],
               ['Namespace', one.namespace], ['Name', one.name], ['Hook', one.hook ? 'yes' : ''], ['Pruning', one.requiresPruning ? 'It is not in Git any more: a sync with pruning deletes it.' : '']]} />
+            <p class="row"><a href={address(`${pathOf(name)}/diff`, new Map([['object', chosen]]))}>Diff</a><button type="button" class="link" aria-expanded={at.get('events') === '1'} onClick={() => setQuery({ events: at.get('events') === '1' ? '' : '1' })}>Events</button></p>
+            {at.get('events') === '1' && <ObjectEvents runtime={name.runtime} application={name.name} appNamespace={name.namespace} of={{ group: one.group ?? '', kind: one.kind, namespace: one.namespace ?? '', name: one.name }} />}
             <ResourceActions key={resourceId(one)} name={name} one={one} after={after} />
           </aside>
         )}
