@@ -20,6 +20,8 @@ const operation = (startedAt, phase = 'Running') => ({ phase, message: 'waiting 
 const bar = (page) => page.getByRole('group', { name: 'Actions' });
 const button = (page, name) => bar(page).getByRole('button', { name });
 const panel = (page, name) => page.getByRole('dialog', { name });
+/** The element goes after the event of the dialog, which is hidden before. */
+const closed = (page) => page.locator('dialog').waitFor({ state: 'detached' });
 const outcome = (scope, word) => scope.locator('.outcome').filter({ hasText: word });
 
 async function open(page, address = SHOP, heading = 'shop') {
@@ -97,7 +99,7 @@ test('each refusal says who refused and what would allow it, beside the button',
     assert.match(await said.innerText(), /Request proxy-\d+/, name);
     if (name === 'a rule') await axe(page, 'a refusal');
     await page.keyboard.press('Escape');
-    await dialog.waitFor({ state: 'detached' });
+    await closed(page);
     await outcome(page, 'Refused').getByRole('button', { name: 'Dismiss' }).click();
   }
 });
@@ -135,6 +137,7 @@ test('a runtime that the browser can not reach leaves nothing open', async ({ pa
   await dialog.getByRole('button', { name: 'Refresh', exact: true }).click();
   await outcome(dialog, 'Failed').getByText(`The runtime act could not be reached by your browser at ${proxy.url}. Nothing was sent.`).waitFor();
   await page.keyboard.press('Escape');
+  await closed(page);
   await page.keyboard.press('s');
   await panel(page, 'Sync shop').getByRole('alert').getByText('could not be reached by your browser').waitFor();
   assert.equal(proxy.requests.length, 0);
@@ -180,7 +183,7 @@ test('a rollback begins at the timeline, and automated sync forbids it before it
   await page.keyboard.press('Enter');
   assert.equal(proxy.sent('Rollback').length, 0);
   await page.keyboard.press('Escape');
-  await dialog.waitFor({ state: 'detached' });
+  await closed(page);
   proxy.answers.LiveState = liveState();
   await page.keyboard.press('b');
   await dialog.getByText('Automated sync').waitFor({ state: 'detached' });
@@ -198,6 +201,7 @@ test('an operation that is in progress is named, and terminated', async ({ page,
   await panel(page, 'Sync shop').getByText(/Another operation is in progress: by dana since 27 Nov 2026/).waitFor();
   assert.equal(await panel(page, 'Sync shop').getByRole('button', { name: 'Sync' }).getAttribute('aria-disabled'), 'true');
   await page.keyboard.press('Escape');
+  await closed(page);
   await page.keyboard.press('t');
   const dialog = panel(page, 'Terminate the operation of shop');
   await dialog.getByText('waiting for hooks').waitFor();
@@ -328,6 +332,58 @@ test('the buttons and a panel in the dark theme', async ({ browser, daemon, prox
   await dark.close();
 });
 
+test('chosen applications are refreshed one after the other, and what was refused is tried again', async ({ page, proxy }) => {
+  proxy.answers = { Refresh: ({ name }) => (name === 'canary' ? failing('cannot refresh', 'INVALID_ARGUMENT', 400) : { refresh: null }) };
+  await signIn(page);
+  await page.goto('/applications?q=runtime%3Aact');
+  await page.locator('[data-count]').getByText('2 of').waitFor();
+  await page.getByRole('grid', { name: 'Applications' }).focus();
+  await page.keyboard.press('x');
+  await page.getByRole('button', { name: 'All 2 that match' }).click();
+  await page.getByRole('button', { name: 'Refresh…' }).click();
+  const dialog = panel(page, 'Refresh 2 applications');
+  await dialog.getByText('2 applications of 1 runtime, one after the other').waitFor();
+  await axe(page, 'a batch before it');
+  assert.equal(proxy.sent('Refresh').length, 0);
+  await dialog.getByRole('button', { name: 'Refresh' }).click();
+  await dialog.getByText('Ended: 1 done, 1 refused.').waitFor();
+  assert.match(await dialog.getByRole('list', { name: 'Not done' }).innerText(), /Refused\s+canary\s+act\s+Argo CD: Cannot refresh\. Nothing was changed\./);
+  await axe(page, 'a batch after it');
+  proxy.answers.Refresh = { refresh: null };
+  await dialog.getByRole('button', { name: 'Try 1 again' }).click();
+  await dialog.getByText('Ended: 1 done.').waitFor();
+  assert.deepEqual(proxy.sent('Refresh').map(({ variables }) => variables.name), ['canary', 'shop', 'canary']);
+  await dialog.locator('.action').getByRole('button', { name: 'Close' }).click();
+  await dialog.waitFor({ state: 'detached' });
+});
+
+test('the number of many applications has to be typed, and a batch stops where one says', async ({ page, proxy, daemon, tokens, expect }) => {
+  expect(/ERR_/);
+  for (let number = 0; number < 49; ++number) await daemon.report(tokens.act, application(`many-${number}`, { uid: `uid-many-${number}` }));
+  // The browser sends once more by itself what was lost on a connection that it used before.
+  proxy.answers = { Sync: ({ name }) => (name === 'many-1' ? 'drop' : { sync: null }) };
+  await signIn(page);
+  await page.goto('/applications?q=runtime%3Aact');
+  await page.locator('[data-count]').getByText('51 of').waitFor();
+  await page.getByRole('grid', { name: 'Applications' }).focus();
+  await page.keyboard.press('x');
+  await page.getByRole('button', { name: 'All 51 that match' }).click();
+  await page.getByRole('button', { name: 'Sync…' }).click();
+  const dialog = panel(page, 'Sync 51 applications');
+  await dialog.getByLabel('Type 51 to confirm').fill('50');
+  await page.keyboard.press('Enter');
+  assert.equal(proxy.sent('Sync').length, 0);
+  await dialog.getByLabel('Type 51 to confirm').fill('51');
+  await page.keyboard.press('Enter');
+  await dialog.getByRole('listitem').filter({ hasText: 'Unknown' }).getByText('Check the timeline before trying again.').waitFor();
+  await dialog.getByRole('button', { name: 'Stop after this one' }).click();
+  const ended = dialog.getByText(/^Ended: \d+ done, 1 unknown, \d+ not tried\.$/);
+  await ended.waitFor();
+  const rest = Number(/(\d+) not tried/.exec(await ended.innerText())[1]);
+  assert.ok(rest > 0);
+  await dialog.getByRole('button', { name: `Try ${rest} again` }).waitFor();
+});
+
 test('the real app-proxy takes the token of its own page, until the session ends', async ({ page, daemon, expect }) => {
   expect(/401/);
   const live = application('shop', { sync: 'OutOfSync', number: 3, resources: [{ version: 'v1', kind: 'ConfigMap', namespace: 'shop', name: 'settings', status: 'OutOfSync' }] });
@@ -359,6 +415,7 @@ async function seed(daemon, proxy) {
     await daemon.report(token, application('shop', { number, minutes: 40 - number * 10, uid: 'uid-shop', sync: 'OutOfSync', resources: deployment('shop', { sync: 'OutOfSync' }) }));
   }
   await daemon.report(token, application('canary', { uid: 'uid-canary', resources: [{ group: 'argoproj.io', version: 'v1alpha1', kind: 'Rollout', namespace: 'canary', name: 'canary', status: 'Synced', health: { status: 'Suspended' } }] }));
+  await daemon.report(await daemon.addRuntime('other'), application('elsewhere', { uid: 'uid-elsewhere' }));
   return { act: token };
 }
 

@@ -84,13 +84,17 @@ export function Loading({ what, rows = 6 }: { what: string; rows?: number }) {
 export function Dialog({ title, close, children, canClose = true }:
     { title: string; close: () => void; children: ComponentChildren; canClose?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const isGone = useRef(false);
   useLayoutEffect(() => {
     const shown = dialog.current!;
     shown.showModal();
-    return () => shown.close(); // the focus goes back to where it was
+    return () => {
+      isGone.current = true; // the event of this comes when another dialog may be open
+      shown.close(); // the focus goes back to where it was
+    };
   }, []);
   return (
-    <dialog ref={dialog} aria-label={title} onClose={close} onCancel={(event) => { if (!canClose) event.preventDefault(); }}
+    <dialog ref={dialog} aria-label={title} onClose={() => { if (!isGone.current) close(); }} onCancel={(event) => { if (!canClose) event.preventDefault(); }}
       onClick={(event) => { if (canClose && event.target === dialog.current) dialog.current?.close(); }}>
       <div class="dialog">
         <header>

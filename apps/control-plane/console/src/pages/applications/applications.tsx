@@ -1,5 +1,6 @@
 import { useSignalEffect } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ComponentProps } from 'preact';
 
 import { readApplications } from '../../data/load';
 import { announce } from '../../shell/announce';
@@ -62,6 +63,10 @@ function Waiting({ apply }: { apply: () => void }) {
   return <button type="button" class="waiting" onClick={apply}>Apply: {parts.filter(Boolean).join(', ')}<kbd>.</kbd></button>;
 }
 
+type BatchProps = ComponentProps<typeof import('./batch').Batch>;
+const Batch = lazy<BatchProps>('the actions', async () => (await import('./batch')).Batch);
+const BATCHES = [['sync', 'Sync…'], ['refresh', 'Refresh…'], ['terminate', 'Terminate…']] as const;
+
 interface ChosenProps {
   chosen: ReadonlySet<number>;
   shown: readonly number[]; // the rows that match the filter
@@ -70,15 +75,20 @@ interface ChosenProps {
 
 /** How many rows are chosen, and what can be done with them. */
 function Chosen({ chosen, shown, set }: ChosenProps) {
+  const [batch, setBatch] = useState<Pick<BatchProps, 'action' | 'items'> | null>(null);
   if (chosen.size === 0) return null;
   const inside = shown.reduce((sum, row) => sum + (chosen.has(row) ? 1 : 0), 0);
-  const names = () => [...chosen].filter((row) => !applications.isGone(row)).map((row) => applications.columns.name[row]!).sort().join('\n');
+  const there = () => [...chosen].filter((row) => !applications.isGone(row)).map((row) => applications.at(row)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const names = () => there().map(({ name }) => name).join('\n');
+  const show = (action: BatchProps['action']) => setBatch({ action, items: there().map(({ runtime, namespace, name }) => ({ runtime, namespace, name })) });
   return (
     <span class="chosen-count">
       {chosen.size} chosen{inside < chosen.size && `, ${chosen.size - inside} of them outside of the filter`}
       {inside < shown.length && <button type="button" class="quiet" onClick={() => set(new Set([...chosen, ...shown]))}>All {shown.length} that match</button>}
+      {BATCHES.map(([action, title]) => <button key={action} type="button" class="quiet" onClick={() => show(action)}>{title}</button>)}
       <Copy text={names} label={chosen.size === 1 ? 'Copy the name' : 'Copy the names'} />
       <button type="button" class="quiet" onClick={() => set(new Set())}>Clear</button>
+      {batch && <Batch {...batch} close={() => setBatch(null)} />}
     </span>
   );
 }

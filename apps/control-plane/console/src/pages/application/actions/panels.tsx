@@ -1,8 +1,9 @@
 // The panels of an Application's actions. Each reads the live state first: it says what will happen, and that the runtime can be reached.
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { changeRuntime, readRuntime } from '../../../data/runtime';
 import { DELETE_APPLICATION, LIVE_STATE, REFRESH, ROLLBACK, SYNC, TERMINATE } from '../../../data/runtime_documents';
+import { sessionEnded } from '../../../shell/session';
 import type { Actions } from '../../../ui/action';
 import { Facts, Failed, Loading, Revision } from '../../../ui/parts';
 import { useReading, type Reading } from '../../../ui/read';
@@ -27,7 +28,12 @@ export function readState(name: Name, signal?: AbortSignal): Promise<LiveState> 
   return readRuntime<LiveState>('read the live state', name.runtime, LIVE_STATE, namesOf(name), signal);
 }
 function useLiveState(name: Name): Reading<LiveState> {
-  return useReading(`live ${pathOf(name)}`, 'read the live state', (signal) => readState(name, signal));
+  const reading = useReading(`live ${pathOf(name)}`, 'read the live state', (signal) => readState(name, signal));
+  const isEnded = sessionEnded.value;
+  useEffect(() => {
+    if (!isEnded && reading.failure?.kind === 'signed-out') reading.again();
+  }, [isEnded]);
+  return reading;
 }
 
 /** Reads the state again when something was not done: another operation may be in the way. */
@@ -50,8 +56,8 @@ function State({ reading }: { reading: Reading<LiveState> }) {
 }
 /** Why nothing can be done while the live state is not there. */
 function withoutState(reading: Reading<LiveState>): string {
-  if (reading.failure) return 'Its state could not be read from the runtime, so nothing is sent.';
-  return reading.value ? '' : 'Its state is being read from the runtime.';
+  if (reading.value) return '';
+  return reading.failure ? 'Its state could not be read from the runtime, so nothing is sent.' : 'Its state is being read from the runtime.';
 }
 
 export function SyncPanel({ name, app, actions, close }: PanelOf) {
