@@ -54,6 +54,22 @@ class ActionBed {
     static_cast<void>(
         program_.post_application(token_, application("moving", health), ++sequence_));
   }
+  // Reports this many clusters of prod.
+  void report_clusters(int number) const {
+    auto clusters = nlohmann::json::array();
+    for (int i = 0; i < number; ++i) {
+      clusters.push_back({{"name", "c" + std::to_string(i)},
+                          {"runtime", "prod"},
+                          {"server", "https://10.0.0.1:" + std::to_string(i + 1)},
+                          {"info",
+                           {{"connectionState", {{"status", "Successful"}}},
+                            {"serverVersion", "1.31"},
+                            {"applicationsCount", 1}}}});
+    }
+    static_cast<void>(program_.graphql(
+        token_, "mutation($c: [ClusterUpsertArgs]){updateRuntimeClusters(clusters: $c)}",
+        nlohmann::json{{"c", std::move(clusters)}}.dump()));
+  }
   [[nodiscard]] RecordingUpstream& app_proxy() { return app_proxy_; }
   [[nodiscard]] const ControlPlaneProcess& program() const { return program_; }
 

@@ -1,0 +1,41 @@
+#include "gitopsctl/app.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gitopsctl/runtime.hpp"
+#include "support/process.hpp"
+
+namespace gitops::ctl {
+namespace {
+
+TEST(AppName, IsReadAsItIsPrinted) {
+  for (const char* text : {"shop", "argocd/shop", "prod/argocd/shop"}) {
+    EXPECT_EQ(parse_app_name(text).text(), text);
+  }
+  const auto name = parse_app_name("prod/argocd/shop");
+  EXPECT_EQ(name.runtime, "prod");
+  EXPECT_EQ(name.ns, "argocd");
+  EXPECT_EQ(name.name, "shop");
+  EXPECT_EQ(parse_app_name("argocd/shop").ns, "argocd");
+}
+
+TEST(AppName, FlagsWinOverTheName) {
+  AppSettings settings{.app = "prod/argocd/shop", .runtime = "stage", .ns = "apps"};
+  EXPECT_EQ(settings.wanted().text(), "stage/apps/shop");
+}
+
+TEST(InstallCommand, IsTheOneThatTheConsoleShows) {
+  const auto source = test::read_file(std::string(GITOPS_SOURCE_DIR) +
+                                      "/apps/control-plane/console/src/pages/runtimes/install.ts");
+  std::string wanted;
+  // A template literal of TypeScript escapes the backslash.
+  for (const char c : install_command("${url}", "${name}")) {
+    if (c == '\\') wanted += '\\';
+    wanted += c;
+  }
+  EXPECT_THAT(source, testing::HasSubstr("`" + wanted + "`"));
+}
+
+}  // namespace
+}  // namespace gitops::ctl
