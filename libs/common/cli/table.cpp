@@ -53,10 +53,17 @@ std::string_view colour_of(Tone tone) {
   std::unreachable();
 }
 
+// A control character, or one that reorders or breaks the text around it: Unicode's bidirectional controls (UAX 9, 2) and
+// its separators of lines and paragraphs.
 bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < 0x20 || first == 0x7F;
-  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;  // U+0080 to U+009F
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return at(0) < 0x20 || at(0) == 0x7F;
+  if (at(0) == 0xC2) return at(1) < 0xA0;  // U+0080 to U+009F
+  if (character == "\u061C") return true;  // Arabic letter mark
+  if (character.size() != 3 || at(0) != 0xE2) return false;
+  if (at(1) == 0x81) return at(2) >= 0xA6 && at(2) <= 0xA9;  // U+2066 to U+2069
+  // U+200E, U+200F, U+2028 to U+202E
+  return at(1) == 0x80 && (at(2) == 0x8E || at(2) == 0x8F || (at(2) >= 0xA8 && at(2) <= 0xAE));
 }
 
 }  // namespace

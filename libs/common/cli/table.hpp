@@ -21,7 +21,7 @@ enum class Tone { plain, good, bad, doubtful, faint, strong };
 std::string painted(std::string_view text, Tone tone, bool colour);
 
 // Makes text of a peer safe for one line of a terminal: control characters (hence escape sequences
-// and newlines) become blanks, and bytes that are not UTF-8 become U+FFFD.
+// and newlines) and those that reorder text become blanks, and bytes that are not UTF-8 become U+FFFD.
 std::string printable(std::string_view text);
 
 struct Cell {

@@ -55,6 +55,9 @@ TEST(Printable, EscapeSequencesAndLineEndsBecomeBlanks) {
 
 TEST(Printable, TextOfOtherLanguagesStaysAndWhatIsNoTextIsReplaced) {
   EXPECT_EQ(printable("größe – ok"), "größe – ok");
+  // Marks that reorder text, or that some terminals take for the end of a line.
+  EXPECT_EQ(printable("a\u202Eb\u2066c\u2069d\u200Fe\u061Cf\u2028g"), "a b c d e f g");
+  EXPECT_EQ(printable("“a” – b… \u200B\u2030"), "“a” – b… \u200B\u2030");
   EXPECT_EQ(printable("a\xFFz"), "a\uFFFDz");
 }
 
