@@ -368,6 +368,8 @@ Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key
   if (const auto added = co_await add_inventory(row, entry); !added) {
     co_return std::unexpected(added.error());
   }
+  // The shard may have come to this process meanwhile; then nobody else reports the deletion.
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
   auto plan = plan_deletion(std::move(entry), grant);
   const auto parts = grant.owner ? std::vector<ResourceId>() : plan.entry.resource_ids();
   if (plan.left_to_owner) {

@@ -40,7 +40,11 @@ Task<Result<void>> report_work(ChangeTracker& changes, ObjectReporter& reporter,
   auto reported = co_await report_in_order(changes, reporter, *grant, key, work, attempt);
   if (!reported) co_return reported;
   if (grant->retry_refused) changes.retried(key);
-  co_return co_await reporter.report_missed(*grant, key, work);
+  auto missed = co_await reporter.report_missed(*grant, key, work);
+  if (!missed) co_return missed;
+  // States may be left, and their next report is another one: by the holder, or for the inventory.
+  if (!changes.holds(*grant)) co_return std::unexpected(grant_ended());
+  co_return Result<void>();
 }
 
 }  // namespace gitops::reporter

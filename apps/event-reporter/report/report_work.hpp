@@ -42,7 +42,7 @@ class ObjectReporter {
 
 // Reports the deletion of the object, the deletions of its predecessors, and its states, in this
 // order, and removes the reported items from `work`. States stay without the grant of an owner.
-// Fails while the object's shard is being taken over.
+// Fails while the object's shard is being taken over, and when it changed hands meanwhile.
 Task<Result<void>> report_work(ChangeTracker& changes, ObjectReporter& reporter,
                                const std::string& key, DirtyWork& work, ReportAttempt attempt);
 

@@ -448,6 +448,8 @@ Task<Result<void>> ResourceReporter::post_gone(Grant grant, const ResourceKey& i
   auto entry = co_await load(id.to_string(), inventory);
   if (!entry) co_return std::unexpected(entry.error());
   entry->belong_to(facts.uid);
+  // The shard may have come to this process meanwhile; then nobody else reports the deletion.
+  if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
   auto plan = plan_deletion(std::move(*entry), grant);
   if (plan.waits) co_return Result<void>();
   if (plan.left_to_owner) {

@@ -63,49 +63,137 @@ TEST(ReportOrder, AStateThatTheWatchTellsLateDoesNotComeBehindANewerOneOfAnObjec
   if (::testing::Test::HasFailure()) std::cerr << quiet.text() << "\n";
 }
 
+// An ApplicationReporter beside doubles, without the queue and the watch that give it work.
+struct ReporterAlone {
+  explicit ReporterAlone(ReporterFixture& f, ChangeTracker::Options options = {})
+      : fixture(f), changes(f.executor, ledger, reports, objects, options, f.metrics) {}
+
+  Task<> start() {
+    CO_ASSERT_OK(co_await ledger.open());
+    ledger.start(tasks);
+  }
+  Task<> stop() {
+    tasks.cancel();
+    co_await tasks.join();
+    co_await fixture.stop();
+  }
+  // The shard of the key is this process's from now on, as it was before its restart.
+  void claim(const std::string& key) {
+    const auto shard = changes.shard_of_key(key);
+    ledger.set_note("term of shard " + std::to_string(shard), "1");
+    changes.claimed(shard, 1);
+  }
+  std::string text_of(const SampleApp& app) {
+    fixture.put(app);
+    return fixture.kube.find(k8s::resources::kApplications, {app.ns, app.name})->dump();
+  }
+
+  ReporterFixture& fixture;
+  k8s::Client kubernetes{
+      fixture.executor, fixture.resolver, fixture.kube.cluster_config(), {}, "test"};
+  http::Client http{fixture.executor, fixture.resolver, {}};
+  Credential argocd_token = Credential::fixed(Secret("argocd.double.token"));
+  Credential platform_token = Credential::fixed(Secret("platform-token"));
+  argo::ArgoCdClient argocd{http, {.server = fixture.argocd.url(), .root_path = ""}, [this] {
+                              return argocd_token.current();
+                            }};
+  control_plane::Client platform{http, fixture.platform.url(),
+                                 [this] { return platform_token.current(); }};
+  Gatherer gatherer{fixture.executor, kubernetes, argocd, argocd_token, "argocd", fixture.metrics};
+  Ledger ledger{fixture.executor, {.path = {}, .commit_interval = {}}, fixture.metrics};
+  Delivery delivery{fixture.executor, platform, platform_token, {}, fixture.metrics};
+  ReportsDouble reports{fixture.executor};
+  ObjectsDouble objects;
+  ChangeTracker changes;
+  ApplicationReporter reporter{fixture.executor, kubernetes, gatherer, ledger,
+                               changes,          delivery,   {},       fixture.metrics};
+  TaskGroup tasks{fixture.executor};
+};
+
 // The watch is behind what was read: its word about the one before does not end the one that is.
 TEST(ReportOrder, ALateStateOfTheOneBeforeEndsNothing) {
   test::run_in_test_time([&]() -> Task<> {
     ReporterFixture fixture(co_await asio::this_coro::executor);
     co_await fixture.start_doubles();
-    const auto& with = fixture.executor;
-    k8s::Client kubernetes(with, fixture.resolver, fixture.kube.cluster_config(), {}, "test");
-    http::Client http(with, fixture.resolver, {});
-    auto argocd_token = Credential::fixed(Secret("argocd.double.token"));
-    auto platform_token = Credential::fixed(Secret("platform-token"));
-    argo::ArgoCdClient argocd(http, {.server = fixture.argocd.url(), .root_path = ""},
-                              [&] { return argocd_token.current(); });
-    control_plane::Client platform(http, fixture.platform.url(),
-                                   [&] { return platform_token.current(); });
-    Gatherer gatherer(with, kubernetes, argocd, argocd_token, "argocd", fixture.metrics);
-    Ledger ledger(with, {.path = {}, .commit_interval = {}}, fixture.metrics);
-    Delivery delivery(with, platform, platform_token, {}, fixture.metrics);
-    ReportsDouble reports(with);
-    ObjectsDouble objects;
-    ChangeTracker changes(with, ledger, reports, objects, {}, fixture.metrics);
-    ApplicationReporter reporter(with, kubernetes, gatherer, ledger, changes, delivery, {},
-                                 fixture.metrics);
-    TaskGroup tasks(with);
-    CO_ASSERT_OK(co_await ledger.open());
-    ledger.start(tasks);
-
-    const auto text_of = [&](const SampleApp& app) {
-      fixture.put(app);
-      return fixture.kube.find(k8s::resources::kApplications, {app.ns, app.name})->dump();
-    };
+    ReporterAlone alone(fixture);
+    co_await alone.start();
     const std::string key = "argocd/web";
-    ledger.set_note("term of shard 0", "1");
-    changes.claimed(0, 1);
-    const auto grant = *changes.grant(key);
-    const auto before = text_of({.uid = "uid-1", .resources = 1});
-    const auto now = text_of({.uid = "uid-2", .resources = 1});
+    alone.claim(key);
+    const auto grant = *alone.changes.grant(key);
+    const auto before = alone.text_of({.uid = "uid-1", .resources = 1});
+    const auto now = alone.text_of({.uid = "uid-2", .resources = 1});
+    auto& reporter = alone.reporter;
     CO_ASSERT_OK(co_await reporter.report_live({.key = key, .grant = grant, .text = now}));
     CO_ASSERT_OK(co_await reporter.report_live({.key = key, .grant = grant, .text = before}));
     CO_ASSERT_OK(co_await reporter.report_lost_parts(grant, key, before));
     EXPECT_THAT(fixture.events(), testing::ElementsAre("web", "c-0"));
-    tasks.cancel();
-    co_await tasks.join();
-    co_await fixture.stop();
+    co_await alone.stop();
+  });
+}
+
+// The report began while another replica, or this process before its restart, held the shard.
+TEST(ReportOrder, ADeletionIsNotLeftToAnotherHolderOnceTheShardIsOurs) {
+  test::run_in_test_time([&]() -> Task<> {
+    ReporterFixture fixture(co_await asio::this_coro::executor);
+    co_await fixture.start_doubles();
+    ReporterAlone alone(fixture, {.replicas = 3});
+    co_await alone.start();
+    const std::string key = "argocd/web";
+    const auto tombstone = alone.text_of({.uid = "uid-1", .resources = 1});
+    LedgerEntry noted{.uid = "uid-1"};
+    noted.note({.group = "", .version = "v1", .kind = "ConfigMap", .ns = "shop", .name = "c-0"});
+    alone.ledger.store(key, noted);
+    const auto grant = *alone.changes.grant(key);
+    EXPECT_FALSE(grant.owner);
+    alone.claim(key);
+    EXPECT_FALSE(co_await alone.reporter.report_gone(grant, key, tombstone));
+    EXPECT_TRUE(alone.ledger.known().contains(key));
+    CO_ASSERT_OK(co_await alone.reporter.report_gone(*alone.changes.grant(key), key, tombstone));
+    EXPECT_THAT(fixture.events(), testing::UnorderedElementsAre("web gone", "c-0 gone"));
+    co_await alone.stop();
+  });
+}
+
+// Its shard is released while it reports the first of two states.
+class ReleasedMeanwhile final : public ObjectReporter {
+ public:
+  explicit ReleasedMeanwhile(ChangeTracker& changes) : changes_(changes) {}
+  Task<Result<void>> report_gone(Grant, std::string, std::string) override {
+    co_return Result<void>();
+  }
+  Task<Result<void>> report_predecessor(Grant, std::string, std::string) override {
+    co_return Result<void>();
+  }
+  Task<Result<bool>> report_state(Grant grant, const std::string&, const DirtyWork&,
+                                  const ReportAttempt&) override {
+    changes_.released(grant.shard);
+    co_return Result<bool>(true);
+  }
+  Task<Result<void>> report_missed(Grant, std::string, const DirtyWork&) override {
+    co_return Result<void>();
+  }
+
+ private:
+  ChangeTracker& changes_;
+};
+
+TEST(ReportOrder, StatesThatAreLeftWhenTheShardIsReleasedAreStillWork) {
+  test::run_in_test_time([&]() -> Task<> {
+    ReporterFixture fixture(co_await asio::this_coro::executor);
+    co_await fixture.start_doubles();
+    ReporterAlone alone(fixture, {.replicas = 3});
+    co_await alone.start();
+    const std::string key = "argocd/web";
+    alone.claim(key);
+    ReleasedMeanwhile reporter(alone.changes);
+    DirtyWork work;
+    work.live = true;
+    work.states.push_back({.text = "1", .milestone = {}, .digest = {}});
+    work.states.push_back({.text = "2", .milestone = {}, .digest = {}});
+    const auto reported = co_await report_work(alone.changes, reporter, key, work, {});
+    EXPECT_FALSE(reported);
+    EXPECT_EQ(work.states.size(), 1U);
+    co_await alone.stop();
   });
 }
 
