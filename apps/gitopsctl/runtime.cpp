@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
+#include "common/http/url.hpp"
 #include "gitopsctl/noun.hpp"
 
 namespace gitops::ctl {
@@ -128,7 +129,7 @@ cli::Command add() {
   const auto settings = std::make_shared<Settings>();
   return noun_command(
       {.name = "runtime add",
-       .summary = "Print the helm command that installs a runtime",
+       .summary = "Print the commands that install a runtime",
        .description = "Changes nothing: the runtime registers itself when it starts.\n\n"
                       "Examples:\n"
                       "  gitopsctl runtime add prod\n",
@@ -144,7 +145,12 @@ cli::Command add() {
            call.console.err << "There is a runtime of that name: a second installation would take "
                                "its place.\n";
          }
-         call.console.out << install_command(call.server.context().url, settings->name) << '\n';
+         call.console.err << "The file user-token has an API key: gitopsctl token list. A chart's "
+                             "values are explained in docs/quickstart.md.\n";
+         call.console.out << kTokenCommand << '\n'
+                          << install_command(address_for_pods(call.server.context().url),
+                                             settings->name)
+                          << '\n';
          co_return cli::kDone;
        }});
 }
@@ -186,11 +192,30 @@ std::vector<cli::Command> runtime_commands() {
   return {list(), status(), add(), remove()};
 }
 
-std::string install_command(std::string_view url, std::string_view name) {
+std::string address_for_pods(const std::string& url) {
+  const auto parsed = http::parse_url(url);
+  if (!parsed) return url;
+  const auto& host = parsed->host;
+  const bool is_here = host == "localhost" || host == "::1" || host.starts_with("127.");
+  return is_here ? "http://control-plane.gitops-control-plane" : url;
+}
+
+std::string install_command(std::string_view address, std::string_view name) {
   return "helm upgrade --install gitops-runtime charts/gitops-runtime -n argocd \\\n"
          "  --set global.codefresh.url=" +
-         cli::printable(url) + " \\\n  --set global.runtime.name=" + cli::printable(name) +
-         " \\\n  --set global.imageRegistry=registry.example.com/team";
+         cli::printable(address) +
+         " \\\n"
+         "  --set global.codefresh.userToken.secretKeyRef.name=gitops-user-token \\\n"
+         "  --set global.codefresh.userToken.secretKeyRef.key=token \\\n"
+         "  --set global.runtime.name=" +
+         cli::printable(name) +
+         " \\\n"
+         "  --set "
+         "global.integrations.argo-cd.server.auth.passwordSecretKeyRef.name=argocd-initial-admin-"
+         "secret \\\n"
+         "  --set global.integrations.argo-cd.server.auth.passwordSecretKeyRef.key=password \\\n"
+         "  --set app-proxy.enabled=true \\\n"
+         "  --set global.imageRegistry=registry.example.com/team";
 }
 
 }  // namespace gitops::ctl

@@ -127,9 +127,10 @@ class LiveStream {
 class Replicas {
  public:
   explicit Replicas(std::size_t count,
-                    const std::string& database = PostgresServer::shared().new_database()) {
+                    const std::string& database = PostgresServer::shared().new_database(),
+                    const std::vector<std::string>& flags = {}) {
     for (std::size_t i = 0; i < count; ++i) {
-      programs_.push_back(std::make_unique<ControlPlaneProcess>(database));
+      programs_.push_back(std::make_unique<ControlPlaneProcess>(database, flags));
     }
     auto& first = at(0);
     first.add_account("acme");

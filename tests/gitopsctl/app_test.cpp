@@ -30,11 +30,19 @@ TEST(InstallCommand, IsTheOneThatTheConsoleShows) {
                                       "/apps/control-plane/console/src/pages/runtimes/install.ts");
   std::string wanted;
   // A template literal of TypeScript escapes the backslash.
-  for (const char c : install_command("${url}", "${name}")) {
+  for (const char c : install_command("${addressFor(origin)}", "${name}")) {
     if (c == '\\') wanted += '\\';
     wanted += c;
   }
   EXPECT_THAT(source, testing::HasSubstr("`" + wanted + "`"));
+  EXPECT_THAT(source, testing::HasSubstr("'" + std::string(kTokenCommand) + "'"));
+}
+
+TEST(InstallCommand, AnAddressOfThisMachineIsThatOfTheServiceForPods) {
+  const std::string service = "http://control-plane.gitops-control-plane";
+  EXPECT_EQ(address_for_pods("http://localhost:8080"), service);
+  EXPECT_EQ(address_for_pods("http://127.0.0.1:8080"), service);
+  EXPECT_EQ(address_for_pods("https://gitops.example.com"), "https://gitops.example.com");
 }
 
 }  // namespace

@@ -124,8 +124,8 @@ Task<bool> ChangeFeed::poll() {
   if (was_long_ago && is_begun_) events_.revoked("");
   read_at_ = now;
   succeeded_at_ = Clock::now();
-  // Somebody who came during a read that passed changes over may have missed some.
-  if (is_begun_ && !is_wanted && events_.is_wanted()) reading->is_missed = true;
+  // Somebody who came during a read that passed changes over may have missed some: they are read from the cursor before.
+  if (is_begun_ && !is_wanted && events_.is_wanted()) co_return true;
   take(std::move(*reading));
   if (std::exchange(is_stale_, false)) {
     log_.info("the database can be read again", {});
