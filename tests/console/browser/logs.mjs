@@ -122,6 +122,9 @@ logTest('pod, container, since and previous are in the address and in the questi
   await page.locator('label', { hasText: /^Pod/ }).locator('select').selectOption('api-2');
   await until('the pod to be asked for', () => runtime.asked.at(-1).podName === 'api-2');
   await page.getByPlaceholder('the usual one').fill('sidecar');
+  // Lines that come while somebody types leave the field alone.
+  runtime.send(line('meanwhile', 3, 'api-2'));
+  await log(page).getByText('meanwhile').waitFor();
   await page.keyboard.press('Enter');
   await until('the container to be asked for', () => runtime.asked.at(-1).container === 'sidecar');
   await page.locator('label', { hasText: /^Since/ }).locator('select').selectOption('3600');
