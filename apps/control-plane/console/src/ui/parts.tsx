@@ -6,6 +6,13 @@ import type { Failure } from '../data/request';
 import { announce } from '../shell/announce';
 import { Icon } from './icons';
 
+/** A field whose text counts once it is taken, by Enter or by leaving it. What is typed until then stays when the page is drawn anew. */
+export function Field({ value, take, ...rest }: { value: string; take: (value: string) => void; class?: string; list?: string; placeholder?: string }) {
+  const [typed, setTyped] = useState(value);
+  useLayoutEffect(() => setTyped(value), [value]);
+  return <input {...(rest as object)} value={typed} onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => take(event.currentTarget.value)} />;
+}
+
 /** A button that copies a text and says so. */
 export function Copy({ text, label = 'Copy' }: { text: string | (() => string); label?: string }) {
   const [done, setDone] = useState('');

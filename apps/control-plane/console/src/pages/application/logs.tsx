@@ -10,7 +10,7 @@ import { addKeys } from '../../shell/keys';
 import { here, setQuery } from '../../shell/router';
 import { AsOf } from '../../ui/as_of';
 import { download } from '../../ui/download';
-import { Empty } from '../../ui/parts';
+import { Empty, Field } from '../../ui/parts';
 import { clock, milliseconds } from '../../ui/time';
 import { useWindow } from '../../ui/virtual';
 import { pathOf, type Name } from './links';
@@ -96,8 +96,6 @@ function Marked({ text, wanted }: { text: string; wanted: string }) {
 export function Logs({ app, name }: { app: ApplicationDetail; name: Name }) {
   const { query } = here.value;
   const [wanted, pod, container, isPrevious, isWrapped] = [query.get('q') ?? '', query.get('pod') ?? '', query.get('container') ?? '', query.get('prev') === '1', query.get('wrap') === '1'];
-  const [typed, setTyped] = useState(container); // in the field, until it is taken
-  useLayoutEffect(() => setTyped(container), [container]);
   const { ring, pods, containers, version, state, troubles, again } = useLog(name, query);
   const scroller = useRef<HTMLDivElement>(null);
   const space = useRef<HTMLDivElement>(null);
@@ -159,7 +157,7 @@ export function Logs({ app, name }: { app: ApplicationDetail; name: Name }) {
     <div class="log-page">
       <div class="row">
         <label>Pod<select value={pod} onChange={(event) => setQuery({ pod: event.currentTarget.value, container: '' }, { replace: false })}><option value="">all</option>{known.map((one) => <option key={one} value={one}>{one}</option>)}</select></label>
-        <label>Container<input class="short" value={typed} list="containers" placeholder="the usual one" onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => setQuery({ container: event.currentTarget.value })} /></label>
+        <label>Container<Field class="short" value={container} list="containers" placeholder="the usual one" take={(one) => setQuery({ container: one })} /></label>
         <datalist id="containers">{knownContainers.map((one) => <option key={one} value={one} />)}</datalist>
         <label>Since<select value={query.get('since') ?? ''} onChange={(event) => setQuery({ since: event.currentTarget.value })}>{SINCE.map(([value, text]) => <option key={value} value={value}>{text}</option>)}</select></label>
         <button type="button" class="chip" aria-pressed={isPrevious} title="The container before its last restart" onClick={() => setQuery({ prev: isPrevious ? '' : '1' })}>Previous</button>

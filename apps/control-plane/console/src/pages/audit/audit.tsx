@@ -5,7 +5,7 @@ import { request } from '../../data/request';
 import { addKeys } from '../../shell/keys';
 import { here, setQuery } from '../../shell/router';
 import { Icon, type IconName } from '../../ui/icons';
-import { Empty, Failed, Loading } from '../../ui/parts';
+import { Empty, Failed, Field, Loading } from '../../ui/parts';
 import { useReading } from '../../ui/read';
 import { Age, exact, milliseconds } from '../../ui/time';
 
@@ -78,7 +78,7 @@ export function AuditPage() {
             <option value="">all</option>{Object.entries(RESULTS).map(([value, { text }]) => <option key={value} value={value}>{text}</option>)}
           </select>
         </label>
-        <label>Action<input value={query.get('action') ?? ''} placeholder="createRuntime" onChange={(event) => setQuery({ action: event.currentTarget.value, before: '' })} /></label>
+        <label>Action<Field value={query.get('action') ?? ''} placeholder="createRuntime" take={(action) => setQuery({ action, before: '' })} /></label>
         <label>From<input type="date" value={dayOf(query.get('from'))} onChange={(event) => setQuery({ from: timeOf(event.currentTarget.value), before: '' })} /></label>
         <label>To<input type="date" value={query.get('until') ? dayOf(new Date(milliseconds(query.get('until')) - 1).toISOString()) : ''} onChange={(event) => setQuery({ until: timeOf(event.currentTarget.value, true), before: '' })} /></label>
         <button type="button" onClick={() => setQuery(yesterday())}>Yesterday<kbd>d</kbd></button>
