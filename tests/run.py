@@ -31,6 +31,8 @@ CORES = os.cpu_count() or 1
 SLOTS = 4 * CORES
 SLOTS_OF = {"build": 1, "lint": 2, "unit": 1, "threads": 4, "component": 2, "contract": 4, "e2e": 2,
             "faults": 2, "fuzz": 2, "soak": SLOTS, "peers": 4}
+# Entries with this lock take other numbers. A browser waits little: beside other suites its pages miss their limits.
+SLOTS_OF_LOCK = {"browser": SLOTS - 2}
 # In the order in which they are built and run: what fails fastest and most often comes first.
 TIERS = ["lint", "unit", "component", "contract", "e2e", "faults", "fuzz", "peers"]
 TEST = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
@@ -134,7 +136,7 @@ class Schedule:
                 report = SCHEDULE / "reports" / (re.sub(r"\W+", "_", name) + ".xml")
                 sharding = {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(shard)} if shards > 1 else {}
                 self.entries.append(Entry(
-                    name, label, [str(suite.binary)], suite.binary.parent, suite.timeout,
+                    name, label, [str(suite.binary)], suite.binary.parent, suite.timeout, SLOTS_OF_LOCK.get(suite.locks, 0),
                     environment={"GTEST_OUTPUT": f"xml:{report}", "GTEST_FILTER": pattern, **sharding, **(environment or {})},
                     locks=suite.locks, needs=[f"{preset}.{label}", *(needs or [])], report=report))
 
