@@ -1,10 +1,11 @@
 // The differences of an application: node browser/diff.mjs PROGRAM [PART-OF-A-CASE'S-NAME]
 import assert from 'node:assert/strict';
 
+import { axe } from '../support/axe.mjs';
 import { signIn } from '../support/browser.mjs';
 import { application, until } from '../support/daemon.mjs';
 import { inCluster, reportResource } from '../support/resources.mjs';
-import { axe, fits, run, test } from '../support/suite.mjs';
+import { fits, run, test } from '../support/suite.mjs';
 
 const ADDRESS = '/applications/prod-eu/argocd/drift/diff';
 const CANARY = 'Y2FuYXJ5LXZhbHVl';

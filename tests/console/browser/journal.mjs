@@ -1,10 +1,11 @@
 // The journal of an application: node browser/journal.mjs PROGRAM [PART-OF-A-CASE'S-NAME]
 import assert from 'node:assert/strict';
 
+import { axe } from '../support/axe.mjs';
 import { signIn } from '../support/browser.mjs';
 import { application } from '../support/daemon.mjs';
 import { inCluster, reportResource } from '../support/resources.mjs';
-import { axe, fits, run, test } from '../support/suite.mjs';
+import { fits, run, test } from '../support/suite.mjs';
 
 const ADDRESS = '/applications/prod-eu/argocd/shop/journal';
 const app = application('shop', { number: 900, uid: 'uid-prod-eu-shop', commitMessage: 'Open the shop' });

@@ -1,10 +1,11 @@
 // Logs of an application, from a scripted app-proxy: node browser/logs.mjs PROGRAM [PART-OF-A-CASE'S-NAME]
 import assert from 'node:assert/strict';
 
+import { axe } from '../support/axe.mjs';
 import { newPage, signIn } from '../support/browser.mjs';
 import { application, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
-import { axe, fits, run, test } from '../support/suite.mjs';
+import { fits, run, test } from '../support/suite.mjs';
 
 const ADDRESS = '/applications/prod-eu/argocd/talk/logs';
 const TOKEN = 'page-token-of-this-page';

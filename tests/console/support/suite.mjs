@@ -1,26 +1,14 @@
 // What the files of browser cases share: they run one after another against one program with the usual data.
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
 
 import { launch, newPage } from './browser.mjs';
 import { Daemon, seed } from './daemon.mjs';
 
-const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const cases = [];
 
 /** Adds a case. `options.page` goes to newPage(). */
 export function test(name, options, run) {
   cases.push({ name, options: run ? options : {}, run: run ?? options });
-}
-
-export async function axe(page, where) {
-  await page.evaluate(axeSource);
-  const violations = await page.evaluate(async () => {
-    const { violations: found } = await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] });
-    return found.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target.join(' ')} ${node.failureSummary}`).join('; ')}`);
-  });
-  assert.deepEqual(violations, [], where);
 }
 
 /** Fails when something is wider than its place. */
