@@ -23,12 +23,13 @@ http::ServerOptions server_options(const Config& config) {
   return options;
 }
 
-RequestGate::Options gate_options(const Config& config) {
+RequestGate::Options gate_options(const Config& config, Tracer& tracer) {
   RequestGate::Options options;
   options.cors_origins = config.cors_origins;
   options.trusted_proxies = config.trusted_proxies;
   options.max_operations = static_cast<std::size_t>(config.max_operations_per_user);
   options.playground = config.playground;
+  options.tracer = &tracer;
   return options;
 }
 
@@ -117,7 +118,8 @@ ApiParts::ApiParts(const DaemonContext& context, const Config& config, Audit& au
       parts_(resolver_parts(config, version_, control_plane, argo, logs, in_cluster)),
       rows_(table(parts_)),
       engine_(engine_of(rows_, audit)),
-      gate_(*engine_, rows_, control_plane.users, context.metrics, gate_options(config)),
+      gate_(*engine_, rows_, control_plane.users, context.metrics,
+            gate_options(config, context.tracer)),
       log_routes_(gate_, logs,
                   {.runtime = config.runtime_name, .anonymous_archive = config.logs_without_login}),
       git_hosts_(git_hosts_of(config, control_plane, in_cluster.git)),

@@ -158,7 +158,18 @@ class App {
             {.limit = config.storage_limit,
              .file = config.database.engine == store::Engine::sqlite ? config.database.path : ""}),
         audit_(context.executor, database_, context.metrics),
-        events_(authenticator_, writer_, database_, storage_, context.metrics, {.audit = &audit_}),
+        events_(
+            authenticator_, writer_, database_, storage_, context.metrics,
+            {.audit = &audit_,
+             .tracer = &context.tracer,
+             .committed =
+                 [this](std::int64_t account, const ObjectState& state, const SpanContext& trace) {
+                   OutboxChange change;
+                   change.account = account;
+                   change.kind = state.key.kind;
+                   change.uid = state.uid;
+                   live_.follow(change, trace);
+                 }}),
         sso_(context.executor, names_, context.metrics,
              {.database = database_,
               .authenticator = authenticator_,
@@ -196,7 +207,8 @@ class App {
               {.max_operations_per_caller =
                    static_cast<std::size_t>(config.max_operations_per_caller),
                .client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
-               .audit = &audit_}),
+               .audit = &audit_,
+               .tracer = &context.tracer}),
         router_(routes(),
                 [](int status, std::string_view message) { return api_error(status, message); }),
         server_(context.executor, server_options(config),

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/core/process.hpp"
 #include "common/http/router.hpp"
 #include "common/http/server.hpp"
 #include "event-reporter/application_mode.hpp"

@@ -32,7 +32,7 @@ http::ClientOptions argocd_options(const Environment& environment) {
   return options;
 }
 
-Reporter::Options reporter_options(const Environment& environment) {
+Reporter::Options reporter_options(const Environment& environment, Tracer& tracer) {
   const auto& config = environment.config;
   Reporter::Options options;
   options.own_namespace = environment.own_namespace;
@@ -41,6 +41,7 @@ Reporter::Options reporter_options(const Environment& environment) {
   options.queue.capacity = static_cast<std::size_t>(config.queue_size);
   options.queue.workers = static_cast<std::size_t>(config.workers);
   options.queue.heartbeat = config.heartbeat;
+  options.queue.tracer = &tracer;
   options.sweep = config.sweep;
   options.reconcile = config.reconcile;
   options.application.resource_workers = static_cast<std::size_t>(config.resource_workers);
@@ -65,7 +66,7 @@ ApplicationMode::ApplicationMode(const DaemonContext& context, SharedParts& shar
       gatherer_(context.executor, shared.kubernetes, argocd_, argocd_token_,
                 environment_.own_namespace, context.metrics),
       reporter_(context.executor, shared.kubernetes, gatherer_, shared.ledger, shared.delivery,
-                reporter_options(environment_), context.metrics) {
+                reporter_options(environment_, context.tracer), context.metrics) {
   const auto& app_proxy = environment_.config.app_proxy_url;
   if (app_proxy.empty()) return;
   app_proxy_http_.emplace(

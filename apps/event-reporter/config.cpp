@@ -1,12 +1,10 @@
 #include "event-reporter/config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
-#include <unistd.h>
-
 #include "common/argo/argocd_client.hpp"
+#include "common/core/process.hpp"
 #include "common/http/url.hpp"
 #include "event-reporter/shards/shard.hpp"
 #include "event-reporter/watch/name_pattern.hpp"
@@ -281,12 +279,6 @@ void bind(ConfigReader& reader, Config& config) {
              config.own_namespace);
   reader.add({"runtime-version", {"RUNTIME_VERSION"}, "Version shown to peers as User-Agent"},
              config.version);
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-  return name.data();
 }
 
 }  // namespace gitops::reporter

@@ -70,7 +70,4 @@ struct Config {
 // Adds a row per setting, and the checks; `config` outlives the reader.
 void bind(ConfigReader& reader, Config& config);
 
-// Returns the host name; in a pod the pod's name.
-std::string host_name();
-
 }  // namespace gitops::reporter

@@ -7,7 +7,7 @@
 namespace gitops::reporter {
 namespace {
 
-ResourceReporter::Options reporter_options(const Environment& environment) {
+ResourceReporter::Options reporter_options(const Environment& environment, Tracer& tracer) {
   const auto& config = environment.config;
   ResourceReporter::Options options;
   options.own_namespace = environment.own_namespace;
@@ -23,6 +23,7 @@ ResourceReporter::Options reporter_options(const Environment& environment) {
   options.reconcile = config.reconcile;
   options.queue.object = "resource";
   options.queue.heartbeat = config.heartbeat;
+  options.queue.tracer = &tracer;
   options.queue.capacity = static_cast<std::size_t>(config.queue_size);
   options.queue.workers = static_cast<std::size_t>(config.workers);
   return options;
@@ -32,7 +33,7 @@ ResourceReporter::Options reporter_options(const Environment& environment) {
 
 ResourceMode::ResourceMode(const DaemonContext& context, SharedParts& shared)
     : reporter_(context.executor, shared.kubernetes, shared.ledger, shared.delivery,
-                reporter_options(shared.environment), context.metrics) {
+                reporter_options(shared.environment, context.tracer), context.metrics) {
   if (!shared.environment.config.managed_clusters) return;
   clusters_.emplace(
       context.executor, shared.kubernetes, shared.environment.own_namespace,

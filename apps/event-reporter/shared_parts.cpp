@@ -6,6 +6,7 @@
 
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
+#include "common/core/process.hpp"
 
 namespace gitops::reporter {
 namespace {

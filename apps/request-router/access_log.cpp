@@ -55,10 +55,8 @@ void append_access_line(std::string& out, const proxy::TransactionRecord& record
   append_number(out, static_cast<std::int64_t>(record.bytes_out));
   append_text(out, R"(,"client":)", client);
   append_text(out, R"(,"request_id":)", record.request_id);
-  if (record.head != nullptr) {
-    if (const auto trace = record.head->find("traceparent")) {
-      append_text(out, R"(,"traceparent":)", trace->substr(0, 64));
-    }
+  if (!record.traceparent.empty()) {
+    append_text(out, R"(,"traceparent":)", record.traceparent.substr(0, 64));
   }
   if (record.failure != proxy::Failure::none) {
     out.append(R"(,"failure":")").append(to_string(record.failure)).append("\"");

@@ -58,6 +58,7 @@ class App {
                 .traffic = traffic_,
                 .webhooks = webhooks_,
                 .totals = std::make_shared<proxy::Totals>(shared_limits(config)),
+                .tracer = &context.tracer,
                 .app_proxy_down = [this] { return app_proxy_down(); },
                 .fail =
                     [executor = context.executor, fail = context.fail](const std::string& why) {

@@ -15,6 +15,7 @@ proxy::ServerOptions proxy_options(std::uint16_t port, const WorkerContext& cont
   options.head_timeout = config.head_timeout;
   options.idle_timeout = config.idle_timeout;
   options.totals = context.totals;
+  options.tracer = context.tracer;
   if (!config.tls_certificate_file.empty()) {
     options.tls = net::TlsOptions{.certificate_file = config.tls_certificate_file,
                                   .key_file = config.tls_key_file};

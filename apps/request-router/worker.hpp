@@ -23,6 +23,7 @@ struct WorkerContext {
   Traffic& traffic;
   Webhooks& webhooks;
   std::shared_ptr<proxy::Totals> totals;
+  Tracer* tracer = nullptr;  // null: no spans
   std::function<std::string()> app_proxy_down;
   std::function<void(const std::string& why)> fail;
 };

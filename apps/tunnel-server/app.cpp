@@ -80,7 +80,7 @@ proxy::RouteLimits route_limits(const Config& config) {
           .websocket = true};
 }
 
-proxy::ServerOptions user_options(const Config& config) {
+proxy::ServerOptions user_options(const Config& config, Tracer& tracer) {
   proxy::SharedLimits limits;
   limits.max_connections = static_cast<std::size_t>(config.max_connections);
   limits.max_connections_per_peer = std::max<std::size_t>(1, limits.max_connections * 3 / 4);
@@ -89,6 +89,7 @@ proxy::ServerOptions user_options(const Config& config) {
                     .port = static_cast<std::uint16_t>(config.port)};
   options.idle_timeout = config.idle_timeout;
   options.totals = std::make_shared<proxy::Totals>(limits);
+  options.tracer = &tracer;
   if (!config.certificate_file.empty()) {
     options.tls =
         net::TlsOptions{.certificate_file = config.certificate_file, .key_file = config.key_file};
@@ -118,7 +119,7 @@ class App {
              .limits = route_limits(config),
              .session = [this](SessionId id) { return clients_.session(id); },
              .ban = [this](const std::string& domain) { return clients_.ban_of(domain); }}),
-        user_options_(user_options(config)),
+        user_options_(user_options(config, context.tracer)),
         users_(context.executor, user_options_, vhost_proxy_.policy()),
         api_(context.executor, clients_, table_,
              {.address = config.api_address,

@@ -35,6 +35,7 @@ WORDS = {
 URLS = {
     "publicUrl": r"^(https?://[^\s/?#@]+)?$",
     "database.postgres.url": r"^(postgres(ql)?://[^\s]+)?$",
+    "tracing.endpoint": r"^(https?://[^\s/?#@]+(/[^\s?#]*)?)?$",
 }
 NUMBER_OR_EMPTY = {"service.nodePort"}
 KEY_REFERENCE = {
@@ -55,6 +56,8 @@ def schema_of(name, default):
         return {"type": ["array" if default.startswith("[") else "object", "null"]}
     if default in ("true", "false"):
         return {"type": ["boolean", "null"]}
+    if name == "tracing.ratio":
+        return {"type": ["number", "null"], "minimum": 0, "maximum": 1}
     if re.fullmatch(r"\d+", default):
         kinds = ["integer", "string", "null"] if name.endswith("maxUnavailable") else ["integer", "null"]
         return {"type": kinds, "minimum": 0 if name.endswith("nitialDelaySeconds") else 1}

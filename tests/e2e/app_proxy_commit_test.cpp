@@ -13,6 +13,7 @@
 #include "e2e/git_harness.hpp"
 #include "support/git_server.hpp"
 #include "test_http/canned_server.hpp"
+#include "test_http/otlp_collector.hpp"
 
 namespace gitops::test {
 namespace {
@@ -154,6 +155,39 @@ TEST(AppProxyCommit, ACommitArrivesAsTheUsersOwn) {
     const auto status = w.harness.base.daemon->status();
     EXPECT_EQ(status.count("commits", "waiting"), 0) << status;
     EXPECT_GE(status.count("clones", "bytes"), 0) << status;
+  });
+}
+
+TEST(AppProxyCommit, ATraceHoldsTheWaitAndTheRequestsToGit) {
+  if (const auto missing = GitServer::missing()) FAIL() << *missing;
+  in_git_harness([](GitHarness& harness) -> Task<> {
+    OtlpCollector collector(co_await asio::this_coro::executor);
+    CommitHarness w(harness);
+    w.more = {{"OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()}, {"OTEL_TRACES_SAMPLER_ARG", "1"}};
+    co_await w.start_registered();
+    const auto answer = co_await w.commit(
+        kAnn, {{"branchName", "HEAD"},
+               {"files", Json::array({CommitHarness::file("deploy/app.yaml", "replicas: 3\n")})},
+               {"msg", "canary-message"}});
+    EXPECT_EQ(answer.code(), "");
+    EXPECT_TRUE(co_await eventually(
+        [&] {
+          const auto* commit = collector.find("app-proxy", "commit");
+          return commit != nullptr &&
+                 collector.find("app-proxy", "POST graphql", commit->trace) != nullptr;
+        },
+        "the trace"))
+        << collector.names();
+    if (const auto* commit = collector.find("app-proxy", "commit")) {
+      EXPECT_EQ(commit->parent, collector.find("app-proxy", "POST graphql", commit->trace)->id);
+      for (const char* name : {"GET git", "POST git"}) {
+        const auto* request = collector.find("app-proxy", name, commit->trace);
+        EXPECT_TRUE(request != nullptr && request->parent == commit->id) << collector.names();
+      }
+    }
+    EXPECT_THAT(collector.mistakes(), testing::IsEmpty());
+    EXPECT_THAT(collector.text(), Not(HasSubstr("canary")));
+    co_await collector.stop();
   });
 }
 

@@ -116,7 +116,7 @@ TEST(AppProxy, CorsOnlyLeavesFieldsOut) {
                      {"Access-Control-Request-Headers", "content-type,x-access-token"}}});
     EXPECT_EQ(preflight.status, 204);
     EXPECT_EQ(preflight.headers.find("Access-Control-Allow-Headers"),
-              "content-type,x-access-token,authorization");
+              "content-type,x-access-token,authorization,traceparent");
     EXPECT_EQ(preflight.headers.find("Access-Control-Allow-Origin"), Harness::kPage);
   });
 }

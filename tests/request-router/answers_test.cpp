@@ -60,6 +60,7 @@ TEST(AccessLine, HoldsNoQuery) {
   record.detail = "refused";
   record.request_id = "id";
   record.took = std::chrono::microseconds(1500);
+  record.traceparent = "00-ab";
   std::string line;
   append_access_line(line, record, "10.0.0.1", "2026-01-01T00:00:00.000Z");
   EXPECT_THAT(line, Not(HasSubstr("canary")));

@@ -104,7 +104,8 @@ Task<Result<std::string>> ApplicationActions::permitted(const User& user, Action
     }
     co_return std::unexpected(
         Error{.code = ErrorCode::not_found,
-              .message = "Argo CD shows the runtime no application " + app.name,
+              .message = "application \"" + app.name +
+                         "\" not found, or the runtime's Argo CD account may not get it",
               .http_status = 404,
               .subcode = action_errors::kNotFound});
   }

@@ -88,6 +88,7 @@ struct Committer::Batch {
   std::string branch;
   std::vector<std::shared_ptr<const Item>> items;
   Deadline deadline = Deadline::min();
+  SpanContext trace;  // of the first commit
   PushPlan plan;
 
   // State of the last attempt that built commits.
@@ -158,6 +159,16 @@ void Committer::complete(Item& item, Result<CommitResult> result) {
 }
 
 Task<Result<CommitResult>> Committer::commit(CommitRequest request, Deadline deadline) {
+  auto span = request.trace.start("commit");
+  span.set("git.repository", request.repository.name);
+  span.set("git.branch", request.branch);
+  request.trace = span.context();
+  auto made = co_await enqueue(std::move(request), deadline);
+  if (!made) span.fail(made.error().message);
+  co_return made;
+}
+
+Task<Result<CommitResult>> Committer::enqueue(CommitRequest request, Deadline deadline) {
   if (request.branch == "HEAD") request.branch.clear();
   for (std::string* branch : {&request.branch, &request.new_branch_from}) {
     if (branch->empty()) continue;
@@ -252,6 +263,7 @@ Task<> Committer::push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Ite
   batch.repository = queue.repository;
   batch.branch = queue.branch;
   batch.plan = PushPlan(items.size());
+  batch.trace = items.front()->request.trace;
   for (auto& item : items) {
     item->pushing = true;
     batch.items.push_back(item);
@@ -514,6 +526,7 @@ Result<Committer::PushAttempt> Committer::attempt_on_pool(HttpBridge& bridge,
                                                           const Batch& batch,
                                                           const std::filesystem::path& folder,
                                                           const WireLimits& limits) {
+  bridge.belong_to(batch.trace);
   auto repository = BareRepository::open(folder);
   if (!repository) return std::unexpected(std::move(repository.error()));
   return PushWorker(*repository, bridge, stop, batch, limits).run();

@@ -19,6 +19,7 @@
 #include "common/core/async.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
+#include "common/core/trace.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/http/client.hpp"
 
@@ -40,6 +41,7 @@ struct CommitRequest {
   GitCredential credential = {};
   bool allow_empty = false;
   bool force = false;
+  SpanContext trace = {};  // the work that the commit is part of
 };
 
 struct CommitResult {
@@ -103,6 +105,7 @@ class Committer {
   class PushWorker;
   struct HostSlots;
 
+  Task<Result<CommitResult>> enqueue(CommitRequest request, Deadline deadline);
   Task<> work(std::shared_ptr<BranchQueue> queue);
   Task<> push_batch(BranchQueue& queue, std::vector<std::shared_ptr<Item>> items);
   Task<PushEnd> push_items(BranchQueue& queue, Batch& batch);

@@ -89,10 +89,18 @@ Task<Result<void>> HttpBridge::carry_out(http::Client& client, std::shared_ptr<C
                                          Deadline deadline, Clock::duration stall) {
   const auto soon = [&] { return std::min(deadline, deadline_after(stall)); };
   const bool streamed = current->length.has_value();
+  auto span = trace_.start(current->request.method + " git", SpanKind::client);
+  if (const auto parent = span.context().traceparent(); !parent.empty()) {
+    current->request.headers.set("traceparent", parent);
+  }
+  span.set("server.address", current->url.host);
   auto exchange = co_await client.open(
       current->url, std::move(current->request), soon(),
       streamed ? http::Client::Body::streamed : http::Client::Body::inline_body, current->length);
-  if (!exchange) co_return std::unexpected(std::move(exchange.error()));
+  if (!exchange) {
+    span.fail(exchange.error().message);
+    co_return std::unexpected(std::move(exchange.error()));
+  }
   while (streamed) {
     std::string part;
     {
@@ -114,7 +122,11 @@ Task<Result<void>> HttpBridge::carry_out(http::Client& client, std::shared_ptr<C
   }
   exchange->set_deadline(soon());
   auto head = co_await exchange->read_head();
-  if (!head) co_return std::unexpected(std::move(head.error()));
+  if (!head) {
+    span.fail(head.error().message);
+    co_return std::unexpected(std::move(head.error()));
+  }
+  span.set("http.response.status_code", head->status);
   {
     const std::lock_guard lock(mutex_);
     current->head = std::move(*head);

@@ -13,6 +13,7 @@
 
 #include "common/core/async.hpp"
 #include "common/core/race.hpp"
+#include "common/core/trace.hpp"
 #include "common/core/wakeup.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/http/client.hpp"
@@ -35,6 +36,8 @@ class HttpBridge {
   // Sends requests until it is cancelled. Each one has to make progress within `stall`. Loop
   // thread.
   Task<Result<void>> serve(http::Client& client, Deadline deadline, Clock::duration stall);
+  // Makes requests spans of this work. Called before the first one, on either side.
+  void belong_to(SpanContext trace) { trace_ = trace; }
   // Makes the thread's calls fail with `error` from now on, and serve() return. Any thread.
   void close(Error error);
 
@@ -63,6 +66,7 @@ class HttpBridge {
   void wake_loop(std::unique_lock<std::mutex>& lock);
 
   const Executor executor_;
+  SpanContext trace_;
   std::mutex mutex_;
   std::condition_variable changed_;  // notifies the thread
   std::shared_ptr<Wakeup> loop_;     // set while the loop waits for the thread

@@ -127,6 +127,17 @@ Caller RequestGate::caller_of(http::Exchange& exchange) {
   return caller;
 }
 
+Span RequestGate::begin_span(const http::Exchange& exchange, std::string_view name,
+                             Caller& caller) {
+  if (options_.tracer == nullptr) return {};
+  auto span =
+      options_.tracer->serve(exchange.request().headers.find("traceparent").value_or(""), name);
+  span.set("url.path", exchange.path());
+  span.set("gitops.request_id", caller.request_id);
+  caller.trace = span.context();
+  return span;
+}
+
 bool RequestGate::needs_user(const graphql::Prepared* operation) const {
   if (!operation) return true;
   const auto fields = operation->root_fields();
@@ -174,6 +185,7 @@ Result<std::shared_ptr<void>> RequestGate::acquire_permit(const Caller& caller) 
 
 Task<> RequestGate::serve_post(http::Exchange& exchange) {
   Caller caller = caller_of(exchange);
+  Span span = begin_span(exchange, "POST graphql", caller);
   std::shared_ptr<void> permit;
   graphql::HttpOptions options;
   options.timeout = options_.timeout;
@@ -189,7 +201,10 @@ Task<> RequestGate::serve_post(http::Exchange& exchange) {
     auto acquired = acquire_permit(caller);
     if (!acquired) co_return refusal_response(acquired.error());
     permit = std::move(*acquired);
-    if (operation) operations_.Increment();
+    if (operation) {
+      operations_.Increment();
+      for (const auto field : operation->root_fields()) span.set("graphql.root_field", field);
+    }
     co_return std::nullopt;
   };
   co_await graphql::serve_http(exchange, engine_, graphql::Context(caller), options);
@@ -198,6 +213,7 @@ Task<> RequestGate::serve_post(http::Exchange& exchange) {
 Task<std::optional<RequestGate::Admission>> RequestGate::authenticate(http::Exchange& exchange,
                                                                       http::Headers of_refusal) {
   Admission admission{.caller = caller_of(exchange), .permit = {}};
+  admission.span = begin_span(exchange, exchange.request().method + " REST", admission.caller);
   auto checked = co_await reauthenticate(exchange, admission.caller);
   auto permit = checked ? acquire_permit(admission.caller)
                         : Result<std::shared_ptr<void>>(std::unexpected(checked.error()));

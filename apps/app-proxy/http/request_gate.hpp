@@ -31,6 +31,7 @@ class RequestGate {
     // Slightly below the usual response timeout of proxies in front.
     std::chrono::milliseconds timeout{55'000};
     bool playground = false;
+    Tracer* tracer = nullptr;  // of the spans of requests; outlives the gate
   };
   // All of them outlive it.
   RequestGate(graphql::Engine& engine, const std::vector<FieldRow>& rows, UserDirectory& users,
@@ -45,6 +46,7 @@ class RequestGate {
   struct Admission {
     Caller caller;
     std::shared_ptr<void> permit;
+    Span span = {};  // of the request
   };
   // Authenticates the caller. Returns nullopt when the request was refused; the response has been
   // sent.
@@ -62,6 +64,9 @@ class RequestGate {
   // One of a user's permits; its destructor returns it.
   class Permit;
 
+  // Begins the span of the request, which becomes the caller's trace.
+  [[nodiscard]] Span begin_span(const http::Exchange& exchange, std::string_view name,
+                                Caller& caller);
   [[nodiscard]] std::string request_id_of(const http::Request& request);
   [[nodiscard]] std::string client_of(http::Exchange& exchange) const;
   [[nodiscard]] bool needs_user(const graphql::Prepared* operation) const;

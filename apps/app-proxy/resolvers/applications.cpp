@@ -15,7 +15,9 @@ using graphql::InputView;
 using graphql::Json;
 
 argo::AppRef app_of(Call& call, std::string_view name) {
-  return {.name = text_of(call[name]), .ns = text_of(call["appNamespace"])};
+  return {.name = text_of(call[name]),
+          .ns = text_of(call["appNamespace"]),
+          .trace = call.context<Caller>().trace};
 }
 
 argo::ResourceRef resource_of(Call& call) {

@@ -33,6 +33,7 @@ Task<Result<CommitView>> commit(GitIntegrations& git, Committer& committer, Call
   request.branch = text_of(args["branchName"]);
   if (!args["msg"].text().empty()) request.message = text_of(args["msg"]);
   request.description = text_of(args["description"]);
+  request.trace = call.context<Caller>().trace;
   const Deadline deadline = commit_deadline(call);
   const auto account =
       shown(co_await git.open(actor_of(call), text_of(args["integrationName"]), deadline));

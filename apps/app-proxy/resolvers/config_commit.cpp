@@ -22,6 +22,7 @@ Task<Result<ConfigTarget>> config_target(GitIntegrations& git, const RuntimeFile
       .account = std::move(*account),
       .repository = std::move(*repository),
       .requested_by = requested_by(user_of(call), files.runtime),
+      .trace = call.context<Caller>().trace,
   };
 }
 
@@ -32,7 +33,8 @@ Task<Result<bool>> commit_config(const ConfigTarget& target, Committer& committe
                         .branch = target.repository.at.ref,
                         .changes = std::move(changes),
                         .message = std::move(message),
-                        .description = target.requested_by};
+                        .description = target.requested_by,
+                        .trace = target.trace};
   const auto made = co_await commit_as(target.account, committer, std::move(request), deadline);
   if (made) co_return true;
   if (made.error().subcode == git_errors::kNothingToCommit) co_return false;

@@ -16,6 +16,7 @@ struct ConfigTarget {
   GitAccount account;
   ConfigRepository repository;
   std::string requested_by;
+  SpanContext trace = {};  // of the request
 };
 
 Task<Result<ConfigTarget>> config_target(GitIntegrations& git, const RuntimeFiles& files,

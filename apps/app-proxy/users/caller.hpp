@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "common/core/trace.hpp"
+
 namespace gitops::app_proxy {
 
 // A user of the runtime's account, as the control plane describes the owner of a credential.
@@ -23,7 +25,8 @@ struct Caller {
   // credential is checked again; never while a resolver runs.
   std::shared_ptr<const User> user = {};
   std::string request_id = {};
-  std::string peer = {};  // address
+  std::string peer = {};   // address
+  SpanContext trace = {};  // of the request
 };
 
 }  // namespace gitops::app_proxy

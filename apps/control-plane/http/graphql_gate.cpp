@@ -215,12 +215,21 @@ Task<> GraphqlGate::serve(http::Exchange& exchange) {
       .request_id = id_prefix_ + "-" + std::to_string(++requests_),
       .peer = options_.client_of ? options_.client_of(exchange) : exchange.peer_address()};
   exchange.add_to_answer("X-Request-Id", context.request_id);
+  Span span;
+  if (options_.tracer != nullptr) {
+    span = options_.tracer->serve(exchange.request().headers.find("traceparent").value_or(""),
+                                  "POST graphql");
+  }
+  span.set("gitops.request_id", context.request_id);
   std::shared_ptr<void> place;
   graphql::HttpOptions options;
   options.max_body = options_.max_body;
   options.timeout = options_.timeout;
   options.refused_status = 400;
   options.admission = [&](const graphql::Prepared* operation) {
+    if (operation != nullptr) {
+      for (const auto field : operation->root_fields()) span.set("graphql.root_field", field);
+    }
     return admit(operation, exchange, context, place);
   };
   co_await graphql::serve_http(exchange, engine_, graphql::Context(context), options);

@@ -12,6 +12,7 @@
 
 #include "common/core/async.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/trace.hpp"
 #include "common/graphql/engine.hpp"
 #include "common/http/server.hpp"
 #include "control-plane/accounts/authenticator.hpp"
@@ -36,6 +37,7 @@ class GraphqlGate {
     // Returns the client's address behind trusted proxies; empty: the peer's address is used.
     std::function<std::string(http::Exchange&)> client_of = {};
     AuditLog* audit = nullptr;  // of refusals; null: none
+    Tracer* tracer = nullptr;   // of the spans of requests; null: none
   };
   // `engine`, `rows`, `authenticator` and `metrics` outlive this object.
   GraphqlGate(graphql::Engine& engine, const std::vector<FieldRow>& rows,

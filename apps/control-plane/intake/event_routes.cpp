@@ -200,8 +200,15 @@ Task<> EventRoutes::serve(http::Exchange& exchange, Respond respond) {
 }
 
 Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Received& received) {
-  const auto outcome = co_await store(exchange, received);
+  Span span;
+  if (options_.tracer != nullptr) {
+    span = options_.tracer->serve(exchange.request().headers.find("traceparent").value_or(""),
+                                  "POST event");
+  }
+  span.set("gitops.runtime", received.caller->runtime);
+  const auto outcome = co_await store(exchange, received, span.context());
   if (outcome) co_return accepted(*outcome);
+  span.fail(outcome.error().message);
   const auto& error = outcome.error();
   const bool can_never_be_stored = error.subcode == kEventCannotBeStored;
   auto response = can_never_be_stored ? accepted() : refusal(error);
@@ -214,7 +221,7 @@ Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Rec
 }
 
 Task<Result<StoredEvent>> EventRoutes::store(const http::Exchange& exchange,
-                                             const Received& received) {
+                                             const Received& received, const SpanContext& trace) {
   const auto& headers = exchange.request().headers;
   const auto& caller = *received.caller;
   const auto sequence = sequence_of(headers);
@@ -229,12 +236,19 @@ Task<Result<StoredEvent>> EventRoutes::store(const http::Exchange& exchange,
   if (reporter.empty()) {
     reporter = event->state.key.origin == Origin::application ? "application" : "resource";
   }
-  co_return co_await writer_.store(
-      {.account = caller.account->number,
-       .reporter = std::move(reporter),
-       .event = std::move(*event),
-       .seen = read_position(headers.find("X-Intake-Seen").value_or(""))},
-      received.body.size(), deadline_after(options_.hold));
+  auto span = trace.start("store");
+  const auto state = span.is_recorded() ? event->state : ObjectState();
+  auto stored =
+      co_await writer_.store({.account = caller.account->number,
+                              .reporter = std::move(reporter),
+                              .event = std::move(*event),
+                              .seen = read_position(headers.find("X-Intake-Seen").value_or(""))},
+                             received.body.size(), deadline_after(options_.hold));
+  if (!stored) span.fail(stored.error().message);
+  if (stored && span.is_recorded() && options_.committed) {
+    options_.committed(caller.account->number, state, trace);
+  }
+  co_return stored;
 }
 
 Task<http::Response> EventRoutes::take_inventory(http::Exchange& exchange,

@@ -15,6 +15,7 @@
 #include "common/core/json_text.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/trace.hpp"
 #include "common/http/router.hpp"
 #include "common/store/database.hpp"
 #include "control-plane/accounts/authenticator.hpp"
@@ -44,6 +45,10 @@ class EventRoutes {
     std::size_t max_reports_per_runtime = 4;
     std::size_t max_reports = 64;
     AuditLog* audit = nullptr;  // of refused credentials; null: none
+    Tracer* tracer = nullptr;   // of the spans of requests; null: none
+    // Called after the commit of an event whose trace is recorded.
+    std::function<void(std::int64_t account, const ObjectState& state, const SpanContext& trace)>
+        committed = {};
   };
   // All of them outlive the routes and their requests.
   EventRoutes(Authenticator& authenticator, EventWriter& writer, store::Database& database,
@@ -70,7 +75,8 @@ class EventRoutes {
   Task<std::expected<Received, std::optional<http::Response>>> receive(http::Exchange& exchange);
   Task<http::Response> take_inventory(http::Exchange& exchange, const Received& received);
   void audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why);
-  Task<Result<StoredEvent>> store(const http::Exchange& exchange, const Received& received);
+  Task<Result<StoredEvent>> store(const http::Exchange& exchange, const Received& received,
+                                  const SpanContext& trace);
   Task<http::Response> refuse(http::Exchange& exchange, const Received& received,
                               const Error& error);
   using Work = std::function<Result<void>(store::Connection&)>;

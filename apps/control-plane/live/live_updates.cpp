@@ -16,6 +16,8 @@ constexpr auto kReadLimit = std::chrono::seconds(2);
 constexpr auto kRetry = std::chrono::milliseconds(500);
 constexpr Micros kSeenStep =
     10LL * 1'000'000;  // a smaller step of a runtime's last contact is no change
+constexpr std::size_t kMaxFollowed = 1'000;  // spans
+constexpr auto kFollowFor = std::chrono::seconds(10);
 constexpr std::int64_t kMaxMissed = 5'000;  // changes of one stream that begins again
 constexpr Micros kPermissionWindow = 15LL * 60 * 1'000'000;  // longer than revocations are kept
 
@@ -117,6 +119,12 @@ Task<> LiveUpdates::stop() {
   co_await tasks_.join();
 }
 
+void LiveUpdates::follow(const OutboxChange& change, const SpanContext& trace) {
+  if (!trace.is_sampled() || followed_.size() >= kMaxFollowed || !hub_.wants(change)) return;
+  followed_.insert_or_assign(change.uid, Followed{.span = trace.start("update open pages"),
+                                                  .until = deadline_after(kFollowFor)});
+}
+
 void LiveUpdates::take_changes(std::vector<OutboxChange> changes, const ChangeCursor& cursor) {
   ++generation_;
   for (auto& change : changes) {
@@ -205,7 +213,10 @@ Task<bool> LiveUpdates::read_batch(std::int64_t account, Batch batch) {
       waiting->second.first = read.last + 1;
     }
   }
-  for (const auto& row : *rows) hub_.offer(row);
+  for (const auto& row : *rows) {
+    hub_.offer(row);
+    if (!followed_.empty()) followed_.erase(row->state.uid);
+  }
   co_return true;
 }
 
@@ -213,6 +224,8 @@ Task<> LiveUpdates::read_runtimes() {
   while (true) {
     co_await sleep_for(options_.runtimes);
     subscribers_.Set(static_cast<double>(hub_.size()));
+    // A row that could not be read, or that nobody wants any more.
+    std::erase_if(followed_, [](const auto& entry) { return Clock::now() >= entry.second.until; });
     const auto accounts = hub_.accounts_with_runtimes();
     std::erase_if(runtimes_,
                   [&accounts](const auto& entry) { return !accounts.contains(entry.first); });

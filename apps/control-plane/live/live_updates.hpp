@@ -16,6 +16,7 @@
 #include "common/core/metrics.hpp"
 #include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
+#include "common/core/trace.hpp"
 #include "common/store/database.hpp"
 #include "control-plane/live/change_feed.hpp"
 #include "control-plane/live/live_hub.hpp"
@@ -46,6 +47,8 @@ class LiveUpdates {
   // As in ChangeFeed.
   void committed(std::int64_t no) { feed_.committed(no); }
   void announce() { feed_.announce(); }
+  // Makes the way of a committed change to open pages a span of `trace`, when a page shows the object.
+  void follow(const OutboxChange& change, const SpanContext& trace);
   // Checks the subscribers with this account, user or credential: see Authenticator::on_forget().
   void check(const std::string& subject) { hub_.check(subject); }
 
@@ -106,6 +109,11 @@ class LiveUpdates {
   // The cursor behind the changes of each generation.
   std::uint64_t generation_ = 0;
   std::deque<std::pair<std::uint64_t, std::string>> cursors_;
+  struct Followed {
+    Span span;
+    Deadline until;
+  };
+  std::map<std::string, Followed> followed_;                             // by uid
   std::map<std::int64_t, std::map<std::string, LiveRuntime>> runtimes_;  // by account; as told last
   gitops::Event changed_;
   Gauge& subscribers_;

@@ -417,7 +417,7 @@ Task<ByteBudget::Share> Gatherer::reserve(const std::string& key) {
 }
 
 Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads reads,
-                                argo::ObjectFilter only) {
+                                argo::ObjectFilter only, SpanContext trace) {
   if (const auto required = co_await require_settings(); !required) {
     co_return unknown(required.error());
   }
@@ -435,7 +435,8 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   if (!app) co_return unknown(app.error());
   Gathered gathered{.snapshot = {.app = {.app = std::move(*app)}}, .settings = settings_};
   auto& snapshot = gathered.snapshot;
-  const auto plan = plan_reads(snapshot.app.app, settings_);
+  auto plan = plan_reads(snapshot.app.app, settings_);
+  plan.app.trace = trace;
 
   const auto begin = Clock::now();
   const auto files = files_ && reads == Reads::all && !plan.being_deleted

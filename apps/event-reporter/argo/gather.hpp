@@ -108,9 +108,10 @@ class Gatherer {
   // were. The caller holds the share as long as the snapshot, and resizes it to the snapshot's size.
   Task<ByteBudget::Share> reserve(const std::string& key);
   // Gathers a snapshot. `text` is the Application's JSON; when it is empty, it is read from the API
-  // server. `only` selects managed resources; those that it leaves out are not known.
+  // server. `only` selects managed resources; those that it leaves out are not known. The reads are
+  // spans of `trace`.
   Task<Gathered> gather(k8s::ObjectKey key, std::string text, Reads reads,
-                        argo::ObjectFilter only = {});
+                        argo::ObjectFilter only = {}, SpanContext trace = {});
   // Makes the snapshot of a deleted Application from its tombstone, without reads from Argo CD.
   Task<Gathered> gather_gone(AppView app);
   // Reads Argo CD's resource tree alone.

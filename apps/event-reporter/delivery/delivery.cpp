@@ -338,7 +338,8 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
   const control_plane::Client::Label label{.id = event.id,
                                            .sequence = event.sequence,
                                            .reporter = history_.reporter(),
-                                           .seen = history_.position()};
+                                           .seen = history_.position(),
+                                           .trace = event.trace};
   auto answer =
       co_await platform_.post_compressed(compressed, label, deadline_after(options_.post_timeout));
   result.took = whole_millis(Clock::now() - began);

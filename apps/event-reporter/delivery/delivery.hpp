@@ -20,6 +20,7 @@
 #include "common/core/metrics.hpp"
 #include "common/core/secret.hpp"
 #include "common/core/status_report.hpp"
+#include "common/core/trace.hpp"
 #include "common/core/wait_line.hpp"
 #include "common/core/worker_pool.hpp"
 #include "event-reporter/delivery/breaker.hpp"
@@ -100,6 +101,7 @@ class Delivery {
     std::function<bool()> allowed = {};
     // The event was refused for good before: another refusal is final and does not concern the path.
     bool refused_before = false;
+    SpanContext trace = {};  // of the report; each attempt is a span of it
   };
 
   Delivery(const Executor& executor, control_plane::Client& platform, Credential& token,

@@ -298,8 +298,9 @@ Task<Result<bool>> ApplicationReporter::report_made(const Live& live, const Part
        .why = made.missing.outage() ? lasting(made.why, live.attempt.failures) : made.why},
       live.grant);
   const ApplicationEventSource source(live.key, made.events, made.large);
-  const auto end = co_await runner_.perform({.grant = live.grant, .key = live.key, .row = live.key},
-                                            plan, source);
+  const auto end = co_await runner_.perform(
+      {.grant = live.grant, .key = live.key, .row = live.key, .trace = live.attempt.trace}, plan,
+      source);
   if (end.error) co_return std::unexpected(*end.error);
   co_return Result<bool>(true);
 }
@@ -307,7 +308,7 @@ Task<Result<bool>> ApplicationReporter::report_made(const Live& live, const Part
 // Gathers the snapshot; absent when the reads took long and had to end.
 Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part& part) {
   auto reads = gatherer_.gather(application_key(live.key), std::exchange(live.text, {}), part.reads,
-                                part.only);
+                                part.only, live.attempt.trace);
   if (!live.attempt.until_reads_must_end) co_return co_await std::move(reads);
   auto race = asio::experimental::make_parallel_group(
       asio::co_spawn(executor_, spawnable(std::move(reads)), asio::deferred),

@@ -105,11 +105,18 @@ Task<Result<void>> ReportQueue::report(ChangeTracker& changes, ObjectReporter& r
     bool failed = false;
     ~Slot() { slow.end(key, failed || running.slow); }
   } place{slow_, key, running};
+  // The trace begins with the change that the watch told.
+  Span span =
+      options_.tracer == nullptr ? Span() : options_.tracer->begin("report " + options_.object);
+  if (!work.empty()) span.began_at(work.since);
+  span.set("k8s.object", key);
   const auto failures = backoffs_.contains(key) ? backoffs_.at(key).attempts() : 0U;
   ReportAttempt attempt{.failures = failures,
-                        .until_reads_must_end = [&] { return until_reads_must_end(key, running); }};
+                        .until_reads_must_end = [&] { return until_reads_must_end(key, running); },
+                        .trace = span.context()};
   auto outcome =
       co_await run(running, key, report_work(changes, reporter, key, work, std::move(attempt)));
+  if (!outcome) span.fail(outcome.error().message);
   // All reports fail while the control plane takes no events.
   place.failed =
       !outcome && !running.cancelled && delivery_.breaker().state() == Breaker::State::closed;

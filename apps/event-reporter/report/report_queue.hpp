@@ -11,6 +11,7 @@
 #include "common/core/metrics.hpp"
 #include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
+#include "common/core/trace.hpp"
 #include "common/core/work_queue.hpp"
 #include "event-reporter/delivery/delivery.hpp"
 #include "event-reporter/report/change_tracker.hpp"
@@ -41,6 +42,7 @@ class ReportQueue final : public ReportScheduler {
     std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
     Backoff::Options backoff{.initial = std::chrono::milliseconds(500),
                              .max = std::chrono::seconds(30)};
+    Tracer* tracer = nullptr;  // of the spans of reports; outlives the queue
   };
   // `delivery` outlives it.
   ReportQueue(const Executor& executor, Delivery& delivery, Options options, Metrics& metrics);

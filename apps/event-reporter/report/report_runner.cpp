@@ -68,6 +68,7 @@ void ReportRunner::save(const Target& target, ReportPlan& plan) {
 Task<bool> ReportRunner::post(const Target& target, ReportPlan& plan, const EventSource& source,
                               const PlannedEvent& event) {
   auto made = source.make(event, plan.entry.uid, plan.sequence_of(event));
+  made.trace = target.trace;
   made.refused_before = plan.was_refused(event);
   made.allowed = [this, grant = target.grant] { return changes_.holds(grant); };
   const auto outcome = co_await delivery_.deliver(std::move(made));

@@ -32,7 +32,8 @@ class ReportRunner {
   struct Target {
     Grant grant;
     std::string key;
-    std::string row;  // the entry's row in the ledger: `key`, or a row of the inventory
+    std::string row;         // the entry's row in the ledger: `key`, or a row of the inventory
+    SpanContext trace = {};  // of the report
   };
   // Performs a plan and saves the entry as of its end; the caller erases the entry when the result
   // requires it. Neither posts nor writes after the end of the grant.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/core/async.hpp"
+#include "common/core/trace.hpp"
 #include "event-reporter/report/change_tracker.hpp"
 #include "event-reporter/report/dirty_set.hpp"
 
@@ -16,6 +17,7 @@ struct ReportAttempt {
   // slow objects hold the workers for those. The attempt then ends with any Error and is repeated
   // when a worker is free for it. Empty: the reads have no such limit.
   std::function<Task<>()> until_reads_must_end = {};
+  SpanContext trace = {};  // of the report
 };
 
 // Reports objects of one kind. An Error means that an event is still due. Only one call for an object

@@ -348,7 +348,7 @@ Task<Result<void>> ResourceReporter::report_missed(Grant grant, std::string key,
 
 Task<Result<bool>> ResourceReporter::report_state(Grant grant, const std::string& key,
                                                   const DirtyWork& work,
-                                                  const ReportAttempt& /*attempt*/) {
+                                                  const ReportAttempt& attempt) {
   const auto id = parse_resource_key(key);
   bool from_server = work.states.empty();
   if (!from_server && newest_.uid(key) != nullptr) {
@@ -361,7 +361,8 @@ Task<Result<bool>> ResourceReporter::report_state(Grant grant, const std::string
   auto text = from_server ? co_await read(id) : Result<std::string>(work.states.front().text);
   if (!text && k8s::says_not_found(text.error())) co_return Result<bool>(false);
   if (!text) co_return std::unexpected(text.error());
-  const auto reported = co_await report_text(grant, id, *text, from_server, work.heartbeat);
+  const auto reported =
+      co_await report_text(grant, id, *text, from_server, work.heartbeat, attempt.trace);
   if (!reported) co_return std::unexpected(reported.error());
   co_return Result<bool>(true);
 }
@@ -385,7 +386,7 @@ Task<Result<void>> ResourceReporter::report_gone(Grant grant, std::string key,
 
 Task<Result<void>> ResourceReporter::report_text(Grant grant, const ResourceKey& id,
                                                  const std::string& text, bool was_read,
-                                                 bool heartbeat) {
+                                                 bool heartbeat, SpanContext trace) {
   const auto key = id.to_string();
   const auto facts = read_resource(text);
   if (!facts) {
@@ -424,7 +425,8 @@ Task<Result<void>> ResourceReporter::report_text(Grant grant, const ResourceKey&
   auto plan = plan_object(std::move(*entry), facts->digest, heartbeat, grant);
   if (plan.waits) co_return Result<void>();
   const ResourceEventSource source(id, text);
-  const auto end = co_await runner_.perform({.grant = grant, .key = key, .row = key}, plan, source);
+  const auto end = co_await runner_.perform(
+      {.grant = grant, .key = key, .row = key, .trace = trace}, plan, source);
   if (end.error) co_return end.result();
   if (!changes_.holds(grant)) co_return std::unexpected(grant_ended());
   ledger_.erase(row);

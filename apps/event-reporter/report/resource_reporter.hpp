@@ -117,7 +117,7 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   Task<Result<void>> report_missed(Grant grant, std::string key, const DirtyWork& work) override;
 
   Task<Result<void>> report_text(Grant grant, const ResourceKey& id, const std::string& text,
-                                 bool was_read, bool heartbeat);
+                                 bool was_read, bool heartbeat, SpanContext trace);
   Task<Result<LedgerEntry>> load(const std::string& key, const std::string& row);
   Task<Result<void>> post_gone(Grant grant, const ResourceKey& id, std::string row,
                                std::string text);

@@ -181,6 +181,23 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- $secrets | toJson -}}
 {{- end -}}
 
+{{/* The variables of traces, as a JSON object. */}}
+{{- define "control-plane.tracingEnv" -}}
+{{- $env := dict -}}
+{{- with .Values.tracing -}}
+{{- if .endpoint -}}
+{{- $_ := set $env "OTEL_EXPORTER_OTLP_ENDPOINT" .endpoint -}}
+{{- $_ := set $env "OTEL_TRACES_SAMPLER_ARG" (include "control-plane.text" .ratio) -}}
+{{- with .headers.secretKeyRef -}}
+{{- if .name -}}
+{{- $_ := set $env "OTEL_EXPORTER_OTLP_HEADERS" (dict "valueFrom" (dict "secretKeyRef" (pick . "name" "key"))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $env | toJson -}}
+{{- end -}}
+
 {{/* The env list of tunnel-server. The plugin's token, which is a part of its URL, has to stand first. */}}
 {{- define "control-plane.tunnelServer.env" -}}
 {{- $server := .Values.tunnel.server -}}
@@ -212,10 +229,15 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- range $flag, $value := $server.config -}}
 {{- $_ := set $env ($flag | upper | replace "." "_" | replace "-" "_") $value -}}
 {{- end -}}
+{{- range $name, $value := include "control-plane.tracingEnv" . | fromJson -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
 {{- $token := .Values.tunnel.pluginToken.secretKeyRef -}}
 {{- $list := list (dict "name" "PLUGIN_TOKEN" "valueFrom" (dict "secretKeyRef" (dict "name" $token.name "key" $token.key))) -}}
 {{- range $name, $value := $env -}}
-{{- if not (kindIs "invalid" $value) -}}
+{{- if kindIs "map" $value -}}
+{{- $list = append $list (dict "name" $name "valueFrom" $value.valueFrom) -}}
+{{- else if not (kindIs "invalid" $value) -}}
 {{- $list = append $list (dict "name" $name "value" (include "control-plane.text" $value)) -}}
 {{- end -}}
 {{- end -}}
@@ -259,6 +281,9 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- if .Values.tls.secretName -}}
 {{- $_ := set $env "TLS_CERTIFICATE_FILE" "/app/config/tls/tls.crt" -}}
 {{- $_ := set $env "TLS_KEY_FILE" "/app/config/tls/tls.key" -}}
+{{- end -}}
+{{- range $name, $value := include "control-plane.tracingEnv" . | fromJson -}}
+{{- $_ := set $env $name $value -}}
 {{- end -}}
 {{- range $flag, $value := .Values.config -}}
 {{- $_ := set $env ($flag | upper | replace "." "_" | replace "-" "_") $value -}}

@@ -326,6 +326,30 @@ loadBalancerClass: {{ quote . }}
     - {port: 5353, protocol: TCP}
 {{- end -}}
 
+{{/* Egress to the collector of traces, whose addresses are not known here. Argument: the root. */}}
+{{- define "gitops-runtime.egress.tracing" -}}
+{{- with .Values.tracing.endpoint -}}
+- ports: [{port: {{ include "gitops-runtime.portOf" . }}, protocol: TCP}]
+{{- end -}}
+{{- end -}}
+
+{{/* The variables of traces, as a JSON object. Argument: the root. */}}
+{{- define "gitops-runtime.tracingEnv" -}}
+{{- $env := dict -}}
+{{- with .Values.tracing -}}
+{{- if .endpoint -}}
+{{- $_ := set $env "OTEL_EXPORTER_OTLP_ENDPOINT" .endpoint -}}
+{{- $_ := set $env "OTEL_TRACES_SAMPLER_ARG" (include "gitops-runtime.text" .ratio) -}}
+{{- with .headers.secretKeyRef -}}
+{{- if .name -}}
+{{- $_ := set $env "OTEL_EXPORTER_OTLP_HEADERS" (dict "valueFrom" (dict "secretKeyRef" (pick . "name" "key"))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $env | toJson -}}
+{{- end -}}
+
 {{/* Ingress to the port with metrics, health and status: without peers none, since its pages need no credentials. Probes
 come from the node, which policies do not concern. Argument: the policy's values. */}}
 {{- define "gitops-runtime.ingress.metrics" -}}

@@ -72,6 +72,17 @@ Result<void> without_answer(const Result<std::string>& answer) {
   return {};
 }
 
+// Begins the span of a request, and names it in the request.
+Span client_span(const SpanContext& trace, http::Request& request) {
+  auto span = trace.start(request.method + " argocd-server", SpanKind::client);
+  if (const auto parent = span.context().traceparent(); !parent.empty()) {
+    request.headers.set("traceparent", parent);
+  }
+  span.set("http.request.method", request.method);
+  span.set("url.path", request.target.substr(0, request.target.find('?')));
+  return span;
+}
+
 std::string with_slash(const std::string& root_path) {
   const auto begin = root_path.find_first_not_of('/');
   if (begin == std::string::npos) return {};
@@ -87,13 +98,13 @@ ArgoCdClient::ArgoCdClient(http::Client& http, Options options, std::function<Se
 
 Task<Result<std::string>> ArgoCdClient::resource_tree(AppRef app, Deadline deadline) {
   co_return co_await get(app_path(app) + "/resource-tree" + app_query(app),
-                         "resource tree of " + shown(app), Auth::token, deadline);
+                         "resource tree of " + shown(app), Auth::token, deadline, app.trace);
 }
 
 Task<Result<std::string>> ArgoCdClient::managed_resources(AppRef app, Deadline deadline,
                                                           ObjectFilter only) {
   co_return co_await get(app_path(app) + "/managed-resources" + app_query(app, only),
-                         "managed resources of " + shown(app), Auth::token, deadline);
+                         "managed resources of " + shown(app), Auth::token, deadline, app.trace);
 }
 
 Task<Result<std::string>> ArgoCdClient::revision_metadata(AppRef app, std::string revision,
@@ -105,7 +116,7 @@ Task<Result<std::string>> ArgoCdClient::revision_metadata(AppRef app, std::strin
   target += "sourceIndex=" + std::to_string(source_index);
   if (history_id) target += "&versionId=" + std::to_string(*history_id);
   co_return co_await get(std::move(target), "revision " + revision + " of " + shown(app),
-                         Auth::token, deadline);
+                         Auth::token, deadline, app.trace);
 }
 
 Task<Result<std::string>> ArgoCdClient::application(AppRef app, Refresh refresh,
@@ -114,35 +125,36 @@ Task<Result<std::string>> ArgoCdClient::application(AppRef app, Refresh refresh,
                        : refresh == Refresh::normal ? "normal"
                                                     : "hard";
   co_return co_await get(app_path(app) + app_query(app, Parameters{{"refresh", wanted}}),
-                         "Application " + shown(app), Auth::token, deadline);
+                         "Application " + shown(app), Auth::token, deadline, app.trace);
 }
 
 Task<Result<std::string>> ArgoCdClient::sync(AppRef app, std::string options, Deadline deadline) {
   co_return co_await call("POST", app_path(app) + "/sync", with_app(options, app),
-                          "sync of " + shown(app), deadline);
+                          "sync of " + shown(app), deadline, app.trace);
 }
 
 Task<Result<std::string>> ArgoCdClient::rollback(AppRef app, std::string options,
                                                  Deadline deadline) {
   co_return co_await call("POST", app_path(app) + "/rollback", with_app(options, app),
-                          "rollback of " + shown(app), deadline);
+                          "rollback of " + shown(app), deadline, app.trace);
 }
 
 Task<Result<void>> ArgoCdClient::terminate_operation(AppRef app, Deadline deadline) {
   co_return without_answer(co_await call("DELETE", app_path(app) + "/operation" + app_query(app),
-                                         {}, "end of the operation of " + shown(app), deadline));
+                                         {}, "end of the operation of " + shown(app), deadline,
+                                         app.trace));
 }
 
 Task<Result<void>> ArgoCdClient::remove(AppRef app, bool cascade, std::string propagation,
                                         Deadline deadline) {
   const Parameters how{{"cascade", cascade ? "true" : "false"}, {"propagationPolicy", propagation}};
   co_return without_answer(co_await call("DELETE", app_path(app) + app_query(app, how), {},
-                                         "deletion of " + shown(app), deadline));
+                                         "deletion of " + shown(app), deadline, app.trace));
 }
 
 Task<Result<std::string>> ArgoCdClient::resource(AppRef app, ResourceRef which, Deadline deadline) {
   co_return co_await get(app_path(app) + "/resource" + app_query(app, parameters_of(which)),
-                         shown(which) + " of " + shown(app), Auth::token, deadline);
+                         shown(which) + " of " + shown(app), Auth::token, deadline, app.trace);
 }
 
 Task<Result<std::string>> ArgoCdClient::patch_resource(AppRef app, ResourceRef which,
@@ -152,7 +164,7 @@ Task<Result<std::string>> ArgoCdClient::patch_resource(AppRef app, ResourceRef w
   parameters.emplace_back("patchType", patch_type);
   co_return co_await call("POST", app_path(app) + "/resource" + app_query(app, parameters),
                           json_string(patch), "patch of " + shown(which) + " of " + shown(app),
-                          deadline);
+                          deadline, app.trace);
 }
 
 Task<Result<void>> ArgoCdClient::delete_resource(AppRef app, ResourceRef which, Removal how,
@@ -162,12 +174,13 @@ Task<Result<void>> ArgoCdClient::delete_resource(AppRef app, ResourceRef which, 
   if (how.orphan) parameters.emplace_back("orphan", "true");
   co_return without_answer(
       co_await call("DELETE", app_path(app) + "/resource" + app_query(app, parameters), {},
-                    "deletion of " + shown(which) + " of " + shown(app), deadline));
+                    "deletion of " + shown(which) + " of " + shown(app), deadline, app.trace));
 }
 
 Task<Result<std::string>> ArgoCdClient::actions(AppRef app, ResourceRef which, Deadline deadline) {
   co_return co_await get(app_path(app) + "/resource/actions" + app_query(app, parameters_of(which)),
-                         "actions of " + shown(which) + " of " + shown(app), Auth::token, deadline);
+                         "actions of " + shown(which) + " of " + shown(app), Auth::token, deadline,
+                         app.trace);
 }
 
 Task<Result<bool>> ArgoCdClient::has_action_parameters(Deadline deadline) {
@@ -189,7 +202,7 @@ Task<Result<void>> ArgoCdClient::run_action(AppRef app, ResourceRef which, std::
     }
     co_return without_answer(co_await call(
         "POST", app_path(app) + "/resource/actions" + app_query(app, parameters_of(which)),
-        json_string(action), what, deadline));
+        json_string(action), what, deadline, app.trace));
   }
   nlohmann::json body{{"namespace", which.ns},    {"resourceName", which.name},
                       {"version", which.version}, {"group", which.group},
@@ -199,7 +212,7 @@ Task<Result<void>> ArgoCdClient::run_action(AppRef app, ResourceRef which, std::
     if (list.is_array()) body["resourceActionParameters"] = std::move(list);
   }
   co_return without_answer(co_await call("POST", app_path(app) + "/resource/actions/v2",
-                                         with_app(to_text(body), app), what, deadline));
+                                         with_app(to_text(body), app), what, deadline, app.trace));
 }
 
 Task<Result<bool>> ArgoCdClient::can_i(std::string resource, std::string action, std::string object,
@@ -223,19 +236,19 @@ Task<Result<std::string>> ArgoCdClient::version(Deadline deadline) {
 }
 
 Task<Result<std::string>> ArgoCdClient::get(std::string target, std::string what, Auth auth,
-                                            Deadline deadline) {
+                                            Deadline deadline, SpanContext trace) {
   http::Request request{.target = std::move(target)};
   if (auth == Auth::token) {
     if (const Secret token = token_(); !token.empty()) {
       request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
     }
   }
-  co_return co_await send(std::move(request), std::move(what), deadline);
+  co_return co_await send(std::move(request), std::move(what), deadline, trace);
 }
 
 Task<Result<std::string>> ArgoCdClient::call(std::string method, std::string target,
-                                             std::string body, std::string what,
-                                             Deadline deadline) {
+                                             std::string body, std::string what, Deadline deadline,
+                                             SpanContext trace) {
   http::Request request{.method = std::move(method), .target = std::move(target)};
   if (const Secret token = token_(); !token.empty()) {
     request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
@@ -243,7 +256,7 @@ Task<Result<std::string>> ArgoCdClient::call(std::string method, std::string tar
   // argocd-server requires this header of every request except GET, also of one without a body.
   request.headers.set("Content-Type", "application/json");
   request.body = std::move(body);
-  co_return co_await send(std::move(request), std::move(what), deadline);
+  co_return co_await send(std::move(request), std::move(what), deadline, trace);
 }
 
 Task<Result<http::ClientExchange>> ArgoCdClient::logs(AppRef app, AppLogOptions options,
@@ -269,6 +282,7 @@ Task<Result<http::ClientExchange>> ArgoCdClient::logs(AppRef app, AppLogOptions 
     request.headers.set("Authorization", "Bearer " + std::string(token.reveal()));
   }
   request.headers.set("Accept", "application/json");
+  const auto span = client_span(app.trace, request);
   auto exchange = co_await http_.open(options_.server, std::move(request), deadline);
   if (!exchange) co_return fail("Argo CD logs of " + shown(app), std::move(exchange.error()));
   co_return std::move(*exchange);
@@ -318,13 +332,19 @@ Task<Result<bool>> ArgoCdClient::is_accepted(Secret token, Deadline deadline) {
 }
 
 Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string what,
-                                             Deadline deadline) {
+                                             Deadline deadline, SpanContext trace) {
+  auto span = client_span(trace, request);
   request.target = http::join_target(options_.server, options_.root_path + request.target);
   request.headers.set("Accept", "application/json");
   what = "Argo CD " + what;
   auto response =
       co_await http_.send(options_.server, std::move(request), deadline, options_.max_answer);
-  if (!response) co_return fail(what, std::move(response.error()));
+  if (!response) {
+    span.fail(response.error().message);
+    co_return fail(what, std::move(response.error()));
+  }
+  span.set("http.response.status_code", response->status);
+  if (response->status >= 400) span.fail("");
   co_return body_of(std::move(*response), what + " at " + options_.server.host_header());
 }
 

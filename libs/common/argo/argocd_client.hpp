@@ -10,15 +10,17 @@
 
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
+#include "common/core/trace.hpp"
 #include "common/http/client.hpp"
 
 namespace gitops::argo {
 
-// The name of an Application in requests to argocd-server.
+// The name of an Application in requests to argocd-server, and the work that they are part of.
 struct AppRef {
   std::string name;
   std::string ns;
   std::string project = {};  // empty: not sent; a missing Application is then `forbidden`
+  SpanContext trace = {};    // each request is a span of it
 };
 
 // Selects objects that an application manages; an empty field selects any.
@@ -143,11 +145,13 @@ class ArgoCdClient {
  private:
   enum class Auth { token, none };
   // Sends a GET; errors name the call by `what`.
-  Task<Result<std::string>> get(std::string target, std::string what, Auth auth, Deadline deadline);
+  Task<Result<std::string>> get(std::string target, std::string what, Auth auth, Deadline deadline,
+                                SpanContext trace = {});
   // Sends a request with the token; `body` is JSON.
   Task<Result<std::string>> call(std::string method, std::string target, std::string body,
-                                 std::string what, Deadline deadline);
-  Task<Result<std::string>> send(http::Request request, std::string what, Deadline deadline);
+                                 std::string what, Deadline deadline, SpanContext trace = {});
+  Task<Result<std::string>> send(http::Request request, std::string what, Deadline deadline,
+                                 SpanContext trace = {});
   // Requests the version, and returns whether the server has the newer path for actions.
   Task<Result<bool>> has_action_parameters(Deadline deadline);
   http::Client& http_;

@@ -106,9 +106,18 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   headers.set("X-Event-Sequence", std::to_string(label.sequence));
   if (!label.reporter.empty()) headers.set("X-Reporter", label.reporter);
   if (!label.seen.empty()) headers.set("X-Intake-Seen", label.seen);
+  auto span = label.trace.start("POST event", SpanKind::client);
+  if (auto parent = span.context().traceparent(); !parent.empty()) {
+    headers.set("traceparent", std::move(parent));
+  }
   auto reply =
       co_await send(kEventsPath, std::move(headers), std::move(compressed), kMaxAnswer, deadline);
-  if (!reply) co_return fail("control plane: event", std::move(reply.error()));
+  if (!reply) {
+    span.fail(reply.error().message);
+    co_return fail("control plane: event", std::move(reply.error()));
+  }
+  span.set("http.response.status_code", reply->answer.status);
+  if (!reply->answer.is_success()) span.fail("");
   co_return std::move(reply->answer);
 }
 

@@ -11,6 +11,7 @@
 #include "common/control_plane/inventory.hpp"
 #include "common/core/async.hpp"
 #include "common/core/secret.hpp"
+#include "common/core/trace.hpp"
 #include "common/http/client.hpp"
 
 namespace gitops::control_plane {
@@ -48,8 +49,9 @@ class Client {
     std::string id;              // X-Event-Id: the receiver drops an event with a known id
     std::uint64_t sequence = 0;  // X-Event-Sequence: the receiver drops older events of an object
     std::string reporter =
-        {};                 // X-Reporter: the sender, "<mode>/<shard>/<ledger>"; empty: not told
-    std::string seen = {};  // X-Intake-Seen: the Answer::position of last time; empty: none
+        {};                  // X-Reporter: the sender, "<mode>/<shard>/<ledger>"; empty: not told
+    std::string seen = {};   // X-Intake-Seen: the Answer::position of last time; empty: none
+    SpanContext trace = {};  // traceparent: the post becomes a span of it
   };
   // Sends an event. `payload` is the JSON body {"data":…}. It and `label` must stay valid until the
   // call returns. Any complete head is an Answer, even if its body is lost; an Error means that

@@ -1,6 +1,7 @@
 #include "common/core/process.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -45,6 +46,12 @@ std::map<std::string, std::string> process_environment() {
     environment.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return environment;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
 }
 
 std::uint64_t raise_open_files(std::uint64_t needed) {

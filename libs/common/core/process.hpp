@@ -15,6 +15,9 @@ std::string_view version();
 // Returns a copy of the environment; programs read it once at start and pass it down.
 std::map<std::string, std::string> process_environment();
 
+// Returns the name of this host: of the pod in Kubernetes. Empty when it cannot be read.
+std::string host_name();
+
 // Raises the limit of open files (RLIMIT_NOFILE) to `needed`, as far as the system allows, and
 // returns the limit that holds then.
 std::uint64_t raise_open_files(std::uint64_t needed);

@@ -1,12 +1,14 @@
 #include "common/daemon/daemon.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <list>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include <boost/asio/basic_signal_set.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -19,6 +21,8 @@
 #include "common/core/small_file.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/daemon/loop_thread.hpp"
+#include "common/daemon/trace_exporter.hpp"
+#include "common/http/proxy_settings.hpp"
 #include "common/http/router.hpp"
 #include "common/http/url.hpp"
 
@@ -73,6 +77,11 @@ class Frame {
                {{"program", spec.name}, {"version", std::string(version())}})
         .Set(1);
     routes_ = admin_routes();
+    if (config.otlp_endpoint) {
+      tracer_.record(config.trace_ratio);
+      exporter_.emplace(loop_.get_executor(), tracer_, metrics_, otlp_headers(config),
+                        exporter_options(config, environment));
+    }
   }
 
   int run() {
@@ -110,6 +119,21 @@ class Frame {
     return options;
   }
 
+  static Credential otlp_headers(const DaemonConfig& config) {
+    return config.otlp_headers_file.empty() ? Credential::fixed(config.otlp_headers)
+                                            : Credential::file(config.otlp_headers_file);
+  }
+
+  [[nodiscard]] TraceExporter::Options exporter_options(
+      const DaemonConfig& config, const std::map<std::string, std::string>& environment) const {
+    TraceExporter::Options options{.collector = *config.otlp_endpoint};
+    options.client.tls.ca_file = config.otlp_ca_file;
+    options.client.proxy = http::proxy_settings(environment);
+    options.resource = {
+        .program = spec_.name, .version = std::string(version()), .instance = host_name()};
+    return options;
+  }
+
   void fail(const std::string& why) {
     if (exit_code_ == kExitGood) log_.error("failed", {{"reason", why}});
     exit_code_ = kExitFailed;
@@ -126,6 +150,7 @@ class Frame {
     }
     frame_tasks_.cancel();
     co_await frame_tasks_.join();
+    if (exporter_) co_await exporter_->flush(deadline_after(kStopGrace));
     log_.info("stopped", {{"exit_code", exit_code_}});
   }
 
@@ -147,6 +172,7 @@ class Frame {
     signals_.add(SIGINT, error);
     frame_tasks_.spawn("signals", [this] { return handle_signals(); });
     frame_tasks_.spawn("memory", [] { return release_memory_when_quiet(); });
+    if (exporter_) frame_tasks_.spawn("traces", [this] { return exporter_->run(); });
     if (const auto listening = admin_.listen(); !listening) {
       fail("admin port: " + listening.error().message);
       return false;
@@ -187,6 +213,7 @@ class Frame {
     try {
       app_ = spec_.make({.executor = loop_.get_executor(),
                          .metrics = metrics_,
+                         .tracer = tracer_,
                          .environment = environment_,
                          .add_loop = [this] { return more_loops_.emplace_back().executor(); },
                          .fail = [this](const std::string& why) { fail(why); },
@@ -395,6 +422,7 @@ class Frame {
   ConfigSources sources_;
   const std::map<std::string, std::string>& environment_;
   Log log_;
+  Tracer tracer_;
   Loop loop_{1};
   std::list<LoopThread> more_loops_;
   Metrics metrics_;
@@ -404,6 +432,7 @@ class Frame {
   http::Server admin_;
   asio::basic_signal_set<Executor> signals_;
   Event changed_;
+  std::optional<TraceExporter> exporter_;  // none: traces are not recorded
   TaskGroup frame_tasks_;
   TaskGroup app_tasks_;
   DaemonApp app_;
@@ -424,6 +453,32 @@ int print_mistakes(const std::string& program, const std::vector<std::string>& m
 int print(const std::string& text) {
   return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kExitGood
                                                                            : kExitFailed;
+}
+
+}  // namespace
+
+namespace {
+
+Result<std::optional<http::Url>> read_collector(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto url = http::parse_url(text);
+  if (!url) return std::unexpected(std::move(url.error()));
+  if (url->scheme != "http" && url->scheme != "https") {
+    return gitops::fail(ErrorCode::invalid_argument, "must be an http:// or https:// address");
+  }
+  if (!url->query.empty() || !url->userinfo.empty()) {
+    return gitops::fail(ErrorCode::invalid_argument, "must have neither a query nor a password");
+  }
+  return std::move(*url);
+}
+
+bool read_ratio(const std::string& text, double& ratio) {
+  double value = 0;
+  const auto* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || read != end || !(value >= 0 && value <= 1)) return false;
+  ratio = value;
+  return true;
 }
 
 }  // namespace
@@ -454,6 +509,30 @@ void DaemonConfig::add_to(ConfigReader& reader, std::string_view admin_address_e
   reader.add(
       {"drain-timeout", {"DRAIN_TIMEOUT"}, "Time limit for requests in flight during a stop"},
       drain_timeout, milliseconds(0), std::chrono::hours(1));
+  reader.group("Traces");
+  reader.add_parsed({"otlp-endpoint",
+                     {"OTEL_EXPORTER_OTLP_ENDPOINT"},
+                     "Base address of an OpenTelemetry collector (OTLP over HTTP, JSON), for "
+                     "example http://collector:4318; empty records no traces"},
+                    otlp_endpoint, "", read_collector);
+  reader.add_secret({"otlp-headers",
+                     {"OTEL_EXPORTER_OTLP_HEADERS"},
+                     "Headers for the collector: name=value, separated by commas, values "
+                     "percent-encoded"},
+                    otlp_headers, &otlp_headers_file);
+  reader.add({"otlp-ca-file",
+              {"OTEL_EXPORTER_OTLP_CERTIFICATE"},
+              "PEM file of authorities for the collector instead of the system's"},
+             otlp_ca_file);
+  reader.add({"trace-ratio",
+              {"OTEL_TRACES_SAMPLER_ARG"},
+              "Part of the traces to record, from 0 to 1, chosen by trace id; traces that the "
+              "caller records are recorded besides, at most 20 a second"},
+             "NUMBER", "0.01", [this](const std::string& text) -> std::string {
+               return read_ratio(text, trace_ratio)
+                          ? ""
+                          : "must be a number from 0 to 1, for example 0.05";
+             });
 }
 
 int run_daemon(const DaemonSpec& spec, int argc, char** argv) {

@@ -15,9 +15,12 @@
 #include "common/core/config_reader.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/secret.hpp"
 #include "common/core/status_report.hpp"
 #include "common/core/task_group.hpp"
+#include "common/core/trace.hpp"
 #include "common/http/server.hpp"
+#include "common/http/url.hpp"
 
 namespace gitops {
 
@@ -29,6 +32,11 @@ struct DaemonConfig {
   std::int64_t admin_port = 8087;                   // 0: any free port, which is logged
   std::chrono::milliseconds drain_delay{0};         // time from not ready to the end of accepting
   std::chrono::milliseconds drain_timeout{20'000};  // for requests in flight
+  std::optional<http::Url> otlp_endpoint = {};      // base address of a collector; none: no traces
+  Secret otlp_headers = {};
+  std::string otlp_headers_file = {};
+  std::string otlp_ca_file = {};
+  double trace_ratio = 0.01;  // part of all traces that is recorded
   void add_to(ConfigReader& reader, std::string_view admin_address_env);
 };
 
@@ -36,6 +44,8 @@ struct DaemonConfig {
 struct DaemonContext {
   Executor executor;
   Metrics& metrics;
+  // Records the spans of this process, where the settings name a collector.
+  Tracer& tracer;
   // The environment of the process, read once at start.
   const std::map<std::string, std::string>& environment;
   // Starts another loop on its own thread. The loop runs until the App has stopped.

@@ -25,7 +25,8 @@ Headers Cors::fields(std::optional<std::string_view> origin) const {
   fields.add("Access-Control-Allow-Origin", listed ? std::string(*origin) : "*");
   if (listed) fields.add("Access-Control-Allow-Credentials", "true");
   fields.add("Access-Control-Allow-Methods", "GET,HEAD,PUT,PATCH,POST,DELETE");
-  fields.add("Access-Control-Allow-Headers", "content-type,x-access-token,authorization");
+  fields.add("Access-Control-Allow-Headers",
+             "content-type,x-access-token,authorization,traceparent");
   fields.add("Access-Control-Expose-Headers", "x-request-id,retry-after");
   return fields;
 }

@@ -38,6 +38,7 @@ constexpr std::array kKnownFields{
     KnownField{"proxy-authorization", FieldId::proxy_authorization},
     KnownField{"proxy-connection", FieldId::proxy_connection},
     KnownField{"te", FieldId::te},
+    KnownField{"traceparent", FieldId::traceparent},
     KnownField{"trailer", FieldId::trailer},
     KnownField{"transfer-encoding", FieldId::transfer_encoding},
     KnownField{"upgrade", FieldId::upgrade},

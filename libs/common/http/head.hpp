@@ -35,6 +35,7 @@ enum class FieldId : std::uint8_t {
   proxy_authorization,
   proxy_connection,
   te,
+  traceparent,
   trailer,
   transfer_encoding,
   upgrade,

@@ -20,6 +20,22 @@ constexpr std::size_t kRoundCost = 4 * 1024;
 // drain, or the head of its last response had already been sent.
 constexpr auto kLastChance = std::chrono::seconds(1);
 
+// Writes what became of a request into its span, and ends it. The target stays out: it may hold
+// secrets.
+void end_span(Span& span, const TransactionRecord& record) {
+  if (!span.is_recorded()) return;
+  if (record.head != nullptr) span.set("http.request.method", record.head->method);
+  if (record.route != nullptr) span.set("http.route", record.route->name);
+  span.set("http.response.status_code", record.status);
+  span.set("gitops.request_id", record.request_id);
+  if (record.failure != Failure::none) {
+    span.fail(to_string(record.failure));
+  } else if (record.status >= 500) {
+    span.fail("");
+  }
+  span.end();
+}
+
 }  // namespace
 
 std::unique_ptr<Transaction> DriverContext::lend() {
@@ -109,6 +125,7 @@ Task<> Driver::serve() {
       case Transaction::Action::decide: {
         auto decision = context_.policy.decide(*transaction.head(), peer_);
         if (auto* forward = std::get_if<Forward>(&decision)) {
+          begin_span(*transaction.head(), *forward);
           transaction.decided(std::move(*forward), reactor.now());
         } else {
           transaction.answer(std::move(std::get<http::Response>(decision)), context_.date.now(),
@@ -154,6 +171,12 @@ Task<> Driver::serve() {
         co_return;
     }
   }
+}
+
+void Driver::begin_span(const http::RequestHead& head, Forward& forward) const {
+  if (context_.tracer == nullptr || !context_.tracer->is_recording()) return;
+  forward.span = context_.tracer->serve(head.find(http::FieldId::traceparent).value_or(""),
+                                        std::string(head.method) + " " + forward.route->name);
 }
 
 Task<> Driver::admit(Transaction& transaction) {
@@ -256,8 +279,10 @@ Transaction::ClientEnd Driver::end(Transaction& transaction) {
       upstream_.reset();
     }
   }
-  if (transaction.recordable() && context_.policy.done) {
-    context_.policy.done(transaction.record(Clock::now()));
+  if (transaction.recordable()) {
+    const auto record = transaction.record(Clock::now());
+    end_span(transaction.forward().span, record);
+    if (context_.policy.done) context_.policy.done(record);
   }
   transaction.recorded();
   return transaction.client_end();

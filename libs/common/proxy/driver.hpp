@@ -26,6 +26,7 @@ struct DriverContext {
   TransactionContext transactions;
   std::chrono::milliseconds idle_timeout{65'000};  // between requests
   http::DateField date;
+  Tracer* tracer = nullptr;  // null: requests have no spans
 
  private:
   std::vector<std::unique_ptr<Transaction>> spare_;
@@ -65,6 +66,7 @@ class Driver {
   Task<> get_upstream(Transaction& transaction);
   Task<> relay(Transaction& transaction);
   bool move_bytes(Transaction& transaction);
+  void begin_span(const http::RequestHead& head, Forward& forward) const;
   [[nodiscard]] bool write_to(net::Channel& channel, const Outgoing& out, net::Transfer& written);
   void set_deadlines(const Transaction::Deadlines& deadlines);
   // Returns the upstream connection to its pool and records the request. Returns the fate of the

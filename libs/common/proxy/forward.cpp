@@ -99,6 +99,8 @@ bool goes_on(const http::FieldSlice& field, const http::RequestHead& head,
     case http::FieldId::proxy_authorization:
     case http::FieldId::x_request_id:
       return false;
+    case http::FieldId::traceparent:
+      return edits.traceparent.empty();
     case http::FieldId::x_forwarded:
       return edits.trusted_peer && is_other_forwarding(field);
     case http::FieldId::forwarded:
@@ -181,6 +183,7 @@ void append_forwarded_request(std::string& out, const http::RequestHead& head,
   }
   append_forwarding(out, head, edits);
   http::append_field(out, "X-Request-Id", edits.request_id);
+  if (!edits.traceparent.empty()) http::append_field(out, "traceparent", edits.traceparent);
   append_framing(out, framing);
   if (edits.websocket) out.append("Connection: Upgrade\r\nUpgrade: websocket\r\n");
   out.append("\r\n");

@@ -20,11 +20,12 @@ struct BodyFraming {
 
 // Changes to the head of a forwarded request.
 struct RequestEdits {
-  std::string_view target = {};      // origin form
-  std::string_view host = {};        // Host for the upstream
-  std::string_view client = {};      // address of the peer, for X-Forwarded-For
-  std::string_view scheme = {};      // "http" or "https": the peer's connection
-  std::string_view request_id = {};  // sent as X-Request-Id
+  std::string_view target = {};       // origin form
+  std::string_view host = {};         // Host for the upstream
+  std::string_view client = {};       // address of the peer, for X-Forwarded-For
+  std::string_view scheme = {};       // "http" or "https": the peer's connection
+  std::string_view request_id = {};   // sent as X-Request-Id
+  std::string_view traceparent = {};  // replaces the peer's; empty: the peer's is kept
   // The peer may forward for other clients: its X-Forwarded-* and Forwarded are kept, and
   // X-Forwarded-For is extended. Otherwise they are replaced by our own.
   bool trusted_peer = false;

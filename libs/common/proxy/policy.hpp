@@ -13,6 +13,7 @@
 
 #include "common/core/async.hpp"
 #include "common/core/time.hpp"
+#include "common/core/trace.hpp"
 #include "common/http/head.hpp"
 #include "common/http/message.hpp"
 #include "common/proxy/limits.hpp"
@@ -85,6 +86,7 @@ struct Forward {
   std::unique_ptr<RequestInspection> inspection = {};
   // Released at the end of the request, after its record.
   std::shared_ptr<void> admission = {};
+  Span span = {};  // of the request; set by the driver
 };
 
 using Decision = std::variant<Forward, http::Response>;
@@ -131,7 +133,8 @@ struct TransactionRecord {
   Failure failure = Failure::none;
   std::string_view detail;  // of the failure
   std::string_view request_id;
-  std::uint64_t bytes_in = 0;  // bodies
+  std::string_view traceparent;  // as sent to the upstream; may be empty
+  std::uint64_t bytes_in = 0;    // bodies
   std::uint64_t bytes_out = 0;
   Clock::duration took{};
   bool reused = false;    // the upstream connection was pooled

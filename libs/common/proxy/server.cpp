@@ -93,6 +93,7 @@ Server::Server(const Executor& executor, ServerOptions options, Policy policy)
   transactions.limits = options_.limits;
   transactions.head_timeout = options_.head_timeout;
   transactions.totals = options_.totals;
+  context_.tracer = options_.tracer;
   std::random_device random;
   transactions.id_prefix = std::uint64_t{random()} << 32U | random();
 }

@@ -23,6 +23,7 @@ struct ServerOptions {
   std::chrono::milliseconds head_timeout{10'000};  // first byte to end of head; TLS handshake
   std::chrono::milliseconds idle_timeout{65'000};  // between requests
   std::shared_ptr<Totals> totals = std::make_shared<Totals>();  // with the limits of all clients
+  Tracer* tracer = nullptr;  // of the spans of requests; outlives the server
 };
 
 // Accepts connections and proxies their requests: keep-alive, pipelining in order, bodies streamed

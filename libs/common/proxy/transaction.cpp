@@ -174,6 +174,7 @@ void Transaction::begin(net::Buffer& in, const PeerInfo& peer, Clock::time_point
   deadlines_ = {};
   problem_ = {};
   request_id_.clear();
+  traceparent_.clear();
   parser_.reset();
   request_body_.start({}, BodyFraming::Kind::none);
   to_client_.clear();
@@ -232,6 +233,7 @@ void Transaction::parse_head(Clock::time_point now) {
 void Transaction::decided(Forward forward, Clock::time_point now) {
   forward_ = std::move(forward);
   make_request_id(forward_.request_id);
+  if (forward_.span.is_recorded()) traceparent_ = forward_.span.context().traceparent();
   action_ = Action::move_bytes;
   start_forwarding(now);
 }
@@ -270,6 +272,7 @@ void Transaction::build_request() {
   edits.client = peer_->text;
   edits.scheme = peer_->tls ? "https" : "http";
   edits.request_id = request_id_;
+  edits.traceparent = traceparent_;
   edits.trusted_peer = forward_.trusted_peer;
   edits.websocket = limits().websocket && parser_.head().wants_websocket();
   request_.clear();
@@ -952,6 +955,10 @@ TransactionRecord Transaction::record(Clock::time_point now) const {
   record.failure = problem_.failure;
   record.detail = std::string_view(problem_.detail).substr(0, kMaxReason);
   record.request_id = request_id_;
+  record.traceparent = traceparent_;
+  if (traceparent_.empty() && record.head != nullptr) {
+    record.traceparent = record.head->find(http::FieldId::traceparent).value_or("");
+  }
   record.bytes_in = request_body_.total() + now_.bytes_in;
   record.bytes_out = now_.bytes_out;
   record.took = now - now_.began;

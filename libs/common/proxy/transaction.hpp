@@ -308,6 +308,7 @@ class Transaction {
   std::string uncompressed_;  // part received so far of a response that is compressed as a whole
   std::string compressed_;
   std::string request_id_;
+  std::string traceparent_;  // of our span; empty: the client's is forwarded
 };
 
 }  // namespace gitops::proxy

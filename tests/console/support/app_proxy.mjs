@@ -44,7 +44,7 @@ export class AppProxy {
   async #serve(request, response) {
     if (this.allowed === request.headers.origin) {
       response.setHeader('Access-Control-Allow-Origin', this.allowed);
-      response.setHeader('Access-Control-Allow-Headers', 'content-type,x-access-token,authorization');
+      response.setHeader('Access-Control-Allow-Headers', 'content-type,x-access-token,authorization,traceparent');
       response.setHeader('Access-Control-Expose-Headers', 'x-request-id,retry-after');
     }
     const answer = (status, body) => {

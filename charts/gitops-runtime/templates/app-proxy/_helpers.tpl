@@ -223,6 +223,9 @@ to the pod, and five seconds are left in the end. */}}
 {{- range $name, $value := include "gitops-runtime.proxyEnv" $root | fromJson -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
+{{- range $name, $value := include "gitops-runtime.tracingEnv" $root | fromJson -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
 {{- range $name, $value := $values.env -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}

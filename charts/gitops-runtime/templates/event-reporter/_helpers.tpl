@@ -124,6 +124,9 @@ true
 {{- range $name, $value := include "gitops-runtime.proxyEnv" $root | fromJson -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
+{{- range $name, $value := include "gitops-runtime.tracingEnv" $root | fromJson -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
 {{- range $name, $value := $values.env -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}

@@ -89,6 +89,9 @@ to the pod, and five seconds are left in the end. */}}
 {{- $_ := set $env "LISTEN_ADDRESS" "0.0.0.0" -}}
 {{- $_ := set $env "METRICS_LISTEN_ADDRESS" "0.0.0.0" -}}
 {{- end -}}
+{{- range $name, $value := include "gitops-runtime.tracingEnv" .root | fromJson -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
 {{- range $name, $value := .values.env -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}

@@ -89,6 +89,9 @@ to the pod, and five seconds are left in the end. */}}
 {{- range $flag, $value := $values.config -}}
 {{- $_ := set $env ($flag | upper | replace "." "_" | replace "-" "_") $value -}}
 {{- end -}}
+{{- range $name, $value := include "gitops-runtime.tracingEnv" .root | fromJson -}}
+{{- $_ := set $env $name $value -}}
+{{- end -}}
 {{- range $name, $value := $values.env -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
