@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { launch, newPage, signIn } from './support/browser.mjs';
 import { Daemon, seed, seedAccess } from './support/daemon.mjs';
-import { reduced } from './support/palette.mjs';
+import { reduced } from './support/png.mjs';
 
 const [program, folder, flag] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
