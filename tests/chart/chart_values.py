@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes what depends on the chart's values:
 
-  docs/values.md                        from the comments of charts/gitops-runtime/values.yaml
+  docs/reference/values/README.md                        from the comments of charts/gitops-runtime/values.yaml
   files/defaults.yaml of the chart      from values.yaml: what templates put in the place of a key that is missing or null
   values.schema.json of the chart       from values_schema.json, which is shorter: "allOf" joins the keys of a component with its
                                         own; every key gets its description, and any other key is an error; every key may be null
@@ -9,7 +9,7 @@
                                         own message would be the regular expression; "quote" marks a text that looks like a
                                         number and "reference" a reference to a key of a Secret
   files/older-values.json, and the      from older_values.json, a line of state, key and note for each key of an older chart;
-  table in docs/upgrade.md              REPORTER stands for the three places of a reporter's values
+  table in docs/operations/upgrade.md              REPORTER stands for the three places of a reporter's values
 
 chart_values.py           writes them
 chart_values.py --check   exit code 1 when one is stale, a key has no comment, or the schema does not describe a key
@@ -30,7 +30,7 @@ KEY = re.compile(r"^( *)([^\s#:][^:]*):(?: (.*))?$")
 REPORTERS = ["global/event-reporters", "event-reporters/runtime-event-reporter", "event-reporters/cluster-event-reporter"]
 VALUES_PAGE = """# Values
 
-Every key of the chart. [Install](install.md) and [access modes](access.md) say which of them you need; [upgrade.md](upgrade.md)
+Every key of the chart. [Install](../../get-started/install.md) and [access modes](../../guides/access-modes.md) say which of them you need; [upgrade](../../operations/upgrade.md)
 lists the keys of older charts. A key that is not listed is an error, and so is a value of the wrong form. Only below `global` other
 keys are accepted, since they may belong to other charts; the notes after an installation name them.
 
@@ -309,14 +309,14 @@ def outputs():
     keys, mistakes = read_values(values)
     schema, formats, needed = make_schema(keys, mistakes)
     pages = {
-        ROOT / "docs" / "values.md": values_page(keys),
+        ROOT / "docs" / "reference" / "values" / "README.md": values_page(keys),
         CHART / "files" / "defaults.yaml": defaults(values, schema, needed),
         CHART / "values.schema.json": as_json(schema),
         CHART / "files" / "value-formats.json": rows(formats),
         CHART / "files" / "older-values.json": rows(
             {"path": path, "state": state, "note": note} for state, path, note in older_keys()),
     }
-    upgrade = ROOT / "docs" / "upgrade.md"
+    upgrade = ROOT / "docs" / "operations" / "upgrade.md"
     page = upgrade.read_text() if upgrade.exists() else f"{TABLE_BEGIN}\n{TABLE_END}\n"
     before, _, rest = page.partition(TABLE_BEGIN)
     _, _, after = rest.partition(TABLE_END)

@@ -66,7 +66,7 @@ TEST_F(MonitoringTest, TheAlertsAskForMetricsThatAreServed) {
                                       "monitoring.coreos.com/v1", "--set",
                                       "global.event-reporters.prometheusRule.enabled=true"});
   const auto operations =
-      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations.md");
+      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations/event-reporter.md");
   for (const auto& [reporter, served] : served_) {
     const auto& rules =
         object(objects, "PrometheusRule", reporter).at("/spec/groups/0/rules"_json_pointer);
@@ -86,7 +86,7 @@ TEST_F(MonitoringTest, TheAlertsAskForMetricsThatAreServed) {
 
 TEST_F(MonitoringTest, EveryMetricIsExplained) {
   const auto operations =
-      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations.md");
+      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations/event-reporter.md");
   int own = 0;
   for (const auto& [sample, lines] : both_) {
     if (!sample.starts_with(kPrefix)) continue;
@@ -117,13 +117,13 @@ TEST(RouterMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
     EXPECT_THAT(mistakes(rule.at("expr"), served), IsEmpty()) << name;
     EXPECT_THAT(rule.at("expr"), HasSubstr("{namespace=\"gitops\", pod=~\"internal-router-.+\""));
     EXPECT_THAT(rule.dump(), Not(ContainsRegex("PODS|REPLICAS"))) << name;
-    EXPECT_THAT(read_file(docs / "operations.md"), HasSubstr("`" + name + "`"));
+    EXPECT_THAT(read_file(docs / "operations/event-reporter.md"), HasSubstr("`" + name + "`"));
   }
   const std::string prefix = "gitops_router_";
   for (const auto& [sample, lines] : served) {
     if (!sample.starts_with(prefix)) continue;
     const auto name = std::regex_replace(sample, std::regex("_(bucket|count|sum)$"), "");
-    EXPECT_THAT(read_file(docs / "request-router.md"),
+    EXPECT_THAT(read_file(docs / "reference/request-router.md"),
                 HasSubstr("`" + name.substr(prefix.size()) + "`"));
   }
 }
@@ -145,7 +145,7 @@ void expect_watched(const std::string& rule_name, const std::string& values,
     EXPECT_THAT(mistakes(rule.at("expr"), served), IsEmpty()) << name;
     EXPECT_THAT(rule.at("expr"), HasSubstr("{namespace=\"gitops\", pod=~\"" + pods + "\""));
     EXPECT_THAT(rule.dump(), Not(ContainsRegex("PODS|REPLICAS"))) << name;
-    EXPECT_THAT(read_file(docs / "operations.md"), HasSubstr("`" + name + "`"));
+    EXPECT_THAT(read_file(docs / "operations/event-reporter.md"), HasSubstr("`" + name + "`"));
   }
   int own = 0;
   for (const auto& [sample, lines] : served) {
@@ -180,12 +180,12 @@ TEST(TunnelMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
                  "tunnel-server.subdomainHost=example.test,"
                  "tunnel-server.auth.token.secretKeyRef.name=t,"
                  "tunnel-server.auth.token.secretKeyRef.key=t",
-                 "tunnel-server-[0-9]+", "gitops_tunnel_server_", "tunnel-server.md",
+                 "tunnel-server-[0-9]+", "gitops_tunnel_server_", "reference/tunnel/server.md",
                  server.admin("/metrics").body);
   expect_watched("codefresh-tunnel-client",
                  "global.codefresh.accountId=acc,tunnel-client.prometheusRule.enabled=true",
-                 "codefresh-tunnel-client-.+", "gitops_tunnel_client_", "tunnel.md",
-                 client.admin("/metrics").body);
+                 "codefresh-tunnel-client-.+", "gitops_tunnel_client_",
+                 "reference/tunnel/client.md", client.admin("/metrics").body);
 }
 
 TEST(AppProxyMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
@@ -197,7 +197,7 @@ TEST(AppProxyMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
     metrics = harness.base.daemon->admin("/metrics").body;
   });
   expect_watched("cap-app-proxy", "app-proxy.enabled=true,app-proxy.prometheusRule.enabled=true",
-                 "cap-app-proxy-.+", "gitops_app_proxy_", "app-proxy.md", metrics);
+                 "cap-app-proxy-.+", "gitops_app_proxy_", "reference/app-proxy/README.md", metrics);
 }
 
 TEST_F(MonitoringTest, AMetricOrLabelThatIsNotServedIsFound) {

@@ -1,5 +1,5 @@
 // Makes pictures of every page in both themes, wide and narrow: node screenshots.mjs PROGRAM FOLDER
-// With --docs the folder gets those of docs/console.md alone.
+// With --docs the folder gets those of docs/reference/console.md alone.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

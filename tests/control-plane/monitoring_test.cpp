@@ -1,4 +1,4 @@
-// The dashboard and the alerts use only metrics that the program serves, and docs/control-plane.md explains all of them.
+// The dashboard and the alerts use only metrics that the program serves, and docs/reference/control-plane/README.md explains all of them.
 #include <filesystem>
 #include <regex>
 #include <set>
@@ -35,7 +35,7 @@ fs::path monitoring_file(const char* name) {
 }
 
 std::string control_plane_page() {
-  return read_file(fs::path(GITOPS_SOURCE_DIR) / "docs/control-plane.md");
+  return read_file(fs::path(GITOPS_SOURCE_DIR) / "docs/reference/control-plane/README.md");
 }
 
 TEST(ControlPlaneMonitoring, TheDashboardAsksForMetricsThatAreServed) {

@@ -1,4 +1,4 @@
-// docs/app-proxy-examples.md: each document of the page is sent to the running app-proxy, in order, and
+// docs/reference/app-proxy/examples.md: each document of the page is sent to the running app-proxy, in order, and
 // answered as the page says. Commits go to Git's own server; the rest behind the daemon are doubles.
 #include <gmock/gmock.h>
 
@@ -16,8 +16,8 @@ using namespace nlohmann::literals;
 
 TEST(AppProxyExamples, AreAnsweredAsThePageSays) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  const auto page = examples(
-      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "app-proxy-examples.md"));
+  const auto page = examples(read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" /
+                                       "reference" / "app-proxy" / "examples.md"));
   in_git_harness([&](GitHarness& harness) -> Task<> {
     ExampleHarness examples(harness, co_await asio::this_coro::executor);
     co_await play_in(examples, [&](ExampleHarness& w) -> Task<> {
@@ -42,7 +42,7 @@ TEST(AppProxyExamples, AreAnsweredAsThePageSays) {
 TEST(AppProxyExamples, AreThereForEachField) {
   std::string all;
   for (const auto& example : examples(read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" /
-                                                "app-proxy-examples.md"))) {
+                                                "reference" / "app-proxy" / "examples.md"))) {
     all += example.document;
   }
   const app_proxy::VersionInfo version;
