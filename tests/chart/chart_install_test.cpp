@@ -485,7 +485,7 @@ TEST_F(ChartInstallTest, TakesOverAnOlderReleaseAndDeletesNothingUnasked) {
   EXPECT_EQ(uid("deployment", "argo-cd-server"), argo_cd);
   EXPECT_EQ(uid("deployment", "cap-app-proxy").empty(), false);
 
-  // As docs/operations/upgrade.md says: what is annotated stays; the rest is let go.
+  // As docs/guides/older-chart.md says: what is annotated stays; the rest is let go.
   cluster_->kubectl_ok({"-n", ns_, "annotate", "--overwrite", "deployments,statefulsets", "-l",
                         "app.kubernetes.io/part-of=argocd", "helm.sh/resource-policy=keep"});
   const auto less = helm("upgrade", ns_, {"--set", "app-proxy.enabled=true"});

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes what depends on the values of the chart gitops-control-plane:
 
-  docs/reference/values/control-plane.md      from the comments of its values.yaml
+  docs/reference/values/control-plane.md  from the comments of its values.yaml
   files/defaults.yaml of the chart  from values.yaml: what templates put in the place of a key that is missing or null
   values.schema.json of the chart   from the defaults and WORDS below; any other key is an error; every key may be null
   files/alerts.yaml of the chart    from apps/control-plane/monitoring/alerts.yaml
@@ -17,7 +17,8 @@ import chart_values
 from chart_values import ROOT
 
 CHART = ROOT / "charts" / "gitops-control-plane"
-PAGE = """# Values of the chart gitops-control-plane
+PAGE = """<!-- tested by: python3 tests/chart/control_plane_values.py --check -->
+# Values of the chart gitops-control-plane
 
 Every key of the chart. [The control plane](../control-plane/README.md#in-a-cluster) says which of them you need. A key that is not listed is an error. A key that is
 null has its default.
