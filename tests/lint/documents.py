@@ -8,7 +8,7 @@ Pages are the *.md below docs. Each of them
   - begins with its owner, "<!-- tested by: COMMAND -->": the command that fails when the page is wrong, which must exist;
   - is reached by links from docs/README.md.
 
-Of all *.md of the tree: relative links lead to files, and their anchors to headings. Of all other texts: a path docs/….md exists, and
+Of all *.md of the tree: blocks are closed, and diagrams begin with their type; relative links lead to files, and their anchors to headings. Of all other texts: a path docs/….md exists, and
 so does the section that follows it in quotes.
 
 Of the pages and READMEs: blocks `sh` and `console` call our programs by commands and flags that they have; keys behind --set are
@@ -111,6 +111,22 @@ def check_form(tree: Tree) -> None:
                 if length > MAX_CELL:
                     tree.report(page, number, f"a cell of {length} characters, more than {MAX_CELL}; make it text or a list: "
                                               f"{cell.strip()[:40]}…")
+
+
+def check_pictures(tree: Tree) -> None:
+    """Blocks are closed, diagrams have a type and closed subgraphs, and a page of concepts has a diagram."""
+    for name in tree.markdown:
+        text = tree.text(name)
+        if len(re.findall(r"^\s*```", text, re.M)) % 2:
+            tree.report(name, text.count("\n"), "a block is not closed")
+        diagrams = re.findall(r"^```mermaid\n(.*?)^```", text, re.M | re.S)
+        for diagram in diagrams:
+            if not re.match(r"(flowchart (LR|TB|TD)|sequenceDiagram|stateDiagram-v2)\n", diagram):
+                tree.report(name, 1, f"a diagram without a type: {diagram.splitlines()[0]}")
+            if len(re.findall(r"^\s*subgraph\b", diagram, re.M)) != len(re.findall(r"^\s*end$", diagram, re.M)):
+                tree.report(name, 1, "a subgraph of a diagram has no end")
+        if name.startswith("docs/concepts/") and not diagrams:
+            tree.report(name, 1, "a page of concepts has a picture")
 
 
 def targets(tree: Tree, name: str):
@@ -467,6 +483,7 @@ def check_codes(tree: Tree) -> None:
 def check(root: pathlib.Path) -> tuple[list[str], str]:
     tree = Tree(root)
     check_form(tree)
+    check_pictures(tree)
     check_links(tree)
     check_mentions(tree)
     check_owners(tree)
