@@ -151,6 +151,10 @@ class Schedule:
         check("comments", sys.executable, f"{lint}/comments.py", str(ROOT))
         check("length of functions", sys.executable, f"{lint}/function_length.py", str(ROOT))
         check("layout of the tests", sys.executable, f"{lint}/test_layout.py", str(ROOT))
+        check("documents", sys.executable, f"{lint}/documents.py", str(ROOT))
+        check("documents, tried", sys.executable, f"{lint}/documents_trial.py", str(ROOT))
+        for script in ("chart_values", "control_plane_values"):
+            check(script, sys.executable, str(ROOT / f"tests/chart/{script}.py"), "--check")
         check("commit messages", sys.executable, f"{lint}/commits.py", str(ROOT))
         check("cost of the build", sys.executable, f"{lint}/build_cost.py", str(ROOT))
         check("format", str(ROOT / "dev"), "format", "--check")

@@ -108,7 +108,7 @@ void bind_sso(ConfigReader& reader, Config& config) {
   reader.group("Single sign-on");
   reader.add_list({"sso.providers",
                    {"SSO_PROVIDERS"},
-                   "YAML files of identity providers, one for each; docs/single-sign-on.md "
+                   "YAML files of identity providers, one for each; docs/guides/single-sign-on.md "
                    "explains their keys"},
                   "", [&config](const std::vector<std::string>& paths) -> std::string {
                     auto providers = sso::read_providers(paths);

@@ -146,7 +146,7 @@ cli::Command add() {
                                "its place.\n";
          }
          call.console.err << "The file user-token has an API key: gitopsctl token list. A chart's "
-                             "values are explained in docs/quickstart.md.\n";
+                             "values are explained in docs/get-started/quickstart.md.\n";
          call.console.out << kTokenCommand << '\n'
                           << install_command(address_for_pods(call.server.context().url),
                                              settings->name)

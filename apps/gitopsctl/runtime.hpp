@@ -13,9 +13,9 @@ namespace gitops::ctl {
 std::vector<cli::Command> runtime_commands();
 
 // Returns the address of the control plane for pods. One at this machine has come through a port-forward, which pods do
-// not see: then it is that of the Service of the chart gitops-control-plane, as docs/quickstart.md installs it.
+// not see: then it is that of the Service of the chart gitops-control-plane, as docs/get-started/quickstart.md installs it.
 std::string address_for_pods(const std::string& url);
-// Returns the command that adds a runtime; docs/quickstart.md explains it, and the console shows the same one.
+// Returns the command that adds a runtime; docs/get-started/quickstart.md explains it, and the console shows the same one.
 std::string install_command(std::string_view address, std::string_view name);
 // The command that makes the Secret with a user's token, by which the runtime registers itself.
 inline constexpr const char* kTokenCommand =

@@ -13,7 +13,7 @@
 
 namespace gitops::tunnel_client {
 
-// The layers below yamux; docs/tunnel-protocol.md.
+// The layers below yamux; docs/reference/tunnel/protocol.md.
 enum class Protocol : std::uint8_t {
   wss,        // TLS, then WebSocket
   websocket,  // WebSocket, and TLS inside of it when `tls` is set

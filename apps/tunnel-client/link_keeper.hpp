@@ -32,7 +32,7 @@ struct LinkSettings {
 // Maintains one link to a server: a session, and a new session whenever the current one ends.
 // Replaces a session without a gap: the new session serves before the current one is stopped, and
 // the current one drains its connections. If the server allows only one session to offer a host,
-// the keeper swaps the two sessions, with a short gap (docs/design/swapping-links.md). Loop thread
+// the keeper swaps the two sessions, with a short gap (docs/contributing/design/swapping-links.md). Loop thread
 // only.
 class LinkKeeper {
  public:

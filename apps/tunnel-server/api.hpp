@@ -7,7 +7,7 @@
 
 namespace gitops::tunnel_server {
 
-// HTTP API with which operators list and disconnect clients; docs/tunnel-server.md, "API". Every
+// HTTP API with which operators list and disconnect clients; docs/reference/tunnel/server.md, "API". Every
 // request needs the token. Loop thread only.
 class Api {
  public:

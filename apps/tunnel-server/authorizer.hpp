@@ -39,7 +39,7 @@ class RuntimeList {
   std::vector<Runtime> runtimes_;
 };
 
-// Response of a plugin; docs/tunnel-server.md, "Plugin".
+// Response of a plugin; docs/reference/tunnel/server.md, "Plugin".
 struct PluginAnswer {
   std::string content;  // replaces the request's content; empty: unchanged
 };

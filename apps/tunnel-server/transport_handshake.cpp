@@ -16,7 +16,7 @@ namespace {
 
 namespace websocket = http::websocket;
 
-// The first byte of each layer; docs/tunnel-protocol.md, "Layers".
+// The first byte of each layer; docs/reference/tunnel/protocol.md, "Layers".
 constexpr char kYamux = 0;
 constexpr char kTlsMark = 0x17;  // frp's own byte, before TLS
 constexpr char kTls = 0x16;

@@ -12,7 +12,7 @@ namespace gitops::tunnel_server {
 
 // Removes the transport layers that a client has put below yamux, or below frp's messages: any of
 // TLS, WebSocket, and TLS inside WebSocket. Detects them by their first byte as frp's server does
-// (docs/tunnel-protocol.md). WebSocket inside TLS (wss) is supported as well. Loop thread only.
+// (docs/reference/tunnel/protocol.md). WebSocket inside TLS (wss) is supported as well. Loop thread only.
 class TransportHandshake {
  public:
   struct Options {

@@ -1,4 +1,4 @@
-// docs/app-proxy-api.md lists the operations and routes that there are. GITOPS_WRITE_DOCS=1 makes it so.
+// docs/reference/app-proxy/api.md lists the operations and routes that there are. GITOPS_WRITE_DOCS=1 makes it so.
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace gitops::app_proxy {
 namespace {
 
 const std::filesystem::path kPage =
-    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "app-proxy-api.md";
+    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "reference" / "app-proxy" / "api.md";
 
 std::string_view word_of(Permission permission) {
   switch (permission) {

@@ -368,7 +368,7 @@ TEST_F(ChartInstallTest, NeedsNoSecretOfArgoCdToLogIn) {
 }
 
 TEST_F(ChartInstallTest, SwitchesToClaimsWithoutLosingPods) {
-  // As docs/chart.md says.
+  // As docs/reference/chart.md says.
   ASSERT_TRUE(helm("install", ns_).ok());
   ASSERT_TRUE(ready(ns_, 1));
   const std::vector<std::string> claims{"--set", "global.event-reporters.persistence.enabled=true"};
@@ -485,7 +485,7 @@ TEST_F(ChartInstallTest, TakesOverAnOlderReleaseAndDeletesNothingUnasked) {
   EXPECT_EQ(uid("deployment", "argo-cd-server"), argo_cd);
   EXPECT_EQ(uid("deployment", "cap-app-proxy").empty(), false);
 
-  // As docs/upgrade.md says: what is annotated stays; the rest is let go.
+  // As docs/guides/older-chart.md says: what is annotated stays; the rest is let go.
   cluster_->kubectl_ok({"-n", ns_, "annotate", "--overwrite", "deployments,statefulsets", "-l",
                         "app.kubernetes.io/part-of=argocd", "helm.sh/resource-policy=keep"});
   const auto less = helm("upgrade", ns_, {"--set", "app-proxy.enabled=true"});

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes what depends on the chart's values:
 
-  docs/values.md                        from the comments of charts/gitops-runtime/values.yaml
+  docs/reference/values                 a page for each component, from the comments of charts/gitops-runtime/values.yaml
   files/defaults.yaml of the chart      from values.yaml: what templates put in the place of a key that is missing or null
   values.schema.json of the chart       from values_schema.json, which is shorter: "allOf" joins the keys of a component with its
                                         own; every key gets its description, and any other key is an error; every key may be null
@@ -9,7 +9,7 @@
                                         own message would be the regular expression; "quote" marks a text that looks like a
                                         number and "reference" a reference to a key of a Secret
   files/older-values.json, and the      from older_values.json, a line of state, key and note for each key of an older chart;
-  table in docs/upgrade.md              REPORTER stands for the three places of a reporter's values
+  table in docs/guides/older-chart.md   REPORTER stands for the three places of a reporter's values
 
 chart_values.py           writes them
 chart_values.py --check   exit code 1 when one is stale, a key has no comment, or the schema does not describe a key
@@ -28,17 +28,35 @@ CHART = ROOT / "charts" / "gitops-runtime"
 HERE = pathlib.Path(__file__).resolve().parent
 KEY = re.compile(r"^( *)([^\s#:][^:]*):(?: (.*))?$")
 REPORTERS = ["global/event-reporters", "event-reporters/runtime-event-reporter", "event-reporters/cluster-event-reporter"]
-VALUES_PAGE = """# Values
+OWNER = "<!-- tested by: python3 tests/chart/chart_values.py --check -->\n"
+# Page -> its title and the groups of keys on it.
+VALUES_PAGES = {
+    "global": ("Values of all daemons", ["image", "tracing", "global"]),
+    "event-reporters": ("Values of the reporters", ["global.event-reporters", "event-reporters"]),
+    "internal-router": ("Values of the router", ["internal-router"]),
+    "app-proxy": ("Values of app-proxy", ["app-proxy"]),
+    "tunnel-client": ("Values of tunnel-client", ["tunnel-client"]),
+    "tunnel-server": ("Values of tunnel-server", ["tunnel-server"]),
+    "argo": ("Values of the Argo charts", ["argo-workflows", "argo-cd", "argo-rollouts", "argo-events", "sealed-secrets"]),
+    "others": ("Other values", ["extraObjects", "upgrade", "test"]),
+}
+VALUES_INDEX = """# Values
 
-Every key of the chart. [Install](install.md) and [access modes](access.md) say which of them you need; [upgrade.md](upgrade.md)
-lists the keys of older charts. A key that is not listed is an error, and so is a value of the wrong form. Only below `global` other
-keys are accepted, since they may belong to other charts; the notes after an installation name them.
+Every key of the chart gitops-runtime. [Install](../../get-started/install.md) and [access modes](../../guides/access-modes.md) say which of
+them you need; [the older chart](../../guides/older-chart.md#keys-of-older-charts) has other keys.
+
+| Page | Keys |
+|---|---|
+PAGES
+The chart gitops-control-plane has [values of its own](control-plane.md).
+
+A key that is not listed is an error, and so is a value of the wrong form. Only below `global` other keys are accepted, since they may
+belong to other charts; the notes after an installation name them.
 
 A key that is null has its default. A list or a map that is null is empty, and a null in a map such as `resources` is left out. In
 `env` and `config` a null takes a variable or a setting away.
 
-This page is generated from `charts/gitops-runtime/values.yaml` (`tests/chart/chart_values.py`).
-
+The pages are generated from `charts/gitops-runtime/values.yaml` (`tests/chart/chart_values.py`).
 """
 TABLE_BEGIN = "<!-- keys of older charts: made by tests/chart/chart_values.py -->"
 TABLE_END = "<!-- end of the keys -->"
@@ -117,20 +135,37 @@ def default_cell(key):
     return "<br>".join(f"`{line.replace(' ', chr(0xA0))}`" for line in key.default.strip("\n").split("\n"))
 
 
-def values_page(keys):
-    """One table for each component."""
-    text, section = VALUES_PAGE, None
+def group_of(key):
+    """The component to which the key belongs, which is a heading."""
+    return ".".join(key.path[: 2 if key.path[0] == "global" and key.path[1:2] == ["event-reporters"] else 1])
+
+
+def values_group(name, keys):
+    """The heading and the table of one component."""
+    text = f"## {name}\n\n"
+    if keys[0].path == [name] and not keys[0].default:
+        text += f"{keys[0].meaning}\n\n"
+        keys = keys[1:]
+    text += "| Key | Default | Meaning |\n|---|---|---|\n"
     for key in keys:
-        name = ".".join(key.path[: 2 if key.path[0] == "global" and key.path[1:2] == ["event-reporters"] else 1])
-        if name != section:
-            text += ("\n" if section else "") + f"## {name}\n\n"
-            section = name
-            if key.path == [name] and not key.default:
-                text += f"{key.meaning}\n\n| Key | Default | Meaning |\n|---|---|---|\n"
-                continue
-            text += "| Key | Default | Meaning |\n|---|---|---|\n"
         text += f"| `{key.name()}` | {default_cell(key)} | {key.meaning.replace('|', chr(92) + '|')} |\n"
     return text
+
+
+def values_pages(keys, mistakes):
+    """The index and a page for each component, by path."""
+    folder = ROOT / "docs" / "reference" / "values"
+    groups = {}
+    for key in keys:
+        groups.setdefault(group_of(key), []).append(key)
+    rows, pages = "", {}
+    for page, (title, names) in VALUES_PAGES.items():
+        rows += f"| [{title}]({page}.md) | {', '.join(f'`{name}`' for name in names)} |\n"
+        text = "\n".join(values_group(name, groups.pop(name)) for name in names)
+        pages[folder / f"{page}.md"] = f"{OWNER}# {title}\n\n[How values are read](README.md).\n\n{text}"
+    pages[folder / "README.md"] = OWNER + VALUES_INDEX.replace("PAGES\n", rows + "\n")
+    mistakes += [f"VALUES_PAGES of chart_values.py has no page for {name}" for name in groups]
+    return pages
 
 
 def older_keys():
@@ -309,18 +344,18 @@ def outputs():
     keys, mistakes = read_values(values)
     schema, formats, needed = make_schema(keys, mistakes)
     pages = {
-        ROOT / "docs" / "values.md": values_page(keys),
+        **values_pages(keys, mistakes),
         CHART / "files" / "defaults.yaml": defaults(values, schema, needed),
         CHART / "values.schema.json": as_json(schema),
         CHART / "files" / "value-formats.json": rows(formats),
         CHART / "files" / "older-values.json": rows(
             {"path": path, "state": state, "note": note} for state, path, note in older_keys()),
     }
-    upgrade = ROOT / "docs" / "upgrade.md"
-    page = upgrade.read_text() if upgrade.exists() else f"{TABLE_BEGIN}\n{TABLE_END}\n"
+    older = ROOT / "docs" / "guides" / "older-chart.md"
+    page = older.read_text() if older.exists() else f"{TABLE_BEGIN}\n{TABLE_END}\n"
     before, _, rest = page.partition(TABLE_BEGIN)
     _, _, after = rest.partition(TABLE_END)
-    pages[upgrade] = before + older_table() + after
+    pages[older] = before + older_table() + after
     return pages, mistakes
 
 

@@ -115,6 +115,16 @@ TEST_F(ControlPlaneChart, AFileOfSqliteHasOnePodAtATime) {
 }
 
 // The daemon itself reads the files of the identity providers.
+// The address of PostgreSQL may name several hosts, each with a port of its own.
+TEST_F(ControlPlaneChart, EveryHostOfPostgresMayBeReached) {
+  const auto objects = render(
+      "", {"--set", "networkPolicy.enabled=true", "--set-string",
+           "database.postgres.url=postgresql://cp@a:5433\\,b\\,[::1]:6000/cp?sslmode=require"});
+  const auto egress =
+      object(objects, "NetworkPolicy", "control-plane").at("spec").at("egress").dump();
+  for (const char* port : {"5433", "5432", "6000"}) EXPECT_THAT(egress, HasSubstr(port));
+}
+
 TEST_F(ControlPlaneChart, IdentityProvidersAreFilesThatTheDaemonTakes) {
   const auto objects = render(chart() / "tests/values/postgres.yaml");
   const auto files = object(objects, "ConfigMap", "control-plane-sso").at("data");

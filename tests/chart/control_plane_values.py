@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes what depends on the values of the chart gitops-control-plane:
 
-  docs/control-plane-values.md      from the comments of its values.yaml
+  docs/reference/values/control-plane.md  from the comments of its values.yaml
   files/defaults.yaml of the chart  from values.yaml: what templates put in the place of a key that is missing or null
   values.schema.json of the chart   from the defaults and WORDS below; any other key is an error; every key may be null
   files/alerts.yaml of the chart    from apps/control-plane/monitoring/alerts.yaml
@@ -17,9 +17,10 @@ import chart_values
 from chart_values import ROOT
 
 CHART = ROOT / "charts" / "gitops-control-plane"
-PAGE = """# Values of the chart gitops-control-plane
+PAGE = """<!-- tested by: python3 tests/chart/control_plane_values.py --check -->
+# Values of the chart gitops-control-plane
 
-Every key of the chart. [The control plane](control-plane.md#in-a-cluster) says which of them you need. A key that is not listed is an error. A key that is
+Every key of the chart. [The control plane](../control-plane/README.md#in-a-cluster) says which of them you need. A key that is not listed is an error. A key that is
 null has its default.
 
 This page is generated from `charts/gitops-control-plane/values.yaml` (`tests/chart/control_plane_values.py`).
@@ -112,7 +113,7 @@ def main():
     keys, mistakes = chart_values.read_values(values)
     lines = [line for line in values.splitlines() if line.strip() and not line.strip().startswith("#")]
     made = {
-        ROOT / "docs" / "control-plane-values.md": page(keys),
+        ROOT / "docs" / "reference" / "values" / "control-plane.md": page(keys),
         CHART / "values.schema.json": schema(keys),
         CHART / "files" / "defaults.yaml": "# Made by tests/chart/control_plane_values.py from values.yaml.\n"
         + "\n".join(lines) + "\n",

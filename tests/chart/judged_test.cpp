@@ -437,7 +437,7 @@ TEST(PackageParts, AreThoseOfTheTestBed) {
       {"argo-events", "github.com/argoproj/argo-events"},
       {"sealed-secrets", "github.com/bitnami-labs/sealed-secrets"}};
   const fs::path source = GITOPS_SOURCE_DIR;
-  const auto compatibility = read_file(source / "docs/compatibility.md");
+  const auto compatibility = read_file(source / "docs/reference/compatibility.md");
   const auto parts = stub_charts();
   for (const auto& part : parts) {
     const auto module = read_file(source / "tests/peers" / part.name / "go.mod");

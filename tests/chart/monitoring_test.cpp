@@ -66,7 +66,7 @@ TEST_F(MonitoringTest, TheAlertsAskForMetricsThatAreServed) {
                                       "monitoring.coreos.com/v1", "--set",
                                       "global.event-reporters.prometheusRule.enabled=true"});
   const auto operations =
-      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations.md");
+      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations/event-reporter.md");
   for (const auto& [reporter, served] : served_) {
     const auto& rules =
         object(objects, "PrometheusRule", reporter).at("/spec/groups/0/rules"_json_pointer);
@@ -85,14 +85,14 @@ TEST_F(MonitoringTest, TheAlertsAskForMetricsThatAreServed) {
 }
 
 TEST_F(MonitoringTest, EveryMetricIsExplained) {
-  const auto operations =
-      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations.md");
+  const auto page = read_file(std::filesystem::path(GITOPS_SOURCE_DIR) /
+                              "docs/reference/metrics/event-reporter.md");
   int own = 0;
   for (const auto& [sample, lines] : both_) {
     if (!sample.starts_with(kPrefix)) continue;
     ++own;
     const auto name = std::regex_replace(sample, std::regex("_(bucket|count|sum)$"), "");
-    EXPECT_THAT(operations, HasSubstr("`" + name.substr(std::string(kPrefix).size()) + "`"));
+    EXPECT_THAT(page, HasSubstr("`" + name.substr(std::string(kPrefix).size()) + "`"));
   }
   EXPECT_GE(own, 25);
 }
@@ -117,21 +117,22 @@ TEST(RouterMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
     EXPECT_THAT(mistakes(rule.at("expr"), served), IsEmpty()) << name;
     EXPECT_THAT(rule.at("expr"), HasSubstr("{namespace=\"gitops\", pod=~\"internal-router-.+\""));
     EXPECT_THAT(rule.dump(), Not(ContainsRegex("PODS|REPLICAS"))) << name;
-    EXPECT_THAT(read_file(docs / "operations.md"), HasSubstr("`" + name + "`"));
+    EXPECT_THAT(read_file(docs / "operations/request-router.md"), HasSubstr("`" + name + "`"));
   }
   const std::string prefix = "gitops_router_";
   for (const auto& [sample, lines] : served) {
     if (!sample.starts_with(prefix)) continue;
     const auto name = std::regex_replace(sample, std::regex("_(bucket|count|sum)$"), "");
-    EXPECT_THAT(read_file(docs / "request-router.md"),
+    EXPECT_THAT(read_file(docs / "reference/metrics/request-router.md"),
                 HasSubstr("`" + name.substr(prefix.size()) + "`"));
   }
 }
 
-// Alerts of a daemon of the tunnel and its metrics, which are told of on `page`.
+// Alerts of a daemon, which docs/operations has on `alerts`, and its metrics, which docs/reference/metrics
+// has on `page`.
 void expect_watched(const std::string& rule_name, const std::string& values,
-                    const std::string& pods, const std::string& prefix, const std::string& page,
-                    const std::string& metrics) {
+                    const std::string& pods, const std::string& prefix, const std::string& alerts,
+                    const std::string& page, const std::string& metrics) {
   const auto served = samples(metrics);
   expect_suite_panels(prefix, served);
   const auto objects = Helm().render({"-f", values_file("minimal.yaml"), "--api-versions",
@@ -145,7 +146,7 @@ void expect_watched(const std::string& rule_name, const std::string& values,
     EXPECT_THAT(mistakes(rule.at("expr"), served), IsEmpty()) << name;
     EXPECT_THAT(rule.at("expr"), HasSubstr("{namespace=\"gitops\", pod=~\"" + pods + "\""));
     EXPECT_THAT(rule.dump(), Not(ContainsRegex("PODS|REPLICAS"))) << name;
-    EXPECT_THAT(read_file(docs / "operations.md"), HasSubstr("`" + name + "`"));
+    EXPECT_THAT(read_file(docs / "operations" / alerts), HasSubstr("`" + name + "`"));
   }
   int own = 0;
   for (const auto& [sample, lines] : served) {
@@ -153,7 +154,9 @@ void expect_watched(const std::string& rule_name, const std::string& values,
     ++own;
     const auto name = std::regex_replace(sample, std::regex("_(bucket|count|sum)$"), "");
     const auto end = name.substr(prefix.size() - 1);
-    EXPECT_THAT(read_file(docs / page), ContainsRegex("`(" + name + "|" + end + ")[`{]")) << name;
+    EXPECT_THAT(read_file(docs / "reference/metrics" / page),
+                ContainsRegex("`(" + name + "|" + end + ")[`{]"))
+        << name;
   }
   EXPECT_GE(own, 6) << metrics;
 }
@@ -180,12 +183,12 @@ TEST(TunnelMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
                  "tunnel-server.subdomainHost=example.test,"
                  "tunnel-server.auth.token.secretKeyRef.name=t,"
                  "tunnel-server.auth.token.secretKeyRef.key=t",
-                 "tunnel-server-[0-9]+", "gitops_tunnel_server_", "tunnel-server.md",
+                 "tunnel-server-[0-9]+", "gitops_tunnel_server_", "tunnel.md", "tunnel-server.md",
                  server.admin("/metrics").body);
   expect_watched("codefresh-tunnel-client",
                  "global.codefresh.accountId=acc,tunnel-client.prometheusRule.enabled=true",
                  "codefresh-tunnel-client-.+", "gitops_tunnel_client_", "tunnel.md",
-                 client.admin("/metrics").body);
+                 "tunnel-client.md", client.admin("/metrics").body);
 }
 
 TEST(AppProxyMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
@@ -197,7 +200,7 @@ TEST(AppProxyMonitoring, TheAlertsAskForMetricsThatAreServedAndExplained) {
     metrics = harness.base.daemon->admin("/metrics").body;
   });
   expect_watched("cap-app-proxy", "app-proxy.enabled=true,app-proxy.prometheusRule.enabled=true",
-                 "cap-app-proxy-.+", "gitops_app_proxy_", "app-proxy.md", metrics);
+                 "cap-app-proxy-.+", "gitops_app_proxy_", "app-proxy.md", "app-proxy.md", metrics);
 }
 
 TEST_F(MonitoringTest, AMetricOrLabelThatIsNotServedIsFound) {

@@ -41,7 +41,7 @@ bool is_values(const json& block, const json& known) {
 std::vector<ValueSet> documented() {
   const auto schema = json::parse(read_file(chart_folder() / "values.schema.json"));
   std::vector<ValueSet> sets;
-  for (const auto& entry : fs::directory_iterator(fs::path(GITOPS_SOURCE_DIR) / "docs")) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(GITOPS_SOURCE_DIR) / "docs")) {
     if (entry.path().extension() != ".md") continue;
     std::istringstream lines(read_file(entry.path()));
     std::string block;
@@ -53,7 +53,8 @@ std::vector<ValueSet> documented() {
         continue;
       }
       if (inside) {
-        const auto name = entry.path().filename().string() + " " + std::to_string(++number);
+        const auto name = entry.path().lexically_relative(GITOPS_SOURCE_DIR).string() + " " +
+                          std::to_string(++number);
         const auto documents = parse_manifests(block);
         if (documents && documents->size() == 1 &&
             is_values(documents->front(), schema.at("properties"))) {

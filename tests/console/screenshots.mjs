@@ -1,11 +1,11 @@
 // Makes pictures of every page in both themes, wide and narrow: node screenshots.mjs PROGRAM FOLDER
-// With --docs the folder gets those of docs/console.md alone.
+// With --docs the folder gets those of docs/reference/console.md alone.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { launch, newPage, signIn } from './support/browser.mjs';
 import { Daemon, seed, seedAccess } from './support/daemon.mjs';
-import { reduced } from './support/palette.mjs';
+import { reduced } from './support/png.mjs';
 
 const [program, folder, flag] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });

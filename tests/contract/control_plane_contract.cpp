@@ -53,7 +53,7 @@ class Session {
   control_plane::Client events;
 };
 
-// docs/events.md, "A database that goes back in time".
+// docs/reference/event-guarantees.md, "A database that goes back in time".
 Task<> an_inventory_that_is_not_asked_for_is_refused(Session& session) {
   const control_plane::Inventory inventory{.token = "nobody-1", .shards = {0}, .sequence = 1};
   const auto told = co_await session.events.post_inventory(inventory, "app/0/1", soon());

@@ -1,4 +1,4 @@
-// docs/control-plane-api.md lists the routes and operations that there are. GITOPS_WRITE_DOCS=1 makes it so.
+// docs/reference/control-plane/api.md lists the routes and operations that there are. GITOPS_WRITE_DOCS=1 makes it so.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -14,7 +14,7 @@ namespace gitops::control_plane_server {
 namespace {
 
 const std::filesystem::path kPage =
-    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "control-plane-api.md";
+    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "reference" / "control-plane" / "api.md";
 constexpr std::string_view kSenders = "Sent by ";
 
 std::string_view word_of(RootType root) {

@@ -1,4 +1,5 @@
-// The dashboard and the alerts use only metrics that the program serves, and docs/control-plane.md explains all of them.
+// The dashboard and the alerts use only metrics that the program serves, and docs/operations and
+// docs/reference/metrics explain all of them.
 #include <filesystem>
 #include <regex>
 #include <set>
@@ -34,8 +35,8 @@ fs::path monitoring_file(const char* name) {
   return fs::path(GITOPS_SOURCE_DIR) / "apps/control-plane/monitoring" / name;
 }
 
-std::string control_plane_page() {
-  return read_file(fs::path(GITOPS_SOURCE_DIR) / "docs/control-plane.md");
+std::string docs_page(const char* name) {
+  return read_file(fs::path(GITOPS_SOURCE_DIR) / "docs" / name);
 }
 
 TEST(ControlPlaneMonitoring, TheDashboardAsksForMetricsThatAreServed) {
@@ -61,17 +62,18 @@ TEST(ControlPlaneMonitoring, ThePanelsOfTheSuiteAskForMetricsThatAreServed) {
 TEST(ControlPlaneMonitoring, TheAlertsAskForMetricsThatAreServedAndAreExplained) {
   const auto alerts = read_file(monitoring_file("alerts.yaml"));
   EXPECT_THAT(mistakes(alerts, served_samples()), IsEmpty());
+  const auto page = docs_page("operations/control-plane.md");
   const std::regex name("alert: (\\w+)");
   int count = 0;
   for (std::sregex_iterator it(alerts.begin(), alerts.end(), name), end; it != end; ++it) {
     ++count;
-    EXPECT_THAT(control_plane_page(), HasSubstr("`" + (*it)[1].str() + "`"));
+    EXPECT_THAT(page, HasSubstr("`" + (*it)[1].str() + "`"));
   }
   EXPECT_GE(count, 6);
 }
 
 TEST(ControlPlaneMonitoring, EveryMetricIsExplained) {
-  const auto page = control_plane_page();
+  const auto page = docs_page("reference/metrics/control-plane.md");
   int own = 0;
   for (const auto& [sample, lines] : served_samples()) {
     if (!sample.starts_with(kControlPlanePrefix)) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,12 @@ inline std::vector<Example> examples(std::string_view page) {
         {std::string(page.substr(0, end)), std::string(page.substr(answer, last - answer))});
     page.remove_prefix(last);
   }
+}
+
+// The examples of both pages, in their order.
+inline std::vector<Example> documented_examples() {
+  const auto folder = std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/reference/app-proxy";
+  return examples(read_file(folder / "examples.md") + read_file(folder / "examples-argo.md"));
 }
 
 // Puts "…" where the wanted answer has it.

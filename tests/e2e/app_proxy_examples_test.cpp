@@ -1,5 +1,5 @@
-// docs/app-proxy-examples.md: each document of the page is sent to the running app-proxy, in order, and
-// answered as the page says. Commits go to Git's own server; the rest behind the daemon are doubles.
+// docs/reference/app-proxy/examples.md and examples-argo.md: each document of the pages is sent to the running
+// app-proxy, in order, and answered as the page says. Commits go to Git's own server; the rest behind the daemon are doubles.
 #include <gmock/gmock.h>
 
 #include "app-proxy/resolvers/table.hpp"
@@ -16,8 +16,7 @@ using namespace nlohmann::literals;
 
 TEST(AppProxyExamples, AreAnsweredAsThePageSays) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;
-  const auto page = examples(
-      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "app-proxy-examples.md"));
+  const auto page = documented_examples();
   in_git_harness([&](GitHarness& harness) -> Task<> {
     ExampleHarness examples(harness, co_await asio::this_coro::executor);
     co_await play_in(examples, [&](ExampleHarness& w) -> Task<> {
@@ -41,8 +40,7 @@ TEST(AppProxyExamples, AreAnsweredAsThePageSays) {
 // A field of the API without an example fails.
 TEST(AppProxyExamples, AreThereForEachField) {
   std::string all;
-  for (const auto& example : examples(read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" /
-                                                "app-proxy-examples.md"))) {
+  for (const auto& example : documented_examples()) {
     all += example.document;
   }
   const app_proxy::VersionInfo version;

@@ -11,7 +11,7 @@ namespace gitops::test {
 
 // An event that a sender posts. The same sequence of an object always has the same event.
 struct PostedEvent {
-  std::string object;  // its identity (docs/events.md, "Duties of a receiver")
+  std::string object;  // its identity (docs/reference/events.md, "Duties of a receiver")
   std::uint64_t sequence = 0;
   std::string content = {};  // of the object's state; empty: the object was deleted
   std::string uid = {};

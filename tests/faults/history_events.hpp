@@ -7,7 +7,7 @@
 #include "doubles/fake_platform.hpp"
 #include "faults/history_model.hpp"
 
-// How a receiver reads the events of docs/events.md.
+// How a receiver reads the events of docs/reference/events.md.
 namespace gitops::test {
 
 // The identity of an application or of one of its resources: the uid of the application, and kind,

@@ -213,7 +213,7 @@ Task<> History::full_disk() {
 }
 
 // None of the acknowledgements meanwhile is in the file, and no object that is created meanwhile. The
-// deletion of such an object while no reporter runs is lost (docs/events.md, "Full disks"), so here
+// deletion of such an object while no reporter runs is lost (docs/reference/event-guarantees.md, "Full disks"), so here
 // no object is created, and nothing changes before the next process has reported all that exists.
 Task<> History::killed_on_full_disk() {
   auto& pod = pick_pod();

@@ -23,7 +23,7 @@ struct ObjectState {
 
 // What the receiver reads from one event.
 struct ReceivedEvent {
-  std::string object;  // its identity (docs/events.md, "Duties of a receiver")
+  std::string object;  // its identity (docs/reference/events.md, "Duties of a receiver")
   std::string id;
   std::uint64_t sequence = 0;          // 0: missing
   std::optional<ObjectState> state{};  // absent: the object was deleted
@@ -47,7 +47,7 @@ struct AllowedDuplicates {
 };
 
 // The true states of all objects, next to those that a receiver derives from events. The receiver
-// does what docs/events.md asks of it: it takes events as they arrive, and ignores those whose
+// does what docs/reference/events.md asks of it: it takes events as they arrive, and ignores those whose
 // sequence is not above that of the last event that it took about the same object. Pure.
 class HistoryModel {
  public:

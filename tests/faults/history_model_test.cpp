@@ -96,7 +96,7 @@ TEST_F(HistoryModelTest, CountsEventsThatCameTwice) {
   EXPECT_THAT(model.wrong(), IsEmpty());
 }
 
-// As docs/events.md asks of a receiver.
+// As docs/reference/events.md asks of a receiver.
 TEST_F(HistoryModelTest, IgnoresAnEventWhoseSequenceIsNotAboveTheLastOne) {
   set("b");
   receive({.sequence = 5, .content = "b"});

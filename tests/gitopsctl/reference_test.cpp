@@ -1,4 +1,4 @@
-// docs/gitopsctl.md lists the commands and exit codes that there are. GITOPS_WRITE_DOCS=1 makes it so.
+// docs/reference/gitopsctl.md lists the commands and exit codes that there are. GITOPS_WRITE_DOCS=1 makes it so.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -18,7 +18,7 @@ namespace gitops::ctl {
 namespace {
 
 const std::filesystem::path kPage =
-    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "gitopsctl.md";
+    std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "reference" / "gitopsctl.md";
 
 std::string help_of(const std::string& name) {
   std::ostringstream out;

@@ -1,4 +1,4 @@
-// The commands of docs/install.md and docs/uninstall.md as they are written there: run by a shell, with the
+// The commands of docs/get-started/install.md and docs/operations/uninstall.md as they are written there: run by a shell, with the
 // real kubectl, helm and argocd, against a real API server and Argo CD.
 #include <filesystem>
 #include <set>
@@ -30,7 +30,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   ASSERT_NO_FATAL_FAILURE(make_applications());
   const auto before = objects();
   const auto settings_before = account_settings();
-  const auto steps = blocks("docs/install.md", "sh");
+  const auto steps = blocks("docs/get-started/install.md", "sh");
   ASSERT_EQ(steps.size(), 5U);
 
   // 1. The account. The page's login names an address of its own.
@@ -38,7 +38,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   const auto address = argocd().url().substr(argocd().url().find("//") + 2);
   run("argocd login " + address + " --username admin --password '" + argocd().admin_password() +
       "' --plaintext");
-  const auto console = blocks("docs/install.md", "console");
+  const auto console = blocks("docs/get-started/install.md", "console");
   ASSERT_FALSE(console.empty());
   const auto generate = console[0].find("$ argocd account generate-token");
   ASSERT_NE(generate, std::string::npos);
@@ -113,7 +113,7 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
     "metadata": {"name": "git-default-acc", "namespace": "argocd",
                  "labels": {"io.codefresh.integration-type": "git"}}})");
 
-  const auto removal = blocks("docs/uninstall.md", "sh");
+  const auto removal = blocks("docs/operations/uninstall.md", "sh");
   ASSERT_EQ(removal.size(), 3U);
   run(removal[0]);
   const std::set<std::string> named{"persistentvolumeclaim/ledger-runtime-event-reporter-0",

@@ -360,9 +360,10 @@ inline std::set<std::string> objects(PeerCluster& cluster) {
   return all;
 }
 
-// The last commands of docs/uninstall.md, which remove what the release leaves.
+// The last commands of docs/operations/uninstall.md, which remove what the release leaves.
 inline std::string removal_of_the_rest() {
-  const auto page = read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/uninstall.md");
+  const auto page =
+      read_file(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs/operations/uninstall.md");
   const auto begin = page.rfind("```sh\n") + 6;
   return page.substr(begin, page.find("```", begin) - begin);
 }
@@ -407,7 +408,7 @@ inline void make_objects(AuditedCluster& bed) {
           {"template",
            {{"metadata", {{"labels", labels}}},
             {"spec", {{"containers", {{{"name", "web"}, {"image", "example.test/web:1"}}}}}}}}}}});
-  // The account of docs/install.md, which docs/uninstall.md removes.
+  // The account of docs/get-started/install.md, which docs/operations/uninstall.md removes.
   cluster.kubectl_ok({"-n", kNamespace, "patch", "configmap", "argocd-cm", "-p",
                       R"({"data":{"accounts.gitops-runtime":"apiKey"}})"});
   cluster.kubectl_ok({"-n", kNamespace, "patch", "configmap", "argocd-rbac-cm", "-p",

@@ -19,7 +19,7 @@
 #include "support/process.hpp"
 #include "support/wait.hpp"
 
-// A machine on which docs/quickstart.md is followed. No container runs in the cluster's pods, so their programs run
+// A machine on which docs/get-started/quickstart.md is followed. No container runs in the cluster's pods, so their programs run
 // here, with what the pods have.
 namespace gitops::test {
 

@@ -1,4 +1,4 @@
-// The commands of docs/quickstart.md as they are written there: run by a shell, with the real kubectl and helm, against
+// The commands of docs/get-started/quickstart.md as they are written there: run by a shell, with the real kubectl and helm, against
 // a real API server and Argo CD.
 #include <string>
 
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kPage = "docs/quickstart.md";
+constexpr const char* kPage = "docs/get-started/quickstart.md";
 constexpr const char* kExampleRepository =
     "https://github.com/argoproj/argocd-example-apps.git\", path: guestbook";
 

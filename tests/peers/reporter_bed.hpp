@@ -40,7 +40,7 @@ class ReporterBed {
 
   // -- the reporter --
 
-  /// Installs as docs/chart.md describes: two Secrets, then helm.
+  /// Installs as docs/reference/chart.md describes: two Secrets, then helm.
   void install();
   /// Runs helm only, which reverts manual changes.
   void helm();

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-// Values of Error::subcode that clients see as the code of an error (docs/app-proxy-api.md). They
+// Values of Error::subcode that clients see as the code of an error (docs/reference/app-proxy/errors.md). They
 // are stable, since clients compare them.
 namespace gitops::app_proxy {
 

@@ -35,7 +35,7 @@ struct RouteHandlers {
 // All routes, by canonical path.
 std::vector<http::Route> routes(RouteHandlers handlers);
 
-// A row of the table in docs/app-proxy-api.md.
+// A row of the table in docs/reference/app-proxy/api.md.
 struct ListedRoute {
   std::string method;
   std::string path;

@@ -29,7 +29,7 @@ std::optional<Error> refusal(Permission permission, const Caller& caller) {
                  .message = "Unauthorized: Invalid token.",
                  .http_status = 401};
   }
-  // Permissions of fields are public (docs/app-proxy-api.md), so the reason may be shown.
+  // Permissions of fields are public (docs/reference/app-proxy/api.md), so the reason may be shown.
   if (permission == Permission::admin && !caller.user->is_admin) {
     return Error{.code = ErrorCode::forbidden,
                  .message = "only an administrator of the account may do this",

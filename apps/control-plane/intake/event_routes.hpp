@@ -27,7 +27,7 @@ namespace gitops::control_plane_server {
 
 class AuditLog;
 
-// Serves the event endpoint, which docs/events.md describes from the sender's side: POST /2.0/api/events and its
+// Serves the event endpoint, which docs/reference/events.md describes from the sender's side: POST /2.0/api/events and its
 // siblings /event-payload (CloudEvents of Git webhooks), /error (errors of event sources) and /inventory (the objects of
 // a reporter, after the database went back in time), with the token of a runtime.
 //

@@ -13,7 +13,7 @@
 namespace gitops::control_plane_server {
 
 // Serves GET /console/api/v1/stream?topics=index,runtimes,app:UID as text/event-stream: what has changed of the pages
-// that the caller has open (docs/control-plane.md, "Live updates"). Loop thread only; outlives its requests.
+// that the caller has open (docs/reference/control-plane/live-updates.md, "Live updates"). Loop thread only; outlives its requests.
 //
 // Statuses: 400 for topics, 401 without a session or a key, 403 for a runtime's token or a key without the scope
 // `read`, 429 above the limits, 503 while the database cannot be read.

@@ -11,7 +11,7 @@
 
 namespace gitops::control_plane_server {
 
-// An event, the complete report of one object (docs/events.md). Made from one request.
+// An event, the complete report of one object (docs/reference/events.md). Made from one request.
 struct Event {
   ObjectState state = {};  // id 0; changed_at and seen_at are the arrival
   ObjectBody body = {};

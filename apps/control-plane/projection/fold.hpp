@@ -28,7 +28,7 @@ struct Effects {
 // Folds an event into the state of its object; `current` is absent for an object without a row. Pure: the same
 // arguments give the same effects, so a batch can be folded again after a lost connection.
 //
-// Rules (docs/events.md): an event whose sequence is not above that of the state is stale or a duplicate. Without
+// Rules (docs/reference/events.md): an event whose sequence is not above that of the state is stale or a duplicate. Without
 // sequences the order of arrival counts, and equal content is a duplicate. Another uid under the same key with a higher
 // sequence is a new object ("recreated"). A deletion of another uid than the present one is stale. A deletion of an
 // object without a row leaves a gone row as a tombstone, so that an older event does not bring the object back; one of

@@ -20,7 +20,7 @@ struct InventoryRow {
   std::int64_t sequence = 0;
 };
 
-// Compares rows with an inventory (docs/events.md, "A database that goes back in time"). An object is gone when the
+// Compares rows with an inventory (docs/reference/event-guarantees.md, "A database that goes back in time"). An object is gone when the
 // inventory would have it and does not. Nothing is concluded about objects of other shards, of clusters and kinds that
 // were not listed, of reporters without sequences, and about those that are newer than the inventory. Pure.
 class InventoryVerdict {

@@ -48,7 +48,7 @@ enum class Phase : std::uint8_t {
 };
 enum class Presence : std::uint8_t { live = 0, gone = 1, stale = 2 };
 
-// The identity of an object within its account. Reporters count sequences for each key (docs/events.md, "Duties of a
+// The identity of an object within its account. Reporters count sequences for each key (docs/reference/events.md, "Duties of a
 // receiver").
 struct ObjectKey {
   std::string runtime = {};

@@ -18,7 +18,7 @@
 // (Database::write).
 namespace gitops::control_plane_server::sso {
 
-// Codes of a login that did not succeed, which the sign-in page translates; docs/single-sign-on.md explains them. They
+// Codes of a login that did not succeed, which the sign-in page translates; docs/guides/single-sign-on.md explains them. They
 // are the subcodes of errors.
 inline constexpr std::string_view kLoginExpired =
     "sso-expired";                                              // old, used, or of another browser

@@ -9,7 +9,7 @@
 #include "common/store/rows.hpp"
 #include "control-plane/projection/object.hpp"
 
-// The way by which a reporter finds out that the database went back in time (docs/events.md, "A database that goes back in time").
+// The way by which a reporter finds out that the database went back in time (docs/reference/event-guarantees.md, "A database that goes back in time").
 // Pure.
 namespace gitops::control_plane_server {
 

@@ -109,7 +109,7 @@ std::string_view to_string(TimelineStep step) {
   return kWords.at(static_cast<std::size_t>(step));
 }
 
-// A sequence is the time at which our reporters made the event (docs/events.md, "Ids and order"). Other reporters may
+// A sequence is the time at which our reporters made the event (docs/reference/events.md, "Ids and order"). Other reporters may
 // send any number.
 Micros reported_at(const Delivery& delivery) {
   constexpr Micros kEarliest = 1'577'836'800'000'000;  // 2020

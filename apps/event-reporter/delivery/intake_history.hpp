@@ -7,7 +7,7 @@
 
 namespace gitops::reporter {
 
-// The history of the control plane's database, as its answers tell it (docs/events.md, "A database that goes back in time"):
+// The history of the control plane's database, as its answers tell it (docs/reference/event-guarantees.md, "A database that goes back in time"):
 // the reporter returns the last position with each event, and is asked for a resync when the database does not have it.
 // A control plane that tells nothing is never asked for anything. Loop thread only.
 class IntakeHistory {

@@ -20,7 +20,7 @@
 namespace gitops::reporter {
 
 // The events of one application and of its resources, as of one snapshot: the digests that show
-// whether an event is due, and the bodies that are posted (docs/events.md). Manifests keep the text
+// whether an event is due, and the bodies that are posted (docs/reference/events.md). Manifests keep the text
 // that was received, except for masked Secret values. Pure: no clock, no I/O.
 class ApplicationEvents {
  public:

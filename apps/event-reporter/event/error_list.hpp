@@ -13,7 +13,7 @@
 
 namespace gitops::reporter {
 
-// The errors of one event, in the order of the calls (docs/events.md). `now` replaces an unknown
+// The errors of one event, in the order of the calls (docs/reference/events.md). `now` replaces an unknown
 // time at which an error was last seen.
 class ErrorList {
  public:

@@ -33,7 +33,7 @@ struct AppFields {
   std::string_view ns{};
 };
 
-// The content of one event (docs/events.md), by reference.
+// The content of one event (docs/reference/events.md), by reference.
 struct EventBody {
   const AppFields& app;
   const ResourceState& state;  // state of the event's object

@@ -11,7 +11,7 @@
 #include "event-reporter/event/app_view.hpp"
 #include "event-reporter/ledger/resource_id.hpp"
 
-// The files in Git that an application's manifests come from (docs/events.md, `path` and `gitManifest`).
+// The files in Git that an application's manifests come from (docs/reference/events.md, `path` and `gitManifest`).
 // Pure.
 namespace gitops::reporter {
 

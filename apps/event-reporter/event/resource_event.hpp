@@ -8,7 +8,7 @@
 #include "event-reporter/event/digest.hpp"
 #include "k8s-client/resource.hpp"
 
-// The events of mode `resource` (docs/events.md). The functions take and return text.
+// The events of mode `resource` (docs/reference/events.md). The functions take and return text.
 namespace gitops::reporter {
 
 // The identity and version of an object, read from its text.

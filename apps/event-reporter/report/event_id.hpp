@@ -9,7 +9,7 @@
 
 namespace gitops::reporter {
 
-// Returns the id of an event (docs/events.md, "Ids"): "<uid>/<part>/<sequence>/<content>", where the
+// Returns the id of an event (docs/reference/events.md, "Ids"): "<uid>/<part>/<sequence>/<content>", where the
 // content is the beginning of its digest, or "gone" for kGone. `uid` is that of the application
 // (mode `resource`: of the object).
 [[nodiscard]] std::string event_id(std::string_view uid, std::string_view part, Sequence sequence,

@@ -18,7 +18,7 @@
 
 namespace gitops::reporter {
 
-// Brings a control plane up to date whose database went back in time (docs/events.md): makes every event of the held
+// Brings a control plane up to date whose database went back in time (docs/reference/event-guarantees.md): makes every event of the held
 // shards due again, and tells which objects exist, so that the control plane ends those whose deletion it lost.
 //
 // The inventory has every object that exists or whose deletion is still due, so a state that was not delivered yet

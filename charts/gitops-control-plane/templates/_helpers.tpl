@@ -308,6 +308,15 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- regexFind ":[0-9]+$" $host | trimPrefix ":" | default .otherwise -}}
 {{- end -}}
 
+{{/* The ports of PostgreSQL's address, which may name several hosts, as a JSON array. Argument: the address. */}}
+{{- define "control-plane.postgresPorts" -}}
+{{- $ports := list -}}
+{{- range regexReplaceAll "^[a-z0-9]+://(?:[^@/?]*@)?([^/?]*).*$" . "${1}" | splitList "," -}}
+{{- $ports = append $ports (regexFind ":[0-9]+$" . | trimPrefix ":" | default "5432" | int) -}}
+{{- end -}}
+{{- uniq $ports | toJson -}}
+{{- end -}}
+
 {{/* Every mistake in the values, as a YAML list. What the schema can say is not repeated here. */}}
 {{- define "control-plane.mistakes" -}}
 {{- if and (gt (.Values.replicaCount | int) 1) (include "control-plane.isSqlite" .) }}

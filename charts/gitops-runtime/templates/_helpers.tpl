@@ -735,7 +735,7 @@ where nothing can be looked up. Argument: the root. */}}
 {{- end -}}
 {{- with include "gitops-runtime.argocd.tokenSecret" . | fromJson -}}
 {{- if ne .name "gitops-runtime-argo-cd-token" -}}
-{{- $wanted = append $wanted (dict "name" .name "key" .key "what" "an Argo CD API token that may get applications; docs/install.md says how to make it") -}}
+{{- $wanted = append $wanted (dict "name" .name "key" .key "what" "an Argo CD API token that may get applications; docs/get-started/install.md says how to make it") -}}
 {{- end -}}
 {{- end -}}
 {{- with include "gitops-runtime.argocd.passwordSecret" . | fromJson -}}

@@ -44,7 +44,7 @@ class Client {
   // `token` is called before each request, so that a rotated token is used at once.
   Client(http::Client& http, http::Url url, std::function<Secret()> token);
 
-  // The headers that identify and order an event (docs/events.md, "Ids").
+  // The headers that identify and order an event (docs/reference/events.md, "Ids").
   struct Label {
     std::string id;              // X-Event-Id: the receiver drops an event with a known id
     std::uint64_t sequence = 0;  // X-Event-Sequence: the receiver drops older events of an object

@@ -10,7 +10,7 @@
 #include "common/core/json_text.hpp"
 
 // The inventory of a reporter: the objects that exist, which it tells a control plane whose database went back in time
-// (docs/events.md, "A database that goes back in time").
+// (docs/reference/event-guarantees.md, "A database that goes back in time").
 namespace gitops::control_plane {
 
 // Returns the shard of an object with this name among `replicas`: FNV-1a (32 bits) of the name modulo their number, the

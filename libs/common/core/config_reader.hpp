@@ -32,8 +32,8 @@ struct SettingNames {
 enum class ProgramKind { daemon, command };
 
 // The configuration table of one program: each row binds a setting to a field of its plain Config
-// struct; the field's value at that time is the default. --help, docs/configuration.md and
-// the loader are all made from these rows.
+// struct; the field's value at that time is the default. --help, docs/reference/configuration and the
+// loader are all made from these rows.
 //
 // Precedence: flag > environment > YAML file (--config FILE) > default. An empty environment value
 // counts as not set, and of several names of one row the first that is set counts. Every mistake is
@@ -121,7 +121,7 @@ class ConfigReader {
   // Returns the part of help() about the flags, without program, summary and usage.
   [[nodiscard]] std::string flags_help() const;
   // Returns the rows as a Markdown table: Flag | Environment | Default | Meaning. Printed by
-  // --print-config-table for docs/configuration.md.
+  // --print-config-table for docs/reference/configuration.
   [[nodiscard]] std::string markdown_table() const;
   // Returns the environment names of all rows, aliases included; the chart test compares with them.
   [[nodiscard]] std::vector<std::string> environment_names() const;

@@ -11,7 +11,7 @@
 #include "common/tunnel/message.hpp"
 
 // Opening of a control stream in frp's wire protocol v2: both sides announce their capabilities.
-// The encryption keys are derived from the two messages and the token. docs/tunnel-protocol.md,
+// The encryption keys are derived from the two messages and the token. docs/reference/tunnel/protocol.md,
 // "Wire v2".
 namespace gitops::tunnel {
 

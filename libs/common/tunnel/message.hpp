@@ -16,7 +16,7 @@
 // frp since 0.18, a message is a type byte, the length of its body as a 64-bit big-endian number,
 // and a JSON object. In v2, supported since 0.69, it is a frame (type, flags and length) with the
 // number of the message and the same JSON. Members with a zero value are omitted, as Go's encoder
-// does. docs/tunnel-protocol.md lists the sender and the time of each message.
+// does. docs/reference/tunnel/protocol.md lists the sender and the time of each message.
 namespace gitops::tunnel {
 
 enum class Wire : std::uint8_t { v1, v2 };

@@ -11,7 +11,7 @@
 // Encryption of a control stream in frp's wire protocol v2: records under AES-256-GCM. The sender
 // puts a random nonce before its first record and increments it for each. A record is its length in
 // 32 bits, then the sealed bytes with their tag. Nonce and length are authenticated.
-// docs/tunnel-protocol.md, "Wire v2".
+// docs/reference/tunnel/protocol.md, "Wire v2".
 namespace gitops::tunnel {
 
 // Maximum plain bytes of one record.

@@ -8,7 +8,7 @@
 
 #include "common/core/error.hpp"
 
-// Heads of yamux frames as bytes: docs/tunnel-protocol.md, "yamux". yamux_session.hpp defines their
+// Heads of yamux frames as bytes: docs/reference/tunnel/protocol.md, "yamux". yamux_session.hpp defines their
 // semantics.
 namespace gitops::tunnel::yamux {
 

@@ -1,16 +1,16 @@
-// The three ways of docs/console.md, by keyboard, with their keys counted: node browser/ways.mjs PROGRAM
+// The three ways of docs/reference/console.md, by keyboard, with their keys counted: node browser/ways.mjs PROGRAM
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 
 import { signIn } from '../support/browser.mjs';
 import { run, test } from '../support/suite.mjs';
 
-const docs = readFileSync(new URL('../../../docs/console.md', import.meta.url), 'utf8');
+const docs = readFileSync(new URL('../../../docs/reference/console.md', import.meta.url), 'utf8');
 
 /** Returns the number of keys that the line of a way has in the docs. */
 function documented(way) {
   const row = docs.split('\n').find((one) => one.startsWith(`| ${way} |`));
-  assert.ok(row, `docs/console.md has no line "${way}"`);
+  assert.ok(row, `docs/reference/console.md has no line "${way}"`);
   return Number(/(\d+) keys?\b/.exec(row)?.[1] ?? 0);
 }
 

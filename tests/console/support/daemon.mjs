@@ -94,7 +94,7 @@ export class Daemon {
     return createRuntime.newAccessToken;
   }
 
-  /** Reports an Application as event-reporter does, also its deletion. `errors` are what is wrong with it, as docs/events.md has them. */
+  /** Reports an Application as event-reporter does, also its deletion. `errors` are what is wrong with it, as docs/reference/events.md has them. */
   async report(token, application, { isDeleted = false, errors } = {}) {
     const sequence = (this.#sequences.get(token) ?? 0) + 1;
     this.#sequences.set(token, sequence);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { addressFor, installCommand, TOKEN_COMMAND } from '../../../apps/control-plane/console/src/pages/runtimes/install';
 
-const quickstart = readFileSync(new URL('../../../docs/quickstart.md', import.meta.url), 'utf8');
+const quickstart = readFileSync(new URL('../../../docs/get-started/quickstart.md', import.meta.url), 'utf8');
 
 describe('the commands that add a runtime', () => {
   it('are those of the quickstart', () => {

@@ -167,8 +167,9 @@ TEST(Access, TheDocumentedTableIsTheOneThatIsTested) {
     text += "\n";
   }
   text += "\nA page token is for the query `me` besides.\n";
-  test::expect_docs_part(std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "control-plane-api.md",
-                         "access", text);
+  test::expect_docs_part(
+      std::filesystem::path(GITOPS_SOURCE_DIR) / "docs" / "reference" / "control-plane" / "api.md",
+      "access", text);
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ inline void with_whole_port(const std::function<Task<>(WholePort&)>& body) {
   });
 }
 
-// Who calls, in the order of the table in docs/control-plane-api.md.
+// Who calls, in the order of the table in docs/reference/control-plane/api.md.
 enum class CallerKind {
   nobody,
   stranger,          // a user of another account

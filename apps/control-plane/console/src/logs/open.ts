@@ -2,7 +2,7 @@
 import { RequestError } from '../data/request';
 import { accessTo } from '../data/runtime';
 
-/** What to read: parameters of GET /api/applications/logs (docs/app-proxy-api.md, "Logs"). */
+/** What to read: parameters of GET /api/applications/logs (docs/reference/app-proxy/actions.md, "Logs"). */
 export type LogChoice = Record<string, string>;
 
 /**

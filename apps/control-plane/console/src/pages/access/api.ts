@@ -1,4 +1,4 @@
-// Requests of the pages of access; docs/control-plane-api.md says who may send them.
+// Requests of the pages of access; docs/reference/control-plane/api.md says who may send them.
 import { ACCESS, CREATE_RULE, REMOVE_RULE, RULES, USERS_WITH_ACCESS } from '../../data/documents';
 import { query, request, requestText, RequestError } from '../../data/request';
 import { isKey, type Decision, type Key, type Rule, type ServiceAccount, type Team, type User } from './types';

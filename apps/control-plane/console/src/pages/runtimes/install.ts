@@ -1,4 +1,4 @@
-/** Where the chart gitops-control-plane serves inside of its cluster, by the names of docs/quickstart.md. */
+/** Where the chart gitops-control-plane serves inside of its cluster, by the names of docs/get-started/quickstart.md. */
 const SERVICE = 'http://control-plane.gitops-control-plane';
 
 /** The address that a runtime gets. A page that is open at localhost has come through a port-forward, which pods do not see. */
@@ -9,7 +9,7 @@ export function addressFor(origin: string): string {
 /** The Secret with a user's token, by which the runtime registers itself. */
 export const TOKEN_COMMAND = 'kubectl -n argocd create secret generic gitops-user-token --from-file=token=user-token';
 
-/** The command that adds a runtime; docs/quickstart.md has the same one. */
+/** The command that adds a runtime; docs/get-started/quickstart.md has the same one. */
 export function installCommand(origin: string, name = 'my-runtime'): string {
   return `helm upgrade --install gitops-runtime charts/gitops-runtime -n argocd \\
   --set global.codefresh.url=${addressFor(origin)} \\

@@ -109,7 +109,7 @@ export interface RolloutVerb {
   right: string;
   says: string; // what it will do
 }
-/** Actions on a Rollout; the rights are those of docs/app-proxy-api.md. */
+/** Actions on a Rollout; the rights are those of docs/reference/app-proxy/actions.md. */
 export const ROLLOUT_VERBS: readonly RolloutVerb[] = [
   { action: 'PROMOTE', text: 'Promote', right: 'ROLLOUT_RESUME', says: 'Goes on from the pause at which it is.' },
   { action: 'PROMOTE_FULL', text: 'Promote fully', right: 'ROLLOUT_PROMOTE_FULL', says: 'Skips all steps, pauses and analysis that are left: the new version takes all traffic.' },
