@@ -152,6 +152,7 @@ class Schedule:
         check("length of functions", sys.executable, f"{lint}/function_length.py", str(ROOT))
         check("layout of the tests", sys.executable, f"{lint}/test_layout.py", str(ROOT))
         check("commit messages", sys.executable, f"{lint}/commits.py", str(ROOT))
+        check("one version", sys.executable, str(ROOT / "image/release.py"), "version")
         check("cost of the build", sys.executable, f"{lint}/build_cost.py", str(ROOT))
         check("format", str(ROOT / "dev"), "format", "--check")
         check("generated documentation", f"{lint}/generated_docs", str(ROOT), str(ROOT / "build/asan/bin"),
