@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the packages of the chart.
+"""Makes the packages of the charts.
 
-usage: package.py --out DIR [--repository URL] [--untested NAME=VERSION]... [--helm PROGRAM]
+usage: package.py --out DIR [--plain] [--repository URL] [--untested NAME=VERSION]... [--version TEXT] [--helm PROGRAM]
        package.py --list
 
-  gitops-runtime-VERSION.tgz             the chart as it is in the tree
-  gitops-runtime-with-argo-VERSION.tgz   the same with the charts below inside, each installed with NAME.enabled=true only
+  gitops-control-plane-VERSION.tgz       the chart of the control plane
+  gitops-runtime-VERSION.tgz             the chart of a runtime, as it is in the tree
+  gitops-runtime-with-argo-VERSION.tgz   the same with the charts below inside, each installed with NAME.enabled=true only; not
+                                         made with --plain
 
 The charts come from the public Helm repositories of their projects, or all of them from --repository: the URL of a Helm repository, or
 a folder with the packages NAME-VERSION.tgz. Their programs are those of the test suite (tests/peers/*/go.mod); --list prints them. No
@@ -13,6 +15,8 @@ chart brings some of these versions along: there the package sets the tag of the
 
 --untested takes another version of a chart, with the programs that it brings along. The package then says what was not tested: in an
 annotation of its Chart.yaml, and after each installation.
+
+--version gives charts and images another version than that of the tree, for tests.
 """
 import argparse
 import dataclasses
@@ -24,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 
-CHART = pathlib.Path(__file__).resolve().parent / "gitops-runtime"
+CHARTS = pathlib.Path(__file__).resolve().parent
 ARGO = "https://argoproj.github.io/argo-helm"
 
 
@@ -119,6 +123,17 @@ def fill(chart, parts, arguments):
     (chart / "Chart.yaml").write_text(head + text)
 
 
+def copy_of(name, folder, version):
+    """A copy of a chart of the tree, with another version if one is given."""
+    chart = folder / name
+    shutil.copytree(CHARTS / name, chart)
+    if version:
+        head = chart / "Chart.yaml"
+        own = re.search(r"^version: (\S+)$", head.read_text(), re.M)[1]
+        head.write_text(re.sub(rf"((?:[vV]ersion: |:))({re.escape(own)})$", rf"\g<1>{version}", head.read_text(), flags=re.M))
+    return chart
+
+
 def find_helm():
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     peers = pathlib.Path(os.environ.get("GITOPS_PEERS_DIR") or cache / "gitops-runtime/peers")
@@ -128,7 +143,9 @@ def find_helm():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--plain", action="store_true")
     parser.add_argument("--repository")
+    parser.add_argument("--version")
     parser.add_argument("--untested", action="append", default=[], metavar="NAME=VERSION")
     parser.add_argument("--helm", default=find_helm())
     parser.add_argument("--list", action="store_true")
@@ -141,13 +158,16 @@ def main():
         parser.error("--out is required")
     arguments.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gitops-chart-") as folder:
-        chart = pathlib.Path(folder) / "gitops-runtime-with-argo"
-        shutil.copytree(CHART, chart)
-        (chart / "charts").mkdir()
+        folder = pathlib.Path(folder)
         try:
-            print(helm(arguments.helm, "package", CHART, "--destination", arguments.out).strip())
-            fill(chart, wanted(arguments.untested), arguments)
-            print(helm(arguments.helm, "package", chart, "--destination", arguments.out).strip())
+            for name in ("gitops-control-plane", "gitops-runtime"):
+                chart = copy_of(name, folder, arguments.version)
+                print(helm(arguments.helm, "package", chart, "--destination", arguments.out).strip())
+            if not arguments.plain:
+                chart = chart.rename(folder / "gitops-runtime-with-argo")
+                (chart / "charts").mkdir()
+                fill(chart, wanted(arguments.untested), arguments)
+                print(helm(arguments.helm, "package", chart, "--destination", arguments.out).strip())
         except Refused as refused:
             print(f"package: {refused}", file=sys.stderr)
             return 1

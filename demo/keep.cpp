@@ -43,7 +43,7 @@ Task<> Scene::follow() {
       narrator_.step("new commit " + head.substr(0, 7) + ", Argo CD syncs");
       std::string failure;
       try {
-        co_await world_.sync(head);
+        co_await world_.sync(kAppName, head);
       } catch (const std::runtime_error& error) {
         failure = error.what();
       }

@@ -71,8 +71,13 @@ void OpenPage::take(const std::string& event, const std::string& data) {
     }
   } else if (event == "gone") {
     for (const Json& uid : body.at("uids")) {
-      rows_.push_back({.arrived = Clock::now(), .is_gone = true, .members = {{"uid", uid}}});
+      rows_.push_back({.arrived = Clock::now(),
+                       .is_gone = true,
+                       .members = {{"topic", body.at("topic")}, {"uid", uid}}});
     }
+  } else if (event == "reset") {
+    ++resets_;
+    rows_at_reset_ = rows_.size();
   }
 }
 

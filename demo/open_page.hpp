@@ -22,7 +22,7 @@ class OpenPage {
   struct Row {
     Clock::time_point arrived;
     bool is_gone = false;
-    nlohmann::json members;  // as the stream writes them; of a gone object its uid alone
+    nlohmann::json members;  // as the stream writes them; of a gone object its topic and uid
 
     // A member; empty when it is null or absent.
     [[nodiscard]] std::string text(const char* member) const;
@@ -38,6 +38,9 @@ class OpenPage {
   Task<> wait_until_live();
   // All rows in order of arrival.
   [[nodiscard]] const std::deque<Row>& rows() const { return rows_; }
+  // How often the page was told to read its data again, and the number of rows that it had the last time.
+  [[nodiscard]] std::size_t resets() const { return resets_; }
+  [[nodiscard]] std::size_t rows_at_reset() const { return rows_at_reset_; }
   // Waits for a row that matches, among those from index `first`; nullptr at the deadline.
   Task<const Row*> wait_for(std::function<bool(const Row&)> matches, Deadline deadline,
                             std::size_t first);
@@ -54,6 +57,8 @@ class OpenPage {
   std::string topics_;
   std::string last_id_;
   bool is_live_ = false;
+  std::size_t resets_ = 0;
+  std::size_t rows_at_reset_ = 0;
   std::deque<Row> rows_;
   Event changed_;
   TaskGroup tasks_;

@@ -43,7 +43,7 @@ Task<> Scene::outage() {
   const auto commits_before = commits_;
   auto seen = page_->rows().size();
   co_await push(settings(0, kSettings, "old"), std::to_string(kSettings) + " settings");
-  co_await world_.sync(last_revision_);
+  co_await world_.sync(kAppName, last_revision_);
   // The commit at which the page shows each setting.
   std::map<std::string, std::string> revisions;
   const auto count_not_at = [&](const std::string& revision) {
@@ -109,7 +109,7 @@ Task<> Scene::change_while_away(Clock::time_point until) {
     if (commit == kCommits / 2) kill_daemon();
     if (commit == kCommits / 2 + 2) co_await start_daemon("/healthz");
     co_await push(settings(commit * kEach, kEach, "new"), std::to_string(kEach) + " new settings");
-    co_await world_.sync(last_revision_);
+    co_await world_.sync(kAppName, last_revision_);
   }
   narrator_.step(std::to_string(kSettings) + " changes, of which nobody knows yet");
   if (Clock::now() < until) co_await sleep_for(until - Clock::now());

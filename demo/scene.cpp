@@ -212,7 +212,7 @@ Task<> Scene::while_syncing(std::string said, std::function<Task<>()> body) {
   TaskGroup syncing(co_await asio::this_coro::executor,
                     [&](const std::string&, const std::string& what) { sync_failure = what; });
   syncing.spawn("sync", [this, said = std::move(said)]() -> Task<> {
-    co_await world_.sync(last_revision_);
+    co_await world_.sync(kAppName, last_revision_);
     narrator_.step(said);
   });
   std::exception_ptr failure;
@@ -255,8 +255,8 @@ Task<> Scene::begin() {
 
   narrator_.headline("Something is deployed");
   first_revision_ = co_await push(first_files(), "first version");
-  co_await world_.create_app(repository_url_);
-  co_await world_.sync(last_revision_);
+  co_await world_.create_app(kAppName, repository_url_);
+  co_await world_.sync(kAppName, last_revision_);
   narrator_.step("Argo CD synced application " + std::string(kAppName) +
                  ": 5 resources in namespace " + kDestination);
   co_await start_daemon("/readyz");
@@ -424,7 +424,7 @@ Task<double> Scene::own_part() {
 Task<> Scene::delete_application() {
   const auto before = page_->rows().size();
   narrator_.step("deleting application " + std::string(kAppName));
-  co_await world_.delete_app();
+  co_await world_.delete_app(kAppName);
   const auto* row = co_await wait_for(before, "the deleted application", [this](const Row& one) {
     return one.is_gone && one.text("uid") == app_uid_;
   });

@@ -60,19 +60,19 @@ Task<World> embedded_world(const test::GitServer& git) {
   world.kubeconfig = (doubles->folder / "kubeconfig").string();
   world.app_namespace = argocd.ns;
   world.kubectl = test::find_program("kubectl").value_or("");
-  world.create_app = [doubles, &git](std::string repository) -> Task<> {
-    test::FakeArgoCd::App app{.name = kAppName, .repo_url = std::move(repository)};
+  world.create_app = [doubles, &git](std::string name, std::string repository) -> Task<> {
+    test::FakeArgoCd::App app{.name = std::move(name), .repo_url = std::move(repository)};
     app.git_username = git.username();
     app.git_password = git.password();
     app.destination_namespace = kDestination;
     app.labels = {{"team", "shop"}};
     require(co_await doubles->argocd.create_app(std::move(app)));
   };
-  world.sync = [doubles](std::string) -> Task<> {
-    require(co_await doubles->argocd.sync(kAppName));
+  world.sync = [doubles](std::string name, std::string) -> Task<> {
+    require(co_await doubles->argocd.sync(name));
   };
-  world.delete_app = [doubles]() -> Task<> {
-    require(doubles->argocd.delete_app(kAppName));
+  world.delete_app = [doubles](std::string name) -> Task<> {
+    require(doubles->argocd.delete_app(name));
     co_return;
   };
   world.secret = [doubles, ns = argocd.ns](std::string name, std::string key) -> Task<std::string> {
@@ -163,12 +163,12 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
     world.kubeconfig = peers->cluster->kubeconfig().string();
     world.app_namespace = test::PeerArgoCd::kNamespace;
     world.kubectl = (test::peers_folder() / "bin" / "kubectl").string();
-    world.create_app = [peers, on_pool, &git](std::string repository) -> Task<> {
-      co_await on_pool([peers, repository, &git] {
+    world.create_app = [peers, on_pool, &git](std::string name, std::string repository) -> Task<> {
+      co_await on_pool([peers, name, repository, &git] {
         peers->argocd->add_repository(repository, git.username(), git.password());
         peers->argocd->create_application(nlohmann::json{
             {"metadata",
-             {{"name", kAppName},
+             {{"name", name},
               {"namespace", test::PeerArgoCd::kNamespace},
               {"labels", {{"team", "shop"}}},
               {"finalizers", {"resources-finalizer.argocd.argoproj.io"}}}},
@@ -182,13 +182,12 @@ std::function<Task<World>(asio::thread_pool&, const test::GitServer&)> real_worl
                                               .dump());
       });
     };
-    world.sync = [peers, on_pool](std::string revision) -> Task<> {
-      co_await on_pool([peers, &revision] { peers->argocd->sync_to(kAppName, revision); });
+    world.sync = [peers, on_pool](std::string name, std::string revision) -> Task<> {
+      co_await on_pool([peers, &name, &revision] { peers->argocd->sync_to(name, revision); });
     };
-    world.delete_app = [peers, on_pool]() -> Task<> {
-      co_await on_pool([peers] {
-        peers->argocd->request_ok(
-            "DELETE", std::string("/api/v1/applications/") + kAppName + "?cascade=true");
+    world.delete_app = [peers, on_pool](std::string name) -> Task<> {
+      co_await on_pool([peers, &name] {
+        peers->argocd->request_ok("DELETE", "/api/v1/applications/" + name + "?cascade=true");
       });
     };
     world.secret = [peers, on_pool](std::string name, std::string key) -> Task<std::string> {

@@ -15,7 +15,7 @@
 
 namespace gitops::demo {
 
-// The peers of the programs in the scene: a cluster, Argo CD with one application, and an event
+// The peers of the programs in the scene: a cluster, Argo CD with its applications, and an event
 // source, with the operations of the scene. Functions may throw.
 struct World {
   std::string description;  // a sentence that names the real programs
@@ -27,12 +27,13 @@ struct World {
   std::string kubectl;        // path of the program; empty when there is none
   std::string database;       // for the control plane, as of test::ControlPlaneProcess
 
-  // Creates the application of the repository and its path ".".
-  std::function<Task<>(std::string repository)> create_app;
-  // Syncs Argo CD with Git, with pruning. Returns when the sync has succeeded at
+  // Creates an application of the repository and its path ".", which deploys into kDestination.
+  std::function<Task<>(std::string name, std::string repository)> create_app;
+  // Syncs an application with Git, with pruning. Returns when the sync has succeeded at
   // `revision`.
-  std::function<Task<>(std::string revision)> sync;
-  std::function<Task<>()> delete_app;
+  std::function<Task<>(std::string name, std::string revision)> sync;
+  // Deletes an application and its resources.
+  std::function<Task<>(std::string name)> delete_app;
   // Returns the value of a key of a Secret in the namespace of Applications; empty when it is
   // absent.
   std::function<Task<std::string>(std::string name, std::string key)> secret;

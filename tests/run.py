@@ -156,6 +156,7 @@ class Schedule:
         for script in ("chart_values", "control_plane_values"):
             check(script, sys.executable, str(ROOT / f"tests/chart/{script}.py"), "--check")
         check("commit messages", sys.executable, f"{lint}/commits.py", str(ROOT))
+        check("one version", sys.executable, str(ROOT / "image/release.py"), "version")
         check("cost of the build", sys.executable, f"{lint}/build_cost.py", str(ROOT))
         check("format", str(ROOT / "dev"), "format", "--check")
         check("generated documentation", f"{lint}/generated_docs", str(ROOT), str(ROOT / "build/asan/bin"),

@@ -40,6 +40,12 @@ inline void print_at_most(const std::string& name, const std::string& unit, doub
                 note);
 }
 
+// A row without a peer and without a goal.
+inline void print_measured(const std::string& name, const std::string& unit, double ours,
+                           const std::string& note) {
+  detail::print(name, unit, ours, nullptr, nullptr, "", nullptr, note);
+}
+
 // A row without a peer, of at most `limit`.
 inline void print_limit(const std::string& name, const std::string& unit, double ours, double limit,
                         const std::string& note) {

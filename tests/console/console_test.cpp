@@ -75,6 +75,14 @@ TEST(Console, LogsOfAnApplicationWorkInABrowser) {
   expect_in_browser("logs.mjs", std::chrono::seconds(500));
 }
 
+TEST(Console, TheDocumentsAreInItsHelp) {
+  expect_in_browser("help.mjs", std::chrono::seconds(400));
+}
+
+TEST(Console, FailuresHaveTheIdOfTheirRequestInABrowser) {
+  expect_in_browser("failures.mjs", std::chrono::seconds(400));
+}
+
 TEST(Console, ItsActionsReachRuntimesFromABrowser) {
   expect_in_browser("actions.mjs", std::chrono::seconds(500));
 }

@@ -36,6 +36,9 @@ const PAGES = {
   tokens: '/access/tokens',
   rules: '/access/rules',
   tester: '/access/rules?runtime=prod-eu&namespace=argocd&name=api',
+  help: '/help',
+  'help-search': '/help?q=runtime+token',
+  'help-page': '/help/troubleshooting',
   'tester-person': '/access/rules?runtime=prod-eu&namespace=argocd&name=api&who=BOB',
 };
 

@@ -73,9 +73,11 @@ Task<> History::start() {
   for (auto* peer : peers_) CO_ASSERT_OK(peer->start());
   const auto executor = co_await asio::this_coro::executor;
   const std::size_t most = replicas_ == 1 ? 1 : kMaxReplicas;
-  for (std::size_t i = 0; i < most; ++i) {
-    pods_.emplace_back(executor, i, kube, peers_, environment_);
-  }
+  ReporterPod::Peers peers{
+      .kubeconfig = kube.kubeconfig(), .kubernetes_url = kube.url().to_string(), .ports = {}};
+  std::ranges::transform(peers_, peers.ports.begin(),
+                         [](const DoubleServer* peer) { return peer->url().port; });
+  for (std::size_t i = 0; i < most; ++i) pods_.emplace_back(executor, i, peers, environment_);
   co_await prepare();
   for (std::size_t i = 0; i < replicas_; ++i) start_pod(pods_[i]);
   for (std::size_t i = 0; i < replicas_; ++i) CO_ASSERT_TRUE(co_await ready(pods_[i]));

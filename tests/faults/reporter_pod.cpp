@@ -12,16 +12,16 @@
 
 namespace gitops::test {
 
-ReporterPod::ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
-                         const std::array<DoubleServer*, kPeers.size()>& peers,
+ReporterPod::ReporterPod(const Executor& executor, std::size_t ordinal, const Peers& peers,
                          Environment environment)
     : host_name_("event-reporter-" + std::to_string(ordinal)),
       environment_(std::move(environment)) {
-  for (const auto* peer : peers) relays_.emplace_back(executor, "127.0.0.1", peer->url().port);
-  auto kubeconfig = kube.kubeconfig();
-  const auto url = kube.url().to_string();
-  kubeconfig.replace(kubeconfig.find(url), url.size(),
-                     "http://127.0.0.1:" + std::to_string(relay(Peer::kubernetes).port()));
+  for (const auto port : peers.ports) relays_.emplace_back(executor, "127.0.0.1", port);
+  auto kubeconfig = peers.kubeconfig;
+  const auto& url = peers.kubernetes_url;
+  kubeconfig.replace(
+      kubeconfig.find(url), url.size(),
+      url.substr(0, url.rfind(':') + 1) + std::to_string(relay(Peer::kubernetes).port()));
   write_file(folder_ / "kubeconfig", kubeconfig);
   write_file(folder_ / "platform-token", "platform-token\n");
   set_clock({});

@@ -8,8 +8,6 @@
 #include <string>
 
 #include "daemons/reporter_process.hpp"
-#include "doubles/double_server.hpp"
-#include "doubles/fake_kube_api.hpp"
 #include "support/process.hpp"
 #include "support/tcp_relay.hpp"
 
@@ -23,9 +21,15 @@ inline constexpr std::array kPeers{Peer::kubernetes, Peer::second, Peer::platfor
 // name, ledger file, wall clock and network to its peers. Loop thread; call stop() first.
 class ReporterPod {
  public:
-  // `peers` in the order of kPeers, already started; `environment` are the settings of its mode.
-  ReporterPod(const Executor& executor, std::size_t ordinal, FakeKubeApi& kube,
-              const std::array<DoubleServer*, kPeers.size()>& peers, Environment environment);
+  // Its peers, which listen on 127.0.0.1 already.
+  struct Peers {
+    std::string kubeconfig;  // text; has `kubernetes_url`
+    std::string kubernetes_url;
+    std::array<std::uint16_t, kPeers.size()> ports;  // in the order of kPeers
+  };
+  // `environment` are the settings of its mode.
+  ReporterPod(const Executor& executor, std::size_t ordinal, const Peers& peers,
+              Environment environment);
 
   // Sets another control plane than the peer, for the next start.
   void report_to(const std::string& url, const std::string& token);

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "image/stub_programs.hpp"
 #include "support/process.hpp"
 
 namespace gitops::test {
@@ -21,52 +22,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::vector<std::string> kPrograms{
-    "event-reporter", "request-router", "tunnel-client", "tunnel-server", "app-proxy",
-    "control-plane",  "gitopsctl",      "gitops-runtime"};  // one program that is all of them
-// As cmake/compiler.cmake has them for a release.
-const std::vector<std::string> kHardened{"-O2",
-                                         "-fPIE",
-                                         "-fstack-protector-strong",
-                                         "-D_FORTIFY_SOURCE=2",
-                                         "-pie",
-                                         "-Wl,-z,relro,-z,now"};
-
 class ImageTest : public testing::Test {
  protected:
-  // A program that needs two libraries beside the C library, compiled with these flags. more: further
-  // lines of its source.
-  static void compile(const fs::path& program, const std::vector<std::string>& flags,
-                      const std::string& more = {}) {
-    const auto source = program.string() + ".c";
-    write_file(
-        source,
-        more +
-            "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <zlib.h>\n"
-            "int main(int n, char** a) {\n"
-            "  char text[32];\n"
-            "  strcpy(text, a[n - 1]);\n"
-            "  return printf(\"%s %s\\n\", text, zlibVersion()) < 0;\n}\n");
-    std::vector<std::string> command{"clang-19", source, "-o", program, "-fuse-ld=lld"};
-    command.insert(command.end(), flags.begin(), flags.end());
-    command.push_back("-lz");
-    run_or_throw(command);
-    fs::remove(source);
-  }
-
-  void SetUp() override {
-    fs::create_directories(bin());
-    compile(bin() / kPrograms[0], with_symbols());
-    for (const auto& name : kPrograms) {
-      if (name != kPrograms[0]) fs::copy_file(bin() / kPrograms[0], bin() / name);
-    }
-  }
-
-  static std::vector<std::string> with_symbols() {
-    auto flags = kHardened;
-    flags.emplace_back("-g");
-    return flags;
-  }
+  void SetUp() override { make_stub_programs(bin()); }
   fs::path bin() const { return folder_ / "bin"; }
 
   CommandResult build(const std::string& out, const std::vector<std::string>& more = {},
@@ -115,7 +73,7 @@ TEST_F(ImageTest, HasTheSameDigestsForTheSameInputs) {
   ASSERT_TRUE(first.ok()) << first.err;
   // Neither the folder, which is in the symbols, nor the files' times count.
   fs::create_directories(folder_ / "elsewhere");
-  for (const auto& name : kPrograms) compile(folder_ / "elsewhere" / name, with_symbols());
+  for (const auto& name : kPrograms) compile_stub(folder_ / "elsewhere" / name, with_symbols());
   EXPECT_NE(read_file(bin() / kPrograms[0]), read_file(folder_ / "elsewhere" / kPrograms[0]));
   const auto second = build("second", {}, folder_ / "elsewhere");
   ASSERT_TRUE(second.ok()) << second.err;
@@ -247,7 +205,7 @@ TEST_F(ImageTest, RefusesProgramsThatLackHardening) {
     }
     flags.insert(flags.end(), one.instead.begin(), one.instead.end());
     fs::remove(bin() / "tunnel-server");
-    compile(bin() / "tunnel-server", flags);
+    compile_stub(bin() / "tunnel-server", flags);
     const auto refused = build("out");
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_THAT(refused.err, HasSubstr("tunnel-server lacks " + one.message));
@@ -258,12 +216,12 @@ TEST_F(ImageTest, RefusesProgramsThatLackHardening) {
 // Who only wants to install it can't make it smaller; CI stops who can.
 TEST_F(ImageTest, WarnsAboutALargeImageAndRefusesItOnRequest) {
   fs::remove(bin() / "app-proxy");
-  compile(bin() / "app-proxy", kHardened, "char large[21000000] = {1};\n");
+  compile_stub(bin() / "app-proxy", kHardened, "char large[21000000] = {1};\n");
   const auto made = build("out", {"app-proxy"});
   EXPECT_TRUE(made.ok()) << made.err;
   EXPECT_THAT(made.err, HasSubstr("warning: app-proxy has 2"));
   EXPECT_THAT(made.err, HasSubstr("the limits are 20 and 8"));
-  EXPECT_THAT(made.out, HasSubstr("app-proxy"));
+  EXPECT_THAT(made.out, testing::ContainsRegex("app-proxy +2[0-9.]+ +[0-9.]+ +-[0-9]+%"));
   EXPECT_TRUE(fs::exists(folder_ / "out/layout/index.json"));
 
   // A program with libpq may have more.
@@ -271,7 +229,7 @@ TEST_F(ImageTest, WarnsAboutALargeImageAndRefusesItOnRequest) {
   const auto with_libpq = build("libpq", {"--strict", "control-plane"});
   EXPECT_TRUE(with_libpq.ok()) << with_libpq.err;
   fs::remove(bin() / "control-plane");
-  compile(bin() / "control-plane", kHardened, "char large[31000000] = {1};\n");
+  compile_stub(bin() / "control-plane", kHardened, "char large[31000000] = {1};\n");
   const auto too_large = build("too-large", {"--strict", "control-plane"});
   EXPECT_EQ(too_large.exit_code, 1);
   EXPECT_THAT(too_large.err, HasSubstr("the limits are 30 and 11"));
@@ -279,6 +237,14 @@ TEST_F(ImageTest, WarnsAboutALargeImageAndRefusesItOnRequest) {
   const auto refused = build("strict", {"--strict", "app-proxy"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("image: app-proxy has 2"));
+  // Within the limit, but without room below it.
+  fs::remove(bin() / "app-proxy");
+  compile_stub(bin() / "app-proxy", kHardened, "char large[16000000] = {1};\n");
+  const auto close_to_it = build("close", {"--strict", "app-proxy"});
+  EXPECT_EQ(close_to_it.exit_code, 1);
+  EXPECT_THAT(close_to_it.err, HasSubstr("image: app-proxy has 1"));
+  EXPECT_THAT(close_to_it.err, HasSubstr("of which 10% should be left"));
+
   const auto small = build("small", {"--strict", "gitopsctl"});
   EXPECT_TRUE(small.ok()) << small.err;
   EXPECT_THAT(small.err, IsEmpty());

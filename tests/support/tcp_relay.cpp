@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include <boost/asio/redirect_error.hpp>
@@ -17,6 +20,22 @@ namespace {
 // relay has closed it.
 void keep_to_ourselves(int socket) {
   ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+}
+
+// Whether the text has a head and the body that it announces.
+bool is_whole_request(std::string_view text) {
+  const auto end = text.find("\r\n\r\n");
+  if (end == text.npos) return false;
+  std::string head(text.substr(0, end));
+  std::ranges::transform(head, head.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  const auto body = text.substr(end + 4);
+  if (head.contains("\r\ntransfer-encoding: chunked")) return body.ends_with("0\r\n\r\n");
+  constexpr std::string_view kLength = "\r\ncontent-length:";
+  const auto length = head.find(kLength);
+  return length == head.npos ||
+         body.size() >= std::strtoull(head.c_str() + length + kLength.size(), nullptr, 10);
 }
 
 }  // namespace
@@ -45,6 +64,17 @@ void TcpRelay::cut() {
 void TcpRelay::release() {
   held_ = false;
   released_.notify_all();
+}
+
+void TcpRelay::open() {
+  closed_ = false;
+  delay_ = {};
+  answer_.clear();
+}
+
+void TcpRelay::answer_with(std::string message) {
+  answer_ = std::move(message);
+  cut();
 }
 
 void TcpRelay::close() {
@@ -78,6 +108,12 @@ Task<> TcpRelay::accept() {
 Task<> TcpRelay::serve(std::shared_ptr<Link> link) {
   links_.push_back(link);
   error_code failed;
+  if (!answer_.empty()) {
+    co_await answer(*link);
+    link->close();
+    links_.remove(link);
+    co_return;
+  }
   link->server.open(asio::ip::tcp::v4(), failed);
   if (!failed) keep_to_ourselves(link->server.native_handle());
   co_await link->server.async_connect(target_, asio::redirect_error(use_task, failed));
@@ -89,6 +125,22 @@ Task<> TcpRelay::serve(std::shared_ptr<Link> link) {
   links_.remove(link);
 }
 
+// Reads a request up to the end of its body first: a client that still writes would not see the answer.
+Task<> TcpRelay::answer(Link& link) {
+  const auto message = answer_;
+  std::string request;
+  std::array<char, 16 * 1024> buffer{};
+  error_code failed;
+  while (!failed && !is_whole_request(request)) {
+    const auto size = co_await link.client.async_read_some(asio::buffer(buffer),
+                                                           asio::redirect_error(use_task, failed));
+    request.append(buffer.data(), size);
+  }
+  if (failed) co_return;
+  co_await asio::async_write(link.client, asio::buffer(message),
+                             asio::redirect_error(use_task, failed));
+}
+
 // Forwards bytes until one side ends, then closes both sides.
 Task<> TcpRelay::pump(Link& link, Socket& from, Socket& to) {
   std::array<char, 16 * 1024> buffer{};
@@ -97,6 +149,7 @@ Task<> TcpRelay::pump(Link& link, Socket& from, Socket& to) {
     const auto size =
         co_await from.async_read_some(asio::buffer(buffer), asio::redirect_error(use_task, failed));
     if (failed) break;
+    if (delay_ > Clock::duration::zero()) co_await sleep_for(delay_);
     while (held_ && from.is_open()) co_await released_.wait();
     co_await asio::async_write(to, asio::buffer(buffer.data(), size),
                                asio::redirect_error(use_task, failed));

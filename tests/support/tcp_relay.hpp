@@ -21,11 +21,14 @@ class TcpRelay {
   TcpRelay(const Executor& executor, const std::string& address, std::uint16_t port);
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  // Forwards new connections to this port of the same address.
+  void forward_to(std::uint16_t port) { target_.port(port); }
   // Ends every connection; forwards new ones.
   void cut();
   // Ends every connection, and new ones when they are accepted, until open().
   void close();
-  void open() { closed_ = false; }
+  // Ends close(), answer_with() and delay().
+  void open();
   // Does close() once clients have sent so many more bytes; those before are forwarded.
   void close_after(std::size_t bytes) { close_after_ = bytes; }
   [[nodiscard]] bool is_closed() const { return closed_; }
@@ -34,6 +37,11 @@ class TcpRelay {
   // Keeps connections and accepts new ones, but forwards nothing until release().
   void hold() { held_ = true; }
   void release();
+  // Forwards each part of a stream after this time.
+  void delay(Clock::duration time) { delay_ = time; }
+  // Ends every connection, and answers the first request of each new one with this HTTP message, as a
+  // proxy before the server would. Not for TLS.
+  void answer_with(std::string message);
   [[nodiscard]] std::size_t connections() const { return links_.size(); }
   Task<> stop();
 
@@ -48,6 +56,7 @@ class TcpRelay {
   Task<> accept();
   Task<> serve(std::shared_ptr<Link> link);
   Task<> pump(Link& link, Socket& from, Socket& to);
+  Task<> answer(Link& link);
 
   Executor executor_;
   asio::ip::tcp::endpoint target_;
@@ -55,6 +64,8 @@ class TcpRelay {
   std::uint16_t port_ = 0;
   bool closed_ = false;
   bool held_ = false;
+  Clock::duration delay_ = {};
+  std::string answer_;  // empty: forward
   std::optional<std::size_t> close_after_;
   std::size_t refused_ = 0;
   Event released_;

@@ -1,9 +1,12 @@
 import { defineConfig } from 'vite';
 
+import { documents } from './documents.mjs';
+
 // The daemon that `vite` proxies to; `./dev console` starts one and names it.
 const daemon = process.env.GITOPS_DAEMON ?? 'http://127.0.0.1:8080';
 
 export default defineConfig({
+  plugins: [documents()],
   // JSX without a plugin.
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {

@@ -76,6 +76,59 @@ test('what a sync deletes has to be typed', async ({ page, proxy }) => {
   assert.deepEqual(proxy.sent('Sync')[0].variables.options, { prune: true, dryRun: false, revision: 'v2' });
 });
 
+test('a sync of single objects changes those alone, and its operation has an address', async ({ page, proxy, daemon, tokens }) => {
+  const startedAt = '2026-11-27T10:00:00Z';
+  let began = false;
+  proxy.answers = { LiveState: () => liveState({ resources: DIFFERENT, operation: began ? operation(startedAt) : null }), Sync: () => { began = true; return { sync: null }; } };
+  await show(page);
+  await page.keyboard.press('s');
+  const dialog = panel(page, 'Sync shop');
+  await dialog.getByRole('radio', { name: 'Only some' }).check();
+  await dialog.getByText('Choose at least one object.').waitFor();
+  await dialog.getByRole('checkbox', { name: /^ConfigMap new/ }).check();
+  await dialog.getByText('Creates 1.').waitFor();
+  await dialog.getByRole('checkbox', { name: /^Deployment web/ }).check();
+  await dialog.getByText('Changes 1, creates 1.').waitFor();
+  await axe(page, 'objects of a sync');
+  await dialog.getByRole('button', { name: 'Sync' }).click();
+  await outcome(page, 'Done').waitFor();
+  assert.deepEqual(proxy.sent('Sync')[0].variables.options.resources, [{ group: '', kind: 'ConfigMap', namespace: 'shop', name: 'new' }, { group: '', kind: 'Deployment', namespace: 'shop', name: 'web' }]);
+  await until('the operation in the address', () => new URL(page.url()).searchParams.get('op') === startedAt);
+  const shown = page.getByRole('region', { name: 'Operation' });
+  await shown.getByText('The runtime has not reported it yet.').or(shown.getByText('It is not the last one')).waitFor();
+  await axe(page, 'an operation');
+  // The address alone shows it, also that of an operation that is over.
+  const link = page.getByRole('link', { name: 'Last sync' });
+  await link.click();
+  await shown.getByText('Succeeded').waitFor();
+  await page.reload();
+  await shown.getByText('Succeeded').waitFor();
+  await shown.getByRole('button', { name: 'Close the operation' }).click();
+  await shown.waitFor({ state: 'detached' });
+  assert.equal(new URL(page.url()).search, '');
+});
+
+test('a panel has an address, which opens it and does nothing', async ({ page, proxy }) => {
+  proxy.answers = { LiveState: liveState({ resources: DIFFERENT }) };
+  await show(page, 'ann', `${SHOP}/overview?panel=sync`);
+  await panel(page, 'Sync shop').getByText('Changes 1, creates 1.').waitFor();
+  assert.equal(proxy.sent('Sync').length, 0);
+  await page.keyboard.press('Escape');
+  await closed(page);
+  assert.equal(new URL(page.url()).search, '');
+  await page.keyboard.press('r');
+  await panel(page, 'Refresh shop').waitFor();
+  await page.goBack();
+  await closed(page);
+  await page.goto(`${SHOP}/overview?panel=nonsense`);
+  await bar(page).waitFor();
+  assert.equal(await page.getByRole('dialog').count(), 0);
+  // Whoever may not is told so by the panel, too.
+  await show(page, 'bob', `${SHOP}/overview?panel=delete`);
+  await panel(page, 'Delete shop').getByText('Only administrators of the account may do this').waitFor();
+  assert.equal(await panel(page, 'Delete shop').getByRole('button', { name: 'Delete' }).getAttribute('aria-disabled'), 'true');
+});
+
 const REFUSALS = [
   ['a rule', forbidden(), /A rule: The runtime act found no rule that allows it.*Nothing was changed\..*can make a rule/],
   ['another operation', failing('an operation of shop is in progress', 'ARGO_CD_OPERATION_IN_PROGRESS', 409), /Argo CD: An operation of shop is in progress\. Nothing was changed\. Wait until/],

@@ -77,6 +77,26 @@ test('keys walk the changes, folds open, and the form is in the address', async 
   assert.equal(saved.suggestedFilename(), 'drift.diff');
 });
 
+test('a field is ignored by a snippet that is ready to paste', async ({ page }) => {
+  await open(page, `${ADDRESS}?object=${objectOf(deployment)}`);
+  await page.getByText('1 change', { exact: true }).waitFor();
+  await page.keyboard.press('i');
+  const dialog = page.getByRole('dialog', { name: 'Ignore this field' });
+  const text = 'ignoreDifferences:\n  - group: apps\n    kind: Deployment\n    name: api\n    namespace: drift\n    jsonPointers:\n      - /spec/replicas\n';
+  assert.equal(await dialog.locator('pre').textContent(), text);
+  await axe(page, 'ignore');
+  await dialog.getByRole('button', { name: 'Copy' }).click();
+  await dialog.getByText('Copied').waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Side by side' }).click();
+  const line = diff(page).locator('.line.split').filter({ hasText: 'replicas' });
+  await line.hover();
+  await line.getByRole('button', { name: 'Ignore…' }).click();
+  assert.equal(await dialog.locator('pre').textContent(), text);
+});
+
 test('AC-28: a Secret shows whether its values are equal, and never what they are', async ({ page }) => {
   const answers = [];
   page.on('response', async (response) => { if (response.url().includes('/graphql')) answers.push(await response.text().catch(() => '')); });

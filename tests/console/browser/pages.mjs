@@ -110,9 +110,9 @@ test('everything is reached by keyboard: filter, list, application, tabs and bac
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'checkout', level: 1 }).waitFor();
   await page.keyboard.press('?');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.getByRole('dialog', { name: 'Help' }).waitFor();
   await page.keyboard.press('Escape');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'detached' });
+  await page.getByRole('dialog', { name: 'Help' }).waitFor({ state: 'detached' });
 });
 
 test('a runtime, its groups and what is not known about it', async ({ page }) => {
@@ -220,7 +220,7 @@ test('what a first visit loads is small, and so is each page behind it', async (
   console.log(`        first load ${(before / 1024).toFixed(1)} KiB of script by gzip`);
   assert.ok(before <= 40 * 1024, `the first load has ${before} bytes by gzip`);
   await signIn(page);
-  const places = { '/applications': '.grid .row', '/applications?as=cards': '.card', '/applications?as=tiles': '.tiles canvas', '/applications/prod-eu/argocd/api/tree': '.tree .node', '/applications/prod-eu/argocd/api/diff': '.diff-page', '/applications/prod-eu/argocd/api/journal': 'tbody tr', '/runtimes': 'tbody tr', '/audit': 'tbody tr', '/access/users': 'tbody tr' };
+  const places = { '/applications': '.grid .row', '/applications?as=cards': '.card', '/applications?as=tiles': '.tiles canvas', '/applications/prod-eu/argocd/api/tree': '.tree .node', '/applications/prod-eu/argocd/api/diff': '.diff-page', '/applications/prod-eu/argocd/api/journal': 'tbody tr', '/runtimes': 'tbody tr', '/audit': 'tbody tr', '/access/users': 'tbody tr', '/help': '.contents-page a' };
   for (const [address, part] of Object.entries(places)) {
     await page.goto(address);
     await page.locator(part).first().waitFor();

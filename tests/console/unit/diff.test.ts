@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
 import { compare, packed, runsOf, type Task } from '../../../apps/control-plane/console/src/diff/compare';
+import { ignoreSnippet, pathOf } from '../../../apps/control-plane/console/src/diff/ignore';
 import { changesOf, countsOf, rowsOf } from '../../../apps/control-plane/console/src/diff/rows';
-import { readTree, yamlLines } from '../../../apps/control-plane/console/src/diff/tree';
+import { readTree, yamlLines, type Path } from '../../../apps/control-plane/console/src/diff/tree';
 
 const yaml = (value: unknown) => yamlLines(readTree(typeof value === 'string' ? value : JSON.stringify(value)));
 const task = (left: unknown, right: unknown, more: Partial<Task> = {}): Task => ({
@@ -105,5 +106,37 @@ describe('rows', () => {
         for (const row of rows) if (row.kind === '=') expect(left[row.left]).toBe(right[row.right]);
       }
     }
+  });
+});
+
+describe('a snippet that ignores a field', () => {
+  const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'api', annotations: { 'example.com/a~b': '1' } },
+    spec: { replicas: 2, template: { spec: { containers: [{ name: "o'side", image: 'x', args: ['-a', '-b'] }], tolerations: [{ key: 'k' }] } } }, data: { text: 'a\nb\n' } };
+  const of = { group: 'apps', kind: 'Deployment', namespace: 'shop', name: 'api' };
+  const whole = task(deployment, deployment);
+  const lines = yaml(deployment);
+  const at = (line: string) => pathOf(whole, 'right', lines.indexOf(line))!;
+  const snippet = (line: string) => ignoreSnippet(of, at(line).tree, at(line).path);
+
+  it('is for each line of the text', () => {
+    const places: Path[] = [];
+    expect(yamlLines(readTree(JSON.stringify(deployment)), places)).toHaveLength(places.length);
+    expect(pathOf(whole, 'right', lines.indexOf('  text: |') + 2)?.path).toEqual(['data', 'text']);
+    expect(pathOf(task(deployment, null), 'right', 0)).toBeNull();
+  });
+  it('has a pointer for keys', () => {
+    expect(snippet('  replicas: 2')).toBe('ignoreDifferences:\n  - group: apps\n    kind: Deployment\n    name: api\n    namespace: shop\n    jsonPointers:\n      - /spec/replicas\n');
+    expect(snippet('    "example.com/a~b": "1"')).toContain('      - /metadata/annotations/example.com~1a~0b\n');
+    expect(snippet('      - key: k')).toContain('      - /spec/template/spec/tolerations/0/key\n');
+  });
+  it('finds items of lists by their name, also the whole item', () => {
+    expect(snippet('        image: x')).toContain(`    jqPathExpressions:\n      - '.spec.template.spec.containers[] | select(.name == "o''side") | .image'\n`);
+    expect(snippet('        - "-b"')).toContain(`select(.name == "o''side") | .args[1]'\n`);
+    expect(snippet('        args:')).toContain(`| .args'\n`);
+    expect(snippet(`      - name: "o'side"`)).toContain(`containers[] | select(.name == "o''side")'\n`);
+  });
+  it('leaves out what an object does not have, and quotes what YAML would read otherwise', () => {
+    const { tree, path } = at('  replicas: 2');
+    expect(ignoreSnippet({ group: '', kind: 'Namespace', namespace: null, name: '1.5' }, tree, path)).toBe("ignoreDifferences:\n  - kind: Namespace\n    name: '1.5'\n    jsonPointers:\n      - /spec/replicas\n");
   });
 });

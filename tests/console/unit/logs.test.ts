@@ -90,11 +90,11 @@ describe('the reader', () => {
   });
   it('stops at a refusal with its reason', async () => {
     const { last } = await run([new Response('{"message":"VIEW_POD_LOGS is needed"}', { status: 403 })]);
-    expect(last).toEqual({ kind: 'failed', status: 403, message: 'VIEW_POD_LOGS is needed' });
+    expect(last).toEqual({ kind: 'failed', status: 403, requestId: '', message: 'VIEW_POD_LOGS is needed' });
   });
   it('takes no page of a proxy for a log', async () => {
     const { last } = await run([new Response('<html>', { headers: { 'Content-Type': 'text/html' } })]);
-    expect(last).toEqual({ kind: 'failed', status: 200, message: 'The answer is no log.' });
+    expect(last).toEqual({ kind: 'failed', status: 200, requestId: '', message: 'The answer is no log.' });
   });
   it('tries again after a failure', async () => {
     const { states } = await run([new Error('network'), events('event: end\ndata: {}\n\n')]);

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { endedOperation, isAutomated, newOperation, previewOf, previewText, rightOf, running, starter, type LiveResource, type LiveState, type Operation } from '../../../apps/control-plane/console/src/pages/application/actions/operations';
+import { operationAt } from '../../../apps/control-plane/console/src/pages/application/actions/operation';
+import { begunSince, choices, chosenOf, endedOperation, idOf, isAutomated, newOperation, previewOf, previewText, rightOf, running, starter, type LiveResource, type LiveState, type Operation } from '../../../apps/control-plane/console/src/pages/application/actions/operations';
+import type { Release } from '../../../apps/control-plane/console/src/pages/application/types';
 
 const resource = (kind: string, name: string, change: Partial<LiveResource> = {}): LiveResource =>
   ({ group: '', version: 'v1', kind, namespace: 'shop', name, status: 'SYNCED', health: { status: 'HEALTHY' }, requiresPruning: false, hook: false, ...change });
@@ -22,6 +24,33 @@ describe('the preview of a sync', () => {
   it('names five and counts the rest', () => {
     const many = Array.from({ length: 8 }, (_, index) => resource('Job', `j${index}`, { requiresPruning: true }));
     expect(previewText(previewOf(many, true))).toBe('Deletes 8: Job j0, Job j1, Job j2, Job j3, Job j4 and 3 more.');
+  });
+});
+
+describe('objects of a sync', () => {
+  const all = [resource('Service', 'a'), resource('Job', 'hook', { hook: true }), resource('ConfigMap', 'z', { status: 'OUT_OF_SYNC' }), resource('Job', 'b', { requiresPruning: true }), resource('Deployment', 'd', { group: 'apps', namespace: null })];
+  it('are those that differ first, without hooks', () => {
+    expect(choices(all).map(({ name }) => name)).toEqual(['z', 'b', 'a', 'd']);
+  });
+  it('are sent with what tells them apart', () => {
+    expect(chosenOf(all, new Set([idOf(all[4]!), idOf(all[0]!)]))).toEqual([{ group: '', kind: 'Service', namespace: 'shop', name: 'a' }, { group: 'apps', kind: 'Deployment', namespace: '', name: 'd' }]);
+  });
+});
+
+describe('the address of an operation', () => {
+  const last = { phase: 'Running', message: null, startedAt: '2026-11-27T10:00:00Z', finishedAt: null, revision: 'abc', initiatedBy: 'dana' };
+  const release = { historyId: 7, syncOperationRevision: 'def', operationState: { phase: 'Succeeded', message: 'done', startedAt: '2026-11-26T10:00:00.000Z', finishedAt: '2026-11-26T10:01:00Z', initiatedBy: 'ann' } } as Release;
+  it('finds the last one and that of a deployment, and says what else it may be', () => {
+    expect(operationAt({ operation: last }, [release], '2026-11-27T10:00:00.000Z')).toMatchObject({ phase: 'Running', revision: 'abc', by: 'dana', historyId: 0 });
+    expect(operationAt({ operation: last }, [release], '2026-11-26T10:00:00Z')).toMatchObject({ phase: 'Succeeded', message: 'done', revision: 'def', historyId: 7 });
+    expect(operationAt({ operation: last }, [release], '2026-11-27T11:00:00Z')).toBe('later');
+    expect(operationAt({ operation: last }, [release], '2026-11-20T11:00:00Z')).toBe('earlier');
+    expect(operationAt({ operation: null }, [], 'nonsense')).toBe('earlier');
+  });
+  it('is known when another one than before has begun', () => {
+    expect(begunSince(state(null), state(operation()))).toBe('2026-11-27T10:00:00Z');
+    expect(begunSince(state(operation()), state(operation({ phase: 'Succeeded' })))).toBe('');
+    expect(begunSince(state(operation()), state(null))).toBe('');
   });
 });
 

@@ -8,6 +8,7 @@ export interface Outcome {
   by?: string; // who refused: "Argo CD"
   allows?: string; // what would allow it, as a sentence
   isOutdated?: boolean; // the page has to be loaded again
+  help?: string; // words that find the documents about it
 }
 
 export function done(text: string): Outcome {

@@ -5,7 +5,8 @@ export interface Failure {
   kind: 'signed-out' | 'refused' | 'failed' | 'unreachable';
   status: number; // 0: no response
   message: string;
-  requestId: string;
+  requestId: string; // X-Request-Id of the answer, by which the server logs it; empty: it sent none
+  help?: string; // words that find the documents about it
 }
 
 export class RequestError extends Error {
@@ -25,15 +26,23 @@ export function whenSignedOut(call: () => void): void {
   onSignedOut = call;
 }
 
+/** Returns the id by which the server logs a request. All failures take it from here: where servers answer with the id of a
+ * trace (`traceresponse`), this is the one place that has to prefer it. */
+export function requestIdOf(response: Response): string {
+  return response.headers.get('X-Request-Id') ?? '';
+}
+
 interface Options {
   method?: string;
   body?: unknown;
   signal?: AbortSignal;
+  cache?: RequestCache; // data are always read anew
+  wrong?: (content: unknown) => string; // what is wrong with an answer that succeeded; empty: nothing
 }
 
 /** Sends a request and returns the response, whatever its status. Throws RequestError when there is none. */
-async function send(tried: string, address: string, { method = 'GET', body, signal }: Options): Promise<Response> {
-  const init: RequestInit = { method, headers: { Accept: 'application/json' }, cache: 'no-store' };
+async function send(tried: string, address: string, { method = 'GET', body, signal, cache = 'no-store' }: Options): Promise<Response> {
+  const init: RequestInit = { method, headers: { Accept: 'application/json' }, cache };
   if (signal) init.signal = signal;
   if (body !== undefined) {
     init.body = JSON.stringify(body);
@@ -51,18 +60,24 @@ async function send(tried: string, address: string, { method = 'GET', body, sign
 function refusal(tried: string, response: Response, message: string): RequestError {
   const kind = kindOf(response.status);
   if (kind === 'signed-out') onSignedOut();
-  return new RequestError({ tried, kind, status: response.status, requestId: response.headers.get('X-Request-Id') ?? '', message });
+  return new RequestError({ tried, kind, status: response.status, requestId: requestIdOf(response), message });
 }
 
-/** Sends a request and returns its JSON. Throws RequestError. */
-export async function request<T>(tried: string, address: string, options: Options = {}): Promise<T> {
+async function read<T>(tried: string, address: string, options: Options): Promise<{ content: T; requestId: string }> {
   const response = await send(tried, address, options);
   const content = (await response.json().catch(() => null)) as { message?: string; errors?: { message: string }[] } | null;
   if (!response.ok || content === null) {
     const said = content?.message ?? content?.errors?.[0]?.message;
     throw refusal(tried, response, said ?? (response.ok ? 'The response is not JSON.' : `The control plane answered ${response.status}.`));
   }
-  return content as T;
+  const wrong = options.wrong?.(content);
+  if (wrong) throw refusal(tried, response, wrong);
+  return { content: content as T, requestId: requestIdOf(response) };
+}
+
+/** Sends a request and returns its JSON. Throws RequestError. */
+export async function request<T>(tried: string, address: string, options: Options = {}): Promise<T> {
+  return (await read<T>(tried, address, options)).content;
 }
 
 /** Sends a request that is answered with a text, as a new key is. Throws RequestError. */
@@ -73,14 +88,17 @@ export async function requestText(tried: string, address: string, options: Optio
     throw refusal(tried, response, content?.message ?? `The control plane answered ${response.status}.`);
   }
   if (!response.headers.get('Content-Type')?.startsWith('text/plain')) throw refusal(tried, response, 'The response is no text.');
-  return response.text().catch(() => { throw refusal(tried, response, 'The response broke off.'); });
+  const text = await response.text().catch(() => { throw refusal(tried, response, 'The response broke off.'); });
+  const wrong = options.wrong?.(text);
+  if (wrong) throw refusal(tried, response, wrong);
+  return text;
 }
 
 /** Runs a GraphQL document of data/documents.ts. Data beside errors counts as failed: half of an answer is no answer. */
 export async function query<T>(tried: string, document: string, variables: object = {}, signal?: AbortSignal): Promise<T> {
   const options: Options = { method: 'POST', body: { query: document, variables } };
   if (signal) options.signal = signal;
-  const answer = await request<{ data?: T; errors?: { message: string; extensions?: { code?: string; statusCode?: number } | number }[] }>(
+  const { content: answer, requestId } = await read<{ data?: T; errors?: { message: string; extensions?: { code?: string; statusCode?: number } | number }[] }>(
     tried, '/2.0/api/graphql', options);
   const error = answer.errors?.[0];
   if (error || !answer.data) {
@@ -89,7 +107,7 @@ export async function query<T>(tried: string, document: string, variables: objec
     const status = said?.statusCode ?? (error ? 500 : 200);
     const kind = /UNAUTHENTICATED/i.test(code) ? 'signed-out' : /FORBIDDEN/i.test(code) ? 'refused' : kindOf(status);
     if (kind === 'signed-out') onSignedOut();
-    throw new RequestError({ tried, kind, status, requestId: '', message: error?.message ?? 'The response has no data.' });
+    throw new RequestError({ tried, kind, status, requestId, message: error?.message ?? 'The response has no data.' });
   }
   return answer.data;
 }

@@ -1,7 +1,7 @@
 // Questions to the app-proxy of a runtime, from the browser itself: a runtime may be reachable for its users alone. The
 // token for it is in a variable of this page and nowhere else.
 import { OutcomeError, sentence, type Outcome } from './outcome';
-import { failureOf, request, RequestError, type Failure } from './request';
+import { failureOf, request, RequestError, requestIdOf, type Failure } from './request';
 import { VERSION } from './runtime_documents';
 
 const PATH = '/app-proxy/api/graphql';
@@ -34,11 +34,12 @@ globalThis.document?.addEventListener('securitypolicyviolation', ({ effectiveDir
 
 async function newAccess(runtime: string): Promise<Access> {
   const tried = `get a token for the runtime ${runtime}`;
-  const { token, address, expiresIn } = await request<{ token: unknown; address: unknown; expiresIn: unknown }>(tried,
-    `/console/api/v1/runtimes/${encodeURIComponent(runtime)}/token`, { method: 'POST', body: {} });
-  if (typeof token !== 'string' || typeof address !== 'string' || typeof expiresIn !== 'number') {
-    throw new RequestError({ tried, kind: 'failed', status: 500, requestId: '', message: 'The control plane answered without a token' });
-  }
+  const wrong = (answer: unknown) => {
+    const { token, address, expiresIn } = answer as Record<string, unknown>;
+    return typeof token === 'string' && typeof address === 'string' && typeof expiresIn === 'number' ? '' : 'The control plane answered without a token';
+  };
+  const { token, address, expiresIn } = await request<{ token: string; address: string; expiresIn: number }>(tried,
+    `/console/api/v1/runtimes/${encodeURIComponent(runtime)}/token`, { method: 'POST', body: {}, wrong });
   const access = { token, address, until: Date.now() + (expiresIn - MARGIN) * 1_000 };
   known.set(runtime, access);
   return access;
@@ -61,27 +62,28 @@ interface Said {
 }
 
 /** Who refuses by a code, and what would allow it. */
-const REFUSALS: Record<string, { by: string; allows: string }> = {
+const REFUSALS: Record<string, { by: string; allows: string; help?: string }> = {
   ARGO_CD_OPERATION_IN_PROGRESS: { by: 'Argo CD', allows: 'Wait until the other operation has ended, or terminate it.' },
-  ARGO_CD_AUTO_SYNC: { by: 'Argo CD', allows: 'Revert the commit in Git, or switch automated sync off there first.' },
+  ARGO_CD_AUTO_SYNC: { by: 'Argo CD', allows: 'Revert the commit in Git, or switch automated sync off there first.', help: 'automated sync rollback' },
   NOT_POSSIBLE_NOW: { by: 'Argo CD', allows: '' },
   NOT_FOUND_ERROR: { by: 'Argo CD', allows: '' },
   ARGO_NOT_INSTALLED: { by: 'The cluster', allows: 'Install the controller of this kind in the cluster of the runtime.' },
   FORBIDDEN: { by: 'The runtime', allows: 'An administrator of the account can do it.' },
 };
 
+const RULES = 'rules teams';
 const OWN_CODES = ['UNAUTHENTICATED', 'TOO_MANY_REQUESTS', 'HTTP', 'GRAPHQL_VALIDATION_FAILED', 'GRAPHQL_PARSE_FAILED'];
 
 /** Says what an error that app-proxy reports means. Pure. */
 export function problemOf({ message, code, status, requestId }: Said, runtime: string, isChange: boolean): Problem {
   const base = { requestId, code, status };
-  const refused = (by: string, text: string, allows: string): Problem =>
-    ({ ...base, kind: 'refused', failure: 'refused', by, allows, text: isChange ? `${sentence(text)} Nothing was changed.` : sentence(text) });
+  const refused = (by: string, text: string, allows: string, help?: string): Problem =>
+    ({ ...base, ...(help && { help }), kind: 'refused', failure: 'refused', by, allows, text: isChange ? `${sentence(text)} Nothing was changed.` : sentence(text) });
   if (status === 403 && code === '') {
-    return refused('A rule', `The runtime ${runtime} found no rule that allows it, or the object is not there any more`, 'An administrator of the account can make a rule for one of your teams.');
+    return refused('A rule', `The runtime ${runtime} found no rule that allows it, or the object is not there any more`, 'An administrator of the account can make a rule for one of your teams.', RULES);
   }
   const known = REFUSALS[code];
-  if (known) return refused(known.by, message, known.allows);
+  if (known) return refused(known.by, message, known.allows, known.help);
   if (/sync window/i.test(message)) return refused('A sync window', message, 'Wait until the sync windows of the project allow it.');
   if (code === 'ARGO_NOT_AVAILABLE' && message.includes('does not let the runtime')) {
     return refused('Argo CD', message, 'Whoever manages Argo CD gives the account of the runtime this right.');
@@ -115,19 +117,20 @@ async function lost(runtime: string, { address }: Access, isChange: boolean): Pr
     return { ...base, kind: 'failed', isOutdated: true, text: `This page was loaded before the runtime ${runtime} had the address ${address}, so it may not ask there.${isChange ? ' Nothing was sent.' : ''}`,
       allows: 'Load the page again.' };
   }
+  const help = 'browser reaches runtime';
   const text = `The runtime ${runtime} could not be reached by your browser at ${address}.`;
   const allows = 'Your network has to reach this address, and the setting cors of the runtime has to name this console.';
-  if (isChange && reached.delete(runtime)) return { ...base, kind: 'unknown', text: `The runtime ${runtime} did not answer. Whether the request reached it is not known. Check the timeline before trying again.` };
-  return { ...base, kind: 'failed', allows, text: isChange ? `${text} Nothing was sent.` : text };
+  if (isChange && reached.delete(runtime)) return { ...base, help, kind: 'unknown', text: `The runtime ${runtime} did not answer. Whether the request reached it is not known. Check the timeline before trying again.` };
+  return { ...base, help, kind: 'failed', allows, text: isChange ? `${text} Nothing was sent.` : text };
 }
 
-/** Reads a response. Nothing: the token is not taken. */
-async function read<T>(runtime: string, response: Response, isChange: boolean): Promise<Answer<T> | null> {
-  const requestId = response.headers.get('x-request-id') ?? '';
+/** Reads a response. A text: the token is not taken, in the request of this id. */
+async function read<T>(runtime: string, response: Response, isChange: boolean): Promise<Answer<T> | string> {
+  const requestId = requestIdOf(response);
   const { status } = response;
   const body = (await response.json().catch(() => null)) as Body | null;
   const problem = (message: string, code = '', of = status) => problemOf({ message, code, status: of, requestId }, runtime, isChange);
-  if (status === 401) return null;
+  if (status === 401) return requestId;
   if (status === 429) return problem(`The runtime ${runtime} has too many requests of you or of your address now`, 'TOO_MANY_REQUESTS');
   if (status !== 200) return problem(body?.message ?? body?.errors?.[0]?.message ?? `The runtime ${runtime} answered ${status}`, 'HTTP');
   const error = body?.errors?.[0];
@@ -141,6 +144,7 @@ async function read<T>(runtime: string, response: Response, isChange: boolean): 
 
 async function attempt<T>(runtime: string, document: string, variables: object, isChange: boolean, signal: AbortSignal | undefined): Promise<Answer<T>> {
   let access = await accessTo(runtime);
+  let refusedId = '';
   for (const isLast of [false, true]) {
     const limit = AbortSignal.timeout(PATIENCE);
     let response: Response;
@@ -151,18 +155,15 @@ async function attempt<T>(runtime: string, document: string, variables: object, 
       return lost(runtime, access, isChange);
     }
     const answer = await read<T>(runtime, response, isChange);
-    if (answer) {
+    if (typeof answer !== 'string') {
       if (answer.kind === 'done') reached.add(runtime);
       return answer;
     }
+    refusedId = answer;
     if (!isLast) access = await accessTo(runtime, access.token);
   }
-  return notAccepted(runtime, isChange);
-}
-
-/** A new token was not taken either. */
-function notAccepted(runtime: string, isChange: boolean): Problem {
-  return problemOf({ message: `The runtime ${runtime} does not accept your session. It asks its own control plane who you are`, code: 'UNAUTHENTICATED', status: 401, requestId: '' }, runtime, isChange);
+  // A new token was not taken either.
+  return problemOf({ message: `The runtime ${runtime} does not accept your session. It asks its own control plane who you are`, code: 'UNAUTHENTICATED', status: 401, requestId: refusedId }, runtime, isChange);
 }
 
 /** The control plane gave no token, so nothing was sent to the runtime. */
@@ -201,27 +202,6 @@ export async function changeRuntime<T>(runtime: string, document: string, variab
 export async function readRuntime<T>(tried: string, runtime: string, document: string, variables: object = {}, signal?: AbortSignal): Promise<T> {
   const answer = await askRuntime<T>(runtime, document, variables, signal);
   if (answer.kind === 'done') return answer.data;
-  const { failure, status, requestId, text, allows } = answer;
-  throw new RequestError({ tried, kind: failure, status, requestId, message: allows ? `${text} ${allows}` : text });
-}
-
-/** Opens a path of a runtime's app-proxy whose body is read as it comes, such as server-sent events. Throws RequestError. */
-export async function streamRuntime(tried: string, runtime: string, path: string, signal: AbortSignal): Promise<Response> {
-  const failed = ({ failure, status, requestId, text, allows }: Problem) => new RequestError({ tried, kind: failure, status, requestId, message: allows ? `${text} ${allows}` : text });
-  let access = await accessTo(runtime);
-  for (const isLast of [false, true]) {
-    let response: Response;
-    try {
-      response = await fetch(access.address + path, { mode: 'cors', credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer', signal,
-        headers: { Accept: 'text/event-stream', 'x-access-token': access.token } });
-    } catch (error) {
-      if (signal.aborted) throw error;
-      throw failed(await lost(runtime, access, false));
-    }
-    if (response.ok) return response;
-    const answer = await read<never>(runtime, response, false);
-    if (answer && answer.kind !== 'done') throw failed(answer);
-    if (!isLast) access = await accessTo(runtime, access.token);
-  }
-  throw failed(notAccepted(runtime, false));
+  const { failure, status, requestId, text, allows, help } = answer;
+  throw new RequestError({ tried, kind: failure, status, requestId, ...(help && { help }), message: allows ? `${text} ${allows}` : text });
 }

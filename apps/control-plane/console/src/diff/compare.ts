@@ -84,8 +84,15 @@ export function runsOf(left: readonly string[], right: readonly string[]): Compa
   return found.map(({ added, removed, count }) => [added ? '+' : removed ? '-' : '=', count]);
 }
 
-/** Compares in one go. Both sides are arrays of lines. */
-export function compare(task: Task): Comparison & { left: string[]; right: string[] } {
+interface Sides {
+  left: Tree | null;
+  right: Tree | null;
+  hidden: number;
+  problem: string;
+}
+
+/** Reads both sides as they are shown. */
+export function treesOf(task: Task): Sides {
   const problems: string[] = [];
   const read = (text: string, isText: boolean, side: string): Tree | null => {
     if (isText || text === '') return null;
@@ -98,11 +105,16 @@ export function compare(task: Task): Comparison & { left: string[]; right: strin
   };
   const [left, right] = [read(task.left, task.isLeftText, 'left'), read(task.right, task.isRightText, 'right')];
   if (task.isSecret) hideValues(left, right);
-  const hidden = task.noise ? 0 : dropNoise(left, right);
+  return { left, right, hidden: task.noise ? 0 : dropNoise(left, right), problem: problems.join(' ') };
+}
+
+/** Compares in one go. Both sides are arrays of lines. */
+export function compare(task: Task): Comparison & { left: string[]; right: string[] } {
+  const { left, right, hidden, problem } = treesOf(task);
   const lines = (tree: Tree | null, text: string, isText: boolean) => (tree ? yamlLines(tree) : isText && text !== '' ? text.replace(/\n$/, '').split('\n') : []);
   const sides = { left: lines(left, task.left, task.isLeftText), right: lines(right, task.right, task.isRightText) };
   const counts: Comparison['counts'] = [sides.left.length, sides.right.length];
-  const found = { hidden, problem: problems.join(' '), counts };
+  const found = { hidden, problem, counts };
   if (counts[0] + counts[1] > MOST_LINES) return { ...found, left: [], right: [], runs: null, longest: 0 };
   const longest = [...sides.left, ...sides.right].reduce((most, line) => Math.max(most, line.length), 0);
   return { ...found, ...sides, runs: runsOf(sides.left, sides.right), longest };

@@ -73,47 +73,55 @@ function inOrder(map: Map<string, Tree>): [string, Tree][] {
   return [...map].sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 
-/** Writes a tree as YAML, a line for each scalar. Texts of several lines become blocks. */
-export function yamlLines(tree: Tree): string[] {
+/** Where a line is: keys, and the numbers of items. */
+export type Path = readonly (string | number)[];
+
+/** Writes a tree as YAML, a line for each scalar. Texts of several lines become blocks. `places` gets the path of each line. */
+export function yamlLines(tree: Tree, places?: Path[]): string[] {
   const lines: string[] = [];
-  const scalar = (head: string, json: string, indent: string) => {
+  const put = (line: string, path: Path) => {
+    lines.push(line);
+    places?.push(path);
+  };
+  const below = (path: Path, step: string | number): Path => (places ? [...path, step] : path);
+  const scalar = (head: string, json: string, indent: string, path: Path) => {
     if (json[0] !== '"') {
-      lines.push(`${head}${json}`);
+      put(`${head}${json}`, path);
       return;
     }
     const text = JSON.parse(json) as string;
     if (text.includes('\n') && !/[^\n\t\x20-\x7e\u00a0-\ud7ff\ue000-\ufeff]/.test(text) && !/^\s/.test(text)) {
       const end = text.endsWith('\n\n') ? '+' : text.endsWith('\n') ? '' : '-';
-      lines.push(`${head}|${end}`);
-      for (const line of text.replace(/\n$/, '').split('\n')) lines.push(line === '' ? '' : `${indent}${line}`);
+      put(`${head}|${end}`, path);
+      for (const line of text.replace(/\n$/, '').split('\n')) put(line === '' ? '' : `${indent}${line}`, path);
       return;
     }
-    lines.push(`${head}${isPlain(text) ? text : JSON.stringify(text)}`);
+    put(`${head}${isPlain(text) ? text : JSON.stringify(text)}`, path);
   };
   // `head` is what stands before the value in its line, `indent` that of the lines of its parts.
-  const write = (head: string, value: Tree, indent: string) => {
-    if (typeof value === 'string') return scalar(head === '' ? '' : `${head} `, value, indent);
+  const write = (head: string, value: Tree, indent: string, path: Path) => {
+    if (typeof value === 'string') return scalar(head === '' ? '' : `${head} `, value, indent, path);
     const isMap = value instanceof Map;
     if ((isMap ? value.size : value.length) === 0) {
-      lines.push(`${head}${head && ' '}${isMap ? '{}' : '[]'}`);
+      put(`${head}${head && ' '}${isMap ? '{}' : '[]'}`, path);
       return undefined;
     }
     if (isMap) {
       const isItem = head.endsWith('-');
       let before = isItem ? `${head} ` : indent;
-      if (head !== '' && !isItem) lines.push(head);
+      if (head !== '' && !isItem) put(head, path);
       for (const [key, part] of inOrder(value)) {
-        write(`${before}${keyText(key)}:`, part, `${indent}  `);
+        write(`${before}${keyText(key)}:`, part, `${indent}  `, below(path, key));
         before = indent;
       }
       return undefined;
     }
-    if (head !== '') lines.push(head);
+    if (head !== '') put(head, path);
     // The items of a key stand below it, as kubectl writes them.
     const place = head.endsWith(':') ? indent.slice(2) : indent;
-    for (const part of value) write(`${place}-`, part, `${place}  `);
+    value.forEach((part, at) => write(`${place}-`, part, `${place}  `, below(path, at)));
     return undefined;
   };
-  write('', tree, '');
+  write('', tree, '', []);
   return lines;
 }

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
+import { RequestId } from '../ui/parts';
 import { Age } from '../ui/time';
 import { openLog } from './open';
 import { read, type ReaderState } from './reader';
@@ -25,7 +26,7 @@ export function ObjectEvents({ runtime, application, appNamespace, of }: { runti
     void read({
       open: (_since, signal) => openLog(runtime, choice, signal),
       take: (lines) => setEvents((old) => [...lines.reverse(), ...old].slice(0, MOST)),
-      trouble: (message) => setState({ kind: 'failed', status: 0, message }),
+      trouble: (message) => setState({ kind: 'failed', status: 0, requestId: '', message }),
       state: setState,
     }, control.signal);
     return () => control.abort();
@@ -33,7 +34,7 @@ export function ObjectEvents({ runtime, application, appNamespace, of }: { runti
   return (
     <section aria-label={`Events of ${of.name}`}>
       <h3>Events of {of.name}</h3>
-      {(state.kind === 'failed' || state.kind === 'waiting') && <p class="bad">{state.message}</p>}
+      {(state.kind === 'failed' || state.kind === 'waiting') && <p class="bad">{state.message} <RequestId id={state.requestId} /></p>}
       {events.length === 0 && (state.kind === 'reading' || state.kind === 'opening' || state.kind === 'ended') && <p class="mute small">{state.kind === 'opening' ? 'Reading…' : 'None so far. A cluster forgets events after an hour.'}</p>}
       <ul class="lines">
         {events.map((one, index) => <li key={`${one.time} ${index}`}><span class="mute"><Age at={one.time} ago /></span><strong class={one.type === 'Warning' ? 'warn' : undefined}>{one.reason}</strong><span>{one.text}</span></li>)}

@@ -15,7 +15,7 @@ export async function openLog(runtime: string, choice: LogChoice, signal: AbortS
     access = await accessTo(runtime);
   } catch (error) {
     if (!(error instanceof RequestError) || error.failure.status < 400 || error.failure.status >= 500) throw error;
-    return new Response(JSON.stringify({ message: error.failure.message }), { status: error.failure.status });
+    return new Response(JSON.stringify({ message: error.failure.message }), { status: error.failure.status, headers: { 'X-Request-Id': error.failure.requestId } });
   }
   const query = new URLSearchParams(Object.entries(choice).filter(([, value]) => value !== ''));
   try {

@@ -1,4 +1,5 @@
 // Reads a log of a runtime as server-sent events, and goes on behind the last line when the connection ends.
+import { requestIdOf } from '../data/request';
 import { SseParser } from '../live/sse';
 import type { Line } from './ring';
 
@@ -6,8 +7,8 @@ export type ReaderState =
   | { kind: 'opening' }
   | { kind: 'reading' }
   | { kind: 'ended' } // all that there is has been read
-  | { kind: 'waiting'; message: string; retryAt: number }
-  | { kind: 'failed'; message: string; status: number };
+  | { kind: 'waiting'; message: string; retryAt: number; requestId: string }
+  | { kind: 'failed'; message: string; status: number; requestId: string };
 
 export interface Reader {
   /** Opens the stream. `since` is the time of the last line that is there already. Rejects when there is no answer. */
@@ -59,11 +60,11 @@ export class Behind {
   }
 }
 
-async function readOnce(reader: Reader, behind: Behind, signal: AbortSignal): Promise<'ended' | 'broken' | { status: number; message: string }> {
+async function readOnce(reader: Reader, behind: Behind, signal: AbortSignal): Promise<'ended' | 'broken' | { status: number; message: string; requestId: string }> {
   const response = await reader.open(behind.again(), signal);
   if (!response.ok || !response.headers.get('Content-Type')?.startsWith('text/event-stream') || !response.body) {
     const said = (await response.json().catch(() => null)) as { message?: string; error?: string } | null;
-    return { status: response.status, message: said?.message ?? said?.error ?? (response.ok ? 'The answer is no log.' : `The runtime answered ${response.status}.`) };
+    return { status: response.status, requestId: requestIdOf(response), message: said?.message ?? said?.error ?? (response.ok ? 'The answer is no log.' : `The runtime answered ${response.status}.`) };
   }
   reader.state({ kind: 'reading' });
   let lines: Line[] = [];
@@ -94,14 +95,14 @@ export async function read(reader: Reader, signal: AbortSignal): Promise<void> {
   let wait = FIRST_WAIT;
   while (!signal.aborted) {
     reader.state({ kind: 'opening' });
-    let message = 'The connection to the runtime ended.';
+    let [message, requestId] = ['The connection to the runtime ended.', ''];
     try {
       const end = await readOnce(reader, behind, signal);
       if (signal.aborted) return;
       if (end === 'ended') return reader.state({ kind: 'ended' });
       if (typeof end === 'object') {
         if (end.status !== 429 && end.status < 500) return reader.state({ kind: 'failed', ...end });
-        ({ message } = end);
+        ({ message, requestId } = end);
       } else {
         wait = FIRST_WAIT;
       }
@@ -109,7 +110,7 @@ export async function read(reader: Reader, signal: AbortSignal): Promise<void> {
       if (signal.aborted) return;
       message = (error as Error).message;
     }
-    reader.state({ kind: 'waiting', message, retryAt: Date.now() + wait });
+    reader.state({ kind: 'waiting', message, requestId, retryAt: Date.now() + wait });
     await new Promise<void>((done) => {
       const timer = setTimeout(done, wait);
       signal.addEventListener('abort', () => {

@@ -3,12 +3,14 @@ import { useEffect, useErrorBoundary, useLayoutEffect, useRef } from 'preact/hoo
 import type { ComponentChildren } from 'preact';
 
 import { keepApplications } from '../data/load';
+import { failureOf, type Failure } from '../data/request';
 import { live, retryNow, staleSince } from '../live/client';
 import { startAddress } from '../pages/applications/saved';
 import { InvitationPage } from '../pages/signin/invitation';
 import { SignInForm, SignInPage } from '../pages/signin/signin';
 import { Icon } from '../ui/icons';
-import { Dialog, Empty, Failed, Loading } from '../ui/parts';
+import { lazy } from '../ui/lazy';
+import { Dialog, Empty, Failed, Loading, RequestId } from '../ui/parts';
 import { clock } from '../ui/time';
 import { announce, announcement } from './announce';
 import { addKeys, setSingleKeys, shownKeys, singleKeys } from './keys';
@@ -35,7 +37,7 @@ function Page() {
     const parameters = match(row.pattern, path);
     if (!parameters) continue;
     document.title = `${row.title(parameters)} · GitOps console`;
-    const key = row.pattern.startsWith('/applications/') ? '/applications/:' : row.pattern;
+    const key = row.pattern.startsWith('/applications/') ? '/applications/:' : row.pattern.replace('/*page', '');
     return <Guarded key={key}><row.page parameters={parameters} /></Guarded>;
   }
   document.title = 'No such page · GitOps console';
@@ -82,9 +84,13 @@ function LiveState() {
   return <span class={`state small ${tone}`} title={title}><Icon name={icon} /><span class="wide">{text}</span></span>;
 }
 
-function KeySheet({ close }: { close: () => void }) {
+const SheetFinder = lazy<{ close: () => void }>('the search', async () => (await import('../pages/help/finder')).SheetFinder);
+
+function HelpSheet({ close }: { close: () => void }) {
   return (
-    <Dialog title="Keys" close={close}>
+    <Dialog title="Help" close={close}>
+      <SheetFinder close={close} />
+      <p class="small"><a href="/help" onClick={close}>All documents</a></p>
       <div class="sheet">
         {shownKeys.value.map((scope) => (
           <section key={scope.title}>
@@ -128,16 +134,16 @@ function Navigation({ open, close }: { open: boolean; close: () => void }) {
 
 function UserMenu() {
   const user = me.value;
-  const failed = useSignal('');
+  const failed = useSignal<Failure | null>(null);
   if (!user) return null;
-  const leave = () => void signOut().catch((error: unknown) => (failed.value = String(error)));
+  const leave = () => void signOut().catch((error: unknown) => (failed.value = failureOf('sign out', error)));
   return (
     <details class="menu right" onKeyDown={(event) => { if (event.key === 'Escape') event.currentTarget.open = false; }}>
       <summary title={`Signed in as ${user.name}`}><Icon name="user" /><span class="wide clip">{user.name}</span></summary>
       <div class="pop">
         <p><strong>{user.name}</strong><br /><span class="mute">{user.email}</span></p>
         <p class="mute small">Account {user.account}{user.isAdmin ? ' · administrator' : ''}</p>
-        {failed.value && <p class="bad" role="alert">{failed.value}</p>}
+        {failed.value && <p class="bad" role="alert">{failed.value.message} <RequestId id={failed.value.requestId} /></p>}
         <button type="button" onClick={leave}>Sign out</button>
       </div>
     </details>
@@ -162,7 +168,7 @@ function Shell() {
   useEffect(keepApplications, []);
   useLayoutEffect(() => addKeys('Everywhere', [
     { keys: 'Ctrl K', text: 'Go to, filter, find', run: () => (palette.value = !palette.value) },
-    { keys: '?', text: 'This sheet', run: () => (sheet.value = true) },
+    { keys: '?', text: 'Help: keys, and search in the documents', run: () => (sheet.value = true) },
     ...PAGES.flatMap((row) => (row.menu ? [{ keys: row.menu.key, text: row.menu.text, run: () => navigate(row.pattern) }] : [])),
     { keys: 'y', text: 'Copy the address of this view', run: () => void navigator.clipboard.writeText(location.href).then(() => announce('The address is copied')) },
     { keys: 'm', text: 'Next theme', run: nextTheme },
@@ -177,13 +183,13 @@ function Shell() {
         <span class="grow" />
         <LiveState />
         <button type="button" class="quiet" title={`Theme: ${theme.value}`} aria-label={`Theme: ${theme.value}. Change`} onClick={nextTheme}><Icon name="theme" /></button>
-        <button type="button" class="quiet wide" title="Keys (?)" aria-label="Keys" onClick={() => (sheet.value = true)}><Icon name="keyboard" /></button>
+        <button type="button" class="quiet wide" title="Help and keys (?)" aria-label="Help and keys" onClick={() => (sheet.value = true)}><Icon name="question" /></button>
         <UserMenu />
       </header>
       <Strip />
       <main id="main" tabIndex={-1}><Page /></main>
       {palette.value && <Palette close={() => (palette.value = false)} />}
-      {sheet.value && <KeySheet close={() => (sheet.value = false)} />}
+      {sheet.value && <HelpSheet close={() => (sheet.value = false)} />}
       {sessionEnded.value && <SessionEnded />}
       <div class="sr" aria-live="polite">{announcement.value}</div>
     </div>

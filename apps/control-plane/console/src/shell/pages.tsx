@@ -20,6 +20,7 @@ export interface PageRow {
 const ApplicationPage = lazy<PageProps>('the application', async () => (await import('../pages/application/application')).ApplicationPage);
 const AccessPage = lazy<PageProps>('the access pages', async () => (await import('../pages/access/access')).AccessPage);
 const AuditPage = lazy<PageProps>('the audit log', async () => (await import('../pages/audit/audit')).AuditPage);
+const HelpPage = lazy<PageProps>('the help', async () => (await import('../pages/help/help')).HelpPage);
 const RuntimesPage = lazy<PageProps>('the runtimes', async () => (await import('../pages/runtimes/runtimes')).RuntimesPage);
 const RuntimePage = lazy<PageProps>('the runtime', async () => (await import('../pages/runtimes/runtimes')).RuntimePage);
 
@@ -36,4 +37,7 @@ export const PAGES: readonly PageRow[] = [
   { pattern: '/access', title: () => 'Access', page: AccessPage,
     menu: { text: 'Access', icon: 'access', key: 'g u' } },
   { pattern: '/access/:tab', title: (at) => `Access: ${at.tab!.replaceAll('-', ' ')}`, page: AccessPage },
+  { pattern: '/help', title: () => 'Help', page: HelpPage,
+    menu: { text: 'Help', icon: 'question', key: 'g h' } },
+  { pattern: '/help/*page', title: () => 'Help', page: HelpPage },
 ];

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { applications } from '../store/state';
 import { state } from '../store/states';
@@ -16,6 +16,7 @@ interface Item {
   run: () => void;
 }
 const MOST = 12;
+const MOST_SECTIONS = 3;
 
 function commands(): Item[] {
   const items: Item[] = PAGES.flatMap((row) => (row.menu && (!row.menu.onlyAdmin || me.value?.isAdmin)
@@ -29,13 +30,30 @@ function commands(): Item[] {
   return items;
 }
 
-/** Returns what a text finds: commands first, then applications whose name contains it, and the text as a filter. */
-function found(text: string): Item[] {
+/** Sections of the documents, which are loaded with the first text that is long enough to mean one. */
+function useSections(text: string): readonly Item[] {
+  const [items, set] = useState<readonly Item[]>([]);
+  useEffect(() => {
+    let isShown = true;
+    set([]);
+    if (text.trim().length > 2) {
+      void Promise.all([import('../pages/help/load').then(({ readIndex }) => readIndex()), import('../pages/help/search')]).then(([index, { search }]) => {
+        if (isShown) set(search(index, text).slice(0, MOST_SECTIONS).map((one) => ({ text: one.title, hint: ['Documents', ...one.trail].join(' › '), icon: 'question', run: () => navigate(one.address) })));
+      }, () => {}); // the page of the help says why
+    }
+    return () => { isShown = false; };
+  }, [text]);
+  return items;
+}
+
+/** Returns what a text finds: commands first, then applications whose name contains it, the text as a filter, and sections. */
+function found(text: string, sections: readonly Item[]): Item[] {
   const wanted = text.trim().toLowerCase();
   const items = commands().filter((item) => item.text.toLowerCase().includes(wanted));
   if (wanted === '') return items;
   const { columns, length } = applications;
-  for (let row = 0; row < length && items.length < MOST; ++row) {
+  const most = MOST - 1 - sections.length;
+  for (let row = 0; row < length && items.length < most; ++row) {
     const name = columns.name[row]!;
     if (applications.isGone(row) || !name.toLowerCase().includes(wanted)) continue;
     const [runtime, namespace] = [columns.runtime[row]!, columns.namespace[row]!];
@@ -44,7 +62,7 @@ function found(text: string): Item[] {
   }
   items.push({ text: `Filter applications by "${text.trim()}"`, hint: '', icon: 'search',
     run: () => navigate(`/applications?q=${encodeURIComponent(text.trim())}`) });
-  return items.slice(0, MOST);
+  return [...items, ...sections];
 }
 
 /** A combobox by the ARIA practices guide: focus stays in the field, arrows choose. */
@@ -52,7 +70,7 @@ export function Palette({ close }: { close: () => void }) {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const field = useRef<HTMLInputElement>(null);
-  const items = found(text);
+  const items = found(text, useSections(text));
   const chosen = Math.min(at, items.length - 1);
   useLayoutEffect(() => field.current?.focus(), []);
   const run = (item: Item | undefined) => {

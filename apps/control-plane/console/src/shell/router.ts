@@ -20,15 +20,16 @@ export function address(path: string, query: ReadonlyMap<string, string>): strin
   return parts.length > 0 ? `${path}?${parts.join('&')}` : path;
 }
 
-/** Compares a path with a pattern as "/runtimes/:name". Returns the decoded parameters, or null. */
+/** Compares a path with a pattern as "/runtimes/:name"; "/help/*page" takes the whole rest. Returns the decoded parameters, or null. */
 export function match(pattern: string, path: string): Record<string, string> | null {
   const wanted = pattern.split('/');
   const given = path.replace(/(.)\/$/, '$1').split('/');
+  if (wanted.at(-1)!.startsWith('*')) given.push(given.splice(wanted.length - 1).join('/'));
   if (wanted.length !== given.length) return null;
   const parameters: Record<string, string> = {};
   for (const [index, part] of wanted.entries()) {
     const segment = given[index]!;
-    if (!part.startsWith(':')) {
+    if (!/^[:*]/.test(part)) {
       if (part !== segment) return null;
       continue;
     }
@@ -88,8 +89,8 @@ export function startRouter(): void {
     const link = (event.target as Element | null)?.closest?.('a');
     if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     if (link.origin !== location.origin || link.target || link.hasAttribute('download')) return;
-    if (link.pathname.startsWith('/console/api') || link.hash) return;
+    if (link.pathname.startsWith('/console/api')) return;
     event.preventDefault();
-    navigate(link.pathname + link.search);
+    navigate(link.pathname + link.search + link.hash);
   });
 }

@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 
 import { done, OutcomeError, outcomeOf, type Outcome } from '../data/outcome';
 import { failureOf } from '../data/request';
+import { HelpLink } from './help_link';
 import { Icon, type IconName } from './icons';
 import { Copy, Dialog } from './parts';
 
@@ -91,7 +92,7 @@ export function Result({ actions, at }: { actions: Actions; at: string }) {
   return (
     <div class={`outcome ${word.tone}`} role={outcome.kind === 'done' ? 'status' : 'alert'}>
       <span class={`state ${word.tone}`}><Icon name={word.icon} />{word.text}</span>
-      <span class="said">{saidBy(outcome)}{outcome.found && <strong> {outcome.found}</strong>}{outcome.requestId && <span class="mute small"> Request {outcome.requestId}</span>}</span>
+      <span class="said">{saidBy(outcome)}{outcome.found && <strong> {outcome.found}</strong>}{outcome.requestId && <span class="mute small"> Request {outcome.requestId}</span>}{outcome.help && <> <HelpLink help={outcome.help} /></>}</span>
       {outcome.isOutdated && <button type="button" onClick={() => location.reload()}>Load again</button>}
       {outcome.kind !== 'done' && <Copy text={`${word.text}: ${saidBy(outcome)} ${outcome.requestId}`.trim()} />}
       <button type="button" class="quiet" aria-label="Dismiss" onClick={clear}><Icon name="close" size={12} /></button>

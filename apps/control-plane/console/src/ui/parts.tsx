@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 
 import type { Failure } from '../data/request';
 import { announce } from '../shell/announce';
+import { HelpLink } from './help_link';
 import { Icon } from './icons';
 
 /** A field whose text counts once it is taken, by Enter or by leaving it. What is typed until then stays when the page is drawn anew. */
@@ -51,16 +52,20 @@ const KINDS = {
   unreachable: 'No answer',
 } as const;
 
+/** The id by which a server logs a request, to copy; nothing without one. */
+export function RequestId({ id }: { id: string }) {
+  return id ? <span class="request-id small">Request <code>{id}</code><Copy text={id} label="Copy the id" /></span> : null;
+}
+
 /** What was tried, what is known, and a way on. */
 export function Failed({ failure, retry }: { failure: Failure; retry?: () => void }) {
-  const details = [failure.status ? `Status ${failure.status}` : '', failure.requestId ? `Request ${failure.requestId}` : ''];
   return (
     <div class="notice bad" role="alert">
       <Icon name="warning" />
       <div>
         <strong>{KINDS[failure.kind]}: could not {failure.tried}.</strong>
         <p>{failure.message}</p>
-        {details.some(Boolean) && <p class="mute small">{details.filter(Boolean).join(' · ')}</p>}
+        {(failure.status > 0 || failure.help) && <p class="about mute small">{failure.status > 0 && <span>Status {failure.status}</span>}<RequestId id={failure.requestId} />{failure.help && <HelpLink help={failure.help} />}</p>}
       </div>
       {retry && <button type="button" onClick={retry}>Try again</button>}
     </div>

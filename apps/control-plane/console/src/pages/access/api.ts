@@ -1,15 +1,13 @@
 // Requests of the pages of access; docs/reference/control-plane/api.md says who may send them.
 import { ACCESS, CREATE_RULE, REMOVE_RULE, RULES, USERS_WITH_ACCESS } from '../../data/documents';
-import { query, request, requestText, RequestError } from '../../data/request';
+import { query, request, requestText } from '../../data/request';
 import { isKey, type Decision, type Key, type Rule, type ServiceAccount, type Team, type User } from './types';
 
 const part = encodeURIComponent;
 
 /** Reads a list. Anything else is a failed reading, never an empty list. */
 async function list<T>(tried: string, address: string, signal?: AbortSignal): Promise<T[]> {
-  const answer = await request<unknown>(tried, address, signal ? { signal } : {});
-  if (!Array.isArray(answer)) throw new RequestError({ tried, kind: 'failed', status: 200, requestId: '', message: 'The response is no list.' });
-  return answer as T[];
+  return request<T[]>(tried, address, { ...(signal && { signal }), wrong: (answer) => (Array.isArray(answer) ? '' : 'The response is no list.') });
 }
 
 export const readUsers = (account: string, signal?: AbortSignal) => list<User>('read the users', `/api/accounts/${part(account)}/users`, signal);
@@ -23,10 +21,8 @@ export const revokeKey = (owner: string, id: string) => request('revoke the key'
 
 /** Makes a key and returns its text, which is never shown again. */
 export async function createKey(owner: string, wanted: { name: string; scopes: string[]; expires?: string }): Promise<string> {
-  const tried = 'create the key';
-  const text = (await requestText(tried, keysAt(owner), { method: 'POST', body: wanted })).trim();
-  if (!isKey(text)) throw new RequestError({ tried, kind: 'failed', status: 200, requestId: '', message: 'The response has no key. If the list has a new one, revoke it.' });
-  return text;
+  return (await requestText('create the key', keysAt(owner), { method: 'POST', body: wanted,
+    wrong: (text) => (isKey((text as string).trim()) ? '' : 'The response has no key. If the list has a new one, revoke it.') })).trim();
 }
 
 /** Invites an address. The answer has a link, or the member who has this address already. */

@@ -5,6 +5,7 @@ import { here } from '../../shell/router';
 import { me } from '../../shell/session';
 import { applications } from '../../store/state';
 import { Confirm, Result, useActions, type Actions } from '../../ui/action';
+import { HelpLink } from '../../ui/help_link';
 import { Icon } from '../../ui/icons';
 import { Dialog, Empty, Failed, Loading } from '../../ui/parts';
 import { useReading } from '../../ui/read';
@@ -127,6 +128,7 @@ function AllRules() {
         <Empty title="No rules yet">
           <p>Without rules, all users see all applications, and only administrators act on them. A rule lets a team do more; the first rule with VIEW hides from everybody else what no rule shows.</p>
           <p><button type="button" onClick={begin}>Create a rule…</button></p>
+          <p><HelpLink help="rules teams">What rules can say</HelpLink></p>
         </Empty>
       )}
       {rules.value && rules.value.length > 0 && <RuleList rules={rules.value} teams={teams.value} actions={actions} />}

@@ -17,6 +17,7 @@ import { Age, exact, milliseconds } from '../../ui/time';
 import { clusterName } from '../applications/columns';
 import { arrange, listAddress, neighbours, view } from '../applications/view';
 import { ActionBar, openRollback } from './actions/bar';
+import { OperationView } from './actions/operation';
 import { Link, pathOf, type Name } from './links';
 import { Overview } from './overview';
 import { Releases } from './releases';
@@ -46,7 +47,7 @@ function Head({ app, name, tab }: { app: ApplicationDetail; name: Name; tab: str
       <div class="header-facts">
         <Status value={app.healthStatus} />
         <Status value={app.syncStatus} />
-        {app.operation?.phase && <span class="pair"><span class="mute">Last sync</span><Status value={app.operation.phase} /></span>}
+        {app.operation?.phase && <span class="pair">{app.operation.startedAt ? <a href={address(here.value.path, new Map([...here.value.query, ['op', app.operation.startedAt]]))}>Last sync</a> : <span class="mute">Last sync</span>}<Status value={app.operation.phase} /></span>}
         <span class="pair"><span class="mute">Revision</span><Revision value={app.revision} />{app.revision && <Copy text={app.revision} />}</span>
         <span class="pair"><span class="mute">Runtime</span><a href={`/runtimes/${encodeURIComponent(name.runtime)}`}>{name.runtime}</a>{isSilent && <Status value="Offline" />}</span>
         <span class="pair"><span class="mute">As of</span><Age at={app.seenAt ?? app.metadata.lastUpdated} ago /></span>
@@ -212,10 +213,11 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       {gone && <Tombstone app={gone} name={name} releases={releases} />}
       {app && <Presence app={app} />}
       {app && <ActionBar key={pathOf(name)} app={app} name={name} releases={releases.value ?? []} after={again} />}
+      {app && here.value.query.get('op') && <OperationView app={app} releases={releases.value ?? []} op={here.value.query.get('op')!} />}
       {app && <Head app={app} name={name} tab={tab} />}
       {app && tab === 'overview' && <Overview app={app} name={name} releases={releases} />}
       {app && tab === 'tree' && <Resources app={app} name={name} after={again} />}
-      {app && tab === 'timeline' && <Timeline releases={releases} rollback={(entry) => openRollback(name, entry)} />}
+      {app && tab === 'timeline' && <Timeline releases={releases} rollback={openRollback} />}
       {app && tab === 'diff' && <Diff app={app} name={name} />}
       {app && tab === 'logs' && <Logs app={app} name={name} />}
       {app && tab === 'journal' && <Journal name={name} seenAt={app.seenAt} />}

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import { MANIFESTS } from '../../data/documents';
 import { query } from '../../data/request';
 import { MOST_LINES, type Comparison, type Task } from '../../diff/compare';
+import { ignoreSnippet, pathOf as pathOfLine } from '../../diff/ignore';
 import { changesOf, countsOf, rowsOf, type Row } from '../../diff/rows';
 import { run } from '../../diff/run';
 import { announce } from '../../shell/announce';
@@ -12,7 +13,8 @@ import { here, setQuery } from '../../shell/router';
 import { word } from '../../store/states';
 import { AsOf } from '../../ui/as_of';
 import { download } from '../../ui/download';
-import { Copy, Empty, Failed, Loading } from '../../ui/parts';
+import { HelpLink } from '../../ui/help_link';
+import { Command, Copy, Dialog, Empty, Failed, Loading } from '../../ui/parts';
 import { useReading } from '../../ui/read';
 import { Status } from '../../ui/status';
 import { useWindow } from '../../ui/virtual';
@@ -95,16 +97,34 @@ function Text({ text }: { text: string }) {
   return parts ? <>{parts[1]}<span class="key">{parts[2]}</span>{parts[3]}</> : <>{text}</>;
 }
 
-function Line({ row, comparison, isSplit, unfold }: { row: Row; comparison: Comparison; isSplit: boolean; unfold: (at: number) => void }) {
+/** Returns what makes Argo CD ignore the field of a line; null where that is not about fields. */
+function snippetOf({ of, task }: Section, row: Row | null): string | null {
+  if (!task || !row || row.kind === '=' || row.kind === 'fold') return null;
+  const found = row.right >= 0 && !task.isRightText ? pathOfLine(task, 'right', row.right) : row.left >= 0 && !task.isLeftText ? pathOfLine(task, 'left', row.left) : null;
+  return found && ignoreSnippet(of, found.tree, found.path);
+}
+
+function Ignore({ snippet, close }: { snippet: string; close: () => void }) {
+  return (
+    <Dialog title="Ignore this field" close={close}>
+      <p>Put this into the <code>spec</code> of the Application, in Git. Argo CD then counts the field as equal.</p>
+      <Command text={snippet} />
+      <p class="mute small">A sync still writes what Git has, unless <code>syncPolicy.syncOptions</code> has <code>RespectIgnoreDifferences=true</code>.</p>
+    </Dialog>
+  );
+}
+
+function Line({ row, comparison, isSplit, unfold, ignore }: { row: Row; comparison: Comparison; isSplit: boolean; unfold: (at: number) => void; ignore: (() => void) | null }) {
   if (row.kind === 'fold') return <div class="line fold"><button type="button" class="link" onClick={() => unfold(row.left)}>{row.count} equal lines</button></div>;
   const [left, right] = [row.left < 0 ? null : comparison.left.at(row.left)!, row.right < 0 ? null : comparison.right.at(row.right)!];
+  const button = ignore && row.kind !== '=' && <button type="button" class="link ignore" title="Ignore this field (i)" onClick={ignore}>Ignore…</button>;
   const number = (at: number) => <span class="no">{at < 0 ? '' : at + 1}</span>;
   if (!isSplit) {
     const sign = row.kind === '-' ? '−' : row.kind === '+' ? '+' : ' ';
-    return <div class={`line ${row.kind === '-' ? 'del' : row.kind === '+' ? 'add' : ''}`}>{number(row.left)}{number(row.right)}<span class="sign">{sign}</span><code><Text text={left ?? right ?? ''} /></code></div>;
+    return <div class={`line ${row.kind === '-' ? 'del' : row.kind === '+' ? 'add' : ''}`}>{number(row.left)}{number(row.right)}<span class="sign">{sign}</span><code><Text text={left ?? right ?? ''} /></code>{button}</div>;
   }
   const half = (at: number, text: string | null, sign: string) => <span class={`half ${row.kind === '=' ? '' : text === null ? 'none' : sign === '+' ? 'add' : 'del'}`}>{number(at)}<span class="sign">{row.kind === '=' || text === null ? ' ' : sign}</span><code>{text !== null && <Text text={text} />}</code></span>;
-  return <div class="line split">{half(row.left, left, '−')}{half(row.right, right, '+')}</div>;
+  return <div class="line split">{half(row.left, left, '−')}{half(row.right, right, '+')}{button}</div>;
 }
 
 function SectionHead({ section, left, right }: { section: Section; left: Side; right: Side }) {
@@ -146,6 +166,7 @@ export function Diff({ app, name }: { app: ApplicationDetail; name: Name }) {
   const { reading, sections, problem } = useSections(name, app.seenAt, objects, left, right, noise);
   const [opened, setOpened] = useState<ReadonlyMap<string, ReadonlySet<number>>>(new Map());
   const [current, setCurrent] = useState(-1);
+  const [ignored, setIgnored] = useState<string | null>(null);
   const items = useMemo(() => (sections ?? []).flatMap((section): Item[] => [
     { section, row: null }, ...(section.comparison?.runs ? rowsOf(section.comparison, isSplit, opened.get(section.id) ?? new Set()).map((row) => ({ section, row })) : []),
   ]), [sections, isSplit, opened]);
@@ -169,7 +190,13 @@ export function Diff({ app, name }: { app: ApplicationDetail; name: Name }) {
     scroller.current.scrollTop = Math.max(0, (changes[next]! - 3) * ROW);
     announce(`Change ${next + 1} of ${changes.length}`);
   };
+  const ignore = useRef(() => {});
+  ignore.current = () => {
+    const item = items[changes[Math.max(0, current)] ?? -1];
+    if (item) setIgnored(snippetOf(item.section, item.row));
+  };
   useLayoutEffect(() => addKeys('Differences', [
+    { keys: 'i', text: 'Ignore the field of the change', run: () => ignore.current() },
     { keys: 'n', text: 'Next change', run: () => step.current(1) },
     { keys: 'N', text: 'Change before', run: () => step.current(-1) },
   ]), []);
@@ -201,7 +228,7 @@ export function Diff({ app, name }: { app: ApplicationDetail; name: Name }) {
       {wanted && objects.length === 0 && <p class="notice">The object <code>{wanted}</code> is gone. <button type="button" onClick={() => setQuery({ object: '' })}>Dismiss</button></p>}
       {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
       {problem && <p class="notice" role="alert">The comparison failed: {problem}</p>}
-      {one?.manifests && <p class="row small mute"><span>Reported for <code>{one.manifests.revision?.slice(0, 7) || 'a revision that is not known'}</code></span><AsOf at={one.manifests.seenAt} runtime={name.runtime} />{one.manifests.presence === 'GONE' && <span class="warn">It was deleted; this is its last state.</span>}{one.manifests.masked && <span>Values of a Secret are never shown: only whether they are equal.</span>}<Copy text={one.id} /></p>}
+      {one?.manifests && <p class="row small mute"><span>Reported for <code>{one.manifests.revision?.slice(0, 7) || 'a revision that is not known'}</code></span><AsOf at={one.manifests.seenAt} runtime={name.runtime} />{one.manifests.presence === 'GONE' && <span class="warn">It was deleted; this is its last state.</span>}{one.manifests.masked && <span>Values of a Secret are never shown: only whether they are equal.</span>}{(left === 'git' || right === 'git') && one.manifests.gitManifest === null && <HelpLink help="files in git">When the file in Git is known</HelpLink>}<Copy text={one.id} /></p>}
       {!wanted && objects.length === 0 && <Empty title="Nothing differs from Git"><p>Choose an object to see its manifests.</p></Empty>}
       {objects.length > 0 && !sections && !reading.failure && !problem && <Loading what="the manifests" rows={10} />}
       {objects.length > 0 && (
@@ -210,11 +237,12 @@ export function Diff({ app, name }: { app: ApplicationDetail; name: Name }) {
             <div ref={shown}>
               {items.slice(first, behind).map(({ section, row }, index) => (row === null
                 ? <SectionHead key={first + index} section={section} left={left} right={right} />
-                : <Line key={first + index} row={row} comparison={section.comparison!} isSplit={isSplit} unfold={(line) => setOpened((old) => new Map([...old, [section.id, new Set([...(old.get(section.id) ?? []), line])]]))} />))}
+                : <Line key={first + index} row={row} comparison={section.comparison!} isSplit={isSplit} ignore={left === 'git' && right === 'git' ? null : () => setIgnored(snippetOf(section, row))} unfold={(line) => setOpened((old) => new Map([...old, [section.id, new Set([...(old.get(section.id) ?? []), line])]]))} />))}
             </div>
           </div>
         </div>
       )}
+      {ignored !== null && <Ignore snippet={ignored} close={() => setIgnored(null)} />}
     </div>
   );
 }

@@ -10,7 +10,7 @@ import { addKeys } from '../../shell/keys';
 import { here, setQuery } from '../../shell/router';
 import { AsOf } from '../../ui/as_of';
 import { download } from '../../ui/download';
-import { Empty, Field } from '../../ui/parts';
+import { Empty, Field, RequestId } from '../../ui/parts';
 import { clock, milliseconds } from '../../ui/time';
 import { useWindow } from '../../ui/virtual';
 import { pathOf, type Name } from './links';
@@ -168,14 +168,14 @@ export function Logs({ app, name }: { app: ApplicationDetail; name: Name }) {
         <button type="button" class="quiet" disabled={ring.size === 0} onClick={() => download(`${name.name}${pod && `-${pod}`}.log`, fileOf(ring))}>Download</button>
       </div>
       <p class="row small mute" role="status">
-        <span class={state.kind === 'waiting' ? 'warn' : undefined}>{stateText(state)}</span>
+        <span class={state.kind === 'waiting' ? 'warn' : undefined}>{stateText(state)}</span>{state.kind === 'waiting' && <RequestId id={state.requestId} />}
         <span data-lines>{ring.size} lines{ring.dropped > 0 && `, ${ring.dropped} older ones dropped: the page keeps ${MOST_LINES}`}</span>
         {container && <span>Container <strong>{container}</strong></span>}
         <AsOf at={app.seenAt} runtime={name.runtime} />
         {!follows && state.kind === 'reading' && <button type="button" class="link" onClick={() => setFollows(true)}>Follow</button>}
         {state.kind === 'ended' && <button type="button" class="link" onClick={again}>Read again</button>}
       </p>
-      {failure && <div class="notice bad" role="alert"><div><strong>The log could not be read.</strong><p>{failure}</p></div><button type="button" onClick={again}>Try again</button></div>}
+      {failure && <div class="notice bad" role="alert"><div><strong>The log could not be read.</strong><p>{failure}</p>{state.kind === 'failed' && <RequestId id={state.requestId} />}</div><button type="button" onClick={again}>Try again</button></div>}
       {troubles.map((text) => <p key={text} class="warn">{text}</p>)}
       {lacking && <ObjectEvents runtime={name.runtime} application={name.name} appNamespace={name.namespace} of={{ group: '', kind: 'Pod', namespace: app.destination?.namespace ?? '', name: lacking }} />}
       {ring.size === 0 && (state.kind === 'ended' || state.kind === 'reading') && !lacking && <Empty title="No lines"><p>{isPrevious ? 'There is no container before the present one, or its log is gone.' : 'Its pods have written nothing in this time, or it has no pods.'}</p></Empty>}

@@ -10,6 +10,7 @@ import { me } from '../../shell/session';
 import type { ApplicationRow, Sort } from '../../store/applications';
 import { narrowest, without } from '../../store/filter';
 import { applications, loadState, offline, pulse, readings } from '../../store/state';
+import { HelpLink } from '../../ui/help_link';
 import { lazy } from '../../ui/lazy';
 import { Command, Copy, Empty, Failed, Loading } from '../../ui/parts';
 import { clock } from '../../ui/time';
@@ -51,6 +52,7 @@ function NothingExists() {
     <Empty title="No applications yet">
       <p>An application appears here as soon as a runtime reports it. Add a runtime to a cluster:</p>
       <Command text={INSTALL} />
+      <p><HelpLink help="install runtime">How a runtime is installed</HelpLink></p>
       <p class="mute">If your account has runtimes with applications, a rule may keep you from seeing them. Ask an administrator.</p>
     </Empty>
   );

@@ -4,7 +4,7 @@ import { changeRuntime } from '../../data/runtime';
 import { REFRESH, SYNC, TERMINATE } from '../../data/runtime_documents';
 import { offline } from '../../store/state';
 import { saidBy } from '../../ui/action';
-import { Dialog } from '../../ui/parts';
+import { Dialog, RequestId } from '../../ui/parts';
 import { applicationPath } from './columns';
 import { again, countsText, linesOf, runBatch, type Item, type Line } from './batch_run';
 
@@ -43,7 +43,7 @@ function Results({ lines }: { lines: readonly Line[] }) {
   return (
     <ul class="lines batch" tabIndex={0} aria-label="Not done">
       {open.map(({ item, outcome }) => (
-        <li key={applicationPath(item)}><strong>{outcome!.kind.charAt(0).toUpperCase() + outcome!.kind.slice(1)}</strong> <a href={`${applicationPath(item)}/timeline`} target="_blank" rel="noopener">{item.name}</a> <span class="mute small">{item.runtime}</span> <span>{saidBy(outcome!)}</span></li>
+        <li key={applicationPath(item)}><strong>{outcome!.kind.charAt(0).toUpperCase() + outcome!.kind.slice(1)}</strong> <a href={`${applicationPath(item)}/timeline`} target="_blank" rel="noopener">{item.name}</a> <span class="mute small">{item.runtime}</span> <span>{saidBy(outcome!)}</span> <RequestId id={outcome!.requestId} /></li>
       ))}
     </ul>
   );

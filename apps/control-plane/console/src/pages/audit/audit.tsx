@@ -5,7 +5,7 @@ import { request } from '../../data/request';
 import { addKeys } from '../../shell/keys';
 import { here, setQuery } from '../../shell/router';
 import { Icon, type IconName } from '../../ui/icons';
-import { Empty, Failed, Field, Loading } from '../../ui/parts';
+import { Empty, Failed, Field, Loading, RequestId } from '../../ui/parts';
 import { useReading } from '../../ui/read';
 import { Age, exact, milliseconds } from '../../ui/time';
 
@@ -85,7 +85,7 @@ export function AuditPage() {
         {query.get('callerId') && <span class="chip">Who: <code>{query.get('callerId')}</code><button type="button" class="quiet" aria-label="All callers" onClick={() => setQuery({ callerId: '', before: '' })}><Icon name="close" size={12} /></button></span>}
       </form>
       {reading.failure?.kind === 'refused' ? (
-        <Empty title="You may not see the audit log"><p>{reading.failure.message}</p></Empty>
+        <Empty title="You may not see the audit log"><p>{reading.failure.message}</p><RequestId id={reading.failure.requestId} /></Empty>
       ) : reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
       {!reading.value && !reading.failure && <Loading what="the audit log" rows={10} />}
       {reading.value && entries.length === 0 && (isFiltered
@@ -111,7 +111,7 @@ export function AuditPage() {
                   opened.value === entry.no && (
                     <tr key={`${entry.no} details`} class="details"><td colSpan={7}>
                       {entry.detail && <p>{entry.detail}</p>}
-                      <p class="small mute">Entry {entry.no} · {exact(milliseconds(entry.time))}{entry.requestId && ` · Request ${entry.requestId}`}</p>
+                      <p class="small mute">Entry {entry.no} · {exact(milliseconds(entry.time))} <RequestId id={entry.requestId} /></p>
                       {entry.target && <p class="small"><code>{entry.target}</code></p>}
                     </td></tr>
                   ),

@@ -9,6 +9,7 @@ import { addKeys } from '../../shell/keys';
 import { applications, pulse } from '../../store/state';
 import { state as stateOf, word } from '../../store/states';
 import { AsOf } from '../../ui/as_of';
+import { HelpLink } from '../../ui/help_link';
 import { Icon } from '../../ui/icons';
 import { Command, Copy, Dialog, Empty, Facts, Failed, Loading } from '../../ui/parts';
 import { useReading, type Reading } from '../../ui/read';
@@ -75,7 +76,7 @@ function AddRuntime({ close }: { close: () => void }) {
         <li>Install the chart in the cluster, beside its Argo CD. The image registry is yours.<Command text={INSTALL} /></li>
         <li>The runtime appears on this page with its first report, usually within a minute.</li>
       </ol>
-      <p class="mute small">This logs in to Argo CD as its first user. The page "Install" of the documentation makes an account with the rights that it needs.</p>
+      <p class="mute small">This logs in to Argo CD as its first user. An account with the rights that it needs is better: <HelpLink help="argo cd account rights">see the documents</HelpLink>.</p>
     </Dialog>
   );
 }
@@ -103,6 +104,7 @@ export function RuntimesPage() {
         <Empty title="No runtimes yet">
           <p>A runtime runs beside the Argo CD of a cluster and reports what happens there. Install one:</p>
           <Command text={INSTALL} />
+          <p><HelpLink help="install runtime">How a runtime is installed</HelpLink></p>
           <p class="mute">This page waits: the runtime appears with its first report.</p>
         </Empty>
       )}
@@ -144,6 +146,7 @@ function Group({ title, verdict, children }: { title: string; verdict: Verdict; 
         <div class="action">
           <span>{verdict.action.link ? <a href={verdict.action.link}>{verdict.action.text}</a> : verdict.action.text}</span>
           {verdict.action.command && <><code>{verdict.action.command}</code><Copy text={verdict.action.command} /></>}
+          {verdict.help && <HelpLink help={verdict.help} />}
         </div>
       )}
       {children}

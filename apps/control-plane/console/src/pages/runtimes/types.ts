@@ -55,6 +55,7 @@ export interface Verdict {
   state: string;
   sentence: string;
   action?: { text: string; command?: string; link?: string };
+  help?: string; // words that find the documents about it
 }
 
 /** Says in one sentence how a runtime is. Pure. */
@@ -65,7 +66,7 @@ export function connectivity(runtime: Runtime): Verdict {
   }
   if (!runtime.available) {
     return { state: 'Offline', sentence: `It has been silent since ${minute(milliseconds(runtime.lastUpdated))}. What is shown of it is of that time or before.`,
-      action: { text: 'Check its connections in its cluster', command: `gitopsctl check -n ${runtime.metadata.namespace ?? 'argocd'}` } };
+      action: { text: 'Check its connections in its cluster', command: `gitopsctl check -n ${runtime.metadata.namespace ?? 'argocd'}` }, help: 'troubleshooting events arrive' };
   }
   const way = runtime.accessMode === 'TUNNEL' ? 'reached through the tunnel' : runtime.ingressHost ? `reached at ${runtime.ingressHost}` : 'without an address of its own';
   return { state: 'Online', sentence: `It reports, and is ${way}.` };

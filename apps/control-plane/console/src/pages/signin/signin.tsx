@@ -5,6 +5,7 @@ import { failureOf, type Failure } from '../../data/request';
 import { here, ownAddress } from '../../shell/router';
 import { signIn, signInWays, type SignInWays } from '../../shell/session';
 import { Icon } from '../../ui/icons';
+import { RequestId } from '../../ui/parts';
 import { signInError } from './errors';
 
 /** What a failed sign-in says. A wrong name and a wrong password look alike. */
@@ -16,7 +17,7 @@ export function sentence(failure: Failure): string {
 
 export function SignInForm({ done, name = '' }: { done: () => void; name?: string }) {
   const ways = useSignal<SignInWays | null>(null);
-  const wrong = useSignal('');
+  const wrong = useSignal<Failure | null>(null);
   const busy = useSignal(false);
   const first = useRef<HTMLInputElement>(null);
   const second = useRef<HTMLInputElement>(null);
@@ -28,12 +29,12 @@ export function SignInForm({ done, name = '' }: { done: () => void; name?: strin
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     busy.value = true;
-    wrong.value = '';
+    wrong.value = null;
     try {
       await signIn(String(form.get('name')), String(form.get('password')));
       done();
     } catch (error) {
-      wrong.value = sentence(failureOf('sign in', error));
+      wrong.value = failureOf('sign in', error);
       second.current?.select();
     } finally {
       busy.value = false;
@@ -53,7 +54,7 @@ export function SignInForm({ done, name = '' }: { done: () => void; name?: strin
         <form class="fields" onSubmit={(event) => void send(event as unknown as SubmitEvent)}>
           <label>Name<input ref={first} name="name" autocomplete="username" required defaultValue={name} autocapitalize="off" spellcheck={false} /></label>
           <label>Password<input ref={second} name="password" type="password" autocomplete="current-password" required /></label>
-          {wrong.value && <p class="bad state" role="alert"><Icon name="warning" /><span>{wrong.value}</span></p>}
+          {wrong.value && <p class="bad state" role="alert"><Icon name="warning" /><span>{sentence(wrong.value)} <RequestId id={wrong.value.requestId} /></span></p>}
           <button type="submit" class="primary" disabled={busy.value}>{busy.value ? 'Signing in' : 'Sign in'}</button>
         </form>
       )}

@@ -1,34 +1,31 @@
 // The actions of an Application: buttons that open panels, and what came of the last one.
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { signal } from '@preact/signals';
 
 import { addKeys } from '../../../shell/keys';
+import { here, setQuery } from '../../../shell/router';
 import { Result, useActions } from '../../../ui/action';
 import { word } from '../../../store/states';
-import { pathOf, type Name } from '../links';
+import type { Name } from '../links';
 import type { ApplicationDetail, Release } from '../types';
 import { Guarded } from './panel';
 import { DeletePanel, PLACE, RefreshPanel, RollbackPanel, SyncPanel, TerminatePanel } from './panels';
 import { ADMINISTRATORS, useRights } from './rights';
 
-interface Open {
-  panel: 'sync' | 'refresh' | 'rollback' | 'terminate' | 'delete';
-  of: string; // path of the Application
-  entry: number; // the deployment to go back to; 0: none is chosen
+/** The open panel is in the address: `panel=`, and for a rollback `to=`, the deployment to go back to. It never acts by itself. */
+type Panel = 'sync' | 'refresh' | 'rollback' | 'terminate' | 'delete';
+function openPanel(panel: Panel, to = ''): void {
+  setQuery({ panel, to }, { replace: false });
 }
-/** The open panel. The timeline opens that of a rollback. */
-const open = signal<Open | null>(null);
-export function openRollback(name: Name, entry: number): void {
-  open.value = { panel: 'rollback', of: pathOf(name), entry };
+export function openRollback(entry: number): void {
+  openPanel('rollback', String(entry));
 }
 
 export function ActionBar({ app, name, releases, after }: { app: ApplicationDetail; name: Name; releases: readonly Release[]; after: () => void }) {
   const actions = useActions(after);
   const whyNot = useRights(name);
-  const path = pathOf(name);
-  const show = (panel: Open['panel']) => {
+  const show = (panel: Panel) => {
     actions.clear();
-    open.value = { panel, of: path, entry: 0 };
+    openPanel(panel);
   };
   const phase = app.operation?.phase ? word(app.operation.phase) : '';
   const isRunning = phase === 'Running' || phase === 'Terminating';
@@ -50,21 +47,24 @@ export function ActionBar({ app, name, releases, after }: { app: ApplicationDeta
       button?.click();
     }
   } }))), []);
-  const now = open.value?.of === path ? open.value : null;
-  const close = () => { open.value = null; };
-  const panelOf = { name, app, actions, close };
+  const { query } = here.value;
+  const mayNotDelete = whyNot(ADMINISTRATORS);
+  const now = query.get('panel') ?? '';
+  const isOpen = now === 'delete' || rows.some((row) => row.panel === now);
+  const close = () => setQuery({ panel: '', to: '' });
+  const panelOf = { name, app, actions, close, refused: now === 'delete' ? mayNotDelete : now === 'terminate' ? whyNot('TERMINATE_SYNC') : rows.find((row) => row.panel === now)?.whyNot ?? '' };
   return (
     <>
       <div class="actions" role="group" aria-label="Actions">
         {rows.map(({ panel, keys, text, whyNot: why }) => <span key={panel} data-action={panel}><Guarded text={text} keys={keys} whyNot={why} open={() => show(panel)} /></span>)}
-        <span data-action="delete"><Guarded text="Delete…" danger whyNot={whyNot(ADMINISTRATORS)} open={() => show('delete')} /></span>
+        <span data-action="delete"><Guarded text="Delete…" danger whyNot={mayNotDelete} open={() => show('delete')} /></span>
       </div>
-      {!now && <Result actions={actions} at={PLACE} />}
-      {now?.panel === 'sync' && <SyncPanel {...panelOf} />}
-      {now?.panel === 'refresh' && <RefreshPanel {...panelOf} />}
-      {now?.panel === 'terminate' && <TerminatePanel {...panelOf} />}
-      {now?.panel === 'rollback' && <RollbackPanel {...panelOf} releases={releases} wanted={now.entry} />}
-      {now?.panel === 'delete' && <DeletePanel {...panelOf} />}
+      {!isOpen && <Result actions={actions} at={PLACE} />}
+      {now === 'sync' && <SyncPanel {...panelOf} />}
+      {now === 'refresh' && <RefreshPanel {...panelOf} />}
+      {now === 'terminate' && <TerminatePanel {...panelOf} />}
+      {now === 'rollback' && <RollbackPanel {...panelOf} releases={releases} wanted={Number(query.get('to') ?? 0)} />}
+      {now === 'delete' && <DeletePanel {...panelOf} />}
     </>
   );
 }

@@ -33,6 +33,25 @@ export interface LiveState {
   } | null;
 }
 
+/** An object of a sync, as app-proxy's SyncResource has it. */
+export interface Chosen {
+  group: string;
+  kind: string;
+  namespace: string;
+  name: string;
+}
+export const idOf = ({ group, kind, namespace, name }: Pick<LiveResource, 'group' | 'kind' | 'namespace' | 'name'>): string => [group ?? '', kind, namespace ?? '', name].join('/');
+
+/** The objects that a sync can be limited to: those that differ first. Hooks are never chosen, Argo CD runs them by itself. */
+export function choices(resources: readonly LiveResource[]): LiveResource[] {
+  const rank = (one: LiveResource) => (word(one.status) === 'Synced' && !one.requiresPruning ? 1 : 0);
+  return resources.filter((one) => !one.hook).sort((a, b) => rank(a) - rank(b) || (idOf(a) < idOf(b) ? -1 : 1));
+}
+
+export function chosenOf(resources: readonly LiveResource[], ids: ReadonlySet<string>): Chosen[] {
+  return resources.filter((one) => ids.has(idOf(one))).map(({ group, kind, namespace, name }) => ({ group: group ?? '', kind, namespace: namespace ?? '', name }));
+}
+
 export interface Preview {
   creates: string[];
   changes: string[];
@@ -84,6 +103,12 @@ export function running(state: LiveState | null): Operation | null {
 
 export function isAutomated(state: LiveState | null): boolean {
   return Boolean(state?.applicationProxyQuery?.spec.syncPolicy?.automated);
+}
+
+/** The begin of an operation that is not the one before: what its address has. Empty: none has begun. */
+export function begunSince(before: LiveState | null, after: LiveState): string {
+  const now = after.applicationProxyQuery?.status.operationState?.startedAt ?? '';
+  return now === before?.applicationProxyQuery?.status.operationState?.startedAt ? '' : now;
 }
 
 /** What a later look says of an action whose answer was lost: another operation has begun since, or nothing yet. */

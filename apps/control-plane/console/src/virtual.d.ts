@@ -1,0 +1,5 @@
+// Modules that documents.mjs makes.
+declare module 'virtual:documents' {
+  const address: string;
+  export default address;
+}
