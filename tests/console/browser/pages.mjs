@@ -234,6 +234,18 @@ test('what a first visit loads is small, and so is each page behind it', async (
   assert.ok(before <= 180 * 1024, `all scripts have ${before} bytes`);
 });
 
+test('a first visit reads all applications once', async ({ page }) => {
+  await signIn(page);
+  await page.goto('/runtimes');
+  await page.locator('tbody tr').first().waitFor();
+  let readings = 0;
+  page.on('request', (request) => { if (request.url().endsWith('/graphql') && request.postDataJSON().query.startsWith('query Applications(')) ++readings; });
+  await page.goto('/applications');
+  await page.locator('.grid .row').first().waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  assert.equal(readings, 1);
+});
+
 test('a key in the filter draws the page once, and no row that stays as it is', async ({ page }) => {
   await signIn(page);
   await grid(page).waitFor();
