@@ -51,23 +51,26 @@ std::string SuitePage::page_of_topic(const std::string& topic) const {
 void SuitePage::apply(const demo::OpenPage::Row& row) {
   const auto page = page_of_topic(row.text("topic"));
   if (row.is_gone) {
-    const auto uid = row.text("uid");
-    // Resources that were read have no uid.
-    is_outdated_ |= 0 == std::erase_if(uids_, [&](const auto& entry) {
-                      if (entry.first.page != page || entry.second != uid) return false;
-                      rows_.erase(entry.first);
-                      return true;
-                    });
+    is_outdated_ |= page != kListPage;
+    std::erase_if(uids_, [&](const auto& entry) {
+      if (entry.first.page != page || entry.second != row.text("uid")) return false;
+      rows_.erase(entry.first);
+      return true;
+    });
     return;
   }
   const RowPlace place{.page = page, .kind = row.kind(), .name = row.name()};
-  if (place.kind != "Application" && place.kind != options_.kind) return;
-  const bool is_application = place.kind == "Application";
-  rows_[place] = {.sync = row.text("sync"),
-                  .health = is_application ? row.text("health") : "",
-                  .revision = row.text("revision"),
-                  .message = row.text("message")};
-  uids_[place] = row.text("uid");
+  const RowState state{.sync = row.text("sync"),
+                       .health = row.text("health"),
+                       .revision = row.text("revision"),
+                       .message = row.text("message")};
+  if (place.kind == "Application") {
+    rows_[place] = state;
+    uids_[place] = row.text("uid");
+    is_outdated_ |= page != kListPage;
+  } else {
+    patches_[place] = state;
+  }
 }
 
 Task<PageRows> SuitePage::rows() {
@@ -75,12 +78,11 @@ Task<PageRows> SuitePage::rows() {
   while (true) {
     for (; applied_ < all.size(); ++applied_) apply(all[applied_]);
     const auto resets = stream_->resets();
-    if (resets_ == resets && !is_outdated_) co_return rows_;
+    if (resets_ == resets && !is_outdated_) break;
     const auto begin = resets_ == resets ? all.size() : stream_->rows_at_reset();
     is_outdated_ = false;
-    uids_.clear();
     try {
-      rows_ = co_await read();
+      rows_ = co_await read(Contents::no);
     } catch (...) {
       is_outdated_ = true;
       throw;
@@ -88,6 +90,14 @@ Task<PageRows> SuitePage::rows() {
     resets_ = resets;
     applied_ = begin;
   }
+  auto shown = rows_;
+  for (const auto& [place, patch] : patches_) {
+    const auto row = shown.find(place);
+    if (row == shown.end()) continue;
+    row->second.sync = patch.sync;
+    row->second.revision = patch.revision;
+  }
+  co_return shown;
 }
 
 Task<std::string> SuitePage::content_of(std::string app, std::string resource) {
@@ -101,7 +111,7 @@ Task<std::string> SuitePage::content_of(std::string app, std::string resource) {
                                  : "no manifest";
 }
 
-Task<PageRows> SuitePage::read() {
+Task<PageRows> SuitePage::read(Contents contents) {
   PageRows rows;
   const Json list = co_await ask_(kApplications);
   for (const Json& edge : list.at("edges")) {
@@ -122,12 +132,13 @@ Task<PageRows> SuitePage::read() {
     for (const Json& resource : app.value("resources", Json::array())) {
       if (text(resource, "kind") != options_.kind) continue;
       const auto resource_name = text(resource, "name");
-      rows[{name, options_.kind, resource_name}] = {
-          .sync = text(resource, "syncStatus"),
-          .health = "",
-          .revision = "",
-          .message = "",
-          .content = co_await content_of(name, resource_name)};
+      std::string content;
+      if (contents == Contents::yes) content = co_await content_of(name, resource_name);
+      rows[{name, options_.kind, resource_name}] = {.sync = text(resource, "syncStatus"),
+                                                    .health = "",
+                                                    .revision = "",
+                                                    .message = "",
+                                                    .content = std::move(content)};
     }
   }
   co_return rows;
