@@ -82,7 +82,7 @@ endfunction()
 
 # gitops_test(core_test TIER unit [THREADS] [TIMEOUT s] [SHARDS n] [LOCKS x] [LABELS x ...] SOURCES ... DEPENDS ...)
 # One gtest binary and one ctest entry, labelled with its tier (lint, unit, component, contract, e2e,
-# faults, fuzz, peers). THREADS: several threads meet in it, so ./dev test runs it under
+# faults, fuzz, peers, suite). THREADS: several threads meet in it, so ./dev test runs it under
 # ThreadSanitizer too; keep what it depends on small. SHARDS: a long binary that ./dev test runs as n
 # processes side by side. LOCKS: what of the machine it needs alone, such as a port. LABELS: more
 # labels. tests/run.py finds the suites in suites.txt, a line

@@ -30,11 +30,13 @@ CORES = os.cpu_count() or 1
 # Most suites wait more than they work. Four slots a core; an entry takes as many as stand here.
 SLOTS = 4 * CORES
 SLOTS_OF = {"build": 1, "lint": 2, "unit": 1, "threads": 4, "component": 2, "contract": 4, "e2e": 2,
-            "faults": 2, "fuzz": 2, "soak": SLOTS, "peers": 4}
+            "faults": 2, "fuzz": 2, "soak": SLOTS, "peers": 4, "suite": 4}
 # Entries with this lock take other numbers. A browser waits little: beside other suites its pages miss their limits.
 SLOTS_OF_LOCK = {"browser": SLOTS - 2}
 # In the order in which they are built and run: what fails fastest and most often comes first.
-TIERS = ["lint", "unit", "component", "contract", "e2e", "faults", "fuzz", "peers"]
+TIERS = ["lint", "unit", "component", "contract", "e2e", "faults", "fuzz", "peers", "suite"]
+# The real programs that the tier `suite` runs; the tier `peers` runs all.
+REAL_PROGRAMS_OF_SUITE = ["etcd", "kubernetes", "kwok", "argo-cd", "argo-events"]
 TEST = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 
 
@@ -177,9 +179,10 @@ class Schedule:
     def fill(self) -> None:
         options = self.options
         tiers = [tier for tier in TIERS if tier in options.tiers]
-        if "peers" in tiers:
+        if "peers" in tiers or "suite" in tiers:
+            names = [] if "peers" in tiers else REAL_PROGRAMS_OF_SUITE
             self.entries.append(Entry("build real programs", "build", [sys.executable, __file__, "--build-real",
-                                      str(options.real_within or 0)], timeout=14400, sets_up="real.programs"))
+                                      str(options.real_within or 0), *names], timeout=14400, sets_up="real.programs"))
         last = seconds_of_last_run()
         for tier in tiers:
             start = len(self.entries)
@@ -187,8 +190,8 @@ class Schedule:
                 self.add_suites("asan", "lint")
             elif tier == "lint":
                 self.add_lint()
-            elif tier == "peers":
-                self.add_suites("asan", "peers", ["real.programs"])
+            elif tier in ("peers", "suite"):
+                self.add_suites("asan", tier, ["real.programs"])
             else:
                 self.add_suites("asan", tier)
             if tier == "unit":
@@ -274,7 +277,7 @@ class Schedule:
         return 0 if total["failed"] == 0 and total["passed"] + total["skipped"] > 0 else 1
 
     def report_not_run(self, late: pathlib.Path) -> None:
-        real = suites("asan", "peers")
+        real = suites("asan", "peers") + suites("asan", "suite")
         cases = sum(len(TEST.findall(path.read_text())) for suite in real for path in suite.sources)
         if late.exists():
             print(f"\nreal programs: {len(real)} suites with about {cases} cases not run; not built in time: {late.read_text().strip()}")
@@ -379,10 +382,10 @@ def build(preset: str, stage: str, targets: list[str]) -> int:
     return code or 0
 
 
-def build_real(minutes: float) -> int:
+def build_real(minutes: float, names: list[str]) -> int:
     log, missing = SCHEDULE / "real programs.log", SCHEDULE / "real-programs-missing"
     missing.unlink(missing_ok=True)
-    code = watched([str(ROOT / "tests/peers/build")], log, {}, minutes)
+    code = watched([str(ROOT / "tests/peers/build"), *names], log, {}, minutes)
     if code is None:
         listed = subprocess.run([str(ROOT / "tests/peers/build"), "--list"], capture_output=True, text=True, check=True).stdout
         missing.write_text(", ".join(line.split()[0] for line in listed.splitlines() if line.endswith("missing")) + "\n")
@@ -394,7 +397,7 @@ def main() -> int:
     if sys.argv[1:2] == ["--build"]:
         return build(sys.argv[2], sys.argv[3], sys.argv[4:])
     if sys.argv[1:2] == ["--build-real"]:
-        return build_real(float(sys.argv[2]))
+        return build_real(float(sys.argv[2]), sys.argv[3:])
     parser = argparse.ArgumentParser()
     parser.add_argument("tiers", nargs="+", choices=TIERS)
     parser.add_argument("--filter", default="", type=str.lower)

@@ -19,10 +19,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "bench/applications_api.hpp"
+#include "bench/changing_applications.hpp"
 #include "bench/proc.hpp"
 #include "bench/reporter_daemon.hpp"
 #include "common/core/async.hpp"
@@ -31,7 +30,6 @@
 #include "common/http/gzip.hpp"
 #include "common/http/server.hpp"
 #include "support/process.hpp"
-#include "support/sample_application.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::test {
@@ -39,7 +37,6 @@ namespace {
 
 using bench::print_row;
 using bench::ReporterDaemon;
-using Json = nlohmann::json;
 
 constexpr int kResources = 19;
 constexpr int kRate = 400;  // changes per second
@@ -67,158 +64,40 @@ std::uint64_t number(std::string_view text) {
   return out;
 }
 
-// A text with places for values, which stand as marks in the text that it is made from.
-class Template {
- public:
-  Template(std::string_view text, std::initializer_list<std::string_view> marks) {
-    while (true) {
-      auto at = text.size();
-      std::size_t which = 0;
-      std::size_t size = 0;
-      for (std::size_t i = 0; i < marks.size(); ++i) {
-        const auto mark = std::data(marks)[i];
-        if (const auto found = text.find(mark); found < at) {
-          at = found;
-          which = i;
-          size = mark.size();
-        }
-      }
-      parts_.emplace_back(text.substr(0, at), which);
-      if (at == text.size()) return;
-      text.remove_prefix(at + size);
-    }
-  }
-  // `values` in the order of the marks.
-  [[nodiscard]] std::string fill(std::initializer_list<std::string_view> values) const {
-    std::string out;
-    for (const auto& [text, which] : parts_) {
-      out += text;
-      if (&text != &parts_.back().first) out += std::data(values)[which];
-    }
-    return out;
-  }
-
- private:
-  std::vector<std::pair<std::string, std::size_t>> parts_;  // a text and the value that follows it
-};
-
-constexpr std::string_view kVersionMark = "@version@";
-constexpr std::string_view kCommitMark = "@commit@";
-constexpr std::string_view kReplicasMark = "@replicas@";
-
-// An Application that was synced to a commit, as the API server writes it.
-Template application_template(const std::string& name, int resources) {
-  auto object =
-      Json::parse(sample_application("argocd", name, std::string(kVersionMark), resources));
-  auto& status = object["status"];
-  status["sync"]["revision"] = kCommitMark;
-  status["operationState"]["startedAt"] = "2026-03-05T00:00:00Z";
-  status["operationState"]["operation"]["sync"]["revision"] = kCommitMark;
-  status["operationState"]["syncResult"]["revision"] = kCommitMark;
-  status["history"].back()["revision"] = kCommitMark;
-  return {object.dump(), {kVersionMark, kCommitMark}};
-}
-
-// What argocd-server says about applications of `resources` Deployments. The first one's replicas
-// are those of its application's last change.
-class Answers {
- public:
-  explicit Answers(int resources)
-      : tree_(tree_text(resources)), managed_(managed_text(resources), {kReplicasMark}) {}
-
-  [[nodiscard]] const std::string& tree() const { return tree_; }
-  [[nodiscard]] std::string managed(std::uint64_t replicas) const {
-    return managed_.fill({std::to_string(replicas)});
-  }
-
- private:
-  static std::string tree_text(int resources) {
-    Json nodes = Json::array();
-    for (int i = 0; i < resources; ++i) {
-      const auto name = "web-" + std::to_string(i);
-      nodes.push_back({{"group", "apps"},
-                       {"version", "v1"},
-                       {"kind", "Deployment"},
-                       {"namespace", "shop"},
-                       {"name", name},
-                       {"uid", "uid-" + name},
-                       {"resourceVersion", "7"},
-                       {"createdAt", "2026-03-04T09:15:27Z"},
-                       {"health", {{"status", "Healthy"}}}});
-    }
-    return Json{{"nodes", nodes}}.dump();
-  }
-  static std::string managed_text(int resources) {
-    Json managed = Json::array();
-    for (int i = 0; i < resources; ++i) {
-      const auto name = "web-" + std::to_string(i);
-      const auto manifest = R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":")" +
-                            name + R"(","namespace":"shop"},"spec":{"replicas":)" +
-                            (i == 0 ? std::string(kReplicasMark) : "2") + "}}";
-      managed.push_back({{"group", "apps"},
-                         {"kind", "Deployment"},
-                         {"namespace", "shop"},
-                         {"name", name},
-                         {"targetState", manifest},
-                         {"liveState", manifest}});
-    }
-    return Json{{"items", managed}}.dump();
-  }
-
-  std::string tree_;
-  Template managed_;
-};
-
 class Harness {
  public:
   Harness(const Executor& executor, int applications, int resources)
-      : cluster_(executor),
-        answers_(resources),
-        argocd_(executor, {}, [this](http::Exchange& exchange) { return tell(exchange); }),
-        platform_(executor, {}, [this](http::Exchange& exchange) { return take(exchange); }) {
-    if (!cluster_.listen() || !argocd_.listen() || !platform_.listen()) {
-      throw std::runtime_error("the peers do not start");
-    }
-    write_file(folder_ / "kubeconfig", cluster_.kubeconfig());
-    for (int i = 0; i < applications; ++i) {
-      const auto name = "app-" + std::to_string(i);
-      apps_.push_back({.name = name, .text = application_template(name, resources)});
-      put(apps_.back(), "5b1e0f2f7c8d9a4b3c6e1d0f9a8b7c6d5e4f3a2b");
-      const auto uid = Json::parse(sample_application("argocd", name, "1", resources))["metadata"];
-      by_uid_.emplace(uid["uid"].get<std::string>(), i);
-    }
+      : applications_(executor, applications, resources),
+        platform_(executor, {}, [this](http::Exchange& exchange) { return take(exchange); }),
+        apps_(applications_.size()) {
+    if (!platform_.listen()) throw std::runtime_error("the control plane does not start");
+    write_file(folder_ / "kubeconfig", applications_.kubeconfig());
+    for (std::size_t i = 0; i < apps_.size(); ++i) by_uid_.emplace(applications_.uid(i), i);
   }
   Task<> stop() {
-    co_await argocd_.stop(deadline_after(std::chrono::seconds(1)));
     co_await platform_.stop(deadline_after(std::chrono::seconds(1)));
-    co_await cluster_.stop();
+    co_await applications_.stop();
   }
 
   [[nodiscard]] bench::PeerAddresses addresses() const {
-    const auto local = [](int port) { return "http://127.0.0.1:" + std::to_string(port); };
     return {.kubeconfig = (folder_ / "kubeconfig").string(),
-            .argocd = local(argocd_.port()),
-            .platform = local(platform_.port())};
+            .argocd = applications_.argocd_url(),
+            .platform = "http://127.0.0.1:" + std::to_string(platform_.port())};
   }
   [[nodiscard]] std::size_t applications() const { return apps_.size(); }
   [[nodiscard]] std::string ledger() const { return (folder_ / "ledger.db").string(); }
 
   // Argo CD has synced a new commit, which changed one of the application's resources.
   void change(std::size_t index) {
-    char commit[41];
-    std::snprintf(commit, sizeof commit, "%040llx", static_cast<unsigned long long>(++changes_));
-    auto& app = apps_[index];
-    ++app.replicas;
-    app.waiting.push_back({.version = cluster_.next_version(), .written = Clock::now()});
+    const auto written = Clock::now();
+    apps_[index].waiting.push_back(
+        {.version = applications_.change(index).version, .written = written});
     ++waiting_;
-    put(app, commit);
   }
 
   // While it lasts, the control plane takes no events.
   void set_outage(bool outage) { outage_ = outage; }
-  void remove_all() {
-    for (const auto& app : apps_) cluster_.remove(app.name);
-  }
+  void remove_all() { applications_.remove_all(); }
 
   // Changes applications in turns, at the rate, for that long; then waits for what is due.
   Task<> change_for(Clock::duration time, int rate = kRate) {
@@ -243,7 +122,11 @@ class Harness {
     std::size_t application_posts = 0;
     std::size_t deletions = 0;
   };
-  [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] Counts counts() const {
+    auto counts = counts_;
+    counts.reads = applications_.reads();
+    return counts;
+  }
   // Of the changes whose every event was acknowledged, in seconds, ascending.
   [[nodiscard]] std::vector<double> latencies() const {
     auto out = latencies_;
@@ -260,32 +143,9 @@ class Harness {
     bool application = false;  // its event came
   };
   struct App {
-    std::string name;
-    Template text;
-    std::uint64_t replicas = 1;
     std::deque<Change> waiting = {};
     std::uint64_t reported = 0;  // resourceVersion of its last event
   };
-
-  void put(const App& app, std::string_view commit) {
-    cluster_.put(app.name, app.text.fill({std::to_string(cluster_.next_version()), commit}));
-  }
-
-  Task<> tell(http::Exchange& exchange) {
-    const auto path = exchange.path();
-    std::string body = R"({"Version":"v3.0.0"})";
-    if (!path.ends_with("/version")) ++counts_.reads;
-    if (path.ends_with("/resource-tree")) {
-      body = answers_.tree();
-    } else if (path.ends_with("/managed-resources")) {
-      const auto name = path.substr(0, path.rfind('/'));
-      body = answers_.managed(apps_[number(name.substr(name.rfind('-') + 1))].replicas);
-    } else if (path.ends_with("/metadata")) {
-      body = R"({"author":"A <a@example.com>","date":"2026-03-04T09:12:02Z","message":"scale"})";
-    }
-    std::ignore = co_await exchange.reply(
-        {.headers = {{"Content-Type", "application/json"}}, .body = std::move(body)});
-  }
 
   Task<> take(http::Exchange& exchange) {
     const auto body = co_await exchange.read_body(std::size_t{16} * 1024 * 1024);
@@ -337,13 +197,10 @@ class Harness {
   }
 
   TempDir folder_;
-  bench::ApplicationsApi cluster_;
-  Answers answers_;
-  http::Server argocd_;
+  bench::ChangingApplications applications_;
   http::Server platform_;
   std::unordered_map<std::string, std::size_t> by_uid_;
   std::deque<App> apps_;
-  std::uint64_t changes_ = 0;
   std::size_t waiting_ = 0;
   std::size_t skipped_ = 0;
   bool outage_ = false;

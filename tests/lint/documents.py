@@ -40,7 +40,7 @@ DAEMONS = ["app-proxy", "control-plane", "event-reporter", "request-router", "tu
 # Flags of every daemon that its table does not list.
 DAEMON_FLAGS = {"--help", "--version", "--config", "--check-config", "--print-config-table", "--log-level"}
 CHARTS = ["gitops-runtime", "gitops-control-plane"]
-TEXTS = {".md", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".ts", ".tsx", ".mjs", ".yaml", ".json", ".tpl", ".graphql", ".sh", ""}
+TEXTS = {".md", ".cpp", ".hpp", ".py", ".txt", ".cmake", ".ts", ".tsx", ".mjs", ".yaml", ".json", ".tpl", ".graphql", ".sh", ".snap", ""}
 
 
 def slug(heading: str) -> str:

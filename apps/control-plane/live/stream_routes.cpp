@@ -100,8 +100,9 @@ Task<> StreamRoutes::serve(http::Exchange& exchange) {
 Task<> StreamRoutes::follow(http::Exchange& exchange, LiveUpdates::Subscription& subscription) {
   auto& subscriber = subscription.subscriber();
   auto check_at = next_check(subscriber, Clock::now());
-  // The first bytes make the client's connection known to be open.
-  std::string out(http::kServerSentHeartbeat);
+  // The first bytes make the client's connection known to be open. A reset comes with them, so that
+  // a page does not begin a reading that it has to begin again.
+  auto out = std::string(http::kServerSentHeartbeat) + text_of(updates_.hub().take(subscriber));
   auto written_at = Clock::now();
   bool is_checked = true;
   while (true) {

@@ -4,14 +4,18 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/cli/completion.hpp"
+#include "common/cli/man_pages.hpp"
 #include "common/core/process.hpp"
 #include "common/core/text.hpp"
 
@@ -218,8 +222,27 @@ int run_words(const Program& program, std::vector<std::string> words,
   return run_command(program, *command, std::move(words), environment, console);
 }
 
+// Writes the manual pages into a folder, for packages.
+int write_man_pages(const Program& program, const std::string& folder, Console& console) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (const auto& [name, text] : man_pages(program)) {
+    std::ofstream file(std::filesystem::path(folder) / name, std::ios::binary);
+    if (!(file << text).flush()) {
+      console.err << program.name << ": " << folder << '/' << name << " cannot be written\n";
+      return kFailed;
+    }
+  }
+  return kDone;
+}
+
 int run_help(const Program& program, const std::vector<std::string>& about,
              const Environment& environment, Console& console) {
+  if (!about.empty() && about[0] == "--man") {
+    if (about.size() == 2) return write_man_pages(program, about[1], console);
+    return wrong_usage(console, program.name + " help", {"--man takes a folder"},
+                       program.name + " help");
+  }
   if (about.empty() || about[0] == "help" || about[0].starts_with("-")) {
     console.out << commands_help(program, {});
     return kDone;

@@ -130,17 +130,25 @@ for (const theme of ['light', 'dark']) {
     await page.goto('/help');
     await page.locator('.contents-page a').first().waitFor();
     await axe(page, 'contents');
-    const addresses = await page.locator('.contents-page a').evaluateAll((all) => all.map((one) => one.getAttribute('href')));
+    const addresses = await page.locator('.contents-page a').evaluateAll((all) => all.map((one) => ({ address: one.getAttribute('href'), title: one.textContent })));
     await page.goto('/help?q=runtime+token');
     await results(page).first().waitFor();
     await axe(page, 'results');
     await fits(page, 'results');
-    for (const [at, address] of addresses.entries()) {
-      await page.goto(address);
+    for (const [at, { address, title }] of addresses.entries()) {
+      // axe takes long for large pages, and a page that is wider than its place is so on a phone.
+      const isRead = at % 10 === (theme === 'dark' ? 0 : 5);
+      if (theme === 'light' && !isRead) continue;
+      await page.evaluate((to) => {
+        const link = document.body.appendChild(document.createElement('a'));
+        link.href = to;
+        link.click();
+        link.remove();
+      }, address);
+      await page.getByRole('heading', { name: title, level: 1, exact: true }).waitFor();
       await page.locator('.document').waitFor();
       await fits(page, address);
-      // The largest pages take axe long.
-      if (at % 6 === 0 && await page.locator('.document *').count() < 3_000) await axe(page, address);
+      if (isRead && await page.locator('.document *').count() < 3_000) await axe(page, address);
     }
     assert.deepEqual(opened.problems, []);
     await opened.close();

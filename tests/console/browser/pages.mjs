@@ -7,6 +7,7 @@ import { axe } from '../support/axe.mjs';
 import { forgetSessions, launch, newPage, signIn } from '../support/browser.mjs';
 import { application, Daemon, deployment, seed, until } from '../support/daemon.mjs';
 import { StreamProxy } from '../support/stream_proxy.mjs';
+import { countCalls } from '../support/work.mjs';
 import { addAccessCases } from './access.mjs';
 import { addBudgets } from './budgets.mjs';
 
@@ -231,6 +232,42 @@ test('what a first visit loads is small, and so is each page behind it', async (
   }
   console.log(`        all ${(before / 1024).toFixed(1)} KiB`);
   assert.ok(before <= 180 * 1024, `all scripts have ${before} bytes`);
+});
+
+test('a first visit reads all applications once', async ({ page }) => {
+  await signIn(page);
+  await page.goto('/runtimes');
+  await page.locator('tbody tr').first().waitFor();
+  let readings = 0;
+  page.on('request', (request) => { if (request.url().endsWith('/graphql') && request.postDataJSON().query.startsWith('query Applications(')) ++readings; });
+  await page.goto('/applications');
+  await page.locator('.grid .row').first().waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  assert.equal(readings, 1);
+});
+
+test('a key in the filter draws the page once, and no row that stays as it is', async ({ page }) => {
+  await signIn(page);
+  await grid(page).waitFor();
+  await filter(page).fill('-z');
+  await page.locator('[data-count]').getByText('54').waitFor();
+  const calls = await countCalls(page, { page: 'data-count', row: 'two-lines', navigation: 'aria-label":`Pages`', list: ': write ' });
+  const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)))));
+  await page.keyboard.type('z');
+  await frames();
+  await calls(); // the field opens its suggestions
+  for (const letter of 'zzz') {
+    await page.keyboard.type(letter);
+    await frames();
+    const { page: pages, row, navigation } = await calls();
+    // The page also draws when the pulse of the second moves, which is none of the key's.
+    assert.ok(pages >= 1 && pages <= 2, `the page is drawn ${pages} times`);
+    assert.equal(row, 0, 'no row is drawn again');
+    assert.equal(navigation, 0);
+  }
+  await filter(page).fill('');
+  await frames();
+  assert.ok((await calls()).page > 0, 'what is counted is there');
 });
 
 test('the list has three forms, and keys walk each', async ({ page }) => {
@@ -479,6 +516,39 @@ test('a patch of the stream changes cells in place', { stream: true }, async ({ 
   await page.locator('.grid .row.dim').getByText('api').waitFor();
   await page.getByRole('button', { name: /Apply/ }).click();
   await until('the row to leave', async () => (await rowNames(page)).length === count - 1);
+});
+
+test('changes of a row leave nothing behind', { stream: true }, async ({ page, context, proxy }) => {
+  await signIn(page);
+  await page.goto(`${proxy.url}/applications?q=runtime:prod-eu`);
+  await page.locator('[data-count]').getByText('18 of').waitFor();
+  await page.getByText('Live', { exact: true }).waitFor();
+  const cdp = await context.newCDPSession(page);
+  const names = await rowNames(page);
+  let step = 0;
+  const change = async (times) => {
+    for (let time = 0; time < times; ++time) {
+      ++step;
+      const seenAt = new Date(Date.now() + 3_600_000 + step).toISOString();
+      proxy.send('patch', { rows: names.map((name) => ({ topic: 'index', uid: `uid-prod-eu-${name}`, message: `Change ${step}`, seenAt })) });
+      await page.locator('.grid').getByText(`Change ${step}`, { exact: true }).first().waitFor();
+    }
+    await page.locator('.cell.changed').first().waitFor({ state: 'detached' });
+  };
+  // All objects of the page that nothing has let go of; the query collects garbage before it counts.
+  const count = async () => {
+    const { result } = await cdp.send('Runtime.evaluate', { expression: 'Object.prototype' });
+    const { objects } = await cdp.send('Runtime.queryObjects', { prototypeObjectId: result.objectId, objectGroup: 'count' });
+    const { result: length } = await cdp.send('Runtime.callFunctionOn', { objectId: objects.objectId, functionDeclaration: 'function () { return this.length; }' });
+    await cdp.send('Runtime.releaseObjectGroup', { objectGroup: 'count' });
+    return length.value;
+  };
+  await change(5); // a row that was drawn twice keeps what it was drawn from before
+  const before = await count();
+  await change(20);
+  const grown = await count() - before;
+  console.log(`        ${before} objects, ${grown} more after ${20 * names.length} changes`);
+  assert.ok(grown < names.length * 20, `${grown} objects are left of ${20 * names.length} changes`);
 });
 
 test('a broken stream is told, and resumes behind the last event', { stream: true }, async ({ page, proxy }) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { ApplicationStore, facet, filterFields, FILTER_KEYS, ordered, streamedRow, TIME_KEYS, type ApplicationRow } from '../../../apps/control-plane/console/src/store/applications';
+import { ApplicationStore, comparable, facet, filterFields, FILTER_KEYS, inOrder, ordered, streamedRow, TIME_KEYS, type ApplicationRow } from '../../../apps/control-plane/console/src/store/applications';
 import { parse } from '../../../apps/control-plane/console/src/store/filter';
 import { RuntimeContacts, SILENT_AFTER } from '../../../apps/control-plane/console/src/store/runtimes';
 import { state, word } from '../../../apps/control-plane/console/src/store/states';
@@ -148,5 +148,30 @@ describe('virtual rows', () => {
     expect(scrollFor(5, 0, 400, 36, 32)).toBeNull();
     expect(scrollFor(0, 100, 400, 36, 32)).toBe(0);
     expect(scrollFor(20, 0, 400, 36, 32)).toBe(20 * 36 + 36 - 400 + 32);
+  });
+});
+
+describe('names in order', () => {
+  const collator = new Intl.Collator('en', { numeric: true });
+  it('are those of a collator, without one', () => {
+    let seed = 7;
+    const random = (below: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) % below;
+    const letters = 'abz019.-';
+    const names = [...new Set(Array.from({ length: 3_000 }, () => Array.from({ length: 1 + random(9) }, () => letters[random(letters.length)]).join('')))].filter((name) => !/0\d/.test(name));
+    expect(names.every((name) => comparable(name) !== null)).toBe(true);
+    expect(inOrder(names)).toEqual([...names].sort(collator.compare));
+    expect(inOrder(['app-10', 'app-9', 'app', 'app-9.b', 'app-9-b'])).toEqual(['app', 'app-9', 'app-9-b', 'app-9.b', 'app-10']);
+  });
+  it('need the collator for other letters and for numbers without end', () => {
+    for (const name of ['Äpfel', 'a_b', 'A', `a${'1'.repeat(41)}`]) expect(comparable(name)).toBeNull();
+    expect(inOrder(['b', 'Ä', 'a'])).toEqual(['a', 'Ä', 'b']);
+  });
+});
+
+describe('words of states', () => {
+  it('are one text each, and do not grow without end', () => {
+    expect(word('OUT_OF_SYNC')).toBe('OutOfSync');
+    for (let number = 0; number < 3_000; ++number) expect(word(`STATE_${number}`)).toBe(`State${number}`);
+    expect(word('OUT_OF_SYNC')).toBe('OutOfSync');
   });
 });

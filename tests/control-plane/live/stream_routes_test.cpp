@@ -152,6 +152,17 @@ TEST(StreamRoutes, StreamsOfAUserAreLimited) {
   });
 }
 
+// Else a page begins to read, and begins again a tenth of a second later.
+TEST(StreamRoutes, AResetComesWithTheFirstBytes) {
+  with_streams([](StreamFixture& fixture) -> Task<> {
+    const auto began = Clock::now();
+    Reader reader(co_await fixture.open(authorization(fixture.sample.bob_key)));
+    co_await reader.begin();
+    EXPECT_THAT(co_await reader.read_until("reset"), ElementsAre("reset"));
+    EXPECT_LT(Clock::now() - began, StreamRoutes::Options().period);
+  });
+}
+
 TEST(StreamRoutes, ASilentStreamHasACommentEach15Seconds) {
   with_streams([](StreamFixture& fixture) -> Task<> {
     Reader reader(co_await fixture.open(authorization(fixture.sample.bob_key)));

@@ -60,12 +60,14 @@ interface ApplicationsAnswer {
 
 async function readAll(signal: AbortSignal): Promise<ApplicationRow[]> {
   const rows: ApplicationRow[] = [];
-  for (let after = ''; ;) {
-    const { applications: slice } = await query<ApplicationsAnswer>('read the applications', APPLICATIONS, { after, first: PAGE }, signal);
-    for (const { node } of slice.edges) rows.push(rowOfNode(node));
-    if (!slice.pageInfo.hasNextPage || !slice.pageInfo.endCursor) return rows;
-    after = slice.pageInfo.endCursor;
+  const ask = (after: string) => query<ApplicationsAnswer>('read the applications', APPLICATIONS, { after, first: PAGE }, signal);
+  for (let next: ReturnType<typeof ask> | null = ask(''); next;) {
+    const { applications: { edges, pageInfo } }: ApplicationsAnswer = await next;
+    // The next slice is on its way while the rows of this one are made.
+    next = pageInfo.hasNextPage && pageInfo.endCursor ? ask(pageInfo.endCursor) : null;
+    for (const { node } of edges) rows.push(rowOfNode(node));
   }
+  return rows;
 }
 
 let running: AbortController | null = null;
@@ -155,6 +157,30 @@ function hear({ patches }: Changes): void {
   if (hasHeard) findSilent();
 }
 
+/** Begins the stream, before it is known who asks: it takes as long as that. */
+export function openStream(): void {
+  follow(['index', 'runtimes']);
+}
+
+const PATIENCE = 1_000; // with a stream that does not open
+const RESET_AFTER = 20; // milliseconds in which a reset follows the opening of a stream
+/** Begins the first reading when the stream is open, since a stream that begins tells to read, or when there is none. */
+function readFirst(): void {
+  const isRead = () => running !== null || loadState.peek().state !== 'never';
+  const begin = () => { if (!isRead()) void readApplications(); };
+  const late = setTimeout(begin, PATIENCE);
+  const stop = effect(() => {
+    const { state } = live.value;
+    if (state === 'connecting') return undefined;
+    clearTimeout(late);
+    const timer = setTimeout(() => {
+      stop();
+      begin();
+    }, state === 'live' ? RESET_AFTER : 0);
+    return () => clearTimeout(timer);
+  });
+}
+
 let isStarted = false;
 /** Begins to keep the store true. Does nothing when it has begun. */
 export function keepApplications(): void {
@@ -166,8 +192,8 @@ export function keepApplications(): void {
     hear(changes);
   });
   onReset(() => void readApplications({ restart: true }));
-  follow(['index', 'runtimes']);
-  void readApplications();
+  openStream();
+  readFirst();
   void readOffline();
   setInterval(() => void readOffline(), 60_000);
   setInterval(findSilent, LOOK);

@@ -119,7 +119,8 @@ function tellTopics(): void {
 /** Begins to stream these topics. */
 export function follow(topics: string[]): void {
   always = topics;
-  source ??= typeof SharedWorker === 'undefined' ? direct() : fromWorker();
+  if (source) return tellTopics();
+  source = typeof SharedWorker === 'undefined' ? direct() : fromWorker();
   tellTopics();
   addEventListener('pageshow', (event: Event) => {
     if ((event as PageTransitionEvent).persisted) tellTopics();

@@ -1,5 +1,5 @@
 import { useComputed, useSignal } from '@preact/signals';
-import { useEffect, useErrorBoundary, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useLayoutEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { keepApplications } from '../data/load';
@@ -16,8 +16,8 @@ import { announce, announcement } from './announce';
 import { addKeys, setSingleKeys, shownKeys, singleKeys } from './keys';
 import { Palette } from './palette';
 import { PAGES } from './pages';
-import { here, match, navigate } from './router';
-import { me, meFailure, OPEN_PAGES, readMe, sessionEnded, signOut } from './session';
+import { herePath, match, navigate } from './router';
+import { askMe, me, meFailure, OPEN_PAGES, readMe, sessionEnded, signOut } from './session';
 import { nextTheme, theme } from './theme';
 
 /** A page that fails takes neither the shell nor the other pages with it. */
@@ -28,7 +28,7 @@ function Guarded({ children }: { children: ComponentChildren }) {
 }
 
 function Page() {
-  const { path } = here.value;
+  const path = herePath.value;
   if (path === '/') {
     navigate(startAddress(), { replace: true });
     return null;
@@ -115,7 +115,7 @@ function HelpSheet({ close }: { close: () => void }) {
 }
 
 function Navigation({ open, close }: { open: boolean; close: () => void }) {
-  const { path } = here.value;
+  const path = herePath.value;
   return (
     <nav class={open ? 'nav open' : 'nav'} aria-label="Pages" onClick={(event) => { if ((event.target as Element).closest('a')) close(); }}>
       <a class="brand" href="/applications"><img src="/icon.svg" alt="" width="20" height="20" /><span class="label">GitOps console</span></a>
@@ -165,7 +165,7 @@ function Shell() {
   const palette = useSignal(false);
   const sheet = useSignal(false);
   // On every page: the palette finds applications, and the stream tells whether it lives.
-  useEffect(keepApplications, []);
+  useLayoutEffect(keepApplications, []);
   useLayoutEffect(() => addKeys('Everywhere', [
     { keys: 'Ctrl K', text: 'Go to, filter, find', run: () => (palette.value = !palette.value) },
     { keys: '?', text: 'Help: keys, and search in the documents', run: () => (sheet.value = true) },
@@ -198,14 +198,9 @@ function Shell() {
 
 export function App() {
   // These pages need no session.
-  const isOpen = useComputed(() => OPEN_PAGES.includes(here.value.path));
-  const asked = useRef(false);
-  useEffect(() => {
-    if (isOpen.value || me.value || asked.current) return;
-    asked.current = true;
-    void readMe().finally(() => (asked.current = false));
-  }, [isOpen.value]);
-  if (isOpen.value) return here.value.path === '/invitation' ? <InvitationPage /> : <SignInPage />;
+  const isOpen = useComputed(() => OPEN_PAGES.includes(herePath.value));
+  useEffect(() => { if (!isOpen.value) void askMe(); }, [isOpen.value]);
+  if (isOpen.value) return herePath.value === '/invitation' ? <InvitationPage /> : <SignInPage />;
   if (me.value) return <Shell />;
   if (meFailure.value && meFailure.value.kind !== 'signed-out') {
     return <main class="alone"><Failed failure={meFailure.value} retry={() => void readMe()} /></main>;

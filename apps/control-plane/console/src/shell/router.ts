@@ -1,6 +1,6 @@
 // The address is the whole state of the view: the path names the thing, the query names the view. This file alone
 // writes addresses; it keeps parameters that it does not know.
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 
 export interface Place {
   path: string;
@@ -49,6 +49,9 @@ export function ownAddress(text: string | undefined): string {
 }
 
 export const here = signal<Place>(typeof location === 'undefined' ? place('/') : place(location.pathname + location.search));
+
+/** The path alone: who needs no more is not drawn again with each key in a filter. */
+export const herePath = computed(() => here.value.path);
 
 /** Opens an address: a new entry of the history, or with `replace` the same one. */
 export function navigate(to: string, { replace = false } = {}): void {

@@ -41,6 +41,14 @@ export async function readMe(): Promise<void> {
   }
 }
 
+let isAsking = false;
+/** Reads who I am, unless that is known or on its way. */
+export async function askMe(): Promise<void> {
+  if (me.peek() || isAsking) return;
+  isAsking = true;
+  await readMe().finally(() => (isAsking = false));
+}
+
 export interface Provider {
   name: string;
   title: string;

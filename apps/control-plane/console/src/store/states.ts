@@ -33,15 +33,28 @@ const STATES: Record<string, Omit<State, 'word'>> = {
   Online: { shape: 'tick', tone: 'ok', severity: 0 },
 };
 
-/** Writes a state as its own project does: OUT_OF_SYNC and OutOfSync are OutOfSync. An empty one is Unknown. */
-export function word(text: string | null | undefined): string {
-  if (!text) return 'Unknown';
+function spelled(text: string): string {
   if (text !== text.toUpperCase()) return text;
   return text.toLowerCase().split('_').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('');
 }
 
+// Ten thousand rows have a handful of states: one text for each, which is also written once.
+const words = new Map<string, string>();
+const MOST_WORDS = 1_000; // a peer can send any
+
+/** Writes a state as its own project does: OUT_OF_SYNC and OutOfSync are OutOfSync. An empty one is Unknown. */
+export function word(text: string | null | undefined): string {
+  if (!text) return 'Unknown';
+  let known = words.get(text);
+  if (known === undefined) {
+    if (words.size >= MOST_WORDS) words.clear();
+    words.set(text, (known = spelled(text)));
+  }
+  return known;
+}
+
 /** Returns how a state is shown. A word that is not known is shown as it is, with a question mark. */
 export function state(text: string | null | undefined): State {
-  const spelled = word(text);
-  return { word: spelled, ...(STATES[spelled] ?? STATES.Unknown!) };
+  const name = word(text);
+  return { word: name, ...(STATES[name] ?? STATES.Unknown!) };
 }

@@ -10,8 +10,9 @@ export function windowOf(top: number, height: number, rowHeight: number, count: 
   return [Math.min(first, count), Math.min(count, Math.ceil((top + height) / rowHeight) + OVERSCAN)];
 }
 
-/** Follows the scroll position and the height of an element. */
-export function useWindow(scroller: RefObject<HTMLElement | null>, rowHeight: number, count: number): [number, number] {
+/** Follows the scroll position and the height of an element. Returns the window, and the position: to ask the element itself
+ * makes it lay itself out. */
+export function useWindow(scroller: RefObject<HTMLElement | null>, rowHeight: number, count: number): [number, number, number] {
   const [sight, setSight] = useState({ top: 0, height: 800 });
   useEffect(() => {
     const element = scroller.current;
@@ -29,7 +30,7 @@ export function useWindow(scroller: RefObject<HTMLElement | null>, rowHeight: nu
       observer.disconnect();
     };
   }, []);
-  return windowOf(sight.top, sight.height, rowHeight, count);
+  return [...windowOf(sight.top, sight.height, rowHeight, count), sight.top];
 }
 
 /** Returns where to scroll so that a row is in sight, or null when it is. `head` covers the top. */

@@ -1,4 +1,4 @@
-import { useSignalEffect } from '@preact/signals';
+import { batch, useSignalEffect } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ComponentProps } from 'preact';
 
@@ -126,7 +126,11 @@ export function ApplicationsPage() {
   const { state, at, failure } = loadState.value;
 
   const apply = () => arrange(text, sort, user);
-  useEffect(apply, [text, sort.key, sort.down, user]);
+  const typed = useRef<string | null>(null); // what `set` has arranged
+  useEffect(() => {
+    if (typed.current !== text) apply();
+    typed.current = null;
+  }, [text, sort.key, sort.down, user]);
   useEffect(() => { listAddress.value = address('/applications', query); }, [query]);
   // A reading brings new rows: they wait like those of the stream, except for the first.
   useSignalEffect(() => {
@@ -154,7 +158,12 @@ export function ApplicationsPage() {
 
   const set = (next: string) => {
     cursor.at = 0;
-    setQuery({ q: next });
+    typed.current = next;
+    // Both at once: a key draws the page once.
+    batch(() => {
+      setQuery({ q: next });
+      arrange(next, sort, user);
+    });
   };
   const shown = view.value;
   const list: ListProps = { rows: shown?.rows ?? [], open: (row) => navigate(applicationPath(applications.at(row))), cursor, chosen, choose };

@@ -1,4 +1,6 @@
-import { pulse } from '../../store/state';
+import { useState } from 'preact/hooks';
+
+import { applications, pulse } from '../../store/state';
 import { has, toggled, type Query } from '../../store/filter';
 import { state } from '../../store/states';
 import { Icon } from '../../ui/icons';
@@ -29,25 +31,30 @@ export function Facets({ text, query, me, set }: Props) {
           ))}
         </div>
       ))}
-      {LISTS.map(([key, title]) => {
-        const all = [...counts(key, query, me)].sort((a, b) => b.count - a.count);
-        if (all.length === 0) return null;
-        const chosen = all.filter(({ value }) => has(text, key, value)).length;
-        return (
-          <details key={key} class="menu" onKeyDown={(event) => { if (event.key === 'Escape') { event.currentTarget.open = false; event.currentTarget.querySelector('summary')?.focus(); } }}>
-            <summary class="chip">{title}{chosen > 0 && <b>{chosen}</b>}<Icon name="down" size={12} /></summary>
-            <div class="pop list">
-              {all.slice(0, MOST).map(({ value, count }) => (
-                <label key={value} class="check">
-                  <input type="checkbox" checked={has(text, key, value)} onChange={() => set(toggled(text, key, value))} />
-                  <span class="clip grow">{clusterName(value)}</span><b>{count}</b>
-                </label>
-              ))}
-              {all.length > MOST && <p class="mute small">{all.length - MOST} more: write {key}: into the filter.</p>}
-            </div>
-          </details>
-        );
-      })}
+      {LISTS.map(([key, title]) => <List key={key} of={key} title={title} text={text} query={query} me={me} set={set} />)}
     </div>
+  );
+}
+
+/** A list counts its values while it is open: counting all of them takes longer than filtering. */
+function List({ of: key, title, text, query, me, set }: Props & { of: (typeof LISTS)[number][0]; title: string }) {
+  const [isOpen, setOpen] = useState(false);
+  void pulse.value;
+  if (!applications.columns[key].some((value) => value !== '')) return null;
+  const chosen = query.terms.reduce((sum, term) => sum + (term.key === key && !term.negated ? term.values.length : 0), 0);
+  const all = isOpen ? [...counts(key, query, me)].sort((a, b) => b.count - a.count) : [];
+  return (
+    <details class="menu" onToggle={(event) => setOpen(event.currentTarget.open)} onKeyDown={(event) => { if (event.key === 'Escape') { event.currentTarget.open = false; event.currentTarget.querySelector('summary')?.focus(); } }}>
+      <summary class="chip">{title}{chosen > 0 && <b>{chosen}</b>}<Icon name="down" size={12} /></summary>
+      <div class="pop list">
+        {all.slice(0, MOST).map(({ value, count }) => (
+          <label key={value} class="check">
+            <input type="checkbox" checked={has(text, key, value)} onChange={() => set(toggled(text, key, value))} />
+            <span class="clip grow">{clusterName(value)}</span><b>{count}</b>
+          </label>
+        ))}
+        {all.length > MOST && <p class="mute small">{all.length - MOST} more: write {key}: into the filter.</p>}
+      </div>
+    </details>
   );
 }

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { rememberedScroll } from '../../shell/router';
 import type { Sort } from '../../store/applications';
@@ -78,7 +78,7 @@ export function Table({ rows, columns, sort, setSort, open, name, cursor, chosen
   const space = useRef<HTMLDivElement>(null);
   const isPhone = useIsPhone();
   const height = isPhone ? 56 : 36;
-  const [first, end] = useWindow(scroller, height, rows.length);
+  const [first, end, top] = useWindow(scroller, height, rows.length);
   const [active, setActive] = useState(cursor.at);
   const at = Math.min(active, rows.length - 1);
 
@@ -87,7 +87,8 @@ export function Table({ rows, columns, sort, setSort, open, name, cursor, chosen
   }, [rows.length, height]);
   const shown = useRef('');
   useLayoutEffect(() => {
-    scroller.current!.scrollTop = shown.current === '' ? rememberedScroll() : 0;
+    const wanted = shown.current === '' ? rememberedScroll() : 0;
+    if (top !== wanted) scroller.current!.scrollTop = wanted;
     if (shown.current !== '') setActive(0);
     shown.current = name;
   }, [name]);
@@ -117,7 +118,8 @@ export function Table({ rows, columns, sort, setSort, open, name, cursor, chosen
     event.preventDefault();
     step();
   };
-  const point = (index: number, event: MouseEvent) => {
+  const act = useRef((_index: number, _event: MouseEvent) => {});
+  act.current = (index, event) => {
     // A link opens by itself, in a new tab if the browser is told so.
     if ((event.target as Element).closest('a')) return void move(index);
     move(index);
@@ -125,6 +127,8 @@ export function Table({ rows, columns, sort, setSort, open, name, cursor, chosen
     if (event.shiftKey || event.ctrlKey || event.metaKey) choose(rows, index, event.shiftKey);
     else open(rows[index]!);
   };
+  // Rows get the same function each time, so that those that stay as they are are not drawn again.
+  const point = useCallback((index: number, event: MouseEvent) => act.current(index, event), []);
   return (
     <div ref={scroller} class="grid" data-scroller data-list role="grid" tabIndex={0} aria-label="Applications" aria-rowcount={rows.length + 1} aria-multiselectable="true"
       aria-activedescendant={rows[at] !== undefined && at >= first && at < end ? `row-${rows[at]}` : undefined} onKeyDown={key}>

@@ -31,13 +31,13 @@ export function pageAt(pages: readonly Page[], path: string): Page | undefined {
 /** "get-started" as "Get started". */
 const spoken = (name: string) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll('-', ' ');
 
-/** Returns the pages by folder, in the order of the first page of each; '' are those without one. */
+/** Returns the pages by the folder at the top, in the order of the first page of each; '' are those without one. */
 export function groupsOf(pages: readonly Page[]): { title: string; pages: Page[] }[] {
   const groups = new Map<string, Page[]>();
   for (const page of pages) {
     // The page of a folder itself belongs into it.
     const isFolder = pages.some(({ path }) => path.startsWith(`${page.path}/`));
-    const folder = isFolder ? page.path : page.path.slice(0, Math.max(0, page.path.lastIndexOf('/')));
+    const folder = isFolder || page.path.includes('/') ? page.path.split('/')[0]! : '';
     groups.set(folder, [...(groups.get(folder) ?? []), page]);
   }
   return [...groups].map(([folder, all]) => ({ title: spoken(folder), pages: all }));

@@ -100,12 +100,14 @@ function Document({ page }: { page: Page }) {
   );
 }
 
+const LARGE = 15; // pages of a group that take the whole width
+
 function Contents({ pages }: { pages: readonly Page[] }) {
   const groups = groupsOf(pages);
   return (
     <div class="contents-page">
       {groups.map((group) => (
-        <section key={group.title}>
+        <section key={group.title} class={group.pages.length > LARGE ? 'large' : undefined}>
           <h2>{group.title || (groups.length > 1 ? 'More' : 'Pages')}</h2>
           <ul>{group.pages.map((page) => <li key={page.path}><a href={sectionAddress(page.path, '')}>{page.title}</a></li>)}</ul>
         </section>
