@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxMessage = 500;
+constexpr std::size_t kMaxRequestId = 64;
 
 std::string shortened(std::string_view text) {
   return cli::printable(text.substr(0, kMaxMessage));
@@ -137,9 +138,7 @@ std::string with_hint(std::string text, const std::string& hint) {
   return text + '\n';
 }
 
-}  // namespace
-
-Result<Json> graphql_data(const http::Response& response) {
+Result<Json> data_of(const http::Response& response) {
   auto body = json_of(response);
   if (!body) return body;
   const Json& errors = value_at(*body, {"errors"});
@@ -149,9 +148,24 @@ Result<Json> graphql_data(const http::Response& response) {
   return Json(data);
 }
 
+// Adds the id by which the logs of the servers name the request.
+Result<Json> with_request_id(Result<Json> outcome, const http::Response& response) {
+  const auto id = response.headers.find("X-Request-Id");
+  if (!outcome && id && id->size() <= kMaxRequestId && http::is_token(*id)) {
+    outcome.error().message += " (request ID " + std::string(*id) + ")";
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Result<Json> graphql_data(const http::Response& response) {
+  return with_request_id(data_of(response), response);
+}
+
 Result<Json> rest_value(const http::Response& response) {
   if (response.status == 204) return Json();
-  return json_of(response);
+  return with_request_id(json_of(response), response);
 }
 
 int exit_code_of(const Error& error) {

@@ -16,8 +16,8 @@ inline constexpr std::string_view kUsage = "usage";
 // Error::subcode of a wait that was not fulfilled in time: exit code 1.
 inline constexpr std::string_view kNotReached = "not-reached";
 
-// Returns the `data` of a GraphQL response. The error has the code of the first entry of `errors`, by its extensions.
-// A page, or JSON of another shape, is `protocol`: a status of 200 is no proof.
+// Returns the `data` of a GraphQL response. The error has the code of the first entry of `errors`, by its extensions, and
+// the id of the request. A page, or JSON of another shape, is `protocol`: a status of 200 is no proof.
 Result<nlohmann::json> graphql_data(const http::Response& response);
 // Returns the JSON of a REST response; null for an empty body.
 Result<nlohmann::json> rest_value(const http::Response& response);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <boost/asio/ip/address.hpp>
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
 #include "common/core/process.hpp"
 #include "common/core/small_file.hpp"
+#include "common/core/trace.hpp"
 #include "common/http/proxy_settings.hpp"
 #include "gitopsctl/documents.hpp"
 #include "gitopsctl/failure.hpp"
@@ -34,6 +36,12 @@ http::ClientOptions client_options(const Context& context, const cli::Environmen
   options.proxy = http::proxy_settings(environment);
   options.user_agent = "gitopsctl/" + std::string(version());
   return options;
+}
+
+bool is_loopback(const std::string& host) {
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  return host == "localhost" || (!error && address.is_loopback());
 }
 
 Result<Context> with_token(Context context) {
@@ -88,6 +96,7 @@ Server::Server(const cli::LoopContext& loop, const cli::Environment& environment
     : loop_(loop),
       context_(std::move(context)),
       url_(http::parse_url(context_.url).value()),
+      trace_(SpanContext::unsampled().traceparent()),
       request_timeout_(request_timeout),
       resolver_(loop.metrics),
       client_(loop.executor, resolver_, client_options(context_, environment)) {}
@@ -102,6 +111,7 @@ http::Request Server::request(std::string method, std::string target) const {
   if (!context_.token.empty()) {
     request.headers.set("Authorization", std::string(context_.token.reveal()));
   }
+  request.headers.set("traceparent", trace_);
   return request;
 }
 
@@ -160,6 +170,11 @@ Task<Result<http::Url>> Server::runtime_url(const std::string& runtime) {
   }
   auto url = http::parse_url(host);
   if (!url) co_return fail("the ingress host of runtime " + runtime, url.error());
+  if (url_.is_tls() && !url->is_tls() && !is_loopback(url->host)) {
+    co_return fail(ErrorCode::unsupported,
+                   "runtime " + runtime + " has the address " + url->to_string() +
+                       " without TLS, where others could read your key; nothing was sent there");
+  }
   co_return url;
 }
 

@@ -74,6 +74,7 @@ class Server {
   const cli::LoopContext& loop_;
   Context context_;
   http::Url url_;
+  std::string trace_;  // traceparent of all requests of the command
   std::chrono::milliseconds request_timeout_;
   net::Resolver resolver_;
   http::Client client_;

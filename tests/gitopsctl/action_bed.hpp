@@ -75,6 +75,27 @@ class ActionBed {
   [[nodiscard]] RecordingUpstream& app_proxy() { return app_proxy_; }
   [[nodiscard]] const ControlPlaneProcess& program() const { return program_; }
 
+  // An Application that is out of sync.
+  static std::string application(const std::string& name, const std::string& health) {
+    const nlohmann::json resource{{"group", "apps"},    {"version", "v1"}, {"kind", "Deployment"},
+                                  {"namespace", "web"}, {"name", "ui"},    {"status", "OutOfSync"}};
+    const nlohmann::json rollout{{"group", "argoproj.io"}, {"version", "v1alpha1"},
+                                 {"kind", "Rollout"},      {"namespace", "web"},
+                                 {"name", "canary"},       {"status", "Synced"}};
+    return nlohmann::json{
+        {"apiVersion", "argoproj.io/v1alpha1"},
+        {"kind", "Application"},
+        {"metadata", {{"name", name}, {"namespace", "argocd"}, {"uid", "uid-" + name}}},
+        {"spec",
+         {{"destination", {{"server", "https://kubernetes.default.svc"}}},
+          {"source", {{"repoURL", "https://git.example/a.git"}, {"path", "apps"}}}}},
+        {"status",
+         {{"sync", {{"status", "OutOfSync"}}},
+          {"health", {{"status", health}, {"message", "red \x1b[31m text"}}},
+          {"resources", nlohmann::json::array({resource, rollout})}}}}
+        .dump();
+  }
+
   std::string key;
 
  private:
@@ -109,25 +130,6 @@ class ActionBed {
                    .body = body}));
   }
 
-  static std::string application(const std::string& name, const std::string& health) {
-    const nlohmann::json resource{{"group", "apps"},    {"version", "v1"}, {"kind", "Deployment"},
-                                  {"namespace", "web"}, {"name", "ui"},    {"status", "OutOfSync"}};
-    const nlohmann::json rollout{{"group", "argoproj.io"}, {"version", "v1alpha1"},
-                                 {"kind", "Rollout"},      {"namespace", "web"},
-                                 {"name", "canary"},       {"status", "Synced"}};
-    return nlohmann::json{
-        {"apiVersion", "argoproj.io/v1alpha1"},
-        {"kind", "Application"},
-        {"metadata", {{"name", name}, {"namespace", "argocd"}, {"uid", "uid-" + name}}},
-        {"spec",
-         {{"destination", {{"server", "https://kubernetes.default.svc"}}},
-          {"source", {{"repoURL", "https://git.example/a.git"}, {"path", "apps"}}}}},
-        {"status",
-         {{"sync", {{"status", "OutOfSync"}}},
-          {"health", {{"status", health}, {"message", "red \x1b[31m text"}}},
-          {"resources", nlohmann::json::array({resource, rollout})}}}}
-        .dump();
-  }
   bool answer(RawSocket& socket) {
     const std::lock_guard lock(mutex_);
     return !status_.empty() && RecordingUpstream::reply(socket, body_, fields_, status_);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "daemons/control_plane_bed.hpp"
 #include "gitopsctl/action_bed.hpp"
 #include "support/process.hpp"
 #include "test_http/raw_http.hpp"
@@ -170,6 +171,35 @@ TEST_F(AppActions, ADifferenceIsThatOfYaml) {
 TEST_F(AppActions, TextsOfTheClusterAreShownWithoutEscapes) {
   EXPECT_THAT(call({"app", "get", "shop"}).out, HasSubstr("Healthy: red  [31m text"));
   EXPECT_THAT(call({"app", "get", "shop", "-o", "yaml"}).out, HasSubstr("[31m text"));
+}
+
+// The control plane is asked by TLS, so the user does not expect the key in clear text anywhere.
+TEST(AppActionsWithoutTls, TheKeyIsNotSent) {
+  const ControlPlaneBed bed;
+  const Json runtime{{"runtimeName", "clear"},
+                     {"runtimeNamespace", "gitops"},
+                     {"cluster", "https://kubernetes.default.svc"},
+                     {"installationType", "HELM"},
+                     {"runtimeVersion", "0.2.0"},
+                     {"ingressHost", "http://runtime.example.test"},
+                     {"componentNames", Json::array()}};
+  const auto created = bed.ask(
+      "mutation($a: RuntimeInstallationArgs!){createRuntime(installationArgs: "
+      "$a){newAccessToken}}",
+      {{"a", runtime}});
+  static_cast<void>(
+      bed.program().post_application(created["newAccessToken"], ActionBed::application("shop", "Healthy"), 1));
+  const TempDir home;
+  const auto result = run_command({std::string(GITOPS_BIN_DIR) + "/gitopsctl", "app", "sync",
+                                   "shop", "--control-plane-ca-file", bed.ca_file().string()},
+                                  {{"HTTP_PROXY", std::nullopt},
+                                   {"http_proxy", std::nullopt},
+                                   {"HOME", home.path()},
+                                   {"CODEFRESH_URL", bed.url()},
+                                   {"CODEFRESH_TOKEN", kAnnKey}});
+  EXPECT_EQ(result.exit_code, 5) << result.out << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("http://runtime.example.test without TLS"),
+                                HasSubstr("Nothing was changed")));
 }
 
 }  // namespace

@@ -98,6 +98,16 @@ TEST(Failure, AnUnknownOutcomeSaysWhereToLook) {
   EXPECT_THAT(text, HasSubstr("gitopsctl app get a"));
 }
 
+// Logs of the servers name the request by its id.
+TEST(Failure, NamesTheRequest) {
+  auto response = json_response(403, R"({"message":"no"})");
+  response.headers.add("X-Request-Id", "ab12-7");
+  EXPECT_EQ(graphql_data(response).error().message, "no (request ID ab12-7)");
+  EXPECT_EQ(rest_value(response).error().message, "no (request ID ab12-7)");
+  response.headers.set("X-Request-Id", "a b\033[2J");
+  EXPECT_EQ(rest_value(response).error().message, "no");
+}
+
 TEST(Failure, DataIsTheAnswer) {
   EXPECT_EQ(graphql_data(json_response(200, R"({"data":{"me":null}})")).value()["me"], nullptr);
   EXPECT_TRUE(rest_value({.status = 204}).value().is_null());

@@ -69,6 +69,13 @@ SpanContext SpanContext::parse(std::string_view traceparent) {
   return context;
 }
 
+SpanContext SpanContext::unsampled() {
+  SpanContext context;
+  context.trace_id_ = random_id<16>();
+  context.span_id_ = random_id<8>();
+  return context;
+}
+
 std::string SpanContext::traceparent() const {
   if (empty()) return {};
   return "00-" + hex_encode(bytes_of(trace_id_)) + "-" + hex_encode(bytes_of(span_id_)) +

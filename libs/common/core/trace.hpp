@@ -35,6 +35,8 @@ class SpanContext {
   // Reads the value of a traceparent field (https://www.w3.org/TR/trace-context-1/, section 3.2).
   // Returns an empty context for an invalid value, which W3C tells receivers to ignore.
   static SpanContext parse(std::string_view traceparent);
+  // Returns the context of a new trace that nobody has chosen to record, for a client without spans.
+  static SpanContext unsampled();
 
   [[nodiscard]] bool empty() const { return trace_id_ == TraceId{}; }
   // The spans of this trace are recorded.

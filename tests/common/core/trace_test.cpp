@@ -32,6 +32,13 @@ TEST(Traceparent, IsReadAndWrittenAsW3cHasIt) {
             kSampled);
 }
 
+TEST(Traceparent, OfANewTraceLeavesTheChoiceToOthers) {
+  const auto one = SpanContext::unsampled().traceparent();
+  EXPECT_EQ(SpanContext::parse(one).traceparent(), one);
+  EXPECT_TRUE(one.ends_with("-00"));
+  EXPECT_NE(SpanContext::unsampled().traceparent(), one);
+}
+
 TEST(Traceparent, IsIgnoredWhenItIsInvalid) {
   for (const char* text : {"", "00", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
                            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
