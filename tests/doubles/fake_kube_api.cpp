@@ -234,6 +234,7 @@ Task<> FakeKubeApi::serve(http::Exchange& exchange, const std::string& body) {
   const auto path = path_segments(exchange.path());
   const Query query(exchange.query());
   std::optional<http::Response> response = answer_fixed(request, path, body);
+  if (!response) response = proxied_page(request, path);
   if (!response) {
     const auto target = find_target(store_, request, path, query);
     if (!target) {
@@ -256,6 +257,24 @@ Task<> FakeKubeApi::serve(http::Exchange& exchange, const std::string& body) {
     response->headers.set("Content-Encoding", "gzip");
   }
   if (auto sent = co_await exchange.reply(std::move(*response)); !sent) co_return;
+}
+
+// A page of a pod: /api/v1/namespaces/NS/pods/NAME:PORT/proxy/PAGE.
+std::optional<http::Response> FakeKubeApi::proxied_page(
+    const http::Request& request, const std::vector<std::string>& path) const {
+  if (path.size() < 7 || path[4] != "pods" || path[6] != "proxy") return std::nullopt;
+  const std::string name = path[5].substr(0, path[5].find(':'));
+  if (allowed_ && !allowed_({.verb = "get",
+                             .group = {},
+                             .resource = "pods",
+                             .subresource = "proxy",
+                             .ns = path[3],
+                             .name = path[5]})) {
+    return failure(403);
+  }
+  const auto page = pod_pages_.find(request.target.substr(request.target.find("/proxy/") + 6));
+  if (!find(k8s::resources::kPods, {.ns = path[3], .name = name})) return failure(404);
+  return page == pod_pages_.end() ? failure(503) : plain(page->second);
 }
 
 bool FakeKubeApi::is_allowed(const KubeTarget& target) const {

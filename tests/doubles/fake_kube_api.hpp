@@ -72,6 +72,10 @@ class FakeKubeApi : public DoubleServer {
 
   // Appends to the log of every container of every pod.
   void append_pod_log(std::string_view text);
+  // Every pod answers this request on every port, by its subresource "proxy": "/metrics".
+  void set_pod_page(std::string target, std::string text) {
+    pod_pages_[std::move(target)] = std::move(text);
+  }
 
   // Replaces the token; requests with the old token get 401.
   void set_token(std::string token) { options_.token = std::move(token); }
@@ -121,6 +125,8 @@ class FakeKubeApi : public DoubleServer {
                                              const std::string& body);
   http::Response review_access(const std::string& body) const;
   [[nodiscard]] bool is_allowed(const KubeTarget& target) const;
+  [[nodiscard]] std::optional<http::Response> proxied_page(
+      const http::Request& request, const std::vector<std::string>& path) const;
   http::Response answer(const http::Request& request, const KubeTarget& target, const Query& query,
                         const std::string& body);
   http::Response patch(const KubeTarget& target, const Query& query, std::string_view media,
@@ -144,6 +150,7 @@ class FakeKubeApi : public DoubleServer {
   KubeLists lists_;
   std::function<bool(const Access&)> allowed_;
   std::map<std::string, std::string> issued_tokens_;  // with the users they were issued to
+  std::map<std::string, std::string> pod_pages_;
   std::string pod_log_ = "hello from a simulated pod\n";
   std::list<Watch*> watches_;
   bool stalled_ = false;

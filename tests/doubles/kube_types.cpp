@@ -17,6 +17,7 @@ const std::vector<KubeType>& known_kube_types() {
       {r::kSecrets, false, false},
       {r::kServiceAccounts, false, false},
       {r::kPods, true, false},
+      {Resource{"", "v1", "events", "Event", true}, false, false},
       {Resource{"", "v1", "services", "Service", true}, true, false},
       {r::kDeployments, true, false},
       {Resource{"apps", "v1", "statefulsets", "StatefulSet", true}, true, false},
@@ -34,10 +35,10 @@ const std::vector<KubeType>& known_kube_types() {
 
 std::vector<std::string> short_names(const std::string& plural) {
   static const std::map<std::string, std::string> names{
-      {"namespaces", "ns"},    {"configmaps", "cm"},      {"serviceaccounts", "sa"},
-      {"pods", "po"},          {"services", "svc"},       {"deployments", "deploy"},
-      {"statefulsets", "sts"}, {"replicasets", "rs"},     {"customresourcedefinitions", "crd"},
-      {"applications", "app"}, {"appprojects", "appproj"}};
+      {"namespaces", "ns"},    {"configmaps", "cm"},       {"serviceaccounts", "sa"},
+      {"pods", "po"},          {"services", "svc"},        {"deployments", "deploy"},
+      {"statefulsets", "sts"}, {"replicasets", "rs"},      {"customresourcedefinitions", "crd"},
+      {"applications", "app"}, {"appprojects", "appproj"}, {"events", "ev"}};
   const auto found = names.find(plural);
   if (found == names.end()) return {};
   return {found->second};
