@@ -11,19 +11,14 @@
 
 #include "common/core/json_value.hpp"
 #include "common/core/yaml_text.hpp"
-#include "common/http/url.hpp"
 #include "gitopsctl/app.hpp"
 #include "gitopsctl/failure.hpp"
 #include "gitopsctl/line_diff.hpp"
+#include "gitopsctl/log_lines.hpp"
 
 namespace gitops::ctl {
 
 namespace {
-
-constexpr const char* kOutcomes =
-    "Ends with Done (0), Refused (5, or 4 when it is not there): nothing was changed, Failed (1), "
-    "or\n"
-    "Unknown (3): the answer was lost, so it may have been done.\n\n";
 
 std::string look_at(const AppName& name) {
   return "gitopsctl app get " + name.text();
@@ -41,10 +36,10 @@ cli::Command sync() {
       {.name = "app sync",
        .summary = "Start a sync of an Application",
        .description =
-           kOutcomes + std::string("Examples:\n"
-                                   "  gitopsctl app sync shop\n"
-                                   "  gitopsctl app sync shop --prune\n"
-                                   "  gitopsctl app sync shop && gitopsctl app wait shop\n"),
+           kOutcomeHelp + std::string("Examples:\n"
+                                      "  gitopsctl app sync shop\n"
+                                      "  gitopsctl app sync shop --prune\n"
+                                      "  gitopsctl app sync shop && gitopsctl app wait shop\n"),
        .operands = {settings->operand()},
        .bind =
            [settings](ConfigReader& reader) {
@@ -73,6 +68,39 @@ cli::Command sync() {
        }});
 }
 
+struct RefreshSettings : AppSettings {
+  bool hard = false;
+};
+
+cli::Command refresh() {
+  const auto settings = std::make_shared<RefreshSettings>();
+  return noun_command(
+      {.name = "app refresh",
+       .summary = "Let Argo CD compare an Application with Git again",
+       .description = kOutcomeHelp + std::string("Examples:\n"
+                                                 "  gitopsctl app refresh shop\n"
+                                                 "  gitopsctl app refresh shop --hard\n"),
+       .operands = {settings->operand()},
+       .bind =
+           [settings](ConfigReader& reader) {
+             settings->add_to(reader);
+             reader.add({.flag = "hard", .help = "Render the manifests again, too"},
+                        settings->hard);
+           },
+       .has_form = false,
+       .work = [settings](Call& call) -> Task<Result<int>> {
+         const auto name = co_await find_app(call.server, settings->wanted());
+         if (!name) co_return std::unexpected(name.error());
+         const auto answer = co_await call.server.ask_runtime(
+             name->runtime, kRefresh.text,
+             Json{{"name", name->name},
+                  {"namespace", name->ns},
+                  {"options", {{"refresh", settings->hard ? "hard" : "normal"}}}});
+         co_return tell_outcome(call, answer, name->text() + " is compared with Git again",
+                                look_at(*name));
+       }});
+}
+
 struct RollbackSettings : AppSettings {
   std::string id;
   bool prune = false;
@@ -91,7 +119,7 @@ cli::Command rollback() {
   return noun_command(
       {.name = "app rollback",
        .summary = "Roll an Application back to an entry of its history",
-       .description = "Needs auto-sync to be off.\n\n" + std::string(kOutcomes) +
+       .description = "Needs auto-sync to be off.\n\n" + std::string(kOutcomeHelp) +
                       "Examples:\n"
                       "  gitopsctl app history shop\n"
                       "  gitopsctl app rollback shop 3\n",
@@ -128,7 +156,7 @@ cli::Command terminate() {
   return noun_command(
       {.name = "app terminate",
        .summary = "End the operation of an Application that runs",
-       .description = kOutcomes + std::string("Examples:\n  gitopsctl app terminate shop\n"),
+       .description = kOutcomeHelp + std::string("Examples:\n  gitopsctl app terminate shop\n"),
        .operands = {settings->operand()},
        .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
        .has_form = false,
@@ -146,56 +174,20 @@ cli::Command terminate() {
        }});
 }
 
-struct LogSettings : AppSettings {
-  std::string pod;
-  std::string container;
-  std::string filter;
-  std::int64_t tail = 100;
-  bool follow = false;
+struct AppLogSettings : AppSettings {
+  LogSettings log;
 };
 
-std::string log_path(const AppName& name, const LogSettings& settings) {
-  const std::string tail = std::to_string(settings.tail);
-  return "/api/applications/logs?" +
-         http::query_string({{"applicationName", name.name},
-                             {"appNamespace", name.ns},
-                             {"podName", settings.pod},
-                             {"container", settings.container},
-                             {"filter", settings.filter},
-                             {"tailLines", tail},
-                             {"follow", settings.follow ? "true" : ""}});
-}
-
-Task<Result<int>> print_logs(Call& call, const LogSettings& settings) {
+Task<Result<int>> print_logs(Call& call, const AppLogSettings& settings) {
   const auto name = co_await find_app(call.server, settings.wanted());
   if (!name) co_return std::unexpected(name.error());
-  bool is_partial = false;
-  bool is_whole = false;
-  const auto followed = co_await call.server.follow_runtime(
-      name->runtime, log_path(*name, settings), [&](const http::ServerSentEvent& event) {
-        if (event.event == "end") {
-          is_whole = true;
-          return false;
-        }
-        if (event.event == "trouble") {
-          is_partial = true;
-          call.console.err << cli::printable(event.data) << '\n';
-          return true;
-        }
-        const Json line = parse_json_object(event.data);
-        if (line.is_object()) {
-          call.console.out << text_at(line, {"podName"}) << "  " << text_at(line, {"content"})
-                           << std::endl;
-        }
-        return true;
-      });
-  if (!followed) co_return std::unexpected(followed.error());
-  if (!is_whole) co_return fail(ErrorCode::unavailable, "the stream ended before the logs did");
-  co_return is_partial ? cli::kNotKnown : cli::kDone;
+  co_return co_await print_log(call, name->runtime,
+                               {{"applicationName", name->name}, {"appNamespace", name->ns}},
+                               settings.log);
 }
 
 cli::Command logs() {
-  const auto settings = std::make_shared<LogSettings>();
+  const auto settings = std::make_shared<AppLogSettings>();
   return noun_command(
       {.name = "app logs",
        .summary = "Print the logs of the pods of an Application",
@@ -208,20 +200,10 @@ cli::Command logs() {
        .bind =
            [settings](ConfigReader& reader) {
              settings->add_to(reader);
-             reader.add(
-                 {.flag = "follow", .help = "Go on with new lines, until Ctrl-C", .letter = 'f'},
-                 settings->follow);
-             reader.add({.flag = "pod", .help = "Only this pod"}, settings->pod);
-             reader.add({.flag = "container", .help = "Only this container", .letter = 'c'},
-                        settings->container);
-             reader.add(
-                 {.flag = "filter", .help = "Only lines with this text; with ! those without"},
-                 settings->filter);
-             reader.add({.flag = "tail", .help = "Last lines of each pod to begin with"},
-                        settings->tail, 0, 1'000'000);
+             settings->log.add_to(reader, "Only lines with this text; with ! those without");
            },
        .has_form = false,
-       .is_endless = [settings] { return settings->follow; },
+       .is_endless = [settings] { return settings->log.follow; },
        .work = [settings](Call& call) { return print_logs(call, *settings); }});
 }
 
@@ -285,7 +267,7 @@ cli::Command diff() {
 }  // namespace
 
 std::vector<cli::Command> app_action_commands() {
-  return {sync(), rollback(), terminate(), logs(), diff()};
+  return {sync(), refresh(), rollback(), terminate(), logs(), diff()};
 }
 
 }  // namespace gitops::ctl

@@ -6,7 +6,7 @@
 
 namespace gitops::ctl {
 
-// `gitopsctl app sync|rollback|terminate|logs|diff`: through the app-proxy of the Application's runtime.
+// `gitopsctl app sync|refresh|rollback|terminate|logs|diff`: through the app-proxy of the Application's runtime.
 std::vector<cli::Command> app_action_commands();
 
 }  // namespace gitops::ctl

@@ -4,15 +4,12 @@
 #include <utility>
 
 #include "common/argo/argocd_client.hpp"
-#include "common/cli/loop_runner.hpp"
 #include "common/cli/table.hpp"
 #include "common/control_plane/graphql.hpp"
 #include "common/core/process.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/client.hpp"
 #include "common/http/proxy_settings.hpp"
-#include "gitopsctl/config.hpp"
-#include "gitopsctl/report.hpp"
 #include "gitopsctl/verdicts.hpp"
 #include "k8s-client/client.hpp"
 
@@ -22,11 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Settings {
-  KubernetesSettings kubernetes;
-  ArgoCdSettings argocd;
-  ControlPlaneSettings control_plane;
-  Installation installation;
+struct Settings : CheckSettings {
   cli::OutputFormat output = cli::OutputFormat::text;
   cli::LoopOptions loop;
 };
@@ -42,8 +35,8 @@ milliseconds since(Clock::time_point begin) {
 // One run of the check. Its parts fill the groups of the report concurrently.
 class Check {
  public:
-  Check(const Settings& settings, const cli::Environment& environment, http::ProxySettings proxy,
-        const cli::LoopContext& context)
+  Check(const CheckSettings& settings, const cli::Environment& environment,
+        http::ProxySettings proxy, const cli::LoopContext& context)
       : settings_(settings),
         environment_(environment),
         proxy_(std::move(proxy)),
@@ -211,7 +204,7 @@ class Check {
     return options;
   }
 
-  const Settings& settings_;
+  const CheckSettings& settings_;
   const cli::Environment& environment_;
   http::ProxySettings proxy_;
   const cli::LoopContext& context_;
@@ -226,8 +219,7 @@ int run_check(const Settings& settings, const cli::Environment& environment,
               cli::Console& console) {
   return cli::run_on_loop(
       settings.loop, console, [&](const cli::LoopContext& context) -> Task<int> {
-        Check check(settings, environment, http::proxy_settings(environment), context);
-        const Report report = co_await check.run();
+        const Report report = co_await run_checks(settings, environment, context);
         const bool json = settings.output == cli::OutputFormat::json;
         console.out << (json ? to_json(report) : to_text(report, console.colour));
         co_return exit_code(verdict(report));
@@ -246,6 +238,20 @@ all ok, 1 something failed, 3 nothing failed but something is not known.
 
 }  // namespace
 
+void CheckSettings::add_to(ConfigReader& reader) {
+  kubernetes.add_to(reader);
+  kubernetes.add_namespace_to(reader);
+  argocd.add_to(reader);
+  control_plane.add_to(reader);
+  add_installation(reader, installation);
+}
+
+Task<Report> run_checks(const CheckSettings& settings, const cli::Environment& environment,
+                        const cli::LoopContext& context) {
+  Check check(settings, environment, http::proxy_settings(environment), context);
+  co_return co_await check.run();
+}
+
 cli::Command check_command() {
   const auto settings = std::make_shared<Settings>();
   return {.name = "check",
@@ -253,11 +259,7 @@ cli::Command check_command() {
           .description = kDescription,
           .bind =
               [settings](ConfigReader& reader) {
-                settings->kubernetes.add_to(reader);
-                settings->kubernetes.add_namespace_to(reader);
-                settings->argocd.add_to(reader);
-                settings->control_plane.add_to(reader);
-                add_installation(reader, settings->installation);
+                settings->add_to(reader);
                 settings->loop.add_to(reader);
                 cli::add_output_row(reader, settings->output);
               },

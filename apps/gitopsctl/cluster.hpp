@@ -6,7 +6,7 @@
 
 namespace gitops::ctl {
 
-// `gitopsctl cluster list`.
+// `gitopsctl cluster list|remove`.
 std::vector<cli::Command> cluster_commands();
 
 }  // namespace gitops::ctl

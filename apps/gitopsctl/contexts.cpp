@@ -8,13 +8,13 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/core/json_value.hpp"
 #include "common/core/small_file.hpp"
+#include "gitopsctl/private_file.hpp"
 
 namespace gitops::ctl {
 
@@ -36,28 +36,6 @@ bool is_readable(const Json& json) {
     if (name == "insecure" ? !value.is_boolean() : !value.is_string()) return false;
   }
   return json.is_object();
-}
-
-Result<void> failed_to_write(const std::string& path) {
-  return fail(ErrorCode::unavailable, path + " cannot be written: " + std::strerror(errno));
-}
-
-// Writes all of the text to a new file that nobody else may read.
-Result<void> write_private(const std::string& path, const std::string& text) {
-  ::unlink(path.c_str());
-  const int file =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (file < 0) return failed_to_write(path);
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const auto some = ::write(file, text.data() + written, text.size() - written);
-    if (some < 0 && errno == EINTR) continue;
-    if (some < 0) break;
-    written += static_cast<std::size_t>(some);
-  }
-  const bool is_whole = written == text.size();
-  if (::close(file) != 0 || !is_whole) return failed_to_write(path);
-  return {};
 }
 
 }  // namespace
@@ -146,9 +124,10 @@ Result<void> write_contexts(const std::string& path, const Contexts& contexts) {
     fs::permissions(folder, fs::perms::owner_all, error);
   }
   const std::string fresh = path + ".new";
-  if (auto written = write_private(fresh, contexts_text(contexts)); !written) return written;
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return failed_to_write(path);
-  return {};
+  ::unlink(fresh.c_str());
+  if (auto made = create_private_file(fresh, contexts_text(contexts)); !made) return made;
+  if (::rename(fresh.c_str(), path.c_str()) == 0) return {};
+  return fail(ErrorCode::unavailable, path + " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace gitops::ctl

@@ -161,10 +161,170 @@ inline constexpr Document kResource{
   }
 })"};
 
-inline constexpr std::array kDocuments = {
-    kMe,           kRuntimes,    kRuntime,         kRuntimeAddress, kDeleteRuntime,
-    kApplications, kApplication, kReleases,        kGitSources,     kClusters,
-    kRules,        kAccess,      kUsersWithAccess, kSync,           kRollback,
-    kTerminate,    kResource};
+inline constexpr Document kWorkflows{
+    .text = R"(query Workflows($filters: WorkflowsFilterArgs, $after: String, $first: Int) {
+  workflows(filters: $filters, pagination: { after: $after, first: $first }) {
+    edges { node {
+      metadata { runtime namespace name uid created }
+      spec { workflowTemplateRef { name } }
+      status { phase progress message startedAt finishedAt runningPodsCount }
+    } }
+    pageInfo { endCursor hasNextPage }
+  }
+})"};
+
+inline constexpr Document kWorkflow{.text = R"(query Workflow($uid: String!) {
+  workflow(uid: $uid) {
+    metadata { runtime namespace name uid created }
+    spec { entrypoint workflowTemplateRef { name } }
+    status {
+      phase progress message startedAt finishedAt runningPodsCount
+      nodes { id type name displayName phase message startedAt finishedAt }
+    }
+  }
+})"};
+
+inline constexpr Document kCreateRule{.text = R"(mutation CreateRule($rule: CreateAbacRuleInput!) {
+  createAbacRule(createAbacRuleInput: $rule) { id entityType teams tags actions attributes { name key value } }
+})"};
+
+inline constexpr Document kRemoveRule{
+    .text = "mutation RemoveRule($id: ID!) { removeAbacRule(id: $id) { id } }"};
+
+inline constexpr Document kRefresh{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation Refresh($name: String!, $namespace: String, $options: RefreshOptions) {
+  refresh(applicationName: $name, appNamespace: $namespace, options: $options) { metadata { name } }
+})"};
+
+inline constexpr Document kLiveState{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        R"(query LiveState($app: String!, $appNamespace: String, $group: String, $version: String, $kind: String!, $namespace: String, $name: String) {
+  resource(application: $app, appNamespace: $appNamespace, group: $group, version: $version, kind: $kind, namespace: $namespace, resourceName: $name) { liveState }
+})"};
+
+inline constexpr Document kRolloutAction{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        R"(mutation RolloutAction($app: String, $appNamespace: String, $namespace: String!, $name: String!, $action: RolloutActions!) {
+  rolloutAction(application: $app, appNamespace: $appNamespace, namespace: $namespace, rolloutName: $name, action: $action) { changed message }
+})"};
+
+inline constexpr Document kRolloutRollback{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        R"(mutation RolloutRollback($app: String, $appNamespace: String, $namespace: String!, $name: String!, $revision: Int) {
+  rolloutRollback(application: $app, appNamespace: $appNamespace, namespace: $namespace, rolloutName: $name, rolloutRevision: $revision) { newRevision }
+})"};
+
+inline constexpr Document kSetRolloutImage{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        R"(mutation SetRolloutImage($app: String, $appNamespace: String, $namespace: String!, $name: String!, $container: String!, $image: String!) {
+  setRolloutImage(application: $app, appNamespace: $appNamespace, namespace: $namespace, rolloutName: $name, container: $container, image: $image) { changed message }
+})"};
+
+inline constexpr Document kTerminateWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation TerminateWorkflow($namespace: String!, $name: String!) {
+  terminateWorkflow(namespace: $namespace, workflowName: $name)
+})"};
+
+inline constexpr Document kStopWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation StopWorkflow($namespace: String!, $name: String!, $message: String) {
+  stopWorkflow(namespace: $namespace, workflowName: $name, message: $message)
+})"};
+
+inline constexpr Document kSuspendWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation SuspendWorkflow($namespace: String!, $name: String!) {
+  suspendWorkflow(namespace: $namespace, workflowName: $name)
+})"};
+
+inline constexpr Document kResumeWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation ResumeWorkflow($namespace: String!, $name: String!) {
+  resumeWorkflow(namespace: $namespace, workflowName: $name)
+})"};
+
+inline constexpr Document kRetryWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation RetryWorkflow($namespace: String!, $name: String!, $restart: Boolean) {
+  retryWorkflow(namespace: $namespace, workflowName: $name, restartSuccessful: $restart)
+})"};
+
+inline constexpr Document kResubmitWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation ResubmitWorkflow($namespace: String!, $name: String!) {
+  resubmitWorkflow(namespace: $namespace, workflowName: $name) { newWorkflowName }
+})"};
+
+inline constexpr Document kDeleteWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text = R"(mutation DeleteWorkflow($namespace: String!, $name: String!) {
+  deleteWorkflow(namespace: $namespace, workflowName: $name)
+})"};
+
+inline constexpr Document kSubmitWorkflow{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        R"(mutation SubmitWorkflow($namespace: String!, $template: String!, $parameters: [WorkflowParameterInput!]) {
+  createWorkflowFromWorkflowTemplate(namespace: $namespace, workflowTemplateName: $template, parameters: $parameters) { newWorkflowName }
+})"};
+
+inline constexpr Document kCreateGitSource{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        "mutation CreateGitSource($args: CreateGitSourceInput!) { createGitSource(args: $args) }"};
+
+inline constexpr Document kDeleteGitSource{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        "mutation DeleteGitSource($name: String!) { deleteApplication(args: { appName: $name }) }"};
+
+inline constexpr Document kRemoveCluster{
+    .peer = Document::Peer::app_proxy,
+    .text =
+        R"(mutation RemoveCluster($server: String!, $runtime: String!) { removeCluster(server: $server, runtime: $runtime) })"};
+
+inline constexpr std::array kDocuments = {kMe,
+                                          kRuntimes,
+                                          kRuntime,
+                                          kRuntimeAddress,
+                                          kDeleteRuntime,
+                                          kApplications,
+                                          kApplication,
+                                          kReleases,
+                                          kGitSources,
+                                          kClusters,
+                                          kRules,
+                                          kAccess,
+                                          kUsersWithAccess,
+                                          kSync,
+                                          kRollback,
+                                          kTerminate,
+                                          kResource,
+                                          kWorkflows,
+                                          kWorkflow,
+                                          kCreateRule,
+                                          kRemoveRule,
+                                          kRefresh,
+                                          kLiveState,
+                                          kRolloutAction,
+                                          kRolloutRollback,
+                                          kSetRolloutImage,
+                                          kTerminateWorkflow,
+                                          kStopWorkflow,
+                                          kSuspendWorkflow,
+                                          kResumeWorkflow,
+                                          kRetryWorkflow,
+                                          kResubmitWorkflow,
+                                          kDeleteWorkflow,
+                                          kSubmitWorkflow,
+                                          kCreateGitSource,
+                                          kDeleteGitSource,
+                                          kRemoveCluster};
 
 }  // namespace gitops::ctl

@@ -6,7 +6,7 @@
 
 namespace gitops::ctl {
 
-// `gitopsctl git-source list`.
+// `gitopsctl git-source list|create|delete`.
 std::vector<cli::Command> git_source_commands();
 
 }  // namespace gitops::ctl

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
+#include "common/core/text.hpp"
 #include "gitopsctl/failure.hpp"
 
 namespace gitops::ctl {
@@ -188,6 +189,29 @@ std::unexpected<Error> not_found(std::string_view kind, std::string_view name) {
 std::unexpected<Error> usage_error(std::string message) {
   return std::unexpected(
       Error{.code = ErrorCode::invalid_argument, .message = std::move(message), .subcode = kUsage});
+}
+
+void add_yes(ConfigReader& reader, bool& yes) {
+  reader.add({.flag = "yes", .help = "Do it; without, nothing is done", .letter = 'y'}, yes);
+}
+
+std::unexpected<Error> needs_yes(const std::string& effect) {
+  return usage_error(effect + "; add --yes to do it");
+}
+
+Result<Json> one_of(const std::vector<Json>& items, const Sheet& sheet, std::string_view kind,
+                    const std::string& text) {
+  std::vector<const Json*> found;
+  std::vector<std::string> names;
+  for (const Json& item : items) {
+    const auto name = sheet.name(item);
+    if (name != text && !name.ends_with("/" + text)) continue;
+    found.push_back(&item);
+    names.push_back(name);
+  }
+  if (text.empty() || found.empty()) return not_found(kind, text);
+  if (found.size() == 1) return Json(*found[0]);
+  return usage_error("several are called " + text + ": " + join(names, ", "));
 }
 
 int tell_outcome(Call& call, const Result<Json>& answer, const std::string& done,

@@ -69,6 +69,20 @@ std::unexpected<Error> not_found(std::string_view kind, std::string_view name);
 // Returns the error of a mistake in what the user wrote.
 std::unexpected<Error> usage_error(std::string message);
 
+// The end of a request to change something, for the description of a command.
+inline constexpr const char* kOutcomeHelp =
+    "Ends with Done (0), Refused (5, or 4 when it is not there): nothing was changed, Failed (1), "
+    "or\n"
+    "Unknown (3): the answer was lost, so it may have been done.\n\n";
+// Adds the flag --yes of commands whose effect cannot be undone.
+void add_yes(ConfigReader& reader, bool& yes);
+// Returns the error of such a command without --yes; `effect` is "this deletes team a".
+std::unexpected<Error> needs_yes(const std::string& effect);
+// Finds the one item whose name parts end with those of `text`; -o name of a list prints such names. Errors: not_found;
+// kUsage, with their names, for several.
+Result<Json> one_of(const std::vector<Json>& items, const Sheet& sheet, std::string_view kind,
+                    const std::string& text);
+
 // Runs a request that changes something: prints `done`, or tells the outcome on standard error. `look` is the command
 // that shows the state.
 int tell_outcome(Call& call, const Result<Json>& answer, const std::string& done,

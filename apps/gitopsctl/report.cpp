@@ -9,6 +9,7 @@
 
 #include "common/cli/command.hpp"
 #include "common/cli/table.hpp"
+#include "gitopsctl/hints.hpp"
 
 namespace gitops::ctl {
 
@@ -76,6 +77,14 @@ std::string found(const Row& row) {
   return row.subject + (row.message.empty() ? "" : ": " + row.message);
 }
 
+// Returns the remedy, and for a failure the section of the documents about it.
+std::string hint_of(const Group& group, const Row& row) {
+  auto hint = cli::printable(row.hint);
+  const auto help = help_for(group.id, row.name);
+  if (row.status != Status::failed || help.empty()) return hint;
+  return hint + (hint.empty() ? "see " : "; see ") + help;
+}
+
 std::string group_text(const Group& group, bool colour) {
   std::vector<Row> rows = group.rows;
   if (is_one_line(group)) {
@@ -88,8 +97,8 @@ std::string group_text(const Group& group, bool colour) {
     table.add({{padded(text_of(row.status)), tone_of(row.status)},
                {cli::printable(row.name)},
                {cli::printable(found(row))}});
-    if (row.hint.empty()) continue;
-    table.add({{padded("")}, {"hint: " + cli::printable(row.hint), Tone::faint}});
+    const auto hint = hint_of(group, row);
+    if (!hint.empty()) table.add({{padded("")}, {"hint: " + hint, Tone::faint}});
   }
   std::string out = cli::painted(group.title, Tone::strong, colour);
   if (!group.about.empty()) {
@@ -149,6 +158,8 @@ std::string to_json(const Report& report) {
       if (!row.reason.empty()) json["reason"] = row.reason;
       if (!row.message.empty()) json["message"] = row.message;
       if (!row.hint.empty()) json["hint"] = row.hint;
+      const auto help = help_for(group.id, row.name);
+      if (row.status != Status::ok && !help.empty()) json["help"] = help;
       if (row.version) json["version"] = *row.version;
       if (row.latency) json["latencyMilliseconds"] = row.latency->count();
       rows.push_back(std::move(json));

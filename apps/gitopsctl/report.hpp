@@ -49,7 +49,7 @@ int exit_code(Status verdict);
 // Returns the report for people: a table for each group and a line with the totals. A group whose
 // rows are all not known for the same cause is one line.
 std::string to_text(const Report& report, bool colour);
-// Returns the report for programs: JSON as in docs/reference/gitopsctl.md, with a newline at its end.
+// Returns the report for programs: JSON as in docs/reference/gitopsctl-checks.md, with a newline at its end.
 std::string to_json(const Report& report);
 
 // Functions that return rows for the results of calls.

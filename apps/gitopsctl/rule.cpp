@@ -1,6 +1,8 @@
 #include "gitopsctl/rule.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include "gitopsctl/app.hpp"
 #include "gitopsctl/failure.hpp"
 #include "gitopsctl/noun.hpp"
+#include "gitopsctl/people_changes.hpp"
 
 namespace gitops::ctl {
 
@@ -121,10 +124,115 @@ cli::Command test() {
        .work = [settings](Call& call) { return test_rules(call, *settings); }});
 }
 
+struct CreateSettings {
+  std::string entity = "gitopsApplications";
+  std::vector<std::string> teams;
+  std::vector<std::string> actions;
+  std::vector<std::string> attributes;
+  void add_to(ConfigReader& reader) {
+    reader.add({.flag = "entity", .help = "What it is about, such as workflows"}, entity);
+    reader.add({.flag = "team", .help = "Teams that it allows something, by name or id"}, teams);
+    reader.add({.flag = "action", .help = "Actions, such as VIEW,SYNC"}, actions);
+    reader.add({.flag = "attribute", .help = "Conditions: NAMESPACE=shop, LABEL[team]=pay"},
+               attributes);
+  }
+};
+
+// Reads a condition as `rule list` shows it: NAME=VALUE or NAME[KEY]=VALUE. Nothing when it is none.
+std::optional<Json> attribute_of(const std::string& text) {
+  const auto bracket_end = text.find("]=");
+  const auto equals = bracket_end == std::string::npos ? text.find('=') : bracket_end + 1;
+  if (equals == std::string::npos || equals == 0) return {};
+  std::string name = text.substr(0, equals);
+  Json attribute{{"value", text.substr(equals + 1)}};
+  if (const auto bracket = name.find('['); bracket != std::string::npos) {
+    if (!name.ends_with(']')) return {};
+    attribute["key"] = name.substr(bracket + 1, name.size() - bracket - 2);
+    name.resize(bracket);
+  }
+  attribute["name"] = std::move(name);
+  return attribute;
+}
+
+Task<Result<int>> create_rule(Call& call, const CreateSettings& settings) {
+  if (settings.teams.empty() || settings.actions.empty()) {
+    co_return usage_error("a rule has --team and --action");
+  }
+  Json attributes = Json::array();
+  for (const auto& text : settings.attributes) {
+    auto attribute = attribute_of(text);
+    if (!attribute) co_return usage_error("--attribute is NAME=VALUE or LABEL[KEY]=VALUE");
+    attributes.push_back(std::move(*attribute));
+  }
+  Json teams = Json::array();
+  for (const auto& name : settings.teams) {
+    const auto team = co_await find_by_name(call.server, "/api/team", "team", name);
+    if (!team) co_return std::unexpected(team.error());
+    teams.push_back(at(*team, {"_id"}));
+  }
+  const auto answer =
+      co_await call.server.ask(kCreateRule.text, Json{{"rule",
+                                                       {{"entityType", settings.entity},
+                                                        {"teams", std::move(teams)},
+                                                        {"actions", settings.actions},
+                                                        {"attributes", std::move(attributes)}}}});
+  const auto id = answer ? text_at(*answer, {"createAbacRule", "id"}) : std::string();
+  co_return tell_outcome(call, answer, "rule " + id + " is created", "gitopsctl rule list");
+}
+
+cli::Command create() {
+  const auto settings = std::make_shared<CreateSettings>();
+  return noun_command(
+      {.name = "rule create",
+       .summary = "Create an access rule (administrators)",
+       .description =
+           "The first rule with VIEW hides all other Applications from everybody but "
+           "administrators.\n\n" +
+           std::string(kOutcomeHelp) +
+           "Examples:\n"
+           "  gitopsctl rule create --team pay --action VIEW,SYNC --attribute NAMESPACE=pay\n",
+       .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
+       .has_form = false,
+       .work = [settings](Call& call) { return create_rule(call, *settings); }});
+}
+
+struct DeleteSettings {
+  std::string id;
+  bool yes = false;
+};
+
+Task<Result<int>> delete_rule(Call& call, const DeleteSettings& settings) {
+  const auto data = co_await call.server.ask(kRules.text, Json::object());
+  if (!data) co_return std::unexpected(data.error());
+  const auto& rules = at(*data, {"abacRules"});
+  const bool is_there =
+      std::ranges::any_of(rules, [&](const Json& rule) { return at(rule, {"id"}) == settings.id; });
+  if (!is_there) co_return not_found("rule", settings.id);
+  if (!settings.yes) co_return needs_yes("this deletes rule " + settings.id);
+  const auto answer = co_await call.server.ask(kRemoveRule.text, Json{{"id", settings.id}});
+  co_return tell_outcome(call, answer, "rule " + settings.id + " is deleted",
+                         "gitopsctl rule list");
+}
+
+cli::Command remove() {
+  const auto settings = std::make_shared<DeleteSettings>();
+  return noun_command(
+      {.name = "rule delete",
+       .summary = "Delete an access rule (administrators)",
+       .description =
+           kOutcomeHelp + std::string("Examples:\n  gitopsctl rule delete 65f1a2b3c4d5 --yes\n"),
+       .operands = {{.name = "RULE",
+                     .help = "Id, as in gitopsctl rule list",
+                     .target = &settings->id}},
+       .bind = [settings](ConfigReader& reader) { add_yes(reader, settings->yes); },
+       .has_form = false,
+       .work = [settings](Call& call) { return delete_rule(call, *settings); }});
+}
+
 }  // namespace
 
 std::vector<cli::Command> rule_commands() {
-  return {list(), test()};
+  return {list(), test(), create(), remove()};
 }
 
 }  // namespace gitops::ctl

@@ -7,6 +7,7 @@
 
 #include "common/core/json_value.hpp"
 #include "common/http/url.hpp"
+#include "gitopsctl/log_lines.hpp"
 #include "gitopsctl/noun.hpp"
 
 namespace gitops::ctl {
@@ -155,6 +156,39 @@ cli::Command add() {
        }});
 }
 
+struct LogsSettings {
+  std::string runtime;
+  std::string component;
+  LogSettings log;
+};
+
+cli::Command logs() {
+  const auto settings = std::make_shared<LogsSettings>();
+  return noun_command(
+      {.name = "runtime logs",
+       .summary = "Print the logs of a component of a runtime (administrators)",
+       .description = "Examples:\n"
+                      "  gitopsctl runtime logs prod cap-app-proxy\n"
+                      "  gitopsctl runtime logs prod event-reporter --follow\n",
+       .operands = {{.name = "RUNTIME",
+                     .help = "Name of the runtime",
+                     .target = &settings->runtime},
+                    {.name = "COMPONENT",
+                     .help = "As in gitopsctl runtime status",
+                     .target = &settings->component}},
+       .bind =
+           [settings](ConfigReader& reader) {
+             settings->log.add_to(reader, "Only lines with this text; with ! those without");
+           },
+       .has_form = false,
+       .is_endless = [settings] { return settings->log.follow; },
+       .work =
+           [settings](Call& call) {
+             return print_log(call, settings->runtime, {{"componentName", settings->component}},
+                              settings->log);
+           }});
+}
+
 cli::Command remove() {
   const auto settings = std::make_shared<Settings>();
   return noun_command(
@@ -164,12 +198,7 @@ cli::Command remove() {
                       "Examples:\n"
                       "  gitopsctl runtime remove staging --yes\n",
        .operands = {{.name = "RUNTIME", .help = "Name of the runtime", .target = &settings->name}},
-       .bind =
-           [settings](ConfigReader& reader) {
-             reader.add(
-                 {.flag = "yes", .help = "Remove it; without, nothing is done", .letter = 'y'},
-                 settings->yes);
-           },
+       .bind = [settings](ConfigReader& reader) { add_yes(reader, settings->yes); },
        .has_form = false,
        .work = [settings](Call& call) -> Task<Result<int>> {
          const Json name{{"name", settings->name}};
@@ -177,8 +206,8 @@ cli::Command remove() {
          if (!data) co_return std::unexpected(data.error());
          if (!at(*data, {"runtime"}).is_object()) co_return not_found("runtime", settings->name);
          if (!settings->yes) {
-           co_return usage_error("this removes runtime " + settings->name +
-                                 ", its tokens and all that it has reported; add --yes to do it");
+           co_return needs_yes("this removes runtime " + settings->name +
+                               ", its tokens and all that it has reported");
          }
          const auto answer = co_await call.server.ask(kDeleteRuntime.text, name);
          co_return tell_outcome(call, answer, "runtime " + settings->name + " is removed",
@@ -189,7 +218,7 @@ cli::Command remove() {
 }  // namespace
 
 std::vector<cli::Command> runtime_commands() {
-  return {list(), status(), add(), remove()};
+  return {list(), status(), logs(), add(), remove()};
 }
 
 std::string address_for_pods(const std::string& url) {

@@ -119,14 +119,30 @@ Task<Result<Json>> Server::ask(std::string_view document, Json variables) {
   co_return co_await ask_at(url_, "/2.0/api/graphql", document, std::move(variables));
 }
 
-Task<Result<Json>> Server::call(std::string method, std::string_view path, std::string body) {
+Task<Result<http::Response>> Server::send(std::string method, std::string_view path,
+                                          std::string body) {
   http::Request sent = request(std::move(method), http::join_target(url_, path));
   if (!body.empty()) sent.headers.set("Content-Type", "application/json");
   sent.body = std::move(body);
-  const auto response =
-      co_await client_.send(url_, std::move(sent), request_deadline(), kMaxAnswer);
+  co_return co_await client_.send(url_, std::move(sent), request_deadline(), kMaxAnswer);
+}
+
+Task<Result<Json>> Server::call(std::string method, std::string_view path, std::string body) {
+  const auto response = co_await send(std::move(method), path, std::move(body));
   if (!response) co_return std::unexpected(response.error());
   co_return rest_value(*response);
+}
+
+Task<Result<std::string>> Server::call_for_text(std::string method, std::string_view path,
+                                                std::string body) {
+  auto response = co_await send(std::move(method), path, std::move(body));
+  if (!response) co_return std::unexpected(response.error());
+  if (response->status == 200 && media_type(response->headers) == "text/plain") {
+    co_return std::move(response->body);
+  }
+  const auto value = rest_value(*response);
+  if (!value) co_return std::unexpected(value.error());
+  co_return fail(ErrorCode::protocol, "the answer is not a text");
 }
 
 Task<Result<http::Url>> Server::runtime_url(const std::string& runtime) {

@@ -40,6 +40,9 @@ class Server {
   // Sends a REST request to the control plane. An empty body is not sent.
   Task<Result<nlohmann::json>> call(std::string method, std::string_view path,
                                     std::string body = {});
+  // The same for a response that is text: a new key.
+  Task<Result<std::string>> call_for_text(std::string method, std::string_view path,
+                                          std::string body);
   // Sends a GraphQL document to the app-proxy of a runtime, whose address the control plane tells.
   Task<Result<nlohmann::json>> ask_runtime(const std::string& runtime, std::string_view document,
                                            nlohmann::json variables);
@@ -62,6 +65,7 @@ class Server {
  private:
   [[nodiscard]] Deadline request_deadline() const;
   [[nodiscard]] http::Request request(std::string method, std::string target) const;
+  Task<Result<http::Response>> send(std::string method, std::string_view path, std::string body);
   Task<Result<http::Url>> runtime_url(const std::string& runtime);
   Task<Result<nlohmann::json>> ask_at(const http::Url& url, std::string_view path,
                                       std::string_view document, nlohmann::json variables);

@@ -1,19 +1,14 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "doubles/fake_argocd.hpp"
-#include "doubles/fake_kube_api.hpp"
-#include "doubles/fake_platform.hpp"
-#include "support/play.hpp"
-#include "support/process.hpp"
-#include "support/run_coro.hpp"
-#include "support/run_on.hpp"
+#include "e2e/gitopsctl_harness.hpp"
 #include "support/test_certs.hpp"
 #include "test_http/raw_http.hpp"
 
@@ -28,90 +23,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr auto kLimit = std::chrono::seconds(90);
-constexpr auto kTimeLimit = std::chrono::seconds(60);
-
 FakeKubeApi::Options with_tls(const Certificate& certificate) {
   FakeKubeApi::Options options{.token = "canary-kube-token"};
   options.server.tls.emplace();
   options.server.tls->certificate_file = certificate.cert_file;
   options.server.tls->key_file = certificate.key_file;
   return options;
-}
-
-// The doubles, and settings that point to them.
-class Harness {
- public:
-  explicit Harness(const Executor& executor)
-      : kube(executor, {.token = "canary-kube-token"}),
-        argocd(executor, kube, {.token = "canary.argocd.token"}),
-        platform(executor, {.token = "canary-platform-token"}) {}
-
-  Task<> start() {
-    CO_ASSERT_OK(kube.start());
-    CO_ASSERT_OK(argocd.start());
-    CO_ASSERT_OK(platform.start());
-    write_file(folder / "kubeconfig", kube.kubeconfig());
-    // Variables of the test's own environment.
-    for (const char* name :
-         {"HOME", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "GITOPS_CONFIG",
-          "KUBERNETES_SERVICE_HOST", "ARGOCD_AUTH_TOKEN", "ARGOCD_SERVER_ROOTPATH",
-          "ARGOCD_CA_FILE", "ARGOCD_INSECURE", "CODEFRESH_SSL_CERT_PATH", "CODEFRESH_TLS_INSECURE",
-          "IS_NAMESPACED_RUNTIME", "REPORT_MANAGED_CLUSTERS", "EVENT_REPORTER_REPLICAS",
-          "ARGO_CD_TOKEN_SECRET_NAME"}) {
-      environment[name] = std::nullopt;
-    }
-    environment["KUBECONFIG"] = folder / "kubeconfig";
-    environment["ARGOCD_SERVER"] = argocd.url().to_string();
-    environment["ARGOCD_TOKEN"] = "canary.argocd.token";
-    environment["CODEFRESH_URL"] = platform.url().to_string();
-    environment["CODEFRESH_TOKEN"] = "canary-platform-token";
-  }
-  Task<> stop() {
-    co_await kube.stop();
-    co_await argocd.stop();
-    co_await platform.stop();
-  }
-
-  // Runs the program to its end while the loop serves the doubles.
-  Task<CommandResult> call(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
-    auto result =
-        co_await run_on(pool_, [&] { return run_command(arguments, environment, {}, kTimeLimit); });
-    EXPECT_THAT(result.out + result.err, Not(HasSubstr("canary")));
-    co_return result;
-  }
-  Task<json> call_json(std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(), {"-o", "json"});
-    const auto result = co_await call(std::move(arguments));
-    const auto report = json::parse(result.out, nullptr, false);
-    EXPECT_TRUE(report.is_object()) << result.out << result.err;
-    EXPECT_EQ(result.err, "");
-    exit_code = result.exit_code;
-    co_return report;
-  }
-
-  FakeKubeApi kube;
-  FakeArgoCd argocd;
-  FakePlatform platform;
-  TempDir folder{"gitopsctl"};
-  Environment environment;
-  int exit_code = -1;  // of the last call_json()
-
- private:
-  asio::thread_pool pool_{1};
-};
-
-void on_harness(const std::function<Task<>(Harness&)>& body) {
-  run_coro(
-      [&]() -> Task<> {
-        Harness harness(co_await asio::this_coro::executor);
-        co_await play_in(harness, [&](Harness&) -> Task<> {
-          co_await harness.start();
-          co_await body(harness);
-        });
-      },
-      kLimit);
 }
 
 // The rows of a report with this group and, if given, this name.
@@ -137,7 +54,7 @@ MATCHER_P(IsReason, reason, "") {
 }
 
 TEST(GitopsctlCheck, AllIsWell) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     const auto report = co_await harness.call_json({"check"});
     EXPECT_EQ(harness.exit_code, 0);
     EXPECT_EQ(report["status"], "ok");
@@ -159,7 +76,7 @@ TEST(GitopsctlCheck, AllIsWell) {
 }
 
 TEST(GitopsctlCheck, MissingPermissionsAreNamed) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     harness.kube.set_access([](const FakeKubeApi::Access& access) {
       const bool watches_everywhere = access.verb == "watch" && access.ns.empty();
       return !watches_everywhere && access.name != "argocd-cm";
@@ -190,7 +107,7 @@ TEST(GitopsctlCheck, MissingPermissionsAreNamed) {
 }
 
 TEST(GitopsctlCheck, AFailedReadIsNotKnownAndNeverMissing) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     harness.kube.fail_next(1000, 503, {}, "selfsubjectaccessreviews");
     const auto report = co_await harness.call_json({"check"});
     EXPECT_EQ(harness.exit_code, 3);
@@ -203,7 +120,7 @@ TEST(GitopsctlCheck, AFailedReadIsNotKnownAndNeverMissing) {
 }
 
 TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     harness.kube.set_token("canary-new-kube-token");
     harness.argocd.set_token("canary.new.token");
     harness.platform.set_token("canary-new-platform-token");
@@ -238,7 +155,7 @@ TEST(GitopsctlCheck, RefusedCredentialsAreToldApartFromPeersThatAreAway) {
 }
 
 TEST(GitopsctlCheck, AWeakTokenOfArgoCdIsNamed) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     harness.argocd.set_may_get_applications(false);
     const auto report = co_await harness.call_json({"check"});
     EXPECT_EQ(harness.exit_code, 1);
@@ -247,7 +164,7 @@ TEST(GitopsctlCheck, AWeakTokenOfArgoCdIsNamed) {
 }
 
 TEST(GitopsctlCheck, WhatIsNotConfiguredIsNotKnown) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     for (const char* name : {"ARGOCD_SERVER", "CODEFRESH_URL"}) {
       harness.environment[name] = std::nullopt;
     }
@@ -270,7 +187,7 @@ TEST(GitopsctlCheck, WhatIsNotConfiguredIsNotKnown) {
 }
 
 TEST(GitopsctlCheck, AWrongKubeconfigIsNamedAndTheOtherPeersAreChecked) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     const auto report =
         co_await harness.call_json({"check", "--kubeconfig", harness.folder / "missing"});
     EXPECT_EQ(harness.exit_code, 1);
@@ -283,7 +200,7 @@ TEST(GitopsctlCheck, AWrongKubeconfigIsNamedAndTheOtherPeersAreChecked) {
 }
 
 TEST(GitopsctlCheck, CredentialsThatCannotBeObtainedAreNoFaultOfTheServer) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     for (const std::string user :
          {"exec: {apiVersion: client.authentication.k8s.io/v1, command: /missing/program, "
           "interactiveMode: Never}",
@@ -306,7 +223,7 @@ TEST(GitopsctlCheck, CredentialsThatCannotBeObtainedAreNoFaultOfTheServer) {
 
 // As the plugins of cloud providers: the profile is in a variable of the person's own.
 TEST(GitopsctlCheck, ExecPluginsSeeTheWholeEnvironment) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     auto text = harness.kube.kubeconfig();
     const std::string token = "token: \"canary-kube-token\"";
     text.replace(text.find(token), token.size(),
@@ -335,7 +252,7 @@ TEST(GitopsctlCheck, ExecPluginsSeeTheWholeEnvironment) {
 }
 
 TEST(GitopsctlCheck, ServersThatNobodyVouchesForAreNotTrusted) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     CertificateAuthority authority;
     const auto executor = co_await asio::this_coro::executor;
     FakeKubeApi secure(
@@ -353,7 +270,7 @@ TEST(GitopsctlCheck, ServersThatNobodyVouchesForAreNotTrusted) {
 }
 
 TEST(GitopsctlCheck, APeerThatDoesNotAnswerCostsTheTimeoutAndNoMore) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     harness.argocd.delay_answers(std::chrono::hours(1));
     const auto report = co_await harness.call_json({"check", "--timeout=3s"});
     EXPECT_EQ(harness.exit_code, 1);
@@ -366,7 +283,7 @@ TEST(GitopsctlCheck, APeerThatDoesNotAnswerCostsTheTimeoutAndNoMore) {
 }
 
 TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     harness.kube.delay_answers(std::chrono::hours(1));
     Process process({.argv = {std::string(GITOPS_BIN_DIR) + "/gitopsctl", "check"},
                      .env = harness.environment,
@@ -385,14 +302,14 @@ TEST(GitopsctlCheck, AnInterruptEndsItWhileItWaits) {
 }
 
 TEST(GitopsctlCheck, LogLinesAreWrittenOnRequestAndHoldNoSecret) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     EXPECT_EQ((co_await harness.call({"check"})).err, "");
     co_await harness.call({"check", "--verbose"});  // call() checks for the secrets
   });
 }
 
 TEST(GitopsctlVersion, TellsTheClustersToo) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     const auto report = co_await harness.call_json({"version"});
     EXPECT_EQ(harness.exit_code, 0);
     EXPECT_EQ(report["schema"], "gitopsctl/version/v1");
@@ -418,7 +335,7 @@ TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
                    "request_id":"id-7","reason":"expired"}]})");
   });
   const auto url = "--router-url=http://127.0.0.1:" + std::to_string(router.port());
-  on_harness([&](Harness& harness) -> Task<> {
+  on_harness([&](GitopsctlHarness& harness) -> Task<> {
     const auto text = co_await harness.call({"webhooks", url});
     EXPECT_EQ(text.exit_code, 0) << text.err;
     EXPECT_THAT(text.out, StartsWith("2 webhooks are kept, 900 bytes, the oldest for 41 s\n"));
@@ -434,7 +351,7 @@ TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
 }
 
 TEST(Gitopsctl, CompletionKnowsItsCommands) {
-  on_harness([](Harness& harness) -> Task<> {
+  on_harness([](GitopsctlHarness& harness) -> Task<> {
     for (const char* shell : {"bash", "zsh"}) {
       const auto script = co_await harness.call({"completion", shell});
       EXPECT_EQ(script.exit_code, 0);

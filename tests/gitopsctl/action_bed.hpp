@@ -40,6 +40,8 @@ class ActionBed {
     const std::string silent = program_.register_runtime(key, "silent");
     static_cast<void>(program_.post_application(token_, application("shop", "Healthy"), 1));
     static_cast<void>(program_.post_application(silent, application("quiet", "Healthy"), 1));
+    post_workflow("build");
+    post_git_source("apps");
   }
 
   // What the app-proxy sends from now on: a status, fields and a body. An empty status: it closes the connection.
@@ -76,9 +78,43 @@ class ActionBed {
   std::string key;
 
  private:
+  void post_workflow(const std::string& name) {
+    const nlohmann::json workflow{
+        {"apiVersion", "argoproj.io/v1alpha1"},
+        {"kind", "Workflow"},
+        {"metadata",
+         {{"name", name},
+          {"namespace", "ci"},
+          {"uid", "uid-" + name},
+          {"creationTimestamp", "2026-03-04T09:00:00Z"}}},
+        {"spec", {{"workflowTemplateRef", {{"name", "ci"}}}}},
+        {"status",
+         {{"phase", "Running"},
+          {"progress", "1/2"},
+          {"nodes", {{"n1", {{"type", "Pod"}, {"name", "main"}, {"phase", "Running"}}}}}}}};
+    post("w/" + name, nlohmann::json{{"data", {{"object", workflow.dump()}}}}.dump());
+  }
+  void post_git_source(const std::string& name) {
+    auto source = nlohmann::json::parse(application(name, "Healthy"));
+    source["metadata"]["labels"] = {{"codefresh.io/entity", "git-source"}};
+    static_cast<void>(program_.post_application(token_, source.dump(), ++sequence_));
+  }
+  void post(const std::string& id, const std::string& body) {
+    const auto sequence = std::to_string(++sequence_);
+    static_cast<void>(
+        http_call({.method = "POST",
+                   .url = program_.url() + "/2.0/api/events",
+                   .headers = {"Authorization: " + token_, "Content-Type: application/json",
+                               "X-Event-Id: " + id, "X-Event-Sequence: " + sequence},
+                   .body = body}));
+  }
+
   static std::string application(const std::string& name, const std::string& health) {
     const nlohmann::json resource{{"group", "apps"},    {"version", "v1"}, {"kind", "Deployment"},
                                   {"namespace", "web"}, {"name", "ui"},    {"status", "OutOfSync"}};
+    const nlohmann::json rollout{{"group", "argoproj.io"}, {"version", "v1alpha1"},
+                                 {"kind", "Rollout"},      {"namespace", "web"},
+                                 {"name", "canary"},       {"status", "Synced"}};
     return nlohmann::json{
         {"apiVersion", "argoproj.io/v1alpha1"},
         {"kind", "Application"},
@@ -89,7 +125,7 @@ class ActionBed {
         {"status",
          {{"sync", {{"status", "OutOfSync"}}},
           {"health", {{"status", health}, {"message", "red \x1b[31m text"}}},
-          {"resources", nlohmann::json::array({resource})}}}}
+          {"resources", nlohmann::json::array({resource, rollout})}}}}
         .dump();
   }
   bool answer(RawSocket& socket) {

@@ -48,8 +48,10 @@ class AppActions : public testing::Test {
 };
 
 const std::vector<Words>& actions() {
-  static const std::vector<Words> all = {
-      {"app", "sync", "shop"}, {"app", "rollback", "shop", "3"}, {"app", "terminate", "shop"}};
+  static const std::vector<Words> all = {{"app", "sync", "shop"},
+                                         {"app", "rollback", "shop", "3"},
+                                         {"app", "terminate", "shop"},
+                                         {"app", "refresh", "shop", "--hard"}};
   return all;
 }
 
@@ -71,6 +73,10 @@ TEST_F(AppActions, DoneIsSaidWithTheKeyOfTheUserAndTheNamesOfTheApplication) {
                     R"({"data":{"terminateApplicationOperation":{"terminated":false}}})");
   EXPECT_THAT(call({"app", "terminate", "shop"}).out,
               HasSubstr("no operation of prod/argocd/shop ran"));
+  bed().answer_with("200 OK", kJson, R"({"data":{"refresh":{"metadata":{"name":"shop"}}}})");
+  EXPECT_EQ(call({"app", "refresh", "shop", "--hard"}).out,
+            "Done: prod/argocd/shop is compared with Git again\n");
+  EXPECT_EQ(variables()["options"]["refresh"], "hard");
 }
 
 TEST_F(AppActions, RefusedFailedAndUnknownAreToldApart) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/command.hpp"
+#include "gitopsctl/check.hpp"
 #include "gitopsctl/program.hpp"
 #include "support/docs_part.hpp"
 
@@ -37,10 +38,19 @@ std::string row_of(const cli::Command& command) {
   for (const auto& operand : command.operands) {
     row += operand.is_required ? " " + operand.name : " [" + operand.name + "]";
   }
-  ConfigReader reader("gitopsctl " + command.name, "", ProgramKind::command);
-  if (command.bind) command.bind(reader);
+  const auto flags_of = [](const cli::Command& one) {
+    ConfigReader reader("gitopsctl " + one.name, "", ProgramKind::command);
+    if (one.bind) one.bind(reader);
+    return reader.flags();
+  };
   std::string flags;
-  for (const auto& flag : reader.flags()) {
+  for (const auto& flag : flags_of(command)) {
+    // diag has the flags of check.
+    const auto is_of_check = [&] {
+      const auto known = flags_of(check_command());
+      return std::ranges::any_of(known, [&](const auto& one) { return one.name == flag.name; });
+    };
+    if (command.name == "diag" && is_of_check()) continue;
     // The flags of every command stand above the table.
     constexpr std::array<std::string_view, 10> kCommon = {"context",
                                                           "control-plane-url",

@@ -63,7 +63,7 @@ TEST(ReportText, IsATablePerGroupWithTotals) {
   EXPECT_EQ(to_text(sample(), false), R"(Kubernetes  https://127.0.0.1:6443
   ok         API server   v1.36.3, 12 ms
   failed     credentials  401
-             hint: log in again
+             hint: log in again; see gitopsctl-checks.md#credentials
 
 Rights  in namespace gitops
   not known  all 2  the credentials were refused
@@ -112,14 +112,17 @@ TEST(ReportJson, HasTheDocumentedShape) {
       {"group": "kubernetes", "name": "API server", "status": "ok", "message": "v1.36.3, 12 ms",
        "version": "v1.36.3", "latencyMilliseconds": 12},
       {"group": "kubernetes", "name": "credentials", "status": "failed",
-       "reason": "unauthenticated", "message": "401", "hint": "log in again"},
+       "reason": "unauthenticated", "message": "401", "hint": "log in again",
+       "help": "gitopsctl-checks.md#credentials"},
       {"group": "rights", "name": "event-reporter", "subject": "get pods", "status": "not_known",
-       "reason": "skipped", "message": "the credentials were refused"},
+       "reason": "skipped", "message": "the credentials were refused",
+       "help": "gitopsctl-checks.md#rights"},
       {"group": "rights", "name": "cluster-event-reporter", "subject": "list pods",
-       "status": "not_known", "reason": "skipped", "message": "the credentials were refused"},
+       "status": "not_known", "reason": "skipped", "message": "the credentials were refused",
+       "help": "gitopsctl-checks.md#rights"},
       {"group": "argocd", "name": "argocd-server", "status": "not_known",
        "reason": "not_configured", "message": "no address was given",
-       "hint": "--argocd-server names it"}
+       "hint": "--argocd-server names it", "help": "gitopsctl-checks.md#argocd-server"}
     ]})"));
 }
 
