@@ -18,7 +18,7 @@ OUT/layout is the OCI layout, with an index entry "NAME" for each image; OUT/NAM
 the image as well. The bytes depend on the programs without their symbols, on the Debian packages and on --epoch only: the same
 commit gives the same digests, in whichever folder it is built. A program that lacks a hardening is refused, unless --unhardened is
 given (for tests with debug builds). An image has limits, 20 MB, and 8 MB compressed. One that leaves less than 10 % of room below them
-is made with a warning, and refused with --strict (for CI and releases: who only wants to install it can't make it smaller). The limits of
+is made with a warning, and refused with --strict (for CI: who only wants to install it can't make it smaller). The limits of
 images with libpq, which brings 9 MB of libraries, are higher. The table that is printed has the room of each image.
 --level is that of zstd, 19 by default.
 """

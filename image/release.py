@@ -358,7 +358,7 @@ def make(arguments):
     out = arguments.out
     if out.exists():
         shutil.rmtree(out)
-    options = [*(["--unhardened"] if arguments.unhardened else ["--strict"]), "--level", arguments.level, *arguments.names]
+    options = [*(["--unhardened"] if arguments.unhardened else []), "--level", arguments.level, *arguments.names]
     built = subprocess.run([sys.executable, str(ROOT / "image/build.py"), "--bin", str(arguments.bin), "--out", str(out / "images"),
                             "--version", version, "--revision", revision, "--epoch", str(epoch), *map(str, options)])
     if built.returncode != 0:

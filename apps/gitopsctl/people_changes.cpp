@@ -148,7 +148,9 @@ cli::Command add_user() {
          const auto answer = co_await call.server.call(
              "POST", path_of("/api/accounts/", *account, "/adduser"), to_text(body));
          if (!answer) co_return tell_outcome(call, answer, "", "gitopsctl user list");
-         const auto link = string_at(*answer, {"inviteUrl"});
+         auto link = string_at(*answer, {"inviteUrl"});
+         // A server that does not know its own address sends the path.
+         if (link.starts_with('/')) link.insert(0, call.server.context().url);
          if (link.empty()) {
            co_return tell_outcome(call, answer, settings.name + " is a member already", "");
          }

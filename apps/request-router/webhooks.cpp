@@ -147,7 +147,18 @@ Webhooks::Webhooks(const Executor& executor, Metrics& metrics, Options options)
                                     "Since when the oldest of them is kept")),
       store_(options_.limits),
       changed_(std::make_shared<Event>(executor)),
-      tasks_(executor) {}
+      tasks_(executor) {
+  // A counter that begins with its first loss would hide that loss from Prometheus' increase().
+  for (const auto* reason : {"no_room", "expired", "rejected", "stopped"}) lost_total(reason);
+}
+
+Counter& Webhooks::lost_total(std::string_view reason) {
+  return metrics_.counter(
+      "gitops_router_lost_webhooks_total",
+      "Webhooks that no event source got: no_room (refused with 503), expired (kept for an "
+      "hour), rejected (by the event source), stopped (with the router)",
+      {{"reason", std::string(reason)}});
+}
 
 Result<void> Webhooks::start(RouteOf route_of) {
   route_of_ = std::move(route_of);
@@ -388,13 +399,7 @@ void Webhooks::gone(const Kept& webhook) {
 }
 
 void Webhooks::lost(const KeptWebhook& webhook, std::string_view reason) {
-  metrics_
-      .counter(
-          "gitops_router_lost_webhooks_total",
-          "Webhooks that no event source got: no_room (refused with 503), expired (kept for an "
-          "hour), rejected (by the event source), stopped (with the router)",
-          {{"reason", std::string(reason)}})
-      .Increment();
+  lost_total(reason).Increment();
   lost_.push_back({.at = wall_now(),
                    .source = webhook.source,
                    .request_id = webhook.request_id,

@@ -89,6 +89,7 @@ class Webhooks {
   // Need the locked mutex.
   void kept(const std::shared_ptr<Sender>& sender);
   void gone(const Kept& webhook);
+  Counter& lost_total(std::string_view reason);
   void lost(const KeptWebhook& webhook, std::string_view reason);
   void offer_room();
 

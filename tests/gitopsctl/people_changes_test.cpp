@@ -72,7 +72,7 @@ TEST_F(PeopleChanges, AKeyIsShownOnceAndWorksUntilItIsRevoked) {
 TEST_F(PeopleChanges, FromAnInvitationToATeamAndOut) {
   const auto invited = call({"user", "add", "carla@example.test", "--name=carla"});
   EXPECT_EQ(invited.exit_code, 0) << invited.err;
-  EXPECT_THAT(invited.out, HasSubstr("/invitation"));
+  EXPECT_THAT(invited.out, StartsWith(bed().program().url() + "/invitation?token="));
   EXPECT_THAT(invited.err, StartsWith("Done: carla@example.test is invited by this link."));
   const auto again = call({"user", "add", "dan@example.test", "-o", "json"});
   EXPECT_EQ(Json::parse(again.out)["schema"], "gitopsctl/invitation/v1");

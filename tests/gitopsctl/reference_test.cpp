@@ -101,5 +101,20 @@ TEST(Reference, EveryGroupIsExplained) {
   }
 }
 
+TEST(Reference, NamesAreCompletedByCommandsThatThereAre) {
+  const auto program = gitopsctl();
+  for (const auto& [operand, printer] : program.names) {
+    const auto known = std::ranges::any_of(program.commands, [&](const cli::Command& command) {
+      return printer.starts_with(command.name + " -o name");
+    });
+    EXPECT_TRUE(known) << operand << ": " << printer;
+    const auto used = std::ranges::any_of(program.commands, [&](const cli::Command& command) {
+      return std::ranges::any_of(command.operands,
+                                 [&](const cli::Operand& one) { return one.name == operand; });
+    });
+    EXPECT_TRUE(used) << operand;
+  }
+}
+
 }  // namespace
 }  // namespace gitops::ctl

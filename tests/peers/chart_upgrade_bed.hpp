@@ -168,6 +168,10 @@ class ChartUpgradeBed {
     for (int i = 0; i < count; ++i) {
       const auto folder = volumes_ / ("ledger-" + std::to_string(i));
       std::filesystem::create_directories(folder);
+      // The user of a pod is another one.
+      for (const auto& path : {volumes_.path(), folder}) {
+        std::filesystem::permissions(path, std::filesystem::perms::all);
+      }
       bed_.cluster().apply(nlohmann::json{{"apiVersion", "v1"},
                                           {"kind", "PersistentVolume"},
                                           {"metadata", {{"name", "upgrade-" + std::to_string(i)}}},

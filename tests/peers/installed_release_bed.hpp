@@ -15,6 +15,7 @@
 
 #include "chart/helm.hpp"
 #include "e2e/git_harness.hpp"
+#include "peers/image_container.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_rollouts.hpp"
 #include "peers/peer_workflows.hpp"
@@ -66,91 +67,19 @@ class AuditedCluster {
   PeerArgoCd argocd_;
 };
 
-// The image that the chart names, and processes in roots of it.
-class Images {
- public:
-  Images() {
-    run_or_throw({"python3", source() / "build.py", "--bin", GITOPS_BIN_DIR, "--out",
-                  folder_.path(), "--unhardened", "--level", "1", kImage},
-                 {}, {}, std::chrono::seconds(120));
-  }
-  // The command line that runs `argv` in a root of the image.
-  std::vector<std::string> enter(std::vector<std::string> argv, const std::filesystem::path& root,
-                                 const std::string& hostname) const {
-    std::vector<std::string> command{"python3",    source() / "start.py",
-                                     "--out",      folder_.path(),
-                                     "--enter",    kImage,
-                                     "--root",     root,
-                                     "--hostname", hostname,
-                                     "--"};
-    argv[0] = "/usr/bin/" + argv[0];
-    command.insert(command.end(), argv.begin(), argv.end());
-    return command;
-  }
-
- private:
-  static std::filesystem::path source() {
-    return std::filesystem::path(GITOPS_SOURCE_DIR) / "image";
-  }
-  TempDir folder_;
-};
-
-// The container of a pod, as a node would run it.
-class Container {
- public:
-  Container(const Images& images, std::unique_ptr<RenderedWorkload> workload, Environment more)
-      : workload_(std::move(workload)), process_(options(images, std::move(more))) {}
-
-  std::string log() const { return read_file(folder_ / "log"); }
-  // The number behind this text in the log; 0: not there.
-  int logged(const std::string& before) const {
-    const auto text = log();
-    const auto at = text.find(before);
-    return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + before.size());
-  }
-  void await_ready() {
-    require_until(
-        [&] {
-          if (!process_.running()) throw std::runtime_error("ended:\n" + log());
-          const auto port = logged(R"("admin_port":)");
-          return port != 0 &&
-                 http_call({.url = "http://127.0.0.1:" + std::to_string(port) + "/readyz"}).ok();
-        },
-        kTimeLimit, "a daemon to be ready", std::chrono::milliseconds(50));
-  }
-  RenderedWorkload& workload() { return *workload_; }
-  Process& process() { return process_; }
-
- private:
-  ProcessOptions options(const Images& images, Environment more) {
-    // A kubelet writes the hosts of a pod; and the group of the pod's user may read its volumes.
-    std::filesystem::create_directories(root() / "etc");
-    const auto source = "github-eventsource-svc." + std::string(kNamespace) + ".svc.cluster.local";
-    write_file(root() / "etc/hosts", "127.0.0.1 localhost " + source + ".\n");
-    run_or_throw({"chmod", "-R", "a+rwX", workload_->folder()});
-    auto environment = workload_->process_environment();
-    for (auto& [name, value] : more) environment[name] = std::move(value);
-    // A pod has a network of its own.
-    for (const auto* name : {"LISTEN_ADDRESS", "METRICS_LISTEN_ADDRESS"}) {
-      environment[name] = "127.0.0.1";
-    }
-    for (const auto* name : {"LISTEN_PORT", "ADMIN_PORT"}) environment[name] = "0";
-    const std::string hostname = workload_->pod().at("/metadata/name"_json_pointer);
-    return {.argv = images.enter(workload_->argv(), root(), hostname),
-            .env = std::move(environment),
-            .log_file = folder_ / "log"};
-  }
-  std::filesystem::path root() const { return folder_ / "root"; }
-
-  TempDir folder_;
-  std::unique_ptr<RenderedWorkload> workload_;
-  Process process_;
-};
+// The image that the chart names.
+inline std::filesystem::path make_image(const TempDir& folder) {
+  run_or_throw({"python3", std::filesystem::path(GITOPS_SOURCE_DIR) / "image/build.py", "--bin",
+                GITOPS_BIN_DIR, "--out", folder.path(), "--unhardened", "--level", "1", kImage},
+               {}, {}, std::chrono::seconds(120));
+  return folder.path();
+}
 
 class InstalledReleaseBed {
  public:
-  InstalledReleaseBed(AuditedCluster& the_bed, const Images& images, const Executor& executor)
-      : bed(the_bed), base(executor), images_(images) {
+  InstalledReleaseBed(AuditedCluster& the_bed, std::filesystem::path image,
+                      const Executor& executor)
+      : bed(the_bed), base(executor), image_(std::move(image)) {
     base.base.platform.set_token(AppProxyHarness::kRuntime);
     base.base.platform.accounts().add(AppProxyHarness::kRuntime,
                                       FakeAccounts::Runtime{.name = "prod", .account_id = "acc-1"});
@@ -223,10 +152,10 @@ class InstalledReleaseBed {
       Environment more;
       if (name == kProxy) more["PORT"] = std::to_string(proxy_port_);
       pods_[name] =
-          std::make_unique<Container>(images_, std::move(prepared_.at(name)), std::move(more));
+          std::make_unique<ImageContainer>(image_, std::move(prepared_.at(name)), std::move(more));
     }
     for (const auto& [name, pod] : pods_) {
-      co_await aside([&pod] { pod->await_ready(); });
+      co_await aside([&pod] { pod->await_ready(kTimeLimit); });
     }
   }
   Task<> stop_pods() {
@@ -337,13 +266,13 @@ class InstalledReleaseBed {
            std::to_string(pods_.at(kRouter)->logged(R"("message":"routing","port":)"));
   }
 
-  const Images& images_;
+  std::filesystem::path image_;
   TempDir folder_;
   Helm helm_;
   int proxy_port_ = free_port();
   asio::thread_pool pool_{1};
   std::map<std::string, std::unique_ptr<RenderedWorkload>> prepared_;
-  std::map<std::string, std::unique_ptr<Container>> pods_;
+  std::map<std::string, std::unique_ptr<ImageContainer>> pods_;
   std::map<std::string, std::string> revision_;
   std::string ended_;  // logs of processes that were stopped
 };

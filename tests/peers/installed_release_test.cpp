@@ -34,12 +34,13 @@ constexpr auto kLimit = std::chrono::seconds(380);
 TEST(InstalledRelease, DoesItsWorkFromItsImagesWithNoRightToSpare) {
   GITOPS_REQUIRE_PEER(Programs);
   AuditedCluster bed;
-  const Images images;
+  const TempDir folder;
+  const auto image = make_image(folder);
   make_objects(bed);
   const auto before = objects(bed.cluster());
   run_coro(
       [&]() -> Task<> {
-        InstalledReleaseBed installed_release_bed(bed, images, co_await asio::this_coro::executor);
+        InstalledReleaseBed installed_release_bed(bed, image, co_await asio::this_coro::executor);
         co_await play_in(installed_release_bed, [&](InstalledReleaseBed&) -> Task<> {
           const auto works = [&](std::string turn) -> Task<> {
             co_await installed_release_bed.start_pods();
