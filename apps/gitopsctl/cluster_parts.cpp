@@ -213,8 +213,8 @@ class ClusterReader {
       if (kind.objects) {
         Json list = Json::array();
         for (Json& object : *kind.objects) {
-          list.push_back(name == "secrets" ? shown_secret(object)
-                                           : shown_object(std::move(object)));
+          list.push_back(name == "secrets" ? printed_secret(object)
+                                           : printed_object(std::move(object)));
         }
         part.text = text_of(list);
       } else {

@@ -191,12 +191,12 @@ void find_names(const Json& json, std::vector<std::string>& names) {
 
 }  // namespace
 
-Json shown_object(Json object) {
+Json printed_object(Json object) {
   walk(object);
   return object;
 }
 
-Json shown_secret(const Json& secret) {
+Json printed_secret(const Json& secret) {
   Json keys = Json::array();
   for (const char* member : {"data", "stringData"}) {
     const Json& values = value_at(secret, {member});

@@ -16,7 +16,7 @@ namespace gitops::ctl {
 
 namespace {
 
-constexpr const char* kShownOnce = "It is shown only now.\n";
+constexpr const char* kPrintedOnce = "It is shown only now.\n";
 
 // Settings of all these commands; each binds those that it has.
 struct Settings {
@@ -119,7 +119,7 @@ int show_once(Call& call, Json facts, const char* member, const std::string& sec
       call.console.out << cli::printable(secret) << '\n';
       break;
   }
-  call.console.err << "Done: " << cli::printable(done) << ". " << kShownOnce;
+  call.console.err << "Done: " << cli::printable(done) << ". " << kPrintedOnce;
   return cli::kDone;
 }
 

@@ -187,8 +187,8 @@ TEST(AppActionsWithoutTls, TheKeyIsNotSent) {
       "mutation($a: RuntimeInstallationArgs!){createRuntime(installationArgs: "
       "$a){newAccessToken}}",
       {{"a", runtime}});
-  static_cast<void>(
-      bed.program().post_application(created["newAccessToken"], ActionBed::application("shop", "Healthy"), 1));
+  static_cast<void>(bed.program().post_application(created["newAccessToken"],
+                                                   ActionBed::application("shop", "Healthy"), 1));
   const TempDir home;
   const auto result = run_command({std::string(GITOPS_BIN_DIR) + "/gitopsctl", "app", "sync",
                                    "shop", "--control-plane-ca-file", bed.ca_file().string()},

@@ -35,7 +35,7 @@ TEST(Manifest, WhatMayHoldASecretIsLeftOut) {
                        {{"metadata", {{"annotations", {{"a", "Canary6"}}}}},
                         {"spec", {{"containers", {container}}}}}}}},
                     {"binaryData", {{"b", "Canary7"}}}};
-  const auto shown = shown_object(object);
+  const auto shown = printed_object(object);
   EXPECT_THAT(shown.dump(), Not(HasSubstr("Canary")));
   EXPECT_FALSE(shown["metadata"].contains("managedFields"));
   EXPECT_EQ(shown["metadata"]["annotations"]["meta.helm.sh/release-name"], "rt");
@@ -50,7 +50,7 @@ TEST(Manifest, OfASecretTheKeysAreShownAndItsValuesAreHidden) {
   const Json secret{{"metadata", {{"name", "s"}, {"annotations", {{"a", "Canary-value"}}}}},
                     {"type", "Opaque"},
                     {"data", {{"token", base64_encode("Canary-value")}}}};
-  EXPECT_EQ(shown_secret(secret), Json({{"name", "s"}, {"type", "Opaque"}, {"keys", {"token"}}}));
+  EXPECT_EQ(printed_secret(secret), Json({{"name", "s"}, {"type", "Opaque"}, {"keys", {"token"}}}));
   Redactor redactor;
   hide_values(secret, redactor);
   EXPECT_EQ(redactor.redacted("a Canary-value b"), "a [redacted] b");
