@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 constexpr const char* kLeftOut = "[left out]";
 
 // Variables whose values the charts set; none is a secret. Longer names of a family are covered by its beginning.
-constexpr auto kShownVariables =
+constexpr auto kPlainVariables =
     std::to_array<std::string_view>({"API_LISTEN_ADDRESS",
                                      "API_PORT",
                                      "APP_PROXY_URL",
@@ -140,7 +140,7 @@ void leave_out_values(Json& list, bool may_be_shown) {
     if (!item.is_object() || !item.contains("value")) continue;
     const auto name = string_at(item, {"name"});
     const bool is_shown =
-        may_be_shown && std::ranges::find(kShownVariables, name) != kShownVariables.end();
+        may_be_shown && std::ranges::find(kPlainVariables, name) != kPlainVariables.end();
     if (!is_shown) item["value"] = kLeftOut;
   }
 }
