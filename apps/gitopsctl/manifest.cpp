@@ -109,12 +109,12 @@ constexpr auto kPlainVariables =
                                      "TUNNEL_SUBDOMAIN_PREFIX",
                                      "WORKFLOW_NAMESPACES"});
 
-constexpr auto kShownAnnotations = std::to_array<std::string_view>(
+constexpr auto kPlainAnnotations = std::to_array<std::string_view>(
     {"meta.helm.sh/", "checksum/", "prometheus.io/", "deployment.kubernetes.io/",
      "control-plane.alpha.kubernetes.io/", "kubernetes.io/config."});
 
 bool is_shown_annotation(std::string_view name) {
-  return std::ranges::any_of(kShownAnnotations,
+  return std::ranges::any_of(kPlainAnnotations,
                              [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
