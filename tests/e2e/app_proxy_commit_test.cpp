@@ -168,7 +168,7 @@ TEST(AppProxyCommit, ATraceHoldsTheWaitAndTheRequestsToGit) {
     const auto answer = co_await w.commit(
         kAnn, {{"branchName", "HEAD"},
                {"files", Json::array({CommitHarness::file("deploy/app.yaml", "replicas: 3\n")})},
-               {"msg", "canary-message"}});
+               {"msg", "words of a user"}});
     EXPECT_EQ(answer.code(), "");
     EXPECT_TRUE(co_await eventually(
         [&] {
@@ -187,6 +187,7 @@ TEST(AppProxyCommit, ATraceHoldsTheWaitAndTheRequestsToGit) {
     }
     EXPECT_THAT(collector.mistakes(), testing::IsEmpty());
     EXPECT_THAT(collector.text(), Not(HasSubstr("canary")));
+    EXPECT_THAT(collector.text(), Not(HasSubstr("words of a user")));
     co_await collector.stop();
   });
 }
