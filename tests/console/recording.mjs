@@ -39,13 +39,7 @@ try {
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(`**${path}`);
-  let isOnList = false;
   while (demo.exitCode === null) {
-    // The outage concerns all applications. The page is open already when it begins.
-    if (!isOnList && /audit stream has all/.test(text)) {
-      isOnList = true;
-      await page.locator('nav a[href="/applications"]').first().click();
-    }
     const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });
     frames.push({ png, milliseconds: STEP });
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, STEP))]);
