@@ -28,7 +28,7 @@ constexpr auto kLeastCommitPause = std::chrono::milliseconds(500);
 // count for all that wait for the commit.
 constexpr auto kLeastCommitRead = std::chrono::seconds(2);
 // Time after which reports no longer wait for a commit that Argo CD refuses; it is requested again
-// after the pause.
+// after growing pauses, at most this one.
 constexpr auto kRefusedLong = std::chrono::seconds(10);
 constexpr auto kRefusedPause = std::chrono::minutes(5);
 
@@ -324,7 +324,14 @@ void Gatherer::CommitRequest::failed(const Error& error, Clock::time_point now) 
   }
   const auto pause =
       pauses.next(std::max<std::chrono::milliseconds>(kLeastCommitPause, error.retry_after));
-  next = now + (is_refused_for_good(now) ? kRefusedPause : pause);
+  if (!is_refused_for_good(now)) {
+    next = now + pause;
+  } else if (is_about_name(failure)) {
+    next = now + kRefusedPause;
+  } else {
+    // As long again as it has been refused, since most refusals end soon.
+    next = now + std::min<Clock::duration>(now - *refused, kRefusedPause);
+  }
 }
 
 Gatherer::Revisions Gatherer::known_revisions(const std::vector<ReadPlan::Commit>& commits) {

@@ -202,9 +202,10 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
       std::ranges::move(finer, std::back_inserter(rest));
       if (!finer.empty()) continue;
     }
-    if (!failure)
-      failure = part.too_large ? lasting(reported.error(), options_.wait_limits.failures)
-                               : reported.error();
+    if (!failure) {
+      failure = reported.error();
+      if (part.too_large) failure->retry_after = options_.gap_retry;
+    }
     // No other part can be reported then.
     if (delivery_.breaker().state() != Breaker::State::closed || !changes_.holds(live.grant)) break;
   }
@@ -484,7 +485,13 @@ void ApplicationReporter::count_error(const Error& error) {
 }
 
 Error ApplicationReporter::lasting(Error error, unsigned failures) const {
-  if (failures >= options_.wait_limits.failures) error.retry_after = options_.gap_retry;
+  if (failures < options_.wait_limits.failures) return error;
+  auto pause = options_.first_gap_retry;
+  for (auto more = failures - options_.wait_limits.failures; more > 0 && pause < options_.gap_retry;
+       --more) {
+    pause *= 2;
+  }
+  error.retry_after = std::min(pause, options_.gap_retry);
   return error;
 }
 

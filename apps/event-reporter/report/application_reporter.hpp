@@ -41,7 +41,9 @@ class ApplicationReporter final : public ObjectReporter {
     // Limits of the wait of the application's own event for missing responses of Argo CD: this number
     // of failures in a row, or this time since the oldest change, whichever comes first.
     WaitLimits wait_limits = {};
-    // Pause between attempts to fill a lasting gap in Argo CD's responses about one application.
+    // Pauses between attempts to fill a gap in Argo CD's responses about one application: the first one, and
+    // the longest. They double, since most gaps end soon.
+    std::chrono::milliseconds first_gap_retry = std::chrono::seconds(2);
     std::chrono::milliseconds gap_retry = std::chrono::minutes(5);
     bool resend_on_revision = false;  // a new revision makes every resource due
     // Size below which an application that was read in parts is read as a whole again.

@@ -189,6 +189,34 @@ TEST(Reporter, APageInPlaceOfArgoCdIsAnOutage) {
   });
 }
 
+// Argo CD refuses what concerns one Application for some seconds, as while its rights are changed. The row must not stay
+// wrong for the longest pause.
+TEST(Reporter, AShortRefusalHealsSoon) {
+  auto options = ReporterFixture::fast_options();
+  options.reporter.application.gap_retry = std::chrono::minutes(5);
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.argocd.fail_next(1'000'000, 422);
+    fixture.put({.revision = "r2", .resources = 1, .content = 2});
+    co_await sleep_for(std::chrono::seconds(8));
+    fixture.argocd.end_faults();
+    const auto begin = Clock::now();
+    const auto* complete = co_await fixture.platform.wait_for(
+        [](const test::FakePlatform::Report& report) {
+          return report.object.dump().contains("commit r2");
+        },
+        deadline_after(std::chrono::minutes(10)));
+    EXPECT_NE(complete, nullptr);
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return fixture.platform.find("ConfigMap", "c-0").size() == 2; },
+        "two events of c-0"));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
+  });
+}
+
 TEST(Reporter, APageIsNotKeptAsTheMetadataOfACommit) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
