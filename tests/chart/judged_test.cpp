@@ -55,11 +55,12 @@ std::set<std::string> images_that_exist() {
 // What is in the cluster besides: Secrets that the documents tell people to make, and those that
 // the sets of values name.
 Given given() {
-  return {.images = images_that_exist(),
-          .secrets = {"ca/ca.pem", "git/password", "git/pw",
-                      "internal-router-webhook-secrets/github", "runtimes/list", "runtimes/token",
-                      "signing/ssh-privatekey", "t/t", "tunnel-ca/ca.pem", "user-token/token"},
-          .accounts = {}};
+  return {
+      .images = images_that_exist(),
+      .secrets = {"ca/ca.pem", "git/password", "git/pw", "internal-router-webhook-secrets/github",
+                  "runtimes/list", "runtimes/token", "proxy/url", "signing/ssh-privatekey", "t/t",
+                  "tunnel-ca/ca.pem", "user-token/token"},
+      .accounts = {}};
 }
 
 TEST(ChartNeeds, AreFoundWhereTheyAreNotMet) {
