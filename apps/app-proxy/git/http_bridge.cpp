@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/http/traced.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
@@ -89,10 +91,7 @@ Task<Result<void>> HttpBridge::carry_out(http::Client& client, std::shared_ptr<C
                                          Deadline deadline, Clock::duration stall) {
   const auto soon = [&] { return std::min(deadline, deadline_after(stall)); };
   const bool streamed = current->length.has_value();
-  auto span = trace_.start(current->request.method + " git", SpanKind::client);
-  if (const auto parent = span.context().traceparent(); !parent.empty()) {
-    current->request.headers.set("traceparent", parent);
-  }
+  auto span = http::client_span(trace_, current->request.headers, current->request.method + " git");
   span.set("server.address", current->url.host);
   auto exchange = co_await client.open(
       current->url, std::move(current->request), soon(),

@@ -13,6 +13,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "common/graphql/http_endpoint.hpp"
+#include "common/http/traced.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -129,9 +130,7 @@ Caller RequestGate::caller_of(http::Exchange& exchange) {
 
 Span RequestGate::begin_span(const http::Exchange& exchange, std::string_view name,
                              Caller& caller) {
-  if (options_.tracer == nullptr) return {};
-  auto span =
-      options_.tracer->serve(exchange.request().headers.find("traceparent").value_or(""), name);
+  auto span = http::server_span(options_.tracer, exchange.request().headers, name);
   span.set("url.path", exchange.path());
   span.set("gitops.request_id", caller.request_id);
   caller.trace = span.context();

@@ -10,6 +10,7 @@
 #include "common/core/json_text.hpp"
 #include "common/graphql/http_endpoint.hpp"
 #include "common/graphql/socket.hpp"
+#include "common/http/traced.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/audit/audit_log.hpp"
@@ -215,11 +216,7 @@ Task<> GraphqlGate::serve(http::Exchange& exchange) {
       .request_id = id_prefix_ + "-" + std::to_string(++requests_),
       .peer = options_.client_of ? options_.client_of(exchange) : exchange.peer_address()};
   exchange.add_to_answer("X-Request-Id", context.request_id);
-  Span span;
-  if (options_.tracer != nullptr) {
-    span = options_.tracer->serve(exchange.request().headers.find("traceparent").value_or(""),
-                                  "POST graphql");
-  }
+  auto span = http::server_span(options_.tracer, exchange.request().headers, "POST graphql");
   span.set("gitops.request_id", context.request_id);
   std::shared_ptr<void> place;
   graphql::HttpOptions options;

@@ -12,6 +12,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "common/core/time.hpp"
+#include "common/http/traced.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/user_routes.hpp"
@@ -200,11 +201,7 @@ Task<> EventRoutes::serve(http::Exchange& exchange, Respond respond) {
 }
 
 Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Received& received) {
-  Span span;
-  if (options_.tracer != nullptr) {
-    span = options_.tracer->serve(exchange.request().headers.find("traceparent").value_or(""),
-                                  "POST event");
-  }
+  auto span = http::server_span(options_.tracer, exchange.request().headers, "POST event");
   span.set("gitops.runtime", received.caller->runtime);
   const auto outcome = co_await store(exchange, received, span.context());
   if (outcome) co_return accepted(*outcome);

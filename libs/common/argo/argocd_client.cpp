@@ -11,6 +11,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
 #include "common/http/message.hpp"
+#include "common/http/traced.hpp"
 #include "common/http/url.hpp"
 
 namespace gitops::argo {
@@ -74,10 +75,7 @@ Result<void> without_answer(const Result<std::string>& answer) {
 
 // Begins the span of a request, and names it in the request.
 Span client_span(const SpanContext& trace, http::Request& request) {
-  auto span = trace.start(request.method + " argocd-server", SpanKind::client);
-  if (const auto parent = span.context().traceparent(); !parent.empty()) {
-    request.headers.set("traceparent", parent);
-  }
+  auto span = http::client_span(trace, request.headers, request.method + " argocd-server");
   span.set("http.request.method", request.method);
   span.set("url.path", request.target.substr(0, request.target.find('?')));
   return span;

@@ -9,6 +9,7 @@
 #include "common/http/gzip.hpp"
 #include "common/http/json_answer.hpp"
 #include "common/http/message.hpp"
+#include "common/http/traced.hpp"
 #include "common/http/url.hpp"
 
 namespace gitops::control_plane {
@@ -106,10 +107,7 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   headers.set("X-Event-Sequence", std::to_string(label.sequence));
   if (!label.reporter.empty()) headers.set("X-Reporter", label.reporter);
   if (!label.seen.empty()) headers.set("X-Intake-Seen", label.seen);
-  auto span = label.trace.start("POST event", SpanKind::client);
-  if (auto parent = span.context().traceparent(); !parent.empty()) {
-    headers.set("traceparent", std::move(parent));
-  }
+  auto span = http::client_span(label.trace, headers, "POST event");
   auto reply =
       co_await send(kEventsPath, std::move(headers), std::move(compressed), kMaxAnswer, deadline);
   if (!reply) {
