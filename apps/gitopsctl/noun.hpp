@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "common/cli/command.hpp"
 #include "common/cli/loop_runner.hpp"
 #include "gitopsctl/documents.hpp"

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that a source includes the standard header of each standard name it uses, itself or through headers of ours.
+"""Checks that a source includes the header of each standard name it uses, and nlohmann/json.hpp where it holds JSON values,
+itself or through headers of ours.
 
 usage: standard_headers.py ROOT
 
-The precompiled headers hold most of the standard library, so a missing header is an error in the release build alone.
+The precompiled headers hold both, so a missing header is an error in the release build alone.
 Names that are not in HEADERS are not judged.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -76,6 +78,16 @@ HEADERS = {
     "variant": r"variant\b|visit\(|monostate\b|holds_alternative|get_if",
     "vector": r"vector\b",
 }
+# The same for other names of the precompiled headers, which are looked for in the whole text.
+OTHERS = {
+    # What needs more than the declaration of json_fwd.hpp, in a file that has it.
+    "nlohmann/json.hpp": r"\bJson>* \w+(?:;| = |\{)|\bJson[({]|\bJson::(?:parse|array|object)\(",
+    "gmock/gmock.h": r"\b(?:EXPECT|ASSERT)_THAT\(",
+    "gtest/gtest.h|gmock/gmock.h": r"\b(?:EXPECT|ASSERT)_(?!THAT)[A-Z_]+\(|\bTEST(?:_F|_P)?\(|\bADD_FAILURE|\bFAIL\(",
+    "support/run_coro.hpp": r"\bCO_ASSERT_\w+\(|\brun_coro\(|\brun_in_test_time\(",
+    "support/process.hpp": r"\brun_or_throw\(|\bTempDir\b",
+}
+OTHER_NAMES = [(re.compile(names, re.M), header.split("|")) for header, names in OTHERS.items()]
 NAMES = [(re.compile(names), header.split("|")) for header, names in HEADERS.items()]
 USE = re.compile(r"\bstd::([\w:]+[(<]?)")
 INCLUDE = re.compile(r'^#include (?:<([\w./-]+)>|"([\w./-]+)")', re.M)
@@ -87,28 +99,35 @@ def main() -> int:
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "--", "*.cpp", "*.hpp"], capture_output=True, text=True, check=True)
     texts = {name: (ROOT / name).read_text() for name in listed.stdout.splitlines()
              if not name.startswith("tests/lint/") and (ROOT / name).is_file()}
-    standard: dict[str, set[str]] = {}
+    included: dict[str, set[str]] = {}
 
-    def standard_headers(name: str) -> set[str]:
+    def headers_of(name: str) -> set[str]:
         """Those that `name` includes, itself or through headers of ours."""
-        if name not in standard:
-            standard[name] = found = set()
+        if name not in included:
+            included[name] = found = set()
             for header, ours in INCLUDE.findall(texts[name]):
-                if header:
-                    found.add(header)
-                for folder in ("libs", "apps", "tests") if ours else ():
-                    if f"{folder}/{ours}" in texts:
-                        found |= standard_headers(f"{folder}/{ours}")
-        return standard[name]
+                found.add(header or ours)
+                for folder in ("libs", "apps", "tests", "demo", pathlib.Path(name).parent) if ours else ():
+                    path = os.path.normpath(f"{folder}/{ours}")
+                    if path in texts:
+                        found |= headers_of(path)
+        return included[name]
 
     missing = []
     for name, text in texts.items():
-        uses = sorted(set(USE.findall(COMMENT_OR_STRING.sub('""', RAW_STRING.sub('""', text)))))
+        code = COMMENT_OR_STRING.sub('""', RAW_STRING.sub('""', text))
+        uses = sorted(set(USE.findall(code)))
         for names, headers in NAMES:
             use = next(filter(names.match, uses), None)
-            if use and not standard_headers(name).intersection(headers):
+            if use and not headers_of(name).intersection(headers):
                 missing.append(f"{name}: std::{use.rstrip('(<')} needs #include <{headers[0]}>")
-    print("\n".join(missing) if missing else f"{len(texts)} sources include the headers of {len(HEADERS)} of the standard library")
+        for names, headers in OTHER_NAMES:
+            other = names.search(code)
+            if headers[0] == "nlohmann/json.hpp" and "nlohmann/json_fwd.hpp" not in headers_of(name):
+                continue
+            if other and name not in {f"tests/{h}" for h in headers} and not headers_of(name).intersection(headers):
+                missing.append(f"{name}: {other[0].strip(' (;={')} needs {headers[0]}")
+    print("\n".join(missing) if missing else f"{len(texts)} sources include the {len(HEADERS) + len(OTHERS)} headers that they need")
     return 1 if missing else 0
 
 

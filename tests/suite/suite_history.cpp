@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "demo/narrator.hpp"
+#include "support/run_coro.hpp"
 #include "support/run_on.hpp"
 #include "support/wait.hpp"
 

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest-spi.h>
 
+#include "support/process.hpp"
+
 namespace gitops::test {
 namespace {
 
