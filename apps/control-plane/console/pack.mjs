@@ -1,4 +1,4 @@
-// Packs a folder of files into a program: assets.S with their bytes, raw and compressed, and assets.cpp with the table
+// Packs a folder of files into a program: assets.S with their bytes, mostly compressed, and assets.cpp with the table
 // of them, console_assets() of http/console_assets.hpp.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -37,8 +37,9 @@ export function pack(dist, out) {
       brotli: brotliCompressSync(raw, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }),
     };
     const views = Object.entries(forms).map(([form, bytes]) => {
-      // A form that saves nothing is left out.
-      if (form !== 'raw' && bytes.length >= raw.length) return `.${form} = {}`;
+      // A compressed form that saves nothing is left out, and the raw one where there is a gzip form to inflate.
+      const isNeeded = form === 'raw' ? forms.gzip.length >= raw.length : bytes.length < raw.length;
+      if (!isNeeded) return `.${form} = {}`;
       const label = `gitops_console_${number}_${form}`;
       writeFileSync(join(packed, label), bytes);
       code.push('.balign 16', `.globl ${label}`, `${label}:`, `.incbin "packed/${label}"`);

@@ -8,6 +8,7 @@
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
+#include "common/http/gzip.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 
 namespace gitops::control_plane_server {
@@ -24,6 +25,7 @@ constexpr std::string_view kPolicy =
     "'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types console; "
     "connect-src 'self'";
+constexpr std::size_t kMaxFile = std::size_t{4} * 1024 * 1024;  // the largest has about 70 KB
 constexpr std::size_t kTagDigits = 16;  // of the origins in the tag of a page
 
 constexpr std::pair<std::string_view, std::string_view> kSecurityFields[] = {
@@ -39,7 +41,7 @@ constexpr std::pair<std::string_view, std::string_view> kSecurityFields[] = {
 // A form of a file: its Content-Encoding and its bytes.
 struct Form {
   std::string_view coding;  // empty: raw
-  std::string_view bytes;
+  std::string_view bytes;   // empty: those of the gzip form, inflated
 };
 
 // Returns whether a weight ("0.8") is zero. Malformed ones are not.
@@ -138,7 +140,8 @@ http::Response asset_response(const ConsoleAsset& asset, const http::Headers& re
   }
   response.headers.add("Content-Type", std::string(asset.media_type));
   if (!form.coding.empty()) response.headers.add("Content-Encoding", std::string(form.coding));
-  response.body = form.bytes;
+  response.body = form.bytes.empty() ? http::gzip_decompress(asset.gzip, kMaxFile).value_or("")
+                                     : std::string(form.bytes);
   return response;
 }
 

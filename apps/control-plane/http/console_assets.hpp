@@ -12,21 +12,22 @@
 
 namespace gitops::control_plane_server {
 
-// A file of the console, which the build puts into the program. Empty forms do not exist.
+// A file of the console, which the build puts into the program. Empty forms do not exist: a compressed one that would save
+// nothing, and the raw one of a file that has a gzip form, since all browsers take that.
 struct ConsoleAsset {
   std::string_view path;  // "/assets/index-1a2b3c.js"
   std::string_view media_type;
   std::string_view raw;
   std::string_view gzip;
   std::string_view brotli;
-  std::string_view hash;  // of `raw`
+  std::string_view hash;  // of the raw form
 };
 
 // Returns all files, "/index.html" among them. The build makes this function.
 std::span<const ConsoleAsset> console_assets();
 
 // Returns the response to a GET or HEAD of a file. The smallest form is chosen that Accept-Encoding allows; each form has
-// an ETag of its own. Names below /assets contain a hash of their content and are kept for a year, all others are
+// an ETag of its own. The raw form is inflated where it is missing. Names below /assets contain a hash of their content and are kept for a year, all others are
 // revalidated. With `origins`, the page may send requests to them, too, and the response is for one user.
 http::Response asset_response(const ConsoleAsset& asset, const http::Headers& request,
                               const std::vector<std::string>& origins = {});

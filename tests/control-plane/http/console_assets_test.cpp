@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/core/metrics.hpp"
+#include "common/http/gzip.hpp"
 #include "control-plane/http/served_routes.hpp"
 
 namespace gitops::control_plane_server {
@@ -169,7 +170,23 @@ TEST(ConsoleAssets, TheProgramHasAPage) {
   const auto assets = console_assets();
   const auto page = std::ranges::find(assets, "/index.html", &ConsoleAsset::path);
   ASSERT_NE(page, assets.end());
-  EXPECT_THAT(std::string(page->raw), testing::StartsWith("<!doctype html>"));
+  EXPECT_THAT(asset_response(*page, {}).body, testing::StartsWith("<!doctype html>"));
+}
+
+TEST(ConsoleAssets, ARawFormThatIsMissingIsInflated) {
+  const std::string text(1000, 'x');
+  const auto gzip = http::gzip_compress(text);
+  const ConsoleAsset asset{.path = "/assets/a-1.js",
+                           .media_type = "text/javascript",
+                           .raw = {},
+                           .gzip = gzip,
+                           .brotli = {},
+                           .hash = "1"};
+  const auto raw = asset_response(asset, {{"Accept-Encoding", "identity"}});
+  EXPECT_EQ(raw.body, text);
+  EXPECT_EQ(header(raw, "Content-Encoding"), "");
+  EXPECT_EQ(header(raw, "ETag"), "\"1\"");
+  EXPECT_EQ(asset_response(asset, {{"Accept-Encoding", "gzip"}}).body, gzip);
 }
 
 }  // namespace
