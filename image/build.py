@@ -56,11 +56,13 @@ HEADERS = ["libboost1.81-dev", "libfmt-dev", "libspdlog-dev", "nlohmann-json3-de
 # Its licence asks for no copy beside a program, and the file with those of all its parts has 2 MB.
 WITHOUT_LICENCE_FILE = {"libboost1.81-dev": "BSL-1.0"}
 GIT = ["libgit2-dev", "libhttp-parser-dev", "libmbedtls-dev", "libpcre2-dev"]
+EVERYWHERE = ["libdeflate-dev", "libyaml-cpp-dev", "zlib1g-dev"]
 WITHIN = {"app-proxy": GIT,
-          ALL: [*GIT, "libargon2-dev", "libdeflate-dev", "libsnappy-dev", "libsqlite3-dev", "libssl-dev", "libyaml-cpp-dev", "libzstd-dev",
-                "zlib1g-dev"]}
+          ALL: [*GIT, "libargon2-dev", "libsnappy-dev", "libsqlite3-dev", "libzstd-dev"]}
+OURS = ["libldap-2.5.so.0"]
 AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+LIBRARIES = pathlib.Path("/lib") / f"{platform.machine()}-linux-gnu"
 OBJCOPY = "llvm-objcopy-19"
 
 
@@ -76,9 +78,13 @@ def run(*command):
 
 
 def closure(program):
-    """The shared libraries of a program, each as {path in the image: file here}. The loader is one of them."""
+    """The shared libraries of a program, each as {path in the image: file here}. The loader is one of them.
+
+    Those that we build, which lie in lib beside the program's folder, take the place of Debian's.
+    """
     libraries = {}
-    for line in run("ldd", str(program)).splitlines():
+    ours = program.resolve().parent.parent / "lib"
+    for line in run("env", f"LD_LIBRARY_PATH={ours}", "ldd", str(program)).splitlines():
         found = re.match(r"\s*(\S+) => (/\S+) \(0x", line) or re.match(r"\s*(/\S+)() \(0x", line)
         if "not found" in line:
             raise Refused(f"{program.name}: {line.strip()}")
@@ -86,7 +92,8 @@ def closure(program):
             continue
         here = pathlib.Path(found[2] or found[1])
         # Where the loader looks without a cache: it finds /lib/x86_64-linux-gnu by itself.
-        libraries[str(here)] = here.resolve()
+        path = LIBRARIES / here.name if here.parent == ours else here
+        libraries[str(path)] = here.resolve()
     return libraries
 
 
@@ -230,11 +237,13 @@ def spdx(name, version, epoch, program, libraries):
     packages = {}
     for path, here in sorted(libraries.items()):
         owner = package_of(here)
+        if owner is None and pathlib.Path(path).name in OURS:
+            continue
         if owner is None:
             raise Refused(f"{here}: no Debian package owns it")
         packages.setdefault(owner, []).append(path)
     packages.setdefault(package_of(AUTHORITIES) or package_by_name("ca-certificates"), []).append(str(AUTHORITIES))
-    for package in HEADERS + WITHIN.get(name, []):
+    for package in HEADERS + EVERYWHERE + WITHIN.get(name, []):
         packages.setdefault(package_by_name(package), []).append(f"/usr/bin/{name}")
     digest = hashlib.sha256(program)
     items = [{"SPDXID": "SPDXRef-image", "name": name, "versionInfo": version, "downloadLocation": "NOASSERTION",
@@ -357,7 +366,9 @@ def build(arguments):
         document, licences = spdx(name, version, arguments.epoch, program, needs[name])
         own = layer_of(arguments.epoch, {path: here for path, here in needs[name].items() if path not in below})
         for licence in sorted(licences):
-            own.add(str(licence), licence.resolve().read_bytes())
+            content = licence.resolve().read_bytes()
+            same = next((path for path, (_, known) in own.entries.items() if known == content), None)
+            own.add(str(licence), f"/{same}" if same else content, 0o777 if same else 0o644)
         top = Layer(arguments.epoch)
         top.add(f"/usr/bin/{name}", program, 0o755)
         if name == ALL:

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "image/stub_programs.hpp"
+#include "support/postgres_server.hpp"
 #include "support/process.hpp"
 
 namespace gitops::test {
@@ -257,6 +258,40 @@ TEST_F(ImageTest, SaysWhatIsMissing) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("gitopsctl"));
   EXPECT_THAT(refused.out, IsEmpty());
+}
+
+// libpq with the library that images have in the place of OpenLDAP's.
+class Ldap : public testing::Test {
+ protected:
+  CommandResult psql(const std::string& address, const fs::path& services = "/dev/null") const {
+    return run_command({"env", "LD_LIBRARY_PATH=" + libraries_.string(),
+                        "PGSERVICEFILE=" + services.string(), programs_ / "psql", address, "-Atc",
+                        "SELECT 41 + 1"});
+  }
+  const fs::path libraries_ = fs::path(GITOPS_BIN_DIR).parent_path() / "lib";
+  const fs::path programs_ = PostgresServer::programs();
+};
+
+TEST_F(Ldap, IsNotInImages) {
+  const auto needs = run_or_throw(
+      {"env", "LD_LIBRARY_PATH=" + libraries_.string(), "ldd", (programs_ / "psql").string()});
+  EXPECT_THAT(needs, HasSubstr((libraries_ / "libldap-2.5.so.0").string()));
+  EXPECT_THAT(needs, Not(HasSubstr("gnutls")));
+}
+
+TEST_F(Ldap, LibpqConnectsWithoutIt) {
+  auto& server = PostgresServer::shared();
+  const auto answer = psql(server.new_database());
+  EXPECT_EQ(answer.out, "42\n") << answer.err;
+}
+
+TEST_F(Ldap, ASettingLookedUpInLdapFailsWithAMessage) {
+  const TempDir folder;
+  write_file(folder / "services",
+             "[prod]\nldap://127.0.0.1:1/dc=example?description?one?(cn=db)\n");
+  const auto refused = psql("service=prod", folder / "services");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("could not create LDAP structure"));
 }
 
 // The real program of the image for all: what it is called decides what it is.

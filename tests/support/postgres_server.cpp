@@ -23,19 +23,6 @@ namespace fs = std::filesystem;
 constexpr const char* kOwner = "nobody";
 constexpr auto kStartLimit = std::chrono::seconds(30);
 
-fs::path newest_programs() {
-  fs::path newest;
-  const fs::path versions = "/usr/lib/postgresql";
-  if (fs::exists(versions)) {
-    for (const auto& version : fs::directory_iterator(versions)) {
-      if (fs::exists(version.path() / "bin/postgres")) newest = version.path() / "bin";
-    }
-  }
-  if (newest.empty())
-    throw std::runtime_error("PostgreSQL is not installed: apt-get install postgresql-15");
-  return newest;
-}
-
 fs::path make_folder(const fs::path& parent) {
   std::string name = (parent / "gitops-postgres-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
@@ -58,8 +45,21 @@ PostgresServer& PostgresServer::shared() {
   return server;
 }
 
+fs::path PostgresServer::programs() {
+  fs::path newest;
+  const fs::path versions = "/usr/lib/postgresql";
+  if (fs::exists(versions)) {
+    for (const auto& version : fs::directory_iterator(versions)) {
+      if (fs::exists(version.path() / "bin/postgres")) newest = version.path() / "bin";
+    }
+  }
+  if (newest.empty())
+    throw std::runtime_error("PostgreSQL is not installed: apt-get install postgresql-15");
+  return newest;
+}
+
 PostgresServer::PostgresServer(const fs::path& parent, std::vector<std::string> settings)
-    : folder_(make_folder(parent)), programs_(newest_programs()), settings_(std::move(settings)) {
+    : folder_(make_folder(parent)), programs_(programs()), settings_(std::move(settings)) {
   run_or_throw(as_owner({programs_ / "initdb", "--pgdata", folder_ / "data", "--username", "test",
                          "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"}),
                {}, {}, kStartLimit, folder_);

@@ -13,6 +13,8 @@ namespace gitops::test {
 // it, and it ends with the test binary. As root its programs run as the user nobody, since PostgreSQL refuses root.
 class PostgresServer {
  public:
+  // Returns the folder with the programs of the newest PostgreSQL that is installed. Throws when there is none.
+  static std::filesystem::path programs();
   // Returns the server of this test binary. Throws when PostgreSQL is not installed.
   static PostgresServer& shared();
 
