@@ -6,6 +6,8 @@
 // thread of this process; the reference server has its list in memory. The host calls its answer fresh for a minute, as
 // GitHub does, so app-proxy asks it once, and reads the Secret once a second. A sync costs it the user, a read of the
 // Application and the request to argocd-server, and a line of the audit stream.
+//
+// GITOPS_APP_PROXY_BEFORE=PROGRAM compares these three requests with another app-proxy instead, and measures nothing else.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/use_future.hpp>
@@ -42,8 +45,10 @@ using bench::median;
 namespace fs = std::filesystem;
 
 constexpr int kRounds = 7;
+constexpr int kPairs = 31;  // of two builds
 constexpr int kSeconds = 2;
 constexpr double kMaxRatio = 0.1;
+constexpr double kMaxOfBuilds = 1.02;
 constexpr double kMaxIdle = 14.0;  // MB
 constexpr double kMaxWithRepositories = 40.0;
 constexpr int kRepositories = 10;   // that it has committed to
@@ -59,6 +64,8 @@ constexpr const char* kListBody =
 constexpr const char* kSyncBody =
     R"({"query":"mutation($name: String!) { sync(applicationName: $name) { metadata { name } } }","variables":{"name":"guestbook"}})";
 constexpr const char* kUser = "user-key.1111";
+constexpr const char* kProgram = GITOPS_BIN_DIR "/app-proxy";
+constexpr const char* kPath = "/app-proxy/api/graphql";
 
 // As much of an Application as a sync looks at.
 http::Response application() {
@@ -112,10 +119,11 @@ int port_of(const fs::path& log, const std::string& key) {
 }
 
 // CPU per request in µs, of one slice.
-double slice(Server& server, const std::string& path, const fs::path& script) {
+double slice(Server& server, const std::string& path, const fs::path& script,
+             int seconds = kSeconds) {
   const auto before = cpu_of(server.process.pid());
   const auto out = run_or_throw({"taskset", "-c", "1", "wrk", "-t1", "-c32",
-                                 "-d" + std::to_string(kSeconds) + "s", "-s", script.string(),
+                                 "-d" + std::to_string(seconds) + "s", "-s", script.string(),
                                  "http://127.0.0.1:" + std::to_string(server.port) + path});
   const auto used = cpu_of(server.process.pid()) - before;
   if (out.contains("Non-2xx") || out.contains("Socket errors")) {
@@ -257,6 +265,29 @@ fs::path post_script(const TempDir& folder, const std::string& name, const std::
   return script;
 }
 
+// An app-proxy with its peers and a user who is registered with the Git host.
+struct Side {
+  explicit Side(const std::string& program) {
+    auto environment = doubles.environment(folder);
+    environment.merge(Environment{{"PORT", "0"},
+                                  {"ADMIN_PORT", "0"},
+                                  {"LISTEN_ADDRESS", "127.0.0.1"},
+                                  {"METRICS_LISTEN_ADDRESS", "127.0.0.1"},
+                                  {"MAX_OPERATIONS_PER_USER", "100"}});
+    server.emplace(Server{.process = started({program}, std::move(environment), log())});
+    server->port = port_of(log(), R"("message":"serving","port":)");
+  }
+  [[nodiscard]] fs::path log() const { return folder / "log"; }
+  [[nodiscard]] std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(server->port) + kPath;
+  }
+  void register_user() const { prepare(url(), doubles, log()); }
+
+  TempDir folder;
+  Doubles doubles;
+  std::optional<Server> server;
+};
+
 void print(const Json& row) {
   std::printf("%s\n", row.dump().c_str());
   std::fflush(stdout);
@@ -308,13 +339,46 @@ void measure_logs(Server& server, Doubles& doubles, const TempDir& folder) {
   print(row);
 }
 
+// CPU per request of this build and of another one, in slices by turns: what else the machine does meets both.
+void compare_builds(const std::string& before) {
+  Side ours(kProgram);
+  Side theirs(before);
+  for (const auto* side : {&ours, &theirs}) {
+    side->register_user();
+    must(side->url(), Json::parse(kSyncBody));
+  }
+  const TempDir scripts;
+  const std::pair<const char*, const char*> requests[] = {
+      {"version", kBody}, {"repositories", kListBody}, {"sync", kSyncBody}};
+  for (const auto& [name, body] : requests) {
+    const auto script = post_script(scripts, std::string(name) + ".lua", body);
+    std::vector<double> of_ours;
+    std::vector<double> of_theirs;
+    std::vector<double> ratios;
+    for (int pair = 0; pair < kPairs; ++pair) {
+      of_theirs.push_back(slice(*theirs.server, kPath, script, 1));
+      of_ours.push_back(slice(*ours.server, kPath, script, 1));
+      ratios.push_back(of_ours.back() / of_theirs.back());
+    }
+    const auto ratio = median(ratios);
+    print({{"name", std::string("app-proxy-before-") + name},
+           {"unit", "µs CPU per request"},
+           {"ours", median(of_ours)},
+           {"peer", median(of_theirs)},
+           {"ratio", ratio},
+           {"goal", "<= 1.02"},
+           {"holds", ratio <= kMaxOfBuilds},
+           {"note", "peer: the program of GITOPS_APP_PROXY_BEFORE"}});
+  }
+}
+
 void run() {
   const TempDir folder;
   const auto script = folder / "post.lua";
   write_file(script, std::string("wrk.method = 'POST'\nwrk.headers['Content-Type'] = "
                                  "'application/json'\nwrk.body = [==[") +
                          kBody + "]==]\n");
-  Server ours{.process = started({std::string(GITOPS_BIN_DIR) + "/app-proxy"},
+  Server ours{.process = started({kProgram},
                                  {{"PORT", "0"},
                                   {"ADMIN_PORT", "0"},
                                   {"LISTEN_ADDRESS", "127.0.0.1"},
@@ -330,7 +394,7 @@ void run() {
     // One request has been answered.
     (void)http_call(
         {.method = "POST",
-         .url = "http://127.0.0.1:" + std::to_string(server.port) + "/app-proxy/api/graphql",
+         .url = "http://127.0.0.1:" + std::to_string(server.port) + kPath,
          .headers = {"Content-Type: application/json"},
          .body = kBody});
     // Longer than a process is quiet until it gives memory back (core/idle_memory).
@@ -370,7 +434,7 @@ void run() {
     std::vector<double> theirs;
     std::vector<double> ratios;
     for (int round = 0; round < kRounds; ++round) {
-      own.push_back(slice(server, "/app-proxy/api/graphql", body));
+      own.push_back(slice(server, kPath, body));
       if (!peer) continue;
       theirs.push_back(slice(*peer, "/", body));
       if (round == 0) theirs.pop_back(), own.pop_back();  // its compiler warms up
@@ -391,20 +455,11 @@ void run() {
   compare("app-proxy-graphql-version", ours, script,
           "peer: npm graphql-http on Node.js, the same field; 32 connections");
 
-  Doubles doubles;
-  auto environment = doubles.environment(folder);
-  environment.merge(Environment{{"PORT", "0"},
-                                {"ADMIN_PORT", "0"},
-                                {"LISTEN_ADDRESS", "127.0.0.1"},
-                                {"METRICS_LISTEN_ADDRESS", "127.0.0.1"},
-                                {"MAX_OPERATIONS_PER_USER", "100"}});
-  Server with_git{.process = started({std::string(GITOPS_BIN_DIR) + "/app-proxy"},
-                                     std::move(environment), folder / "with-git")};
-  with_git.port = port_of(folder / "with-git", R"("message":"serving","port":)");
+  Side side(kProgram);
+  auto& with_git = *side.server;
   print_idle("app-proxy-rss-idle-git", with_git, "with Git integrations and commits");
-  const auto own_url =
-      "http://127.0.0.1:" + std::to_string(with_git.port) + "/app-proxy/api/graphql";
-  prepare(own_url, doubles, folder / "with-git");
+  const auto own_url = side.url();
+  side.register_user();
   compare("app-proxy-graphql-repositories", with_git, post_script(folder, "list.lua", kListBody),
           "a page of 100 repositories of one user, kept as long as the Git host calls it fresh, as "
           "GitHub does for a minute; peer: npm graphql-http with the same list in memory; 32 "
@@ -414,7 +469,7 @@ void run() {
   must(own_url, Json::parse(kSyncBody));
   std::vector<double> syncs;
   for (int round = 0; round < kRounds; ++round) {
-    syncs.push_back(slice(with_git, "/app-proxy/api/graphql", sync_script));
+    syncs.push_back(slice(with_git, kPath, sync_script));
   }
   print({{"name", "app-proxy-sync"},
          {"unit", "µs CPU per request"},
@@ -423,7 +478,7 @@ void run() {
           "user, rights, a read of the Application, the sync and its audit line; 32 "
           "connections"}});
 
-  measure_logs(with_git, doubles, folder);
+  measure_logs(with_git, side.doubles, side.folder);
 
   for (int i = 0; i < kRepositories; ++i) {
     must(own_url,
@@ -449,7 +504,11 @@ void run() {
 
 int main() {
   try {
-    gitops::test::run();
+    if (const char* before = std::getenv("GITOPS_APP_PROXY_BEFORE")) {
+      gitops::test::compare_builds(before);
+    } else {
+      gitops::test::run();
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
