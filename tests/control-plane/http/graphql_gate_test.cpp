@@ -1,5 +1,7 @@
 #include "control-plane/http/graphql_gate.hpp"
 
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/user_routes.hpp"
@@ -8,6 +10,7 @@
 #include "control-plane/http/routes.hpp"
 #include "control-plane/http/served_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
+#include "control-plane/runtimes/runtime_store.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -212,6 +215,23 @@ TEST(GraphqlGate, OtherPathsAre404InThePlatformsForm) {
         co_await fixture.send(authorization(fixture.sample.bob_key), "{}", "/2.0/api/broadcaster");
     EXPECT_EQ(response.status, 404);
     EXPECT_EQ(Json::parse(response.body)["statusCode"], 404);
+  });
+}
+
+TEST(GraphqlGate, EveryRouteSendsOneIdOfItsRequest) {
+  with_gate([](GateFixture& fixture) -> Task<> {
+    std::set<std::string> ids;
+    for (const auto& route : all_routes(fixture.gate, {})) {
+      if (route.pattern.contains("{") && route.pattern != "/2.0/api/{rest...}") continue;
+      const auto target = route.pattern == "/2.0/api/{rest...}" ? "/2.0/api/x" : route.pattern;
+      const auto response = co_await fixture.served.send(
+          route.method, target, authorization(fixture.sample.bob_key), "{}");
+      const auto id = response.headers.find("X-Request-Id");
+      const bool is_socket = route.pattern == "/2.0/api/broadcaster/graphql";  // not upgraded
+      EXPECT_EQ(id.has_value(), !is_socket) << route.method << ' ' << target;
+      if (id) EXPECT_TRUE(ids.insert(std::string(*id)).second) << *id;
+    }
+    EXPECT_GE(ids.size(), 6U);
   });
 }
 
