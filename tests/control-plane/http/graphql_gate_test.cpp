@@ -185,13 +185,14 @@ TEST(GraphqlGate, AC_34_AKeyDoesWhatItsScopesAllow) {
       std::vector<std::string> scopes;
       std::vector<std::string> allowed;
     };
-    for (const auto& one : std::vector<Case>{{{}, {query, remove, report, suggest, "{me{name}}"}},
-                                             {{"read"}, {query, "{__schema{types{name}}}"}},
-                                             {{"write"}, {remove, report, suggest}},
-                                             {{"runtimes"}, {remove}},
-                                             {{"images"}, {report}},
-                                             {{"app-proxy"}, {"{me{name}}"}},
-                                             {{"pipeline"}, {"{__typename}"}}}) {
+    for (const auto& one :
+         std::vector<Case>{{{}, {query, remove, report, suggest, "{me{name}}"}},
+                           {{"read"}, {query, "{me{name}}", "{__schema{types{name}}}"}},
+                           {{"write"}, {remove, report, suggest}},
+                           {{"runtimes"}, {remove}},
+                           {{"images"}, {report}},
+                           {{"app-proxy"}, {"{me{name}}"}},
+                           {{"pipeline"}, {"{__typename}"}}}) {
       const auto key = co_await key_with(one.scopes);
       for (const auto& document :
            {query, remove, report, suggest, std::string("{me{name}}"),
@@ -203,6 +204,19 @@ TEST(GraphqlGate, AC_34_AKeyDoesWhatItsScopesAllow) {
             << Json(one.scopes) << document << response.body;
       }
     }
+    // A runtime takes a key whose `me` has no name of another runtime as its user.
+    const auto runtime_of = [&](std::vector<std::string> scopes) -> Task<std::string> {
+      const auto response =
+          co_await fixture.ask(co_await key_with(std::move(scopes)), "{me{id runtimeName}}");
+      const auto name = Json::parse(response.body)["data"]["me"]["runtimeName"];
+      co_return name.is_null() ? "" : name.get<std::string>();
+    };
+    EXPECT_EQ(co_await runtime_of({}), "");
+    EXPECT_EQ(co_await runtime_of({"app-proxy"}), "");
+    EXPECT_EQ(co_await runtime_of({"read", "app-proxy"}), "");
+    EXPECT_EQ(co_await runtime_of({"read"}), "-");
+    EXPECT_EQ(co_await runtime_of({"read", "write"}), "-");
+    EXPECT_NE(runtime_name_mistake("-"), "") << "no runtime has this name";
     const auto refused = co_await fixture.ask(co_await key_with({"read"}), remove);
     EXPECT_EQ(Json::parse(refused.body)["message"],
               "deleteRuntime: the API key lacks the scope runtimes or write; it has read");
