@@ -129,7 +129,7 @@ DaemonApp make_app(const DaemonContext& context, Environment environment,
   const auto app = std::make_shared<App<Mode>>(context, std::move(environment));
   auto frame = daemon_app(app, std::move(config));
   frame.ready_checks = app->ready_checks();
-  frame.commands["/refused/retry"] = [app] { return app->retry_refused(); };
+  frame.commands["/refused/retry"] = [app](std::string_view) { return app->retry_refused(); };
   frame.pages["/journal"] = [app](std::string_view query) { return app->journal(query); };
   return frame;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
+#include "gitopsctl/cluster_add.hpp"
 #include "gitopsctl/noun.hpp"
 
 namespace gitops::ctl {
@@ -81,7 +82,7 @@ cli::Command remove() {
 }  // namespace
 
 std::vector<cli::Command> cluster_commands() {
-  return {list(), remove()};
+  return {list(), cluster_add_command(), remove()};
 }
 
 }  // namespace gitops::ctl

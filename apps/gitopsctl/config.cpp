@@ -32,7 +32,7 @@ std::string url_mistake(const std::string& text) {
 
 }  // namespace
 
-void KubernetesSettings::add_to(ConfigReader& reader) {
+void KubernetesSettings::add_to(ConfigReader& reader, std::string_view context_flag) {
   reader.group("Kubernetes");
   add_file(reader,
            {.flag = "kubeconfig",
@@ -40,7 +40,7 @@ void KubernetesSettings::add_to(ConfigReader& reader) {
                     "account"},
            kubeconfig);
   reader.add(
-      {.flag = "context", .help = "Context of the kubeconfig; empty means its current context"},
+      {.flag = context_flag, .help = "Context of the kubeconfig; empty means its current context"},
       context);
 }
 

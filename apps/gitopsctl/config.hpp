@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/cli/command.hpp"
@@ -19,7 +20,8 @@ struct KubernetesSettings {
   std::string kubeconfig;
   std::string context;
   std::string ns;  // empty: that of the context
-  void add_to(ConfigReader& reader);
+  // `context_flag` is another name where --context chooses a control plane.
+  void add_to(ConfigReader& reader, std::string_view context_flag = "context");
   // Adds the setting for a namespace. Call it after add_to().
   void add_namespace_to(ConfigReader& reader);
 };

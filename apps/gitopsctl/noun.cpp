@@ -36,6 +36,8 @@ int run_noun(const NounCommand& command, const Common& common, const cli::Enviro
     Server server(at, environment, *context, common.loop.timeout);
     Call call{.server = server,
               .console = console,
+              .loop = at,
+              .environment = environment,
               .look = {.form = common.form,
                        .colour = console.colour,
                        .width = console.width,

@@ -28,6 +28,8 @@ struct Common {
 struct Call {
   Server& server;
   cli::Console& console;
+  const cli::LoopContext& loop;
+  const cli::Environment& environment;
   Look look;
 };
 // Returns the exit code. An error is told on standard error by the frame.

@@ -58,6 +58,7 @@ cli::Program gitopsctl() {
                                   {"team", "Teams of the account"},
                                   {"token", "Your API keys"},
                                   {"user", "Users of the account"},
+                                  {"webhook", "Webhooks that a request-router keeps"},
                                   {"workflow", "Workflows: look, start, stop, retry"}},
                        .names = {{"APP", "app list -o name --timeout=5s"},
                                  {"CLUSTER", "cluster list -o name --timeout=5s"},
@@ -77,9 +78,10 @@ cli::Program gitopsctl() {
         people_change_commands}) {
     for (auto& command : noun()) add(program.commands, std::move(command));
   }
-  for (auto* command : {check_command, diag_command, version_command, webhooks_command}) {
+  for (auto* command : {check_command, diag_command, version_command}) {
     program.commands.push_back(command());
   }
+  for (auto& command : webhook_commands()) program.commands.push_back(std::move(command));
   return program;
 }
 

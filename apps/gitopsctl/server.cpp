@@ -129,23 +129,23 @@ Task<Result<Json>> Server::ask(std::string_view document, Json variables) {
   co_return co_await ask_at(url_, "/2.0/api/graphql", document, std::move(variables));
 }
 
-Task<Result<http::Response>> Server::send(std::string method, std::string_view path,
-                                          std::string body) {
-  http::Request sent = request(std::move(method), http::join_target(url_, path));
+Task<Result<http::Response>> Server::send(const http::Url& url, std::string method,
+                                          std::string_view path, std::string body) {
+  http::Request sent = request(std::move(method), http::join_target(url, path));
   if (!body.empty()) sent.headers.set("Content-Type", "application/json");
   sent.body = std::move(body);
-  co_return co_await client_.send(url_, std::move(sent), request_deadline(), kMaxAnswer);
+  co_return co_await client_.send(url, std::move(sent), request_deadline(), kMaxAnswer);
 }
 
 Task<Result<Json>> Server::call(std::string method, std::string_view path, std::string body) {
-  const auto response = co_await send(std::move(method), path, std::move(body));
+  const auto response = co_await send(url_, std::move(method), path, std::move(body));
   if (!response) co_return std::unexpected(response.error());
   co_return rest_value(*response);
 }
 
 Task<Result<std::string>> Server::call_for_text(std::string method, std::string_view path,
                                                 std::string body) {
-  auto response = co_await send(std::move(method), path, std::move(body));
+  auto response = co_await send(url_, std::move(method), path, std::move(body));
   if (!response) co_return std::unexpected(response.error());
   if (response->status == 200 && media_type(response->headers) == "text/plain") {
     co_return std::move(response->body);
@@ -183,6 +183,16 @@ Task<Result<Json>> Server::ask_runtime(const std::string& runtime, std::string_v
   const auto url = co_await runtime_url(runtime);
   if (!url) co_return std::unexpected(url.error());
   co_return co_await ask_at(*url, "/app-proxy/api/graphql", document, std::move(variables));
+}
+
+Task<Result<Json>> Server::call_runtime(const std::string& runtime, std::string method,
+                                        std::string_view path, std::string body) {
+  const auto url = co_await runtime_url(runtime);
+  if (!url) co_return std::unexpected(url.error());
+  const auto target = "/app-proxy" + std::string(path);
+  const auto response = co_await send(*url, std::move(method), target, std::move(body));
+  if (!response) co_return std::unexpected(response.error());
+  co_return rest_value(*response);
 }
 
 Task<Result<void>> Server::follow_at(http::Url url, std::string target, OnEvent on_event) {

@@ -47,6 +47,13 @@ class Server {
   Task<Result<nlohmann::json>> ask_runtime(const std::string& runtime, std::string_view document,
                                            nlohmann::json variables);
 
+  // Sends a REST request to it; `path` begins behind /app-proxy.
+  Task<Result<nlohmann::json>> call_runtime(const std::string& runtime, std::string method,
+                                            std::string_view path, std::string body);
+  // Returns the address of the app-proxy of a runtime. Errors: not_found; unsupported, when it has none or one that
+  // the key must not be sent to.
+  Task<Result<http::Url>> runtime_url(const std::string& runtime);
+
   // Takes an event, and returns whether to go on.
   using OnEvent = std::function<bool(const http::ServerSentEvent&)>;
   // Follows server-sent events of the control plane, until `on_event` ends it, the server does, or the deadline of the
@@ -65,8 +72,8 @@ class Server {
  private:
   [[nodiscard]] Deadline request_deadline() const;
   [[nodiscard]] http::Request request(std::string method, std::string target) const;
-  Task<Result<http::Response>> send(std::string method, std::string_view path, std::string body);
-  Task<Result<http::Url>> runtime_url(const std::string& runtime);
+  Task<Result<http::Response>> send(const http::Url& url, std::string method, std::string_view path,
+                                    std::string body);
   Task<Result<nlohmann::json>> ask_at(const http::Url& url, std::string_view path,
                                       std::string_view document, nlohmann::json variables);
   Task<Result<void>> follow_at(http::Url url, std::string target, OnEvent on_event);

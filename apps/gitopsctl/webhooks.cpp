@@ -21,10 +21,13 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxAnswer = 1024 * 1024;
 
-struct Settings {
+// Settings of commands that ask the admin port of a request-router.
+struct RouterSettings {
   std::string url = "http://localhost:8087";
   cli::OutputFormat output = cli::OutputFormat::text;
   cli::LoopOptions loop{.timeout = std::chrono::seconds(5)};
+
+  void add_to(ConfigReader& reader);
 };
 
 std::string url_mistake(const std::string& text) {
@@ -33,21 +36,31 @@ std::string url_mistake(const std::string& text) {
   return url->scheme == "http" || url->scheme == "https" ? std::string() : "not http or https";
 }
 
-// Requests the router's page. Errors contain a remedy.
-Task<Result<json>> ask(const Settings& settings, const cli::Environment& environment,
-                       const cli::LoopContext& context) {
+void RouterSettings::add_to(ConfigReader& reader) {
+  reader.group("Request-router");
+  reader.add({"router-url", {"ROUTER_URL"}, "URL of its admin port"}, url);
+  reader.check({"router-url"}, [this] { return url_mistake(url); });
+  loop.add_to(reader);
+  cli::add_output_row(reader, output);
+}
+
+// Sends a request to the router, and returns its page, which has the member `member`. Errors contain a remedy.
+Task<Result<json>> ask(const RouterSettings& settings, const cli::Environment& environment,
+                       const cli::LoopContext& context, http::Request request,
+                       std::string_view member) {
   const auto url = http::parse_url(settings.url).value();
   net::Resolver resolver(context.metrics);
   http::Client client(context.executor, resolver,
                       {.proxy = http::proxy_settings(environment),
                        .user_agent = "gitopsctl/" + std::string(version())});
-  auto answer = co_await client.send(url, {.target = "/webhooks"}, context.deadline, kMaxAnswer);
+  auto answer = co_await client.send(url, std::move(request), context.deadline, kMaxAnswer);
   if (!answer) co_return fail(settings.url, std::move(answer.error()));
   auto page = parse_json_object(answer->body);
-  if (answer->status != 200 || !page.contains("kept")) {
-    co_return fail(ErrorCode::protocol,
-                   settings.url + " is not the admin port of a request-router (it answered " +
-                       std::to_string(answer->status) + ")");
+  if (answer->status != 200 || !page.contains(member)) {
+    co_return fail(ErrorCode::protocol, settings.url +
+                                            " is not the admin port of a request-router that "
+                                            "knows this request (it answered " +
+                                            std::to_string(answer->status) + ")");
   }
   co_return page;
 }
@@ -90,41 +103,113 @@ std::string to_text(const json& page, bool colour) {
   return text + lost.text(2, colour);
 }
 
-}  // namespace
+// Prints a page, or why there is none.
+int print(const Result<json>& page, const RouterSettings& settings, cli::Console& console,
+          const std::function<std::string(const json&)>& text) {
+  if (!page) {
+    console.err << "gitopsctl: " << cli::printable(page.error().message) << '\n';
+    return cli::kNotKnown;
+  }
+  const bool as_json = settings.output == cli::OutputFormat::json;
+  console.out << (as_json ? page->dump(2, ' ', false, json::error_handler_t::replace) + '\n'
+                          : text(*page));
+  return cli::kDone;
+}
 
-cli::Command webhooks_command() {
-  const auto settings = std::make_shared<Settings>();
+cli::Command list() {
+  const auto settings = std::make_shared<RouterSettings>();
+  return {.name = "webhook list",
+          .summary = "Show the webhooks that a request-router keeps, and those that it lost",
+          .description =
+              "Asks the admin port of one pod, for example behind\n"
+              "kubectl port-forward -n NAMESPACE deployment/internal-router 8087\n\n"
+              "Examples:\n"
+              "  gitopsctl webhook list\n"
+              "  gitopsctl webhook list -o json\n",
+          .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
+          .run =
+              [settings](const cli::Environment& environment, cli::Console& console) {
+                return cli::run_on_loop(
+                    settings->loop, console, [&](const cli::LoopContext& context) -> Task<int> {
+                      const auto page = co_await ask(*settings, environment, context,
+                                                     {.target = "/webhooks"}, "kept");
+                      co_return print(page, *settings, console, [&](const json& read) {
+                        return to_text(read, console.colour);
+                      });
+                    });
+              },
+          .old_name = "webhooks"};
+}
+
+struct RedeliverSettings : RouterSettings {
+  std::string event_source;
+};
+
+std::string_view attempt_text(std::string_view attempt) {
+  if (attempt == "now") return "tried now";
+  if (attempt == "too_soon") return "not again: tried less than a second ago";
+  return "no webhook waits for a later attempt";
+}
+
+std::string redelivery_text(const json& page, bool colour) {
+  const auto& sources = value_at(page, {"sources"});
+  if (sources.empty()) return "No webhooks are kept\n";
+  cli::Table table;
+  for (const auto& source : sources) {
+    table.add({{source_of(source)},
+               {number_at(source, "kept") + " kept"},
+               {std::string(attempt_text(string_at(source, {"attempt"})))}});
+  }
+  return table.text(0, colour);
+}
+
+Task<int> redeliver_webhooks(const RedeliverSettings& settings, const cli::Environment& environment,
+                             cli::Console& console, const cli::LoopContext& context) {
+  std::string target = "/webhooks/redeliver";
+  if (!settings.event_source.empty()) {
+    target += "?" + http::query_string({{"event_source", settings.event_source}});
+  }
+  const auto page = co_await ask(settings, environment, context,
+                                 {.method = "POST", .target = std::move(target)}, "sources");
+  if (page && !settings.event_source.empty() && value_at(*page, {"sources"}).empty()) {
+    console.err << "gitopsctl: no webhooks are kept for event source "
+                << cli::printable(settings.event_source) << '\n';
+    co_return cli::kNotFound;
+  }
+  co_return print(page, settings, console,
+                  [&](const json& read) { return redelivery_text(read, console.colour); });
+}
+
+cli::Command redeliver() {
+  const auto settings = std::make_shared<RedeliverSettings>();
   return {
-      .name = "webhooks",
-      .summary = "Show the webhooks that a request-router keeps, and those that it lost",
+      .name = "webhook redeliver",
+      .summary = "Let a request-router try now what it keeps",
       .description =
           "Asks the admin port of one pod, for example behind\n"
-          "kubectl port-forward -n NAMESPACE deployment/internal-router 8087\n",
-      .bind =
-          [settings](ConfigReader& reader) {
-            reader.group("Request-router");
-            reader.add({"router-url", {"ROUTER_URL"}, "URL of its admin port"}, settings->url);
-            reader.check({"router-url"}, [settings] { return url_mistake(settings->url); });
-            settings->loop.add_to(reader);
-            cli::add_output_row(reader, settings->output);
-          },
+          "kubectl port-forward -n NAMESPACE deployment/internal-router 8087\n\n"
+          "One webhook of each event source is tried, at most once a second; the others follow\n"
+          "when it is delivered. gitopsctl webhook list shows the result.\n\n"
+          "Examples:\n"
+          "  gitopsctl webhook redeliver\n"
+          "  gitopsctl webhook redeliver argo/github\n",
+      .operands = {{.name = "EVENT_SOURCE",
+                    .help = "NAME or NAMESPACE/NAME; default: all",
+                    .target = &settings->event_source,
+                    .is_required = false}},
+      .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
       .run =
           [settings](const cli::Environment& environment, cli::Console& console) {
-            return cli::run_on_loop(
-                settings->loop, console, [&](const cli::LoopContext& context) -> Task<int> {
-                  const auto page = co_await ask(*settings, environment, context);
-                  if (!page) {
-                    console.err << "gitopsctl: " << cli::printable(page.error().message) << '\n';
-                    co_return cli::kNotKnown;
-                  }
-                  const bool as_json = settings->output == cli::OutputFormat::json;
-                  console.out << (as_json
-                                      ? page->dump(2, ' ', false, json::error_handler_t::replace) +
-                                            '\n'
-                                      : to_text(*page, console.colour));
-                  co_return cli::kDone;
-                });
+            return cli::run_on_loop(settings->loop, console, [&](const cli::LoopContext& context) {
+              return redeliver_webhooks(*settings, environment, console, context);
+            });
           }};
+}
+
+}  // namespace
+
+std::vector<cli::Command> webhook_commands() {
+  return {list(), redeliver()};
 }
 
 }  // namespace gitops::ctl

@@ -120,6 +120,9 @@ class App {
     return {{"app-proxy", [this] { return app_proxy_down(); }}};
   }
   [[nodiscard]] std::string webhooks() const { return webhooks_.page(); }
+  std::string redeliver(std::string_view query) {
+    return webhooks_.redeliver(http::query_parameter(query, "event_source"));
+  }
   [[nodiscard]] StatusReport status() const {
     auto app_proxy = status_entry("app-proxy", app_proxy_down(), "reachable");
     if (app_proxy.message == kNotAskedYet) app_proxy.state = StatusState::pending;
@@ -269,6 +272,9 @@ DaemonSpec request_router() {
         frame.ready_checks = app->ready_checks();
         frame.pages = {
             {"/webhooks", [app](std::string_view) { return AdminPage{.body = app->webhooks()}; }}};
+        frame.commands = {{"/webhooks/redeliver", [app](std::string_view query) {
+                             return AdminPage{.body = app->redeliver(query)};
+                           }}};
         return frame;
       });
 }

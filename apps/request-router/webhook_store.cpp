@@ -116,6 +116,32 @@ Clock::time_point WebhookStore::due(Clock::time_point now) const {
   return due;
 }
 
+std::uint64_t WebhookStore::take_first_later(Source& source) {
+  while (!source.later.empty()) {
+    const auto id = source.later.begin()->second;
+    source.later.erase(source.later.begin());
+    if (!items_.contains(id)) continue;
+    source.ready.push_back(id);
+    return id;
+  }
+  return 0;
+}
+
+WebhookStore::Hastened WebhookStore::hasten(const SourceName& name, Clock::time_point now) {
+  const auto source = std::ranges::find(sources_, name, &Source::name);
+  if (source == sources_.end()) return Hastened::not_waiting;
+  if (now < source->may_hasten_at) return Hastened::too_soon;
+  if (source->failures > 0) {
+    source->paused_until = std::min(source->paused_until, now);
+  } else {
+    const auto id = take_first_later(*source);
+    if (id == 0) return Hastened::not_waiting;
+    source->hastened = id;
+  }
+  source->may_hasten_at = now + kHastenInterval;
+  return Hastened::now;
+}
+
 // -- outcomes --
 
 // Returns an item that was in flight; null if it was removed.
@@ -130,9 +156,15 @@ WebhookStore::Item* WebhookStore::back_from(std::uint64_t id) {
 void WebhookStore::delivered(std::uint64_t id) {
   auto* item = back_from(id);
   if (item == nullptr) return;
-  item->source->failures = 0;
-  item->source->paused_until = {};
-  item->source->last_error.clear();
+  auto& source = *item->source;
+  source.failures = 0;
+  source.paused_until = {};
+  source.last_error.clear();
+  if (source.hastened == id) {
+    source.hastened = 0;
+    while (take_first_later(source) != 0) {
+    }
+  }
   forget(items_.find(id));
 }
 
@@ -157,6 +189,7 @@ void WebhookStore::refused(std::uint64_t id, std::string_view why, Clock::time_p
   item->source->failures = 0;
   item->source->paused_until = {};
   item->source->last_error = why;
+  if (item->source->hastened == id) item->source->hastened = 0;
   item->source->later.emplace(now + doubled(item->refusals, kMaxDelay), id);
   ++item->refusals;
 }

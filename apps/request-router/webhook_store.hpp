@@ -72,6 +72,16 @@ class WebhookStore {
   [[nodiscard]] Clock::time_point due(Clock::time_point now) const;
   static constexpr auto kGateInterval = std::chrono::milliseconds(50);
 
+  enum class Hastened : std::uint8_t {
+    now,          // the next call of next() may return a webhook of the source
+    too_soon,     // within kHastenInterval of the last time
+    not_waiting,  // no webhook of the source waits for a later attempt
+  };
+  // Makes the next attempt of a source due now: one webhook is tried, and the others that wait for a later attempt
+  // follow when it is delivered. Changes nothing but times.
+  Hastened hasten(const SourceName& name, Clock::time_point now);
+  static constexpr auto kHastenInterval = std::chrono::seconds(1);
+
   // -- outcomes of an attempt --
   void delivered(std::uint64_t id);
   // Reports that the source refused or broke the connection.
@@ -110,6 +120,8 @@ class WebhookStore {
     std::multimap<Clock::time_point, std::uint64_t> later;  // ids; some may be removed
     unsigned failures = 0;                                  // since the last reachable attempt
     Clock::time_point paused_until{};
+    Clock::time_point may_hasten_at{};
+    std::uint64_t hastened = 0;  // id of a refused webhook that hasten() made due; 0: none
     std::string last_error;
   };
   struct Item {
@@ -122,6 +134,8 @@ class WebhookStore {
   Source& source_of(const SourceName& name);
   [[nodiscard]] const Source* find(const SourceName& name) const;
   void take_due(Source& source, Clock::time_point now);
+  // Makes the first webhook of `later` ready; returns its id, 0 when there is none.
+  std::uint64_t take_first_later(Source& source);
   [[nodiscard]] bool may_try(const Source& source, Clock::time_point now) const;
   Item* back_from(std::uint64_t id);
   void fail(Source& source, std::string_view why, Clock::time_point now);

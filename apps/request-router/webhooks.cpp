@@ -108,6 +108,18 @@ Task<Result<http::Response>> send(const WebhookRoute& route, std::string_view by
   co_return co_await read_answer(channel);
 }
 
+std::string_view to_string(WebhookStore::Hastened hastened) {
+  switch (hastened) {
+    case WebhookStore::Hastened::now:
+      return "now";
+    case WebhookStore::Hastened::too_soon:
+      return "too_soon";
+    case WebhookStore::Hastened::not_waiting:
+      return "not_waiting";
+  }
+  std::unreachable();
+}
+
 }  // namespace
 
 // Sender of a webhook, while it waits.
@@ -445,6 +457,26 @@ std::string Webhooks::page() const {
                             {"request_id", webhook.request_id},
                             {"reason", webhook.reason}});
   }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string Webhooks::redeliver(std::string_view event_source) {
+  Json json{{"sources", Json::array()}};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    for (const auto& source : store_.sources()) {
+      const auto& name = source.name;
+      const bool is_meant = event_source.empty() || event_source == name.event_source ||
+                            event_source == name.ns + "/" + name.event_source;
+      if (!is_meant) continue;
+      json["sources"].push_back({{"namespace", name.ns},
+                                 {"event_source", name.event_source},
+                                 {"kept", source.webhooks},
+                                 {"attempt", to_string(store_.hasten(name, now))}});
+    }
+  }
+  wake();
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -31,7 +31,7 @@ struct WebhookRoute;
 // (WebhookStore), so that a Git host that sends each webhook once loses none. With a journal folder
 // they survive the process.
 //
-// All loops share one object. must_wait(), keep(), size() and page() are for any thread; everything
+// All loops share one object. must_wait(), keep(), size(), page() and redeliver() are for any thread; everything
 // else is for the loop of the constructor, which outlives the other loops.
 class Webhooks {
  public:
@@ -64,6 +64,9 @@ class Webhooks {
   [[nodiscard]] std::size_t size() const { return size_; }
   // Stored webhooks and recent losses, as JSON.
   [[nodiscard]] std::string page() const;
+  // Makes the next attempt of event sources due now (WebhookStore::hasten), and returns the outcome of each as JSON.
+  // `event_source` is NAMESPACE/NAME or NAME; empty: all.
+  std::string redeliver(std::string_view event_source);
   // Updates the gauges.
   void count();
 

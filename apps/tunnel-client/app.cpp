@@ -517,7 +517,8 @@ DaemonSpec tunnel_client() {
             std::make_shared<App>(context, *config, http::proxy_settings(context.environment));
         auto frame = daemon_app(app, std::move(config));
         frame.ready_checks = {{"tunnel", [app] { return app->not_ready_because(); }}};
-        frame.commands = {{"/links/replace", [app] { return app->replace_links(); }}};
+        frame.commands = {
+            {"/links/replace", [app](std::string_view) { return app->replace_links(); }}};
         return frame;
       });
 }

@@ -20,6 +20,11 @@ struct ControlPlaneOtherClients : PopulatedControlPlaneTest {
     EXPECT_FALSE(response.contains("errors")) << reply.body;
     return response.is_object() ? response.value("data", Json()) : Json();
   }
+  static std::string first_team() {
+    const auto reply = http_call({.url = bed().program().url() + "/api/team",
+                                  .headers = {"Authorization: " + bed().admin_key}});
+    return Json::parse(reply.body).at(0).at("_id").get<std::string>();
+  }
 };
 
 TEST_P(ControlPlaneOtherClients, TheOperatorOfPromotionsHasNothingToDo) {
@@ -151,6 +156,7 @@ TEST_P(ControlPlaneOtherClients, StepsOfPipelinesFollowAnApplication) {
 }
 
 TEST_P(ControlPlaneOtherClients, TerraformMakesAndRemovesARule) {
+  const auto team = first_team();
   const std::string fields =
       "{id accountId entityType teams tags actions attributes{name key value}}";
   const auto made = ask(bed().admin_key,
@@ -161,7 +167,7 @@ TEST_P(ControlPlaneOtherClients, TerraformMakesAndRemovesARule) {
                         {{"accountId", ""},
                          {"createAbacRuleInput",
                           {{"entityType", "gitopsApplications"},
-                           {"teams", {"t1"}},
+                           {"teams", {team}},
                            {"tags", {"*"}},
                            {"actions", {"SYNC", "REFRESH"}},
                            {"attributes", Json::array()}}}})["createAbacRule"];

@@ -183,11 +183,14 @@ TEST_F(Revocations, ARuleAtOneHidesRowsAtAll) {
   stream.wait_for("reset");
   ASSERT_EQ(replicas.post(0, "seen"), 200);
   stream.wait_for_row("seen");
+  const auto teams = http_call(
+      {.url = replicas.at(0).url() + "/api/team", .headers = {"Authorization: " + replicas.key}});
   const auto created = replicas.at(0).graphql(
       replicas.key,
-      "mutation{createAbacRule(createAbacRuleInput: {entityType: gitopsApplications, teams: "
-      "[\"none\"], tags: [], actions: [\"VIEW\"], attributes: [{name: RUNTIME, value: \"dev\"}]})"
-      "{id}}");
+      "mutation($teams: [String!]!){createAbacRule(createAbacRuleInput: {entityType: "
+      "gitopsApplications, teams: $teams, tags: [], actions: [\"VIEW\"], attributes: [{name: "
+      "RUNTIME, value: \"dev\"}]}){id}}",
+      Json{{"teams", {Json::parse(teams.body).at(0).at("_id")}}}.dump());
   const auto rule = Json::parse(created.body, nullptr, false);
   ASSERT_TRUE(rule.contains("data") && !rule.contains("errors")) << created.body;
   require_until([&] { return stream.count("reset") == 2; }, kRevoked, "a reset for the rule");

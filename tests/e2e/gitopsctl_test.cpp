@@ -336,17 +336,50 @@ TEST(GitopsctlWebhooks, ShowsWhatTheRouterKeepsAndWhatItLost) {
   });
   const auto url = "--router-url=http://127.0.0.1:" + std::to_string(router.port());
   on_harness([&](GitopsctlHarness& harness) -> Task<> {
-    const auto text = co_await harness.call({"webhooks", url});
+    const auto text = co_await harness.call({"webhook", "list", url});
     EXPECT_EQ(text.exit_code, 0) << text.err;
     EXPECT_THAT(text.out, StartsWith("2 webhooks are kept, 900 bytes, the oldest for 41 s\n"));
     EXPECT_THAT(text.out, HasSubstr("  argo/github  2 kept  not reachable  connection refused\n"));
     EXPECT_THAT(text.out, HasSubstr("  2026-03-04T09:15:27Z  argo/gitlab  expired  id-7\n"));
-    const auto page = co_await harness.call_json({"webhooks", url});
+    const auto page = co_await harness.call_json({"webhook", "list", url});
     EXPECT_EQ(page["kept"], 2);
-    const auto other =
-        co_await harness.call({"webhooks", "--router-url=" + harness.argocd.url().to_string()});
+    EXPECT_EQ((co_await harness.call({"webhooks", url})).out, text.out) << "its earlier name";
+    const auto other = co_await harness.call(
+        {"webhook", "list", "--router-url=" + harness.argocd.url().to_string()});
     EXPECT_EQ(other.exit_code, 3);
     EXPECT_THAT(other.err, HasSubstr("is not the admin port of a request-router"));
+  });
+}
+
+TEST(GitopsctlWebhooks, AreTriedOnRequest) {
+  const RecordingUpstream router("router", [](const RecordedRequest& request, RawSocket& socket) {
+    if (!request.head.starts_with("POST /webhooks/redeliver")) {
+      return RecordingUpstream::reply(socket, "", "", "404 No");
+    }
+    if (request.target().ends_with("other")) {
+      return RecordingUpstream::reply(socket, R"({"sources":[]})");
+    }
+    return RecordingUpstream::reply(socket, R"({"sources":[
+        {"namespace":"argo","event_source":"github","kept":2,"attempt":"now"},
+        {"namespace":"argo","event_source":"gitlab","kept":1,"attempt":"too_soon"},
+        {"namespace":"argo","event_source":"gitea","kept":1,"attempt":"not_waiting"}]})");
+  });
+  const auto url = "--router-url=http://127.0.0.1:" + std::to_string(router.port());
+  on_harness([&](GitopsctlHarness& harness) -> Task<> {
+    const auto all = co_await harness.call({"webhook", "redeliver", url});
+    EXPECT_EQ(all.exit_code, 0) << all.err;
+    EXPECT_THAT(all.out, HasSubstr("argo/github  2 kept  tried now\n"));
+    EXPECT_THAT(all.out, HasSubstr("argo/gitlab  1 kept  not again: tried less than a second ago"));
+    EXPECT_THAT(all.out, HasSubstr("argo/gitea   1 kept  no webhook waits for a later attempt"));
+    const auto page = co_await harness.call_json({"webhook", "redeliver", "argo/github", url});
+    EXPECT_EQ(page["sources"][0]["attempt"], "now");
+    EXPECT_EQ(router.requests().back().target(), "/webhooks/redeliver?event_source=argo%2Fgithub");
+    const auto other = co_await harness.call({"webhook", "redeliver", "other", url});
+    EXPECT_EQ(other.exit_code, 4);
+    EXPECT_THAT(other.err, HasSubstr("no webhooks are kept for event source other"));
+    EXPECT_EQ((co_await harness.call({"webhook", "redeliver", "--router-url=http://127.0.0.1:1"}))
+                  .exit_code,
+              3);
   });
 }
 

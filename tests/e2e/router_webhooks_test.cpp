@@ -143,6 +143,43 @@ TEST(RouterWebhooks, WhatComesWhileTheSourceIsDownIsDeliveredWhenItIsBack) {
   EXPECT_EQ(raw_call(bed.port(), webhook(21)).status, 200);
 }
 
+TEST(RouterWebhooks, AreTriedOnRequestAtMostOnceASecondForEachSource) {
+  RouterHarness bed;
+  const auto port = bed.events().port();
+  EXPECT_EQ(raw_call(bed.port(), webhook(0)).status, 200);
+  const auto redeliver = [&bed](const std::string& query, const std::string& more = {},
+                                const char* method = "POST") {
+    const auto target = "/webhooks/redeliver" + query;
+    return raw_call(bed.admin_port(),
+                    RouterHarness::request(method, target, "Connection: close\r\n" + more));
+  };
+  EXPECT_EQ(json::parse(redeliver("").body)["sources"], json::array());
+  bed.stop_events();
+  for (int i = 1; i <= 3; ++i) EXPECT_EQ(raw_call(bed.port(), webhook(i)).status, 202);
+
+  EXPECT_EQ(redeliver("", "Origin: https://page.example\r\n").status, 403);
+  EXPECT_EQ(redeliver("", "Sec-Fetch-Site: cross-site\r\n").status, 403);
+  EXPECT_EQ(redeliver("", {}, "GET").status, 405);
+  EXPECT_EQ(json::parse(redeliver("?event_source=argo/other").body)["sources"], json::array());
+  const auto first = json::parse(redeliver("?event_source=argo/github").body)["sources"];
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0]["event_source"], "github");
+  EXPECT_EQ(first[0]["kept"], 3);
+  EXPECT_EQ(first[0]["attempt"], "now");
+  EXPECT_EQ(json::parse(redeliver("?event_source=github").body)["sources"][0]["attempt"],
+            "too_soon");
+  EXPECT_EQ(page(bed)["kept"], 3);
+
+  Source source;
+  const RecordingUpstream back("events", source.answer(), port);
+  require_until(
+      [&] {
+        redeliver("");
+        return source.seen() == 3;
+      },
+      5s, "all webhooks to be delivered");
+}
+
 TEST(RouterWebhooks, OneThatTheSourceIsTooBusyForIsDeliveredLater) {
   std::atomic<int> asked = 0;
   const auto answer = [&asked](const RecordedRequest&, RawSocket& socket) {

@@ -10,6 +10,7 @@
 
 #include "chart/helm.hpp"
 #include "common/core/encoding.hpp"
+#include "gitopsctl/action_bed.hpp"
 #include "peers/peer_bed.hpp"
 #include "support/socks_proxy.hpp"
 
@@ -267,6 +268,58 @@ TEST_F(GitopsctlPeers, AKubeconfigMayNameASocksProxy) {
                             bed.argocd().token());
   EXPECT_EQ(row(without, "kubernetes", "API server")["reason"], "unavailable");
   EXPECT_THAT(row(without, "kubernetes", "API server")["message"], HasSubstr("proxy 127.0.0.1:"));
+}
+
+// The app-proxy is a double: it takes what the command sends.
+TEST_F(GitopsctlPeers, AClusterIsAddedWithAnAccountThatMayDoEverythingThere) {
+  PeerBed& bed = peer_bed();
+  ActionBed& control_plane = action_bed();
+  control_plane.answer_with("201 Created", "Content-Type: application/json\r\n", "{}");
+  const auto add = [&](const std::filesystem::path& kubeconfig) {
+    return run_command({std::string(GITOPS_BIN_DIR) + "/gitopsctl", "cluster", "add", "east",
+                        "--runtime=prod", "--yes"},
+                       {{"KUBECONFIG", kubeconfig.string()},
+                        {"HTTP_PROXY", std::nullopt},
+                        {"http_proxy", std::nullopt},
+                        {"HTTPS_PROXY", std::nullopt},
+                        {"https_proxy", std::nullopt},
+                        {"CODEFRESH_URL", control_plane.program().url()},
+                        {"CODEFRESH_TOKEN", control_plane.key}});
+  };
+  // The second time nothing is new.
+  for (int i = 0; i < 2; ++i) {
+    const auto result = add(bed.cluster().kubeconfig());
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    EXPECT_THAT(result.out, StartsWith("Done: cluster prod/east is added"));
+  }
+  const auto posted = control_plane.app_proxy().requests();
+  ASSERT_EQ(posted.size(), 2U);
+  const auto text =
+      base64_decode(json::parse(posted[0].body)["kubeConfig"].get<std::string>()).value();
+  const auto file = bed.cluster().folder() / "kubeconfig-added";
+  write_file(file, text);
+  const Ran run = check(file, bed.argocd().token());
+  EXPECT_EQ(row(run, "kubernetes", "credentials")["message"],
+            "accepted as system:serviceaccount:kube-system:argocd-manager")
+      << run.text;
+  EXPECT_THAT(statuses(run, "rights"), Each("ok"));
+
+  // A ClusterRole that somebody has restricted stays so.
+  bed.cluster().kubectl_ok(
+      {"patch", "clusterrole", "argocd-manager-role", "--type=merge",
+       R"(--patch={"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]})"});
+  const auto kept = add(bed.cluster().kubeconfig());
+  EXPECT_EQ(kept.exit_code, 0) << kept.err;
+  EXPECT_THAT(kept.err, HasSubstr("it is kept as it is"));
+  EXPECT_THAT(statuses(check(file, bed.argocd().token()), "rights"), testing::Contains("failed"));
+
+  bed.cluster().create_namespace("add-cluster");
+  const auto poor = bed.cluster().write_kubeconfig(
+      "poor", bed.cluster().service_account_token("add-cluster", "default"));
+  const auto refused = add(poor);
+  EXPECT_EQ(refused.exit_code, 5);
+  EXPECT_THAT(refused.err, HasSubstr("403 Forbidden"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+using Hastened = WebhookStore::Hastened;
 
 const Clock::time_point kStart = Clock::time_point(1h);
 const SourceName kGithub{"argo", "github"};
@@ -147,6 +148,60 @@ TEST(WebhookStore, OneThatItsSourceRefusesHoldsUpNoOther) {
   bed.store.refused(1, "the event source answered 500", kStart + 1s);
   EXPECT_EQ(bed.store.due(kStart + 1s), kStart + 3s);
   EXPECT_EQ(bed.store.sources().at(0).last_error, "the event source answered 500");
+}
+
+TEST(WebhookStore, AHastenedSourceThatCannotBeReachedIsTriedOnceAndAtMostOnceASecond) {
+  Fixture bed;
+  EXPECT_EQ(bed.store.hasten(kGithub, kStart), Hastened::not_waiting);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(bed.add(kGithub));
+  EXPECT_EQ(bed.store.hasten(kGithub, kStart), Hastened::not_waiting) << "they are due";
+  auto now = kStart;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(bed.next(now), 1U);
+    bed.store.unreachable(1, "refused", now);
+    now = bed.store.due(now);
+  }
+  EXPECT_EQ(bed.next(now), 1U);
+  bed.store.unreachable(1, "refused", now);  // the next attempt is in ten seconds
+  EXPECT_EQ(bed.next(now + 2s), 0U);
+  EXPECT_EQ(bed.store.hasten(kGithub, now + 2s), Hastened::now);
+  EXPECT_EQ(bed.next(now + 2s), 1U);
+  EXPECT_EQ(bed.next(now + 2s), 0U) << "one at a time";
+  bed.store.unreachable(1, "refused", now + 2s);
+  EXPECT_EQ(bed.store.hasten(kGithub, now + 2999ms), Hastened::too_soon);
+  EXPECT_EQ(bed.next(now + 2999ms), 0U);
+  EXPECT_EQ(bed.store.due(now + 2s), now + 12s) << "as after any other attempt";
+  EXPECT_EQ(bed.store.hasten(kGithub, now + 3s), Hastened::now);
+  EXPECT_EQ(bed.next(now + 3s), 1U);
+  bed.store.delivered(1);
+  EXPECT_EQ(bed.next(now + 3s), 2U);
+}
+
+TEST(WebhookStore, OfRefusedOnesTheFirstIsHastenedAndTheOthersFollowWhenItIsDelivered) {
+  Fixture bed;
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    EXPECT_TRUE(bed.add(kGithub));
+    EXPECT_EQ(bed.next(kStart), id);
+    bed.store.refused(id, "the event source answered 500", kStart + id * 1ms);
+  }
+  EXPECT_TRUE(bed.add(kGitlab));  // 4
+  bed.store.drop(1);
+  EXPECT_EQ(bed.store.hasten(kGithub, kStart + 100ms), Hastened::now);
+  EXPECT_EQ(bed.next(kStart + 100ms), 2U) << "the first of those that are left";
+  EXPECT_EQ(bed.next(kStart + 100ms), 4U) << "of another source";
+  EXPECT_EQ(bed.next(kStart + 100ms), 0U);
+  bed.store.refused(2, "the event source answered 500", kStart + 100ms);
+  EXPECT_EQ(bed.next(kStart + 200ms), 0U) << "the others stay";
+  EXPECT_EQ(bed.store.hasten(kGithub, kStart + 200ms), Hastened::too_soon);
+  EXPECT_EQ(bed.store.hasten(kGitlab, kStart + 200ms), Hastened::not_waiting) << "it is under way";
+
+  EXPECT_EQ(bed.next(kStart + 1003ms), 3U) << "at its own time";
+  bed.store.refused(3, "the event source answered 500", kStart + 1003ms);
+  EXPECT_EQ(bed.store.hasten(kGithub, kStart + 1100ms), Hastened::now);
+  EXPECT_EQ(bed.next(kStart + 1100ms), 2U);
+  EXPECT_EQ(bed.next(kStart + 1100ms), 0U);
+  bed.store.delivered(2);
+  EXPECT_EQ(bed.next(kStart + 1100ms), 3U) << "the source takes them again";
 }
 
 TEST(WebhookStore, ForgetsWhatIsTooOldButNotWhatIsUnderWay) {

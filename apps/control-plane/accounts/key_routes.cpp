@@ -65,6 +65,14 @@ Json key_json(const ApiKey& key) {
   return json;
 }
 
+// Returns the refusal of scopes that no key has.
+std::optional<http::Response> unknown_scopes(const KeyFields& fields) {
+  if (!fields.scopes) return std::nullopt;
+  const auto mistake = scopes_mistake(*fields.scopes);
+  if (mistake.empty()) return std::nullopt;
+  return api_error(400, mistake);
+}
+
 // Issues a key of a user or a service account, as the body wants it.
 Task<http::Response> issue_key(CallerRequest& request, std::string owner, bool is_service) {
   const auto body = co_await body_object(request.exchange);
@@ -73,6 +81,7 @@ Task<http::Response> issue_key(CallerRequest& request, std::string owner, bool i
   if (!fields || !fields->name) {
     co_return api_error(400, "A key has a name (a text) and scopes (a list of texts).");
   }
+  if (auto refused = unknown_scopes(*fields)) co_return std::move(*refused);
   KeyRequest wanted{.name = *fields->name,
                     .scopes = fields->scopes.value_or(std::vector<std::string>())};
   if (const auto expires = string_at(*body, {"expires"}); !expires.empty()) {
@@ -216,6 +225,7 @@ Task<http::Response> update_one_key(CallerRequest request, bool is_service) {
   if (!fields) {
     co_return api_error(400, "A key has a name (a text) and scopes (a list of texts).");
   }
+  if (auto refused = unknown_scopes(*fields)) co_return std::move(*refused);
   const auto key = co_await request.context.database.write(
       request.deadline,
       [caller = request.caller, path = key_path(request, is_service), fields = *fields,

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
+#include "common/core/text.hpp"
+#include "control-plane/accounts/teams.hpp"
 #include "control-plane/accounts/tokens.hpp"
 
 namespace gitops::control_plane_server {
@@ -18,6 +20,9 @@ using store::Statement;
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxItems = 1'000;
+// Limits of a message.
+constexpr std::size_t kMaxShownName = 64;  // bytes
+constexpr std::size_t kMaxShownTeams = 20;
 
 constexpr std::string_view kRuleSelect =
     "SELECT id, entity_type, teams, tags, actions, attributes FROM abac_rule WHERE account = $1";
@@ -97,7 +102,52 @@ std::string rule_mistake(const AbacRule& rule) {
   return {};
 }
 
+// Returns the actions of a type; those of all types for one that belongs to other products.
+std::string actions_for(std::string_view entity_type) {
+  const auto type = control_plane::entity_type_of(entity_type);
+  std::vector<std::string> names;
+  for (const auto one : control_plane::entity_types()) {
+    if (type && one != *type && !control_plane::actions_on(*type).empty()) continue;
+    for (const auto action : control_plane::actions_on(one)) {
+      std::string name(to_string(action));
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+  }
+  return join(names, ", ");
+}
+
+// Returns "users (65f1…), admins (65f2…)".
+std::string list_of(const std::vector<Team>& teams) {
+  std::vector<std::string> names;
+  for (const Team& team : teams) {
+    if (names.size() == kMaxShownTeams) {
+      names.emplace_back("…");
+      break;
+    }
+    names.push_back(team.name + " (" + team.id + ")");
+  }
+  return join(names, ", ");
+}
+
 }  // namespace
+
+Result<void> check_rule(Connection& connection, std::int64_t account, const AbacRule& rule) {
+  for (const auto& action : rule.actions) {
+    if (control_plane::action_of(action)) continue;
+    return fail(ErrorCode::invalid_argument,
+                "there is no action " + shortened(action, kMaxShownName) + "; for " +
+                    rule.entity_type + " there are " + actions_for(rule.entity_type));
+  }
+  const auto teams = list_teams(connection, account);
+  if (!teams) return std::unexpected(teams.error());
+  for (const auto& id : rule.teams) {
+    if (std::ranges::find(*teams, id, &Team::id) != teams->end()) continue;
+    return fail(ErrorCode::invalid_argument, "there is no team with the id " +
+                                                 shortened(id, kMaxShownName) + "; there are " +
+                                                 list_of(*teams));
+  }
+  return {};
+}
 
 Result<AbacRule> create_rule(Connection& connection, std::int64_t account, AbacRule rule,
                              Micros now) {

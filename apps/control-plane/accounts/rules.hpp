@@ -23,6 +23,9 @@ using control_plane::AbacRule;
 // without a name, or more than 1,000 of any of them.
 Result<AbacRule> create_rule(store::Connection& connection, std::int64_t account, AbacRule rule,
                              Micros now);
+// Checks what a new rule names. invalid_argument, with the names that there are: an action that there is not, or a team
+// that the account does not have.
+Result<void> check_rule(store::Connection& connection, std::int64_t account, const AbacRule& rule);
 // Removes a rule and returns it.
 Result<AbacRule> remove_rule(store::Connection& connection, std::int64_t account,
                              std::string_view id);

@@ -47,8 +47,11 @@ std::optional<Error> key_change_refusal(const Caller& caller) {
 std::string scopes_mistake(const std::vector<std::string>& scopes) {
   for (const auto& scope : scopes) {
     if (std::ranges::find(kScopes, scope) != kScopes.end()) continue;
+    const std::string_view family = std::string_view(scope).substr(0, scope.find(':'));
+    if (std::ranges::find(kClassicScopes, family) != kClassicScopes.end()) continue;
     return "there is no scope " + shortened(scope, kMaxShownScope) + "; there are " +
-           list_of(kScopes, ", ");
+           list_of(kScopes, ", ") + ", and of pipelines, which allow nothing here, " +
+           list_of(kClassicScopes, ", ");
   }
   return {};
 }

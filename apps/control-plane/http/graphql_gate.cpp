@@ -201,7 +201,7 @@ Task<> GraphqlGate::serve_socket(http::Exchange& exchange) {
     }
     co_return [this, peer] {
       auto context = std::make_shared<RequestContext>();
-      context->request_id = id_prefix_ + "-" + std::to_string(++requests_);
+      context->request_id = next_request_id();
       context->peer = peer;
       const graphql::Context borrowed(*context);
       return graphql::OperationContext{.context = borrowed, .owner = std::move(context)};
@@ -213,7 +213,7 @@ Task<> GraphqlGate::serve_socket(http::Exchange& exchange) {
 Task<> GraphqlGate::serve(http::Exchange& exchange) {
   RequestContext context{
       .caller = {},
-      .request_id = id_prefix_ + "-" + std::to_string(++requests_),
+      .request_id = next_request_id(),
       .peer = options_.client_of ? options_.client_of(exchange) : exchange.peer_address()};
   exchange.add_to_answer("X-Request-Id", context.request_id);
   auto span = http::server_span(options_.tracer, exchange.request().headers, "POST graphql");

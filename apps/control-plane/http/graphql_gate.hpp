@@ -49,6 +49,8 @@ class GraphqlGate {
   // operation, and again before each event of a subscription is sent.
   Task<> serve_socket(http::Exchange& exchange);
   [[nodiscard]] std::size_t max_body() const { return options_.max_body; }
+  // Returns the next id of a request, unique among processes.
+  std::string next_request_id() { return id_prefix_ + "-" + std::to_string(++requests_); }
 
  private:
   class Permit;

@@ -94,6 +94,35 @@ constexpr ListedRoute kRoutes[] = {
     {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},
 };
 
+// Lets every response have the id of its request, by which people report it.
+void add_request_ids(GraphqlGate& graphql, std::vector<http::Route>& routes) {
+  for (auto& route : routes) {
+    route.handler = [&graphql, handler = std::move(route.handler)](
+                        http::Exchange& exchange, const http::RouteParameters& parameters) {
+      exchange.add_to_answer("X-Request-Id", graphql.next_request_id());
+      return handler(exchange, parameters);
+    };
+  }
+}
+
+// Returns the console, and 404 in the platform's form for all other paths.
+std::vector<http::Route> other_routes(PageOrigins page_origins) {
+  std::vector<http::Route> routes;
+  for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
+    routes.push_back({.method = method,
+                      .pattern = "/2.0/api/{rest...}",
+                      .guard = http::open_to_all(),
+                      .handler = http::answer_with([](const http::Exchange& exchange, const auto&) {
+                        return api_error(404, "There is no " + exchange.request().method + " " +
+                                                  std::string(exchange.path()) +
+                                                  " on this server.");
+                      })});
+  }
+  std::ranges::move(console_routes(console_assets(), std::move(page_origins)),
+                    std::back_inserter(routes));
+  return routes;
+}
+
 }  // namespace
 
 std::span<const ListedRoute> route_list() {
@@ -105,7 +134,8 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
                                     PageOrigins page_origins) {
   std::vector<http::Route> routes;
   for (auto& part : parts) std::ranges::move(part, std::back_inserter(routes));
-  // The gate authenticates the caller itself and checks permissions by field.
+  add_request_ids(graphql, routes);
+  // The gate authenticates the caller itself, checks permissions by field, and adds the id of the request.
   routes.push_back(
       {.method = "POST",
        .pattern = "/2.0/api/graphql",
@@ -119,18 +149,9 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
                     .handler = [&graphql](http::Exchange& exchange, const http::RouteParameters&) {
                       return graphql.serve_socket(exchange);
                     }});
-  for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
-    routes.push_back({.method = method,
-                      .pattern = "/2.0/api/{rest...}",
-                      .guard = http::open_to_all(),
-                      .handler = http::answer_with([](const http::Exchange& exchange, const auto&) {
-                        return api_error(404, "There is no " + exchange.request().method + " " +
-                                                  std::string(exchange.path()) +
-                                                  " on this server.");
-                      })});
-  }
-  std::ranges::move(console_routes(console_assets(), std::move(page_origins)),
-                    std::back_inserter(routes));
+  auto others = other_routes(std::move(page_origins));
+  add_request_ids(graphql, others);
+  std::ranges::move(others, std::back_inserter(routes));
   return routes;
 }
 

@@ -77,6 +77,9 @@ Task<Result<graphql::Json>> create_abac_rule(Dependencies& dependencies, Call& c
       call.deadline(),
       [number = *number, rule = rule_of(call["createAbacRuleInput"]),
        now = micros_at(wall_now())](store::Connection& db) -> Result<AbacRule> {
+        if (auto checked = check_rule(db, number, rule); !checked) {
+          return std::unexpected(std::move(checked.error()));
+        }
         auto created = create_rule(db, number, rule, now);
         if (!created) return created;
         if (auto added = add_account_change(db, number, now); !added) {

@@ -1,5 +1,6 @@
 #include "control-plane/resolvers/users.hpp"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ using graphql::Call;
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxUrl = 2'000;  // bytes
+// The runtimeName of a key without the scope app-proxy. No runtime may have this name (runtime_name_mistake()).
+constexpr std::string_view kNoRuntime = "-";
 
 Json text_or_nothing(std::string_view text) {
   return text.empty() ? Json() : Json(text);
@@ -71,8 +74,12 @@ Task<Result<graphql::Json>> me(store::Database& database, Call& call) {
                  {"activeAccount", account_json(*caller->account, true)}}));
   }
   auto json = user_of_caller(*caller);
-  // Other runtimes refuse a page token by this name.
-  if (!caller->page_of_runtime.empty()) json["runtimeName"] = caller->page_of_runtime;
+  // Other runtimes refuse a page token by this name, and all runtimes a key that is not for them.
+  if (!caller->page_of_runtime.empty()) {
+    json["runtimeName"] = caller->page_of_runtime;
+  } else if (scope_refusal(*caller, std::array{kScopeAppProxy})) {
+    json["runtimeName"] = kNoRuntime;
+  }
   if (caller->is_service_account || !caller->page_of_runtime.empty()) {
     json["accounts"].push_back(json["activeAccount"]);
     co_return graphql::Json::trusted(to_text(json));
@@ -167,8 +174,10 @@ std::vector<FieldRow> user_rows(Dependencies& dependencies) {
   using enum Permission;
   auto& database = dependencies.database;
   return {
-      // A runtime asks this with a user's key, and then acts with all permissions of the user.
-      read("me", member, [&database](Call& call) { return me(database, call); }, {kScopeAppProxy}),
+      // A runtime asks this with a user's key, and then acts with all permissions of the user. It refuses a key that
+      // has the scope `read` alone by runtimeName.
+      read("me", member, [&database](Call& call) { return me(database, call); },
+           {kScopeRead, kScopeAppProxy}),
       read("plan", member, [] { return graphql::Json::trusted(R"({"segment":null})"); }),
       read("limitsStatus", member,
            [&database](Call& call) { return limits_status(database, call); }),

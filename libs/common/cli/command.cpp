@@ -42,7 +42,9 @@ bool is_group(const Program& program, std::string_view word) {
 }
 
 const Command* find_command(const Program& program, std::string_view name) {
-  const auto found = std::ranges::find(program.commands, name, &Command::name);
+  const auto found = std::ranges::find_if(program.commands, [&](const Command& command) {
+    return command.name == name || (!name.empty() && command.old_name == name);
+  });
   return found == program.commands.end() ? nullptr : &*found;
 }
 

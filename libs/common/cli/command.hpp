@@ -52,6 +52,8 @@ struct Command {
   std::function<void(ConfigReader&)> bind = {};
   // Called when every setting is valid; returns the exit code.
   std::function<int(const Environment&, Console&)> run;
+  // Its name in earlier versions, which still works and is not listed.
+  std::string old_name = {};
 };
 
 // A command-line program: the table of its commands. Every program also has `completion SHELL`,

@@ -45,6 +45,11 @@ http::Response page(int status, std::string body) {
   return response;
 }
 
+// Browsers send one of these with a request that a page of another site causes. Programs send none.
+bool is_of_web_page(const http::Request& request) {
+  return request.headers.find("Origin") || request.headers.find("Sec-Fetch-Site");
+}
+
 // The sources of the settings.
 struct ConfigSources {
   std::vector<std::string> arguments;
@@ -401,8 +406,11 @@ class Frame {
     }
     for (const auto& [path, run] : app_.commands) {
       routes.push_back({"POST", path, http::open_to_all(),
-                        http::answer_with([this, run](const http::Exchange&, const auto&) {
-                          return answer_of(run);
+                        http::answer_with([this, run](const http::Exchange& exchange, const auto&) {
+                          if (is_of_web_page(exchange.request())) {
+                            return page(403, "commands are not for web pages\n");
+                          }
+                          return answer_of([&] { return run(exchange.query()); });
                         })});
     }
     return std::make_shared<http::Router>(std::move(routes),

@@ -86,8 +86,9 @@ struct DaemonApp {
   // served while the App runs, for GET and HEAD, without authentication.
   std::map<std::string, std::function<AdminPage(std::string_view query)>> pages = {};
   // Commands of the admin port, by path ("/refused/retry"): run by POST, without a body and without
-  // authentication, so they must be harmless.
-  std::map<std::string, std::function<AdminPage()>> commands = {};
+  // authentication, so they must be harmless. The argument is the raw query. Requests that a web
+  // page makes a browser send are refused: a forwarded admin port is open to every page.
+  std::map<std::string, std::function<AdminPage(std::string_view query)>> commands = {};
 };
 
 // The description of one daemon.

@@ -51,7 +51,8 @@ class CommandTest : public testing::Test {
                                      }},
                                 {.name = "version",
                                  .summary = "Print versions",
-                                 .run = [](const Environment&, Console&) { return int{kDone}; }}}};
+                                 .run = [](const Environment&, Console&) { return int{kDone}; },
+                                 .old_name = "versions"}}};
 };
 
 constexpr const char* kHelp = R"(sample: Shows what commands are
@@ -117,6 +118,13 @@ TEST_F(CommandTest, ACommandRunsWithItsSettingsAndDecidesTheExitCode) {
 
 TEST_F(CommandTest, TheVersionIsThatOfTheSuite) {
   EXPECT_EQ(call({"--version"}).out, "sample " + std::string(version()) + "\n");
+}
+
+TEST_F(CommandTest, AnEarlierNameWorksAndIsNotListed) {
+  EXPECT_EQ(call({"versions"}).code, kDone);
+  EXPECT_EQ(call({"versions", "--help"}).out, call({"version", "--help"}).out);
+  EXPECT_EQ(call({"help"}).out.find("versions "), std::string::npos);
+  EXPECT_EQ(call({""}).code, kWrongUsage);
 }
 
 TEST_F(CommandTest, AnUnknownCommandIsAnsweredWithTheNearest) {

@@ -344,6 +344,19 @@ TEST(Daemon, ABlockedPoolDoesNotHoldTheEndUp) {
   EXPECT_EQ(daemon.exit_code(), 0) << daemon.log();
 }
 
+TEST(Daemon, CommandsAreForProgramsAndNotForWebPages) {
+  Daemon daemon({});
+  EXPECT_EQ(daemon.call("/flood").status, 405);
+  for (const char* field :
+       {"Origin: https://page.example", "Origin: null", "Sec-Fetch-Site: cross-site"}) {
+    const auto refused = test::http_call(
+        {.method = "POST", .url = daemon.url("/flood"), .headers = {field}, .body = ""});
+    EXPECT_EQ(refused.status, 403) << field;
+  }
+  EXPECT_EQ(daemon.log().find(R"("logger":"flood")"), std::string::npos);
+  EXPECT_EQ(daemon.call("/flood", "POST").status, 200);
+}
+
 TEST(Daemon, AStandardErrorThatNobodyReadsHoldsNothingUp) {
   constexpr int kLines = 20'000;
   const std::string counter = "\ngitops_log_lines_dropped_total ";

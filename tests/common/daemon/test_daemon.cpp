@@ -105,7 +105,7 @@ DaemonSpec test_daemon() {
     frame.pages["/things"] = [](std::string_view query) {
       return AdminPage{.body = "{\"asked\":\"" + std::string(query) + "\"}"};
     };
-    frame.commands["/flood"] = [n = 0]() mutable {
+    frame.commands["/flood"] = [n = 0](std::string_view) mutable {
       const Log log("flood");
       for (const int end = n + 10'000; n < end; ++n) log.info("line", {{"n", n}});
       return AdminPage{.body = "done"};

@@ -42,10 +42,17 @@ TEST(Scopes, AKeyWithScopesManagesNoKeys) {
   }
 }
 
-TEST(Scopes, AnUnknownScopeIsAMistakeOnTheCommandLine) {
+TEST(Scopes, AnUnknownScopeIsAMistake) {
   EXPECT_EQ(scopes_mistake({}), "");
   EXPECT_EQ(scopes_mistake({"read", "app-proxy"}), "");
-  EXPECT_THAT(scopes_mistake({"read", "wirte"}), HasSubstr("there is no scope wirte"));
+  // Terraform's.
+  EXPECT_EQ(scopes_mistake({"agent", "environments-v2", "pipeline", "pipeline:run"}), "");
+  EXPECT_THAT(scopes_mistake({"read", "wirte"}),
+              testing::AllOf(HasSubstr("there is no scope wirte; there are read, write"),
+                             HasSubstr("app-proxy"), HasSubstr("pipeline")));
+  for (const char* scope : {"", "Read", "read ", ":run", "read:run", "pipelines"}) {
+    EXPECT_NE(scopes_mistake({scope}), "") << scope;
+  }
 }
 
 }  // namespace

@@ -152,6 +152,17 @@ TEST(UserRoutes, ABodyThatIsNoKeyIsRefused) {
       EXPECT_EQ(response.status, 400) << body;
       EXPECT_TRUE(json_of(response)["message"].is_string()) << response.body;
     }
+    const auto unknown = co_await fixture.send("POST", "/api/auth/key", bob,
+                                               R"({"name":"a","scopes":["read","wirte"]})");
+    EXPECT_EQ(unknown.status, 400);
+    EXPECT_THAT(json_of(unknown)["message"].get<std::string>(),
+                testing::StartsWith("there is no scope wirte; there are read, write"));
+    const auto keys = json_of(co_await fixture.get("/api/auth/keys", fixture.sample.bob_key));
+    const auto path = "/api/auth/key/" + keys[0]["_id"].get<std::string>();
+    EXPECT_EQ((co_await fixture.send("PATCH", path, bob, R"({"scopes":["wirte"]})")).status, 400);
+    EXPECT_EQ(json_of(co_await fixture.get(path, fixture.sample.bob_key))["scopes"],
+              keys[0]["scopes"])
+        << "nothing was changed";
     EXPECT_EQ(
         (co_await fixture.send("POST", "/api/auth/key?subjectType=team", bob, R"({"name":"a"})"))
             .status,

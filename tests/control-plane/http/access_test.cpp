@@ -122,6 +122,7 @@ TEST(Access, AC_56_EveryRouteIsForTheCallersThatItIsDeclaredFor) {
         EXPECT_EQ(yes(was_allowed(response)), yes(is_allowed(route.callers, kind)))
             << route.method << ' ' << route.pattern << " for " << name << ": " << response.status
             << ' ' << response.body;
+        EXPECT_TRUE(response.headers.find("X-Request-Id")) << route.method << ' ' << route.pattern;
         ++checked;
       }
     }

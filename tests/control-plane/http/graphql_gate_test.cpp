@@ -1,5 +1,7 @@
 #include "control-plane/http/graphql_gate.hpp"
 
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "control-plane/accounts/user_routes.hpp"
@@ -8,6 +10,7 @@
 #include "control-plane/http/routes.hpp"
 #include "control-plane/http/served_routes.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
+#include "control-plane/runtimes/runtime_store.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -182,13 +185,14 @@ TEST(GraphqlGate, AC_34_AKeyDoesWhatItsScopesAllow) {
       std::vector<std::string> scopes;
       std::vector<std::string> allowed;
     };
-    for (const auto& one : std::vector<Case>{{{}, {query, remove, report, suggest, "{me{name}}"}},
-                                             {{"read"}, {query, "{__schema{types{name}}}"}},
-                                             {{"write"}, {remove, report, suggest}},
-                                             {{"runtimes"}, {remove}},
-                                             {{"images"}, {report}},
-                                             {{"app-proxy"}, {"{me{name}}"}},
-                                             {{"pipeline"}, {"{__typename}"}}}) {
+    for (const auto& one :
+         std::vector<Case>{{{}, {query, remove, report, suggest, "{me{name}}"}},
+                           {{"read"}, {query, "{me{name}}", "{__schema{types{name}}}"}},
+                           {{"write"}, {remove, report, suggest}},
+                           {{"runtimes"}, {remove}},
+                           {{"images"}, {report}},
+                           {{"app-proxy"}, {"{me{name}}"}},
+                           {{"pipeline"}, {"{__typename}"}}}) {
       const auto key = co_await key_with(one.scopes);
       for (const auto& document :
            {query, remove, report, suggest, std::string("{me{name}}"),
@@ -200,6 +204,19 @@ TEST(GraphqlGate, AC_34_AKeyDoesWhatItsScopesAllow) {
             << Json(one.scopes) << document << response.body;
       }
     }
+    // A runtime takes a key whose `me` has no name of another runtime as its user.
+    const auto runtime_of = [&](std::vector<std::string> scopes) -> Task<std::string> {
+      const auto response =
+          co_await fixture.ask(co_await key_with(std::move(scopes)), "{me{id runtimeName}}");
+      const auto name = Json::parse(response.body)["data"]["me"]["runtimeName"];
+      co_return name.is_null() ? "" : name.get<std::string>();
+    };
+    EXPECT_EQ(co_await runtime_of({}), "");
+    EXPECT_EQ(co_await runtime_of({"app-proxy"}), "");
+    EXPECT_EQ(co_await runtime_of({"read", "app-proxy"}), "");
+    EXPECT_EQ(co_await runtime_of({"read"}), "-");
+    EXPECT_EQ(co_await runtime_of({"read", "write"}), "-");
+    EXPECT_NE(runtime_name_mistake("-"), "") << "no runtime has this name";
     const auto refused = co_await fixture.ask(co_await key_with({"read"}), remove);
     EXPECT_EQ(Json::parse(refused.body)["message"],
               "deleteRuntime: the API key lacks the scope runtimes or write; it has read");
@@ -212,6 +229,23 @@ TEST(GraphqlGate, OtherPathsAre404InThePlatformsForm) {
         co_await fixture.send(authorization(fixture.sample.bob_key), "{}", "/2.0/api/broadcaster");
     EXPECT_EQ(response.status, 404);
     EXPECT_EQ(Json::parse(response.body)["statusCode"], 404);
+  });
+}
+
+TEST(GraphqlGate, EveryRouteSendsOneIdOfItsRequest) {
+  with_gate([](GateFixture& fixture) -> Task<> {
+    std::set<std::string> ids;
+    for (const auto& route : all_routes(fixture.gate, {})) {
+      if (route.pattern.contains("{") && route.pattern != "/2.0/api/{rest...}") continue;
+      const auto target = route.pattern == "/2.0/api/{rest...}" ? "/2.0/api/x" : route.pattern;
+      const auto response = co_await fixture.served.send(
+          route.method, target, authorization(fixture.sample.bob_key), "{}");
+      const auto id = response.headers.find("X-Request-Id");
+      const bool is_socket = route.pattern == "/2.0/api/broadcaster/graphql";  // not upgraded
+      EXPECT_EQ(id.has_value(), !is_socket) << route.method << ' ' << target;
+      if (id) EXPECT_TRUE(ids.insert(std::string(*id)).second) << *id;
+    }
+    EXPECT_GE(ids.size(), 6U);
   });
 }
 

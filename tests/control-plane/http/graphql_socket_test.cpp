@@ -155,10 +155,12 @@ TEST_P(GraphqlSocket, ARuleBeginsWithAReset) {
         [&](http::WebSocket& socket) -> Task<> {
           co_await open(socket, Json::object());
           EXPECT_EQ(event_text(co_await receive(socket)), "RESET");
+          // Bob is not in the team.
           co_await fixture.graphql.ask(
               fixture.graphql.sample.ann_key,
               "mutation{createAbacRule(createAbacRuleInput: {entityType: gitopsApplications, "
-              "teams: [\"none\"], actions: [\"VIEW\"]}){id}}");
+              "teams: [\"" +
+                  co_await team_id(fixture.graphql, "admins") + "\"], actions: [\"VIEW\"]}){id}}");
           EXPECT_EQ(event_text(co_await receive(socket)), "RESET");
           co_await fixture.store(app_event(application_of("hidden")));
           co_await fixture.store(

@@ -65,6 +65,18 @@ struct GraphqlFixture {
   std::unique_ptr<graphql::Engine> engine;
 };
 
+// Returns the id of a built-in team of acme.
+inline Task<std::string> team_id(GraphqlFixture& graphql, std::string team) {
+  auto found = co_await graphql.accounts.write(
+      [number = graphql.sample.acme.number, team](store::Connection& db) -> Result<std::string> {
+        for (const auto& one : must(list_teams(db, number))) {
+          if (one.name == team) return one.id;
+        }
+        return fail(ErrorCode::not_found, team);
+      });
+  co_return must(std::move(found));
+}
+
 // Adds a rule about Applications for a built-in team of acme, and returns its id.
 inline Task<std::string> add_rule(GraphqlFixture& graphql, std::vector<std::string> actions,
                                   std::vector<AbacRule::Attribute> attributes, std::string team) {

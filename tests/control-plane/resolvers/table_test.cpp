@@ -172,11 +172,12 @@ TEST(RuleFields, RulesAreMadeListedAndRemoved) {
   with_graphql([](GraphqlFixture& fixture) -> Task<> {
     const std::string fields =
         "{id accountId entityType teams tags actions attributes{name key value}}";
+    const auto admins = co_await team_id(fixture, "admins");
     const Json variables{
         {"accountId", ""},
         {"createAbacRuleInput",
          {{"entityType", "gitopsApplications"},
-          {"teams", {"t1"}},
+          {"teams", {admins}},
           {"actions", {"SYNC"}},
           {"attributes", Json::array({{{"name", "LABEL"}, {"key", "team"}, {"value", "a"}}})}}}};
     const std::string create =
@@ -222,6 +223,39 @@ TEST(RuleFields, RulesAreMadeListedAndRemoved) {
             fields + "}",
         {{"accountId", ""}, {"id", rule["id"]}});
     EXPECT_EQ(removed["data"]["removeAbacRule"], rule) << removed;
+  });
+}
+
+TEST(RuleFields, ARuleNamesActionsAndTeamsThatThereAre) {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
+    const auto admins = co_await team_id(fixture, "admins");
+    const auto message = [&](const char* type, Json teams, Json actions) -> Task<std::string> {
+      const auto answer = co_await fixture.ask(
+          fixture.sample.ann_key,
+          "mutation($rule: CreateAbacRuleInput!){createAbacRule(createAbacRuleInput: $rule){id}}",
+          {{"rule", {{"entityType", type}, {"teams", teams}, {"actions", actions}}}});
+      co_return answer.contains("errors") ? answer["errors"][0]["message"].get<std::string>() : "";
+    };
+    const Json known = Json::array({admins});
+    // Every action that the documentation of Terraform's codefresh_abac_rules lists.
+    EXPECT_EQ(
+        co_await message("gitopsApplications", known,
+                         {"REFRESH", "SYNC", "TERMINATE_SYNC", "VIEW_POD_LOGS", "APP_ROLLBACK"}),
+        "");
+    EXPECT_EQ(co_await message("clusters", known, {"CREATE", "EXEC_TO_POD"}), "");
+    EXPECT_THAT(co_await message("gitopsApplications", known, {"SYNC", "SNYC"}),
+                testing::AllOf(testing::HasSubstr("there is no action SNYC; for gitopsApplications "
+                                                  "there are VIEW, REFRESH, SYNC"),
+                               testing::Not(testing::HasSubstr("PROMOTE_TO"))));
+    EXPECT_THAT(co_await message("pipelines", known, {"sync"}),
+                testing::AllOf(testing::HasSubstr("SYNC"), testing::HasSubstr("PROMOTE_TO")));
+    EXPECT_THAT(co_await message("gitopsApplications", {admins, "admins"}, {"SYNC"}),
+                testing::AllOf(
+                    testing::HasSubstr("there is no team with the id admins; there are "),
+                    testing::HasSubstr("admins (" + admins + ")"), testing::HasSubstr("users (")));
+    const auto rules =
+        co_await fixture.ask(fixture.sample.ann_key, "{abacRules(accountId: \"\"){id}}");
+    EXPECT_EQ(rules["data"]["abacRules"].size(), 2U) << "those that were accepted";
   });
 }
 
