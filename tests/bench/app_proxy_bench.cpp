@@ -392,11 +392,10 @@ void run() {
       static_cast<double>(number_behind(read_file(folder / "ours"), R"("start_ms":)"));
   const auto print_idle = [](const char* name, Server& server, const char* note) {
     // One request has been answered.
-    (void)http_call(
-        {.method = "POST",
-         .url = "http://127.0.0.1:" + std::to_string(server.port) + kPath,
-         .headers = {"Content-Type: application/json"},
-         .body = kBody});
+    (void)http_call({.method = "POST",
+                     .url = "http://127.0.0.1:" + std::to_string(server.port) + kPath,
+                     .headers = {"Content-Type: application/json"},
+                     .body = kBody});
     // Longer than a process is quiet until it gives memory back (core/idle_memory).
     std::this_thread::sleep_for(2 * QuietWatch::kPeriod + std::chrono::seconds(1));
     const auto idle = bench::memory_of(server.process.pid(), "VmRSS:");
