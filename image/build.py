@@ -19,7 +19,7 @@ the image as well. The bytes depend on the programs without their symbols, on th
 commit gives the same digests, in whichever folder it is built. A program that lacks a hardening is refused, unless --unhardened is
 given (for tests with debug builds). An image has limits, 20 MB, and 8 MB compressed. One that leaves less than 10 % of room below them
 is made with a warning, and refused with --strict (for CI: who only wants to install it can't make it smaller). The limits of
-images with libpq, which brings 9 MB of libraries, are higher. The table that is printed has the room of each image.
+images with the control plane are higher. The table that is printed has the room of each image.
 --level is that of zstd, 19 by default.
 """
 import argparse
@@ -50,7 +50,7 @@ PROGRAMS = {
 USER = 65532
 LIMITS = (20e6, 8e6)  # bytes of an image, and compressed
 ROOM = 0.1  # part of a limit that an image leaves
-LIMITS_WITH_LIBPQ = {"control-plane": (30e6, 11e6), ALL: (36e6, 14e6)}
+LIMITS_WITH_CONTROL_PLANE = {"control-plane": (30e6, 11e6), ALL: (36e6, 14e6)}
 # Debian packages whose code is within the programs: headers, and archives that are linked.
 HEADERS = ["libboost1.81-dev", "libfmt-dev", "libspdlog-dev", "nlohmann-json3-dev"]
 # Its licence asks for no copy beside a program, and the file with those of all its parts has 2 MB.
@@ -395,7 +395,7 @@ def build(arguments):
         layers = [base, *([] if name == ALL else [shared]), own.pack(), top.pack()]
         digest, compressed = layout.add(name, config, layers, architecture, labels)
         size = sum(map(len, layers))
-        limits = LIMITS_WITH_LIBPQ.get(name, LIMITS)
+        limits = LIMITS_WITH_CONTROL_PLANE.get(name, LIMITS)
         room = 1 - max(size / limits[0], compressed / limits[1])
         rows.append({"name": name, "digest": digest, "bytes": size, "compressed": compressed, "room": room})
         if not arguments.unhardened and room < ROOM:
