@@ -19,7 +19,7 @@ const std::filesystem::path kConsole =
 std::optional<std::string> missing_packages() {
   if (!find_program("node")) return "Node.js is not installed";
   for (const auto& folder : {kConsole, kTests}) {
-    if (std::filesystem::exists(folder / "node_modules" / ".installed")) continue;
+    // Does nothing when the packages of the lock are there.
     const auto installed =
         run_command({"node", (kConsole / "install.mjs").string(), folder.string()});
     if (installed.exit_code != 0) {
