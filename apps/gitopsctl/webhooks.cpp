@@ -20,6 +20,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxAnswer = 1024 * 1024;
+constexpr std::string_view kAdminPortHelp =
+    "Asks the admin port of one pod, for example behind\n"
+    "kubectl port-forward -n NAMESPACE deployment/internal-router 8087\n\n";
 
 // Settings of commands that ask the admin port of a request-router.
 struct RouterSettings {
@@ -120,12 +123,10 @@ cli::Command list() {
   const auto settings = std::make_shared<RouterSettings>();
   return {.name = "webhook list",
           .summary = "Show the webhooks that a request-router keeps, and those that it lost",
-          .description =
-              "Asks the admin port of one pod, for example behind\n"
-              "kubectl port-forward -n NAMESPACE deployment/internal-router 8087\n\n"
-              "Examples:\n"
-              "  gitopsctl webhook list\n"
-              "  gitopsctl webhook list -o json\n",
+          .description = std::string(kAdminPortHelp) +
+                         "Examples:\n"
+                         "  gitopsctl webhook list\n"
+                         "  gitopsctl webhook list -o json\n",
           .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
           .run =
               [settings](const cli::Environment& environment, cli::Console& console) {
@@ -186,8 +187,7 @@ cli::Command redeliver() {
       .name = "webhook redeliver",
       .summary = "Let a request-router try now what it keeps",
       .description =
-          "Asks the admin port of one pod, for example behind\n"
-          "kubectl port-forward -n NAMESPACE deployment/internal-router 8087\n\n"
+          std::string(kAdminPortHelp) +
           "One webhook of each event source is tried, at most once a second; the others follow\n"
           "when it is delivered. gitopsctl webhook list shows the result.\n\n"
           "Examples:\n"

@@ -27,8 +27,9 @@ struct ConsoleAsset {
 std::span<const ConsoleAsset> console_assets();
 
 // Returns the response to a GET or HEAD of a file. The smallest form is chosen that Accept-Encoding allows; each form has
-// an ETag of its own. The raw form is inflated where it is missing. Names below /assets contain a hash of their content and are kept for a year, all others are
-// revalidated. With `origins`, the page may send requests to them, too, and the response is for one user.
+// an ETag of its own. The raw form is inflated where it is missing. Names below /assets contain a hash of their content
+// and are kept for a year, all others are revalidated. With `origins`, the page may send requests to them, too, and the
+// response is for one user.
 http::Response asset_response(const ConsoleAsset& asset, const http::Headers& request,
                               const std::vector<std::string>& origins = {});
 

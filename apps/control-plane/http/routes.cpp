@@ -105,9 +105,17 @@ void add_request_ids(GraphqlGate& graphql, std::vector<http::Route>& routes) {
   }
 }
 
-// Returns the console, and 404 in the platform's form for all other paths.
-std::vector<http::Route> other_routes(PageOrigins page_origins) {
+}  // namespace
+
+std::span<const ListedRoute> route_list() {
+  return kRoutes;
+}
+
+std::vector<http::Route> all_routes(GraphqlGate& graphql,
+                                    std::vector<std::vector<http::Route>> parts,
+                                    PageOrigins page_origins) {
   std::vector<http::Route> routes;
+  for (auto& part : parts) std::ranges::move(part, std::back_inserter(routes));
   for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE"}) {
     routes.push_back({.method = method,
                       .pattern = "/2.0/api/{rest...}",
@@ -120,20 +128,6 @@ std::vector<http::Route> other_routes(PageOrigins page_origins) {
   }
   std::ranges::move(console_routes(console_assets(), std::move(page_origins)),
                     std::back_inserter(routes));
-  return routes;
-}
-
-}  // namespace
-
-std::span<const ListedRoute> route_list() {
-  return kRoutes;
-}
-
-std::vector<http::Route> all_routes(GraphqlGate& graphql,
-                                    std::vector<std::vector<http::Route>> parts,
-                                    PageOrigins page_origins) {
-  std::vector<http::Route> routes;
-  for (auto& part : parts) std::ranges::move(part, std::back_inserter(routes));
   add_request_ids(graphql, routes);
   // The gate authenticates the caller itself, checks permissions by field, and adds the id of the request.
   routes.push_back(
@@ -149,9 +143,6 @@ std::vector<http::Route> all_routes(GraphqlGate& graphql,
                     .handler = [&graphql](http::Exchange& exchange, const http::RouteParameters&) {
                       return graphql.serve_socket(exchange);
                     }});
-  auto others = other_routes(std::move(page_origins));
-  add_request_ids(graphql, others);
-  std::ranges::move(others, std::back_inserter(routes));
   return routes;
 }
 
