@@ -21,7 +21,6 @@
 #include "control-plane/accounts/user_routes.hpp"
 #include "control-plane/audit/audit_log.hpp"
 #include "control-plane/config.hpp"
-#include "control-plane/http/client_address.hpp"
 #include "control-plane/http/routes.hpp"
 #include "control-plane/intake/event_routes.hpp"
 #include "control-plane/intake/storage_watch.hpp"
@@ -297,9 +296,9 @@ class App {
 
  private:
   std::string client_of(http::Exchange& exchange) const {
-    return client_address(exchange.peer_address(),
-                          exchange.request().headers.find("X-Forwarded-For").value_or(""),
-                          config_.trusted_proxies);
+    return net::client_address(exchange.peer_address(),
+                               exchange.request().headers.find("X-Forwarded-For").value_or(""),
+                               config_.trusted_proxies);
   }
 
   std::vector<http::Route> routes() {

@@ -86,7 +86,7 @@ RequestGate::RequestGate(graphql::Engine& engine, const std::vector<FieldRow>& r
       users_(users),
       cors_(options.cors_origins),
       options_(std::move(options)),
-      id_prefix_(hex_encode(random_bytes(6))),
+      id_prefix_(hex_encode(random_bytes(6)) + "-"),
       running_(std::make_shared<std::map<std::string, std::size_t>>()),
       operations_(
           metrics.counter("gitops_app_proxy_operations_total", "GraphQL operations that ran")),
@@ -105,21 +105,14 @@ void RequestGate::add_common_headers(http::Exchange& exchange) {
 std::string RequestGate::request_id_of(const http::Request& request) {
   const auto given = request.headers.find("X-Request-Id");
   if (given && given->size() <= kMaxRequestId && http::is_token(*given)) return std::string(*given);
-  return id_prefix_ + "-" + std::to_string(++requests_);
+  std::string id = id_prefix_;
+  return id.append(std::to_string(++requests_));
 }
 
 std::string RequestGate::client_of(http::Exchange& exchange) const {
-  const std::string peer = exchange.peer_address();
-  boost::system::error_code error;
-  const auto address = asio::ip::make_address(peer, error);
-  if (error) return peer;
-  std::vector<std::string_view> hops;
-  const auto chain = exchange.request().headers.find("X-Forwarded-For").value_or("");
-  for (const auto hop : chain | std::views::split(',')) {
-    hops.push_back(trimmed(std::string_view(hop.begin(), hop.end())));
-  }
-  const auto hop = net::client_hop(address, hops, options_.trusted_proxies);
-  return hop ? std::string(hops[*hop]) : peer;
+  return net::client_address(exchange.peer_address(),
+                             exchange.request().headers.find("X-Forwarded-For").value_or(""),
+                             options_.trusted_proxies);
 }
 
 Caller RequestGate::caller_of(http::Exchange& exchange) {

@@ -15,11 +15,13 @@ namespace gitops::app_proxy {
 namespace {
 
 constexpr std::size_t kMaxValue = 200;  // of a value, in bytes
+constexpr std::size_t kUsualLine = 512;
 
 void append_member(std::string& out, std::string_view name, std::string_view value) {
   if (out.back() != '{') out += ',';
   append_json_string(out, name, JsonEscape::minimal);
   out += ':';
+  if (value.size() <= kMaxValue) return append_json_string(out, value, JsonEscape::minimal);
   append_json_string(out, shortened(value, kMaxValue), JsonEscape::minimal);
 }
 
@@ -37,6 +39,7 @@ bool write_whole(int file, std::string_view text) {
 
 std::string audit_line(const AuditEntry& entry, WallTime now) {
   std::string out = "{";
+  out.reserve(kUsualLine);
   append_member(out, "stream", "audit");
   append_member(out, "time", format_rfc3339(now));
   append_member(out, "action", entry.action);
@@ -74,14 +77,17 @@ Result<void> Audit::open() {
     return fail(ErrorCode::unavailable,
                 "the audit file " + path_ + " cannot be opened: " + std::strerror(errno));
   }
+  struct stat opened{};
+  if (::fstat(file_, &opened) == 0) {
+    inode_ = opened.st_ino;
+    device_ = opened.st_dev;
+  }
   return {};
 }
 
 bool Audit::was_moved() const {
   struct stat there{};
-  struct stat ours{};
-  return ::stat(path_.c_str(), &there) != 0 || ::fstat(file_, &ours) != 0 ||
-         there.st_ino != ours.st_ino || there.st_dev != ours.st_dev;
+  return ::stat(path_.c_str(), &there) != 0 || there.st_ino != inode_ || there.st_dev != device_;
 }
 
 void Audit::write(const AuditEntry& entry) {

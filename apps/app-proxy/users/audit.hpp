@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "app-proxy/users/caller.hpp"
 #include "common/core/error.hpp"
 #include "common/core/time.hpp"
@@ -47,6 +49,8 @@ class Audit {
 
   std::string path_;
   int file_ = -1;
+  ino_t inode_ = 0;  // of the open file
+  dev_t device_ = 0;
 };
 
 }  // namespace gitops::app_proxy

@@ -75,6 +75,7 @@ Result<void> without_answer(const Result<std::string>& answer) {
 
 // Begins the span of a request, and names it in the request.
 Span client_span(const SpanContext& trace, http::Request& request) {
+  if (trace.empty()) return {};
   auto span = http::client_span(trace, request.headers, request.method + " argocd-server");
   span.set("http.request.method", request.method);
   span.set("url.path", request.target.substr(0, request.target.find('?')));
@@ -90,7 +91,10 @@ std::string with_slash(const std::string& root_path) {
 }  // namespace
 
 ArgoCdClient::ArgoCdClient(http::Client& http, Options options, std::function<Secret()> token)
-    : http_(http), options_(std::move(options)), token_(std::move(token)) {
+    : http_(http),
+      options_(std::move(options)),
+      at_server_(" at " + options_.server.host_header()),
+      token_(std::move(token)) {
   options_.root_path = with_slash(options_.root_path);
 }
 
@@ -343,7 +347,7 @@ Task<Result<std::string>> ArgoCdClient::send(http::Request request, std::string 
   }
   span.set("http.response.status_code", response->status);
   if (response->status >= 400) span.fail("");
-  co_return body_of(std::move(*response), what + " at " + options_.server.host_header());
+  co_return body_of(std::move(*response), what.append(at_server_));
 }
 
 bool has_action_parameters(std::string_view version) {

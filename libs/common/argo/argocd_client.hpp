@@ -156,6 +156,7 @@ class ArgoCdClient {
   Task<Result<bool>> has_action_parameters(Deadline deadline);
   http::Client& http_;
   Options options_;
+  std::string at_server_;  // " at <host>:<port>", for errors
   std::function<Secret()> token_;
 };
 

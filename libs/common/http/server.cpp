@@ -80,7 +80,7 @@ class ServerConnection {
                    bool of_reserve)
       : server(s),
         channel(std::move(c)),
-        peer(std::move(p)),
+        peer(net::plain_address(p).to_string()),
         in_reserve(of_reserve),
         parser(s.options.max_head),
         place(s.connections.insert(s.connections.end(), this)) {}
@@ -132,7 +132,7 @@ class ServerConnection {
 
   Server::State& server;
   std::unique_ptr<net::Channel> channel;
-  asio::ip::address peer;
+  std::string peer;  // its address
   const bool in_reserve;
   RequestParser parser;
   ReadBuffer in;
@@ -457,8 +457,8 @@ std::string_view Exchange::query() const {
   return question == std::string_view::npos ? std::string_view{} : target.substr(question + 1);
 }
 
-std::string Exchange::peer_address() const {
-  return net::plain_address(connection_->peer).to_string();
+const std::string& Exchange::peer_address() const {
+  return connection_->peer;
 }
 
 Result<void> Exchange::limit_body(std::size_t limit) {

@@ -55,7 +55,7 @@ class Exchange {
   // Parts of request().target before and after the first '?'.
   [[nodiscard]] std::string_view path() const;
   [[nodiscard]] std::string_view query() const;
-  [[nodiscard]] std::string peer_address() const;
+  [[nodiscard]] const std::string& peer_address() const;
 
   // Limits the body for all later reads. Error: ErrorCode::too_large (respond with 413),
   // immediately if the request announces more. Without a call there is no limit.

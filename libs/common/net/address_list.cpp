@@ -5,7 +5,10 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <system_error>
+
+#include "common/core/text.hpp"
 
 namespace gitops::net {
 namespace {
@@ -125,6 +128,20 @@ std::optional<std::size_t> client_hop(const ip::address& peer,
     if (!trusted.contains(address)) break;
   }
   return client;
+}
+
+std::string client_address(std::string peer, std::string_view forwarded_for,
+                           const AddressList& trusted) {
+  if (forwarded_for.empty() || trusted.empty()) return peer;
+  boost::system::error_code error;
+  const auto address = ip::make_address(peer, error);
+  if (error) return peer;
+  std::vector<std::string_view> hops;
+  for (const auto hop : std::views::split(forwarded_for, ',')) {
+    hops.push_back(trimmed(std::string_view(hop)));
+  }
+  const auto client = client_hop(address, hops, trusted);
+  return client ? std::string(hops[*client]) : peer;
 }
 
 bool is_special_address(const ip::address& address) {

@@ -45,6 +45,11 @@ std::optional<std::size_t> client_hop(const boost::asio::ip::address& peer,
                                       std::span<const std::string_view> hops,
                                       const AddressList& trusted);
 
+// Returns the client as text: `peer`, the address of the other end, or the hop of `forwarded_for` (X-Forwarded-For)
+// that client_hop() finds.
+std::string client_address(std::string peer, std::string_view forwarded_for,
+                           const AddressList& trusted);
+
 // Returns the IPv4 address of an IPv4-mapped IPv6 address (::ffff:a.b.c.d); other addresses
 // unchanged.
 boost::asio::ip::address plain_address(const boost::asio::ip::address& address);
