@@ -9,6 +9,7 @@
 #include "common/http/server.hpp"
 #include "event-reporter/application_mode.hpp"
 #include "event-reporter/report/refused_events.hpp"
+#include "event-reporter/report/requested_reports.hpp"
 #include "event-reporter/report/resync.hpp"
 #include "event-reporter/resource_mode.hpp"
 #include "event-reporter/shards/shard_leases.hpp"
@@ -46,10 +47,12 @@ class App {
                  .replicas = shared_.environment.shard.replicas,
                  .listed = [this] { return mode_.reporter().listed(); }},
                 context.metrics),
+        requested_(context.executor, changes(), context.metrics),
         router_(routes()),
         main_port_(context.executor, main_port_options(shared_.environment.config),
                    [this](http::Exchange& exchange) { return router_.serve(exchange); }) {
     changes().limit_sequences([this](std::uint32_t shard) { return leases_.latest(shard); });
+    shared_.delivery.on_asked([this](const auto& requests) { requested_.take(requests); });
   }
 
   Task<Result<void>> start() {
@@ -72,6 +75,7 @@ class App {
     mode_.start(shared_.tasks);
     leases_.start(shared_.tasks);
     shared_.tasks.spawn("resync", [this] { return resync_.run(); });
+    shared_.tasks.spawn("requested reports", [this] { return requested_.run(); });
     co_return Result<void>();
   }
 
@@ -119,6 +123,7 @@ class App {
   Mode mode_;
   ShardLeases leases_;
   Resync resync_;
+  RequestedReports requested_;
   http::Router router_;
   http::Server main_port_;
 };

@@ -196,6 +196,7 @@ http::Response FakePlatform::take(const http::Request& request, std::string body
   auto response = json_response(200, "{}");
   if (!position_.empty()) response.headers.add("X-Intake-Position", position_);
   if (!resync_.empty()) response.headers.add("X-Intake-Resync", resync_);
+  if (!again_.empty()) response.headers.add("X-Intake-Again", again_);
   return response;
 }
 

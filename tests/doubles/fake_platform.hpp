@@ -77,6 +77,8 @@ class FakePlatform : public DoubleServer {
     position_ = std::move(position);
     resync_ = std::move(resync);
   }
+  // Sends this X-Intake-Again with each acknowledgement; empty: none.
+  void ask_again(std::string head) { again_ = std::move(head); }
   // The bodies of POST /2.0/api/events/inventory with this token, each answered as `answer` says. By default no object
   // is asked for. One with another token is answered 409.
   [[nodiscard]] const std::vector<Json>& inventories() const { return inventories_; }
@@ -117,6 +119,7 @@ class FakePlatform : public DoubleServer {
   std::vector<std::string> forgotten_;  // event ids
   std::string position_;
   std::string resync_;
+  std::string again_;
   std::vector<Json> inventories_;
   std::function<http::Response(const Json&)> answers_inventory_;
 };

@@ -355,6 +355,9 @@ Task<Delivery::Attempt> Delivery::attempt(Event& event, const std::string& compr
   if (result.verdict == Verdict::acknowledged) {
     result.error.http_status = answer->status;
     history_.acknowledged(answer->position, answer->resync);
+    if (asked_ && !answer->again.empty()) {
+      asked_(control_plane::read_report_requests(answer->again));
+    }
     co_return result;
   }
   result.excerpt = co_await excerpt(event, std::move(answer->quoting), token);

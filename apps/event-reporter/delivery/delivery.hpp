@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/control_plane/events.hpp"
+#include "common/control_plane/report_requests.hpp"
 #include "common/core/async.hpp"
 #include "common/core/backoff.hpp"
 #include "common/core/credential.hpp"
@@ -123,6 +124,10 @@ class Delivery {
   using OnRecovery = std::function<void()>;
   void on_recovery(OnRecovery recovered) { recovered_.push_back(std::move(recovered)); }
 
+  // Sets a function for the requests in acknowledgements to report objects again. It must not throw.
+  using OnAsked = std::function<void(std::vector<control_plane::ReportRequest>)>;
+  void on_asked(OnAsked asked) { asked_ = std::move(asked); }
+
   // Time of the last acknowledgement; the epoch before the first one.
   [[nodiscard]] Clock::time_point last_acknowledgement() const { return last_acknowledged_; }
   // The reason why events cannot be delivered now; empty when they can.
@@ -177,6 +182,7 @@ class Delivery {
   std::optional<Secret>
       working_token_;  // an event was acknowledged with it, since the breaker closed
   std::vector<OnRecovery> recovered_;
+  OnAsked asked_;
   std::uint64_t acknowledged_ = 0;  // number of events so far
   // Value of acknowledged_ at the first refusal of each event, by id.
   std::unordered_map<std::string, std::uint64_t> put_off_;

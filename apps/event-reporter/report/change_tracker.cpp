@@ -301,7 +301,14 @@ void ChangeTracker::compare_again(const std::string& key) {
   }
 }
 
-Task<bool> ChangeTracker::report_again(std::string key) {
+std::string ChangeTracker::reported_key(std::string_view uid) const {
+  const auto found = std::ranges::find_if(ledger_.known(), [&](const auto& known) {
+    return known.second.uid == uid && seen_.contains(known.first) && owns(known.first);
+  });
+  return found == ledger_.known().end() ? std::string() : found->first;
+}
+
+Task<bool> ChangeTracker::report_again(std::string key, Refusals refusals) {
   const auto granted = grant(key);
   const auto is_idle = [&] {
     return granted && granted->owner && holds(*granted) && seen_.contains(key) &&
@@ -310,7 +317,11 @@ Task<bool> ChangeTracker::report_again(std::string key) {
   if (!is_idle()) co_return false;
   auto entry = co_await ledger_.load(key);
   if (!entry || !is_idle()) co_return false;
-  entry->forget_contents();
+  if (refusals == Refusals::forgotten) {
+    entry->distrust();
+  } else {
+    entry->forget_contents();
+  }
   if (ledger_.known().contains(key)) ledger_.store(key, *entry);
   dirty_.changed(key, {}, {}, Clock::now());
   co_return true;

@@ -106,7 +106,10 @@ class ChangeTracker final : public ShardObserver {
   [[nodiscard]] std::vector<std::string> owned_keys(const KeyFilter& which) const;
   // Makes all events of the object due, as if none had been acknowledged. Returns false when it is due
   // already, and when it is not an object of the held shards.
-  Task<bool> report_again(std::string key);
+  enum class Refusals { kept, forgotten };  // of events that were refused for good
+  Task<bool> report_again(std::string key, Refusals refusals = Refusals::kept);
+  // Returns the key of an object of the held shards that exists and was reported with this uid; empty: there is none.
+  [[nodiscard]] std::string reported_key(std::string_view uid) const;
   // Makes all events of the held shards due, as if none had been acknowledged: the control plane lost some. Deletions
   // that were acknowledged are not among them. Returns when the ledger has it; nothing is reported meanwhile.
   Task<> report_all_again();

@@ -147,6 +147,7 @@ Task<Result<Client::Reply>> Client::send(std::string_view path, http::Headers he
   }
   answer.position = head->headers.find("X-Intake-Position").value_or("");
   answer.resync = head->headers.find("X-Intake-Resync").value_or("");
+  answer.again = head->headers.find("X-Intake-Again").value_or("");
   exchange->set_deadline(std::min(deadline, deadline_after(kAnswerTimeout)));
   auto& body = reply.body;
   reply.is_cut = true;

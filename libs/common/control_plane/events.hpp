@@ -25,6 +25,7 @@ struct Answer {
   std::chrono::milliseconds retry_after{0};  // zero: no Retry-After
   std::string position = {};  // X-Intake-Position: where the database is; empty: not told
   std::string resync = {};    // X-Intake-Resync: the database went back in time; empty: it did not
+  std::string again = {};     // X-Intake-Again, see read_report_requests(); empty: not sent
   // The beginning of a refusal's body. It may quote the event or the token, so only excerpt_of()
   // may be shown.
   std::string quoting;

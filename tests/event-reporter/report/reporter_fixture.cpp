@@ -4,6 +4,7 @@
 
 #include "common/core/encoding.hpp"
 #include "event-reporter/argo/argocd_token.hpp"
+#include "event-reporter/report/requested_reports.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
 
@@ -113,6 +114,7 @@ struct ReporterFixture::Parts {
                {.replicas = fixture.options.reporter.changes.replicas,
                 .listed = [this] { return reporter.listed(); }},
                fixture.metrics),
+        requested(fixture.executor, reporter.changes(), fixture.metrics),
         tasks(fixture.executor, [](const std::string& task, const std::string& what) {
           ADD_FAILURE() << task << ": " << what;
         }) {}
@@ -129,6 +131,7 @@ struct ReporterFixture::Parts {
   Delivery delivery;
   Reporter reporter;
   Resync resync;
+  RequestedReports requested;
   TaskGroup tasks;
 };
 
@@ -177,6 +180,8 @@ Task<> ReporterFixture::start_reporter() {
   parts->delivery.history().begin("app/0/1", "", {});
   parts->reporter.start(parts->tasks);
   parts->tasks.spawn("resync", [this] { return parts->resync.run(); });
+  parts->delivery.on_asked([this](const auto& requests) { parts->requested.take(requests); });
+  parts->tasks.spawn("requested reports", [this] { return parts->requested.run(); });
   parts->reporter.changes().claimed(options.shard, options.term);
 }
 
