@@ -37,17 +37,8 @@ constexpr store::Statement kQuarantine{
         "INSERT INTO quarantine (account, at, no, runtime, event_id, why, bytes) VALUES ($1, $2, "
         "$3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"};
 
-http::Response accepted() {
+http::Response accepted_without_heads() {
   return {.headers = {{"Content-Type", "application/json"}}, .body = "{}"};
-}
-
-// Returns the answer to a stored event, with the heads for a database that goes back in time.
-http::Response accepted(const StoredEvent& stored) {
-  auto response = accepted();
-  if (!stored.mark) return response;
-  response.headers.add("X-Intake-Position", stored.mark->position);
-  if (!stored.mark->resync.empty()) response.headers.add("X-Intake-Resync", stored.mark->resync);
-  return response;
 }
 
 http::Response unavailable(std::string_view message, std::chrono::seconds wait) {
@@ -94,6 +85,19 @@ std::string clean(std::string_view text, std::size_t most) {
 
 }  // namespace
 
+// Returns the answer to a stored event, with the heads for its reporter.
+http::Response EventRoutes::accepted(const Acknowledgement& acknowledgement) {
+  auto response = accepted_without_heads();
+  if (const auto& mark = acknowledgement.stored.mark) {
+    response.headers.add("X-Intake-Position", mark->position);
+    if (!mark->resync.empty()) response.headers.add("X-Intake-Resync", mark->resync);
+  }
+  if (!acknowledgement.again.empty()) {
+    response.headers.add("X-Intake-Again", acknowledgement.again);
+  }
+  return response;
+}
+
 // A report that is being written, from the construction to the destruction.
 class EventRoutes::Permit {
  public:
@@ -122,6 +126,7 @@ EventRoutes::EventRoutes(Authenticator& authenticator, EventWriter& writer,
       options_(options),
       parser_(EventLimits().max_depth),
       inventories_(writer, database, metrics),
+      requests_(database),
       quarantined_(metrics.counter("gitops_control_plane_events_quarantined_total",
                                    "Events that are none, or that the database refuses")),
       unauthenticated_(metrics.counter("gitops_control_plane_events_unauthenticated_total",
@@ -208,7 +213,7 @@ Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Rec
   span.fail(outcome.error().message);
   const auto& error = outcome.error();
   const bool can_never_be_stored = error.subcode == kEventCannotBeStored;
-  auto response = can_never_be_stored ? accepted() : refusal(error);
+  auto response = can_never_be_stored ? accepted_without_heads() : refusal(error);
   if (!can_never_be_stored && response.status != 400) co_return response;
   const auto kept =
       co_await quarantine(*received.caller, exchange, received.body.size(), error.message);
@@ -217,8 +222,9 @@ Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Rec
   co_return response;
 }
 
-Task<Result<StoredEvent>> EventRoutes::store(const http::Exchange& exchange,
-                                             const Received& received, const SpanContext& trace) {
+Task<Result<EventRoutes::Acknowledgement>> EventRoutes::store(const http::Exchange& exchange,
+                                                              const Received& received,
+                                                              const SpanContext& trace) {
   const auto& headers = exchange.request().headers;
   const auto& caller = *received.caller;
   const auto sequence = sequence_of(headers);
@@ -235,17 +241,22 @@ Task<Result<StoredEvent>> EventRoutes::store(const http::Exchange& exchange,
   }
   auto span = trace.start("store");
   const auto state = span.is_recorded() ? event->state : ObjectState();
+  auto arrival = report_arrival(event->state, reporter);
   auto stored =
       co_await writer_.store({.account = caller.account->number,
                               .reporter = std::move(reporter),
                               .event = std::move(*event),
                               .seen = read_position(headers.find("X-Intake-Seen").value_or(""))},
                              received.body.size(), deadline_after(options_.hold));
-  if (!stored) span.fail(stored.error().message);
-  if (stored && span.is_recorded() && options_.committed) {
+  if (!stored) {
+    span.fail(stored.error().message);
+    co_return std::unexpected(std::move(stored.error()));
+  }
+  if (span.is_recorded() && options_.committed) {
     options_.committed(caller.account->number, state, trace);
   }
-  co_return stored;
+  auto again = co_await requests_.head(caller.account->number, std::move(arrival));
+  co_return Acknowledgement{.stored = std::move(*stored), .again = std::move(again)};
 }
 
 Task<http::Response> EventRoutes::take_inventory(http::Exchange& exchange,
@@ -282,7 +293,7 @@ Task<http::Response> EventRoutes::take_event_payload(http::Exchange& exchange,
       });
   if (!stored) co_return refusal(stored.error());
   reports_.Increment();
-  co_return accepted();
+  co_return accepted_without_heads();
 }
 
 Task<http::Response> EventRoutes::take_source_error(http::Exchange& exchange,
@@ -304,7 +315,7 @@ Task<http::Response> EventRoutes::take_source_error(http::Exchange& exchange,
       });
   if (!stored) co_return refusal(stored.error());
   reports_.Increment();
-  co_return accepted();
+  co_return accepted_without_heads();
 }
 
 Task<http::Response> EventRoutes::refuse(http::Exchange& exchange, const Received& received,

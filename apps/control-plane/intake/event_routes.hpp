@@ -21,6 +21,7 @@
 #include "control-plane/accounts/authenticator.hpp"
 #include "control-plane/intake/event_writer.hpp"
 #include "control-plane/intake/inventory_intake.hpp"
+#include "control-plane/intake/report_requests.hpp"
 #include "control-plane/intake/storage_watch.hpp"
 
 namespace gitops::control_plane_server {
@@ -75,8 +76,13 @@ class EventRoutes {
   Task<std::expected<Received, std::optional<http::Response>>> receive(http::Exchange& exchange);
   Task<http::Response> take_inventory(http::Exchange& exchange, const Received& received);
   void audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why);
-  Task<Result<StoredEvent>> store(const http::Exchange& exchange, const Received& received,
-                                  const SpanContext& trace);
+  struct Acknowledgement {
+    StoredEvent stored;
+    std::string again;  // X-Intake-Again; empty: none
+  };
+  Task<Result<Acknowledgement>> store(const http::Exchange& exchange, const Received& received,
+                                      const SpanContext& trace);
+  static http::Response accepted(const Acknowledgement& acknowledgement);
   Task<http::Response> refuse(http::Exchange& exchange, const Received& received,
                               const Error& error);
   using Work = std::function<Result<void>(store::Connection&)>;
@@ -92,6 +98,7 @@ class EventRoutes {
   Options options_;
   JsonParser parser_;
   InventoryIntake inventories_;
+  ReportRequests requests_;
   std::int64_t quarantined_no_ = 0;
   std::shared_ptr<Running> running_ = std::make_shared<Running>();
   Log log_{"intake"};

@@ -18,6 +18,7 @@
 #include "control-plane/resolvers/live_events.hpp"
 #include "control-plane/resolvers/promotions.hpp"
 #include "control-plane/resolvers/releases.hpp"
+#include "control-plane/resolvers/reports_again.hpp"
 #include "control-plane/resolvers/rules.hpp"
 #include "control-plane/resolvers/runtimes.hpp"
 #include "control-plane/resolvers/sealing_keys.hpp"
@@ -169,8 +170,8 @@ graphql::StreamRow guarded_stream(const FieldRow& from) {
 std::vector<FieldRow> table(Dependencies& dependencies) {
   std::vector<FieldRow> rows;
   for (auto* part : {user_rows, runtime_rows, rule_rows, access_rows, sealing_key_rows,
-                     application_rows, application_detail_rows, git_source_rows, workflow_rows,
-                     release_rows, image_rows, promotion_rows, live_event_rows}) {
+                     application_rows, application_detail_rows, reports_again_rows, git_source_rows,
+                     workflow_rows, release_rows, image_rows, promotion_rows, live_event_rows}) {
     std::ranges::move(part(dependencies), std::back_inserter(rows));
   }
   return rows;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "control-plane/storage/report_request_store.hpp"
+
 namespace gitops::control_plane_server {
 namespace {
 
@@ -57,6 +59,11 @@ constexpr Statement kAudit{
     .sql =
         "DELETE FROM audit WHERE (account, at, no) IN (SELECT account, at, no FROM audit "
         "WHERE account = $1 AND at < $2 ORDER BY at LIMIT $3)"};
+constexpr Statement kReportRequests{
+    .name = "retention.report_requests",
+    .sql =
+        "DELETE FROM report_request WHERE (account, runtime, uid) IN (SELECT account, runtime, uid "
+        "FROM report_request WHERE account = $1 AND number < $2 ORDER BY number LIMIT $3)"};
 constexpr Statement kTimeline{
     .name = "retention.timeline",
     .sql =
@@ -110,10 +117,11 @@ constexpr Statement kCutHistory{
         "WHERE account = $1 ORDER BY at LIMIT $2)"};
 
 constexpr std::array kRetentionStatements{
-    kAccounts,        kSessions,        kPageTokens,      kChanges,  kQuarantine,
-    kAudit,           kTimeline,        kReleases,        kNextKind, kGone,
-    kRemoveObject[0], kRemoveObject[1], kRemoveObject[2], kSize,     kHistoryOf,
-    kRemoveObject[3], kRemoveObject[4], kCutHistory,      kPayloads, kSourceErrors};
+    kAccounts,    kSessions,        kPageTokens,      kReportRequests,  kChanges,
+    kQuarantine,  kAudit,           kTimeline,        kReleases,        kNextKind,
+    kGone,        kRemoveObject[0], kRemoveObject[1], kRemoveObject[2], kSize,
+    kHistoryOf,   kRemoveObject[3], kRemoveObject[4], kCutHistory,      kPayloads,
+    kSourceErrors};
 
 // Removes rows until a bound is reached.
 class Removal {
@@ -177,7 +185,8 @@ RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now) {
           .source_reports = before(policy.source_reports),
           .audit = before(policy.audit),
           .changes = before(policy.changes),
-          .sessions = now};
+          .sessions = now,
+          .report_requests = now - kReportRequestsKept};
 }
 
 Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts& cuts,
@@ -194,13 +203,14 @@ Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts&
   }
   const auto accounts = account_numbers(connection);
   if (!accounts) return std::unexpected(accounts.error());
-  const std::array<std::pair<const Statement*, Micros>, 6> by_age{
+  const std::array<std::pair<const Statement*, Micros>, 7> by_age{
       {{&kTimeline, cuts.timeline},
        {&kReleases, cuts.timeline},
        {&kQuarantine, cuts.quarantine},
        {&kPayloads, cuts.source_reports},
        {&kSourceErrors, cuts.source_reports},
-       {&kAudit, cuts.audit}}};
+       {&kAudit, cuts.audit},
+       {&kReportRequests, cuts.report_requests}}};
   for (const auto account : *accounts) {
     for (const auto& [statement, before] : by_age) {
       if (auto done = removal.run(*statement, {account, before}); !done) {

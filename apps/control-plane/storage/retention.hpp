@@ -32,6 +32,7 @@ struct RetentionCuts {
   Micros audit = 0;
   Micros changes = 0;
   Micros sessions = 0;  // that have expired
+  Micros report_requests = 0;
 };
 RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now);
 

@@ -8,7 +8,9 @@
 
 #include "common/http/gzip.hpp"
 #include "control-plane/intake/intake_fixture.hpp"
+#include "control-plane/storage/report_request_store.hpp"
 #include "control-plane/storage/source_report_store.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -358,6 +360,58 @@ TEST_P(EventRoutesContract, AFullDatabaseRefusesEventsAndIsReadOn) {
         co_await fixture.stop();
       },
       GetParam());
+}
+
+// Posts events of the Application "cart" until an answer has the head X-Intake-Again, and returns the head.
+Task<std::string> told(IntakeFixture& fixture) {
+  std::string head;
+  EXPECT_TRUE(co_await test::eventually(
+      [&]() -> Task<bool> {
+        const auto answer = co_await fixture.post(
+            event_of("cart"), {{"X-Event-Sequence", "5"}, {"X-Reporter", "app/0/1"}});
+        head = answer.headers.find("X-Intake-Again").value_or("");
+        co_return !head.empty();
+      },
+      "the head"));
+  co_return head;
+}
+
+TEST_P(EventRoutesContract, AReporterIsToldOfARequestUntilTheEventArrives) {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    const auto account = fixture.accounts.sample.acme.number;
+    const auto open = [&]() -> Task<std::size_t> {
+      auto rows = co_await fixture.accounts.write([account](store::Connection& db) {
+        return open_report_requests(db, account, micros_at(wall_now()));
+      });
+      co_return must(std::move(rows)).size();
+    };
+    const http::Headers first{{"X-Event-Sequence", "7"}, {"X-Reporter", "app/0/1"}};
+    const auto before = co_await fixture.post(event_of("shop"), first);
+    EXPECT_FALSE(before.headers.find("X-Intake-Again"));
+    const auto asked = must(co_await fixture.accounts.write([account](store::Connection& db) {
+      const auto shop = must(find_object(db, account, {.name = "shop"}, BodyUse::skip));
+      return request_report(db, account, shop->state, micros_at(wall_now()));
+    }));
+    EXPECT_EQ(co_await told(fixture), "uid-shop;" + std::to_string(asked.at));
+    // The event that was stored before, once more, as a sign of life; then the new one.
+    const auto heartbeat = co_await fixture.post(event_of("shop"), first);
+    EXPECT_TRUE(heartbeat.headers.find("X-Intake-Again"));
+    EXPECT_EQ(co_await open(), 1U);
+    const auto answer = co_await fixture.post(
+        event_of("shop"), {{"X-Event-Sequence", "8"}, {"X-Reporter", "app/0/1"}});
+    EXPECT_FALSE(answer.headers.find("X-Intake-Again"));
+    EXPECT_EQ(co_await open(), 0U);
+  });
+}
+
+TEST_P(EventRoutesContract, ARequestThatCannotBeReadTakesNoEventAway) {
+  with_routes([](IntakeFixture& fixture) -> Task<> {
+    co_await fixture.run_script("DROP TABLE report_request");
+    const auto answer = co_await fixture.post(event_of("shop"), {{"X-Reporter", "app/0/1"}});
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_TRUE(answer.headers.find("X-Intake-Position"));
+    EXPECT_FALSE(answer.headers.find("X-Intake-Again"));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, EventRoutesContract,

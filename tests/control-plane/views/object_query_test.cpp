@@ -8,6 +8,7 @@
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/storage/body_row.hpp"
 #include "control-plane/storage/inventory_store.hpp"
+#include "control-plane/storage/report_request_store.hpp"
 #include "control-plane/storage/retention.hpp"
 #include "control-plane/storage/source_report_store.hpp"
 #include "control-plane/storage/stale_objects.hpp"
@@ -320,7 +321,7 @@ TEST_P(ObjectQueryContract, EveryStatementCanBePrepared) {
       object_statements(),        git_source_statements(), image_statements(),
       release_statements(),       body_statements(),       retention_statements(),
       source_report_statements(), inventory_statements(),  stale_object_statements(),
-      journal_statements(),       manifest_statements()};
+      journal_statements(),       manifest_statements(),   report_request_statements()};
   // A connection knows a statement by the address of its name.
   std::deque<std::string> texts;
   for (const auto& statements : all) {
