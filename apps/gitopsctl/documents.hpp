@@ -80,6 +80,22 @@ inline constexpr Document kApplication{
   }
 })"};
 
+inline constexpr Document kNewestDeliveries{
+    .text =
+        R"(query NewestDeliveries($runtime: String!, $namespace: String!, $name: String!) {
+  applicationJournal(runtime: $runtime, namespace: $namespace, name: $name, pagination: { first: 20 }) {
+    edges { node { sequence } }
+  }
+})"};
+
+inline constexpr Document kReportAgain{
+    .text =
+        R"(mutation ReportAgain($runtime: String!, $namespace: String!, $name: String!) {
+  reportApplicationAgain(runtime: $runtime, namespace: $namespace, name: $name) {
+    state requestedAt expiresAt message
+  }
+})"};
+
 inline constexpr Document kReleases{
     .text = R"(query Releases($filters: GitopsReleaseFilterArgs, $after: String, $first: Int) {
   gitopsReleases(filters: $filters, pagination: { after: $after, first: $first }) {
@@ -296,6 +312,8 @@ inline constexpr std::array kDocuments = {kMe,
                                           kDeleteRuntime,
                                           kApplications,
                                           kApplication,
+                                          kNewestDeliveries,
+                                          kReportAgain,
                                           kReleases,
                                           kGitSources,
                                           kClusters,

@@ -1,16 +1,23 @@
 #include "gitopsctl/event.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
+#include "gitopsctl/app.hpp"
+#include "gitopsctl/failure.hpp"
 #include "gitopsctl/noun.hpp"
 
 namespace gitops::ctl {
 
 namespace {
+
+constexpr auto kWaitPeriod = std::chrono::seconds(1);
 
 struct Settings {
   std::string runtime;
@@ -84,20 +91,121 @@ Task<Result<int>> follow(Call& call, const Settings& settings) {
   }
 }
 
-}  // namespace
+struct RedeliverSettings : AppSettings {
+  bool wait = false;
+};
 
-std::vector<cli::Command> event_commands() {
+Json variables_of(const AppName& name) {
+  return {{"runtime", name.runtime}, {"namespace", name.ns}, {"name", name.name}};
+}
+
+// Returns the highest sequence among the newest events of the Application; 0 when none has one.
+Task<Result<std::int64_t>> newest_sequence(Server& server, const AppName& name) {
+  const auto data = co_await server.ask(kNewestDeliveries.text, variables_of(name));
+  if (!data) co_return std::unexpected(data.error());
+  std::int64_t newest = 0;
+  for (const Json& edge : at(*data, {"applicationJournal", "edges"})) {
+    const auto text = text_at(edge, {"node", "sequence"});
+    std::int64_t sequence = 0;
+    const auto* const end = text.data() + text.size();
+    const auto [read_to, error] = std::from_chars(text.data(), end, sequence);
+    if (error == std::errc() && read_to == end) newest = std::max(newest, sequence);
+  }
+  co_return newest;
+}
+
+// Waits until the Application has a newer event, for the command's --timeout at most.
+Task<Result<void>> wait_for_event(Call& call, const AppName& name, std::int64_t after) {
+  call.console.err << name.text() << ": no newer event yet" << std::endl;
+  while (true) {
+    const auto newest = co_await newest_sequence(call.server, name);
+    if (newest && *newest > after) co_return Result<void>();
+    const bool is_over = newest || newest.error().code == ErrorCode::timeout;
+    if (!is_over) co_return std::unexpected(newest.error());
+    if (!newest || call.server.ends_within(kWaitPeriod)) {
+      co_return std::unexpected(Error{.code = ErrorCode::timeout,
+                                      .message = "no newer event of " + name.text() +
+                                                 " has arrived in time; the request "
+                                                 "goes on for 10 minutes from its beginning",
+                                      .subcode = kNotReached});
+    }
+    co_await sleep_for(kWaitPeriod);
+  }
+}
+
+Sheet request_sheet() {
+  return {
+      .schema = "gitopsctl/report-request/v1",
+      .columns = {text_column("APPLICATION", {"application"}), state_column("STATE", {"state"}),
+                  text_column("REQUESTED", {"requestedAt"}), text_column("EXPIRES", {"expiresAt"})},
+      .name = [](const Json& item) { return text_at(item, {"application"}); }};
+}
+
+Task<Result<int>> redeliver(Call& call, const RedeliverSettings& settings) {
+  const auto name = co_await find_app(call.server, settings.wanted());
+  if (!name) co_return std::unexpected(name.error());
+  const auto before =
+      settings.wait ? co_await newest_sequence(call.server, *name) : Result<std::int64_t>(0);
+  if (!before) co_return std::unexpected(before.error());
+  const auto answer = co_await call.server.ask(kReportAgain.text, variables_of(*name));
+  if (!answer) {
+    co_return tell_outcome(call, answer, "", "gitopsctl app get " + name->text());
+  }
+  Json request = at(*answer, {"reportApplicationAgain"});
+  if (!request.is_object()) co_return fail(ErrorCode::protocol, "the answer has no request");
+  request["application"] = name->runtime + "/" + name->ns + "/" + name->name;
+  const bool is_text = call.look.form == Form::table;
+  if (is_text) {
+    call.console.out << "Done: " << name->text() << " is to be reported again\n"
+                     << text_at(request, {"message"}) << std::endl;
+  }
+  if (settings.wait) {
+    const auto arrived = co_await wait_for_event(call, *name, *before);
+    if (!arrived) co_return std::unexpected(arrived.error());
+    if (is_text) call.console.out << "Done: a newer event of " << name->text() << " has arrived\n";
+  }
+  if (!is_text) call.console.out << render_item(request_sheet(), request, call.look);
+  co_return cli::kDone;
+}
+
+cli::Command redeliver_command() {
+  const auto settings = std::make_shared<RedeliverSettings>();
+  return noun_command(
+      {.name = "event redeliver",
+       .summary = "Have the events of an Application reported again",
+       .description =
+           "Asks the reporter of the runtime, which hears of it with its next contact: at most\n"
+           "its heartbeat away (9 minutes unless it is set otherwise). Receivers then see the\n"
+           "present state of the Application and of its resources once more, with new ids and\n"
+           "higher sequences.\n"
+           "With --wait it ends when a newer event has arrived, or with 1 after --timeout.\n\n" +
+           std::string(kOutcomeHelp) +
+           "Examples:\n"
+           "  gitopsctl event redeliver shop\n"
+           "  gitopsctl event redeliver shop --runtime prod --wait\n",
+       .operands = {settings->operand()},
+       .bind =
+           [settings](ConfigReader& reader) {
+             settings->add_to(reader);
+             reader.add({.flag = "wait", .help = "Wait until a newer event has arrived"},
+                        settings->wait);
+           },
+       .timeout = std::chrono::minutes(10),
+       .work = [settings](Call& call) { return redeliver(call, *settings); }});
+}
+
+cli::Command list_events() {
   const auto settings = std::make_shared<Settings>();
-  return {noun_command(
-      {.name = "events",
+  auto command = noun_command(
+      {.name = "event list",
        .summary = "Show the latest deployments, or follow what changes",
        .description =
            "Without --follow: deployments, the newest first. With it: Applications and runtimes as "
            "they\n"
            "change, a line each, until Ctrl-C; -o json prints an object on each line.\n\n"
            "Examples:\n"
-           "  gitopsctl events\n"
-           "  gitopsctl events --follow --runtime prod\n",
+           "  gitopsctl event list\n"
+           "  gitopsctl event list --follow --runtime prod\n",
        .bind =
            [settings](ConfigReader& reader) {
              add_runtime_flag(reader, settings->runtime, "Only those of this runtime");
@@ -115,7 +223,15 @@ std::vector<cli::Command> event_commands() {
          if (!items) co_return std::unexpected(items.error());
          call.console.out << render_list(sheet(), items->all, call.look);
          co_return cli::kDone;
-       }})};
+       }});
+  command.old_name = "events";
+  return command;
+}
+
+}  // namespace
+
+std::vector<cli::Command> event_commands() {
+  return {list_events(), redeliver_command()};
 }
 
 }  // namespace gitops::ctl

@@ -6,7 +6,8 @@
 
 namespace gitops::ctl {
 
-// `gitopsctl events`: the deployments of the account, and what changes now.
+// `gitopsctl event list`: the deployments of the account, and what changes now; `event redeliver`: has an Application
+// reported again.
 std::vector<cli::Command> event_commands();
 
 }  // namespace gitops::ctl

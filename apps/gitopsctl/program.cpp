@@ -50,6 +50,7 @@ cli::Program gitopsctl() {
                        .groups = {{"app", "Applications: list, look, sync, roll back"},
                                   {"cluster", "Clusters that the runtimes deploy to"},
                                   {"context", "Control planes that you are logged in to"},
+                                  {"event", "What happens: deployments, changes, events again"},
                                   {"git-source", "Git sources of the runtimes"},
                                   {"rollout", "Rollouts: look, promote, abort, roll back"},
                                   {"rule", "Access rules, and what they allow"},

@@ -158,7 +158,8 @@ const std::vector<Case>& cases() {
       {.words = {"rollout", "list", "shop", "-o", "json"},
        .shows = "gitopsctl/rollouts/v1",
        .missing = {"rollout", "list", "nothing"}},
-      {.words = {"events", "-o", "json"}, .shows = "gitopsctl/events/v1"},
+      {.words = {"event", "list", "-o", "json"}, .shows = "gitopsctl/events/v1"},
+      {.words = {"events"}, .shows = "APPLICATION"},
       {.words = {"audit"}, .shows = "ACTION", .is_for_admins = true},
       {.words = {"rule", "list", "-o", "json"}, .shows = "gitopsctl/rules/v1"},
       {.words = {"rule", "test", "shop"},
@@ -267,6 +268,34 @@ TEST_F(Commands, AWaitThatIsNotFulfilledFails) {
   EXPECT_THAT(result.err,
               HasSubstr("not as wanted in time: sync is OutOfSync, health is Progressing"));
   EXPECT_EQ(call({"app", "wait", "shop", "--sync=", "--health=Progressing"}).exit_code, 0);
+}
+
+TEST_F(Commands, AnApplicationIsReportedAgainOnceUntilAnEventArrives) {
+  const auto first = call_json(bed().admin_key, {"event", "redeliver", "shop"});
+  EXPECT_EQ(first["schema"], "gitopsctl/report-request/v1");
+  EXPECT_EQ(first["application"], "prod/argocd/shop");
+  EXPECT_EQ(first["state"], "REQUESTED");
+  const auto second = call({"event", "redeliver", "prod/argocd/shop"});
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_THAT(second.out, AllOf(StartsWith("Done: prod/argocd/shop is to be reported again\n"),
+                                HasSubstr("Requested before"), HasSubstr("once more")));
+  const auto in_vain = call({"event", "redeliver", "shop", "--wait", "--timeout=1s"});
+  EXPECT_EQ(in_vain.exit_code, 1) << in_vain.err;
+  EXPECT_THAT(in_vain.err, AllOf(StartsWith("prod/argocd/shop: no newer event yet\n"),
+                                 HasSubstr("has arrived in time")));
+
+  EXPECT_EQ(call({"event", "redeliver", "nothing"}).exit_code, 4);
+  const auto elsewhere = call({"event", "redeliver", "shop", "--runtime=stage"});
+  EXPECT_EQ(elsewhere.exit_code, 4) << elsewhere.out;
+  const auto refused = call_as(bed().bob_key, {"event", "redeliver", "shop"});
+  EXPECT_EQ(refused.exit_code, 5);
+  EXPECT_THAT(refused.err,
+              StartsWith("Refused (Forbidden): no rule of the account allows REFRESH"));
+  const auto wrong = call_as("wrong.key", {"event", "redeliver", "shop"});
+  EXPECT_EQ(wrong.exit_code, 5);
+  EXPECT_THAT(wrong.err, StartsWith("Error from server (Unauthorized): "));
+  use(kNowhere, "a.key");
+  EXPECT_EQ(call({"event", "redeliver", "shop"}).exit_code, 3);
 }
 
 TEST_F(Commands, ARuntimeIsRemovedWhenThatIsConfirmed) {
