@@ -379,6 +379,28 @@ TEST(ResourceReporter, AWorkflowIsShownByTheControlPlane) {
   });
 }
 
+TEST(ResourceReporter, AnObjectIsReportedAgainWhenTheControlPlaneAsks) {
+  play([](ResourceReporterHarness& harness) -> Task<> {
+    co_await harness.start();
+    const auto web = harness.kube.put(r::kRollouts, object(r::kRollouts, "web"));
+    CO_ASSERT_TRUE(co_await harness.wait_for("Rollout web"));
+    harness.platform.ask_again(web["metadata"]["uid"].get<std::string>() + ";7");
+    harness.kube.put(r::kRollouts, object(r::kRollouts, "cart"));
+    const auto events_of = [&harness](const char* name) {
+      return harness.platform.find("Rollout", name);
+    };
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return events_of("web").size() == 2; }, "the Rollout once more"));
+    EXPECT_TRUE(co_await harness.is_quiet());
+    const auto events = events_of("web");
+    CO_ASSERT_TRUE(events.size() == 2);
+    EXPECT_GT(events[1]->sequence, events[0]->sequence);
+    EXPECT_NE(events[1]->event_id, events[0]->event_id);
+    EXPECT_EQ(events[1]->object, events[0]->object);
+    EXPECT_EQ(events_of("cart").size(), 1U);
+  });
+}
+
 TEST(ResourceReporter, ALedgerOfAnotherModeIsNotTouched) {
   play([](ResourceReporterHarness& harness) -> Task<> {
     co_await harness.start();
