@@ -62,6 +62,35 @@ test('an event that comes again is a duplicate, and the journal follows', async 
   assert.equal(await rows(page).count(), 2);
 });
 
+test('the application is reported again after a question, by keys alone', async ({ page, daemon, token }) => {
+  const own = application('again', { number: 902, uid: 'uid-prod-eu-again' });
+  await daemon.report(token, own);
+  await signIn(page);
+  await page.goto('/applications/prod-eu/argocd/again/journal');
+  await rows(page).first().waitFor();
+  const button = page.getByRole('button', { name: 'Report again…' });
+  await button.focus();
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: 'Report again again?' });
+  await dialog.getByText('once more, although nothing changed').waitFor();
+  await axe(page, 'the question before a report again');
+  await dialog.getByRole('button', { name: 'Report again' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('status').getByText('Requested: the reporter hears of it').waitFor();
+  await button.click();
+  await dialog.getByRole('button', { name: 'Report again' }).click();
+  await page.getByRole('status').getByText('Requested before, and no event has arrived since').waitFor();
+  // The reporter is told with the answer to an event, once the request is a second old.
+  const deadline = Date.now() + 10_000;
+  let head = null;
+  while (head === null && Date.now() < deadline) {
+    const answer = await fetch(`${daemon.url}/2.0/api/events`, { method: 'POST', headers: { Authorization: token, 'Content-Type': 'application/json', 'X-Reporter': 'app/0/1' },
+      body: JSON.stringify({ data: { object: Buffer.from(JSON.stringify(app)).toString('base64'), source: { desiredManifest: '', actualManifest: JSON.stringify(app), syncStatus: 'Synced' } } }) });
+    head = answer.headers.get('X-Intake-Again');
+  }
+  assert.match(head ?? '', /^uid-prod-eu-again;[0-9]+$/);
+});
+
 test('who does not see the application sees no journal', async ({ page, daemon }) => {
   const query = '{applicationJournal(runtime: "prod-eu", namespace: "argocd", name: "nothing"){edges{node{kind}}}}';
   assert.deepEqual(await daemon.graphql(query), { applicationJournal: null });

@@ -103,6 +103,10 @@ export const JOURNAL = `query Journal($runtime: String!, $namespace: String!, $n
   }
 }`;
 
+export const REPORT_AGAIN = `mutation ReportAgain($runtime: String!, $namespace: String!, $name: String!) {
+  reportApplicationAgain(runtime: $runtime, namespace: $namespace, name: $name) { state requestedAt expiresAt message }
+}`;
+
 export const MANIFESTS = `query Manifests($runtime: String!, $namespace: String!, $name: String!, $resource: ApplicationResourceInput!) {
   applicationResource(runtime: $runtime, namespace: $namespace, name: $name, resource: $resource) {
     group kind namespace name syncStatus healthStatus healthMessage revision seenAt presence

@@ -1,12 +1,17 @@
 // The journal: what the control plane keeps of the events about one application.
-import { JOURNAL } from '../../data/documents';
+import { useSignal } from '@preact/signals';
+
+import { JOURNAL, REPORT_AGAIN } from '../../data/documents';
 import { query } from '../../data/request';
 import { here, setQuery } from '../../shell/router';
+import { Result, useActions } from '../../ui/action';
 import { Icon, type IconName } from '../../ui/icons';
 import { Copy, Empty, Failed, Loading, Revision } from '../../ui/parts';
 import { useReading } from '../../ui/read';
 import { Status } from '../../ui/status';
 import { Age, age, exact, milliseconds } from '../../ui/time';
+import { Guarded, Panel } from './actions/panel';
+import { useRights } from './actions/rights';
 import { pathOf, type Name } from './links';
 
 const PAGE = 50;
@@ -80,6 +85,35 @@ function Row({ one, place, isOpen }: { one: Delivery; place: string; isOpen: boo
   );
 }
 
+/** Has the reporter of the runtime report the application again, after a question. */
+function ReportAgain({ name, after }: { name: Name; after: () => void }) {
+  const actions = useActions(after);
+  const isAsked = useSignal(false);
+  const whyNot = useRights(name)('REFRESH');
+  const close = () => { isAsked.value = false; };
+  const act = () => {
+    let said = '';
+    return actions.run('again', 'have the application reported again', async () => {
+      const { reportApplicationAgain } = await query<{ reportApplicationAgain: { message: string } }>('have the application reported again', REPORT_AGAIN, name);
+      said = reportApplicationAgain.message;
+    }, () => said);
+  };
+  return (
+    <div class="action">
+      <Guarded text="Report again…" whyNot={whyNot} open={() => { actions.clear(); isAsked.value = true; }} />
+      {!isAsked.value && <Result actions={actions} at="again" />}
+      {isAsked.value && (
+        <Panel title={`Report ${name.name} again?`} verb="Report again" whyNot={whyNot} close={close} actions={actions} place="again" act={act}>
+          <div class="stack">
+            <p>Receivers of events see the present state of the application and of each of its resources once more, although nothing changed: with new ids and higher sequences. One that reacts to each event reacts once more.</p>
+            <p>Earlier states do not come again, nor do deletions that were acknowledged. The reporter hears of it with its next contact, which is at most its heartbeat away (9 minutes unless it is set otherwise).</p>
+          </div>
+        </Panel>
+      )}
+    </div>
+  );
+}
+
 /** The place of an entry in the address: entries of one event differ by their kind and time. */
 const placeOf = (one: Delivery): string => `${one.kind}:${one.receivedAt}:${one.eventId ?? ''}`;
 
@@ -98,6 +132,7 @@ export function Journal({ name, seenAt }: { name: Name; seenAt: string | null })
   const opened = at.get('event') ?? '';
   return (
     <>
+      <ReportAgain name={name} after={reading.again} />
       {entries.length === 0 && <Empty title={after ? 'Nothing older' : 'No events yet'}><p>Events about this application and its resources appear here.</p></Empty>}
       {entries.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label="Deliveries">
@@ -112,7 +147,7 @@ export function Journal({ name, seenAt }: { name: Name; seenAt: string | null })
         {hasMore && end && <button type="button" onClick={() => setQuery({ after: end, event: '' }, { replace: false })}>Older</button>}
       </p>
       <p class="mute small">Kept are milestones of the application (90 days unless the control plane is set otherwise), the last event of each of its objects, and quarantined events (7 days). A duplicate is shown while it is the last one of the application;
-        all others are counted in the metric <code>gitops_control_plane_events_total</code> alone. An event can't be asked for again: a reporter repeats everything by itself once a day, and after the control plane's database went back in time.</p>
+        all others are counted in the metric <code>gitops_control_plane_events_total</code> alone. A single event can't be asked for again, only the present state of all. A reporter repeats everything by itself once a day, and after the control plane's database went back in time.</p>
     </>
   );
 }
