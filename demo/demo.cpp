@@ -2,7 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +11,7 @@
 
 #include "common/core/log.hpp"
 #include "common/core/task_group.hpp"
+#include "daemons/router_harness.hpp"
 #include "narrator.hpp"
 #include "peers/peer_bed.hpp"
 #include "peers/peer_events.hpp"
@@ -40,8 +41,18 @@ volatile std::sig_atomic_t ended_early = 0;
 struct Options {
   bool real = false;
   bool keep = false;
-  std::string daemon_program;
 };
+
+// What Debian has of the scene's programs and this machine lacks.
+std::optional<std::string> missing_packages() {
+  std::string packages;
+  for (const auto* name : {"curl", "git", "lighttpd", "openssl"}) {
+    if (!test::find_program(name)) packages += std::string(" ") + name;
+  }
+  if (!test::find_hosts_library()) packages += " libnss-wrapper";
+  if (packages.empty()) return test::GitServer::missing();
+  return "programs are missing that the demo runs; on Debian: sudo apt-get install -y" + packages;
+}
 
 Task<int> play(Options options, Narrator& narrator) {
   const auto executor = co_await asio::this_coro::executor;
@@ -56,7 +67,7 @@ Task<int> play(Options options, Narrator& narrator) {
   test::GitServer git;
   World world = co_await (options.real ? real_world(narrator)(pool, git) : embedded_world(git));
   Plane plane(executor, pool, world.database);
-  Scene scene(narrator, world, git, plane, pool, options.daemon_program);
+  Scene scene(narrator, world, git, plane, pool);
 
   std::string failure;
   bool interrupted = ended_early != 0;
@@ -116,10 +127,9 @@ int main(int argc, char** argv) {
       return help ? 0 : 2;
     }
   }
-  options.daemon_program =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "event-reporter").string();
   demo::Narrator narrator;
-  auto lacking = options.real ? test::PeerBed::missing() : test::GitServer::missing();
+  auto lacking = demo::missing_packages();
+  if (options.real && !lacking) lacking = test::PeerBed::missing();
   if (options.real && !lacking) lacking = test::PeerEvents::missing();
   if (lacking) {
     narrator.failure(*lacking);

@@ -14,6 +14,7 @@
 
 #include "common/core/error.hpp"
 #include "common/core/task_group.hpp"
+#include "daemons/daemon_program.hpp"
 #include "support/run_on.hpp"
 
 namespace gitops::demo {
@@ -123,13 +124,12 @@ std::string describe(const OpenPage::Row& row) {
 }
 
 Scene::Scene(Narrator& narrator, World& world, test::GitServer& git, Plane& plane,
-             asio::thread_pool& pool, std::string daemon_program)
+             asio::thread_pool& pool)
     : narrator_(narrator),
       world_(world),
       git_(git),
       plane_(plane),
       pool_(pool),
-      daemon_program_(std::move(daemon_program)),
       folder_("gitops-demo") {}
 
 void Scene::check(bool condition, const std::string& otherwise) const {
@@ -317,7 +317,7 @@ Task<> Scene::start_daemon(const char* awaited) {
   const http::Url argocd = http::parse_url(world_.argocd_url).value();
   const auto begin = Clock::now();
   daemon_.emplace(test::ProcessOptions{
-      .argv = {daemon_program_},
+      .argv = {test::daemon_program("event-reporter")},
       .env = {{"CODEFRESH_URL", plane_.url()},
               {"CODEFRESH_TOKEN", runtime_token_},
               {"ARGOCD_SERVER", argocd.host + ":" + std::to_string(argocd.port)},

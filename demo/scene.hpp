@@ -41,7 +41,7 @@ std::string describe_push(const std::string& body);
 class Scene {
  public:
   Scene(Narrator& narrator, World& world, test::GitServer& git, Plane& plane,
-        asio::thread_pool& pool, std::string daemon_program);
+        asio::thread_pool& pool);
 
   // Plays the scene. `keep`: stops before the application is deleted.
   Task<> play(bool keep);
@@ -125,7 +125,6 @@ class Scene {
   test::GitServer& git_;
   Plane& plane_;
   asio::thread_pool& pool_;
-  std::string daemon_program_;
   test::TempDir folder_;
   std::optional<test::Process> daemon_;
   std::unique_ptr<OpenPage> page_;

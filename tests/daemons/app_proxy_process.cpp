@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "daemons/daemon_program.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::test {
@@ -23,7 +24,7 @@ ProcessOptions options(Environment environment, std::vector<std::string> flags,
                       {"PORT", "0"},
                       {"ADMIN_PORT", "0"},
                       {"REPOS_DIR", (folder / "clones").string()}});
-  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/app-proxy"};
+  std::vector<std::string> argv{daemon_program("app-proxy")};
   argv.insert(argv.end(), flags.begin(), flags.end());
   return {.argv = std::move(argv), .env = std::move(environment), .log_file = folder / "log"};
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemons/daemon_program.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::test {
@@ -27,7 +28,7 @@ std::string behind(const std::string& text, std::string_view label) {
 }
 
 std::string program() {
-  return std::string(GITOPS_BIN_DIR) + "/control-plane";
+  return daemon_program("control-plane");
 }
 
 }  // namespace

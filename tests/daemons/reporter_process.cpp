@@ -3,11 +3,12 @@
 #include <csignal>
 #include <utility>
 
+#include "daemons/daemon_program.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::test {
 std::vector<std::string> ReporterProcess::command(std::vector<std::string> flags) {
-  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/event-reporter", "--port=0",
+  std::vector<std::string> argv{daemon_program("event-reporter"), "--port=0",
                                 "--listen-address=127.0.0.1", "--admin-port=0",
                                 "--admin-address=127.0.0.1"};
   argv.insert(argv.end(), flags.begin(), flags.end());

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "daemons/daemon_program.hpp"
 #include "support/preload.hpp"
 #include "support/wait.hpp"
 
@@ -26,12 +27,17 @@ std::string url(std::uint16_t port) {
 
 }  // namespace
 
-std::string hosts_library() {
+std::optional<std::string> find_hosts_library() {
   for (const auto& entry : std::filesystem::directory_iterator("/usr/lib")) {
     const auto path = entry.path() / "libnss_wrapper.so";
     std::error_code ec;
     if (std::filesystem::exists(path, ec)) return path.string();
   }
+  return std::nullopt;
+}
+
+std::string hosts_library() {
+  if (auto path = find_hosts_library()) return *path;
   throw std::runtime_error("libnss_wrapper.so is missing (Debian: libnss-wrapper)");
 }
 
@@ -88,7 +94,7 @@ RouterProcess RouterHarness::start(Options& from) {
   for (const auto& [name, value] : from.environment) environment[name] = value;
   if (from.app_proxy_down) app_proxy_.reset();
   if (from.workflows_down) workflows_.reset();
-  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/request-router"};
+  std::vector<std::string> argv{daemon_program("request-router")};
   if (!from.standard_output.empty()) {
     argv.insert(argv.begin(), {"sh", "-c", "exec \"$1\" >\"$0\"", from.standard_output.string()});
   }

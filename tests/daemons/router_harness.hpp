@@ -101,7 +101,9 @@ class RouterHarness {
   RouterProcess router_;
 };
 
-// The path of the library that gives a child process its own hosts file.
+// The path of the library that gives a child process its own hosts file; nullopt: not installed.
+std::optional<std::string> find_hosts_library();
+// The same. Throws when it is not installed.
 std::string hosts_library();
 // The value of LD_PRELOAD for a router with its own hosts file, in which lookups of names that begin
 // with "silent" never end.

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "daemons/daemon_program.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::test {
@@ -31,7 +32,7 @@ ProcessOptions client_options(const std::vector<std::uint16_t>& servers,
   for (const auto port : servers) {
     hosts += (hosts.empty() ? "localhost:" : ",localhost:") + std::to_string(port);
   }
-  std::vector<std::string> argv{std::string(GITOPS_BIN_DIR) + "/tunnel-client",
+  std::vector<std::string> argv{daemon_program("tunnel-client"),
                                 "--tunnel-server.host=" + hosts,
                                 "--tunnel-server.protocol=wss",
                                 "--tunnel-server.ca-file=" + ca_file.string(),
@@ -55,7 +56,7 @@ bool is_plugin(const std::string& flag) {
 OwnTunnelServer::OwnTunnelServer(CertificateAuthority& authority, std::vector<std::string> flags) {
   const auto certificate = authority.issue(
       {.common_name = "tunnel", .organization = {}, .alt_names = {"localhost", "*.example.test"}});
-  command_ = {std::string(GITOPS_BIN_DIR) + "/tunnel-server",
+  command_ = {daemon_program("tunnel-server"),
               "--subdomain-host=example.test",
               "--tunnel.listen-address=127.0.0.1",
               "--tunnel.port=" + std::to_string(tunnel_port),
@@ -98,7 +99,7 @@ bool OwnTunnelServer::serves(const std::string& host) const {
 OpenTunnelServer::OpenTunnelServer(std::vector<std::string> flags) {
   const auto certificate =
       authority_.issue({.common_name = "tunnel", .organization = {}, .alt_names = {"localhost"}});
-  command_ = {std::string(GITOPS_BIN_DIR) + "/tunnel-server",
+  command_ = {daemon_program("tunnel-server"),
               "--subdomain-host=example.test",
               "--tunnel.listen-address=127.0.0.1",
               "--tunnel.port=" + std::to_string(tunnel_port),
