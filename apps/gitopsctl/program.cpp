@@ -10,6 +10,7 @@
 #include "gitopsctl/audit.hpp"
 #include "gitopsctl/check.hpp"
 #include "gitopsctl/cluster.hpp"
+#include "gitopsctl/demo.hpp"
 #include "gitopsctl/diag.hpp"
 #include "gitopsctl/event.hpp"
 #include "gitopsctl/git_source.hpp"
@@ -79,7 +80,7 @@ cli::Program gitopsctl() {
         people_change_commands}) {
     for (auto& command : noun()) add(program.commands, std::move(command));
   }
-  for (auto* command : {check_command, diag_command, version_command}) {
+  for (auto* command : {check_command, demo_command, diag_command, version_command}) {
     program.commands.push_back(command());
   }
   for (auto& command : webhook_commands()) program.commands.push_back(std::move(command));
