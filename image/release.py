@@ -16,7 +16,8 @@ make    checks the tree, and writes
           OUT/images/layout                     OCI layout of the images, as build.py makes it; OUT/images/NAME.spdx.json
           OUT/images/NAME.tar                   one image as an OCI archive, for podman load and ctr images import
           OUT/images/signatures                 OCI layout with a signature of each image in the form of cosign, as sha256-DIGEST.sig
-          OUT/programs/                         archives of gitopsctl and gitops-runtime, each with a bill of materials
+          OUT/programs/                         archives of gitopsctl and gitops-runtime, which has gitops-demo, too;
+                                                each with a bill of materials
           OUT/SHA256SUMS, OUT/SHA256SUMS.sig    of every other file but the signatures of images, which prove themselves
 
         The key is a PEM file that openssl reads: ECDSA on P-256, or RSA of at least 2048 bits. All but the signatures depends on the
@@ -45,6 +46,7 @@ from build import ALL, ARCHITECTURES, PROGRAMS, Refused, as_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ARCHIVES = ["gitopsctl", ALL]
+DEMO = "gitops-demo"
 CHARTS = ["gitops-control-plane", "gitops-runtime"]
 SUMS, SUMS_SIGNATURE, SIGNATURES = "SHA256SUMS", "SHA256SUMS.sig", "images/signatures"
 
@@ -133,8 +135,8 @@ def compressed(tar, level):
     return gzip.compress(tar, compresslevel=min(level, 9), mtime=0)
 
 
-def program_archives(out, version, epoch, level):
-    """The programs as they are in their images, for machines with Debian's libraries."""
+def program_archives(out, arguments, version, epoch):
+    """The programs as they are in their images, for machines with Debian's libraries. The one with all has the demo, too."""
     machine = ARCHITECTURES[platform.machine()]
     folder, layout = out / "programs", out / "images/layout"
     folder.mkdir()
@@ -146,15 +148,42 @@ def program_archives(out, version, epoch, level):
         top = f"{name}-{version}-linux-{machine}"
         entries = {f"{top}/{name}": (0o755, files[f"usr/bin/{name}"]),
                    f"{top}/LICENSE": (0o644, (ROOT / "LICENSE").read_bytes()),
-                   f"{top}/NEEDS": (0o644, "".join(f"{package}\n" for package in needs).encode()),
+                   f"{top}/NEEDS": (0o644, needs_file(needs)),
                    f"{top}/{name}.spdx.json": (0o644, document)}
         for path, content in files.items():
             if path.endswith("/copyright") and path.split("/")[-2] not in needs:
                 entries[f"{top}/licenses/{path.split('/')[-2]}"] = (0o644, content)
         if name == ALL:
+            demo, needs_of_demo = demo_entries(arguments, version, epoch)
+            entries |= {f"{top}/{path}": entry for path, entry in demo.items()}
             entries |= {f"{top}/{link}": (0o777, ALL) for link in PROGRAMS}
-        (folder / f"{top}.tar.gz").write_bytes(compressed(archive(entries, epoch), level))
+            needs = sorted({*needs, *needs_of_demo})
+            entries[f"{top}/NEEDS"] = (0o644, needs_file(needs))
+        (folder / f"{top}.tar.gz").write_bytes(compressed(archive(entries, epoch), arguments.level))
         (folder / f"{top}.spdx.json").write_bytes(document)
+
+
+def needs_file(packages):
+    return "".join(f"{package}\n" for package in packages).encode()
+
+
+def demo_entries(arguments, version, epoch):
+    """The program of `gitopsctl demo`, which no image has, with its bill of materials; and the packages that it needs."""
+    program = arguments.bin / DEMO
+    if not program.exists():
+        raise Refused(f"not built in {arguments.bin}: {DEMO}")
+    missing = [] if arguments.unhardened else images.missing_hardening(program)
+    if missing:
+        raise Refused(f"{DEMO} lacks {', '.join(missing)}")
+    content = images.strip(program, arguments.out / "images/symbols")
+    document, licences = images.spdx(DEMO, version, epoch, content, images.closure(program))
+    document, needs = of_archive(json.loads(document), DEMO)
+    entries = {DEMO: (0o755, content),
+               f"{DEMO}.spdx.json": (0o644, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode())}
+    for licence in licences:
+        if licence.parent.name not in needs:
+            entries[f"licenses/{licence.parent.name}"] = (0o644, licence.resolve().read_bytes())
+    return entries, needs
 
 
 def of_archive(document, name):
@@ -363,10 +392,10 @@ def make(arguments):
                             "--version", version, "--revision", revision, "--epoch", str(epoch), *map(str, options)])
     if built.returncode != 0:
         raise Refused("the images could not be built")
-    shutil.rmtree(out / "images/symbols")
     layout = out / "images/layout"
     image_archives(layout, version)
-    program_archives(out, version, epoch, arguments.level)
+    program_archives(out, arguments, version, epoch)
+    shutil.rmtree(out / "images/symbols")
     charts(out, arguments, version, epoch)
     write_notes(out, text, version, revision)
     sums = "".join(f"{sha256((out / path).read_bytes())}  {path}\n" for path in files_below(out))

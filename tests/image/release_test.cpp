@@ -161,7 +161,9 @@ TEST_F(ReleaseTest, HasProgramsThatRunWithTheLibrariesThatTheyName) {
   run_or_throw({"tar", "-xzf", made() / "programs/gitops-runtime-9.8.7-linux-amd64.tar.gz", "-C",
                 folder_.path()});
   const auto top = folder_ / "gitops-runtime-9.8.7-linux-amd64";
-  EXPECT_THAT(run_or_throw({top / "tunnel-client", "hello"}), StartsWith("hello 1."));
+  for (const auto* name : {"tunnel-client", "gitops-demo"}) {
+    EXPECT_THAT(run_or_throw({top / name, "hello"}), StartsWith("hello 1.")) << name;
+  }
   EXPECT_EQ(read_file(top / "NEEDS"), "libc6\nzlib1g\n");
   EXPECT_EQ(read_file(top / "LICENSE"), read_file(tree() / "LICENSE"));
   const auto document = json::parse(read_file(top / "gitops-runtime.spdx.json"));
@@ -172,6 +174,25 @@ TEST_F(ReleaseTest, HasProgramsThatRunWithTheLibrariesThatTheyName) {
     }
   }
   EXPECT_THAT(dynamic, ElementsAre("SPDXRef-deb-libc6", "SPDXRef-deb-zlib1g"));
+  const auto of_demo = json::parse(read_file(top / "gitops-demo.spdx.json"));
+  EXPECT_EQ(of_demo.at("/packages/0/name"_json_pointer), "gitops-demo");
+}
+
+TEST_F(ReleaseTest, NamesWhatTheDemoNeedsAndIsRefusedWithoutIt) {
+  fs::copy(bin(), folder_ / "bin");
+  compile_stub(folder_ / "bin/gitops-demo", [] {
+    auto flags = with_symbols();
+    flags.insert(flags.end(), {"-Wl,--no-as-needed", "-ldeflate"});
+    return flags;
+  }());
+  const auto with_demo = make(folder_ / "out", rsa(), folder_ / "bin");
+  ASSERT_TRUE(with_demo.ok()) << with_demo.err;
+  EXPECT_EQ(run_or_throw({"tar", "-xzOf",
+                          folder_ / "out/programs/gitops-runtime-9.8.7-linux-amd64.tar.gz",
+                          "gitops-runtime-9.8.7-linux-amd64/NEEDS"}),
+            "libc6\nlibdeflate0\nzlib1g");
+  fs::remove(folder_ / "bin/gitops-demo");
+  EXPECT_THAT(make(folder_ / "out", rsa(), folder_ / "bin").err, HasSubstr("gitops-demo"));
 }
 
 // As `cosign verify --key` reads it: a tag for the image's digest, one layer, which is signed.

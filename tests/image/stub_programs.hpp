@@ -52,6 +52,8 @@ inline void make_stub_programs(const std::filesystem::path& bin) {
   for (const auto& name : kPrograms) {
     if (name != kPrograms[0]) std::filesystem::copy_file(bin / kPrograms[0], bin / name);
   }
+  // Archives have it, images do not.
+  std::filesystem::copy_file(bin / kPrograms[0], bin / "gitops-demo");
 }
 
 }  // namespace gitops::test

@@ -34,7 +34,7 @@ class ReleaseFolder {
     const std::filesystem::path built = GITOPS_BIN_DIR;
     std::filesystem::create_directories(folder_ / "bin");
     for (const auto* name : {"event-reporter", "request-router", "tunnel-client", "tunnel-server",
-                             "app-proxy", "control-plane", "gitopsctl"}) {
+                             "app-proxy", "control-plane", "gitopsctl", "gitops-demo"}) {
       std::filesystem::create_symlink(built / name, folder_ / "bin" / name);
     }
     set_version(built / "gitops-runtime", folder_ / "bin/gitops-runtime");
