@@ -87,14 +87,15 @@ using Reached = std::function<bool()>;
 using Arrange = std::function<Reached(BringUpHarness&)>;
 
 // At the first such request. `is_done`: it is carried out, and its answer lost; otherwise it arrives too late.
+// The same holds for other requests that the process had sent when it was killed.
 Arrange at_request(
     const char* verb, const char* resource, bool is_done,
     std::function<bool(BringUpHarness&)> counts = [](BringUpHarness&) { return true; }) {
   return [=](BringUpHarness& w) -> Reached {
     const auto is_killed = std::make_shared<bool>(false);
     w.cluster.set_access([=, &w](const FakeKubeApi::Access& access) {
-      if (*is_killed || access.is_review || access.verb != verb || access.resource != resource ||
-          !counts(w)) {
+      if (*is_killed) return is_done;
+      if (access.is_review || access.verb != verb || access.resource != resource || !counts(w)) {
         return true;
       }
       *is_killed = true;
