@@ -56,7 +56,7 @@ constexpr Statement kClose{.name = "storage.close_report_request",
                                "UPDATE report_request SET closed = 1 WHERE account = $1 AND "
                                "runtime = $2 AND uid = $3 AND number = $4"};
 
-constexpr std::array kStatements{kFind, kCount, kPut, kObjects, kOwned, kOpen, kClose};
+constexpr std::array kReportRequestStatements{kFind, kCount, kPut, kObjects, kOwned, kOpen, kClose};
 
 Result<std::int64_t> put(Connection& connection, std::int64_t account,
                          const ReportRequestRow& request) {
@@ -67,8 +67,8 @@ Result<std::int64_t> put(Connection& connection, std::int64_t account,
 }
 
 // Asks for the objects of mode `resource`. Those that a head cannot name are left out.
-Result<void> put_objects(Connection& connection, std::int64_t account,
-                         const ReportRequestRow& application) {
+Result<void> request_objects(Connection& connection, std::int64_t account,
+                             const ReportRequestRow& application) {
   auto left = kMaxRequestedObjects;
   for (const auto* statement : {&kObjects, &kOwned}) {
     const auto rows =
@@ -117,7 +117,7 @@ Result<ReportRequestOutcome> request_report(Connection& connection, std::int64_t
   const auto number = put(connection, account, request);
   if (!number) return std::unexpected(number.error());
   request.number = *number;
-  if (auto stored = put_objects(connection, account, request); !stored) {
+  if (auto stored = request_objects(connection, account, request); !stored) {
     return std::unexpected(std::move(stored.error()));
   }
   return ReportRequestOutcome{.at = *number, .is_new = true};
@@ -145,7 +145,7 @@ Result<void> close_report_request(Connection& connection, std::int64_t account,
 }
 
 std::span<const Statement> report_request_statements() {
-  return kStatements;
+  return kReportRequestStatements;
 }
 
 }  // namespace gitops::control_plane_server
