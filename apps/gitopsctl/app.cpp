@@ -285,23 +285,21 @@ Sheet history_sheet() {
 
 cli::Command history() {
   const auto settings = std::make_shared<AppSettings>();
-  return list_command(
-      {.name = "app history",
-       .summary = "List the deployments of an Application, the newest first",
-       .description = "The ID is what gitopsctl app rollback takes.\n\n"
-                      "Examples:\n"
-                      "  gitopsctl app history shop\n"
-                      "  gitopsctl app history shop --limit 5 -o json\n",
-       .operands = {settings->operand()},
-       .bind = [settings](ConfigReader& reader) { settings->add_to(reader); }},
-      history_sheet(), [settings](Server& server, std::int64_t limit) -> Task<Result<Items>> {
-        const auto name = co_await find_app(server, settings->wanted());
-        if (!name) co_return std::unexpected(name.error());
-        const Json filters{
-            {"runtime", name->runtime}, {"namespace", name->ns}, {"name", name->name}};
-        co_return co_await read_slices(server, kReleases, "gitopsReleases",
-                                       Json{{"filters", filters}}, limit);
-      });
+  return list_command({.name = "app history",
+                       .summary = "List the deployments of an Application, the newest first",
+                       .description = "The ID is what gitopsctl app rollback takes.\n\n"
+                                      "Examples:\n"
+                                      "  gitopsctl app history shop\n"
+                                      "  gitopsctl app history shop --limit 5 -o json\n",
+                       .operands = {settings->operand()},
+                       .bind = [settings](ConfigReader& reader) { settings->add_to(reader); }},
+                      history_sheet(),
+                      [settings](Server& server, std::int64_t limit) -> Task<Result<Items>> {
+                        const auto name = co_await find_app(server, settings->wanted());
+                        if (!name) co_return std::unexpected(name.error());
+                        co_return co_await read_slices(server, kReleases, "gitopsReleases",
+                                                       Json{{"filters", name->variables()}}, limit);
+                      });
 }
 
 struct WaitSettings : AppSettings {
@@ -383,6 +381,10 @@ std::string AppName::text() const {
                         name);
 }
 
+Json AppName::variables() const {
+  return {{"runtime", runtime}, {"namespace", ns}, {"name", name}};
+}
+
 AppName parse_app_name(const std::string& text) {
   const auto last = text.rfind('/');
   if (last == std::string::npos) return {.name = text};
@@ -410,9 +412,7 @@ Task<Result<AppName>> find_app(Server& server, AppName wanted) {
 }
 
 Task<Result<Json>> read_app(Server& server, AppName name) {
-  const auto data = co_await server.ask(
-      kApplication.text,
-      Json{{"runtime", name.runtime}, {"namespace", name.ns}, {"name", name.name}});
+  const auto data = co_await server.ask(kApplication.text, name.variables());
   if (!data) co_return std::unexpected(data.error());
   const Json& app = at(*data, {"application"});
   if (!app.is_object()) co_return not_found("application", name.text());

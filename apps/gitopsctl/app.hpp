@@ -17,6 +17,8 @@ struct AppName {
   std::string ns = {};       // empty: any
   std::string name = {};
   [[nodiscard]] std::string text() const;
+  // The members by which documents name it.
+  [[nodiscard]] Json variables() const;
 };
 // Reads NAME, NAMESPACE/NAME or RUNTIME/NAMESPACE/NAME.
 AppName parse_app_name(const std::string& text);

@@ -95,13 +95,9 @@ struct RedeliverSettings : AppSettings {
   bool wait = false;
 };
 
-Json variables_of(const AppName& name) {
-  return {{"runtime", name.runtime}, {"namespace", name.ns}, {"name", name.name}};
-}
-
 // Returns the highest sequence among the newest events of the Application; 0 when none has one.
 Task<Result<std::int64_t>> newest_sequence(Server& server, const AppName& name) {
-  const auto data = co_await server.ask(kNewestDeliveries.text, variables_of(name));
+  const auto data = co_await server.ask(kNewestDeliveries.text, name.variables());
   if (!data) co_return std::unexpected(data.error());
   std::int64_t newest = 0;
   for (const Json& edge : at(*data, {"applicationJournal", "edges"})) {
@@ -147,7 +143,7 @@ Task<Result<int>> redeliver(Call& call, const RedeliverSettings& settings) {
   const auto before =
       settings.wait ? co_await newest_sequence(call.server, *name) : Result<std::int64_t>(0);
   if (!before) co_return std::unexpected(before.error());
-  const auto answer = co_await call.server.ask(kReportAgain.text, variables_of(*name));
+  const auto answer = co_await call.server.ask(kReportAgain.text, name->variables());
   if (!answer) {
     co_return tell_outcome(call, answer, "", "gitopsctl app get " + name->text());
   }

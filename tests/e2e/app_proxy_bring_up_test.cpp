@@ -17,6 +17,7 @@
 #include "e2e/app_proxy_bring_up_harness.hpp"
 #include "e2e/app_proxy_harness.hpp"
 #include "k8s-client/resource.hpp"
+#include "support/count_of.hpp"
 #include "support/git_server.hpp"
 #include "support/test_certs.hpp"
 #include "support/wait.hpp"
@@ -38,12 +39,6 @@ using Json = nlohmann::json;
 constexpr const char* kPrepared = "GitOps runtime new|Prepare runtime new";
 constexpr const char* kShared = "GitOps runtime new|Share the sealing key of runtime new";
 constexpr const char* kCreated = "Dana Example|Create Git source shop of runtime new";
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 struct Story {
   std::string name;

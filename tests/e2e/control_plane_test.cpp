@@ -9,6 +9,7 @@
 
 #include "daemons/control_plane_bed.hpp"
 #include "e2e/reporter_harness.hpp"
+#include "support/count_of.hpp"
 
 namespace gitops::test {
 namespace {
@@ -107,12 +108,6 @@ std::map<std::string, std::int64_t> journal_of(const ControlPlaneBed& bed) {
     last = std::max<std::int64_t>(last, std::stoll(node["sequence"].get<std::string>()));
   }
   return newest;
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
 }
 
 // The way of a request: from a user by the control plane and the answer to a sign of life to the event-reporter, and

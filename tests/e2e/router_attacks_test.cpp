@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "daemons/router_harness.hpp"
+#include "support/count_of.hpp"
 #include "support/wait.hpp"
 
 // Hostile input against the real daemon. The names carry the ids of the attack cases.
@@ -23,18 +24,12 @@ std::string request(const std::string& method, const std::string& target,
   return RouterHarness::request(method, target, more, body);
 }
 
-int count_of(const std::string& text, std::string_view part) {
-  int count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 constexpr const char* kGithub = "github-eventsource-svc.argo.svc.cluster.local";
 
 TEST(RouterAttacks, AC02_AddressesOfTheMachineAndOfMetadataAreRefused) {
   RouterHarness bed(
       {.environment = {{"UPSTREAM_ALLOWED_ADDRESSES", ""}, {"CONNECT_TIMEOUT", "500ms"}}});
-  int number = 0;
+  std::size_t number = 0;
   for (const auto* address :
        {"127.0.0.1", "127.9.9.9", "169.254.169.254", "0.0.0.0", "::1", "fe80::1",
         "::ffff:127.0.0.1", "fd00:ec2::254", "::", "224.0.0.1", "168.63.129.16", "100.100.100.200",
@@ -66,7 +61,7 @@ TEST(RouterAttacks, AC02_AC10_ANameIsOnlyAskedOncePerConnection) {
   // answer is refused: nothing goes to the new address.
   bed.stop_events();
   EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 502);
-  EXPECT_EQ(count_of(bed.log(), "address_refused"), 0);
+  EXPECT_EQ(count_of(bed.log(), "address_refused"), 0U);
   EXPECT_EQ(bed.get("/webhooks/argo/github/x").status, 502);
   require_until([&] { return count_of(bed.log(), R"("failure":"address_refused")") == 1; },
                 std::chrono::seconds(5), "the access log");

@@ -1,7 +1,6 @@
 #include "app-proxy/http/request_gate.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include <prometheus/counter.h>
@@ -11,7 +10,6 @@
 #include "app-proxy/resolvers/table.hpp"
 #include "common/core/crypto.hpp"
 #include "common/core/encoding.hpp"
-#include "common/core/text.hpp"
 #include "common/graphql/http_endpoint.hpp"
 #include "common/http/traced.hpp"
 
@@ -105,8 +103,7 @@ void RequestGate::add_common_headers(http::Exchange& exchange) {
 std::string RequestGate::request_id_of(const http::Request& request) {
   const auto given = request.headers.find("X-Request-Id");
   if (given && given->size() <= kMaxRequestId && http::is_token(*given)) return std::string(*given);
-  std::string id = id_prefix_;
-  return id.append(std::to_string(++requests_));
+  return id_prefix_ + std::to_string(++requests_);
 }
 
 std::string RequestGate::client_of(http::Exchange& exchange) const {

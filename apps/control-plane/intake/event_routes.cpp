@@ -37,8 +37,19 @@ constexpr store::Statement kQuarantine{
         "INSERT INTO quarantine (account, at, no, runtime, event_id, why, bytes) VALUES ($1, $2, "
         "$3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"};
 
-http::Response accepted_without_heads() {
+http::Response accepted() {
   return {.headers = {{"Content-Type", "application/json"}}, .body = "{}"};
+}
+
+// Returns the answer to a stored event, with the heads for its reporter; `again` may be empty.
+http::Response accepted(const StoredEvent& stored, const std::string& again) {
+  auto response = accepted();
+  if (const auto& mark = stored.mark) {
+    response.headers.add("X-Intake-Position", mark->position);
+    if (!mark->resync.empty()) response.headers.add("X-Intake-Resync", mark->resync);
+  }
+  if (!again.empty()) response.headers.add("X-Intake-Again", again);
+  return response;
 }
 
 http::Response unavailable(std::string_view message, std::chrono::seconds wait) {
@@ -84,19 +95,6 @@ std::string clean(std::string_view text, std::size_t most) {
 }
 
 }  // namespace
-
-// Returns the answer to a stored event, with the heads for its reporter.
-http::Response EventRoutes::accepted(const Acknowledgement& acknowledgement) {
-  auto response = accepted_without_heads();
-  if (const auto& mark = acknowledgement.stored.mark) {
-    response.headers.add("X-Intake-Position", mark->position);
-    if (!mark->resync.empty()) response.headers.add("X-Intake-Resync", mark->resync);
-  }
-  if (!acknowledgement.again.empty()) {
-    response.headers.add("X-Intake-Again", acknowledgement.again);
-  }
-  return response;
-}
 
 // A report that is being written, from the construction to the destruction.
 class EventRoutes::Permit {
@@ -209,11 +207,11 @@ Task<http::Response> EventRoutes::take_event(http::Exchange& exchange, const Rec
   auto span = http::server_span(options_.tracer, exchange.request().headers, "POST event");
   span.set("gitops.runtime", received.caller->runtime);
   const auto outcome = co_await store(exchange, received, span.context());
-  if (outcome) co_return accepted(*outcome);
+  if (outcome) co_return accepted(outcome->stored, outcome->again);
   span.fail(outcome.error().message);
   const auto& error = outcome.error();
   const bool can_never_be_stored = error.subcode == kEventCannotBeStored;
-  auto response = can_never_be_stored ? accepted_without_heads() : refusal(error);
+  auto response = can_never_be_stored ? accepted() : refusal(error);
   if (!can_never_be_stored && response.status != 400) co_return response;
   const auto kept =
       co_await quarantine(*received.caller, exchange, received.body.size(), error.message);
@@ -293,7 +291,7 @@ Task<http::Response> EventRoutes::take_event_payload(http::Exchange& exchange,
       });
   if (!stored) co_return refusal(stored.error());
   reports_.Increment();
-  co_return accepted_without_heads();
+  co_return accepted();
 }
 
 Task<http::Response> EventRoutes::take_source_error(http::Exchange& exchange,
@@ -315,7 +313,7 @@ Task<http::Response> EventRoutes::take_source_error(http::Exchange& exchange,
       });
   if (!stored) co_return refusal(stored.error());
   reports_.Increment();
-  co_return accepted_without_heads();
+  co_return accepted();
 }
 
 Task<http::Response> EventRoutes::refuse(http::Exchange& exchange, const Received& received,

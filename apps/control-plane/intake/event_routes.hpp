@@ -82,7 +82,6 @@ class EventRoutes {
   };
   Task<Result<Acknowledgement>> store(const http::Exchange& exchange, const Received& received,
                                       const SpanContext& trace);
-  static http::Response accepted(const Acknowledgement& acknowledgement);
   Task<http::Response> refuse(http::Exchange& exchange, const Received& received,
                               const Error& error);
   using Work = std::function<Result<void>(store::Connection&)>;

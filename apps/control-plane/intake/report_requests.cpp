@@ -105,7 +105,7 @@ Task<std::string> ReportRequests::head(std::int64_t account, ReportArrival arriv
 Task<> ReportRequests::refresh(std::int64_t number, std::shared_ptr<Account> account) {
   const auto now = Clock::now();
   if (account->read_at && now - *account->read_at < kReadEvery) co_return;
-  account->read_at = now;  // others answer with what is known meanwhile
+  account->read_at = now;  // before the read: other events do not read, too
   auto rows = co_await database_.read(deadline_after(kLimit),
                                       [number, at = micros_at(wall_now())](store::Connection& db) {
                                         return open_report_requests(db, number, at);

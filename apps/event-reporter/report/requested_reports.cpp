@@ -14,7 +14,7 @@ namespace {
 constexpr auto kPause = std::chrono::milliseconds(500);
 // The control plane forgets a request after this time.
 constexpr auto kTimeLimit = std::chrono::minutes(10);
-// Limits of what is remembered of a peer. The requests of an account that are open at a time are fewer.
+// Limits of memory for requests. An account has fewer that are open.
 constexpr std::size_t kMaxHeard = 1'000;
 constexpr std::size_t kMaxTaken = 10'000;
 
@@ -68,7 +68,8 @@ void RequestedReports::accept(const control_plane::ReportRequest& request, Clock
 // Returns whether nothing is left to do for the object.
 Task<bool> RequestedReports::settle(const Waiting& waiting) {
   if (changes_.reported_key(waiting.uid) != waiting.key) {
-    // Whoever reports it now is asked, too. This reporter is asked again when it has the shard back.
+    // Another replica has the shard now, and is asked, too. Forgotten here, so that this replica serves
+    // the request if it gets the shard back.
     taken_.erase(waiting.uid);
     co_return true;
   }

@@ -74,7 +74,7 @@ TEST_P(ReportRequestContract, ARequestThatIsOpenIsTheSameOne) {
   EXPECT_FALSE(again.is_new);
   EXPECT_EQ(again.at, kNow);
   EXPECT_THAT(open(), SizeIs(1));
-  // After an event it is another one, also when nobody has closed the first.
+  // After an event a request is a new one, even if the first was not closed.
   send(app_event(application_of("shop")));
   EXPECT_TRUE(request(shop(), kNow + 2 * kMinute).is_new);
   EXPECT_EQ(open().front().number, kNow + 2 * kMinute);
