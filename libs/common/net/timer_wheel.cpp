@@ -18,23 +18,30 @@ TimerWheel::~TimerWheel() {
   *alive_ = false;
 }
 
-void WheelTimer::unlink() {
-  if (next == nullptr) return;
+bool WheelTimer::unlink() {
+  if (next == nullptr) return false;
   previous->next = next;
   next->previous = previous;
   next = previous = nullptr;
   looked_at_ = kNever;
-  if (--wheel_.armed_ == 0) wheel_.rest();
+  --wheel_.armed_;
+  return true;
+}
+
+WheelTimer::~WheelTimer() {
+  if (unlink()) wheel_.rest();
 }
 
 // Stops the timer after the last deadline: an idle wheel must not keep the loop running.
 void TimerWheel::rest() {
-  if (ticking_ || !running_) return;
+  if (armed_ > 0 || ticking_ || !running_) return;
   running_ = false;
   timer_.cancel();
 }
 
 void TimerWheel::insert(WheelTimer& timer) {
+  // The wheel goes on. If it were stopped here, a deadline that has passed would never expire while
+  // it is set again and again.
   timer.unlink();
   if (armed_ == 0 && !running_) {  // the wheel was stopped
     begin_ = Clock::now();

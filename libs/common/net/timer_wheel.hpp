@@ -51,7 +51,7 @@ class WheelTimer : private TimerWheel::Link {
  public:
   WheelTimer(TimerWheel& wheel, std::move_only_function<void()> on_expiry)
       : wheel_(wheel), on_expiry_(std::move(on_expiry)) {}
-  ~WheelTimer() { unlink(); }
+  ~WheelTimer();
   WheelTimer(const WheelTimer&) = delete;
   WheelTimer& operator=(const WheelTimer&) = delete;
 
@@ -63,7 +63,8 @@ class WheelTimer : private TimerWheel::Link {
 
  private:
   friend class TimerWheel;
-  void unlink();
+  // Returns false if the timer was in no slot.
+  bool unlink();
 
   TimerWheel& wheel_;
   Deadline deadline_ = kNever;

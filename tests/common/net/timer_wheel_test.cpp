@@ -60,5 +60,20 @@ TEST(TimerWheel, TimersMayBeMovedAndDestroyedByWhatTheyCall) {
   });
 }
 
+TEST(TimerWheel, APassedDeadlineExpiresAlthoughItIsSetAgainBeforeEachTick) {
+  test::run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    TimerWheel wheel(executor);
+    bool expired = false;
+    WheelTimer only(wheel, [&] { expired = true; });
+    const auto begin = Clock::now();
+    while (!expired && Clock::now() - begin < std::chrono::seconds(5)) {
+      only.expires_at(begin + milliseconds(50));
+      co_await sleep_for(milliseconds(10));
+    }
+    EXPECT_TRUE(expired);
+  });
+}
+
 }  // namespace
 }  // namespace gitops::net
