@@ -59,14 +59,18 @@ http::Response answer_to_ping() {
           .body = "the ping was not signed, so the event source did not receive it\n"};
 }
 
+using proxy::Verdict;
+
+Verdict refused(http::Response answer) {
+  co_return answer;
+}
+
 // Permit of a webhook in a gate, while it is in flight.
 struct Inside {
   Inside(std::shared_ptr<Gate> g, Gate::Permit p) : gate(std::move(g)), permit(std::move(p)) {}
   std::shared_ptr<Gate> gate;
   Gate::Permit permit;
 };
-
-using Verdict = Task<std::optional<http::Response>>;
 
 // Marks the event source as known after a connection, or after its address was found.
 proxy::Dialer marks_known(proxy::Dialer dialer, net::Resolver& names, std::string host,
@@ -92,30 +96,35 @@ bool may_be_kept(const WebhookRoute& route, const proxy::WholeRequest& request) 
   return request.head.method == "POST" && route.gate->is_known();
 }
 
-// Admits a webhook when the gate of its event source has a permit. A webhook that must wait is
-// stored, so that it is safe in the meantime. One that cannot be stored waits here.
-Verdict enter_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Totals& totals,
-                   const proxy::WholeRequest& request, std::shared_ptr<void>& admission) {
+// Takes a permit of the gate, if it has one. A webhook that may be stored gets none while others of
+// its event source are stored, or while senders wait for memory that stored webhooks release.
+bool passes_gate(const WebhookRoute& route, const Webhooks& kept, const proxy::Totals& totals,
+                 const proxy::WholeRequest& request, std::shared_ptr<void>& admission) {
+  if ((totals.is_short_of_room() || kept.must_wait(route.source)) && may_be_kept(route, request)) {
+    return false;
+  }
+  auto permit = route.gate->acquire(Clock::now());
+  if (!permit) return false;
+  admission = std::make_shared<Inside>(route.gate, std::move(permit));
+  return true;
+}
+
+// Stores a webhook that did not pass its gate, so that it is safe in the meantime. One that cannot
+// be stored waits here.
+Verdict wait_at_gate(const WebhookRoute& route, Webhooks& kept, const proxy::Totals& totals,
+                     const proxy::WholeRequest& request, std::shared_ptr<void>& admission) {
   const auto deadline = deadline_after(kGateTimeLimit);
   std::optional<Gate::Waiting> waiting;
-  while (true) {
-    const bool keepable = may_be_kept(route, request);
-    // Stores webhooks while senders wait for memory, to release it.
-    const bool waits = keepable && (totals.is_short_of_room() || kept.must_wait(route.source));
-    if (!waits) {
-      if (auto permit = route.gate->acquire(Clock::now())) {
-        admission = std::make_shared<Inside>(route.gate, std::move(permit));
-        co_return std::nullopt;
-      }
-    }
-    if (keepable) co_return co_await kept.keep(route.source, request, {});
+  do {
+    if (may_be_kept(route, request)) co_return co_await kept.keep(route.source, request, {});
     if (!waiting) waiting.emplace(*route.gate);
     if (!*waiting || Clock::now() >= deadline) {
       co_return error_answer(429, "too many webhooks for this event source",
                              request.head.find(http::FieldId::accept));
     }
     co_await sleep_for(kGateLook);
-  }
+  } while (!passes_gate(route, kept, totals, request, admission));
+  co_return std::nullopt;
 }
 
 Verdict store_undelivered(const WebhookRoute& route, Webhooks& kept,
@@ -387,9 +396,10 @@ std::optional<http::Response> Routing::screen(const EventRoute& route,
   }
   forward.inspection->admit = [route, signature, kept = &kept_, totals = totals_](
                                   const proxy::WholeRequest& request,
-                                  std::shared_ptr<void>& admission) -> Verdict {
-    if (signature && !signature->passes()) co_return unsigned_webhook(request.head);
-    co_return co_await enter_gate(*route, *kept, *totals, request, admission);
+                                  std::shared_ptr<void>& admission) -> std::optional<Verdict> {
+    if (signature && !signature->passes()) return refused(unsigned_webhook(request.head));
+    if (passes_gate(*route, *kept, *totals, request, admission)) return std::nullopt;
+    return wait_at_gate(*route, *kept, *totals, request, admission);
   };
   forward.inspection->undelivered = [route, kept = &kept_](const proxy::WholeRequest& request,
                                                            const proxy::Problem& problem) {

@@ -138,9 +138,17 @@ Task<> Driver::serve() {
         transaction.room_came(came, reactor.now());
         break;
       }
-      case Transaction::Action::admit:
-        co_await admit(transaction);
+      case Transaction::Action::admit: {
+        const auto request = transaction.whole();  // outlives the verdict on it
+        auto& forward = transaction.forward();
+        auto verdict = forward.inspection->admit(request, forward.admission);
+        if (verdict) {
+          co_await wait_for(std::move(*verdict), transaction);
+        } else {
+          transaction.admitted();
+        }
         break;
+      }
       case Transaction::Action::keep:
         co_await keep(transaction);
         break;
@@ -179,10 +187,8 @@ void Driver::begin_span(const http::RequestHead& head, Forward& forward) const {
                                         std::string(head.method) + " " + forward.route->name);
 }
 
-Task<> Driver::admit(Transaction& transaction) {
-  auto& forward = transaction.forward();
-  auto refusal = co_await forward.inspection->admit(transaction.whole(), forward.admission);
-  if (refusal) {
+Task<> Driver::wait_for(Verdict verdict, Transaction& transaction) {
+  if (auto refusal = co_await std::move(verdict)) {
     transaction.answer(std::move(*refusal), context_.date.now(), context_.reactor.now());
   } else {
     transaction.admitted();

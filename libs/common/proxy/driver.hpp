@@ -61,7 +61,7 @@ class Driver {
   Task<> yield_after_much();
   // Performs actions until the transaction is finished.
   Task<> serve();
-  Task<> admit(Transaction& transaction);
+  Task<> wait_for(Verdict verdict, Transaction& transaction);
   Task<> keep(Transaction& transaction);
   Task<> get_upstream(Transaction& transaction);
   Task<> relay(Transaction& transaction);

@@ -54,14 +54,16 @@ struct WholeRequest {
   std::vector<std::string_view> body = {};
 };
 
+// The response to a request, or nothing if it continues. The client is not read until it is known.
+using Verdict = Task<std::optional<http::Response>>;
+
 // Checks that a request must pass before it gets an upstream connection. Its whole body is held in
-// memory until then (at most max_body bytes). The functions that return a Task may wait; the client
-// is not read meanwhile.
+// memory until then (at most max_body bytes).
 struct RequestInspection {
-  // Authorizes the request with its whole body. Returns nothing to continue, otherwise the
-  // response. May set `admission`, which is Forward's.
-  std::function<Task<std::optional<http::Response>>(const WholeRequest& request,
-                                                    std::shared_ptr<void>& admission)>
+  // Authorizes the request with its whole body. Returns nothing to continue at once. May set
+  // `admission`, which is Forward's.
+  std::function<std::optional<Verdict>(const WholeRequest& request,
+                                       std::shared_ptr<void>& admission)>
       admit;
   // Receives the data of the body in order, as it arrives. May be empty.
   std::function<void(std::string_view part)> inspect = {};
@@ -69,9 +71,7 @@ struct RequestInspection {
   // that it was not processed (see is_unavailable()). Returns the response in place of
   // Policy::failed, or nothing. If set, a request continues to its end after its client has
   // disconnected. May be empty.
-  std::function<Task<std::optional<http::Response>>(const WholeRequest& request,
-                                                    const Problem& problem)>
-      undelivered = {};
+  std::function<Verdict(const WholeRequest& request, const Problem& problem)> undelivered = {};
   // The account charged for the held body and the lookup of the upstream's name; null: the peer's.
   std::shared_ptr<PeerUse> holder = {};
 };

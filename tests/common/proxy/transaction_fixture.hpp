@@ -88,12 +88,15 @@ class TransactionFixture {
         body->append(part);
         inspected.append(part);
       };
-      forward.inspection->admit = [this, body](const WholeRequest& request, std::shared_ptr<void>&)
-          -> Task<std::optional<http::Response>> { co_return verify(request.head, *body); };
+      forward.inspection->admit = [this, body](const WholeRequest& request,
+                                               std::shared_ptr<void>&) -> std::optional<Verdict> {
+        auto refusal = verify(request.head, *body);
+        if (!refusal) return std::nullopt;
+        return [](http::Response answer) -> Verdict { co_return answer; }(std::move(*refusal));
+      };
       if (keeps) {
-        forward.inspection->undelivered =
-            [this](const WholeRequest& request,
-                   const Problem& problem) -> Task<std::optional<http::Response>> {
+        forward.inspection->undelivered = [this](const WholeRequest& request,
+                                                 const Problem& problem) -> Verdict {
           Kept item{.failure = problem.failure, .bytes = std::string(request.forwarded_head)};
           for (const auto part : request.body) item.bytes.append(part);
           kept.push_back(std::move(item));
