@@ -59,24 +59,6 @@ http::Response refusal_response(const Error& error) {
   return response;
 }
 
-class RequestGate::Permit {
- public:
-  Permit(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
-      : running_(std::move(running)), key_(std::move(key)) {
-    ++(*running_)[key_];
-  }
-  ~Permit() {
-    const auto found = running_->find(key_);
-    if (--found->second == 0) running_->erase(found);
-  }
-  Permit(const Permit&) = delete;
-  Permit& operator=(const Permit&) = delete;
-
- private:
-  std::shared_ptr<std::map<std::string, std::size_t>> running_;
-  std::string key_;
-};
-
 RequestGate::RequestGate(graphql::Engine& engine, const std::vector<FieldRow>& rows,
                          UserDirectory& users, Metrics& metrics, Options options)
     : engine_(engine),
@@ -85,7 +67,7 @@ RequestGate::RequestGate(graphql::Engine& engine, const std::vector<FieldRow>& r
       cors_(options.cors_origins),
       options_(std::move(options)),
       id_prefix_(hex_encode(random_bytes(6)) + "-"),
-      running_(std::make_shared<std::map<std::string, std::size_t>>()),
+      running_(options_.max_operations),
       operations_(
           metrics.counter("gitops_app_proxy_operations_total", "GraphQL operations that ran")),
       unauthenticated_(metrics.counter("gitops_app_proxy_unauthenticated_total",
@@ -161,15 +143,7 @@ Task<Result<std::shared_ptr<const User>>> RequestGate::user_of(const RequestCred
 
 Result<std::shared_ptr<void>> RequestGate::acquire_permit(const Caller& caller) {
   if (!caller.user) return std::shared_ptr<void>();
-  std::string key = user_key(*caller.user);
-  const auto found = running_->find(key);
-  if (found != running_->end() && found->second >= options_.max_operations) {
-    return std::unexpected(Error{.code = ErrorCode::too_many_requests,
-                                 .message = "too many operations of this user at the same time",
-                                 .retry_after = std::chrono::seconds(1),
-                                 .http_status = 429});
-  }
-  return std::make_shared<Permit>(running_, std::move(key));
+  return running_.acquire(user_key(*caller.user));
 }
 
 Task<> RequestGate::serve_post(http::Exchange& exchange) {

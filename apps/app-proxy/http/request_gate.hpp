@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "app-proxy/resolvers/field_row.hpp"
 #include "app-proxy/users/directory.hpp"
 #include "common/core/metrics.hpp"
+#include "common/graphql/caller_limit.hpp"
 #include "common/graphql/engine.hpp"
 #include "common/graphql/socket.hpp"
 #include "common/http/cors.hpp"
@@ -61,9 +61,6 @@ class RequestGate {
   Task<Result<void>> reauthenticate(http::Exchange& exchange, Caller& caller);
 
  private:
-  // One of a user's permits; its destructor returns it.
-  class Permit;
-
   // Begins the span of the request, which becomes the caller's trace.
   [[nodiscard]] Span begin_span(const http::Exchange& exchange, std::string_view name,
                                 Caller& caller);
@@ -84,7 +81,7 @@ class RequestGate {
   Options options_;
   std::string id_prefix_;
   std::uint64_t requests_ = 0;
-  std::shared_ptr<std::map<std::string, std::size_t>> running_;  // operations by user
+  graphql::CallerLimit running_;  // operations of users
   Counter& operations_;
   Counter& unauthenticated_;
 };

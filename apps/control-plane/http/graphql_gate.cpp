@@ -54,25 +54,6 @@ http::Headers credential_of(std::string_view payload, const http::Headers& reque
 
 }  // namespace
 
-// Permit for one running operation of a caller.
-class GraphqlGate::Permit {
- public:
-  Permit(std::shared_ptr<std::map<std::string, std::size_t>> running, std::string key)
-      : running_(std::move(running)), key_(std::move(key)) {
-    ++(*running_)[key_];
-  }
-  ~Permit() {
-    const auto found = running_->find(key_);
-    if (--found->second == 0) running_->erase(found);
-  }
-  Permit(const Permit&) = delete;
-  Permit& operator=(const Permit&) = delete;
-
- private:
-  std::shared_ptr<std::map<std::string, std::size_t>> running_;
-  std::string key_;
-};
-
 GraphqlGate::GraphqlGate(graphql::Engine& engine, const std::vector<FieldRow>& rows,
                          Authenticator& authenticator, Metrics& metrics, Options options)
     : engine_(engine),
@@ -80,7 +61,7 @@ GraphqlGate::GraphqlGate(graphql::Engine& engine, const std::vector<FieldRow>& r
       authenticator_(authenticator),
       options_(std::move(options)),
       id_prefix_(hex_encode(random_bytes(kIdPrefixBytes))),
-      running_(std::make_shared<std::map<std::string, std::size_t>>()),
+      running_(options_.max_operations_per_caller),
       operations_(
           metrics.counter("gitops_control_plane_operations_total", "GraphQL operations that ran")),
       unauthenticated_(metrics.counter("gitops_control_plane_operations_unauthenticated_total",
@@ -125,7 +106,7 @@ void GraphqlGate::audit_refusal(const graphql::Prepared* operation, const Reques
 Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* operation,
                                                        http::Exchange& exchange,
                                                        RequestContext& context,
-                                                       std::shared_ptr<void>& place) {
+                                                       std::shared_ptr<void>& permit) {
   if (needs_caller(operation)) {
     // Only `me` has the scope of page tokens, so that refusal_of() refuses them for every other field.
     auto caller = co_await authenticator_.authenticate(exchange.request().headers, context.peer,
@@ -144,24 +125,12 @@ Task<std::optional<http::Response>> GraphqlGate::admit(const graphql::Prepared* 
     co_return api_error(*refused);
   }
   if (context.caller != nullptr) {
-    auto permit = place_of(*context.caller);
-    if (!permit) co_return api_error(permit.error());
-    place = std::move(*permit);
+    auto acquired = running_.acquire(caller_key(*context.caller));
+    if (!acquired) co_return api_error(acquired.error());
+    permit = std::move(*acquired);
   }
   if (operation != nullptr) operations_.Increment();
   co_return std::nullopt;
-}
-
-Result<std::shared_ptr<void>> GraphqlGate::place_of(const Caller& caller) {
-  auto key = caller_key(caller);
-  const auto found = running_->find(key);
-  if (found != running_->end() && found->second >= options_.max_operations_per_caller) {
-    return std::unexpected(Error{.code = ErrorCode::too_many_requests,
-                                 .message = "too many operations of this caller at the same time",
-                                 .retry_after = std::chrono::seconds(1),
-                                 .http_status = 429});
-  }
-  return std::make_shared<Permit>(running_, std::move(key));
 }
 
 Task<Result<std::shared_ptr<void>>> GraphqlGate::admit_socket(const graphql::Prepared& operation,
@@ -178,7 +147,7 @@ Task<Result<std::shared_ptr<void>>> GraphqlGate::admit_socket(const graphql::Pre
     forbidden_.Increment();
     co_return std::unexpected(std::move(*refused));
   }
-  co_return place_of(*context.caller);
+  co_return running_.acquire(caller_key(*context.caller));
 }
 
 Task<> GraphqlGate::serve_socket(http::Exchange& exchange) {
@@ -218,7 +187,7 @@ Task<> GraphqlGate::serve(http::Exchange& exchange) {
   exchange.add_to_answer("X-Request-Id", context.request_id);
   auto span = http::server_span(options_.tracer, exchange.request().headers, "POST graphql");
   span.set("gitops.request_id", context.request_id);
-  std::shared_ptr<void> place;
+  std::shared_ptr<void> permit;
   graphql::HttpOptions options;
   options.max_body = options_.max_body;
   options.timeout = options_.timeout;
@@ -227,7 +196,7 @@ Task<> GraphqlGate::serve(http::Exchange& exchange) {
     if (operation != nullptr) {
       for (const auto field : operation->root_fields()) span.set("graphql.root_field", field);
     }
-    return admit(operation, exchange, context, place);
+    return admit(operation, exchange, context, permit);
   };
   co_await graphql::serve_http(exchange, engine_, graphql::Context(context), options);
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include "common/core/async.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/trace.hpp"
+#include "common/graphql/caller_limit.hpp"
 #include "common/graphql/engine.hpp"
 #include "common/http/server.hpp"
 #include "control-plane/accounts/authenticator.hpp"
@@ -53,18 +53,16 @@ class GraphqlGate {
   std::string next_request_id() { return id_prefix_ + "-" + std::to_string(++requests_); }
 
  private:
-  class Permit;
   // Checks the credential and the permissions of an operation and returns the response that refuses it, if any. Null:
   // the engine refused the document.
   Task<std::optional<http::Response>> admit(const graphql::Prepared* operation,
                                             http::Exchange& exchange, RequestContext& context,
-                                            std::shared_ptr<void>& place);
+                                            std::shared_ptr<void>& permit);
   [[nodiscard]] std::optional<Error> refusal_of(const graphql::Prepared* operation,
                                                 const Caller* caller) const;
   Task<Result<std::shared_ptr<void>>> admit_socket(const graphql::Prepared& operation,
                                                    const http::Headers& credential,
                                                    RequestContext& context);
-  Result<std::shared_ptr<void>> place_of(const Caller& caller);
   void audit_refusal(const graphql::Prepared* operation, const RequestContext& context,
                      const Error& error);
   [[nodiscard]] bool needs_caller(const graphql::Prepared* operation) const;
@@ -75,7 +73,7 @@ class GraphqlGate {
   Options options_;
   std::string id_prefix_;
   std::uint64_t requests_ = 0;
-  std::shared_ptr<std::map<std::string, std::size_t>> running_;  // by caller
+  graphql::CallerLimit running_;
   Counter& operations_;
   Counter& unauthenticated_;
   Counter& forbidden_;
