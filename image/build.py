@@ -2,6 +2,7 @@
 """Builds the container images as an OCI layout, without a container engine.
 
 usage: build.py --bin DIR --out DIR [--revision TEXT] [--epoch SECONDS] [--level N] [--unhardened] [--strict] [NAME...]
+       build.py --list
 
 NAME is a program (event-reporter, ...) or gitops-runtime, the image for all of them; all images by default. gitops-runtime
 holds one program that is all seven, and a link to it by the name of each. An image holds its program, the closure of its shared
@@ -426,6 +427,9 @@ def main():
     parser.add_argument("names", nargs="*")
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(__doc__)
+        return 0
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join([ALL, *PROGRAMS]))
         return 0
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name != ALL and name not in PROGRAMS]

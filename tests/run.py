@@ -154,6 +154,7 @@ class Schedule:
         check("length of functions", sys.executable, f"{lint}/function_length.py", str(ROOT))
         check("layout of the tests", sys.executable, f"{lint}/test_layout.py", str(ROOT))
         check("documents", sys.executable, f"{lint}/documents.py", str(ROOT))
+        check("the command dev", sys.executable, f"{lint}/dev_command.py", str(ROOT))
         check("documents, tried", sys.executable, f"{lint}/documents_trial.py", str(ROOT))
         for script in ("chart_values", "control_plane_values"):
             check(script, sys.executable, str(ROOT / f"tests/chart/{script}.py"), "--check")

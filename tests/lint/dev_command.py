@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Checks that ./dev explains itself and refuses what it does not know before it installs or builds anything.
+
+usage: dev_command.py ROOT
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+SECONDS = 20  # much less than a build takes
+
+# What somebody may type, and a part of the message on standard error.
+REFUSED = {
+    "tset": "unknown command: tset",
+    "demo --kep": "unknown option --kep",
+    "test unti": "unknown tier or option: unti",
+    "test -R": "-R needs a text",
+    "test --real-within": "--real-within needs minutes",
+    "build relase": "unknown preset relase",
+    "image --psh": "unknown option --psh",
+    "image app_proxy": "no image app_proxy; there are gitops-runtime",
+    "image --push": "--push needs a registry",
+    "console --screenshot": "unknown option --screenshot",
+    "chart pack": "the only subcommand is package",
+    "release": "--key FILE is missing",
+    "release --key": "--key needs a value",
+    "release --sign": "unknown option --sign",
+    "bench rooter": "no benchmark rooter; there are app_proxy",
+    "bench --jsn": "unknown option --jsn",
+    "lint --tdy": "unknown option --tdy",
+    "format --chek": "unknown option --chek",
+}
+
+
+def run(words):
+    return subprocess.run([ROOT / "dev", *words.split()], capture_output=True, text=True, timeout=SECONDS, check=False,
+                          stdin=subprocess.DEVNULL)
+
+
+def main():
+    wrong = []
+    for words, message in REFUSED.items():
+        try:
+            done = run(words)
+        except subprocess.TimeoutExpired:
+            wrong.append(f"./dev {words}: does not end")
+            continue
+        if done.returncode != 2 or message not in done.stderr or done.stdout:
+            wrong.append(f"./dev {words}: exit {done.returncode}, {done.stderr.strip()[:200]!r}; expected exit 2, {message!r}")
+    whole = run("help").stdout
+    commands = sorted(set(re.findall(r"^  ([a-z]+)", whole, re.M)))
+    for command in commands:
+        one = run(f"{command} --help")
+        if one.returncode != 0 or command not in one.stdout.split() and command != "peers" or len(one.stdout) >= len(whole):
+            wrong.append(f"./dev {command} --help: exit {one.returncode}, {one.stdout[:80]!r}")
+    for line in wrong:
+        print(line)
+    print(f"{len(REFUSED)} mistakes and the help of {len(commands)} commands")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
