@@ -51,6 +51,12 @@ Given given() {
           .accounts = {"default"}};
 }
 
+bool has_null(const json& value) {
+  if (value.is_null()) return true;
+  if (!value.is_structured()) return false;
+  return std::ranges::any_of(value, has_null);
+}
+
 struct ControlPlaneChart : testing::Test {
   Helm helm;
   void SetUp() override {
@@ -114,7 +120,6 @@ TEST_F(ControlPlaneChart, AFileOfSqliteHasOnePodAtATime) {
   EXPECT_THAT(postgres.dump(), Not(HasSubstr("/var/lib/control-plane")));
 }
 
-// The daemon itself reads the files of the identity providers.
 // The address of PostgreSQL may name several hosts, each with a port of its own.
 TEST_F(ControlPlaneChart, EveryHostOfPostgresMayBeReached) {
   const auto objects = render(
@@ -125,6 +130,7 @@ TEST_F(ControlPlaneChart, EveryHostOfPostgresMayBeReached) {
   for (const char* port : {"5433", "5432", "6000"}) EXPECT_THAT(egress, HasSubstr(port));
 }
 
+// The daemon itself reads the files of the identity providers.
 TEST_F(ControlPlaneChart, IdentityProvidersAreFilesThatTheDaemonTakes) {
   const auto objects = render(chart() / "tests/values/postgres.yaml");
   const auto files = object(objects, "ConfigMap", "control-plane-sso").at("data");
@@ -135,7 +141,7 @@ TEST_F(ControlPlaneChart, IdentityProvidersAreFilesThatTheDaemonTakes) {
   for (const auto& [name, content] : files.items()) {
     // The Secrets are elsewhere here.
     const auto text = std::regex_replace(content.get<std::string>(),
-                                         std::regex("/app/config/sso-(secret|ca)-[^ \n]*"),
+                                         std::regex("/app/config/sso-[a-z]+-(secret|ca)/[^ \n]*"),
                                          (folder / "secret").string());
     EXPECT_NE(text, content.get<std::string>());
     write_file(folder / name, text);
@@ -176,6 +182,96 @@ TEST_F(ControlPlaneChart, ATunnelServerBesideItAsksItAndTakesItsBans) {
               HasSubstr("tunnel-server"));
 }
 
+// The digest of the control plane's image is that of no other repository.
+TEST_F(ControlPlaneChart, ATunnelServerBesideItHasAnImageOfItsOwn) {
+  const auto digest = "sha256:" + std::string(64, 'a');
+  const auto other = "sha256:" + std::string(64, 'b');
+  const auto image = [&](const std::string& more) {
+    const auto objects =
+        render(chart() / "tests/values/tunnels.yaml", {"--set", "image.digest=" + digest + more});
+    return object(objects, "Deployment", "tunnel-server")
+        .at("/spec/template/spec/containers/0/image"_json_pointer)
+        .get<std::string>();
+  };
+  const std::string one =
+      ",image.repository=gitops-runtime,tunnel.server.image.repository=gitops-runtime";
+  EXPECT_EQ(image(""), "tunnel-server:0.1.0");
+  EXPECT_EQ(image(",tunnel.server.image.digest=" + other), "tunnel-server@" + other);
+  EXPECT_EQ(image(one), "gitops-runtime@" + digest);
+  EXPECT_EQ(image(one + ",tunnel.server.image.tag=x"), "gitops-runtime:x");
+}
+
+TEST_F(ControlPlaneChart, ATunnelServerBesideItMaySendTraces) {
+  const auto objects =
+      render(chart() / "tests/values/tunnels.yaml",
+             {"--set", "tracing.endpoint=http://otel-collector.observability:4318"});
+  for (const auto* name : {"control-plane", "tunnel-server"}) {
+    const auto egress = object(objects, "NetworkPolicy", name).at("spec").at("egress").dump();
+    EXPECT_THAT(egress, HasSubstr("4318")) << name;
+  }
+}
+
+TEST_F(ControlPlaneChart, ANullWithinAMapTakesAwayWhatTheChartHasThere) {
+  const TempDir folder;
+  write_file(folder / "values.yaml", R"(
+resources: {requests: {cpu: null}, limits: {memory: null, cpu: 2}}
+securityContext: {readOnlyRootFilesystem: null}
+podLabels: {tier: null}
+tolerations: [{key: a, operator: Exists, effect: null}]
+imagePullSecrets: [null]
+)");
+  const auto pod = object(render(folder / "values.yaml"), "Deployment", "control-plane")
+                       .at("/spec/template"_json_pointer);
+  EXPECT_FALSE(has_null(pod)) << pod.dump();
+  const auto& container = pod.at("/spec/containers/0"_json_pointer);
+  EXPECT_EQ(container.at("resources"),
+            json::parse(R"({"requests":{"memory":"64Mi"},"limits":{"cpu":2}})"));
+  EXPECT_FALSE(container.at("securityContext").contains("readOnlyRootFilesystem"));
+  EXPECT_FALSE(pod.at("spec").contains("imagePullSecrets"));
+}
+
+// OpenShift refuses a group that it did not choose.
+TEST_F(ControlPlaneChart, OpenShiftChoosesTheGroupOfTheVolume) {
+  const auto context = [&](std::vector<std::string> more) {
+    const auto objects = render(chart() / "tests/values/tunnels.yaml", std::move(more));
+    return object(objects, "Deployment", "control-plane")
+        .at("/spec/template/spec/securityContext"_json_pointer);
+  };
+  EXPECT_EQ(context({}).at("fsGroup"), 65532);
+  EXPECT_EQ(context({"--set", "podSecurityContext.fsGroup=7"}).at("fsGroup"), 7);
+  const std::vector<std::string> openshift{"--api-versions", "security.openshift.io/v1"};
+  EXPECT_FALSE(context(openshift).contains("fsGroup"));
+  EXPECT_EQ(context(openshift).at("runAsNonRoot"), true);
+}
+
+TEST_F(ControlPlaneChart, PullSecretsAreNamesOrMaps) {
+  const auto objects = render(chart() / "tests/values/tunnels.yaml",
+                              {"--set", "imagePullSecrets[0]=a,imagePullSecrets[1].name=b"});
+  for (const auto* name : {"control-plane", "tunnel-server"}) {
+    EXPECT_EQ(
+        object(objects, "Deployment", name).at("/spec/template/spec/imagePullSecrets"_json_pointer),
+        json::parse(R"([{"name":"a"},{"name":"b"}])"));
+  }
+}
+
+// A name of a volume ends with a letter or a digit.
+TEST_F(ControlPlaneChart, EveryNameOfAProviderMakesVolumesThatKubernetesTakes) {
+  const auto objects = render(chart() / "tests/values/postgres.yaml",
+                              {"--set", "sso.providers[0].name=-" + std::string(38, 'a') + "-"});
+  const std::regex label("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?");
+  for (const auto& volume : object(objects, "Deployment", "control-plane")
+                                .at("/spec/template/spec/volumes"_json_pointer)) {
+    EXPECT_TRUE(std::regex_match(volume.at("name").get<std::string>(), label)) << volume;
+  }
+}
+
+TEST_F(ControlPlaneChart, PassesItsUnitTests) {
+  const auto result = run_command({Helm::program("helm-unittest"), "--strict", chart()},
+                                  {{"HOME", "/nonexistent"}}, {}, std::chrono::seconds(120));
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Test Suites:"));
+}
+
 // The keys of the schema, as helm's --set names them.
 void find_keys(const json& node, const std::string& path, std::vector<std::string>& keys) {
   if (!node.contains("properties")) return;
@@ -186,12 +282,6 @@ void find_keys(const json& node, const std::string& path, std::vector<std::strin
     if (child.contains("properties") && child.at("properties").contains("key")) continue;
     find_keys(child, here, keys);
   }
-}
-
-bool has_null(const json& value) {
-  if (value.is_null()) return true;
-  if (!value.is_structured()) return false;
-  return std::ranges::any_of(value, has_null);
 }
 
 TEST_F(ControlPlaneChart, RendersWithoutAnyOfItsKeys) {
@@ -218,6 +308,14 @@ TEST_F(ControlPlaneChart, WrongValuesAreNamed) {
       {"database.postgres.url=postgresql://a:b@c/d", "the password does not belong"},
       {"masterKey.secretKeyRef.name=x", "masterKey.secretKeyRef needs name and key"},
       {"tunnel.api.urls={https://x}", "tunnel.api.token.secretKeyRef is required"},
+      {"tracing.headers.secretKeyRef.name=x", "tracing.headers.secretKeyRef needs name and key"},
+      {"serviceAccount.create=false", "serviceAccount.name is required"},
+      {"env.A.valueFrom.secretRef.name=x", "env.A: a map must be valueFrom"},
+      {"env.A={x}", "env.A must be a value"},
+      {"commonLabels.a=12345678901234567", "has lost digits"},
+      {"sso.providers[0].clientId=123", "sso.providers[0].clientId: 123 is no text"},
+      {"sso.providers[0].teams={7}", "sso.providers[0].teams: 7 is no text"},
+      {"sso.providers[0].name=a,sso.providers[1].name=a", "sso.providers[1].name: a stands there"},
       {"sso.providers[0].name=Corp", "sso.providers[0].name has"},
       {"sso.providers[0].name=corp", "publicUrl is required"},
       {"sso.providers[0].issuer=https://x", "sso.providers[0] needs issuer and clientId"},

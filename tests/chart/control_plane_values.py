@@ -21,7 +21,7 @@ PAGE = """<!-- tested by: python3 tests/chart/control_plane_values.py --check --
 # Values of the chart gitops-control-plane
 
 Every key of the chart. [The control plane](../control-plane/README.md#in-a-cluster) says which of them you need. A key that is not listed is an error. A key that is
-null has its default.
+null has its default, and a null in a map such as `resources` is left out. In `env` and `config` a null takes a variable or a setting away.
 
 This page is generated from `charts/gitops-control-plane/values.yaml` (`tests/chart/control_plane_values.py`).
 

@@ -3,7 +3,8 @@ Rules of this folder: a string of the user is written with quote, a block of the
 value can change the structure of an object. Every file begins with init.
 */}}
 
-{{/* Completes .Values, once: a key that is missing or null gets its default. Argument: the root. */}}
+{{/* Completes .Values, once: a key that is missing or null gets its default. A null within a list or a map of the user's is left out.
+Argument: the root. */}}
 {{- define "control-plane.init" -}}
 {{- if not (hasKey .Values "_defaults") -}}
 {{- $defaults := .Files.Get "files/defaults.yaml" | fromYaml -}}
@@ -12,24 +13,51 @@ value can change the structure of an object. Every file begins with init.
 {{- end -}}
 {{- end -}}
 
-{{/* Arguments: dict values, which are changed; defaults, in which {} stands for a map of the user's. */}}
+{{/* Arguments: dict values, which are changed; defaults, in which {} stands for a map of the user's, and so do those of Kubernetes' own
+fields. In env and config a null takes away what the chart would put there. */}}
 {{- define "control-plane.complete" -}}
 {{- range $key, $default := .defaults -}}
 {{- $value := index $.values $key -}}
-{{- if and (kindIs "map" $default) $default -}}
+{{- $own := has $key (list "resources" "podSecurityContext" "securityContext") -}}
+{{- if and (kindIs "map" $default) $default (not $own) -}}
 {{- if not (kindIs "map" $value) -}}
 {{- $_ := set $.values $key dict -}}
 {{- end -}}
 {{- include "control-plane.complete" (dict "values" (index $.values $key) "defaults" $default) -}}
 {{- else if kindIs "invalid" $value -}}
 {{- $_ := set $.values $key $default -}}
+{{- else if and (or (kindIs "map" $value) (kindIs "slice" $value)) (not (has $key (list "env" "config"))) -}}
+{{- $_ := set $.values $key (include "control-plane.withoutNulls" $value | fromJson).value -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* A scalar as text. Numbers of a values file arrive as floats, which print as 1e+06 otherwise. */}}
+{{/* A value without the nulls in its maps and lists, as JSON: an object with the key value. */}}
+{{- define "control-plane.withoutNulls" -}}
+{{- $value := . -}}
+{{- if kindIs "map" . -}}
+{{- $value = dict -}}
+{{- range $key, $item := . -}}
+{{- if not (kindIs "invalid" $item) -}}
+{{- $_ := set $value $key (include "control-plane.withoutNulls" $item | fromJson).value -}}
+{{- end -}}
+{{- end -}}
+{{- else if kindIs "slice" . -}}
+{{- $value = list -}}
+{{- range . -}}
+{{- if not (kindIs "invalid" .) -}}
+{{- $value = append $value (include "control-plane.withoutNulls" . | fromJson).value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- dict "value" $value | toJson -}}
+{{- end -}}
+
+{{/* A scalar as text. Numbers of a values file arrive as floats, which print as 1e+06 otherwise and keep 15 digits only. */}}
 {{- define "control-plane.text" -}}
-{{- if and (kindIs "float64" .) (eq (floor .) .) -}}
+{{- if and (kindIs "float64" .) (or (ge . 1e15) (le . -1e15)) -}}
+{{- fail (printf "the values hold the number %v, which has lost digits: quote it in the values file, so that it stays as it is written" .) -}}
+{{- else if and (kindIs "float64" .) (eq (floor .) .) -}}
 {{- printf "%.0f" . -}}
 {{- else -}}
 {{- . | toString -}}
@@ -87,6 +115,35 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 {{- end -}}
 
+{{/* That of tunnel-server. A digest of image is one of another repository's, unless both have the same image. */}}
+{{- define "control-plane.tunnelServer.image" -}}
+{{- $own := .Values.tunnel.server.image -}}
+{{- $image := dict "registry" .Values.image.registry "repository" $own.repository "tag" ($own.tag | default .Values.image.tag) "digest" $own.digest -}}
+{{- if and (eq $own.repository .Values.image.repository) (not $own.tag) (not $own.digest) -}}
+{{- $_ := set $image "digest" .Values.image.digest -}}
+{{- end -}}
+{{- include "control-plane.image" (dict "Values" (dict "image" $image) "Chart" .Chart) -}}
+{{- end -}}
+
+{{/* Pull secrets as a pod names them: the values hold names and {name: NAME}. */}}
+{{- define "control-plane.pullSecrets" -}}
+{{- $secrets := list -}}
+{{- range .Values.imagePullSecrets -}}
+{{- $secrets = append $secrets (ternary . (dict "name" .) (kindIs "map" .)) -}}
+{{- end -}}
+{{- toYaml $secrets -}}
+{{- end -}}
+
+{{/* The volume of the database belongs to a group that the image's user is made a member of. OpenShift refuses groups that it did not
+choose, and chooses one itself. */}}
+{{- define "control-plane.podSecurityContext" -}}
+{{- $context := .Values.podSecurityContext -}}
+{{- if not (or (hasKey $context "fsGroup") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- $context = merge (dict "fsGroup" 65532 "fsGroupChangePolicy" "OnRootMismatch") $context -}}
+{{- end -}}
+{{- toYaml $context -}}
+{{- end -}}
+
 {{- define "control-plane.serviceAccountName" -}}
 {{- .Values.serviceAccount.name | default "control-plane" -}}
 {{- end -}}
@@ -123,7 +180,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- $provider := . -}}
 {{- range $kind, $ref := dict "secret" .clientSecretKeyRef "ca" .caSecretKeyRef -}}
 {{- if $ref -}}
-{{- $name := printf "sso-%s-%s" $kind $provider.name -}}
+{{- $name := printf "sso-%s-%s" $provider.name $kind -}}
 {{- $_ := set $secrets $name (dict "secret" $ref.name "items" (list (dict "key" $ref.key "path" $name)) "variable" "" "flag" "") -}}
 {{- end -}}
 {{- end -}}
@@ -149,7 +206,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
   "name" .name
   "issuer" .issuer
   "client-id" .clientId
-  "client-secret-file" (printf "/app/config/sso-secret-%s/sso-secret-%s" .name .name) -}}
+  "client-secret-file" (printf "/app/config/sso-%s-secret/sso-%s-secret" .name .name) -}}
 {{- range $key, $value := dict
   "title" .title
   "scopes" .scopes
@@ -163,7 +220,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 {{- end -}}
 {{- if .caSecretKeyRef -}}
-{{- $_ := set $file "ca-file" (printf "/app/config/sso-ca-%s/sso-ca-%s" .name .name) -}}
+{{- $_ := set $file "ca-file" (printf "/app/config/sso-%s-ca/sso-%s-ca" .name .name) -}}
 {{- end -}}
 {{- toYaml $file -}}
 {{- end -}}
@@ -302,6 +359,11 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- toYaml $list -}}
 {{- end -}}
 
+{{/* The port of the collector of traces. Argument: its URL. */}}
+{{- define "control-plane.tracingPort" -}}
+{{- include "control-plane.portOf" (dict "url" . "otherwise" (ternary "80" "443" (hasPrefix "http://" .))) -}}
+{{- end -}}
+
 {{/* The port of a URL; `otherwise` where it names none. Arguments: dict url, otherwise. */}}
 {{- define "control-plane.portOf" -}}
 {{- $host := regexReplaceAll "^[a-z0-9]+://([^/?]*).*$" .url "${1}" -}}
@@ -337,6 +399,10 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- if and .Values.sso.providers (not .Values.publicUrl) }}
 - "publicUrl is required with sso.providers: they send browsers back to it"
 {{- end }}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+- "serviceAccount.name is required when serviceAccount.create is false"
+{{- end }}
+{{- $names := list }}
 {{- $known := list "name" "title" "issuer" "clientId" "clientSecretKeyRef" "scopes" "groupsClaim" "teams" "account" "createUsers" "joinByEmail" "caSecretKeyRef" }}
 {{- range $index, $provider := .Values.sso.providers }}
 {{- $path := printf "sso.providers[%d]" $index }}
@@ -351,6 +417,18 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- if not (regexMatch "^[a-z0-9-]{1,40}$" ($provider.name | default "" | toString)) }}
 - {{ printf "%s.name has 1 to 40 lower-case letters, digits and hyphens" $path | quote }}
 {{- end }}
+{{- range $key := list "title" "issuer" "clientId" "scopes" "groupsClaim" "teams" "account" }}
+{{- $text := index $provider $key | default "" }}
+{{- range $value := ternary $text (list $text) (kindIs "slice" $text) }}
+{{- if not (kindIs "string" $value) }}
+- {{ printf "%s.%s: %v is no text; quote it in the values file, so that it stays as it is written" $path $key $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if has $provider.name $names }}
+- {{ printf "%s.name: %v stands there twice" $path $provider.name | quote }}
+{{- end }}
+{{- $names = append $names $provider.name }}
 {{- if not (and $provider.issuer $provider.clientId) }}
 - {{ printf "%s needs issuer and clientId" $path | quote }}
 {{- end }}
@@ -386,14 +464,20 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
   "masterKey.secretKeyRef" .Values.masterKey.secretKeyRef
   "tunnel.pluginToken.secretKeyRef" .Values.tunnel.pluginToken.secretKeyRef
   "tunnel.api.token.secretKeyRef" .Values.tunnel.api.token.secretKeyRef
-  "tunnel.api.caCerts.secretKeyRef" .Values.tunnel.api.caCerts.secretKeyRef }}
+  "tunnel.api.caCerts.secretKeyRef" .Values.tunnel.api.caCerts.secretKeyRef
+  "tracing.headers.secretKeyRef" .Values.tracing.headers.secretKeyRef }}
 {{- if and (or $ref.name $ref.key) (not (and $ref.name $ref.key)) }}
 - {{ printf "%s needs name and key" $path | quote }}
 {{- end }}
 {{- end }}
 {{- range $name, $value := .Values.env }}
-{{- if and (kindIs "map" $value) (not (kindIs "map" $value.valueFrom)) }}
+{{- if kindIs "map" $value }}
+{{- $from := $value.valueFrom }}
+{{- if or (ne (len $value) 1) (not (kindIs "map" $from)) (ne (len ($from | default dict)) 1) (not (has (keys ($from | default dict) | first) (list "secretKeyRef" "configMapKeyRef" "fieldRef"))) }}
 - {{ printf "env.%s: a map must be valueFrom with one of secretKeyRef, configMapKeyRef, fieldRef" $name | quote }}
+{{- end }}
+{{- else if kindIs "slice" $value }}
+- {{ printf "env.%s must be a value or a map with valueFrom, not a list" $name | quote }}
 {{- end }}
 {{- end }}
 {{- end -}}
