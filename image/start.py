@@ -58,6 +58,7 @@ def unpack(layout, manifest, root):
         content = subprocess.run(["zstd", "-dqc", str(blob)], check=True, capture_output=True).stdout
         with tarfile.open(fileobj=io.BytesIO(content)) as tar:
             tar.extractall(root)
+    root.chmod(0o755)  # a user that the image does not know has to enter it, whatever the umask here
 
 
 def command(root, scratch, arguments, hostname=None):

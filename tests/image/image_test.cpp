@@ -251,6 +251,22 @@ TEST_F(ImageTest, WarnsAboutALargeImageAndRefusesItOnRequest) {
   EXPECT_THAT(small.err, IsEmpty());
 }
 
+// Whoever makes images may keep their own files from others.
+TEST_F(ImageTest, StartsItsProgramsWhateverTheUmask) {
+  fs::remove(bin() / "gitopsctl");
+  compile_stub(bin() / "gitopsctl", kHardened,
+               "int puts(const char*);\n"
+               "__attribute__((constructor)) static void say(void) { puts(\"gitopsctl\"); }\n");
+  ASSERT_TRUE(build("out", {"gitopsctl"}).ok());
+  for (const std::string umask : {"022", "077"}) {
+    const auto started = run_command(
+        {"sh", "-c", "umask " + umask + " && exec python3 \"$0\" --out \"$1\" gitopsctl",
+         fs::path(GITOPS_SOURCE_DIR) / "image/start.py", folder_ / "out"});
+    EXPECT_TRUE(started.ok()) << umask << ": " << started.err;
+    EXPECT_THAT(started.out, HasSubstr("gitopsctl: gitopsctl starts"));
+  }
+}
+
 TEST_F(ImageTest, SaysWhatIsMissing) {
   EXPECT_THAT(build("out", {"nothing"}).err, HasSubstr("no such image: nothing"));
   fs::remove(bin() / "gitopsctl");
