@@ -387,6 +387,17 @@ those of proxies. Argument: the root. */}}
 {{- uniq $ports | toJson -}}
 {{- end -}}
 
+{{/* Egress to the pods of a control plane in the cluster: policies see their port, not that of the Service in the URL. Its host is
+then a Service: SERVICE, SERVICE.NAMESPACE, or these with .svc behind. Argument: the root. */}}
+{{- define "gitops-runtime.egress.controlPlane" -}}
+{{- $host := regexReplaceAll "^[a-z]+://([^/:]*).*$" .Values.global.codefresh.url "${1}" -}}
+{{- $domain := (index .Values "internal-router").clusterDomain | replace "." "\\." -}}
+{{- if regexMatch (printf "^[-a-z0-9]+(\\.[-a-z0-9]+(\\.svc(\\.%s)?\\.?)?)?$" $domain) $host -}}
+- ports: [{port: 8080, protocol: TCP}]
+  to: [{namespaceSelector: {}, podSelector: {matchLabels: {app.kubernetes.io/name: control-plane}}}]
+{{- end -}}
+{{- end -}}
+
 {{/*
 The variables of HTTP proxies, as a JSON object. What is inside the cluster is never asked for through a proxy: its
 domains, the API server, whose address the kubelet puts in place of $(KUBERNETES_SERVICE_HOST), argocd-server and the

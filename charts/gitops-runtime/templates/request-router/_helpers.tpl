@@ -14,7 +14,7 @@ app: internal-router
 
 {{/* Argument of the two below: the root. Empty: there is no such route. */}}
 {{- define "gitops-runtime.router.appProxyUrl" -}}
-{{- dig "app-proxy" "internalUrl" "" (index .Values "internal-router").routing | default "http://cap-app-proxy:3017" -}}
+{{- dig "app-proxy" "internalUrl" "" (index .Values "internal-router").routing | default (printf "http://cap-app-proxy:%d" ((index .Values "app-proxy").service.port | int)) -}}
 {{- end -}}
 
 {{- define "gitops-runtime.router.workflowsUrl" -}}
