@@ -113,6 +113,13 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
     "metadata": {"name": "git-default-acc", "namespace": "argocd",
                  "labels": {"io.codefresh.integration-type": "git"}}})");
 
+  // What helm test creates.
+  cluster().apply(shell("helm get hooks gitops-runtime -n argocd").out);
+  const auto test_pods = [] {
+    return cluster().kubectl_ok({"-n", kNamespace, "get", "pods", "-l",
+                                 "app.kubernetes.io/name=gitops-runtime-check", "-o", "name"});
+  };
+
   const auto removal = blocks("docs/operations/uninstall.md", "sh");
   ASSERT_EQ(removal.size(), 3U);
   run(removal[0]);
@@ -128,6 +135,8 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
                          "only what the page names to stay", std::chrono::milliseconds(500)))
       << testing::PrintToString(objects());
 
+  EXPECT_EQ(test_pods(), "pod/gitops-runtime-check");
+
   // The Applications go, from the top, and what they have deployed stays.
   EXPECT_THAT(applications(),
               AllOf(HasSubstr("/my-runtime"), HasSubstr("/in-cluster"), HasSubstr("/shop")));
@@ -139,6 +148,8 @@ TEST_F(InstallDocument, InstallsAndUninstallsAsWritten) {
   EXPECT_TRUE(wait_until([&] { return objects() == before; }, kTimeLimit, "nothing to stay",
                          std::chrono::milliseconds(500)))
       << testing::PrintToString(objects());
+  EXPECT_TRUE(
+      wait_until([&] { return test_pods().empty(); }, kTimeLimit, "no pod of helm test to stay"));
   EXPECT_EQ(account_settings(), settings_before);
   EXPECT_EQ(applications(), "");
   EXPECT_TRUE(workload_exists());
