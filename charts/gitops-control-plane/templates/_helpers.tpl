@@ -119,7 +119,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- define "control-plane.tunnelServer.image" -}}
 {{- $own := .Values.tunnel.server.image -}}
 {{- $image := dict "registry" .Values.image.registry "repository" $own.repository "tag" ($own.tag | default .Values.image.tag) "digest" $own.digest -}}
-{{- if and (eq $own.repository .Values.image.repository) (not $own.tag) (not $own.digest) -}}
+{{- if and (eq (base $own.repository) (base .Values.image.repository)) (not $own.tag) (not $own.digest) -}}
 {{- $_ := set $image "digest" .Values.image.digest -}}
 {{- end -}}
 {{- include "control-plane.image" (dict "Values" (dict "image" $image) "Chart" .Chart) -}}

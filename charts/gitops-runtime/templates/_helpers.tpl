@@ -131,6 +131,7 @@ where this chart is a part of theirs. Arguments: dict root, image. */}}
 {{- define "gitops-runtime.imageValues" -}}
 {{- $merged := deepCopy .root.Values.image -}}
 {{- $older := ternary dict (.root.Values.global.image | default dict) (ne (include "gitops-runtime.isPart" .root) "") -}}
+{{- $repository := $older.repository | default $merged.repository -}}
 {{- range $image := list $older .image -}}
 {{- range $key, $value := $image -}}
 {{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) -}}
@@ -138,8 +139,8 @@ where this chart is a part of theirs. Arguments: dict root, image. */}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- /* A tag of the component's own is not overridden by the digest of the image for all. */ -}}
-{{- if and .image.tag (not .image.digest) -}}
+{{- /* The digest of the image for all neither overrides a tag of the component's own nor is that of another image. */ -}}
+{{- if and (or .image.tag (ne (base $merged.repository) (base $repository))) (not .image.digest) -}}
 {{- $_ := unset $merged "digest" -}}
 {{- end -}}
 {{- $merged | toJson -}}
