@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/core/text.hpp"
 #include "common/http/url.hpp"
 #include "tunnel-server/host_table.hpp"
 
@@ -18,9 +19,10 @@ std::string together(const std::string& certificate, const std::string& key) {
                                             : "certificate and key are required together";
 }
 
+// Its end may be a token from a file, with the line end of that file.
 Result<std::optional<http::Url>> parse_plugin_url(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  auto url = http::parse_url(text);
+  auto url = http::parse_url(trimmed(text));
   if (!url) return std::unexpected(std::move(url.error()));
   if (url->scheme != "http" && url->scheme != "https") {
     return fail(ErrorCode::invalid_argument, "not http or https");

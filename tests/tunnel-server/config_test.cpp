@@ -22,6 +22,7 @@ TEST(TunnelServerConfig, AsksForAWayToKnowClients) {
   EXPECT_THAT(mistakes({"--insecure-any-client"}), IsEmpty());
   EXPECT_THAT(mistakes({"--runtimes-file=/x"}), IsEmpty());
   EXPECT_THAT(mistakes({"--plugin.url=http://cp/hook"}), IsEmpty());
+  EXPECT_THAT(mistakes({}, {{"PLUGIN_URL", "http://cp/hook/token\n"}}), IsEmpty());
   EXPECT_THAT(mistakes({}, {{"TUNNEL_SERVER_TOKEN", "t"}}), IsEmpty());
 }
 
