@@ -388,13 +388,12 @@ those of proxies. Argument: the root. */}}
 {{- uniq $ports | toJson -}}
 {{- end -}}
 
-{{/* The host of the control plane where that is a Service: SERVICE, SERVICE.NAMESPACE, or these with .svc behind; else empty. The second
-of them may be a public name, too, then with https. Arguments: dict root, https (does such a one count?). */}}
-{{- define "gitops-runtime.controlPlaneService" -}}
-{{- $url := .root.Values.global.codefresh.url -}}
-{{- $host := regexReplaceAll "^[a-z]+://([^/:]*).*$" $url "${1}" -}}
+{{/* The host of a URL where that is a Service: SERVICE, SERVICE.NAMESPACE, or these with .svc behind; else empty. The second of them may
+be a public name, too, then with https. Arguments: dict root, url, https (does such a one count?). */}}
+{{- define "gitops-runtime.serviceOf" -}}
+{{- $host := regexReplaceAll "^[a-z]+://([^/:]*).*$" .url "${1}" -}}
 {{- $domain := (index .root.Values "internal-router").clusterDomain | replace "." "\\." -}}
-{{- if or (regexMatch (printf "^[-a-z0-9]+(\\.[-a-z0-9]+\\.svc(\\.%s)?\\.?)?$" $domain) $host) (and (regexMatch "^[-a-z0-9]+\\.[-a-z0-9]+$" $host) (or .https (hasPrefix "http://" $url))) -}}
+{{- if or (regexMatch (printf "^[-a-z0-9]+(\\.[-a-z0-9]+\\.svc(\\.%s)?\\.?)?$" $domain) $host) (and (regexMatch "^[-a-z0-9]+\\.[-a-z0-9]+$" $host) (or .https (hasPrefix "http://" .url))) -}}
 {{- $host -}}
 {{- end -}}
 {{- end -}}
@@ -402,7 +401,7 @@ of them may be a public name, too, then with https. Arguments: dict root, https 
 {{/* Egress to the pods of a control plane in the cluster: policies see their port, not that of the Service in the URL. Argument: the
 root. */}}
 {{- define "gitops-runtime.egress.controlPlane" -}}
-{{- if include "gitops-runtime.controlPlaneService" (dict "root" . "https" true) -}}
+{{- if include "gitops-runtime.serviceOf" (dict "root" . "url" .Values.global.codefresh.url "https" true) -}}
 - ports: [{port: 8080, protocol: TCP}]
   to: [{namespaceSelector: {}, podSelector: {matchLabels: {app.kubernetes.io/name: control-plane}}}]
 {{- end -}}
@@ -411,7 +410,7 @@ root. */}}
 {{/*
 The variables of HTTP proxies, as a JSON object. What is inside the cluster is never asked for through a proxy: its
 domains, the API server, whose address the kubelet puts in place of $(KUBERNETES_SERVICE_HOST), argocd-server, the
-router, and a control plane that is there. Argument: the root.
+router, and a control plane and a collector of traces that are there. Argument: the root.
 */}}
 {{- define "gitops-runtime.proxyEnv" -}}
 {{- $env := dict -}}
@@ -424,7 +423,10 @@ router, and a control plane that is there. Argument: the root.
 {{- $domain := (index .Values "internal-router").clusterDomain -}}
 {{- $argocd := include "gitops-runtime.argocd" . | fromJson -}}
 {{- $router := include "gitops-runtime.router" . | fromJson -}}
-{{- $inside := list "localhost" "127.0.0.1" "::1" "kubernetes.default" ".svc" (printf ".%s" $domain) "$(KUBERNETES_SERVICE_HOST)" $argocd.host $router.name "cap-app-proxy" (include "gitops-runtime.controlPlaneService" (dict "root" . "https" false)) -}}
+{{- $inside := list "localhost" "127.0.0.1" "::1" "kubernetes.default" ".svc" (printf ".%s" $domain) "$(KUBERNETES_SERVICE_HOST)" $argocd.host $router.name "cap-app-proxy" -}}
+{{- range $url := list .Values.global.codefresh.url .Values.tracing.endpoint -}}
+{{- $inside = append $inside (include "gitops-runtime.serviceOf" (dict "root" $ "url" $url "https" false)) -}}
+{{- end -}}
 {{- $hosts := concat (regexSplit " *, *" (trim .Values.global.noProxy) -1) $inside -}}
 {{- $_ := set $env "NO_PROXY" (without (uniq $hosts) "" | join ",") -}}
 {{- end -}}
