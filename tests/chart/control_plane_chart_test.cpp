@@ -201,6 +201,23 @@ TEST_F(ControlPlaneChart, ATunnelServerBesideItHasAnImageOfItsOwn) {
   EXPECT_EQ(image(one + ",tunnel.server.image.tag=x"), "gitops-runtime:x");
 }
 
+// A variable of a flag need not be called as the flag.
+TEST_F(ControlPlaneChart, EachFlagInConfigIsTheVariableThatTheProgramReads) {
+  const auto objects =
+      render(chart() / "tests/values/tunnels.yaml",
+             {"--set-json", R"(config={"admin-address": "127.0.0.9", "database.readers": 7})",
+              "--set-json", R"(tunnel.server.config={"admin-address": "127.0.0.9"})"});
+  const auto pod = [&](const std::string& name) {
+    return object(objects, "Deployment", name)
+        .at("/spec/template/spec/containers/0/env"_json_pointer)
+        .dump();
+  };
+  for (const auto* name : {"control-plane", "tunnel-server"}) {
+    EXPECT_THAT(pod(name), HasSubstr(R"("METRICS_LISTEN_ADDRESS","value":"127.0.0.9")")) << name;
+  }
+  EXPECT_THAT(pod("control-plane"), HasSubstr(R"("DATABASE_READERS","value":"7")"));
+}
+
 TEST_F(ControlPlaneChart, ATunnelServerBesideItMaySendTraces) {
   const auto objects =
       render(chart() / "tests/values/tunnels.yaml",
@@ -280,6 +297,7 @@ void find_keys(const json& node, const std::string& path, std::vector<std::strin
     const auto here = path.empty() ? name : path + "." + name;
     keys.push_back(here);
     if (child.contains("properties") && child.at("properties").contains("key")) continue;
+    if (name == "config") continue;  // names of flags
     find_keys(child, here, keys);
   }
 }
@@ -310,6 +328,9 @@ TEST_F(ControlPlaneChart, WrongValuesAreNamed) {
       {"tunnel.api.urls={https://x}", "tunnel.api.token.secretKeyRef is required"},
       {"tracing.headers.secretKeyRef.name=x", "tracing.headers.secretKeyRef needs name and key"},
       {"serviceAccount.create=false", "serviceAccount.name is required"},
+      {"config.max-conections=1", "max-conections"},
+      {"config.port=9090", "port"},
+      {"tunnel.server.config.max-clients=1", "max-clients"},
       {"env.A.valueFrom.secretRef.name=x", "env.A: a map must be valueFrom"},
       {"env.A={x}", "env.A must be a value"},
       {"commonLabels.a=12345678901234567", "has lost digits"},

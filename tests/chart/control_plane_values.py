@@ -5,6 +5,7 @@
   files/defaults.yaml of the chart  from values.yaml: what templates put in the place of a key that is missing or null
   values.schema.json of the chart   from the defaults and WORDS below; any other key is an error; every key may be null
   files/alerts.yaml of the chart    from apps/control-plane/monitoring/alerts.yaml
+  files/flags.json of the chart     from docs/reference/configuration: the variable of each flag that config may name
 
 control_plane_values.py           writes them
 control_plane_values.py --check   exit code 1 when one is stale or a key has no comment
@@ -39,6 +40,8 @@ URLS = {
     "tracing.endpoint": r"^(https?://[^\s/?#@]+(/[^\s?#]*)?)?$",
 }
 NUMBER_OR_EMPTY = {"service.nodePort"}
+CONFIG = {"config": "control-plane", "tunnel.server.config": "tunnel-server"}
+FLAG = re.compile(r"^\| `--([\w.-]+)(?: ([^`]*))?` \| `([A-Z0-9_]+)`", re.M)
 KEY_REFERENCE = {
     "type": ["object", "null"],
     "properties": {"name": {"type": ["string", "null"]}, "key": {"type": ["string", "null"]}},
@@ -46,7 +49,17 @@ KEY_REFERENCE = {
 }
 
 
+def flags_of(daemon):
+    """The variable of each flag of a daemon but those of Secrets, which are files, and of ports, which the pods name."""
+    text = (ROOT / "docs" / "reference" / "configuration" / f"{daemon}.md").read_text()
+    return {flag: variable for flag, kind, variable in FLAG.findall(text)
+            if kind != "FILE" and not re.search(r"(^|[.-])port$", flag)}
+
+
 def schema_of(name, default):
+    if name in CONFIG:
+        scalar = {"type": ["string", "number", "boolean", "null"]}
+        return {"type": ["object", "null"], "properties": {flag: scalar for flag in flags_of(CONFIG[name])}, "additionalProperties": False}
     if name in WORDS:
         return {"enum": WORDS[name] + [None]}
     if name in NUMBER_OR_EMPTY:
@@ -117,6 +130,7 @@ def main():
         CHART / "values.schema.json": schema(keys),
         CHART / "files" / "defaults.yaml": "# Made by tests/chart/control_plane_values.py from values.yaml.\n"
         + "\n".join(lines) + "\n",
+        CHART / "files" / "flags.json": json.dumps({daemon: flags_of(daemon) for daemon in CONFIG.values()}, indent=2) + "\n",
         CHART / "files" / "alerts.yaml": (ROOT / "apps/control-plane/monitoring/alerts.yaml").read_text(),
     }
     for path, text in made.items():

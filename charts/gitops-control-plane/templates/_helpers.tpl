@@ -283,8 +283,9 @@ choose, and chooses one itself. */}}
 {{- with $server.users.trustedProxies -}}
 {{- $_ := set $env "TRUSTED_PROXIES" (join "," .) -}}
 {{- end -}}
+{{- $flags := .Files.Get "files/flags.json" | fromJson -}}
 {{- range $flag, $value := $server.config -}}
-{{- $_ := set $env ($flag | upper | replace "." "_" | replace "-" "_") $value -}}
+{{- $_ := set $env (index $flags "tunnel-server" $flag) $value -}}
 {{- end -}}
 {{- range $name, $value := include "control-plane.tracingEnv" . | fromJson -}}
 {{- $_ := set $env $name $value -}}
@@ -342,8 +343,9 @@ choose, and chooses one itself. */}}
 {{- range $name, $value := include "control-plane.tracingEnv" . | fromJson -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
+{{- $flags := .Files.Get "files/flags.json" | fromJson -}}
 {{- range $flag, $value := .Values.config -}}
-{{- $_ := set $env ($flag | upper | replace "." "_" | replace "-" "_") $value -}}
+{{- $_ := set $env (index $flags "control-plane" $flag) $value -}}
 {{- end -}}
 {{- range $name, $value := .Values.env -}}
 {{- $_ := set $env $name $value -}}
