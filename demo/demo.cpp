@@ -1,6 +1,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <span>
@@ -32,6 +33,10 @@ constexpr const char* kHelp =
     "usage: gitops-demo [--real] [--keep]\n"
     "  --real  play on the real Kubernetes, Argo CD and Argo Events (./dev peers builds them)\n"
     "  --keep  leave everything running afterwards and print how to play with it\n";
+
+// All programs of the scene are on this machine; a proxy of the user's is not to be asked for them.
+constexpr std::array kProxyVariables = {"http_proxy",  "HTTP_PROXY", "https_proxy",
+                                        "HTTPS_PROXY", "all_proxy",  "ALL_PROXY"};
 
 constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGHUP};
 
@@ -127,6 +132,7 @@ int main(int argc, char** argv) {
       return help ? 0 : 2;
     }
   }
+  for (const auto* name : demo::kProxyVariables) unsetenv(name);
   demo::Narrator narrator;
   auto lacking = demo::missing_packages();
   if (options.real && !lacking) lacking = test::PeerBed::missing();

@@ -13,7 +13,7 @@ namespace {
 std::string signed_webhook(const std::filesystem::path& secret_file, const std::string& url) {
   return R"sh(body='{"ref":"refs/heads/main","after":"0123456"}'; sign=$(printf %s "$body" | )sh"
          R"sh(openssl dgst -sha256 -hex -hmac "$(cat )sh" +
-         secret_file.string() +
+         shell_word(secret_file) +
          R"sh()" | sed 's/.* //'); curl -i -H 'X-GitHub-Event: push' )sh"
          R"sh(-H 'Content-Type: application/json' -H "X-Hub-Signature-256: sha256=$sign" )sh"
          R"sh(-d "$body" )sh" +
@@ -71,7 +71,8 @@ void Scene::print_hints() {
   const auto applications =
       world_.kubectl.empty()
           ? "curl -s " + world_.kubernetes_url + "/apis/argoproj.io/v1alpha1/applications"
-          : world_.kubectl + " --kubeconfig " + world_.kubeconfig + " get applications -A";
+          : world_.kubectl + " --kubeconfig " + shell_word(world_.kubeconfig) +
+                " get applications -A";
   const auto address = "http://127.0.0.1:" + std::to_string(router_->port());
   struct Hint {
     std::string what;
@@ -102,14 +103,14 @@ void Scene::print_hints() {
                 tunnel_command("{\"query\":\"mutation { sync(applicationName: \\\"" +
                                std::string(kAppName) + "\\\") { metadata { name } } }\"}")},
            Hint{"app-proxy's log and audit stream",
-                "tail -f " + app_proxy_->process().log_file().string()},
-           Hint{"request-router's log", "tail -f " + (router_->folder() / "log").string()},
-           Hint{"tunnel-client's log", "tail -f " + tunnel_client_->log_file().string()},
-           Hint{"tunnel-server's log", "tail -f " + tunnel_server_->log_file().string()},
-           Hint{"control-plane's log", "tail -f " + plane_.program().log_file().string()},
+                "tail -f " + shell_word(app_proxy_->process().log_file())},
+           Hint{"request-router's log", "tail -f " + shell_word(router_->folder() / "log")},
+           Hint{"tunnel-client's log", "tail -f " + shell_word(tunnel_client_->log_file())},
+           Hint{"tunnel-server's log", "tail -f " + shell_word(tunnel_server_->log_file())},
+           Hint{"control-plane's log", "tail -f " + shell_word(plane_.program().log_file())},
            Hint{"how event-reporter is", "curl -s " + admin + "/statusz"},
            Hint{"its metrics", "curl -s " + admin + "/metrics"},
-           Hint{"its log", "tail -f " + (folder_ / "event-reporter.log").string()},
+           Hint{"its log", "tail -f " + shell_word(folder_ / "event-reporter.log")},
        }) {
     narrator_.plain("  # " + what + "\n  " + command);
   }

@@ -19,6 +19,12 @@ constexpr const char* kNormal = "\033[0m";
 
 }  // namespace
 
+std::string shell_word(const std::filesystem::path& path) {
+  std::string word = "'";
+  for (const char c : path.string()) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 Narrator::Narrator() : colours_(::isatty(STDOUT_FILENO) == 1) {}
 
 double Narrator::seconds() const {

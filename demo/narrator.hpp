@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -12,6 +13,9 @@ class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// Returns a path as one word of a shell command.
+std::string shell_word(const std::filesystem::path& path);
 
 // Writes the scene line by line with the time since its start; in colour on a terminal.
 class Narrator {

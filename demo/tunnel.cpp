@@ -26,7 +26,7 @@ std::string milliseconds_since(Clock::time_point begin) {
 std::string Scene::tunnel_command(const std::string& body) const {
   const auto host = tunnel_host_ + ":" + std::to_string(tunnel_server_->port);
   return "curl -s -w '\\n%{http_code}' --noproxy '*' --interface " + std::string(kUser) +
-         " --cacert " + authority_->ca_file().string() + " --resolve " + host +
+         " --cacert " + shell_word(authority_->ca_file()) + " --resolve " + host +
          ":127.0.0.1 -H 'Content-Type: application/json' -H 'Authorization: " + plane_.key() +
          "' -d '" + body + "' https://" + host + "/app-proxy/api/graphql";
 }

@@ -53,7 +53,14 @@ class UnpackedDemo : public testing::Test {
 };
 
 TEST_F(UnpackedDemo, IsPlayedToItsLastLine) {
-  const auto played = run({top() / "gitopsctl", "demo"}, {});
+  // As users have them: temporary files below a name with a blank, and a proxy that knows nothing of this machine.
+  const auto temporary = folder_ / "user's temporary files";
+  fs::create_directory(temporary);
+  Environment environment{{"TMPDIR", temporary.string()}};
+  for (const auto* name : {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy"}) {
+    environment[name] = "http://127.0.0.1:1";
+  }
+  const auto played = run({top() / "gitopsctl", "demo"}, environment);
   EXPECT_EQ(played.exit_code, 0) << played.out << played.err;
   EXPECT_THAT(played.out, HasSubstr("All of it was checked")) << played.err;
 }
