@@ -7,6 +7,7 @@ const FIRST_WAIT = 1_000;
 const LONGEST_WAIT = 15_000;
 const MOST_TOPICS = 32; // of a stream, by the server
 const SILENCE = 25_000; // the server sends a comment every 15 s
+const LOOK_AGAIN = 60_000; // milliseconds, for a stream where there was none
 
 export type Live =
   | { state: 'connecting' }
@@ -33,6 +34,7 @@ export class Stream {
   #lostSince = 0;
   #heardAt = 0; // when bytes came last
   #isEnded = false; // the session is: another try would end, too
+  #wasLive = false; // this server has a stream, whatever a proxy before it says
 
   constructor(readonly tell: (message: Message) => void) {}
 
@@ -64,7 +66,10 @@ export class Stream {
     const status = await this.#read(control).catch(() => 0);
     if (control !== this.#control) return; // stopped
     this.#control = null;
-    if (status === 404 || status === 405) return this.tell({ kind: 'state', live: { state: 'unavailable' } });
+    if (!this.#wasLive && (status === 404 || status === 405)) {
+      this.#timer = setTimeout(() => void this.#run(), LOOK_AGAIN);
+      return this.tell({ kind: 'state', live: { state: 'unavailable' } });
+    }
     if (status === 401 || this.#isEnded) return this.tell({ kind: 'state', live: { state: 'signed-out' } });
     this.#lostSince ||= this.#heardAt || Date.now();
     const wait = this.#wait * (0.8 + Math.random() * 0.4);
@@ -84,6 +89,7 @@ export class Stream {
       const isStream = response.headers.get('Content-Type')?.startsWith('text/event-stream');
       if (!response.ok || !isStream || !response.body) return response.ok ? 404 : response.status;
       this.tell({ kind: 'state', live: { state: 'live' } });
+      this.#wasLive = true;
       this.#lostSince = 0;
       this.#heardAt = Date.now();
       this.#wait = FIRST_WAIT;

@@ -30,16 +30,18 @@ addEventListener('connect', (event) => {
   clients.set(port, client);
   port.onmessage = ({ data }: MessageEvent<{ kind: string; topics?: string[] }>) => {
     client.missed = 0;
-    if (data.kind === 'follow') {
-      client.topics = data.topics ?? [];
+    if (data.kind === 'bye') return drop(port);
+    // The browser stops pages that are not seen, and goes back to those that were left. Such a page has missed events.
+    const isBack = !clients.has(port);
+    clients.set(port, client);
+    if (data.kind === 'follow') client.topics = data.topics ?? [];
+    if (data.kind === 'follow' || isBack) {
       // A page that comes later has read its data after the stream began.
       port.postMessage({ kind: 'state', live });
       follow();
-    } else if (data.kind === 'retry') {
-      stream.retry();
-    } else if (data.kind === 'bye') {
-      drop(port);
     }
+    if (isBack) port.postMessage({ kind: 'event', type: 'reset', data: {} });
+    if (data.kind === 'retry') stream.retry();
   };
 });
 
