@@ -14,6 +14,16 @@ export function Field({ value, take, ...rest }: { value: string; take: (value: s
   return <input {...(rest as object)} value={typed} onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => take(event.currentTarget.value)} />;
 }
 
+/** Copies a text. Returns whether the browser did it: a page that came without TLS has no clipboard at all. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A button that copies a text and says so. */
 export function Copy({ text, label = 'Copy' }: { text: string | (() => string); label?: string }) {
   const [done, setDone] = useState('');
@@ -26,9 +36,9 @@ export function Copy({ text, label = 'Copy' }: { text: string | (() => string); 
     setDone(outcome);
     announce(outcome);
   };
-  const copy = () => navigator.clipboard.writeText(typeof text === 'string' ? text : text()).then(() => say('Copied'), () => say('Not allowed'));
+  const copy = async () => say(await copyText(typeof text === 'string' ? text : text()) ? 'Copied' : 'Not allowed');
   return (
-    <button type="button" class="quiet" onClick={copy}>
+    <button type="button" class="quiet" onClick={() => void copy()}>
       <Icon name="copy" />
       <span>{done || label}</span>
     </button>
