@@ -3,21 +3,21 @@ import { useEffect, useErrorBoundary, useLayoutEffect } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { keepApplications } from '../data/load';
-import { failureOf, type Failure } from '../data/request';
+import type { Failure } from '../data/request';
 import { live, retryNow, staleSince } from '../live/client';
 import { startAddress } from '../pages/applications/saved';
 import { InvitationPage } from '../pages/signin/invitation';
 import { SignInForm, SignInPage } from '../pages/signin/signin';
 import { Icon } from '../ui/icons';
 import { lazy } from '../ui/lazy';
-import { Dialog, Empty, Failed, Loading, RequestId } from '../ui/parts';
+import { copyText, Dialog, Empty, Failed, Loading, RequestId } from '../ui/parts';
 import { clock } from '../ui/time';
 import { announce, announcement } from './announce';
 import { addKeys, setSingleKeys, shownKeys, singleKeys } from './keys';
 import { Palette } from './palette';
 import { PAGES } from './pages';
 import { herePath, match, navigate } from './router';
-import { askMe, me, meFailure, OPEN_PAGES, readMe, sessionEnded, signOut } from './session';
+import { askMe, me, meFailure, OPEN_PAGES, readMe, sessionEnded, signOut, signOutFailure } from './session';
 import { nextTheme, theme } from './theme';
 
 /** A page that fails takes neither the shell nor the other pages with it. */
@@ -134,19 +134,28 @@ function Navigation({ open, close }: { open: boolean; close: () => void }) {
 
 function UserMenu() {
   const user = me.value;
-  const failed = useSignal<Failure | null>(null);
   if (!user) return null;
-  const leave = () => void signOut().catch((error: unknown) => (failed.value = failureOf('sign out', error)));
   return (
     <details class="menu right" onKeyDown={(event) => { if (event.key === 'Escape') event.currentTarget.open = false; }}>
       <summary title={`Signed in as ${user.name}`}><Icon name="user" /><span class="wide clip">{user.name}</span></summary>
       <div class="pop">
         <p><strong>{user.name}</strong><br /><span class="mute">{user.email}</span></p>
         <p class="mute small">Account {user.account}{user.isAdmin ? ' · administrator' : ''}</p>
-        {failed.value && <p class="bad" role="alert">{failed.value.message} <RequestId id={failed.value.requestId} /></p>}
-        <button type="button" onClick={leave}>Sign out</button>
+        <button type="button" onClick={() => void signOut()}>Sign out</button>
       </div>
     </details>
+  );
+}
+
+/** Signing out did not succeed, from wherever it was asked for. */
+function StillSignedIn({ failure }: { failure: Failure }) {
+  return (
+    <div class="strip warn" role="alert">
+      <Icon name="warning" />
+      <span>You are still signed in. {failure.message} <RequestId id={failure.requestId} /></span>
+      <button type="button" onClick={() => void signOut()}>Sign out</button>
+      <button type="button" class="quiet" aria-label="Dismiss" onClick={() => (signOutFailure.value = null)}><Icon name="close" size={12} /></button>
+    </div>
   );
 }
 
@@ -170,7 +179,7 @@ function Shell() {
     { keys: 'Ctrl K', text: 'Go to, filter, find', run: () => (palette.value = !palette.value) },
     { keys: '?', text: 'Help: keys, and search in the documents', run: () => (sheet.value = true) },
     ...PAGES.flatMap((row) => (row.menu ? [{ keys: row.menu.key, text: row.menu.text, run: () => navigate(row.pattern) }] : [])),
-    { keys: 'y', text: 'Copy the address of this view', run: () => void navigator.clipboard.writeText(location.href).then(() => announce('The address is copied')) },
+    { keys: 'y', text: 'Copy the address of this view', run: () => void copyText(location.href).then((isDone) => announce(isDone ? 'The address is copied' : 'The browser does not let the page copy')) },
     { keys: 'm', text: 'Next theme', run: nextTheme },
   ]), []);
   return (
@@ -186,7 +195,7 @@ function Shell() {
         <button type="button" class="quiet wide" title="Help and keys (?)" aria-label="Help and keys" onClick={() => (sheet.value = true)}><Icon name="question" /></button>
         <UserMenu />
       </header>
-      <Strip />
+      {signOutFailure.value ? <StillSignedIn failure={signOutFailure.value} /> : <Strip />}
       <main id="main" tabIndex={-1}><Page /></main>
       {palette.value && <Palette close={() => (palette.value = false)} />}
       {sheet.value && <HelpSheet close={() => (sheet.value = false)} />}

@@ -1,10 +1,10 @@
 // Who I am. A token never reaches this code: the session is a cookie that scripts cannot read.
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 
 import { ME } from '../data/documents';
-import { failureOf, query, request, whenSignedOut, type Failure } from '../data/request';
-import { retryNow, whenStreamEnds } from '../live/client';
-import { address, here, navigate } from './router';
+import { failureOf, query, request, RequestError, whenSignedOut, type Failure } from '../data/request';
+import { live, retryNow, whenStreamEnds } from '../live/client';
+import { address, here, navigate, ownAddress, type Place } from './router';
 
 export interface Me {
   id: string;
@@ -18,6 +18,8 @@ export interface Me {
 export const me = signal<Me | null>(null);
 /** Why `me` is not known; null while it is being read. */
 export const meFailure = signal<Failure | null>(null);
+/** Why the last attempt to sign out did not succeed. */
+export const signOutFailure = signal<Failure | null>(null);
 /** The session ended under an open page, which stays as it is. */
 export const sessionEnded = signal(false);
 
@@ -30,11 +32,14 @@ export async function readMe(): Promise<void> {
   try {
     const { me: user } = await query<MeAnswer>('read who you are', ME);
     const { activeAccount } = user;
+    const before = me.peek();
+    // What the page has read is that of another one.
+    if (before && (before.id !== user.id || before.accountId !== activeAccount.id)) return location.reload();
     me.value = {
       id: user.id, name: user.name, email: user.email ?? '', account: activeAccount.name, accountId: activeAccount.id,
       isAdmin: user.isAdmin === true || activeAccount.admins.includes(user.id),
     };
-    if (sessionEnded.peek()) retryNow();
+    if (sessionEnded.peek() && live.peek().state !== 'live') retryNow();
     sessionEnded.value = false;
   } catch (error) {
     meFailure.value = failureOf('read who you are', error);
@@ -72,10 +77,23 @@ export async function signInWays(): Promise<SignInWays> {
 export async function signIn(name: string, password: string): Promise<void> {
   await request('sign in', '/console/api/v1/login', { method: 'POST', body: { name, password } });
   await readMe();
+  const failure = meFailure.peek();
+  if (failure?.kind === 'signed-out') {
+    throw new RequestError({ ...failure, kind: 'failed', message: 'The name and the password are right, but your browser does not send the cookie of the session. It keeps it only for an address with https, or for localhost.' });
+  }
+  if (failure) throw new RequestError(failure);
 }
 
+/** Ends the session, or says in `signOutFailure` that it goes on. */
 export async function signOut(): Promise<void> {
-  const { endSession } = await request<{ endSession?: string }>('sign out', '/console/api/v1/logout', { method: 'POST', body: {} });
+  signOutFailure.value = null;
+  let endSession: string | undefined;
+  try {
+    ({ endSession } = await request<{ endSession?: string }>('sign out', '/console/api/v1/logout', { method: 'POST', body: {} }));
+  } catch (error) {
+    signOutFailure.value = failureOf('sign out', error);
+    return;
+  }
   me.value = null;
   sessionEnded.value = false;
   // The identity provider has a session of its own.
@@ -87,9 +105,21 @@ export async function signOut(): Promise<void> {
 }
 
 whenStreamEnds(() => void readMe());
+// While the stream was away, another page may have signed in: again, or as somebody else.
+let wasLive: boolean | undefined;
+effect(() => {
+  const isLive = live.value.state === 'live';
+  if (isLive && wasLive === false && me.peek()) void readMe();
+  if (isLive || wasLive) wasLive = isLive;
+});
 
 /** Pages that need no session. */
 export const OPEN_PAGES = ['/sign-in', '/invitation'];
+
+/** Where to go after signing in at a place: to the place itself, or where the page for it was opened from. */
+export function wayBack({ path, query: parameters }: Place): string {
+  return ownAddress(OPEN_PAGES.includes(path) ? parameters.get('to') : address(path, parameters));
+}
 
 whenSignedOut(() => {
   const { path, query: parameters } = here.peek();

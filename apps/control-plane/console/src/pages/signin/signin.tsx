@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 
 import { failureOf, type Failure } from '../../data/request';
-import { here, ownAddress } from '../../shell/router';
-import { signIn, signInWays, type SignInWays } from '../../shell/session';
+import { here } from '../../shell/router';
+import { signIn, signInWays, wayBack, type SignInWays } from '../../shell/session';
 import { Icon } from '../../ui/icons';
 import { RequestId } from '../../ui/parts';
 import { signInError } from './errors';
@@ -41,7 +41,7 @@ export function SignInForm({ done, name = '' }: { done: () => void; name?: strin
     }
   };
   const { providers, password } = ways.value ?? { providers: [], password: true };
-  const to = ownAddress(here.value.query.get('to'));
+  const to = wayBack(here.value);
   return (
     <>
       {providers.map((provider) => (
@@ -63,7 +63,7 @@ export function SignInForm({ done, name = '' }: { done: () => void; name?: strin
 }
 
 export function SignInPage() {
-  const to = ownAddress(here.value.query.get('to'));
+  const to = wayBack(here.value);
   const error = signInError(here.value.query.get('error'));
   useEffect(() => {
     document.title = 'Sign in · GitOps console';
