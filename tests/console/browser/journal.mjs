@@ -91,6 +91,25 @@ test('the application is reported again after a question, by keys alone', async 
   assert.match(head ?? '', /^uid-prod-eu-again;[0-9]+$/);
 });
 
+test('a question and what came of it stay while the application reports', async ({ page, daemon, token }) => {
+  const report = (health) => daemon.report(token, application('asked', { number: 903, uid: 'uid-prod-eu-asked', health }));
+  await report('Healthy');
+  await signIn(page);
+  await page.goto('/applications/prod-eu/argocd/asked/journal');
+  await rows(page).first().getByText('Healthy').waitFor();
+  await page.getByRole('button', { name: 'Report again…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Report asked again?' });
+  await dialog.getByText('once more, although nothing changed').waitFor();
+  await report('Degraded');
+  await rows(page).first().getByText('Degraded').waitFor();
+  await dialog.getByRole('button', { name: 'Report again' }).click();
+  const outcome = page.getByRole('status').getByText('Requested: the reporter hears of it');
+  await outcome.waitFor();
+  await report('Healthy');
+  await rows(page).first().getByText('Healthy').waitFor();
+  assert.ok(await outcome.isVisible());
+});
+
 test('who does not see the application sees no journal', async ({ page, daemon }) => {
   const query = '{applicationJournal(runtime: "prod-eu", namespace: "argocd", name: "nothing"){edges{node{kind}}}}';
   assert.deepEqual(await daemon.graphql(query), { applicationJournal: null });

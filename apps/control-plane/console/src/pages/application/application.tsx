@@ -218,9 +218,9 @@ export function ApplicationPage({ parameters }: { parameters: Record<string, str
       {app && tab === 'overview' && <Overview app={app} name={name} releases={releases} />}
       {app && tab === 'tree' && <Resources app={app} name={name} after={again} />}
       {app && tab === 'timeline' && <Timeline releases={releases} rollback={openRollback} />}
-      {app && tab === 'diff' && <Diff app={app} name={name} />}
-      {app && tab === 'logs' && <Logs app={app} name={name} />}
-      {app && tab === 'journal' && <Journal name={name} seenAt={app.seenAt} />}
+      {app && tab === 'diff' && <Diff key={pathOf(name)} app={app} name={name} />}
+      {app && tab === 'logs' && <Logs key={pathOf(name)} app={app} name={name} />}
+      {app && tab === 'journal' && <Journal key={pathOf(name)} name={name} seenAt={app.seenAt} />}
     </div>
   );
 }

@@ -15,7 +15,7 @@ import { AsOf } from '../../ui/as_of';
 import { download } from '../../ui/download';
 import { HelpLink } from '../../ui/help_link';
 import { Command, Copy, Dialog, Empty, Failed, Loading } from '../../ui/parts';
-import { useReading } from '../../ui/read';
+import { useAgainWith, useReading } from '../../ui/read';
 import { Status } from '../../ui/status';
 import { useWindow } from '../../ui/virtual';
 import { pathOf, type Name } from './links';
@@ -51,7 +51,14 @@ const isSide = (text: string | undefined): text is Side => text !== undefined &&
 /** The objects to compare: the one of the address, else those that differ from Git. */
 export function objectsOf(resources: readonly Resource[], wanted: string): Resource[] {
   if (wanted) return resources.filter((one) => resourceId(one) === wanted);
-  return resources.filter((one) => one.syncStatus && word(one.syncStatus) !== 'Synced' && !one.hook).slice(0, MOST_OBJECTS);
+  return differing(resources).slice(0, MOST_OBJECTS);
+}
+const differing = (resources: readonly Resource[]): Resource[] => resources.filter((one) => one.syncStatus && word(one.syncStatus) !== 'Synced' && !one.hook);
+
+/** What is said of those that are left out; empty: all are there. */
+export function leftOut(resources: readonly Resource[], wanted: string): string {
+  const count = wanted ? 0 : differing(resources).length;
+  return count > MOST_OBJECTS ? `These are the first ${MOST_OBJECTS} of ${count} objects that differ from Git. Choose an object to see another one.` : '';
 }
 
 export function taskOf(one: Manifests, left: Side, right: Side, noise: boolean): Task {
@@ -67,13 +74,15 @@ interface Section {
 }
 
 /** Reads the manifests of these objects, and compares them. */
-function useSections(name: Name, seenAt: string | null, objects: readonly Resource[], left: Side, right: Side, noise: boolean) {
+function useSections(name: Name, seenAt: string | null, wanted: string, objects: readonly Resource[], left: Side, right: Side, noise: boolean) {
   const key = objects.map(resourceId).join('\n');
-  const reading = useReading(`${pathOf(name)} ${seenAt} ${key}`, 'read the manifests', (signal) => Promise.all(objects.map(async ({ group, kind, namespace, name: own }) => {
+  const reading = useReading(`${pathOf(name)} ${key}`, 'read the manifests', (signal) => Promise.all(objects.map(async ({ group, kind, namespace, name: own }) => {
     const { applicationResource } = await query<{ applicationResource: Manifests | null }>('read the manifests', MANIFESTS, { ...name, resource: { group, kind, namespace, name: own } }, signal);
     return applicationResource;
   })));
+  useAgainWith(seenAt, reading.again);
   const [sections, setSections] = useState<Section[] | null>(null);
+  useEffect(() => setSections(null), [wanted]); // they are of other objects
   const [problem, setProblem] = useState('');
   useEffect(() => {
     const { value } = reading;
@@ -163,7 +172,7 @@ export function Diff({ app, name }: { app: ApplicationDetail; name: Name }) {
   const isSplit = at.get('form') === 'split';
   const resources = app.resources ?? [];
   const objects = objectsOf(resources, wanted);
-  const { reading, sections, problem } = useSections(name, app.seenAt, objects, left, right, noise);
+  const { reading, sections, problem } = useSections(name, app.seenAt, wanted, objects, left, right, noise);
   const [opened, setOpened] = useState<ReadonlyMap<string, ReadonlySet<number>>>(new Map());
   const [current, setCurrent] = useState(-1);
   const [ignored, setIgnored] = useState<string | null>(null);
@@ -227,6 +236,7 @@ export function Diff({ app, name }: { app: ApplicationDetail; name: Name }) {
       </div>
       {wanted && objects.length === 0 && <p class="notice">The object <code>{wanted}</code> is gone. <button type="button" onClick={() => setQuery({ object: '' })}>Dismiss</button></p>}
       {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
+      {leftOut(resources, wanted) && <p class="notice">{leftOut(resources, wanted)}</p>}
       {problem && <p class="notice" role="alert">The comparison failed: {problem}</p>}
       {one?.manifests && <p class="row small mute"><span>Reported for <code>{one.manifests.revision?.slice(0, 7) || 'a revision that is not known'}</code></span><AsOf at={one.manifests.seenAt} runtime={name.runtime} />{one.manifests.presence === 'GONE' && <span class="warn">It was deleted; this is its last state.</span>}{one.manifests.masked && <span>Values of a Secret are never shown: only whether they are equal.</span>}{(left === 'git' || right === 'git') && one.manifests.gitManifest === null && <HelpLink help="files in git">When the file in Git is known</HelpLink>}<Copy text={one.id} /></p>}
       {!wanted && objects.length === 0 && <Empty title="Nothing differs from Git"><p>Choose an object to see its manifests.</p></Empty>}

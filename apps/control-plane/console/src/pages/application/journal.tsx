@@ -7,7 +7,7 @@ import { here, setQuery } from '../../shell/router';
 import { Result, useActions } from '../../ui/action';
 import { Icon, type IconName } from '../../ui/icons';
 import { Copy, Empty, Failed, Loading, Revision } from '../../ui/parts';
-import { useReading } from '../../ui/read';
+import { useAgainWith, useReading } from '../../ui/read';
 import { Status } from '../../ui/status';
 import { Age, age, exact, milliseconds } from '../../ui/time';
 import { Guarded, Panel } from './actions/panel';
@@ -120,19 +120,34 @@ const placeOf = (one: Delivery): string => `${one.kind}:${one.receivedAt}:${one.
 export function Journal({ name, seenAt }: { name: Name; seenAt: string | null }) {
   const { query: at } = here.value;
   const after = at.get('after') ?? '';
-  // The first page follows the application: another report of it makes another reading.
-  const reading = useReading(`${pathOf(name)} ${after || seenAt}`, 'read the journal', async (signal) => {
+  const reading = useReading(`${pathOf(name)} ${after}`, 'read the journal', async (signal) => {
     const { applicationJournal } = await query<{ applicationJournal: { edges: { node: Delivery }[]; pageInfo: { endCursor: string | null; hasNextPage: boolean } } | null }>(
       'read the journal', JOURNAL, { ...name, first: PAGE, ...(after && { after }) }, signal);
     return applicationJournal && { entries: applicationJournal.edges.map(({ node }) => node), end: applicationJournal.pageInfo.endCursor, hasMore: applicationJournal.pageInfo.hasNextPage };
   });
-  if (reading.failure) return <Failed failure={reading.failure} retry={reading.again} />;
-  if (!reading.value) return reading.at > 0 ? <Empty title="There is no journal"><p>The application is gone, or a rule keeps you from seeing it.</p></Empty> : <Loading what="the journal" rows={10} />;
-  const { entries, end, hasMore } = reading.value;
-  const opened = at.get('event') ?? '';
+  // The first page follows the application: another report of it makes another reading.
+  useAgainWith(seenAt, () => { if (!after) reading.again(); });
+  const isNone = reading.at > 0 && !reading.value && !reading.failure;
   return (
     <>
-      <ReportAgain name={name} after={reading.again} />
+      {isNone && <Empty title="There is no journal"><p>The application is gone, or a rule keeps you from seeing it.</p></Empty>}
+      {/* It stays while the journal is read: it may hold a question, and it has what came of the answer. */}
+      {!isNone && <ReportAgain name={name} after={reading.again} />}
+      {reading.failure && <Failed failure={reading.failure} retry={reading.again} />}
+      {!reading.value && !reading.failure && !isNone && <Loading what="the journal" rows={10} />}
+      {reading.value && <Deliveries page={reading.value} after={after} opened={at.get('event') ?? ''} />}
+    </>
+  );
+}
+
+interface Page {
+  entries: readonly Delivery[];
+  end: string | null;
+  hasMore: boolean;
+}
+function Deliveries({ page: { entries, end, hasMore }, after, opened }: { page: Page; after: string; opened: string }) {
+  return (
+    <>
       {entries.length === 0 && <Empty title={after ? 'Nothing older' : 'No events yet'}><p>Events about this application and its resources appear here.</p></Empty>}
       {entries.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label="Deliveries">

@@ -1,10 +1,9 @@
 // The panels of an Application's actions. Each reads the live state first: it says what will happen, and that the runtime can be reached.
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 
 import { changeRuntime, readRuntime } from '../../../data/runtime';
 import { DELETE_APPLICATION, LIVE_STATE, REFRESH, ROLLBACK, SYNC, TERMINATE } from '../../../data/runtime_documents';
 import { here, setQuery } from '../../../shell/router';
-import { sessionEnded } from '../../../shell/session';
 import { word } from '../../../store/states';
 import type { Actions } from '../../../ui/action';
 import { Facts, Failed, Loading, Revision } from '../../../ui/parts';
@@ -31,12 +30,7 @@ export function readState(name: Name, signal?: AbortSignal): Promise<LiveState> 
   return readRuntime<LiveState>('read the live state', name.runtime, LIVE_STATE, namesOf(name), signal);
 }
 function useLiveState(name: Name): Reading<LiveState> {
-  const reading = useReading(`live ${pathOf(name)}`, 'read the live state', (signal) => readState(name, signal));
-  const isEnded = sessionEnded.value;
-  useEffect(() => {
-    if (!isEnded && reading.failure?.kind === 'signed-out') reading.again();
-  }, [isEnded]);
-  return reading;
+  return useReading(`live ${pathOf(name)}`, 'read the live state', (signal) => readState(name, signal));
 }
 
 /** Reads the state again when something was not done: another operation may be in the way. */
