@@ -81,6 +81,19 @@ describe('a question to a runtime', () => {
     script([token()], [json({}, 502)]);
     expect((await module.askRuntime('prod', LIVE_STATE)).kind, 'a reading changes nothing').toBe('failed');
   });
+  it('leaves two changes open when the answers of both are lost', async () => {
+    await reach();
+    script([token()], [down]);
+    const both = await Promise.all([module.askRuntime('prod', SYNC), module.askRuntime('prod', REFRESH)]);
+    expect(both.map(({ kind }) => kind)).toEqual(['unknown', 'unknown']);
+  });
+  it('leaves a change open when a proxy says 503: it may have lost the answer', async () => {
+    await reach();
+    script([token()], [() => new Response('upstream connect error or disconnect/reset before headers', { status: 503 })]);
+    expect((await module.askRuntime('prod', SYNC)).kind).toBe('unknown');
+    script([token()], [json({ message: 'the runtime restarts' }, 503)]);
+    expect(await module.askRuntime('prod', SYNC)).toMatchObject({ kind: 'failed', text: expect.stringMatching(/Nothing was changed\.$/) });
+  });
   it('was not sent when the control plane gives no token', async () => {
     script([json({ message: 'The runtime prod has registered no address.' }, 409)], [data]);
     expect(await module.askRuntime('prod', SYNC)).toMatchObject({ kind: 'refused', by: 'The control plane', text: 'The runtime prod has registered no address. Nothing was changed.' });

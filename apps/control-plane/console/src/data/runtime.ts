@@ -72,7 +72,8 @@ const REFUSALS: Record<string, { by: string; allows: string; help?: string }> = 
 };
 
 const RULES = 'rules teams';
-const OWN_CODES = ['UNAUTHENTICATED', 'TOO_MANY_REQUESTS', 'HTTP', 'GRAPHQL_VALIDATION_FAILED', 'GRAPHQL_PARSE_FAILED'];
+const FOREIGN = 'FOREIGN'; // the code of a response that is none of a runtime, but a page of a proxy
+const OWN_CODES = ['UNAUTHENTICATED', 'TOO_MANY_REQUESTS', 'HTTP', FOREIGN, 'GRAPHQL_VALIDATION_FAILED', 'GRAPHQL_PARSE_FAILED'];
 
 /** Says what an error that app-proxy reports means. Pure. */
 export function problemOf({ message, code, status, requestId }: Said, runtime: string, isChange: boolean): Problem {
@@ -89,8 +90,8 @@ export function problemOf({ message, code, status, requestId }: Said, runtime: s
     return refused('Argo CD', message, 'Whoever manages Argo CD gives the account of the runtime this right.');
   }
   if (status >= 400 && status < 500) return refused(OWN_CODES.includes(code) ? 'The runtime' : 'Argo CD', message, '');
-  // The check of the rules comes before every action.
-  const isBefore = status === 503 && code !== 'ARGO_NOT_AVAILABLE';
+  // The check of the rules comes before every action. A proxy says 503, too, when it has lost an answer.
+  const isBefore = status === 503 && code !== 'ARGO_NOT_AVAILABLE' && code !== FOREIGN;
   if (isChange && !isBefore) return { ...base, kind: 'unknown', failure: 'failed', text: `${sentence(message)} Check the timeline before trying again.` };
   return { ...base, kind: 'failed', failure: 'failed', text: isChange ? `${sentence(message)} Nothing was changed.` : sentence(message) };
 }
@@ -120,8 +121,9 @@ async function lost(runtime: string, { address }: Access, isChange: boolean): Pr
   const help = 'browser reaches runtime';
   const text = `The runtime ${runtime} could not be reached by your browser at ${address}.`;
   const allows = 'Your network has to reach this address, and the setting cors of the runtime has to name this console.';
-  if (isChange && reached.delete(runtime)) return { ...base, help, kind: 'unknown', text: `The runtime ${runtime} did not answer. Whether the request reached it is not known. Check the timeline before trying again.` };
-  return { ...base, help, kind: 'failed', allows, text: isChange ? `${text} Nothing was sent.` : text };
+  if (!isChange) return { ...base, help, kind: 'failed', allows, text };
+  reached.delete(runtime); // the next change looks first
+  return { ...base, help, kind: 'unknown', text: `The runtime ${runtime} did not answer. Whether the request reached it is not known. Check the timeline before trying again.` };
 }
 
 /** Reads a response. A text: the token is not taken, in the request of this id. */
@@ -132,7 +134,7 @@ async function read<T>(runtime: string, response: Response, isChange: boolean): 
   const problem = (message: string, code = '', of = status) => problemOf({ message, code, status: of, requestId }, runtime, isChange);
   if (status === 401) return requestId;
   if (status === 429) return problem(`The runtime ${runtime} has too many requests of you or of your address now`, 'TOO_MANY_REQUESTS');
-  if (status !== 200) return problem(body?.message ?? body?.errors?.[0]?.message ?? `The runtime ${runtime} answered ${status}`, 'HTTP');
+  if (status !== 200) return problem(body?.message ?? body?.errors?.[0]?.message ?? `The runtime ${runtime} answered ${status}`, body === null ? FOREIGN : 'HTTP');
   const error = body?.errors?.[0];
   if (error) {
     const said = typeof error.extensions === 'number' ? { statusCode: error.extensions } : error.extensions;
