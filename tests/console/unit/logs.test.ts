@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import { openLog } from '../../../apps/control-plane/console/src/logs/open';
 import { Behind, lineOf, read, type ReaderState } from '../../../apps/control-plane/console/src/logs/reader';
 import { fileOf, hitsOf, letterOf, Ring, rowsOf, toneOf, type Line } from '../../../apps/control-plane/console/src/logs/ring';
 
@@ -96,8 +97,51 @@ describe('the reader', () => {
     const { last } = await run([new Response('<html>', { headers: { 'Content-Type': 'text/html' } })]);
     expect(last).toEqual({ kind: 'failed', status: 200, requestId: '', message: 'The answer is no log.' });
   });
+  it('takes a silent connection for a broken one', async () => {
+    vi.useFakeTimers();
+    const states: ReaderState[] = [];
+    let opened = 0;
+    const control = new AbortController();
+    void read({
+      open: async (_since, signal) => {
+        ++opened;
+        return new Response(new ReadableStream({ start: (stream) => {
+          stream.enqueue(encoder.encode(log('a')));
+          signal.addEventListener('abort', () => stream.error(new DOMException('aborted', 'AbortError')));
+        } }), { headers: { 'Content-Type': 'text/event-stream' } });
+      },
+      take: () => {}, trouble: () => {}, state: (state) => states.push(state),
+    }, control.signal);
+    await vi.advanceTimersByTimeAsync(45_000);
+    expect([opened, states.at(-1)!.kind]).toEqual([1, 'reading']);
+    await vi.advanceTimersByTimeAsync(7_000);
+    expect(opened).toBe(2);
+    expect(states.find(({ kind }) => kind === 'waiting')).toMatchObject({ message: 'Nothing was heard of the runtime for 50 seconds.' });
+    control.abort();
+    vi.useRealTimers();
+  });
   it('tries again after a failure', async () => {
     const { states } = await run([new Error('network'), events('event: end\ndata: {}\n\n')]);
     expect(states).toEqual(['opening', 'waiting', 'opening', 'reading', 'ended']);
+  });
+});
+
+describe('a log', () => {
+  afterEach(() => void vi.unstubAllGlobals());
+  it('is opened with another token when the one that is known has ended with its session', async () => {
+    let made = 0;
+    const sent: string[] = [];
+    let accepted = 'page_2';
+    vi.stubGlobal('fetch', async (address: string, { headers }: { headers: Record<string, string> }) => {
+      if (address.startsWith('/console')) return Response.json({ token: `page_${++made}`, address: 'https://prod.example', expiresIn: 300 });
+      sent.push(headers['x-access-token']!);
+      return new Response('', { status: headers['x-access-token'] === accepted ? 200 : 401 });
+    });
+    const { signal } = new AbortController();
+    expect((await openLog('prod', { follow: 'true' }, signal)).status).toBe(200);
+    expect(sent).toEqual(['page_1', 'page_2']);
+    accepted = 'none';
+    expect((await openLog('prod', { follow: 'true' }, signal)).status).toBe(401);
+    expect(sent).toHaveLength(4);
   });
 });

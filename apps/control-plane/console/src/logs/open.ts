@@ -10,21 +10,26 @@ export type LogChoice = Record<string, string>;
  * Rejects with a sentence when the runtime could not be reached.
  */
 export async function openLog(runtime: string, choice: LogChoice, signal: AbortSignal): Promise<Response> {
-  let access;
-  try {
-    access = await accessTo(runtime);
-  } catch (error) {
-    if (!(error instanceof RequestError) || error.failure.status < 400 || error.failure.status >= 500) throw error;
-    return new Response(JSON.stringify({ message: error.failure.message }), { status: error.failure.status, headers: { 'X-Request-Id': error.failure.requestId } });
-  }
   const query = new URLSearchParams(Object.entries(choice).filter(([, value]) => value !== ''));
-  try {
-    return await fetch(`${access.address}/app-proxy/api/applications/logs?${query.toString()}`, {
-      mode: 'cors', credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer', signal,
-      headers: { Accept: 'text/event-stream', 'x-access-token': access.token },
-    });
-  } catch (error) {
-    if (signal.aborted) throw error;
-    throw new Error(`The runtime ${runtime} could not be reached by your browser at ${access.address}.`);
+  for (let refused = ''; ;) {
+    let access;
+    try {
+      access = await accessTo(runtime, refused);
+    } catch (error) {
+      if (!(error instanceof RequestError) || error.failure.status < 400 || error.failure.status >= 500) throw error;
+      return new Response(JSON.stringify({ message: error.failure.message }), { status: error.failure.status, headers: { 'X-Request-Id': error.failure.requestId } });
+    }
+    try {
+      const response = await fetch(`${access.address}/app-proxy/api/applications/logs?${query.toString()}`, {
+        mode: 'cors', credentials: 'omit', cache: 'no-store', redirect: 'error', referrerPolicy: 'no-referrer', signal,
+        headers: { Accept: 'text/event-stream', 'x-access-token': access.token },
+      });
+      // A token ends with the session that it was made in. Another one is asked for once.
+      if (response.status !== 401 || refused) return response;
+      refused = access.token;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw new Error(`The runtime ${runtime} could not be reached by your browser at ${access.address}.`);
+    }
   }
 }

@@ -20,6 +20,7 @@ export interface Reader {
 
 const FIRST_WAIT = 1_000;
 const LONGEST_WAIT = 15_000;
+const SILENCE = 50_000; // milliseconds; the runtime sends a comment every 20 s
 // What the runtime says when another connection helps: the token has ended, or the runtime restarts.
 const PASSING = ['Unauthorized', 'the runtime restarts'];
 
@@ -61,6 +62,25 @@ export class Behind {
 }
 
 async function readOnce(reader: Reader, behind: Behind, signal: AbortSignal): Promise<'ended' | 'broken' | { status: number; message: string; requestId: string }> {
+  // A network that has changed under the page tells nobody that the connection is gone.
+  const silence = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silence.abort(), SILENCE);
+  };
+  heard();
+  try {
+    return await readStream(reader, behind, AbortSignal.any([signal, silence.signal]), heard);
+  } catch (error) {
+    if (silence.signal.aborted) throw new Error('Nothing was heard of the runtime for 50 seconds.');
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readStream(reader: Reader, behind: Behind, signal: AbortSignal, heard: () => void): ReturnType<typeof readOnce> {
   const response = await reader.open(behind.again(), signal);
   if (!response.ok || !response.headers.get('Content-Type')?.startsWith('text/event-stream') || !response.body) {
     const said = (await response.json().catch(() => null)) as { message?: string; error?: string } | null;
@@ -75,6 +95,7 @@ async function readOnce(reader: Reader, behind: Behind, signal: AbortSignal): Pr
   for (const decoder = new TextDecoder(); !isOver;) {
     const { done, value } = await stream.read();
     if (done) return 'broken';
+    heard();
     for (const event of parser.feed(decoder.decode(value, { stream: true }))) {
       const line = event.type === 'log' ? lineOf(event.data) : null;
       if (line && behind.isNew(line)) lines.push(line);
