@@ -13,5 +13,7 @@ it('a day is from its begin to the begin of the next one, where the reader is', 
     expect(hours).toBeGreaterThanOrEqual(23); // a day of a change of clocks
     expect(hours).toBeLessThanOrEqual(25);
   }
+  // The year of a field for dates while it is being typed.
+  for (const day of ['0002-03-04', '0020-03-04', '0202-03-04']) expect(audit.dayOf(audit.timeOf(day))).toBe(day);
   expect([audit.timeOf(''), audit.dayOf(''), audit.dayOf('nonsense')]).toEqual(['', '', '']);
 });

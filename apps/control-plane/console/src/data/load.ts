@@ -198,7 +198,9 @@ export function keepApplications(): void {
   setInterval(() => void readOffline(), 60_000);
   setInterval(findSilent, LOOK);
   effect(() => {
-    if (live.value.state !== 'unavailable') return undefined;
+    // A reading that failed is tried again: the stream tells what changes, not what was missed.
+    const hasFailed = loadState.value.state === 'failed' && loadState.value.failure?.kind !== 'refused';
+    if (live.value.state !== 'unavailable' && !hasFailed) return undefined;
     const timer = setInterval(() => {
       if (!document.hidden) void readApplications();
     }, POLL);

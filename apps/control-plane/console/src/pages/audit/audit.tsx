@@ -30,18 +30,23 @@ const RESULTS: Record<string, { icon: IconName; tone: string; text: string }> = 
 };
 const FILTERS = ['result', 'action', 'callerId', 'from', 'until'] as const;
 
-const pad = (value: number): string => String(value).padStart(2, '0');
+const pad = (value: number, digits = 2): string => String(value).padStart(digits, '0');
 /** The day of a time, as a field for dates has it; empty without one. */
 export function dayOf(time: string | undefined): string {
   const at = milliseconds(time);
   if (at === 0) return '';
   const date = new Date(at);
-  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+  return `${pad(date.getFullYear(), 4)}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
 }
 /** The begin of a day in the zone of the reader, or with `end` that of the day after it. */
 export function timeOf(day: string, end = false): string {
+  if (day === '') return '';
   const [year, month, date] = day.split('-').map(Number);
-  return day === '' ? '' : new Date(year!, month! - 1, date! + (end ? 1 : 0)).toISOString();
+  const at = new Date(0);
+  // A year that is being typed begins as 0002, which the constructor takes for 1902.
+  at.setFullYear(year!, month! - 1, date! + (end ? 1 : 0));
+  at.setHours(0, 0, 0, 0);
+  return at.toISOString();
 }
 /** The address of the entries of yesterday. */
 function yesterday(): Record<string, string> {

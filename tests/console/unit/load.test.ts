@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+
+let reading: () => Response;
+const rows = (...names: string[]) => () => Response.json({ data: { applications: { edges: names.map((name) => ({ node: {
+  metadata: { uid: name, runtime: 'prod', namespace: 'argocd', name, cluster: null, lastUpdated: null, labels: null }, healthStatus: 'HEALTHY', syncStatus: 'SYNCED', status: {} } })), pageInfo: { endCursor: null, hasNextPage: false } } } });
+
+beforeEach(() => {
+  vi.resetModules();
+  vi.useFakeTimers();
+  vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} });
+  vi.stubGlobal('document', { hidden: false, addEventListener: () => {} });
+  vi.stubGlobal('addEventListener', () => {});
+  vi.stubGlobal('fetch', async (address: string, init: RequestInit) => {
+    if (address.startsWith('/console/api/v1/stream')) {
+      const body = new ReadableStream({ start: (stream) => {
+        const beat = setInterval(() => stream.enqueue(new TextEncoder().encode(':\n\n')), 15_000);
+        init.signal!.addEventListener('abort', () => clearInterval(beat));
+      } });
+      return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
+    }
+    return String(init.body).includes('query Applications') ? reading() : Response.json({ data: { runtimes: { edges: [] } } });
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+it('a reading that failed after the stream had told to read is tried again', async () => {
+  const { keepApplications } = await import('../../../apps/control-plane/console/src/data/load');
+  const { applications, loadState } = await import('../../../apps/control-plane/console/src/store/state');
+  const { receive } = await import('../../../apps/control-plane/console/src/live/client');
+  reading = rows('shop', 'old');
+  keepApplications();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(applications.size).toBe(2);
+  reading = () => new Response('', { status: 503 });
+  receive('reset', {});
+  await vi.advanceTimersByTimeAsync(100);
+  expect(loadState.value.state).toBe('failed');
+  reading = rows('shop');
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect([loadState.value.state, applications.size]).toEqual(['done', 1]);
+});
