@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 import { anchorOf, readDocuments, readPage } from '../../../apps/control-plane/console/documents.mjs';
-import { groupsOf, pageAt, plainText, type Page } from '../../../apps/control-plane/console/src/pages/help/document';
+import { anchorOf as anchorIn, groupsOf, pageAt, plainText, type Page } from '../../../apps/control-plane/console/src/pages/help/document';
 import { indexOf, marked, search, unknownWords, wordsOf } from '../../../apps/control-plane/console/src/pages/help/search';
 
 const read = (text: string, file = 'guides/move.md', pages = ['guides/move', 'guides/other', 'concepts']): Page => readPage(file, text, new Set(pages)) as Page;
@@ -25,6 +25,9 @@ describe('a page of the documents', () => {
   });
   it('makes no HTML: tags are left out, entities are letters', () => {
     expect(blocksOf('a <b onclick="x()">bold</b> &lt;c&gt;\n\n<script>alert(1)</script>\n')).toEqual([{ kind: 'text', text: ['a bold <c>'] }]);
+  });
+  it('is shown whatever its address ends with', () => {
+    expect([anchorIn(''), anchorIn('#how-it-works'), anchorIn('#caf%C3%A9'), anchorIn('#100%')]).toEqual(['', 'how-it-works', 'café', '100%']);
   });
   it('has the anchors of a Git host', () => {
     expect(anchorOf('What it does: `a_b`, and (more)')).toBe('what-it-does-a_b-and-more');

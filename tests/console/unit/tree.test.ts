@@ -39,6 +39,10 @@ describe('an application', () => {
     expect(verdict(app({}), true)).toEqual({ tone: 'warn', text: 'When its runtime was heard of last: It is healthy and as Git wants it.' });
     expect(verdict(app({ operation: { phase: 'Failed', message: 'no such namespace' } }), false)).toEqual({ tone: 'bad', text: 'The last sync failed: no such namespace' });
     expect(verdict(app({ healthStatus: null }), false)).toMatchObject({ tone: 'mute' });
+    // What is not known, or waits, is not called healthy and as Git wants it.
+    expect(verdict(app({ syncStatus: 'UNKNOWN', errors: [] }), false)).toEqual({ tone: 'mute', text: 'It is healthy. Whether it is as Git wants it is not known.' });
+    expect(verdict(app({ healthStatus: 'SUSPENDED' }), false)).toEqual({ tone: 'mute', text: 'It is Suspended: something of it waits to be resumed.' });
+    expect(verdict(app({ healthStatus: 'SOMETHING_NEW' }), false)).toEqual({ tone: 'mute', text: 'It is SomethingNew.' });
     expect(verdict(app({ syncStatus: 'UNKNOWN', errors: [{ level: 'ERROR', title: 'Synchronization failed', message: 'path does not exist' }] }), false)).toEqual({ tone: 'bad', text: "Argo CD can't compare it with its source: path does not exist" });
     expect(verdict(app({ healthStatus: 'DEGRADED', resources: [{ kind: 'Deployment', name: 'api', healthStatus: 'DEGRADED', healthMessage: 'crashes' }] }), false).text).toBe('Deployment api: crashes.');
   });

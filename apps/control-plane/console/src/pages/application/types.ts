@@ -135,6 +135,9 @@ function lastVerdict(app: ApplicationDetail): Said {
     return { tone: 'warn', text: drifted > 0 ? `${drifted} of ${app.resources!.length} resources differ from Git.` : 'The cluster differs from Git.' };
   }
   if (health === 'Unknown') return { tone: 'mute', text: 'Its health is not known.' };
+  if (health === 'Suspended') return { tone: 'mute', text: app.healthMessage || 'It is Suspended: something of it waits to be resumed.' };
+  if (health !== 'Healthy') return { tone: 'mute', text: app.healthMessage || `It is ${health}.` };
+  if (word(app.syncStatus) !== 'Synced') return { tone: 'mute', text: 'It is healthy. Whether it is as Git wants it is not known.' };
   return { tone: 'ok', text: 'It is healthy and as Git wants it.' };
 }
 

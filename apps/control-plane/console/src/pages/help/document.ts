@@ -28,6 +28,15 @@ export function pageAt(pages: readonly Page[], path: string): Page | undefined {
   return pages.find((page) => page.path === path) ?? (alike.length === 1 ? alike[0] : undefined);
 }
 
+/** Returns the anchor that an address ends with; one that is written wrongly is one that no section has. */
+export function anchorOf(hash: string): string {
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1);
+  }
+}
+
 /** "get-started" as "Get started". */
 const spoken = (name: string) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll('-', ' ');
 

@@ -7,7 +7,7 @@ import { here, navigate, rememberedScroll, setQuery } from '../../shell/router';
 import { Icon } from '../../ui/icons';
 import { Copy, Failed, Loading } from '../../ui/parts';
 import { useReading } from '../../ui/read';
-import { groupsOf, pageAt, type Block, type Inline, type Page, type Section } from './document';
+import { anchorOf, groupsOf, pageAt, type Block, type Inline, type Page, type Section } from './document';
 import { Finder } from './finder';
 import { readDocuments } from './load';
 import { sectionAddress } from './search';
@@ -77,7 +77,7 @@ function Document({ page }: { page: Page }) {
   // A link within the page changes the address alone.
   const place = here.value;
   useLayoutEffect(() => {
-    const at = decodeURIComponent(location.hash.slice(1));
+    const at = anchorOf(location.hash);
     const part = at && [...article.current!.querySelectorAll<HTMLElement>('section')].find((one) => one.dataset.at === at);
     const scroller = article.current!.closest('[data-scroller]')!;
     if (!part) scroller.scrollTop = rememberedScroll();

@@ -17,7 +17,7 @@ import { Status } from '../../ui/status';
 import { Age, clock } from '../../ui/time';
 import { clusterName } from '../applications/columns';
 import { INSTALL, installCommand, TOKEN_COMMAND } from './install';
-import { connectivity, summary, type ReportedError, type Runtime, type RuntimeDetail, type Verdict } from './types';
+import { applicationsVerdict, clustersVerdict, connectivity, summary, type ReportedError, type Runtime, type RuntimeDetail, type Verdict } from './types';
 
 const SOONEST = 5_000;
 
@@ -178,15 +178,10 @@ function Details({ detail, name }: { detail: RuntimeDetail; name: string }) {
   void pulse.value;
   const runtime = detail.runtime!;
   const counts = healthOf(name);
-  const degraded = counts.find((one) => one.word === 'Degraded')?.count ?? 0;
   const total = counts.reduce((sum, one) => sum + one.count, 0);
   const components = detail.components.edges.map(({ node }) => node);
   const sources = detail.gitSources.edges.map(({ node }) => node);
   const clusters = detail.clusters.edges.map(({ node }) => node);
-  const apps: Verdict = total === 0 ? { state: 'Unknown', sentence: 'No applications are reported.' }
-    : degraded > 0 ? { state: 'Degraded', sentence: `${degraded} of ${total} applications ${degraded === 1 ? 'is' : 'are'} Degraded.`, action: { text: 'Show them', link: `/applications?q=runtime:${encodeURIComponent(name)}+health:Degraded` } }
-      : { state: 'Healthy', sentence: `None of the ${total} applications is Degraded.`, action: { text: 'Show them', link: `/applications?q=runtime:${encodeURIComponent(name)}` } };
-  const silent = clusters.filter((one) => one.info.connectionState.status === 'Failed');
   return (
     <>
       {runtime.errors.length > 0 && <Errors errors={runtime.errors} />}
@@ -203,15 +198,15 @@ function Details({ detail, name }: { detail: RuntimeDetail; name: string }) {
           })}
         </div>
       </Group>
-      <Group title="Applications" verdict={apps}>{total > 0 && <Healths runtime={name} />}</Group>
+      <Group title="Applications" verdict={applicationsVerdict(name, counts)}>{total > 0 && <Healths runtime={name} />}</Group>
       <Group title="Components" verdict={summary(components.map((one) => word(one.healthStatus)), 'components', ['Degraded', 'Missing', 'Unknown'])}>
         {components.length > 0 && <Table head={['Component', 'Health', 'Sync', 'Version']} rows={components.map((one) => [one.metadata.name, <Status value={one.healthStatus} />, <Status value={one.syncStatus} />, one.version || '–'])} />}
       </Group>
-      <Group title="Git sources" verdict={summary(sources.map((one) => (one.self?.errors?.length ? 'Degraded' : word(one.healthStatus))), 'Git sources', ['Degraded', 'Missing'])}>
+      <Group title="Git sources" verdict={summary(sources.map((one) => (one.self?.errors?.length ? 'Degraded' : word(one.healthStatus))), 'Git sources', ['Degraded', 'Missing', 'Unknown'])}>
         {sources.length > 0 && <Table head={['Git source', 'Health', 'Sync', 'Repository', 'Path']} rows={sources.map((one) => [one.metadata.name, <Status value={one.healthStatus} />, <Status value={one.syncStatus} />, one.self?.repoURL ?? '–', one.self?.path ?? '–'])} />}
         {sources.flatMap((one) => one.self?.errors ?? []).length > 0 && <Errors errors={sources.flatMap((one) => one.self?.errors ?? [])} />}
       </Group>
-      <Group title="Clusters" verdict={clusters.length === 0 ? { state: 'Unknown', sentence: 'No clusters are reported.' } : silent.length > 0 ? { state: 'Degraded', sentence: `${silent.length} of ${clusters.length} clusters can't be reached.` } : { state: 'Healthy', sentence: `${clusters.length} ${clusters.length === 1 ? 'cluster' : 'clusters'}, none is reported as unreachable.` }}>
+      <Group title="Clusters" verdict={clustersVerdict(clusters.map((one) => one.info.connectionState.status))}>
         {clusters.length > 0 && <Table head={['Cluster', 'Connection', 'Server', 'Version', 'Applications', 'Reported']} rows={clusters.map((one) => [
           one.metadata.name, <span title={one.info.connectionState.message ?? undefined}><Status value={one.info.connectionState.status === 'Successful' ? 'Online' : one.info.connectionState.status === 'Failed' ? 'Offline' : 'Unknown'} /></span>,
           clusterName(one.server), one.info.serverVersion ?? '–', String(one.info.applicationsCount), <Age at={one.updatedAt} ago />])} />}

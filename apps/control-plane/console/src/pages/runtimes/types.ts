@@ -79,3 +79,23 @@ export function summary(states: readonly string[], what: string, bad: readonly s
   if (wrong.length === 0) return { state: 'Healthy', sentence: `All ${states.length} ${what} are in order.` };
   return { state: wrong.includes('Degraded') || wrong.includes('Failed') ? 'Degraded' : wrong[0]!, sentence: `${wrong.length} of ${states.length} ${what} ${wrong.length === 1 ? 'is' : 'are'} not in order.` };
 }
+
+const WORST = ['Degraded', 'Missing', 'Unknown'];
+/** Says what is worst among the applications of a runtime, by their number for each health. */
+export function applicationsVerdict(runtime: string, counts: readonly { word: string; count: number }[]): Verdict {
+  const total = counts.reduce((sum, one) => sum + one.count, 0);
+  const worst = WORST.map((word) => counts.find((one) => one.word === word)).find((one) => one !== undefined);
+  const link = `/applications?q=runtime:${encodeURIComponent(runtime)}`;
+  if (total === 0) return { state: 'Unknown', sentence: 'No applications are reported.' };
+  if (!worst) return { state: 'Healthy', sentence: `None of the ${total} applications is Degraded, Missing or Unknown.`, action: { text: 'Show them', link } };
+  return { state: worst.word, sentence: `${worst.count} of ${total} applications ${worst.count === 1 ? 'is' : 'are'} ${worst.word}.`, action: { text: 'Show them', link: `${link}+health:${worst.word}` } };
+}
+
+/** Says whether the clusters of a runtime can be reached, by what Argo CD says of its connection to each. */
+export function clustersVerdict(connections: readonly string[]): Verdict {
+  const [all, failed, unknown] = [connections.length, connections.filter((one) => one === 'Failed').length, connections.filter((one) => one !== 'Successful').length];
+  if (all === 0) return { state: 'Unknown', sentence: 'No clusters are reported.' };
+  if (failed > 0) return { state: 'Degraded', sentence: `${failed} of ${all} clusters can't be reached.` };
+  if (unknown > 0) return { state: 'Unknown', sentence: `Whether ${unknown} of ${all} ${all === 1 ? 'cluster' : 'clusters'} can be reached is not known.` };
+  return { state: 'Healthy', sentence: `${all} ${all === 1 ? 'cluster is' : 'clusters are'} reached.` };
+}
