@@ -233,6 +233,8 @@ Task<Result<int>> print_diff(Call& call, const AppSettings& settings) {
   if (!name) co_return std::unexpected(name.error());
   const auto app = co_await read_app(call.server, *name);
   if (!app) co_return std::unexpected(app.error());
+  bool is_whole = at(*app, {"resources"}).is_array();
+  if (!is_whole) call.console.err << "the resources of " << name->text() << " are not known\n";
   for (const Json& resource : at(*app, {"resources"})) {
     if (at(resource, {"syncStatus"}) == "SYNCED" || at(resource, {"hook"}) == true) continue;
     const auto states =
@@ -245,23 +247,31 @@ Task<Result<int>> print_diff(Call& call, const AppSettings& settings) {
                                               {"namespace", at(resource, {"namespace"})},
                                               {"name", at(resource, {"name"})}});
     if (!states) co_return std::unexpected(states.error());
+    // Argo CD tells nothing of an object that it does not manage any more, or has not compared yet.
+    if (!at(*states, {"resource"}).is_object()) {
+      call.console.err << text_at(resource, {"kind"}) << " " << text_at(resource, {"namespace"})
+                       << "/" << text_at(resource, {"name"})
+                       << " is out of sync, but Argo CD does not tell how\n";
+      is_whole = false;
+      continue;
+    }
     call.console.out << resource_diff(resource, *states);
   }
-  co_return cli::kDone;
+  co_return is_whole ? cli::kDone : cli::kNotKnown;
 }
 
 cli::Command diff() {
   const auto settings = std::make_shared<AppSettings>();
-  return noun_command(
-      {.name = "app diff",
-       .summary = "Show what a sync would change in the cluster",
-       .description =
-           "Compares the resources that are out of sync: - is in the cluster, + in Git.\n\n"
-           "Examples:\n  gitopsctl app diff shop\n",
-       .operands = {settings->operand()},
-       .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
-       .has_form = false,
-       .work = [settings](Call& call) { return print_diff(call, *settings); }});
+  return noun_command({.name = "app diff",
+                       .summary = "Show what a sync would change in the cluster",
+                       .description = "Compares the resources that are out of sync: - is in the "
+                                      "cluster, + in Git. Ends with 3\n"
+                                      "when a difference is not known; the others are printed.\n\n"
+                                      "Examples:\n  gitopsctl app diff shop\n",
+                       .operands = {settings->operand()},
+                       .bind = [settings](ConfigReader& reader) { settings->add_to(reader); },
+                       .has_form = false,
+                       .work = [settings](Call& call) { return print_diff(call, *settings); }});
 }
 
 }  // namespace

@@ -107,6 +107,7 @@ std::string_view reason_of(const Error& error) {
 // Whether no answer of the server was understood.
 bool is_lost(const Error& error) {
   if (error.http_status == 0) {
+    if (error.code == ErrorCode::too_large) return true;  // it was not read to its end
     return error.code == ErrorCode::timeout || error.code == ErrorCode::unavailable ||
            error.code == ErrorCode::tls || error.code == ErrorCode::protocol;
   }
@@ -197,7 +198,7 @@ std::string failure_text(const Error& error) {
   const std::string message = cli::printable(error.message);
   if (error.subcode == kUsage || error.subcode == kNotReached)
     return "gitopsctl: " + message + '\n';
-  if (is_lost(error) && error.http_status == 0) {
+  if (is_lost(error) && error.http_status == 0 && error.code != ErrorCode::too_large) {
     return with_hint("Unable to connect to the server: " + message, hint_for(error));
   }
   return with_hint("Error from server (" + std::string(reason_of(error)) + "): " + message,
@@ -205,8 +206,11 @@ std::string failure_text(const Error& error) {
 }
 
 Outcome outcome_of(const Error& error) {
-  if (is_lost(error)) return Outcome::unknown;
+  // 503 is said by proxies that have lost an answer, too, and by an app-proxy that has lost that of Argo CD.
+  if (is_lost(error) || error.http_status == 503) return Outcome::unknown;
   if (error.http_status >= 400 && error.http_status < 500) return Outcome::refused;
+  // An error of the server that does not say what it is about says nothing of what was done before it, either.
+  if (error.code == ErrorCode::internal) return Outcome::failed;
   return error.http_status == 0 ? Outcome::refused : Outcome::failed;
 }
 

@@ -66,11 +66,11 @@ void print_changes(const Sheet& sheet, const std::vector<Json>& before,
   call.console.out.flush();
 }
 
-Task<Result<int>> watch(Call& call, const Sheet& sheet, const Fetch& fetch,
+Task<Result<int>> watch(Call& call, const Sheet& sheet, const Fetch& fetch, std::int64_t limit,
                         std::vector<Json> shown) {
   while (true) {
     co_await sleep_for(kWatchPeriod);
-    auto items = co_await fetch(call.server, 0);
+    auto items = co_await fetch(call.server, limit);
     if (!items) co_return std::unexpected(items.error());
     print_changes(sheet, shown, items->all, call);
     shown = std::move(items->all);
@@ -155,7 +155,7 @@ cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {
   command.is_endless = [settings] { return settings->watch; };
   command.work = [settings, sheet = std::move(sheet),
                   fetch = std::move(fetch)](Call& call) -> Task<Result<int>> {
-    auto items = co_await fetch(call.server, settings->watch ? 0 : settings->limit);
+    auto items = co_await fetch(call.server, settings->limit);
     if (!items) co_return std::unexpected(items.error());
     const bool is_table = call.look.form == Form::table || call.look.form == Form::wide;
     if (items->all.empty() && is_table) {
@@ -163,16 +163,17 @@ cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch) {
     } else {
       call.console.out << render_list(sheet, items->all, call.look);
     }
-    if (items->has_more) {
-      call.console.err << items->all.size()
-                       << " are shown, and there are more; without --limit all "
-                       << "are listed\n";
-    }
+    if (items->has_more) tell_more(call, *items);
     if (!settings->watch) co_return cli::kDone;
     call.console.out.flush();
-    co_return co_await watch(call, sheet, fetch, std::move(items->all));
+    co_return co_await watch(call, sheet, fetch, settings->limit, std::move(items->all));
   };
   return noun_command(std::move(command));
+}
+
+void tell_more(Call& call, const Items& items) {
+  call.console.err << items.all.size()
+                   << " are shown, and there are more; with --limit 0 all are listed\n";
 }
 
 void add_runtime_flag(ConfigReader& reader, std::string& target, std::string_view help) {
@@ -223,7 +224,10 @@ int tell_outcome(Call& call, const Result<Json>& answer, const std::string& done
     return cli::kDone;
   }
   call.console.err << outcome_text(answer.error(), cli::printable(look));
-  return exit_code_of(answer.error());
+  const int code = exit_code_of(answer.error());
+  // A request that was one too many was refused like any other.
+  const bool is_refused = outcome_of(answer.error()) == Outcome::refused;
+  return is_refused && code == cli::kNotKnown ? int{cli::kRefused} : code;
 }
 
 }  // namespace gitops::ctl

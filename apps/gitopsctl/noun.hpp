@@ -65,6 +65,9 @@ Result<Items> whole_list(const Json& list, std::int64_t limit);
 // A command that prints a list, with --limit and --watch. `command.work` and `is_endless` are filled here.
 cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch);
 
+// Says on standard error that a list was cut.
+void tell_more(Call& call, const Items& items);
+
 // Adds a flag for the name of a runtime, which shells complete.
 void add_runtime_flag(ConfigReader& reader, std::string& target, std::string_view help);
 

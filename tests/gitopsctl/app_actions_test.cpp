@@ -98,6 +98,9 @@ TEST_F(AppActions, RefusedFailedAndUnknownAreToldApart) {
        "Refused (NotFound): "},
       {"401 Unauthorized", kJson, R"({"error":"no"})", 5, "Refused (Unauthorized): no"},
       {"200 OK", kJson, error(R"({"statusCode":500})"), 1, "Failed (InternalError): so it is\n"},
+      {"200 OK", kJson, error(R"({"code":"INTERNAL_SERVER_ERROR"})"), 1, "Failed (Unexpected): "},
+      {"503 Service Unavailable", "", "", 3, "Unknown (ServiceUnavailable): "},
+      {"429 Too Many Requests", kJson, R"({"message":"later"})", 5, "Refused (TooManyRequests): "},
       {"200 OK", kJson, error(R"({"statusCode":504})"), 3, "Unknown (ServiceUnavailable): "},
       {"200 OK", "Content-Type: text/html\r\n", "<html>hello</html>", 3, "Unknown (Unexpected): "},
       {"502 Bad Gateway", "", "", 3, "Unknown (ServiceUnavailable): "},
@@ -166,6 +169,10 @@ TEST_F(AppActions, ADifferenceIsThatOfYaml) {
   EXPECT_EQ(variables()["appNamespace"], "argocd");
   bed().answer_with("200 OK", kJson, R"({"errors":[{"message":"no","extensions":403}]})");
   EXPECT_EQ(call({"app", "diff", "shop"}).exit_code, 5);
+  bed().answer_with("200 OK", kJson, R"({"data":{"resource":null}})");
+  const auto unknown = call({"app", "diff", "shop"});
+  EXPECT_EQ(unknown.exit_code, 3) << "nothing is not the same as no difference";
+  EXPECT_THAT(unknown.err, HasSubstr("Deployment web/ui is out of sync"));
 }
 
 TEST_F(AppActions, TextsOfTheClusterAreShownWithoutEscapes) {
