@@ -10,6 +10,7 @@
 #include "common/cli/command.hpp"
 #include "common/cli/table.hpp"
 #include "gitopsctl/hints.hpp"
+#include "gitopsctl/safe_json.hpp"
 
 namespace gitops::ctl {
 
@@ -171,7 +172,7 @@ std::string to_json(const Report& report) {
                   {"status", id_of(verdict(report))},
                   {"totals", std::move(totals)},
                   {"rows", std::move(rows)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return safe_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + '\n';
 }
 
 Row ok(std::string name, std::string message) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/yaml_text.hpp"
+#include "gitopsctl/safe_json.hpp"
 
 namespace gitops::ctl {
 
@@ -29,27 +30,6 @@ Tone tone_of(std::string_view state) {
     if (state == busy) return Tone::doubtful;
   }
   return Tone::plain;
-}
-
-// Escapes the control characters that a terminal obeys and JSON allows: DEL, and U+0080 to U+009F.
-std::string safe_json(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (c == 0x7F) {
-      out += "\\u007f";
-    } else if (c == 0xC2 && next >= 0x80 && next < 0xA0) {
-      constexpr std::string_view kHex = "0123456789abcdef";
-      out += "\\u00";
-      out += kHex[next >> 4U];
-      out += kHex[next & 15U];
-      ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 std::string upper(std::string_view text) {

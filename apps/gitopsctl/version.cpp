@@ -9,6 +9,7 @@
 #include "common/core/process.hpp"
 #include "common/http/proxy_settings.hpp"
 #include "gitopsctl/config.hpp"
+#include "gitopsctl/safe_json.hpp"
 #include "k8s-client/client.hpp"
 
 namespace gitops::ctl {
@@ -70,7 +71,7 @@ std::string to_json(const Server& server) {
   const Json json{{"schema", "gitopsctl/version/v1"},
                   {"gitopsctl", version()},
                   {"kubernetes", std::move(kubernetes)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return safe_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + '\n';
 }
 
 }  // namespace

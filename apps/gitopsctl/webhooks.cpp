@@ -12,6 +12,7 @@
 #include "common/http/proxy_settings.hpp"
 #include "common/http/url.hpp"
 #include "common/net/resolve.hpp"
+#include "gitopsctl/sheet.hpp"
 
 namespace gitops::ctl {
 
@@ -114,8 +115,7 @@ int print(const Result<json>& page, const RouterSettings& settings, cli::Console
     return cli::kNotKnown;
   }
   const bool as_json = settings.output == cli::OutputFormat::json;
-  console.out << (as_json ? page->dump(2, ' ', false, json::error_handler_t::replace) + '\n'
-                          : text(*page));
+  console.out << (as_json ? render_document(*page, Form::json) : text(*page));
   return cli::kDone;
 }
 

@@ -131,5 +131,14 @@ TEST(ReportJson, WhatIsNoTextIsReplaced) {
   EXPECT_EQ(json::parse(to_json(report))["rows"][0]["message"], "\uFFFD");
 }
 
+// A terminal takes U+009B for the begin of a command, and JSON allows it.
+TEST(ReportJson, HoldsNoControlCharacterOfAPeer) {
+  const Report report{{.id = "a", .title = "A", .about = "", .rows = {ok("b", "v1\u009B2J\x7F")}}};
+  const auto text = to_json(report);
+  EXPECT_THAT(text, Not(HasSubstr("\u009B")));
+  EXPECT_THAT(text, Not(HasSubstr("\x7F")));
+  EXPECT_EQ(json::parse(text)["rows"][0]["message"], "v1\u009B2J\x7F");
+}
+
 }  // namespace
 }  // namespace gitops::ctl
