@@ -1,6 +1,7 @@
 #include "gitopsctl/app.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <set>
 #include <utility>
@@ -25,8 +26,8 @@ AppName name_of(const Json& metadata) {
           .name = string_at(metadata, {"name"})};
 }
 
-std::string short_revision(const Json& item, const Path& path) {
-  return text_at(item, path).substr(0, kShortRevision);
+std::string revision_at(const Json& item, const Path& path) {
+  return short_revision(text_at(item, path));
 }
 
 std::string presence_of(const Json& app) {
@@ -37,22 +38,19 @@ std::string presence_of(const Json& app) {
 Sheet app_sheet() {
   return {
       .schema = "gitopsctl/apps/v1",
-      .columns = {text_column("RUNTIME", {"metadata", "runtime"}),
-                  text_column("NAMESPACE", {"metadata", "namespace"}),
-                  text_column("NAME", {"metadata", "name"}), state_column("SYNC", {"syncStatus"}),
-                  state_column("HEALTH", {"healthStatus"}),
-                  own_column("REVISION",
-                             [](const Json& app) { return short_revision(app, {"revision"}); }),
-                  age_column("CHANGED", {"updatedAt"}),
-                  own_column(
-                      "OPERATION",
-                      [](const Json& app) { return text_at(app, {"operationState", "phase"}); },
-                      true),
-                  text_column("POLICY", {"syncPolicy"}, true),
-                  text_column("PROJECT", {"project"}, true),
-                  text_column("DESTINATION", {"destination", "server"}, true),
-                  text_column("REPOSITORY", {"repoURL"}, true),
-                  own_column("PRESENCE", presence_of, true)},
+      .columns =
+          {text_column("RUNTIME", {"metadata", "runtime"}),
+           text_column("NAMESPACE", {"metadata", "namespace"}),
+           text_column("NAME", {"metadata", "name"}), state_column("SYNC", {"syncStatus"}),
+           state_column("HEALTH", {"healthStatus"}),
+           own_column("REVISION", [](const Json& app) { return revision_at(app, {"revision"}); }),
+           age_column("CHANGED", {"updatedAt"}),
+           own_column(
+               "OPERATION",
+               [](const Json& app) { return text_at(app, {"operationState", "phase"}); }, true),
+           text_column("POLICY", {"syncPolicy"}, true), text_column("PROJECT", {"project"}, true),
+           text_column("DESTINATION", {"destination", "server"}, true),
+           text_column("REPOSITORY", {"repoURL"}, true), own_column("PRESENCE", presence_of, true)},
       .name = [](const Json& app) { return name_of(at(app, {"metadata"})).text(); }};
 }
 
@@ -213,6 +211,15 @@ cli::Command get() {
                        }});
 }
 
+// Whether a resource is one of the child Applications, which have rows of their own. Others may not be there yet.
+bool is_among(const Json& children, const Json& resource) {
+  if (text_at(resource, {"kind"}) != "Application") return false;
+  return std::ranges::any_of(children, [&](const Json& child) {
+    return at(child, {"name"}) == at(resource, {"name"}) &&
+           at(child, {"namespace"}) == at(resource, {"namespace"});
+  });
+}
+
 // Adds the rows of an Application and, below them, of its children.
 Task<Result<void>> add_tree(Call& call, const AppName& name, const std::string& indent,
                             std::set<std::string>& seen, cli::Table& table) {
@@ -234,9 +241,7 @@ Task<Result<void>> add_tree(Call& call, const AppName& name, const std::string& 
   row(indent + title, text_at(*app, {"syncStatus"}), text_at(*app, {"healthStatus"}));
   const Json& children = at(*app, {"appsRelations", "children"});
   for (const Json& resource : at(*app, {"resources"})) {
-    const bool is_child =
-        text_at(resource, {"kind"}) == "Application" && children.is_array() && !children.empty();
-    if (is_child) continue;
+    if (is_among(children, resource)) continue;
     row(indent + "  " + text_at(resource, {"kind"}) + " " + resource_name(resource),
         text_at(resource, {"syncStatus"}), text_at(resource, {"healthStatus"}));
   }
@@ -273,7 +278,7 @@ Sheet history_sheet() {
           .columns = {text_column("ID", {"historyId"}),
                       own_column("REVISION",
                                  [](const Json& item) {
-                                   return short_revision(item, {"syncOperationRevision"});
+                                   return revision_at(item, {"syncOperationRevision"});
                                  }),
                       state_column("RESULT", {"operationState", "phase"}),
                       state_column("HEALTH", {"application", "status", "healthStatus"}),
@@ -383,6 +388,13 @@ std::string AppName::text() const {
 
 Json AppName::variables() const {
   return {{"runtime", runtime}, {"namespace", ns}, {"name", name}};
+}
+
+std::string short_revision(const std::string& revision) {
+  const bool is_commit =
+      (revision.size() == 40 || revision.size() == 64) &&
+      std::ranges::all_of(revision, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return is_commit ? revision.substr(0, kShortRevision) : revision;
 }
 
 AppName parse_app_name(const std::string& text) {

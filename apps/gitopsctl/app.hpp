@@ -27,6 +27,10 @@ Task<Result<AppName>> find_app(Server& server, AppName wanted);
 // Reads one Application with its resources; not_found when it is not there any more.
 Task<Result<Json>> read_app(Server& server, AppName name);
 
+// Returns seven characters of a commit. Other revisions, such as the version of a chart, stay whole: a part of one may
+// be another one.
+std::string short_revision(const std::string& revision);
+
 // Settings of commands about one Application.
 struct AppSettings {
   std::string app;

@@ -25,6 +25,16 @@ TEST(AppName, FlagsWinOverTheName) {
   EXPECT_EQ(settings.wanted().text(), "stage/apps/shop");
 }
 
+TEST(ShortRevision, IsThatOfACommitAlone) {
+  const std::string commit = "0123456789abcdef0123456789abcdef01234567";
+  EXPECT_EQ(short_revision(commit), "0123456");
+  EXPECT_EQ(short_revision(commit + "0123456789abcdef01234567"), "0123456");
+  // 10.11.1 is another version of the chart.
+  for (const char* whole : {"10.11.12", "1.2.3-rc.1", "sha256:0123456789", ""}) {
+    EXPECT_EQ(short_revision(whole), whole);
+  }
+}
+
 TEST(InstallCommand, IsTheOneThatTheConsoleShows) {
   const auto source = test::read_file(std::string(GITOPS_SOURCE_DIR) +
                                       "/apps/control-plane/console/src/pages/runtimes/install.ts");
