@@ -40,6 +40,23 @@ Sheet sheet() {
           }};
 }
 
+bool is_document(const Look& look) {
+  return look.form == Form::json || look.form == Form::yaml;
+}
+
+// Returns the lines of what is gone.
+std::string gone_lines(const Json& data, const Look& look) {
+  std::string out;
+  for (const Json& uid : at(data, {"uids"})) {
+    if (is_document(look)) {
+      out += cli::printable(to_text(Json{{"topic", at(data, {"topic"})}, {"gone", uid}})) + '\n';
+    } else {
+      out += "Gone  " + (uid.is_string() ? cli::printable(uid.get<std::string>()) : "") + '\n';
+    }
+  }
+  return out;
+}
+
 // Returns the lines of an event of the stream.
 std::string lines_of(const http::ServerSentEvent& event, const Settings& settings,
                      const Look& look) {
@@ -49,7 +66,7 @@ std::string lines_of(const http::ServerSentEvent& event, const Settings& setting
     const bool is_runtime = at(row, {"topic"}) == "runtimes";
     const auto runtime = text_at(row, {is_runtime ? "name" : "runtime"});
     if (!settings.runtime.empty() && runtime != cli::printable(settings.runtime)) continue;
-    if (look.form == Form::json || look.form == Form::yaml) {
+    if (is_document(look)) {
       out += cli::printable(to_text(row)) + '\n';
       continue;
     }
@@ -62,25 +79,31 @@ std::string lines_of(const http::ServerSentEvent& event, const Settings& setting
     }
     out += '\n';
   }
-  for (const Json& uid : at(data, {"uids"})) {
-    out += "Gone  " + (uid.is_string() ? cli::printable(uid.get<std::string>()) : "") + '\n';
-  }
-  return out;
+  return out + gone_lines(data, look);
 }
 
 Task<Result<int>> follow(Call& call, const Settings& settings) {
+  std::string last_id;
   while (true) {
     bool is_ended = false;
     const auto followed = co_await call.server.follow(
-        "/console/api/v1/stream?topics=index,runtimes", [&](const http::ServerSentEvent& event) {
+        "/console/api/v1/stream?topics=index,runtimes",
+        [&](const http::ServerSentEvent& event) {
           if (event.event == "end") is_ended = true;
+          // The first connection begins with one.
+          if (event.event == "reset" && !last_id.empty()) {
+            call.console.err << "The control plane could not tell all changes; some are missing "
+                                "here: gitopsctl app list\n";
+          }
+          if (!event.id.empty()) last_id = event.id;
           if (event.event == "stale") {
             call.console.err
                 << "The control plane cannot read its database; what follows is late\n";
           }
           call.console.out << lines_of(event, settings, call.look) << std::flush;
           return !is_ended;
-        });
+        },
+        last_id);
     if (!followed) co_return std::unexpected(followed.error());
     if (is_ended) {
       co_return std::unexpected(Error{
@@ -218,6 +241,7 @@ cli::Command list_events() {
              Json{{"filters", {{"runtime", settings->runtime}}}}, settings->limit);
          if (!items) co_return std::unexpected(items.error());
          call.console.out << render_list(sheet(), items->all, call.look);
+         if (items->has_more) tell_more(call, *items);
          co_return cli::kDone;
        }});
   command.old_name = "events";

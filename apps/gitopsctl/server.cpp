@@ -195,9 +195,11 @@ Task<Result<Json>> Server::call_runtime(const std::string& runtime, std::string 
   co_return rest_value(*response);
 }
 
-Task<Result<void>> Server::follow_at(http::Url url, std::string target, OnEvent on_event) {
+Task<Result<void>> Server::follow_at(http::Url url, std::string target, OnEvent on_event,
+                                     std::string last_id) {
   http::Request get = request("GET", std::move(target));
   get.headers.set("Accept", "text/event-stream");
+  if (!last_id.empty()) get.headers.set("Last-Event-ID", std::move(last_id));
   auto exchange = co_await client_.open(url, std::move(get), request_deadline());
   if (!exchange) co_return std::unexpected(exchange.error());
   auto head = co_await exchange->read_head();
@@ -228,8 +230,9 @@ Task<Result<void>> Server::follow_at(http::Url url, std::string target, OnEvent 
   }
 }
 
-Task<Result<void>> Server::follow(std::string_view path, OnEvent on_event) {
-  co_return co_await follow_at(url_, http::join_target(url_, path), std::move(on_event));
+Task<Result<void>> Server::follow(std::string_view path, OnEvent on_event, std::string last_id) {
+  co_return co_await follow_at(url_, http::join_target(url_, path), std::move(on_event),
+                               std::move(last_id));
 }
 
 Task<Result<void>> Server::follow_runtime(const std::string& runtime, std::string_view path,

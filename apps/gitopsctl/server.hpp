@@ -57,8 +57,8 @@ class Server {
   // Takes an event, and returns whether to go on.
   using OnEvent = std::function<bool(const http::ServerSentEvent&)>;
   // Follows server-sent events of the control plane, until `on_event` ends it, the server does, or the deadline of the
-  // command comes.
-  Task<Result<void>> follow(std::string_view path, OnEvent on_event);
+  // command comes. Begins behind the event `last_id`; empty: with what comes.
+  Task<Result<void>> follow(std::string_view path, OnEvent on_event, std::string last_id = {});
   // The same of the app-proxy of a runtime; `path` begins behind /app-proxy.
   Task<Result<void>> follow_runtime(const std::string& runtime, std::string_view path,
                                     OnEvent on_event);
@@ -76,7 +76,8 @@ class Server {
                                     std::string body);
   Task<Result<nlohmann::json>> ask_at(const http::Url& url, std::string_view path,
                                       std::string_view document, nlohmann::json variables);
-  Task<Result<void>> follow_at(http::Url url, std::string target, OnEvent on_event);
+  Task<Result<void>> follow_at(http::Url url, std::string target, OnEvent on_event,
+                               std::string last_id = {});
 
   const cli::LoopContext& loop_;
   Context context_;

@@ -1,7 +1,11 @@
 // Commands that go on until they are interrupted, and the completion of names, beside a real control plane.
+#include <algorithm>
 #include <csignal>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,6 +56,17 @@ TEST_F(Follow, AWatchPrintsTheListAndThenWhatChanges) {
   EXPECT_EQ(text.find("NAMESPACE"), text.rfind("NAMESPACE")) << text;
 }
 
+// An audit log is not read whole every two seconds.
+TEST_F(Follow, AWatchKeepsToTheLimit) {
+  Process watch = start({"audit", "--watch", "--limit=1", "-o", "name"});
+  ASSERT_TRUE(
+      wait_until([&] { return log().contains("there are more"); }, kLimit, "the newest entry"))
+      << log();
+  watch.signal(SIGINT);
+  EXPECT_EQ(watch.wait(kLimit), 130);
+  EXPECT_EQ(std::ranges::count(log(), '\n'), 2) << log();
+}
+
 TEST_F(Follow, EventsAreLinesAsTheyCome) {
   Process events = start({"events", "--follow"});
   bool is_healthy = false;
@@ -67,6 +82,112 @@ TEST_F(Follow, EventsAreLinesAsTheyCome) {
   events.signal(SIGINT);
   EXPECT_EQ(events.wait(kLimit), 130);
   EXPECT_THAT(log(), Not(HasSubstr("\x1b")));
+}
+
+constexpr const char* kStream = "Content-Type: text/event-stream\r\n";
+
+// A control plane that answers as it is told, and then ends the session.
+class Script {
+ public:
+  explicit Script(std::vector<std::pair<std::string, std::string>> answers)
+      : answers_(std::move(answers)) {}
+
+  CommandResult run(std::vector<std::string> words) {
+    words.insert(words.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
+    return run_command(words,
+                       {{"HTTP_PROXY", std::nullopt},
+                        {"http_proxy", std::nullopt},
+                        {"HOME", "/nowhere"},
+                        {"CODEFRESH_URL", "http://127.0.0.1:" + std::to_string(server_.port())},
+                        {"CODEFRESH_TOKEN", "key"}},
+                       {}, kLimit);
+  }
+  [[nodiscard]] std::vector<RecordedRequest> requests() const { return server_.requests(); }
+
+ private:
+  bool answer(RawSocket& socket) {
+    const std::lock_guard lock(mutex_);
+    if (next_ == answers_.size()) {
+      return RecordingUpstream::reply(socket, "event: end\ndata: {}\n\n", kStream);
+    }
+    const auto& [fields, body] = answers_[next_++];
+    return RecordingUpstream::reply(socket, body, fields);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, std::string>> answers_;
+  std::size_t next_ = 0;
+  RecordingUpstream server_{"control-plane",
+                            [this](const auto&, RawSocket& socket) { return answer(socket); }};
+};
+
+TEST(FollowEvents, GoesOnBehindTheLastEventWhenAStreamHasEnded) {
+  const std::string row =
+      R"({"rows":[{"topic":"index","kind":"Application","uid":"u1","runtime":"prod","namespace":"a","name":"shop"}]})";
+  Script script(
+      {{kStream, "id: c1\nevent: reset\ndata: {}\n\nid: c2\nevent: patch\ndata: " + row + "\n\n"},
+       {kStream, "id: c9\nevent: reset\ndata: {}\n\n"}});
+  const auto result = script.run({"event", "list", "--follow"});
+  EXPECT_EQ(result.exit_code, 5) << "the session has ended: " << result.err;
+  const auto requests = script.requests();
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_EQ(requests[0].header("Last-Event-ID").value_or(""), "");
+  EXPECT_EQ(requests[1].header("Last-Event-ID").value_or(""), "c2");
+  EXPECT_EQ(requests[2].header("Last-Event-ID").value_or(""), "c9");
+  const std::string gap = "The control plane could not tell all changes";
+  EXPECT_NE(result.err.find(gap), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find(gap), result.err.rfind(gap)) << "the first stream begins with a reset";
+}
+
+TEST(FollowEvents, PrintsAnObjectOnEachLineAlsoOfWhatIsGone) {
+  Script script(
+      {{kStream, "id: c1\nevent: gone\ndata: {\"topic\":\"index\",\"uids\":[\"u1\",\"u2\"]}\n\n"}});
+  const auto result = script.run({"event", "list", "--follow", "-o", "json"});
+  EXPECT_EQ(result.out,
+            "{\"gone\":\"u1\",\"topic\":\"index\"}\n{\"gone\":\"u2\",\"topic\":\"index\"}\n");
+}
+
+TEST(ListEvents, SaysThatThereAreMore) {
+  Script script({{"Content-Type: application/json\r\n",
+                  R"({"data":{"gitopsReleases":{"edges":[{"node":{"historyId":7}}],)"
+                  R"("pageInfo":{"hasNextPage":true,"endCursor":"c"}}}})"}});
+  const auto result = script.run({"event", "list", "--limit=1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "1 are shown, and there are more; with --limit 0 all are listed\n");
+}
+
+// The root wants two Applications, and one of them has not been reported.
+TEST(AppTree, ShowsAChildThatIsNotThereYet) {
+  constexpr const char* kJson = "Content-Type: application/json\r\n";
+  const auto answer = [](const std::string& name, const std::string& rest) {
+    return R"({"data":{"application":{"metadata":{"name":")" + name +
+           R"("},"syncStatus":"SYNCED","healthStatus":"HEALTHY")" + rest + "}}}";
+  };
+  const std::string child =
+      R"({"kind":"Application","namespace":"argocd","syncStatus":"SYNCED","name":")";
+  Script script(
+      {{kJson, answer("root", R"(,"resources":[)" + child + R"(one"},)" + child + R"(two"}],)" +
+                                  R"("appsRelations":{"children":[)"
+                                  R"({"runtime":"prod","namespace":"argocd","name":"one"}]})")},
+       {kJson, answer("one", "")}});
+  const auto result = script.run({"app", "tree", "prod/argocd/root"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Application argocd/two"));
+  EXPECT_EQ(result.out.find("argocd/one"), result.out.rfind("argocd/one")) << result.out;
+}
+
+TEST(WebhookList, HoldsNoControlCharacterOfThePeer) {
+  const RecordingUpstream router("router", [](const auto&, RawSocket& socket) {
+    return RecordingUpstream::reply(socket, "{\"kept\":1,\"sources\":[\"a\u009B2J\"]}",
+                                    "Content-Type: application/json\r\n");
+  });
+  const auto result =
+      run_command({std::string(GITOPS_BIN_DIR) + "/gitopsctl", "webhook", "list", "-o", "json",
+                   "--router-url", "http://127.0.0.1:" + std::to_string(router.port())},
+                  {{"HTTP_PROXY", std::nullopt}, {"http_proxy", std::nullopt}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, Not(HasSubstr("\u009B")));
+  EXPECT_THAT(result.out, HasSubstr("a\\u009b2J"));
 }
 
 TEST_F(Follow, BashCompletesTheNamesOfTheServer) {
