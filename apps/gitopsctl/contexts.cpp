@@ -8,7 +8,9 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,35 @@ std::string value_of(const cli::Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found == environment.end() ? std::string() : found->second;
 }
+
+void make_folder_of(const std::string& path) {
+  const auto folder = fs::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty() && fs::create_directories(folder, error)) {
+    fs::permissions(folder, fs::perms::owner_all, error);
+  }
+}
+
+// A lock beside a file, for those who read it and write it anew. Waits until nobody else has it.
+class Lock {
+ public:
+  explicit Lock(const std::string& path)
+      : file_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                     S_IRUSR | S_IWUSR)) {
+    // A file system without locks is used without.
+    while (file_ >= 0 && ::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  ~Lock() {
+    if (file_ >= 0) ::close(file_);
+  }
+  [[nodiscard]] bool is_open() const { return file_ >= 0; }
+
+ private:
+  int file_;
+};
 
 // Returns whether every member is a text, but `insecure`.
 bool is_readable(const Json& json) {
@@ -104,8 +135,13 @@ std::string contexts_path(const cli::Environment& environment) {
 }
 
 Result<Contexts> read_contexts(const std::string& path) {
+  if (path.empty()) return Contexts{};
   struct stat about{};
-  if (path.empty() || ::stat(path.c_str(), &about) != 0) return Contexts{};
+  if (::stat(path.c_str(), &about) != 0) {
+    // What cannot be read is not absent: another file would take its place.
+    if (errno == ENOENT || errno == ENOTDIR) return Contexts{};
+    return fail(ErrorCode::unavailable, path + " cannot be read: " + std::strerror(errno));
+  }
   if ((about.st_mode & kOthers) != 0) {
     return fail(ErrorCode::forbidden,
                 path + " holds tokens, but others may read it; chmod 600 " + path);
@@ -118,16 +154,25 @@ Result<Contexts> read_contexts(const std::string& path) {
 }
 
 Result<void> write_contexts(const std::string& path, const Contexts& contexts) {
-  const auto folder = fs::path(path).parent_path();
-  std::error_code error;
-  if (!folder.empty() && fs::create_directories(folder, error)) {
-    fs::permissions(folder, fs::perms::owner_all, error);
-  }
+  make_folder_of(path);
   const std::string fresh = path + ".new";
   ::unlink(fresh.c_str());
   if (auto made = create_private_file(fresh, contexts_text(contexts)); !made) return made;
   if (::rename(fresh.c_str(), path.c_str()) == 0) return {};
   return fail(ErrorCode::unavailable, path + " cannot be written: " + std::strerror(errno));
+}
+
+Result<void> update_contexts(const std::string& path,
+                             const std::function<Result<void>(Contexts&)>& change) {
+  make_folder_of(path);
+  const Lock lock(path);
+  if (!lock.is_open()) {
+    return fail(ErrorCode::unavailable, path + " cannot be written: " + std::strerror(errno));
+  }
+  auto contexts = read_contexts(path);
+  if (!contexts) return std::unexpected(contexts.error());
+  if (auto changed = change(*contexts); !changed) return changed;
+  return write_contexts(path, *contexts);
 }
 
 }  // namespace gitops::ctl

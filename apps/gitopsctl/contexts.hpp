@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,9 @@ std::string contexts_path(const cli::Environment& environment);
 Result<Contexts> read_contexts(const std::string& path);
 // Replaces the file, with mode 0600. Makes its folder with mode 0700 when it is missing.
 Result<void> write_contexts(const std::string& path, const Contexts& contexts);
+// Reads the file, changes the contexts by `change` and writes them. No other gitopsctl changes the file meanwhile.
+// An error of `change` is returned, and nothing is written.
+Result<void> update_contexts(const std::string& path,
+                             const std::function<Result<void>(Contexts&)>& change);
 
 }  // namespace gitops::ctl

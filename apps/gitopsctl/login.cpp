@@ -1,8 +1,10 @@
 #include "gitopsctl/login.hpp"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <termios.h>
 #include <utility>
 
@@ -86,6 +88,13 @@ Task<Result<Json>> ask_me(Server& server) {
   co_return Json(me);
 }
 
+// A file of a context is read by later commands, in any folder.
+std::string from_any_folder(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  return path.empty() || error ? path : absolute.string();
+}
+
 // Checks the key, then stores the context and makes it the current one.
 int log_in(const LoginSettings& settings, const cli::Environment& environment,
            cli::Console& console) {
@@ -95,15 +104,16 @@ int log_in(const LoginSettings& settings, const cli::Environment& environment,
                   usage_error("URL: " + (url ? "not http or https" : url.error().message)).error());
   }
   const auto path = contexts_path(environment);
-  auto contexts = read_contexts(path);
-  if (!contexts) return report(console, usage_error(contexts.error().message).error());
+  if (const auto contexts = read_contexts(path); !contexts) {
+    return report(console, usage_error(contexts.error().message).error());
+  }
   if (path.empty()) {
     return report(console, usage_error("HOME is not set, and GITOPSCTL_CONTEXTS neither").error());
   }
   Context context{.name = settings.name.empty() ? url->host : settings.name,
                   .url = settings.url,
-                  .token_file = settings.token_file,
-                  .ca_file = settings.ca_file,
+                  .token_file = from_any_folder(settings.token_file),
+                  .ca_file = from_any_folder(settings.ca_file),
                   .insecure = settings.insecure};
   Context tried = context;
   if (settings.token_file.empty()) {
@@ -122,11 +132,13 @@ int log_in(const LoginSettings& settings, const cli::Environment& environment,
     Server server(at, environment, tried, settings.loop.timeout);
     const auto me = co_await ask_me(server);
     if (!me) co_return report(console, me.error());
-    contexts->put(context);
-    contexts->current = context.name;
-    if (const auto written = write_contexts(path, *contexts); !written) {
-      co_return report(console, written.error());
-    }
+    // Read anew: another login may have come between, while the key was asked for.
+    const auto written = update_contexts(path, [&](Contexts& contexts) -> Result<void> {
+      contexts.put(context);
+      contexts.current = context.name;
+      return {};
+    });
+    if (!written) co_return report(console, written.error());
     console.out << "Logged in as " << user_text(*me) << "; context " << cli::printable(context.name)
                 << " is the current one.\n";
     co_return cli::kDone;
@@ -266,14 +278,16 @@ cli::Command changing(std::string name, std::string summary, std::string done,
           .run = [settings, done = std::move(done), change = std::move(change)](
                      const cli::Environment& environment, cli::Console& console) {
             const auto path = contexts_path(environment);
-            auto contexts = read_contexts(path);
+            const auto contexts = read_contexts(path);
             if (!contexts) return report(console, usage_error(contexts.error().message).error());
-            if (!change(*contexts, settings->name)) {
+            if (contexts->find(settings->name) == nullptr) {
               return report(console, not_found("context", settings->name).error());
             }
-            if (const auto written = write_contexts(path, *contexts); !written) {
-              return report(console, written.error());
-            }
+            const auto written = update_contexts(path, [&](Contexts& fresh) -> Result<void> {
+              if (!change(fresh, settings->name)) return not_found("context", settings->name);
+              return {};
+            });
+            if (!written) return report(console, written.error());
             console.out << "Context " << cli::printable(settings->name) << done << '\n';
             return int{cli::kDone};
           }};

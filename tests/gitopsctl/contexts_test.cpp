@@ -1,6 +1,10 @@
 #include "gitopsctl/contexts.hpp"
 
+#include <atomic>
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,6 +86,54 @@ TEST(Contexts, ALinkInPlaceOfTheNewFileIsNotFollowed) {
   fs::create_symlink(folder / "target", path + ".new");
   ASSERT_TRUE(write_contexts(path, sample()));
   EXPECT_EQ(test::read_file(folder / "target"), "mine");
+}
+
+TEST(Contexts, AFileThatCannotBeReadIsNotOneThatIsMissing) {
+  const test::TempDir folder;
+  const auto path = (folder / "contexts.json").string();
+  fs::create_symlink("contexts.json", path);  // a link to itself
+  const auto read = read_contexts(path);
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("cannot be read"));
+}
+
+TEST(Contexts, ThoseWhoChangeTheFileAtTheSameTimeLoseNothing) {
+  const test::TempDir folder;
+  const auto path = (folder / "new/contexts.json").string();
+  constexpr int kWriters = 8;
+  constexpr int kEach = 10;
+  std::atomic<int> failures = 0;
+  {
+    std::vector<std::jthread> writers;
+    for (int writer = 0; writer < kWriters; ++writer) {
+      writers.emplace_back([&, writer] {
+        for (int i = 0; i < kEach; ++i) {
+          const auto name = std::to_string(writer) + "-" + std::to_string(i);
+          const auto updated = update_contexts(path, [&](Contexts& contexts) -> Result<void> {
+            contexts.put({.name = name, .url = "https://" + name});
+            return {};
+          });
+          failures += updated ? 0 : 1;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(failures, 0);
+  const auto read = read_contexts(path);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->all.size(), kWriters * kEach);
+}
+
+TEST(Contexts, AChangeThatIsRefusedWritesNothing) {
+  const test::TempDir folder;
+  const auto path = (folder / "contexts.json").string();
+  ASSERT_TRUE(write_contexts(path, sample()));
+  const auto before = test::read_file(path);
+  EXPECT_FALSE(update_contexts(path, [](Contexts& contexts) -> Result<void> {
+    contexts.all.clear();
+    return fail(ErrorCode::not_found, "no");
+  }));
+  EXPECT_EQ(test::read_file(path), before);
 }
 
 TEST(Contexts, ThePathIsThatOfTheEnvironment) {

@@ -72,5 +72,21 @@ TEST(Tls, AnAuthorityOfOnesOwnIsNamedAtTheLogin) {
   EXPECT_THAT(call({}, {}, {"whoami"}, home.path()).out, HasSubstr("ann"));
 }
 
+TEST(Login, FilesThatItNamesAreFoundFromAnyFolder) {
+  const TempDir home;
+  const TempDir folder;
+  write_file(folder / "key", action_bed().key);
+  const Environment environment{
+      {"HTTP_PROXY", std::nullopt},      {"http_proxy", std::nullopt},
+      {"XDG_CONFIG_HOME", std::nullopt}, {"GITOPSCTL_CONTEXTS", std::nullopt},
+      {"CODEFRESH_URL", std::nullopt},   {"HOME", home.path()}};
+  const auto login = run_command({std::string(GITOPS_BIN_DIR) + "/gitopsctl", "login",
+                                  action_bed().program().url(), "--token-file", "key"},
+                                 environment, {}, std::chrono::seconds(60), folder.path());
+  EXPECT_EQ(login.exit_code, 0) << login.err;
+  const auto who = run_command({std::string(GITOPS_BIN_DIR) + "/gitopsctl", "whoami"}, environment);
+  EXPECT_EQ(who.exit_code, 0) << who.err;
+}
+
 }  // namespace
 }  // namespace gitops::test
