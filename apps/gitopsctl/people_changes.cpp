@@ -61,7 +61,12 @@ cli::Command change_command(ChangeCommand made) {
     if (shared->bind) shared->bind(reader, *settings);
     if (shared->needs_yes) add_yes(reader, settings->yes);
   };
-  command.work = [settings, shared](Call& call) { return shared->change(call, *settings); };
+  command.work = [settings, shared](Call& call) -> Task<Result<int>> {
+    if (call.look.form == Form::name) {
+      co_return usage_error("-o name would not show what is shown only once");
+    }
+    co_return co_await shared->change(call, *settings);
+  };
   return noun_command(std::move(command));
 }
 
@@ -112,8 +117,6 @@ int show_once(Call& call, Json facts, const char* member, const std::string& sec
       call.console.out << render_document(facts, call.look.form);
       break;
     case Form::name:
-      call.console.out << text_at(facts, {"name"}) << '\n';
-      break;
     case Form::table:
     case Form::wide:
       call.console.out << cli::printable(secret) << '\n';
@@ -151,6 +154,10 @@ cli::Command add_user() {
          auto link = string_at(*answer, {"inviteUrl"});
          // A server that does not know its own address sends the path.
          if (link.starts_with('/')) link.insert(0, call.server.context().url);
+         if (link.empty() && id_of(*answer).empty()) {
+           co_return tell_outcome(call, fail(ErrorCode::protocol, "the answer has no invitation"),
+                                  "", "gitopsctl user list");
+         }
          if (link.empty()) {
            co_return tell_outcome(call, answer, settings.name + " is a member already", "");
          }
@@ -206,12 +213,16 @@ cli::Command reset_password() {
          const auto answer = co_await call.server.call(
              "PUT", path_of("/console/api/v1/users/", id_of(user->json), "/password"), "{}");
          if (!answer) co_return tell_outcome(call, answer, "", "gitopsctl audit");
+         const auto password = string_at(*answer, {"password"});
+         if (password.empty()) {
+           co_return tell_outcome(call, fail(ErrorCode::protocol, "the answer has no password"), "",
+                                  "gitopsctl audit");
+         }
          co_return show_once(call,
                              {{"schema", "gitopsctl/password/v1"},
                               {"name", name},
                               {"id", text_at(*answer, {"_id"})}},
-                             "password", string_at(*answer, {"password"}),
-                             "user " + name + " has this new password");
+                             "password", password, "user " + name + " has this new password");
        }});
 }
 

@@ -66,6 +66,9 @@ TEST_F(PeopleChanges, AKeyIsShownOnceAndWorksUntilItIsRevoked) {
   EXPECT_THAT(json["key"].get<std::string>(), StartsWith(json["id"].get<std::string>() + "."));
   expect_done({"token", "revoke", json["id"], "--yes"}, "Done: ");
   EXPECT_EQ(call({"token", "create", "x", "--scope=everything"}).exit_code, 2);
+  const auto lost = call({"token", "create", "lost", "-o", "name"});
+  EXPECT_EQ(lost.exit_code, 2) << "its key would be shown nowhere";
+  EXPECT_THAT(call({"token", "list"}).out, Not(HasSubstr("lost")));
   EXPECT_EQ(call({"token", "create", "x", "--expires=yesterday"}).exit_code, 5);
 }
 
