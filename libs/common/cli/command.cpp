@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -264,6 +265,12 @@ std::size_t terminal_width() {
   return is_known ? size.ws_col : 80;
 }
 
+// Whether standard output is a pipe that nobody reads any more.
+bool has_lost_reader() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 bool shows_colours(const Environment& environment) {
   const auto value = [&](const char* name) {
     const auto found = environment.find(name);
@@ -327,9 +334,11 @@ int run_main(const Program& program, int argc, char** argv) {
   const int code = run(program, {argv + std::min(argc, 1), argv + argc}, environment, console);
   errno = 0;
   if (std::cout.flush()) return code;
-  if (errno != EPIPE) {
-    std::cerr << program.name << ": standard output: " << std::strerror(errno) << '\n';
-  }
+  const int failure = errno;
+  if (failure == EPIPE || has_lost_reader()) return kFailed;
+  // A write that failed before leaves no reason behind.
+  std::cerr << program.name << ": standard output: "
+            << (failure == 0 ? "not all of it could be written" : std::strerror(failure)) << '\n';
   return kFailed;
 }
 

@@ -21,6 +21,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds kDeadlineGrace = seconds(1);  // by which work may exceed its deadline
 constexpr milliseconds kCancelGrace = seconds(1);    // for the end of cancelled work
+constexpr milliseconds kLookAtOutput = seconds(1);
 
 // Exits without destructors: cancelled work or a blocked thread may still use the objects.
 [[noreturn]] void end_process(Console& console, int code) {
@@ -61,6 +62,11 @@ class Run {
     tasks.spawn("signals", [this, &signals]() -> Task<> {
       const int number = co_await signals.async_wait(use_task);
       end_with(number == SIGINT ? kInterrupted : kTerminated);
+    });
+    tasks.spawn("output", [this]() -> Task<> {
+      // A command that goes on, such as a watch, has nobody left to tell.
+      while (console_.out) co_await sleep_for(kLookAtOutput);
+      end_with(kFailed);
     });
     tasks.spawn("work", [this, &context]() -> Task<> { end_with(co_await work_(context)); });
     const Deadline latest = context.deadline == kNever ? kNever : context.deadline + kDeadlineGrace;

@@ -29,7 +29,8 @@ struct LoopContext {
 //
 // Work that still runs one second after its deadline is cancelled: kNotKnown. SIGINT and SIGTERM
 // cancel it at once: kInterrupted, kTerminated. When work ignores its cancellation for a second, or
-// blocks a thread of a WorkerPool, the process exits without it. An exception that escapes the work
+// blocks a thread of a WorkerPool, the process exits without it. Work whose output
+// cannot be written any more is cancelled: kFailed. An exception that escapes the work
 // is a bug: it is written to `console.err`, and the exit code is kFailed.
 int run_on_loop(const LoopOptions& options, Console& console,
                 std::function<Task<int>(const LoopContext&)> work);

@@ -93,6 +93,23 @@ TEST(LoopRunner, StandardOutputThatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(result.err, "test-cli: standard output: No space left on device\n");
 }
 
+// More than the buffer of the output holds, so that an earlier write has failed.
+TEST(LoopRunner, AMessageAboutStandardOutputNamesNoSuccess) {
+  const auto result = test::run_command(
+      {"sh", "-c", "exec \"$0\" completion bash >/dev/full", GITOPS_BIN_DIR "/test_cli"});
+  EXPECT_EQ(result.exit_code, kFailed);
+  EXPECT_THAT(result.err, StartsWith("test-cli: standard output: "));
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("Success")));
+}
+
+TEST(LoopRunner, ACommandThatGoesOnEndsWhenNobodyReadsIt) {
+  const auto result = test::run_command(
+      {"bash", "-c", "timeout 30 \"$0\" lines --timeout=1h | head -n 1; echo \"${PIPESTATUS[0]}\"",
+       GITOPS_BIN_DIR "/test_cli"});
+  EXPECT_EQ(result.out, "a line\n1\n");
+  EXPECT_EQ(result.err, "");
+}
+
 TEST(LoopRunner, AReaderThatLeftIsNotWorthAMessage) {
   const auto result =
       test::run_command({"bash", "-c", "exec 3> >(exec true); wait $!; exec \"$0\" --help >&3",

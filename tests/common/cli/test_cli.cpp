@@ -66,6 +66,13 @@ Task<int> keep_to_the_deadline(const LoopContext& context, Console& console) {
   co_return gitops::cli::kNotKnown;
 }
 
+Task<int> write_lines(const LoopContext&, Console& console) {
+  while (true) {
+    console.out << "a line" << std::endl;
+    co_await gitops::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 Task<int> write_a_log_line(const LoopContext&, Console&) {
   gitops::Log("test").error("a log line");
   co_return 0;
@@ -84,6 +91,7 @@ int main(int argc, char** argv) {
        .summary = "Does nothing, in several ways",
        .commands = {command("wait", wait_for_ever), command("ignore", ignore_cancellation),
                     command("block", block_the_pool), command("deadline", keep_to_the_deadline),
-                    command("log", write_a_log_line), command("bug", fail_badly)}},
+                    command("log", write_a_log_line), command("bug", fail_badly),
+                    command("lines", write_lines)}},
       argc, argv);
 }
