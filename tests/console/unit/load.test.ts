@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 let reading: () => Response;
+let visibilityChanged: () => void;
+const page = { hidden: false, addEventListener: (type: string, call: () => void) => { if (type === 'visibilitychange') visibilityChanged = call; } };
 const rows = (...names: string[]) => () => Response.json({ data: { applications: { edges: names.map((name) => ({ node: {
   metadata: { uid: name, runtime: 'prod', namespace: 'argocd', name, cluster: null, lastUpdated: null, labels: null }, healthStatus: 'HEALTHY', syncStatus: 'SYNCED', status: {} } })), pageInfo: { endCursor: null, hasNextPage: false } } } });
 
@@ -8,7 +10,7 @@ beforeEach(() => {
   vi.resetModules();
   vi.useFakeTimers();
   vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} });
-  vi.stubGlobal('document', { hidden: false, addEventListener: () => {} });
+  vi.stubGlobal('document', page);
   vi.stubGlobal('addEventListener', () => {});
   vi.stubGlobal('fetch', async (address: string, init: RequestInit) => {
     if (address.startsWith('/console/api/v1/stream')) {
@@ -41,4 +43,20 @@ it('a reading that failed after the stream had told to read is tried again', asy
   reading = rows('shop');
   await vi.advanceTimersByTimeAsync(20_000);
   expect([loadState.value.state, applications.size]).toEqual(['done', 1]);
+});
+
+it('a page without a worker is not called live for the time in which it was hidden', async () => {
+  const { keepApplications } = await import('../../../apps/control-plane/console/src/data/load');
+  const { live } = await import('../../../apps/control-plane/console/src/live/client');
+  reading = rows('shop');
+  keepApplications();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(live.value.state).toBe('live');
+  page.hidden = true;
+  visibilityChanged();
+  expect(live.value.state).toBe('connecting');
+  page.hidden = false;
+  visibilityChanged();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(live.value.state).toBe('live');
 });

@@ -96,8 +96,9 @@ function direct(): Source {
   const stream = new Stream((message) => handle(message, () => {}));
   let topics: string[] = [];
   document.addEventListener('visibilitychange', () => {
-    if (document.hidden) stream.stop();
-    else stream.retry();
+    if (!document.hidden) return stream.retry();
+    stream.stop();
+    live.value = { state: 'connecting' }; // nothing is known of the time until it is shown again
   });
   return {
     follow: (wanted) => {
