@@ -39,10 +39,16 @@ export function withStart(views: readonly SavedView[], name: string): SavedView[
 }
 
 export const savedViews = signal<readonly SavedView[]>(typeof localStorage === 'undefined' ? [] : readViews(localStorage.getItem(PLACE)));
-export function keepViews(views: readonly SavedView[]): void {
-  savedViews.value = views;
-  localStorage.setItem(PLACE, JSON.stringify(views));
+/** Changes the views as they are kept now: another page may have changed them since this one read them. */
+export function changeViews(change: (views: readonly SavedView[]) => SavedView[]): void {
+  savedViews.value = change(readViews(localStorage.getItem(PLACE)));
+  localStorage.setItem(PLACE, JSON.stringify(savedViews.value));
 }
+// Sent to all other pages of the browser.
+globalThis.addEventListener?.('storage', (event: Event) => {
+  const { key, newValue } = event as StorageEvent;
+  if (key === PLACE) savedViews.value = readViews(newValue);
+});
 
 export const addressOf = (view: SavedView): string => (view.query ? `/applications?${view.query}` : '/applications');
 /** What "/" opens. */

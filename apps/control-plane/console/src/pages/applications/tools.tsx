@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { address, here, setQuery } from '../../shell/router';
 import { Icon } from '../../ui/icons';
 import { COLUMNS, toggledColumn, type Column } from './columns';
-import { addressOf, keepViews, savedViews, withStart, withView } from './saved';
+import { addressOf, changeViews, savedViews, withStart, withView } from './saved';
 
 export const FORMS = ['table', 'cards', 'tiles'] as const;
 export type Form = (typeof FORMS)[number];
@@ -48,7 +48,7 @@ function Views() {
   const save = (event: Event) => {
     event.preventDefault();
     if (name.trim() === '') return;
-    keepViews(withView(views, name.trim(), query));
+    changeViews((all) => withView(all, name.trim(), query));
     setName('');
   };
   return (
@@ -58,8 +58,8 @@ function Views() {
         {views.map((one) => (
           <div key={one.name} class="saved-view">
             <a class="clip grow" href={addressOf(one)} aria-current={one.query === query ? 'page' : undefined}>{one.name}</a>
-            <button type="button" class="quiet small" aria-pressed={one.isStart} onClick={() => keepViews(withStart(views, one.name))}>{one.isStart ? 'Start page' : 'Make start page'}</button>
-            <button type="button" class="quiet" aria-label={`Delete the view ${one.name}`} onClick={() => keepViews(views.filter((other) => other !== one))}><Icon name="close" /></button>
+            <button type="button" class="quiet small" aria-pressed={one.isStart} onClick={() => changeViews((all) => withStart(all, one.name))}>{one.isStart ? 'Start page' : 'Make start page'}</button>
+            <button type="button" class="quiet" aria-label={`Delete the view ${one.name}`} onClick={() => changeViews((all) => all.filter(({ name: other }) => other !== one.name))}><Icon name="close" /></button>
           </div>
         ))}
         <form onSubmit={save}>
