@@ -323,8 +323,8 @@ std::string missing_of(const Json& app, const WaitSettings& settings) {
   };
   expect("sync", settings.sync, "syncStatus");
   expect("health", settings.health, "healthStatus");
-  if (text_at(app, {"operationState", "phase"}) == "Running")
-    missing.emplace_back("an operation runs");
+  const auto phase = text_at(app, {"operationState", "phase"});
+  if (phase == "Running" || phase == "Terminating") missing.emplace_back("an operation runs");
   return join(missing, ", ");
 }
 

@@ -156,6 +156,15 @@ TEST(ListEvents, SaysThatThereAreMore) {
   EXPECT_EQ(result.err, "1 are shown, and there are more; with --limit 0 all are listed\n");
 }
 
+TEST(AppWait, AnOperationThatIsBeingTerminatedHasNotEnded) {
+  Script script({{"Content-Type: application/json\r\n",
+                  R"({"data":{"application":{"syncStatus":"SYNCED","healthStatus":"HEALTHY",)"
+                  R"("operationState":{"phase":"Terminating"}}}})"}});
+  const auto result = script.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_THAT(result.err, HasSubstr("an operation runs"));
+}
+
 // The root wants two Applications, and one of them has not been reported.
 TEST(AppTree, ShowsAChildThatIsNotThereYet) {
   constexpr const char* kJson = "Content-Type: application/json\r\n";
