@@ -140,12 +140,14 @@ class Scanner {
       const auto end = end_of(at_, is_name);
       if (text_.substr(at_, end - at_).contains('.') && end - at_ > 20) return redact_to(end);
     }
-    constexpr std::array<std::string_view, 17> kPrefixes = {
-        "ghp_",  "gho_",  "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxp-",
-        "xoxa-", "xapp-", "hvs.", "npm_", "AKIA", "ASIA",        "AIza",   "ya29."};
+    // Of the Git hosts that app-proxy works with, Bitbucket's are ATATT, ATBB, ATCTT and BBDC-.
+    constexpr std::array<std::string_view, 25> kPrefixes = {
+        "ghp_",  "gho_",   "ghu_",  "ghs_", "ghr_",  "github_pat_", "glpat-", "glptt-", "gldt-",
+        "glrt-", "glcbt-", "ATATT", "ATBB", "ATCTT", "BBDC-",       "xoxb-",  "xoxp-",  "xoxa-",
+        "xapp-", "hvs.",   "npm_",  "AKIA", "ASIA",  "AIza",        "ya29."};
     for (const auto prefix : kPrefixes) {
       if (!from.starts_with(prefix)) continue;
-      const auto end = end_of(at_, is_name);
+      const auto end = end_of(at_, [](char c) { return is_name(c) || is_base64(c); });
       if (end - at_ >= prefix.size() + kMinTokenTail) return redact_to(end);
     }
     // An API key of a control plane: an id in hex, a dot, and base64url.

@@ -73,6 +73,12 @@ TEST(Redaction, SecretsByTheirFormAreTakenOut) {
       "x " + base64_encode("-----BEGIN PRIVATE KEY-----\n" + kCanary),
       "key 65f1a2b3c4d5e6f7a8b9c0d1." + kCanary + "0123456789abcdef",
       "ghp_0123456789" + kCanary,
+      "remote: ATATT3xFfGF0" + kCanary + "=1A2B3C4D is not valid",
+      "ATBB0123456789" + kCanary,
+      "ATCTT3xFfGN0" + kCanary,
+      "BBDC-MTIzNDU2+Nzg5/" + kCanary,
+      "runner glrt-0123456789" + kCanary,
+      "glcbt-64_0123456789" + kCanary,
       "glpat-0123456789" + kCanary,
   };
   for (const auto& text : texts) {
