@@ -86,11 +86,13 @@ TEST_F(Follow, EventsAreLinesAsTheyCome) {
 
 constexpr const char* kStream = "Content-Type: text/event-stream\r\n";
 
+// Header fields and body of each.
+using Answers = std::vector<std::pair<std::string, std::string>>;
+
 // A control plane that answers as it is told, and then ends the session.
 class Script {
  public:
-  explicit Script(std::vector<std::pair<std::string, std::string>> answers)
-      : answers_(std::move(answers)) {}
+  explicit Script(Answers answers) : answers_(std::move(answers)) {}
 
   CommandResult run(std::vector<std::string> words) {
     words.insert(words.begin(), std::string(GITOPS_BIN_DIR) + "/gitopsctl");
@@ -115,7 +117,7 @@ class Script {
   }
 
   std::mutex mutex_;
-  std::vector<std::pair<std::string, std::string>> answers_;
+  Answers answers_;
   std::size_t next_ = 0;
   RecordingUpstream server_{"control-plane",
                             [this](const auto&, RawSocket& socket) { return answer(socket); }};
@@ -124,9 +126,9 @@ class Script {
 TEST(FollowEvents, GoesOnBehindTheLastEventWhenAStreamHasEnded) {
   const std::string row =
       R"({"rows":[{"topic":"index","kind":"Application","uid":"u1","runtime":"prod","namespace":"a","name":"shop"}]})";
-  Script script(
-      {{kStream, "id: c1\nevent: reset\ndata: {}\n\nid: c2\nevent: patch\ndata: " + row + "\n\n"},
-       {kStream, "id: c9\nevent: reset\ndata: {}\n\n"}});
+  Script script(Answers{
+      {kStream, "id: c1\nevent: reset\ndata: {}\n\nid: c2\nevent: patch\ndata: " + row + "\n\n"},
+      {kStream, "id: c9\nevent: reset\ndata: {}\n\n"}});
   const auto result = script.run({"event", "list", "--follow"});
   EXPECT_EQ(result.exit_code, 5) << "the session has ended: " << result.err;
   const auto requests = script.requests();
@@ -140,26 +142,27 @@ TEST(FollowEvents, GoesOnBehindTheLastEventWhenAStreamHasEnded) {
 }
 
 TEST(FollowEvents, PrintsAnObjectOnEachLineAlsoOfWhatIsGone) {
-  Script script(
-      {{kStream, "id: c1\nevent: gone\ndata: {\"topic\":\"index\",\"uids\":[\"u1\",\"u2\"]}\n\n"}});
+  Script script(Answers{
+      {kStream, "id: c1\nevent: gone\ndata: {\"topic\":\"index\",\"uids\":[\"u1\",\"u2\"]}\n\n"}});
   const auto result = script.run({"event", "list", "--follow", "-o", "json"});
   EXPECT_EQ(result.out,
             "{\"gone\":\"u1\",\"topic\":\"index\"}\n{\"gone\":\"u2\",\"topic\":\"index\"}\n");
 }
 
 TEST(ListEvents, SaysThatThereAreMore) {
-  Script script({{"Content-Type: application/json\r\n",
-                  R"({"data":{"gitopsReleases":{"edges":[{"node":{"historyId":7}}],)"
-                  R"("pageInfo":{"hasNextPage":true,"endCursor":"c"}}}})"}});
+  Script script(Answers{{"Content-Type: application/json\r\n",
+                         R"({"data":{"gitopsReleases":{"edges":[{"node":{"historyId":7}}],)"
+                         R"("pageInfo":{"hasNextPage":true,"endCursor":"c"}}}})"}});
   const auto result = script.run({"event", "list", "--limit=1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "1 are shown, and there are more; with --limit 0 all are listed\n");
 }
 
 TEST(AppWait, AnOperationThatIsBeingTerminatedHasNotEnded) {
-  Script script({{"Content-Type: application/json\r\n",
-                  R"({"data":{"application":{"syncStatus":"SYNCED","healthStatus":"HEALTHY",)"
-                  R"("operationState":{"phase":"Terminating"}}}})"}});
+  Script script(
+      Answers{{"Content-Type: application/json\r\n",
+               R"({"data":{"application":{"syncStatus":"SYNCED","healthStatus":"HEALTHY",)"
+               R"("operationState":{"phase":"Terminating"}}}})"}});
   const auto result = script.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_THAT(result.err, HasSubstr("an operation runs"));
@@ -174,11 +177,11 @@ TEST(AppTree, ShowsAChildThatIsNotThereYet) {
   };
   const std::string child =
       R"({"kind":"Application","namespace":"argocd","syncStatus":"SYNCED","name":")";
-  Script script(
-      {{kJson, answer("root", R"(,"resources":[)" + child + R"(one"},)" + child + R"(two"}],)" +
-                                  R"("appsRelations":{"children":[)"
-                                  R"({"runtime":"prod","namespace":"argocd","name":"one"}]})")},
-       {kJson, answer("one", "")}});
+  Script script(Answers{
+      {kJson, answer("root", R"(,"resources":[)" + child + R"(one"},)" + child + R"(two"}],)" +
+                                 R"("appsRelations":{"children":[)"
+                                 R"({"runtime":"prod","namespace":"argocd","name":"one"}]})")},
+      {kJson, answer("one", "")}});
   const auto result = script.run({"app", "tree", "prod/argocd/root"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("Application argocd/two"));
