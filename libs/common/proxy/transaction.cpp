@@ -521,10 +521,10 @@ void Transaction::upstream_wrote(Transfer written, Clock::time_point now) {
     deadlines_.upstream_write = now + limits().body_timeout;
     return;
   }
-  if (now_.upload == Upload::first) {
-    return fail(lost(written.what == Transfer::timeout
-                         ? "the upstream took the request too slowly"
-                         : "the connection to the upstream was lost"));
+  const bool timed_out = written.what == Transfer::timeout;
+  if (now_.upload == Upload::first && (timed_out || now_.untouched)) {
+    return fail(lost(timed_out ? "the upstream took the request too slowly"
+                               : "the connection to the upstream was lost"));
   }
   // The upstream accepts no more of the body; its response gives the reason.
   now_.upload = Upload::stopped;

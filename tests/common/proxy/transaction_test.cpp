@@ -733,6 +733,23 @@ TEST(Transaction, ARequestThatNobodyTookIsOfferedToBeKept) {
   });
 }
 
+TEST(Transaction, AnAnswerToABodyThatTheUpstreamDidNotTakeIsPassedOn) {
+  const std::string post = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n";
+  for (const bool keeps : {false, true}) {
+    play([&](TransactionFixture& bed) -> Task<> {
+      if (keeps) bed.verify = admit_all;
+      bed.keeps = keeps;
+      bed.upstream_capacity = 1024;
+      auto [client, upstream] = co_await ask(bed, post + std::string(20'000, 'x'));
+      co_await send(upstream, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
+      upstream.close();
+      EXPECT_THAT(co_await read(client, "\r\n\r\nno"), StartsWith("HTTP/1.1 413"));
+      EXPECT_THAT(bed.kept, IsEmpty());
+      EXPECT_EQ(bed.records.back().failure, Failure::none);
+    });
+  }
+}
+
 TEST(Transaction, AnAnswerThatRefusesTheRequestIsPassedOn) {
   play([](TransactionFixture& bed) -> Task<> {
     bed.verify = admit_all;
