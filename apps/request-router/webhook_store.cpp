@@ -133,6 +133,8 @@ WebhookStore::Hastened WebhookStore::hasten(const SourceName& name, Clock::time_
   if (now < source->may_hasten_at) return Hastened::too_soon;
   if (source->failures > 0) {
     source->paused_until = std::min(source->paused_until, now);
+    take_due(*source, now);
+    if (source->ready.empty()) take_first_later(*source);
   } else {
     const auto id = take_first_later(*source);
     if (id == 0) return Hastened::not_waiting;
@@ -181,6 +183,17 @@ void WebhookStore::unreachable(std::uint64_t id, std::string_view why, Clock::ti
   if (item == nullptr) return;
   fail(*item->source, why, now);
   item->source->ready.push_front(id);
+}
+
+// The source counts as unreachable until another webhook, or a later attempt, is delivered.
+void WebhookStore::unanswered(std::uint64_t id, std::string_view why, Clock::time_point now) {
+  auto* item = back_from(id);
+  if (item == nullptr) return;
+  auto& source = *item->source;
+  fail(source, why, now);
+  if (source.hastened == id) source.hastened = 0;
+  source.later.emplace(now + doubled(item->unanswered, kMaxPause), id);
+  ++item->unanswered;
 }
 
 void WebhookStore::refused(std::uint64_t id, std::string_view why, Clock::time_point now) {

@@ -43,7 +43,8 @@ using Kept = std::shared_ptr<const KeptWebhook>;
 // Event sources take turns. A single source may use nearly all of the room; the more sources have
 // webhooks, the less each may use, so that room is left for a new source. While a source is
 // unreachable, one webhook at a time is retried, with growing backoff. A webhook that a reachable
-// source refuses has its own backoff and does not delay others.
+// source refuses has its own backoff and does not delay others. So does one that gets no response,
+// because the webhook itself may be the reason: one at which the source crashes, or waits too long.
 class WebhookStore {
  public:
   struct Limits {
@@ -84,8 +85,10 @@ class WebhookStore {
 
   // -- outcomes of an attempt --
   void delivered(std::uint64_t id);
-  // Reports that the source refused or broke the connection.
+  // Reports that the source could not be connected to.
   void unreachable(std::uint64_t id, std::string_view why, Clock::time_point now);
+  // Reports that a connection to the source ended, or timed out, without a response.
+  void unanswered(std::uint64_t id, std::string_view why, Clock::time_point now);
   // Reports that the source responded without accepting this webhook.
   void refused(std::uint64_t id, std::string_view why, Clock::time_point now);
   // Number of attempts that the source refused.
@@ -129,6 +132,7 @@ class WebhookStore {
     Source* source = nullptr;
     bool is_under_way = false;
     unsigned refusals = 0;
+    unsigned unanswered = 0;  // attempts without a response
   };
 
   Source& source_of(const SourceName& name);

@@ -97,15 +97,22 @@ Task<Result<http::Response>> read_answer(net::Channel& channel) {
   co_return response;
 }
 
-Task<Result<http::Response>> send(const WebhookRoute& route, std::string_view bytes) {
+// `connected`: set when there is a connection, so that the event source may have seen the webhook.
+Task<Result<http::Response>> send(const WebhookRoute& route, std::string_view bytes,
+                                  bool& connected) {
   auto connection = co_await route.upstream->connect();
   if (!connection) co_return std::unexpected(connection.error());
+  connected = true;
   auto& channel = *(*connection)->channel;
   channel.set_deadline(deadline_after(route.limits.answer_timeout));
-  if (auto written = co_await channel.write(bytes); !written) {
+  const auto written = co_await channel.write(bytes);
+  if (!written && written.error().code == ErrorCode::timeout) {
     co_return std::unexpected(written.error());
   }
-  co_return co_await read_answer(channel);
+  // An early response, such as 413, may have arrived before the connection broke.
+  auto answer = co_await read_answer(channel);
+  if (!answer && !written) co_return std::unexpected(written.error());
+  co_return answer;
 }
 
 std::string_view to_string(WebhookStore::Hastened hastened) {
@@ -141,6 +148,7 @@ struct Webhooks::Sender {
 // Webhook in flight, with its permit of the gate.
 struct Webhooks::Attempt {
   Kept webhook;
+  bool connected = false;  // to the event source
   std::shared_ptr<const WebhookRoute> route;
   std::optional<Gate::Permit> permit;
 };
@@ -366,15 +374,20 @@ Task<> Webhooks::deliver(std::shared_ptr<Attempt> attempt) {
     }
   };
   const Ended ended{*this};
-  const auto answer = co_await send(*attempt->route, attempt->webhook->bytes);
+  const auto answer = co_await send(*attempt->route, attempt->webhook->bytes, attempt->connected);
   attempt->permit.reset();
-  settle(attempt->webhook, answer);
+  settle(*attempt, answer);
 }
 
-void Webhooks::settle(const Kept& webhook, const Result<http::Response>& answer) {
+void Webhooks::settle(const Attempt& attempt, const Result<http::Response>& answer) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  if (!answer) return store_.unreachable(webhook->id, answer.error().message, now);
+  const auto& webhook = attempt.webhook;
+  if (!answer) {
+    const auto& why = answer.error().message;
+    return attempt.connected ? store_.unanswered(webhook->id, why, now)
+                             : store_.unreachable(webhook->id, why, now);
+  }
   if (is_refusal(answer->status, store_.refusals(webhook->id))) {
     return store_.refused(webhook->id,
                           "the event source answered " + std::to_string(answer->status), now);

@@ -84,7 +84,7 @@ class Webhooks {
   Task<> deliver_all();
   std::shared_ptr<Attempt> next_attempt(Clock::time_point& due);
   Task<> deliver(std::shared_ptr<Attempt> attempt);
-  void settle(const Kept& webhook, const Result<http::Response>& answer);
+  void settle(const Attempt& attempt, const Result<http::Response>& answer);
   void drop_expired(Clock::time_point now);
   std::optional<std::vector<Kept>> recover(std::vector<RecoveredWebhook> found);
   [[nodiscard]] bool may_deliver_more() const;

@@ -206,6 +206,41 @@ TEST(RouterWebhooks, AnswersOfTheSourceArePassedOn) {
   EXPECT_EQ(page(bed)["kept"], 0);
 }
 
+// A payload at which the source crashes must not stop the payloads of others.
+TEST(RouterWebhooks, OneAtWhichTheSourceBreaksHoldsUpNoOther) {
+  Source source;
+  const auto answer = [good = source.answer()](const RecordedRequest& request, RawSocket& socket) {
+    return !request.target().ends_with("?n=0") && good(request, socket);
+  };
+  RouterHarness bed({.events = answer});
+  for (int i = 0; i <= 20; ++i) {
+    EXPECT_THAT(raw_call(bed.port(), webhook(i)).status, testing::AnyOf(200, 202));
+  }
+  require_until([&] { return source.seen() == 20; }, 30s, "the others to be delivered");
+  EXPECT_EQ(page(bed)["kept"], 1);
+}
+
+// The source refuses by the length, and closes without reading the body: a reset follows its answer.
+TEST(RouterWebhooks, OneThatIsTooLargeForItsSourceIsRefused) {
+  constexpr std::size_t kLarge = 5UL * 1024 * 1024;
+  const auto too_large = [](const RecordedRequest&, RawSocket& socket) {
+    RecordingUpstream::reply(socket, "too large", "Connection: close\r\n",
+                             "413 Request Entity Too Large");
+    return false;
+  };
+  RouterHarness bed({.events = too_large});
+  const auto port = bed.events().port();
+  bed.events().answer_early("n=");
+  EXPECT_EQ(raw_call(bed.port(), webhook(1, kLarge)).status, 413);
+  EXPECT_EQ(page(bed)["kept"], 0);
+  bed.stop_events();
+  EXPECT_EQ(raw_call(bed.port(), webhook(2, kLarge)).status, 202);
+  RecordingUpstream back("events", too_large, port);
+  back.answer_early("n=");
+  require_until([&] { return page(bed)["kept"] == 0; }, 30s, "the refusal of the source");
+  EXPECT_EQ(page(bed)["lost"][0]["reason"], "rejected");
+}
+
 TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
   RouterHarness bed;
   const auto answer =

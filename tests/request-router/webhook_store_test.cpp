@@ -150,6 +150,52 @@ TEST(WebhookStore, OneThatItsSourceRefusesHoldsUpNoOther) {
   EXPECT_EQ(bed.store.sources().at(0).last_error, "the event source answered 500");
 }
 
+// A webhook at which its source crashes or hangs: the source can be connected to, but this webhook
+// gets no response.
+TEST(WebhookStore, OneThatGetsNoAnswerHoldsUpNoOther) {
+  Fixture bed;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(bed.add(kGithub));
+  EXPECT_EQ(bed.next(kStart), 1U);
+  bed.store.unanswered(1, "it closed the connection", kStart);
+  EXPECT_FALSE(bed.store.is_reachable(kGithub));
+  EXPECT_EQ(bed.next(kStart + 999ms), 0U);
+  EXPECT_EQ(bed.next(kStart + 1s), 2U) << "another one first";
+  EXPECT_EQ(bed.next(kStart + 1s), 0U) << "one at a time";
+  bed.store.delivered(2);
+  EXPECT_TRUE(bed.store.is_reachable(kGithub));
+  EXPECT_EQ(bed.next(kStart + 1s), 3U);
+  EXPECT_EQ(bed.next(kStart + 1s), 1U);
+  bed.store.delivered(3);
+  bed.store.unanswered(1, "it closed the connection", kStart + 1s);
+  EXPECT_TRUE(bed.add(kGithub));  // 4
+  EXPECT_EQ(bed.next(kStart + 2s), 4U) << "the other one waits two seconds";
+  bed.store.delivered(4);
+  EXPECT_EQ(bed.next(kStart + 2999ms), 0U);
+  EXPECT_FALSE(bed.store.must_wait(kGithub)) << "new ones pass it";
+  EXPECT_EQ(bed.next(kStart + 3s), 1U);
+  bed.store.delivered(1);
+  EXPECT_EQ(bed.store.size(), 0U);
+}
+
+TEST(WebhookStore, TheOnlyOneThatGetsNoAnswerIsTriedEveryTenSecondsAndOnRequest) {
+  Fixture bed;
+  EXPECT_TRUE(bed.add(kGithub));
+  auto now = kStart;
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_EQ(bed.next(now), 1U);
+    bed.store.unanswered(1, "timed out", now);
+    EXPECT_TRUE(bed.store.must_wait(kGithub));
+    const auto due = bed.store.due(now);
+    EXPECT_LE(due, now + 10s);
+    now = due;
+  }
+  EXPECT_EQ(bed.next(now), 1U);
+  bed.store.unanswered(1, "timed out", now);
+  EXPECT_EQ(bed.next(now + 2s), 0U);
+  EXPECT_EQ(bed.store.hasten(kGithub, now + 2s), Hastened::now);
+  EXPECT_EQ(bed.next(now + 2s), 1U);
+}
+
 TEST(WebhookStore, AHastenedSourceThatCannotBeReachedIsTriedOnceAndAtMostOnceASecond) {
   Fixture bed;
   EXPECT_EQ(bed.store.hasten(kGithub, kStart), Hastened::not_waiting);
