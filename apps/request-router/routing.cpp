@@ -72,6 +72,12 @@ struct Inside {
   Gate::Permit permit;
 };
 
+// Returns whether the addresses of the host may have been found although it was not connected to.
+// After a timeout they are in the cache of the resolver.
+bool is_of_found_host(const Error& error) {
+  return error.code == ErrorCode::unavailable || error.code == ErrorCode::timeout;
+}
+
 // Marks the event source as known after a connection, or after its address was found.
 proxy::Dialer marks_known(proxy::Dialer dialer, net::Resolver& names, std::string host,
                           std::shared_ptr<Gate> gate) {
@@ -82,7 +88,7 @@ proxy::Dialer marks_known(proxy::Dialer dialer, net::Resolver& names, std::strin
     auto channel = co_await dial(deadline, client);
     if (channel) {
       gate->mark_known();
-    } else if (!gate->is_known() && channel.error().code == ErrorCode::unavailable) {
+    } else if (!gate->is_known() && is_of_found_host(channel.error())) {
       if (co_await names.resolve(host, 1, deadline, client)) gate->mark_known();
     }
     co_return channel;

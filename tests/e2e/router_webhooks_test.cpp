@@ -3,12 +3,17 @@
 #include <cstdlib>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "daemons/router_harness.hpp"
 #include "support/status_page.hpp"
@@ -247,6 +252,49 @@ TEST(RouterWebhooks, NothingIsKeptForASourceThatNobodyKnows) {
       raw_call(bed.port(), RouterHarness::request("POST", "/webhooks/argo/nobody", {}, "{}"));
   EXPECT_EQ(answer.status, 404);
   EXPECT_EQ(page(bed)["kept"], 0);
+}
+
+// A port at which connections are neither made nor refused, as on a node that is down.
+class SilentPort {
+ public:
+  SilentPort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof(address);
+    const int listener = open_socket();
+    if (::bind(listener, name, size) != 0 || ::listen(listener, 0) != 0 ||
+        ::getsockname(listener, name, &size) != 0) {
+      throw std::runtime_error("no port to listen on");
+    }
+    port_ = ::ntohs(address.sin_port);
+    // Fills the queue of the listener, which accepts none.
+    for (int i = 0; i < 4; ++i) ::connect(open_socket(), name, size);
+  }
+  ~SilentPort() {
+    for (const int descriptor : sockets_) ::close(descriptor);
+  }
+  SilentPort(const SilentPort&) = delete;
+  SilentPort& operator=(const SilentPort&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  int open_socket() {
+    return sockets_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  }
+
+  std::vector<int> sockets_;
+  std::uint16_t port_ = 0;
+};
+
+TEST(RouterWebhooks, OneForASourceThatHasNotBeenReachedYetIsKept) {
+  const SilentPort silent;
+  RouterHarness bed({.environment = {{"WEBHOOK_PORT", std::to_string(silent.port())},
+                                     {"CONNECT_TIMEOUT", "300ms"}}});
+  EXPECT_EQ(raw_call(bed.port(), webhook(1)).status, 202);
+  EXPECT_EQ(page(bed)["kept"], 1);
 }
 
 TEST(RouterWebhooks, NothingIsKeptBeforeItsSignatureIsChecked) {
