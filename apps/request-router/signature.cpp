@@ -110,11 +110,17 @@ std::span<const Secret> SignatureSecrets::current(Clock::time_point now) {
   next_read_ = now + std::chrono::seconds(1);
   const auto fingerprint = file_fingerprint(file_);
   if (!fingerprint.empty() && fingerprint == fingerprint_) return secrets_;
+  auto read = read_small_file(file_);
+  if (!read) {
+    // Reads again later. A failure, for example for want of descriptors, does not mean that there
+    // is no secret.
+    if (read.error().code == ErrorCode::not_found) secrets_.clear();
+    fingerprint_.clear();
+    return secrets_;
+  }
+  const Secret text(std::move(*read));  // wiped at the end
   fingerprint_ = fingerprint;
   secrets_.clear();
-  auto read = read_small_file(file_);
-  if (!read) return secrets_;
-  const Secret text(std::move(*read));  // wiped at the end
   auto rest = text.reveal();
   while (!rest.empty() && secrets_.size() < kMaxSecrets) {
     auto line = rest.substr(0, rest.find('\n'));

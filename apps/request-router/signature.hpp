@@ -41,7 +41,8 @@ Result<SignatureRule> parse_signature_rule(std::string_view text);
 class SignatureSecrets {
  public:
   explicit SignatureSecrets(std::string file) : file_(std::move(file)) {}
-  // The secrets; empty while the file is unreadable. Valid until the next call.
+  // The secrets; none while there is no file. They stay in use while the file cannot be read. Valid
+  // until the next call.
   std::span<const Secret> current(Clock::time_point now);
 
  private:

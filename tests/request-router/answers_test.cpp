@@ -1,3 +1,5 @@
+#include <chrono>
+#include <filesystem>
 #include <list>
 #include <string>
 #include <utility>
@@ -5,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "request-router/access_log.hpp"
 #include "request-router/config.hpp"
@@ -303,6 +306,35 @@ TEST(Signature, SecretsAreTheLinesOfTheirFile) {
   EXPECT_THAT(read("\n\n"), testing::ElementsAre());
   SignatureSecrets missing((folder / "missing").string());
   EXPECT_TRUE(missing.current(Clock::now()).empty());
+}
+
+// A failed read says nothing about the secrets, and is followed by another one.
+TEST(Signature, SecretsStayWhileTheirFileCannotBeRead) {
+  using std::chrono::seconds;
+  const test::TempDir folder;
+  const auto file = folder / "secret";
+  test::write_file(file, "one");
+  SignatureSecrets secrets(file.string());
+  const auto begin = Clock::now();
+  const auto found = [&](seconds after) {
+    std::vector<std::string> all;
+    for (const auto& secret : secrets.current(begin + after)) all.emplace_back(secret.reveal());
+    return all;
+  };
+  EXPECT_THAT(found(seconds(0)), testing::ElementsAre("one"));
+  test::write_file(file, "the next one");
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto meanwhile = found(seconds(2));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_THAT(meanwhile, testing::ElementsAre("one"));
+  EXPECT_THAT(found(seconds(4)), testing::ElementsAre("the next one"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(found(seconds(6)), testing::ElementsAre());
+  test::write_file(file, "again");
+  EXPECT_THAT(found(seconds(8)), testing::ElementsAre("again"));
 }
 
 TEST(Signature, OnlyThePingOfBitbucketDataCenterMayBeUnsigned) {
