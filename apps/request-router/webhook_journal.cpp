@@ -195,6 +195,7 @@ WebhookJournal::~WebhookJournal() {
     thread_.join();
   }
   if (file_.descriptor < 0) return;
+  write_again();
   if (live_.empty()) {
     remove(file_);
   } else {
@@ -239,6 +240,7 @@ void WebhookJournal::run() {
     write(std::move(jobs));
     if (file_.size > options_.compact_above && file_.size > 2 * live_bytes_) compact();
     if (std::chrono::steady_clock::now() < look_at) continue;
+    write_again();
     look_for_others();
     look_at = std::chrono::steady_clock::now() + options_.look_interval;
   }
@@ -252,16 +254,21 @@ void WebhookJournal::write(std::deque<Job> jobs) {
   for (auto& job : jobs) {
     if (job.webhook) {
       written.emplace_back(std::move(job.durable), append_kept(file_, job.webhook));
-      if (!written.back().second) continue;
+      if (!written.back().second) {
+        unwritten_.emplace(job.id, job.webhook);
+        continue;
+      }
       has_kept = true;
-      live_bytes_ += job.webhook->bytes.size();
-      live_.emplace(job.id, job.webhook);
+      add_live(job.webhook);
     } else if (const auto known = live_.find(job.id); known != live_.end()) {
       live_bytes_ -= known->second->bytes.size();
       live_.erase(known);
-      std::string record;
-      append_gone_record(record, job.id);
-      if (auto appended = append(file_, record); !appended) report(appended.error());
+      if (auto appended = append_gone(file_, job.id); !appended) {
+        unwritten_.emplace(job.id, nullptr);
+        report(appended.error());
+      }
+    } else {
+      unwritten_.erase(job.id);
     }
   }
   if (has_kept) synced = sync(file_);
@@ -270,6 +277,30 @@ void WebhookJournal::write(std::deque<Job> jobs) {
     if (!result) report(result.error());
     durable(result);
   }
+}
+
+// Writes the records that could not be written before, for example because the disk was full.
+void WebhookJournal::write_again() {
+  if (unwritten_.empty()) return;
+  while (!unwritten_.empty()) {
+    const auto [id, webhook] = *unwritten_.begin();
+    const auto written = webhook ? append_kept(file_, webhook) : append_gone(file_, id);
+    if (!written) return report(written.error());
+    if (webhook) add_live(webhook);
+    unwritten_.erase(unwritten_.begin());
+  }
+  if (auto synced = sync(file_); !synced) report(synced.error());
+}
+
+void WebhookJournal::add_live(const Kept& webhook) {
+  live_bytes_ += webhook->bytes.size();
+  live_.emplace(webhook->id, webhook);
+}
+
+Result<void> WebhookJournal::append_gone(File& file, std::uint64_t id) const {
+  std::string record;
+  append_gone_record(record, id);
+  return append(file, record);
 }
 
 Result<void> WebhookJournal::append_kept(File& file, const Kept& webhook) const {
@@ -387,8 +418,7 @@ void WebhookJournal::take_over(const std::filesystem::path& path) {
     recovered_.insert(path);  // even if the file remains
     for (const auto& webhook : *taken) {
       if (auto written = append_kept(file_, webhook); !written) return report(written.error());
-      live_bytes_ += webhook->bytes.size();
-      live_.emplace(webhook->id, webhook);
+      add_live(webhook);
     }
     if (auto synced = sync(file_); !synced) return report(synced.error());
     log().info("took over the webhooks that another process kept",

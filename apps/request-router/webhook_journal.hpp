@@ -69,7 +69,7 @@ class WebhookJournal {
 
   // Queue records, which are written in the order of the calls. Any thread. `durable` is called on
   // the journal's thread. Its error means that the record could not be written and the webhook is
-  // only in memory.
+  // only in memory; it is written at a later look_interval, when the disk takes it again.
   using Durable = std::function<void(const Result<void>& written)>;
   void keep(Kept webhook, Durable durable);
   void gone(std::uint64_t id);
@@ -88,8 +88,11 @@ class WebhookJournal {
 
   void run();
   void write(std::deque<Job> jobs);
+  void write_again();
+  void add_live(const Kept& webhook);
   Result<void> append(File& file, std::string_view record) const;
   Result<void> append_kept(File& file, const Kept& webhook) const;
+  Result<void> append_gone(File& file, std::uint64_t id) const;
   Result<void> sync(const File& file) const;
   [[nodiscard]] Result<File> create() const;
   void remove(File& file) const;
@@ -106,6 +109,8 @@ class WebhookJournal {
   File file_;
   std::map<std::uint64_t, Kept> live_;  // webhooks with records in the file
   std::size_t live_bytes_ = 0;
+  // Records that could not be written: webhooks, and removed ones (null), by their ids.
+  std::map<std::uint64_t, Kept> unwritten_;
   std::set<std::filesystem::path> recovered_;  // others' journals that could not be removed
 
   std::mutex mutex_;

@@ -1,6 +1,7 @@
 #include "request-router/webhook_journal.hpp"
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <latch>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <gmock/gmock.h>
 #include <prometheus/counter.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "support/process.hpp"
@@ -169,6 +171,57 @@ TEST(WebhookJournal, IsRemovedWhenNothingIsLeftAndWrittenAgainWhenMostIsGone) {
     process.journal.gone(1'001);
   }
   EXPECT_THAT(files_in(path), IsEmpty());
+}
+
+// A full disk, during its life: no file grows.
+class FullDisk {
+ public:
+  FullDisk() {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{.rlim_cur = 1, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(WebhookJournal, WhatAFullDiskDidNotTakeIsWrittenLater) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const test::TempDir folder;
+  {
+    Process process(folder / "journal");
+    process.keep(webhook(1));
+    process.keep(webhook(2));
+    {
+      const FullDisk full;
+      std::latch done(1);
+      process.journal.gone(1);
+      process.journal.keep(std::make_shared<KeptWebhook>(webhook(3)),
+                           [&done](const Result<void>& written) {
+                             EXPECT_FALSE(written);
+                             done.count_down();
+                           });
+      process.journal.keep(std::make_shared<KeptWebhook>(webhook(4)),
+                           [](const Result<void>& written) { EXPECT_FALSE(written); });
+      process.journal.gone(4);
+      done.wait();
+      test::require_until([&] { return process.errors.Value() >= 4; }, 10s, "another attempt");
+    }
+    process.keep(webhook(5));
+    test::require_until(
+        [&] {
+          const auto files = files_in(folder / "journal");
+          return ids_of(replay(test::read_file(files.at(0)))) ==
+                 std::vector<std::uint64_t>{2, 3, 5};
+        },
+        10s, "the records to be written");
+  }
+  const Process next(folder / "journal");
+  EXPECT_EQ(next.found, 3U);
 }
 
 TEST(WebhookJournal, AFolderThatCannotBeMadeIsAnError) {
