@@ -31,6 +31,9 @@ constexpr std::size_t kHeadBuffer = 4 * 1024;  // initial size; grows with the h
 constexpr std::size_t kBodyBuffer = 16 * 1024;
 constexpr std::size_t kMaxDrain = 64 * 1024;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+// Minimum rate of a body in bytes per second: each received byte extends the client's time by that
+// of one byte at this rate.
+constexpr double kMinBodyRate = 1024;
 constexpr std::size_t kMaxAhead = 64 * 1024;    // bytes of further requests, read during a stream
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
 
@@ -118,6 +121,7 @@ class ServerConnection {
   Task<> refuse(int status, std::string_view why);
 
   Task<Result<void>> fill(std::size_t capacity);
+  Task<Result<void>> fill_body();
   Task<Result<void>> read_into(std::string& out);
   Task<Result<void>> read_part(std::string& out);
   [[nodiscard]] std::unexpected<Error> too_large() const;
@@ -145,6 +149,7 @@ class ServerConnection {
   bool body_ended = false;
   std::size_t body_limit = kUnlimited;
   std::size_t body_left = kUnlimited;  // bytes that may still be read
+  Clock::duration body_patience{};     // left to wait for more of the body
   bool awaits_continue = false;        // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
@@ -160,6 +165,22 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
   if (*size == 0) co_return fail(ErrorCode::unavailable, "the client closed the connection");
   in.commit(*size);
   co_return Result<void>{};
+}
+
+// Reads more bytes of the body. Counts only the time spent waiting for them.
+Task<Result<void>> ServerConnection::fill_body() {
+  const auto before = in.bytes().size();
+  const auto waits_since = Clock::now();
+  channel->set_read_deadline(waits_since + body_patience);
+  auto filled = co_await fill(kBodyBuffer);
+  channel->set_read_deadline(kNever);
+  const std::chrono::duration<double> earned(static_cast<double>(in.bytes().size() - before) /
+                                             kMinBodyRate);
+  body_patience -= Clock::now() - waits_since;
+  body_patience += std::chrono::duration_cast<Clock::duration>(earned);
+  // Limits the credit: fast data does not allow a longer silence later.
+  body_patience = std::min<Clock::duration>(body_patience, server.options.body_timeout);
+  co_return filled;
 }
 
 // Reads the head of a request. Returns false when the connection is done.
@@ -210,6 +231,7 @@ Task<bool> ServerConnection::check_request() {
   keep_alive = parser.keep_alive() && !in_reserve;
   body_ended = parser.content_length() == 0;
   body_limit = body_left = kUnlimited;
+  body_patience = server.options.body_timeout;
   awaits_continue = parser.expects_continue();
   const auto& reserved_for = server.options.reserved_for;
   if (in_reserve && !(reserved_for && reserved_for(request))) {
@@ -278,10 +300,7 @@ Task<Result<void>> ServerConnection::read_part(std::string& target) {
       if (target.size() - before >= kBodyBuffer) co_return Result<void>{};
     }
     if (body_ended || target.size() > before) break;
-    channel->set_read_deadline(Clock::now() + server.options.body_timeout);
-    const auto filled = co_await fill(kBodyBuffer);
-    channel->set_read_deadline(kNever);
-    if (!filled) {
+    if (auto filled = co_await fill_body(); !filled) {
       keep_alive = false;
       co_return filled;
     }

@@ -30,7 +30,7 @@ struct ServerOptions {
   std::chrono::milliseconds head_timeout{
       10'000};  // first byte to end of head (slow-loris): 408; TLS
   std::chrono::milliseconds idle_timeout{60'000};  // between requests
-  std::chrono::milliseconds body_timeout{60'000};  // for each read or write of a body
+  std::chrono::milliseconds body_timeout{60'000};  // each write; all waiting below 1 KiB/s
 };
 
 class ServerConnection;

@@ -339,6 +339,41 @@ TEST(Server, AC07_EndsStalledBodies) {
   });
 }
 
+// Each byte comes in time, the body never.
+TEST(Server, AC07_EndsBodiesThatDrip) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    auto [client, served] = net::MemoryChannel::pair(executor);
+    server.server.adopt(std::move(served), asio::ip::make_address("192.0.2.1"));
+    CO_ASSERT_OK(
+        co_await client->write("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 900\r\n\r\n"));
+    const auto begin = Clock::now();
+    while (server.server.connections() > 0 && Clock::now() < begin + std::chrono::minutes(10)) {
+      (void)co_await client->write("x");
+      co_await sleep_for(seconds(1));
+    }
+    EXPECT_LE(Clock::now() - begin, seconds(70));
+  });
+}
+
+TEST(Server, ABodyMayComeSlowly) {
+  with_server(echo, {}, [](TestServer& server) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    auto [client, served] = net::MemoryChannel::pair(executor);
+    server.server.adopt(std::move(served), asio::ip::make_address("192.0.2.1"));
+    CO_ASSERT_OK(
+        co_await client->write("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 409600\r\n\r\n"));
+    for (int i = 0; i < 10; ++i) {
+      co_await sleep_for(seconds(39));
+      CO_ASSERT_OK(co_await client->write(std::string(40'960, 'x')));
+    }
+    std::array<char, 64> room{};
+    const auto size = co_await client->read_some(room);
+    CO_ASSERT_OK(size);
+    EXPECT_THAT(std::string(room.data(), *size), StartsWith("HTTP/1.1 200"));
+  });
+}
+
 TEST(Server, AC07_EndsClientsThatDoNotRead) {
   ErrorCode seen = ErrorCode::internal;
   const Handler handler = [&](Exchange& exchange) -> Task<> {
