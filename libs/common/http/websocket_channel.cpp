@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/net/more_follows.hpp"
 
@@ -153,13 +154,22 @@ Transfer WebSocketChannel::refused(const Error& error) {
 
 // Writes the pending frames. Returns `data` when all are sent.
 Transfer::What WebSocketChannel::flush() {
-  for (auto* out : {&sending_, &control_}) {
-    while (!out->empty()) {
-      const asio::const_buffer buffer(out->data(), out->size());
-      const auto written = below_->try_write(std::span(&buffer, 1));
-      if (written.what != Transfer::data) return written.what;
-      out->erase(0, written.size);
-    }
+  if (const auto sent = flush(sending_); sent != Transfer::data) return sent;
+  while (!control_.empty()) {
+    const auto sent = flush(control_);
+    control_is_begun_ = sent != Transfer::data;
+    if (control_is_begun_) return sent;
+    control_ = std::exchange(next_control_, {});
+  }
+  return Transfer::data;
+}
+
+Transfer::What WebSocketChannel::flush(std::string& out) {
+  while (!out.empty()) {
+    const asio::const_buffer buffer(out.data(), out.size());
+    const auto written = below_->try_write(std::span(&buffer, 1));
+    if (written.what != Transfer::data) return written.what;
+    out.erase(0, written.size);
   }
   return Transfer::data;
 }
@@ -190,8 +200,11 @@ Transfer WebSocketChannel::try_write(std::span<const asio::const_buffer> buffers
 
 void WebSocketChannel::send_control(Opcode opcode, std::string_view payload) {
   if (close_sent_) return;
-  control_.clear();  // replaces an unsent pong: the latest one suffices (section 5.5.3)
-  websocket::append_frame(control_, opcode, payload, key());
+  // Replaces an unsent pong: the latest one suffices (section 5.5.3). A frame that was begun must
+  // be completed.
+  auto& out = control_is_begun_ ? next_control_ : control_;
+  out.clear();
+  websocket::append_frame(out, opcode, payload, key());
 }
 
 void WebSocketChannel::send_close(std::uint16_t code) {

@@ -51,6 +51,7 @@ class WebSocketChannel : public net::Channel {
   net::Transfer ended();
   [[nodiscard]] Error closed_by_peer() const;
   net::Transfer::What flush();
+  net::Transfer::What flush(std::string& out);
   void send_control(websocket::Opcode opcode, std::string_view payload);
   void send_close(std::uint16_t code);
   [[nodiscard]] std::optional<websocket::MaskKey> key();
@@ -64,9 +65,11 @@ class WebSocketChannel : public net::Channel {
   std::string received_;  // bytes received with the handshake
   std::array<char, kMaxRest> rest_{};
   std::size_t rest_size_ = 0;
-  std::string sending_;           // partly sent frames
-  std::size_t sending_size_ = 0;  // payload bytes of the write that sending_ belongs to
-  std::string control_;           // a pong or a close frame to send after `sending_`
+  std::string sending_;            // partly sent frames
+  std::size_t sending_size_ = 0;   // payload bytes of the write that sending_ belongs to
+  std::string control_;            // a pong or a close frame to send after `sending_`
+  bool control_is_begun_ = false;  // a part of control_ may have been sent
+  std::string next_control_;       // to send after a control_ that was begun
   bool close_sent_ = false;
   bool close_received_ = false;
   std::uint16_t close_code_ = websocket::kCloseNoCode;

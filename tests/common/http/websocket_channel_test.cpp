@@ -234,6 +234,26 @@ TEST(WebSocketChannel, APongNeverSplitsAFrame) {
   });
 }
 
+TEST(WebSocketChannel, APongThatWasBegunIsCompletedBeforeTheNextOne) {
+  test::run_in_test_time([]() -> Task<> {
+    Bare fixture(co_await asio::this_coro::executor, 40);
+    const std::string long_payload(30, 'a');
+    CO_ASSERT_OK(co_await fixture.server->write("0123456789"));  // a part of the pong fits
+    std::array<char, 64> room{};
+    for (const auto& payload : {long_payload, std::string("b"), std::string("c")}) {
+      co_await fixture.send(frame(Opcode::ping, payload));
+      EXPECT_EQ(fixture.server->read_now(room).what, net::Transfer::nothing);
+    }
+    auto seen = co_await read(*fixture.peer);
+    co_await fixture.send(frame(Opcode::binary, "x"));
+    EXPECT_EQ(co_await read(*fixture.server), "x");  // sends what was pending
+    seen += co_await read(*fixture.peer);
+    fixture.server->close();
+    seen += co_await read_all(*fixture.peer);
+    EXPECT_EQ(frames_in(seen), "data:0123456789 pong:" + long_payload + " pong:c close:1000");
+  });
+}
+
 TEST(WebSocketChannel, ACloseFrameIsAnsweredAndIsTheEnd) {
   test::run_coro([]() -> Task<> {
     Bare fixture(co_await asio::this_coro::executor);
