@@ -82,12 +82,12 @@ Result<void> ClientRegistry::listen() {
 void ClientRegistry::adopt(std::unique_ptr<net::Channel> channel,
                            const asio::ip::address& address) {
   connections_.Increment();
-  const auto client = net::plain_address(address).to_string();
-  const auto known = unauthenticated_of_.find(client);
+  const auto plain = net::plain_address(address);
+  const auto client = plain.to_string();
+  auto peer = peers_.of(plain);
   const bool is_full = unauthenticated_.size() >= options_.max_unauthenticated ||
-                       (known != unauthenticated_of_.end() &&
-                        known->second >= options_.max_unauthenticated_per_address) ||
-                       sessions_.size() >= options_.max_clients;
+                       peer->connections >= options_.max_unauthenticated_per_address ||
+                       !make_room();
   if (is_full) {
     refused_connections_.Increment();
     if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
@@ -100,17 +100,31 @@ void ClientRegistry::adopt(std::unique_ptr<net::Channel> channel,
   }
   tunnel::hold_little(*channel);
   const auto id = ++last_id_;
-  unauthenticated_[id] = client;
-  ++unauthenticated_of_[client];
+  ++peer->connections;
+  unauthenticated_[id] = std::move(peer);
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(channel));
   tasks_.spawn("client", [this, id, shared, client] { return serve(id, shared, client); });
+}
+
+bool ClientRegistry::make_room() {
+  if (sessions_.size() < options_.max_clients) return true;
+  const auto is_old = [&, now = Clock::now()](const auto& item) {
+    return now - item.second >= options_.login_timeout;
+  };
+  const auto oldest = std::ranges::find_if(without_host_, is_old);
+  if (oldest == without_host_.end()) return false;
+  const auto session = this->session(oldest->first);
+  without_host_.erase(oldest);
+  if (!session) return false;
+  session->end({.code = ErrorCode::too_many_requests,
+                .message = "too many clients, and this one has offered no host"});
+  return true;
 }
 
 void ClientRegistry::forget_unauthenticated(SessionId id) {
   const auto found = unauthenticated_.find(id);
   if (found == unauthenticated_.end()) return;
-  const auto of_address = unauthenticated_of_.find(found->second);
-  if (--of_address->second == 0) unauthenticated_of_.erase(of_address);
+  --found->second->connections;
   unauthenticated_.erase(found);
 }
 
@@ -123,6 +137,7 @@ Task<> ClientRegistry::serve(SessionId id, std::shared_ptr<std::unique_ptr<net::
     ~Ended() {
       clients.table_.remove(id);
       clients.sessions_.erase(id);
+      clients.without_host_.erase(id);
       std::erase_if(clients.without_mux_, [this](const auto& item) { return item.second == id; });
       std::erase_if(clients.admitted_, [this](const auto& item) { return item.first.first == id; });
       clients.forget_unauthenticated(id);
@@ -250,6 +265,7 @@ Task<Result<tunnel::Login>> ClientRegistry::admit_login(Session& session, tunnel
 
 void ClientRegistry::on_logged_in(Session& session) {
   if (!session.has_mux()) without_mux_.emplace(session.run_id(), session.id());
+  without_host_.emplace(session.id(), Clock::now());
 }
 
 Task<Result<tunnel::NewProxy>> ClientRegistry::admit_proxy(Session& session,
@@ -298,6 +314,7 @@ Result<std::string> ClientRegistry::offer(Session& session, const std::string& n
                                        .is_confirmed = authorizer_.confirms_owners()},
                                       std::make_shared<const Offer>(std::move(*offer)));
   if (!superfluous) return std::unexpected(superfluous.error());
+  without_host_.erase(session.id());
   for (const auto id : *superfluous) {
     table_.remove(id);
     if (const auto old = this->session(id)) old->retire("replaced by a newer session");

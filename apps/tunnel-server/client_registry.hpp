@@ -41,7 +41,8 @@ class ClientRegistry : private SessionOwner {
     std::int64_t vhost_port = 80;                     // port that clients are given for users
     std::chrono::milliseconds login_timeout{10'000};  // from the connection to the login
     std::size_t max_clients = 10'000;
-    // Number of connections that have not logged in.
+    // Number of connections that have not logged in. The addresses of one IPv6 network of 64 bits
+    // are one.
     std::size_t max_unauthenticated = 2'000;
     std::size_t max_unauthenticated_per_address = 2'000;
   };
@@ -93,6 +94,9 @@ class ClientRegistry : private SessionOwner {
                                                            std::unique_ptr<net::Channel> channel,
                                                            std::string client, Deadline deadline);
   [[nodiscard]] Session::Options session_options(Deadline login_deadline);
+  // Returns whether another client may connect. At the limit, ends a session that has offered no
+  // host within login_timeout of its login: without a token of the server, anyone may log in.
+  bool make_room();
   // Stops counting the connection as unauthenticated, after its login or its end.
   void forget_unauthenticated(SessionId id);
   Authorizer::Subject subject_of(const Session& session) const;
@@ -121,10 +125,11 @@ class ClientRegistry : private SessionOwner {
   std::unordered_map<std::string, SessionId> without_mux_;
   // Admitted proxies as the clients requested them, with the clients' tokens.
   std::map<std::pair<SessionId, std::string>, tunnel::NewProxy> admitted_;
-  // Addresses of connections that have not logged in, and the number of connections for each
-  // address.
-  std::unordered_map<SessionId, std::string> unauthenticated_;
-  std::unordered_map<std::string, std::size_t> unauthenticated_of_;
+  // Connections that have not logged in, and their number for each peer.
+  std::unordered_map<SessionId, std::shared_ptr<proxy::PeerUse>> unauthenticated_;
+  proxy::Totals peers_;
+  // Sessions that have offered no host since their login, and its time.
+  std::map<SessionId, Clock::time_point> without_host_;
   std::map<std::string, Ban> bans_;
   RepeatFilter repeated_{std::chrono::minutes(1)};
   Counter& connections_;

@@ -1066,6 +1066,65 @@ TEST(TunnelServer, AC15_StrangersHaveALimit) {
       options);
 }
 
+TEST(TunnelServer, AC15_ANetworkOfOneStrangerIsOneAddress) {
+  ClientRegistry::Options options;
+  options.max_unauthenticated_per_address = 3;
+  run(
+      [](ClientsFixture& bed) -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        const auto connect = [&](const char* address) {
+          auto [near, far] = net::MemoryChannel::pair(executor);
+          bed.clients.adopt(std::move(far), asio::ip::make_address(address));
+          return std::move(near);
+        };
+        const auto first = connect("2001:db8::1");
+        const auto second = connect("2001:db8::2");
+        const auto third = connect("2001:db8::ffff:0:0:3");
+        const auto refused = connect("2001:db8::4");
+        const auto other = connect("2001:db8:0:1::1");
+        const auto mapped = connect("::ffff:10.0.0.2");
+        co_await sleep_for(milliseconds(1));
+        EXPECT_FALSE(first->peer_closed());
+        EXPECT_FALSE(third->peer_closed());
+        EXPECT_TRUE(refused->peer_closed());
+        EXPECT_FALSE(other->peer_closed());
+        EXPECT_FALSE(mapped->peer_closed());
+        third->close();
+        co_await sleep_for(milliseconds(1));
+        const auto next = connect("2001:db8::5");
+        co_await sleep_for(milliseconds(1));
+        EXPECT_FALSE(next->peer_closed());
+      },
+      options);
+}
+
+// Without a token of the server, as with Codefresh's clients, a login proves nothing.
+TEST(TunnelServer, AC15_ThoseWhoOfferNoHostMakeRoom) {
+  ClientRegistry::Options options;
+  options.max_clients = 4;
+  run(
+      [](ClientsFixture& bed) -> Task<> {
+        auto& served = bed.add("a");
+        co_await served.serving();
+        std::vector<ScriptedClient*> idle;
+        for (int i = 0; i < 3; ++i) idle.push_back(&bed.add("idle", {.proxies = {}}));
+        const auto all_in = [&] {
+          return std::ranges::all_of(idle,
+                                     [](auto* client) { return client->control().is_logged_in(); });
+        };
+        CO_ASSERT_TRUE(co_await test::eventually(all_in, "the logins"));
+        auto early = bed.connect();
+        EXPECT_THAT(co_await read(*early), HasSubstr("(")) << "they may still offer one";
+        co_await sleep_for(seconds(11));
+        auto& late = bed.add("b", {.proxies = {proxy("acc-b")}});
+        co_await late.serving();
+        EXPECT_EQ(co_await bed.get(), "a");
+        EXPECT_EQ(co_await bed.get("acc-b.example.test"), "b");
+        EXPECT_EQ(bed.clients.size(), 4U);
+      },
+      options);
+}
+
 TEST(TunnelServer, AC17_NothingMayStandBehindALogin) {
   run([](ClientsFixture& bed) -> Task<> {
     auto channel = bed.connect();
