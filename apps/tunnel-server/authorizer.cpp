@@ -219,19 +219,18 @@ Result<void> Authorizer::read_runtimes() {
   if (runtimes_) log().info("took over the list of runtimes", {{"lines", list->size()}});
   runtimes_ = std::move(*list);
   runtimes_fingerprint_ = std::move(fingerprint);
+  ++lists_;
   return {};
 }
 
-bool Authorizer::refresh() {
-  if (options_.runtimes_file.empty()) return false;
-  const auto before = runtimes_fingerprint_;
+void Authorizer::refresh() {
+  if (options_.runtimes_file.empty()) return;
   if (auto read = read_runtimes(); !read) {
     if (const auto verdict = repeated_.check(read.error().message, Clock::now()); verdict.pass) {
       log().error("the list of runtimes has mistakes; the one in force stays",
                   {{"error", read.error().message}});
     }
   }
-  return runtimes_fingerprint_ != before;
 }
 
 Result<void> Authorizer::still_admits(const NewProxy& proxy) const {
@@ -292,6 +291,8 @@ Task<Result<NewProxy>> Authorizer::admit_proxy(Subject subject, NewProxy proxy) 
   if (!asks_about("NewProxy")) co_return proxy;
   auto content = co_await ask_plugin("NewProxy", subject, json_of(proxy));
   if (!content) co_return std::unexpected(content.error());
+  // The list may have changed since.
+  if (auto admitted = still_admits(proxy); !admitted) co_return std::unexpected(admitted.error());
   co_return message_of<NewProxy>(*content);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -85,9 +86,11 @@ class Authorizer {
   // Reports a closed proxy to the plugin. The plugin's response is ignored.
   Task<> report_closed(Subject subject, std::string proxy);
 
-  // Reloads the list of runtimes when its file has changed. Returns true when a new list is in
-  // force.
-  bool refresh();
+  // Reloads the list of runtimes when its file has changed.
+  void refresh();
+  // Number of lists of runtimes that have been in force. A request of any client may have reloaded
+  // the list.
+  [[nodiscard]] std::uint64_t lists() const { return lists_; }
   // Checks that the current list of runtimes allows this proxy. Without a list, all proxies are
   // allowed.
   [[nodiscard]] Result<void> still_admits(const tunnel::NewProxy& proxy) const;
@@ -106,6 +109,7 @@ class Authorizer {
   Credential token_;
   std::optional<RuntimeList> runtimes_;
   std::string runtimes_fingerprint_;
+  std::uint64_t lists_ = 0;
   Clock::time_point next_look_{};
   RepeatFilter repeated_{std::chrono::minutes(1)};
   http::Client client_;

@@ -332,7 +332,8 @@ void ClientRegistry::withdraw(Session& session, const std::string& name) {
 }
 
 void ClientRegistry::check_again() {
-  if (!authorizer_.refresh()) return;
+  authorizer_.refresh();
+  if (std::exchange(checked_list_, authorizer_.lists()) == authorizer_.lists()) return;
   for (const auto& [key, proxy] : admitted_) {
     const auto session = this->session(key.first);
     if (!session || authorizer_.still_admits(proxy)) continue;

@@ -125,6 +125,7 @@ class ClientRegistry : private SessionOwner {
   std::unordered_map<std::string, SessionId> without_mux_;
   // Admitted proxies as the clients requested them, with the clients' tokens.
   std::map<std::pair<SessionId, std::string>, tunnel::NewProxy> admitted_;
+  std::uint64_t checked_list_ = 0;  // Authorizer::lists() by which they were checked last
   // Connections that have not logged in, and their number for each peer.
   std::unordered_map<SessionId, std::shared_ptr<proxy::PeerUse>> unauthenticated_;
   proxy::Totals peers_;

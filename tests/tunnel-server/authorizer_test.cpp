@@ -233,6 +233,36 @@ TEST(Authorizer, ReadsItsFilesAgain) {
   });
 }
 
+TEST(Authorizer, AC16_TheListThatIsInForceAfterThePluginsAnswerDecides) {
+  test::TempDir folder;
+  const auto file = folder / "runtimes";
+  test::write_file(file, "acc-a token-a\n");
+  test::run_coro([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    Authorizer* asked_by = nullptr;
+    http::Server plugin(executor, {}, [&](http::Exchange& exchange) -> Task<> {
+      test::write_file(file, "acc-b token-b\nacc-c token-c\n");
+      co_await sleep_for(std::chrono::milliseconds(1'100));
+      asked_by->refresh();
+      (void)co_await exchange.reply(http::text_response(200, R"({"unchange":true})"));
+    });
+    CO_ASSERT_OK(plugin.listen());
+    {
+      net::Resolver names(metrics);
+      Authorizer authorizer(executor, names,
+                            {.runtimes_file = file.string(),
+                             .plugin_url = *http::parse_url(
+                                 "http://127.0.0.1:" + std::to_string(plugin.port()) + "/hook")});
+      asked_by = &authorizer;
+      CO_ASSERT_OK(authorizer.check());
+      EXPECT_FALSE(co_await authorizer.admit_proxy(kSubject, proxy("acc-a", "token-a")));
+      EXPECT_EQ(authorizer.lists(), 2U);
+    }
+    co_await plugin.stop(Clock::now());
+  });
+}
+
 TEST(Authorizer, SaysWhichFileIsMissing) {
   test::run_in_test_time([]() -> Task<> {
     Metrics metrics;

@@ -223,6 +223,33 @@ TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHost) {
       });
 }
 
+// The new list is first read for another client, before the periodic check.
+TEST(TunnelServer, AC16_ARuntimeThatIsTakenFromTheListLosesItsHostWhoeverNoticesIt) {
+  test::TempDir folder;
+  const auto file = folder / "runtimes";
+  test::write_file(file, "acc-rt token-a\nacc-b token-b\n");
+  run_with(
+      [&] {
+        return Authorizer::Options{.token = Secret("s3cret"), .runtimes_file = file.string()};
+      },
+      {},
+      [&](ClientsFixture& bed) -> Task<> {
+        auto& client = bed.add("a", {.proxies = {proxy("acc-rt", "token-a")}});
+        co_await client.serving();
+        bed.clients.check_again();
+        test::write_file(file, "acc-b token-b\nacc-c token-c\nacc-d token-d\n");
+        co_await sleep_for(seconds(2));
+        auto& other = bed.add("c", {.proxies = {proxy("acc-c", "token-c")}});
+        co_await other.serving();
+        bed.clients.check_again();
+        EXPECT_EQ(co_await bed.get(), "404 Not Found");
+        CO_ASSERT_TRUE(co_await test::eventually([&] { return client.ending.has_value(); },
+                                                 "the end of the connection"));
+        EXPECT_EQ(co_await bed.get("acc-c.example.test"), "c");
+        EXPECT_FALSE(other.ending);
+      });
+}
+
 TEST(TunnelServer, AC16_ARunIdAloneBringsNoWorkConnection) {
   run([](ClientsFixture& bed) -> Task<> {
     auto& client = bed.add("a", {.pool = 0});
