@@ -108,8 +108,8 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   if (!label.reporter.empty()) headers.set("X-Reporter", label.reporter);
   if (!label.seen.empty()) headers.set("X-Intake-Seen", label.seen);
   auto span = http::client_span(label.trace, headers, "POST event");
-  auto reply =
-      co_await send(kEventsPath, std::move(headers), std::move(compressed), kMaxAnswer, deadline);
+  auto reply = co_await send(kEventsPath, std::move(headers), std::move(compressed),
+                             {.max_bytes = kMaxAnswer, .time = kAnswerTimeout}, deadline);
   if (!reply) {
     span.fail(reply.error().message);
     co_return fail("control plane: event", std::move(reply.error()));
@@ -119,9 +119,9 @@ Task<Result<Answer>> Client::post_compressed(std::string compressed, const Label
   co_return std::move(reply->answer);
 }
 
-// The head decides, unless it announces a page; the loss of a body does not matter for an event.
+// The head decides, unless it announces a page. The loss of a body does not matter for an event.
 Task<Result<Client::Reply>> Client::send(std::string_view path, http::Headers headers,
-                                         std::string compressed, std::size_t max_body,
+                                         std::string compressed, BodyLimits limits,
                                          Deadline deadline) {
   const Secret token = token_();
   http::Request request;
@@ -148,11 +148,11 @@ Task<Result<Client::Reply>> Client::send(std::string_view path, http::Headers he
   answer.position = head->headers.find("X-Intake-Position").value_or("");
   answer.resync = head->headers.find("X-Intake-Resync").value_or("");
   answer.again = head->headers.find("X-Intake-Again").value_or("");
-  exchange->set_deadline(std::min(deadline, deadline_after(kAnswerTimeout)));
+  if (limits.time) exchange->set_deadline(std::min(deadline, deadline_after(*limits.time)));
   auto& body = reply.body;
   reply.is_cut = true;
   bool lost = false;
-  while (body.size() < max_body) {
+  while (body.size() < limits.max_bytes) {
     const auto part = co_await exchange->read_some();
     lost = !part;
     reply.is_cut = lost || !part->empty();
@@ -179,8 +179,9 @@ Task<Result<std::vector<std::string>>> Client::post_inventory(const Inventory& i
                                                               Deadline deadline) {
   http::Headers headers;
   headers.set("X-Reporter", reporter);
-  auto reply = co_await send(kInventoryPath, std::move(headers),
-                             http::gzip_compress(to_json(inventory)), kMaxUids, deadline);
+  auto reply =
+      co_await send(kInventoryPath, std::move(headers), http::gzip_compress(to_json(inventory)),
+                    {.max_bytes = kMaxUids}, deadline);
   if (!reply) co_return fail("control plane: inventory", std::move(reply.error()));
   if (!reply->answer.is_success()) {
     co_return std::unexpected(refused("inventory", reply->answer, url_));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,14 +75,20 @@ class Client {
   Task<Result<void>> post_event(std::string payload, Label label, Deadline deadline);
 
  private:
-  // A response with its body, of at most `max_body` bytes; `is_cut` when it was not read to its end.
+  // A response with its body; `is_cut` when it was not read to its end.
   struct Reply {
     Answer answer;
     std::string body;
     bool is_cut = false;
   };
+  // How much of a response's body is read.
+  struct BodyLimits {
+    std::size_t max_bytes = 0;
+    // Time from the head on; absent: up to the deadline of the request.
+    std::optional<std::chrono::milliseconds> time = std::nullopt;
+  };
   Task<Result<Reply>> send(std::string_view path, http::Headers headers, std::string compressed,
-                           std::size_t max_body, Deadline deadline);
+                           BodyLimits limits, Deadline deadline);
 
   http::Client& http_;
   http::Url url_;

@@ -107,6 +107,31 @@ TEST(PlatformClient, GivesTheAnswerWhateverItsStatus) {
   }
 }
 
+// The uids of many objects, on a slow path.
+TEST(PlatformClient, TheAnswerToAnInventoryMayComeSlowly) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    test::HttpScript server(
+        executor, {[](test::RawConnection& connection) -> Task<> {
+          co_await connection.read_head();
+          co_await connection.send(
+              "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n"
+              "{\"again\":");
+          co_await sleep_for(5s);
+          co_await connection.send("[\"uid-1\"]}");
+        }});
+    Metrics metrics;
+    net::Resolver resolver{metrics};
+    http::Client http(executor, resolver, {});
+    Client client(http, server.url(), [] { return Secret("raw-token"); });
+    const auto again = co_await client.post_inventory(
+        {.token = "e-9", .shards = {0}, .sequence = 1}, "app/0/1f2e", deadline_after(30s));
+    CO_ASSERT_OK(again);
+    EXPECT_THAT(*again, testing::ElementsAre("uid-1"));
+    co_await server.stop();
+  });
+}
+
 // A login or an ingress without a backend answers in the place of the event endpoint.
 TEST(PlatformClient, APageIsNoAcknowledgement) {
   const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
