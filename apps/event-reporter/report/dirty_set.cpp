@@ -112,6 +112,7 @@ DirtyWork DirtySet::take(const std::string& key) {
 
 void DirtySet::give_back(const std::string& key, DirtyWork rest) {
   in_work_.erase(key);
+  if (dropped_.erase(key) > 0) return;
   auto& work = dirty_[key];
   const bool newer = !work.empty();
   const bool deleted_since = !work.tombstone.empty();
@@ -170,6 +171,9 @@ void DirtySet::drop(const KeyFilter& which) {
     if (!which(key)) continue;
     kept_bytes_ -= work.tombstone.size();
     work.tombstone.clear();
+  }
+  for (const auto& [key, since] : in_work_) {
+    if (which(key)) dropped_.insert(key);
   }
   drop_live(which);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "common/core/time.hpp"
@@ -75,7 +76,10 @@ class DirtySet {
   // Takes the work of a key. It counts for oldest() until done() or give_back().
   [[nodiscard]] DirtyWork take(const std::string& key);
   // Ends the work that was taken: it is reported.
-  void done(const std::string& key) { in_work_.erase(key); }
+  void done(const std::string& key) {
+    in_work_.erase(key);
+    dropped_.erase(key);
+  }
   // Returns the part of the work that could not be reported; changes since take() are newer.
   void give_back(const std::string& key, DirtyWork rest);
 
@@ -87,7 +91,8 @@ class DirtySet {
   [[nodiscard]] bool has_states(const std::string& key) const;
   // Drops the states of the keys that `which` selects; their deletions stay.
   void drop_live(const KeyFilter& which);
-  // Drops all work of the keys that `which` selects, unless a worker has taken it.
+  // Drops all work of the keys that `which` selects. Work that a worker has taken is dropped when it is
+  // given back.
   void drop(const KeyFilter& which);
 
   // Returns whether a worker has taken work of a key that `which` selects.
@@ -116,6 +121,7 @@ class DirtySet {
   // Keys that the queue refused, by DirtyWork::since.
   std::set<std::pair<Clock::time_point, std::string>> overdue_;
   std::unordered_map<std::string, Clock::time_point> in_work_;  // taken keys, with DirtyWork::since
+  std::unordered_set<std::string> dropped_;                     // taken keys whose work was dropped
   std::size_t kept_bytes_ = 0;
 };
 

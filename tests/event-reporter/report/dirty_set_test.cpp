@@ -209,6 +209,26 @@ TEST_F(Dirty, OldestCountsWhatIsInWork) {
   EXPECT_EQ(dirty.oldest(t0 + seconds(3)), seconds(1));
 }
 
+TEST_F(Dirty, WhatIsDroppedDuringItsReportDoesNotComeBack) {
+  const auto all = [](std::string_view) { return true; };
+  dirty.changed("a/x", "one", {1, 1}, t0);
+  auto work = dirty.take("a/x");
+  dirty.drop(all);
+  dirty.give_back("a/x", std::move(work));
+  EXPECT_FALSE(dirty.contains("a/x"));
+  EXPECT_EQ(dirty.oldest(t0 + seconds(9)), seconds(0));
+  dirty.changed("a/x", "two", {1, 2}, t0);
+  work = dirty.take("a/x");
+  dirty.drop(all);
+  dirty.changed("a/x", "three", {1, 3}, t0);
+  dirty.give_back("a/x", std::move(work));
+  work = dirty.take("a/x");
+  EXPECT_THAT(texts(work), ElementsAre("three"));
+  dirty.give_back("a/x", std::move(work));
+  EXPECT_THAT(texts(dirty.take("a/x")), ElementsAre("three")) << "only one report was dropped";
+  EXPECT_EQ(dirty.kept_bytes(), 0U);
+}
+
 TEST_F(Dirty, WhatIsDroppedIsNotReportedAtAll) {
   dirty.changed("a/x", "one", {1, 1}, t0);
   dirty.deleted("a/y", "stone", t0);

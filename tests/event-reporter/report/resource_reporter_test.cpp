@@ -713,6 +713,34 @@ TEST(ResourceReporter, WhatTheLedgerDoesNotKnowHealsWithTheFullReconcile) {
   });
 }
 
+// Its API server does not answer any more, which is why somebody removes it.
+TEST(ResourceReporter, AReportUnderWayEndsWithItsCluster) {
+  play({}, [](Parts& parts) -> Task<> {
+    const std::string server = "https://prod.example.com";
+    const auto client =
+        std::make_shared<k8s::Client>(co_await asio::this_coro::executor, parts.resolver,
+                                      parts.kube.cluster_config(), http::ProxySettings{}, "test");
+    parts.reporter->watch_cluster(
+        {.server = server, .name = "prod", .client = client, .namespaces = {}});
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(2, deadline_after(seconds(10))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    parts.kube.delay_answers(seconds(60), "/rollouts/web");
+    const auto reads = parts.kube.count("GET", "/rollouts/web");
+    parts.reporter->changes().report_all(
+        [](std::string_view key) { return key.contains("prod.example.com"); });
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.kube.count("GET", "/rollouts/web") > reads; },
+                                  "a read from the managed cluster"));
+    parts.reporter->forget_cluster(server);
+    // Beyond the end of the read.
+    co_await sleep_for(seconds(15));
+    EXPECT_TRUE(parts.metrics.expose().contains("gitops_event_reporter_oldest_dirty_seconds 0\n"))
+        << parts.metrics.expose();
+    parts.kube.end_faults();
+  });
+}
+
 // Otherwise the watch of one namespace overwrites what that of another one shows.
 TEST(ResourceReporter, EachNamespaceOfAManagedClusterHasMetricsOfItsOwn) {
   test::run_in_test_time([]() -> Task<> {
