@@ -55,7 +55,9 @@ Result<AppView> AppView::parse(std::string text) {
 std::vector<ResourceId> AppView::resource_ids() const {
   std::vector<ResourceId> ids;
   for (const auto resource : status()["resources"].items()) {
-    ids.push_back(ResourceId::of(resource));
+    auto id = ResourceId::of(resource);
+    if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
+    ids.push_back(std::move(id));
   }
   return ids;
 }

@@ -28,7 +28,7 @@ class AppView {
   [[nodiscard]] std::string_view text() const { return *text_; }
   [[nodiscard]] JsonView metadata() const { return root_["metadata"]; }
   [[nodiscard]] JsonView status() const { return root_["status"]; }
-  // The entries of status.resources.
+  // The entries of status.resources without child applications, which have events of their own.
   [[nodiscard]] std::vector<ResourceId> resource_ids() const;
   [[nodiscard]] JsonView operation_state() const { return status()["operationState"]; }
   [[nodiscard]] std::string_view name() const { return metadata()["name"].text(); }

@@ -284,6 +284,35 @@ TEST(Reporter, AResourceThatGoesBeforeAShardIsTakenOverIsReportedGone) {
   });
 }
 
+// An app of apps whose children stay: they are reported as Applications, by the holders of their shards.
+TEST(Reporter, TheDeletionOfAChildDoesNotFollowFromATakeOverOfItsParent) {
+  for (const bool parent_goes : {false, true}) {
+    play(of_three(0), [parent_goes](ReporterFixture& fixture) -> Task<> {
+      co_await fixture.start();
+      const SampleApp parent{.name = "app-0", .uid = "uid-0", .resources = 1};
+      fixture.put(parent);
+      auto application = parent.application();
+      application["status"]["resources"].push_back({{"group", "argoproj.io"},
+                                                    {"version", "v1alpha1"},
+                                                    {"kind", "Application"},
+                                                    {"namespace", "argocd"},
+                                                    {"name", "child"},
+                                                    {"status", "Synced"}});
+      fixture.kube.put(k8s::resources::kApplications, application);
+      fixture.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+      if (parent_goes) fixture.remove(parent);
+      fixture.put({.name = "app-1", .uid = "uid-1", .revision = "r2", .resources = 0});
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+      fixture.reporter().changes().claimed(2, 1);
+      CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
+      EXPECT_TRUE(co_await fixture.is_quiet());
+      const std::string end = parent_goes ? " gone" : "";
+      EXPECT_THAT(fixture.events("", 2), UnorderedElementsAre("app-0" + end, "c-0" + end));
+    });
+  }
+}
+
 TEST(Reporter, AfterSomebodyElseReportedAShardAllOfItIsReportedAgain) {
   const test::TempDir folder;
   auto options = of_three(2);
