@@ -439,7 +439,11 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
     text = std::move(*read);
   }
   auto app = AppView::parse(std::move(text));
-  if (!app) co_return unknown(app.error());
+  if (!app) {
+    auto malformed = unknown(app.error());
+    malformed.unreadable = true;
+    co_return malformed;
+  }
   Gathered gathered{.snapshot = {.app = {.app = std::move(*app)}}, .settings = settings_};
   auto& snapshot = gathered.snapshot;
   auto plan = plan_reads(snapshot.app.app, settings_);

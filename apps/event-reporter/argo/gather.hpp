@@ -75,6 +75,7 @@ struct Gathered {
   TrackingSettings settings = {};
   MissingParts missing = {};
   bool in_deletion = false;  // the Application is being deleted, which is reported at once
+  bool unreadable = false;   // unknown, because the Application's text is malformed
   bool too_large = false;    // the managed resources are missing because there are too many at once
   Error why = {};            // the reason for `unknown`, or the failure of the first missing part
   std::size_t bytes = 0;     // size of the snapshot's texts

@@ -282,6 +282,14 @@ std::optional<std::string> Ledger::note(const std::string& name) const {
   return found == notes_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::vector<std::string> Ledger::note_names(std::string_view prefix) const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : notes_) {
+    if (name.starts_with(prefix)) names.push_back(name);
+  }
+  return names;
+}
+
 void Ledger::set_note(const std::string& name, std::string value) {
   notes_.insert_or_assign(name, value);
   waiting_.notes.insert_or_assign(name, std::move(value));

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "common/core/async.hpp"
 #include "common/core/backoff.hpp"
@@ -85,6 +86,8 @@ class Ledger {
 
   // Returns a small text that is kept like the entries.
   [[nodiscard]] std::optional<std::string> note(const std::string& name) const;
+  // Returns the names of the notes that begin with `prefix`.
+  [[nodiscard]] std::vector<std::string> note_names(std::string_view prefix) const;
   void set_note(const std::string& name, std::string value);
 
   // Waits until everything that was stored before the call is in the file; retries until the

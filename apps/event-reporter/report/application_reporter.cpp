@@ -227,6 +227,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   if (!gathered) co_return fail(ErrorCode::timeout, "its reads take long and give way to others");
   memory.resize(gathered->bytes);
   if (gathered->outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
+  if (gathered->unreadable) changes_.unreadable(live.key);
   part.too_large = gathered->too_large;
   if (part.too_large || (part.lists && gathered->has_snapshot())) {
     // The parts that follow need these values.

@@ -19,8 +19,11 @@ constexpr auto kClaimRetry = std::chrono::seconds(1);
 // distance by which the next claim is at least higher.
 constexpr Sequence kAboveLimit = std::chrono::microseconds(k8s::LeaseView::kLeastStep).count() / 2;
 
+// The name of the note with the term in which a shard was held last is this, followed by the shard.
+constexpr std::string_view kShardNote = "term of shard ";
+
 std::string shard_note(std::uint32_t shard) {
-  return "term of shard " + std::to_string(shard);
+  return std::string(kShardNote) + std::to_string(shard);
 }
 
 std::optional<Term> read_term(const std::optional<std::string>& text) {
@@ -147,6 +150,7 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
   }
   if (first) ++seen_in_[shard_of_key(key)];
   seen->second = digest;
+  unreadable_.erase(key);
   peers_.remove_others(key, uid, Clock::now());
   // An object in the state that this process reported last has no parts that its own row lacks. The
   // text of a state that is read again is not kept for a release of the shard.
@@ -178,6 +182,7 @@ void ChangeTracker::changed(const std::string& key, std::string_view uid, const 
 void ChangeTracker::deleted(const std::string& key, std::string tombstone) {
   const auto now = Clock::now();
   const bool was_seen = seen_.erase(key) > 0;
+  unreadable_.erase(key);
   if (was_seen) --seen_in_[shard_of_key(key)];
   peers_.remove(key, now);
   if ((was_seen && owns(key)) || ledger_.known().contains(key)) {
@@ -229,6 +234,7 @@ Missing ChangeTracker::missing(const KeyFilter& is_gone) const {
 void ChangeTracker::missed(const std::string& key, std::string_view uid, std::string tombstone) {
   const auto now = Clock::now();
   if (seen_.erase(key) > 0) --seen_in_[shard_of_key(key)];  // from a watch that ended before
+  unreadable_.erase(key);
   peers_.remove(key, uid, now);
   if (owns(key) || ledger_.known().contains(key)) dirty_.deleted(key, std::move(tombstone), now);
 }
@@ -263,6 +269,8 @@ std::size_t ChangeTracker::forget(const KeyFilter& which) {
     --seen_in_[shard_of_key(seen.first)];
     return true;
   });
+  std::erase_if(unreadable_, which);
+  reports_.cancel(which);
   dirty_.drop(which);
   std::vector<std::string> known;
   for (const auto& [key, head] : ledger_.known()) {
@@ -330,7 +338,20 @@ Task<bool> ChangeTracker::report_again(std::string key, Refusals refusals) {
 // -- the control plane lost events --
 
 Task<> ChangeTracker::report_all_again() {
-  for (const auto shard : held_shards()) co_await report_shard_again(shard);
+  forget_terms();
+  for (const auto shard : held_shards()) {
+    co_await report_shard_again(shard);
+    forget_terms();  // it may have been released meanwhile
+  }
+}
+
+// Has each shard that is not held started over with its next claim, also when no other replica holds it
+// until then.
+void ChangeTracker::forget_terms() {
+  for (const auto& name : ledger_.note_names(kShardNote)) {
+    const auto shard = read_term(name.substr(kShardNote.size()));
+    if (shard && !holds(static_cast<std::uint32_t>(*shard))) ledger_.set_note(name, "");
+  }
 }
 
 // The shard is not held meanwhile, as during a take-over, so that no report in flight acknowledges an old entry.
@@ -368,8 +389,13 @@ Sequence ChangeTracker::present_sequence() const {
 std::size_t ChangeTracker::unannounced() const {
   return static_cast<std::size_t>(std::ranges::count_if(seen_, [this](const auto& seen) {
     const auto known = ledger_.known().find(seen.first);
-    return owns(seen.first) && (known == ledger_.known().end() || known->second.sequence == 0);
+    return owns(seen.first) && !unreadable_.contains(seen.first) &&
+           (known == ledger_.known().end() || known->second.sequence == 0);
   }));
+}
+
+void ChangeTracker::unreadable(const std::string& key) {
+  if (seen_.contains(key)) unreadable_.insert(key);
 }
 
 // -- shards --

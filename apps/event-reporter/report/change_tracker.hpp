@@ -111,14 +111,18 @@ class ChangeTracker final : public ShardObserver {
   // Returns the key of an object of the held shards that exists and was reported with this uid; empty: there is none.
   [[nodiscard]] std::string reported_key(std::string_view uid) const;
   // Makes all events of the held shards due, as if none had been acknowledged: the control plane lost some. Deletions
-  // that were acknowledged are not among them. Returns when the ledger has it; nothing is reported meanwhile.
+  // that were acknowledged are not among them. Returns when the ledger has it; nothing is reported meanwhile. Those of
+  // other shards become due with the next claim.
   Task<> report_all_again();
   // Returns the shards that are held.
   [[nodiscard]] std::vector<std::uint32_t> held_shards() const;
   // Returns a sequence that is not above those of later events of the held shards.
   [[nodiscard]] Sequence present_sequence() const;
-  // Returns the number of objects in the held shards no event of which was announced yet.
+  // Returns the number of objects in the held shards no event of which was announced yet, without
+  // those that cannot be read.
   [[nodiscard]] std::size_t unannounced() const;
+  // Records that the object's present state cannot be read, so it has no event before its next change.
+  void unreadable(const std::string& key);
   // Compares the object with the ledger again when its shard is held, although it did not change.
   void compare_again(const std::string& key);
   // Makes any object of the held shards due although it did not change, if there is one.
@@ -203,6 +207,7 @@ class ChangeTracker final : public ShardObserver {
   Task<bool> start_over(std::uint32_t shard);
   void take_over(Claim claim);
   void hold(std::uint32_t shard);
+  void forget_terms();
   Task<> report_shard_again(std::uint32_t shard);
 
   Ledger& ledger_;
@@ -215,6 +220,7 @@ class ChangeTracker final : public ShardObserver {
   std::unordered_map<std::uint32_t, ShardState> shards_;    // those that were ever claimed
   std::unordered_set<std::string> retries_;                 // keys, see Grant::retry_refused
   std::unordered_set<std::string> to_compare_;              // keys, see compare_again()
+  std::unordered_set<std::string> unreadable_;              // keys of objects in seen_
   std::deque<Claim> claims_;                                // shards to be held after start_over()
   gitops::Event claims_changed_;
   PeerInventory peers_;

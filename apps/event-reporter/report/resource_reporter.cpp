@@ -391,6 +391,7 @@ Task<Result<void>> ResourceReporter::report_text(Grant grant, const ResourceKey&
   const auto facts = read_resource(text);
   if (!facts) {
     note_unreadable(key, facts.error());
+    changes_.unreadable(key);
     co_return Result<void>();
   }
   if (was_read) {

@@ -87,14 +87,16 @@ Task<Result<void>> Resync::tell(const std::string& token, Sequence sequence) {
   co_return co_await tell_resources(std::move(inventory), *again);
 }
 
-// Waits until every object was listed, and has an entry in the ledger.
+// Waits until a shard is held, and every object was listed and has an entry in the ledger. An inventory
+// of no shard would end the resync, and the deletions that the control plane lost with it.
 Task<control_plane::Inventory> Resync::until_known(const std::string& token, Sequence sequence) {
   while (true) {
     auto listed = options_.listed();
-    if (listed && changes_.unannounced() == 0) {
+    auto shards = changes_.held_shards();
+    if (listed && !shards.empty() && changes_.unannounced() == 0) {
       co_return control_plane::Inventory{.token = token,
                                          .is_of_applications = options_.is_of_applications,
-                                         .shards = changes_.held_shards(),
+                                         .shards = std::move(shards),
                                          .replicas = options_.replicas,
                                          .sequence = static_cast<std::int64_t>(sequence),
                                          .listed = std::move(*listed)};
@@ -109,8 +111,15 @@ Task<Result<void>> Resync::add_objects(control_plane::Inventory& inventory) {
     const auto shard = changes_.shard_of_key(key);
     if (std::ranges::binary_search(inventory.shards, shard)) objects.emplace_back(head.uid, key);
   }
+  // Of an object that cannot be read there may be a row of the peer inventory alone.
+  for (const auto& [row, head] : ledger_.inventory()) {
+    const auto shard = changes_.shard_of_key(key_of_row(row));
+    if (std::ranges::binary_search(inventory.shards, shard)) objects.emplace_back(head.uid, row);
+  }
   for (const auto& [uid, key] : objects) {
-    auto& digest = inventory.objects[uid];
+    const auto [at, is_new] = inventory.objects.try_emplace(uid);
+    if (!is_new) continue;
+    auto& digest = at->second;
     if (!options_.is_of_applications) continue;
     auto resources = co_await resources_of(key);
     if (!resources) co_return std::unexpected(std::move(resources.error()));
@@ -125,6 +134,7 @@ Task<Result<void>> Resync::tell_resources(control_plane::Inventory inventory,
   inventory.objects.clear();
   std::unordered_map<std::string, std::string> keys;  // by uid
   for (const auto& [key, head] : ledger_.known()) keys.emplace(head.uid, key);
+  for (const auto& [row, head] : ledger_.inventory()) keys.emplace(head.uid, row);
   std::size_t bytes = 0;
   for (const auto& uid : uids) {
     const auto key = keys.find(uid);

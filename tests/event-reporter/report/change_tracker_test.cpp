@@ -209,6 +209,32 @@ TEST_F(ChangeTrackerTest, EverythingOfTheHeldShardsIsDueAgainAsIfNothingWasAckno
   EXPECT_TRUE(ledger.known().at(in_another_shard()).change);
 }
 
+// It was released meanwhile, and nobody else held it: the term alone would show that nothing is due.
+TEST_F(ChangeTrackerTest, AShardThatIsNotHeldWhenEverythingIsDueAgainIsStartedOver) {
+  hold();
+  LedgerEntry entry{.uid = "u", .change = digest(1)};
+  entry.announce(digest(5), 40);
+  entry.acknowledge(digest(5));
+  ledger.store("a/web", entry);
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_FALSE(dirty.contains("a/web"));
+  changes.released(shard);
+  test::run_coro([&]() -> Task<> { co_await changes.report_all_again(); });
+  changes.claimed(shard, 7);
+  EXPECT_EQ(changes.awaiting_take_over(), 1U);
+  EXPECT_THAT(changes.held_shards(), testing::IsEmpty());
+}
+
+TEST_F(ChangeTrackerTest, AnObjectThatCannotBeReadIsNotWaitedForUntilItChanges) {
+  hold();
+  changes.changed("a/web", "u", digest(1), "one", {});
+  EXPECT_EQ(changes.unannounced(), 1U);
+  changes.unreadable("a/web");
+  EXPECT_EQ(changes.unannounced(), 0U);
+  changes.changed("a/web", "u", digest(2), "two", {});
+  EXPECT_EQ(changes.unannounced(), 1U);
+}
+
 TEST_F(ChangeTrackerTest, ObjectsWithoutAnEventAreCounted) {
   changes.changed("a/web", "u", digest(1), "one", {});
   EXPECT_EQ(changes.unannounced(), 0U) << "its shard is somebody else's";

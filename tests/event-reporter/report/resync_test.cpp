@@ -126,6 +126,51 @@ TEST(Resync, TheResourcesThatAreAskedForAreTold) {
   });
 }
 
+// The shard is lost for a moment, as while the API server does not answer. The deletion of what this process
+// reported is told all the same, and its acknowledgement asks.
+TEST(Resync, WithoutAShardNothingIsToldAndTheNextClaimReportsEverything) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await report_all(fixture);
+    const auto before = newest(fixture, 0, 8);
+    fixture.reporter().changes().released(0);
+    fixture.platform.acknowledge_with("e:9", kToken);
+    fixture.remove({.name = "cart", .uid = "uid-cart", .resources = 2});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(11));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_THAT(fixture.platform.inventories(), IsEmpty());
+    fixture.reporter().changes().claimed(0, fixture.options.term);
+    CO_ASSERT_TRUE(co_await told(fixture, 1));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    const auto& inventory = fixture.platform.inventories().front();
+    EXPECT_EQ(inventory["shards"], Json::array({0}));
+    EXPECT_TRUE(inventory["objects"].contains("uid-web"));
+    const auto after = newest(fixture, 11, fixture.platform.reports().size());
+    for (const auto* object : {"/web", "web/c-0", "web/c-1"}) {
+      CO_ASSERT_TRUE(after.contains(object)) << object;
+      EXPECT_GT(after.at(object), before.at(object)) << object;
+    }
+  });
+}
+
+// spec.valuesObject is nested deeper than any reader of ours goes, so the Application never has an event.
+TEST(Resync, AnApplicationThatCannotBeReadHoldsUpNoInventory) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await report_all(fixture);
+    Json deep = 1;
+    for (int i = 0; i < 1'100; ++i) {
+      Json next = Json::object();
+      next["d"] = std::move(deep);
+      deep = std::move(next);
+    }
+    auto application = SampleApp{.name = "deep", .uid = "uid-deep", .resources = 0}.application();
+    application["spec"]["deep"] = std::move(deep);
+    fixture.kube.put(k8s::resources::kApplications, application);
+    ask(fixture);
+    CO_ASSERT_TRUE(co_await told(fixture, 1));
+    EXPECT_TRUE(fixture.platform.inventories().front()["objects"].contains("uid-web"));
+  });
+}
+
 TEST(Resync, AnInventoryThatIsNotTakenIsToldAgain) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await report_all(fixture);
