@@ -59,10 +59,11 @@ std::size_t size_of(const Snapshot& snapshot) {
 }
 
 // Returns whether the API server reports that there is no such Application, or that this account
-// may not know of one.
-bool is_no_parent(const Error& error) {
-  return k8s::says_not_found(error) || error.code == ErrorCode::forbidden ||
-         error.code == ErrorCode::invalid_argument;
+// may not know of one. In a namespace that the account watches, a refusal is a passing failure, as of an
+// API server that starts.
+bool is_no_parent(const Error& error, bool in_watched_namespace) {
+  return k8s::says_not_found(error) || error.code == ErrorCode::invalid_argument ||
+         (error.code == ErrorCode::forbidden && !in_watched_namespace);
 }
 
 // Keeps the first reason.
@@ -213,8 +214,11 @@ Task<Result<void>> Gatherer::load_settings() {
       settings.instance_label_key = label;
     }
     settings.installation_id = data["installationID"].text();
-  } else if (config.error().code == ErrorCode::not_found ||
-             config.error().code == ErrorCode::forbidden) {
+    config_was_read_ = true;
+  } else if (config.error().code == ErrorCode::forbidden && config_was_read_) {
+    // An API server that starts refuses what it allows later, so this says nothing about the settings.
+    settings = settings_;
+  } else if (k8s::says_not_found(config.error()) || config.error().code == ErrorCode::forbidden) {
     if (repeats_.check("argocd-cm", Clock::now()).pass) {
       log_.warning("Argo CD's settings cannot be read; assuming its defaults",
                    {{"reason", config.error().message}});
@@ -367,6 +371,12 @@ Task<Gatherer::Revisions> Gatherer::revisions(argo::AppRef app,
 
 // -- snapshots --
 
+// Returns whether this process surely watches the namespace; `of_child` is that of an Application that it
+// reports.
+bool Gatherer::watches(std::string_view ns, std::string_view of_child) const {
+  return ns == of_child || ns == settings_.argocd_namespace;
+}
+
 // Returns the parent Application; absent when there is none, and the application is then reported
 // as a root application. Fails when it cannot be read. Only the name is known of a parent whose
 // text is malformed.
@@ -376,7 +386,7 @@ Task<Result<std::optional<AppSnapshot>>> Gatherer::read_parent(k8s::ObjectKey ke
   auto text =
       co_await kubernetes_.get(k8s::resources::kApplications, key, deadline_after(kReadTimeout));
   if (!text) {
-    if (is_no_parent(text.error())) co_return Parent(std::nullopt);
+    if (is_no_parent(text.error(), watches(key.ns, child.ns))) co_return Parent(std::nullopt);
     co_return std::unexpected(text.error());
   }
   auto app = AppView::parse(std::move(*text));
@@ -567,7 +577,8 @@ Task<Gathered> Gatherer::gather_gone(AppView app) {
         snapshot.parent = {.app = std::move(*parent),
                            .sync_revisions = known_revisions(asked.sync_revisions)};
       }
-    } else if (!is_no_parent(text_of_parent.error())) {
+    } else if (!is_no_parent(text_of_parent.error(),
+                             watches(plan.parent->ns, snapshot.app.app.ns()))) {
       co_return unknown(text_of_parent.error());
     }
   }

@@ -166,6 +166,7 @@ class Gatherer {
                              const argo::ObjectFilter& only, Deadline deadline);
   static void fill(Gathered& gathered, Named named, Answers answers, bool in_deletion);
   Task<Result<Named>> read_named(ReadPlan plan, ResourceId self, Deadline deadline);
+  [[nodiscard]] bool watches(std::string_view ns, std::string_view of_child) const;
   Task<Result<std::optional<AppSnapshot>>> read_parent(k8s::ObjectKey key, ResourceId child,
                                                        Deadline deadline, Named& named);
   Task<Revisions> revisions(argo::AppRef app, std::vector<ReadPlan::Commit> commits,
@@ -185,6 +186,7 @@ class Gatherer {
   SourceFiles* files_ = nullptr;
   TrackingSettings settings_;
   bool settings_known_ = false;
+  bool config_was_read_ = false;  // the ConfigMap with the settings
   RevisionCache cache_;
   std::unordered_map<std::string, CommitRequest> commit_requests_;  // by repository and revision
   Event read_ended_;

@@ -240,6 +240,47 @@ TEST(Reporter, APageIsNotKeptAsTheMetadataOfACommit) {
   });
 }
 
+// An API server that starts refuses what it allows later.
+TEST(Reporter, ARefusedReadOfArgoCdsSettingsLeavesThemAsTheyWere) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.kube.put(k8s::resources::kConfigMaps,
+                     {{"metadata", {{"name", "argocd-cm"}, {"namespace", "argocd"}}},
+                      {"data", {{"application.resourceTrackingMethod", "label"}}}});
+    fixture.put({.resources = 0});
+    co_await fixture.start_reporter();
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_EQ(fixture.platform.reports()[0].source("trackingMethod"), "label");
+    const auto reads = fixture.kube.count("GET", "/configmaps/argocd-cm");
+    fixture.kube.fail_next(1'000'000, 403, {}, "/configmaps/argocd-cm");
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return fixture.kube.count("GET", "/configmaps/argocd-cm") > reads + 1; },
+        "two more reads of the settings", std::chrono::minutes(2)));
+    fixture.put({.revision = "r2", .resources = 0});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_EQ(fixture.platform.reports()[1].source("trackingMethod"), "label");
+  });
+}
+
+// The API server refuses a read for a moment; the child is no root application because of that.
+TEST(Reporter, ARefusedReadOfTheParentMakesNoRootApplication) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.put({.name = "apps", .uid = "uid-apps", .resources = 0});
+    fixture.put({.resources = 0,
+                 .metadata = {{"annotations",
+                               {{"argocd.argoproj.io/tracking-id",
+                                 "apps:argoproj.io/Application:argocd/web"}}}}});
+    fixture.kube.fail_next(2, 403, {}, "/applications/apps");
+    co_await fixture.start_reporter();
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    for (const auto* report : fixture.platform.find("Application", "web")) {
+      EXPECT_EQ(report->source("appName"), "apps");
+    }
+  });
+}
+
 TEST(Reporter, APageInPlaceOfArgoCdsSettingsIsNotTakenForThem) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start_doubles();
