@@ -56,6 +56,10 @@ class ApplicationEvents {
   // CD did not respond to managed-resources, so the state of no resource is known.
   [[nodiscard]] std::span<const Resource> resources() const { return resources_; }
   [[nodiscard]] bool resources_known() const { return managed_.has_value(); }
+  // Return whether Argo CD responded to resource-tree, and about the application as a resource of its
+  // parent.
+  [[nodiscard]] bool tree_known() const { return tree_.has_value(); }
+  [[nodiscard]] bool parent_known() const { return parent_managed_.has_value(); }
   // Returns whether a resource that resources() lacks is gone. False when a response of Argo CD is
   // missing or the comparison failed; the resource may then be one that could not be read.
   [[nodiscard]] bool lists_every_resource() const {

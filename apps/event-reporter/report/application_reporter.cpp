@@ -236,15 +236,21 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
     part.bytes = app.managed ? app.managed->size() : 0;
     live.text = std::string(app.app.text());
   }
-  if (const auto reason = reason_to_wait(live, *gathered)) {
-    count_error(*reason);
-    co_return std::unexpected(*reason);
+  const bool in_deletion = gathered->in_deletion;
+  if (gathered->too_large || !gathered->has_snapshot() ||
+      waits(live, gathered->missing, in_deletion)) {
+    count_error(gathered->why);
+    co_return std::unexpected(gathered->why);
   }
   gathered->snapshot.change = live.change;
   const auto made = co_await make(std::move(*gathered));
   if (!made) {
     count_error(made.error());
     co_return std::unexpected(lasting(made.error(), live.attempt.failures));
+  }
+  if (waits(live, made->missing, in_deletion)) {
+    count_error(made->why);
+    co_return std::unexpected(made->why);
   }
   const auto& events = *made->events;
   part.outdated = !was_read && newest_.is_outdated(live.key, events.resource_version());
@@ -255,12 +261,10 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   co_return co_await report_made(live, part, *made, std::move(*entry));
 }
 
-std::optional<Error> ApplicationReporter::reason_to_wait(const Live& live,
-                                                         const Gathered& gathered) const {
-  const bool waits = gathered.too_large || !gathered.has_snapshot() ||
-                     waits_for_reads(gathered.missing, gathered.in_deletion, live.attempt.failures,
-                                     Clock::now() - live.since, options_.wait_limits);
-  return waits ? std::optional(gathered.why) : std::nullopt;
+bool ApplicationReporter::waits(const Live& live, const MissingParts& missing,
+                                bool in_deletion) const {
+  return waits_for_reads(missing, in_deletion, live.attempt.failures, Clock::now() - live.since,
+                         options_.wait_limits);
 }
 
 // Returns the entry of the Application with this uid. Reports first the deletion of a predecessor
@@ -327,6 +331,20 @@ Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part
   co_return std::move(gathered);
 }
 
+// Adds the responses of another shape than Argo CD's to the missing parts; `came` are all that came.
+void ApplicationReporter::add_unusable(EventSet& made, const MissingParts& came) {
+  const MissingParts unusable{.tree = came.tree && !made.events->tree_known(),
+                              .managed = came.managed && !made.events->resources_known(),
+                              .parent = came.parent && !made.events->parent_known()};
+  if (!unusable.any()) return;
+  made.missing.tree = made.missing.tree || unusable.tree;
+  made.missing.managed = made.missing.managed || unusable.managed;
+  made.missing.parent = made.missing.parent || unusable.parent;
+  if (!made.why.message.empty()) return;
+  made.why = {.code = ErrorCode::invalid_data,
+              .message = "an answer of Argo CD lacks the list that belongs in it"};
+}
+
 Task<Result<ApplicationReporter::EventSet>> ApplicationReporter::make(Gathered gathered) {
   const auto bytes = gathered.bytes;
   auto work = [gathered = std::move(gathered), scope = scope_](std::stop_token) mutable {
@@ -337,10 +355,15 @@ Task<Result<ApplicationReporter::EventSet>> ApplicationReporter::make(Gathered g
                   .lacks_commits = gathered.snapshot.lacks_commits,
                   .large = gathered.bytes >= kLargeSnapshot};
     if (gathered.snapshot.tree) made.tree = tree_digest(*gathered.snapshot.tree);
+    const auto& parent = gathered.snapshot.parent;
+    const MissingParts came{.tree = gathered.snapshot.tree.has_value(),
+                            .managed = gathered.snapshot.app.managed.has_value(),
+                            .parent = parent && parent->managed};
     auto events =
         ApplicationEvents::make(std::move(gathered.snapshot), std::move(gathered.settings), scope);
     if (!events) return Result<EventSet>(std::unexpected(std::move(events.error())));
     made.events = std::make_shared<const ApplicationEvents>(std::move(*events));
+    add_unusable(made, came);
     return Result<EventSet>(std::move(made));
   };
   if (bytes < kLargeSnapshot) co_return work({});

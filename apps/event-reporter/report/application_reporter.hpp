@@ -107,9 +107,8 @@ class ApplicationReporter final : public ObjectReporter {
   Task<Result<bool>> report_in_parts(Live& live);
   Task<Result<void>> report_unseen_predecessor(Grant grant, std::string key);
   Task<std::optional<Gathered>> gather(Live& live, const Part& part);
-  // Returns the reason for not reporting the snapshot yet.
-  [[nodiscard]] std::optional<Error> reason_to_wait(const Live& live,
-                                                    const Gathered& gathered) const;
+  // Returns whether the report waits for the missing parts.
+  [[nodiscard]] bool waits(const Live& live, const MissingParts& missing, bool in_deletion) const;
   // The events of a snapshot, for the plan and the posts of its report.
   using Events = std::shared_ptr<const ApplicationEvents>;  // jobs of the pools share them
   struct EventSet {
@@ -120,6 +119,7 @@ class ApplicationReporter final : public ObjectReporter {
     bool lacks_commits = false;
     bool large = false;
   };
+  static void add_unusable(EventSet& made, const MissingParts& came);
   Task<Result<EventSet>> make(Gathered gathered);
   // Makes the events of a deleted Application, or of resources that it lost.
   Task<Result<Events>> make_gone(AppView app);

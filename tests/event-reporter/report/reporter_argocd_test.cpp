@@ -566,6 +566,28 @@ TEST(Reporter, AC24_OneApplicationThatArgoCdCannotDescribeStopsNoOther) {
   });
 }
 
+// A 200 whose JSON is of somebody else. Without it the state of the resources is not known.
+TEST(Reporter, AnAnswerWithoutItsListsIsAskedForAgain) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    const SampleApp changed{.revision = "r2", .resources = 1, .content = 2};
+    const auto reads = fixture.argocd.count("GET", "/managed-resources");
+    fixture.argocd.set_managed_resources("web", json{{"not", "a list"}});
+    fixture.kube.put(k8s::resources::kApplications, changed.application());
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return fixture.argocd.count("GET", "/managed-resources") > reads; },
+        "a read of the managed resources"));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.argocd.set_managed_resources("web", changed.managed());
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return fixture.platform.find("ConfigMap", "c-0").size() == 2; },
+        "the new state of c-0"));
+  });
+}
+
 // Its end may be hours away, when a finalizer waits for something.
 TEST(Reporter, AResourceThatGoesBeforeItsApplicationIsToldAlsoAfterAFailedRead) {
   for (const int status : {500, 404}) {
