@@ -39,15 +39,37 @@ constexpr Statement kSetSessionSeen{
     .sql = "UPDATE session SET seen_at = $2 WHERE hash = $1 AND seen_at < $2"};
 constexpr Statement kEndSession{.name = "accounts.end_session",
                                 .sql = "DELETE FROM session WHERE hash = $1"};
+constexpr Statement kTakeSession{
+    .name = "accounts.take_session",
+    .sql =
+        "DELETE FROM session WHERE hash = $1 RETURNING hash, user_id, created_at, seen_at, "
+        "expires_at, provider"};
+constexpr Statement kContinueSession{
+    .name = "accounts.continue_session",
+    .sql =
+        "INSERT INTO session (hash, user_id, created_at, seen_at, expires_at, provider) "
+        "VALUES ($1, $2, $3, $4, $5, $6)"};
 constexpr Statement kEndSessionsOf{.name = "accounts.end_sessions_of",
                                    .sql = "DELETE FROM session WHERE user_id = $1"};
 
-constexpr std::array kSessionStatements{kAddSession, kFindSession, kSetSessionSeen, kEndSession,
+constexpr std::array kSessionStatements{kAddSession,   kFindSession, kSetSessionSeen,
+                                        kEndSession,   kTakeSession, kContinueSession,
                                         kEndSessionsOf};
 
 Result<void> no_rows(const Result<Rows>& rows) {
   if (!rows) return std::unexpected(rows.error());
   return {};
+}
+
+// Returns the session of the first row, if there is one.
+std::optional<Session> session_of(const Rows& rows) {
+  if (rows.empty()) return std::nullopt;
+  return Session{.hash = rows.string(0, 0),
+                 .user_id = rows.string(0, 1),
+                 .created_at = rows.number(0, 2),
+                 .seen_at = rows.number(0, 3),
+                 .expires_at = rows.number(0, 4),
+                 .provider = rows.string(0, 5)};
 }
 
 std::size_t count_of(const http::Headers& headers, std::string_view name) {
@@ -165,13 +187,22 @@ Result<Secret> create_session(Connection& connection, std::string_view user_id, 
 Result<std::optional<Session>> find_session(Connection& connection, std::string_view hash) {
   const auto rows = connection.run(kFindSession, {Param::bytes(hash)});
   if (!rows) return std::unexpected(rows.error());
-  if (rows->empty()) return std::optional<Session>();
-  return std::optional(Session{.hash = rows->string(0, 0),
-                               .user_id = rows->string(0, 1),
-                               .created_at = rows->number(0, 2),
-                               .seen_at = rows->number(0, 3),
-                               .expires_at = rows->number(0, 4),
-                               .provider = rows->string(0, 5)});
+  return session_of(*rows);
+}
+
+Result<std::optional<Secret>> renew_session(Connection& connection, std::string_view hash,
+                                            Micros now) {
+  const auto rows = connection.run(kTakeSession, {Param::bytes(hash)});
+  if (!rows) return std::unexpected(rows.error());
+  const auto before = session_of(*rows);
+  if (!before || !is_alive(*before, now)) return std::optional<Secret>();
+  auto token = token_text(random_bytes(kTokenBytes));
+  const auto new_hash = session_hash(token);
+  const auto added =
+      connection.run(kContinueSession, {Param::bytes(new_hash), before->user_id, before->created_at,
+                                        now, before->expires_at, before->provider});
+  if (!added) return std::unexpected(added.error());
+  return std::optional(std::move(token));
 }
 
 Result<void> set_session_seen(Connection& connection, std::string_view hash, Micros now) {

@@ -69,6 +69,10 @@ SentToken sent_token(const http::Headers& headers, CookieForm form);
 Result<Secret> create_session(store::Connection& connection, std::string_view user_id, Micros now,
                               std::string_view provider = "");
 Result<std::optional<Session>> find_session(store::Connection& connection, std::string_view hash);
+// Lets a session continue under a new token, which it returns. The session still ends when it would have ended. Nothing:
+// it has ended already, also when this process has not heard of that.
+Result<std::optional<Secret>> renew_session(store::Connection& connection, std::string_view hash,
+                                            Micros now);
 Result<void> set_session_seen(store::Connection& connection, std::string_view hash, Micros now);
 Result<void> end_session(store::Connection& connection, std::string_view hash);
 Result<void> end_sessions_of(store::Connection& connection, std::string_view user_id);

@@ -73,6 +73,12 @@ Task<http::Response> get_user(CallerRequest request) {
   co_return json_response(user_json(*request.caller, *accounts));
 }
 
+std::unexpected<Error> session_has_ended() {
+  return std::unexpected(Error{.code = ErrorCode::unauthenticated,
+                               .message = "The session has ended: log in again.",
+                               .http_status = 401});
+}
+
 // Makes another account the active one. The session continues under a new token.
 Task<http::Response> change_account(CallerRequest request) {
   if (request.caller->is_runtime()) co_return no_user();
@@ -102,21 +108,16 @@ Task<http::Response> change_account(CallerRequest request) {
         if (auto set = set_active_account(connection, user, account->number); !set) {
           return std::unexpected(std::move(set.error()));
         }
-        const auto session = find_session(connection, hash);
-        if (!session) return std::unexpected(session.error());
-        if (auto ended = end_session(connection, hash); !ended) {
-          return std::unexpected(std::move(ended.error()));
-        }
-        auto token =
-            create_session(connection, user, now, *session ? (*session)->provider : std::string());
+        auto token = renew_session(connection, hash, now);
         if (!token) return std::unexpected(std::move(token.error()));
+        if (!*token) return session_has_ended();
         // Other processes ask again for the user's account, too.
         if (auto added = add_revocation(
                 connection, {.account = account->number, .subject = user, .runtime = {}}, now);
             !added) {
           return std::unexpected(std::move(added.error()));
         }
-        return Changed{.account = std::move(*account), .token = std::move(*token)};
+        return Changed{.account = std::move(*account), .token = std::move(**token)};
       });
   if (!changed) co_return api_error(changed.error());
   request.context.authenticator.forget(request.caller->user_id);

@@ -318,6 +318,48 @@ TEST(UserRoutes, AC_32_PagesOfOtherSitesNeitherLogInNorOut) {
   });
 }
 
+// Otherwise a stolen session never ended: it would change to its own account once a week.
+TEST(UserRoutes, AC_33_AChangeOfTheAccountDoesNotProlongTheSession) {
+  with_routes([](RoutesFixture& fixture) -> Task<> {
+    const auto in = co_await fixture.log_in({{"name", "bob"}, {"password", "bob's password"}});
+    constexpr store::Statement kShorten{
+        .name = "test.shorten_sessions",
+        .sql = "UPDATE session SET created_at = created_at - $1, expires_at = expires_at - $1"};
+    CO_ASSERT_OK(co_await fixture.accounts.write(
+        [&](store::Connection& db) { return db.execute(kShorten, {kSessionMax - kHour}); }));
+    const auto changed = co_await fixture.send(
+        "POST", "/api/user/changeaccount/" + fixture.sample.acme.id, cookie_of(in));
+    CO_ASSERT_EQ(changed.status, 200) << changed.body;
+    const Secret token{json_of(changed)["accessToken"].get<std::string>()};
+    const auto session = co_await fixture.accounts.write(
+        [&](store::Connection& db) { return find_session(db, session_hash(token)); });
+    CO_ASSERT_TRUE(session && *session);
+    EXPECT_LE((*session)->expires_at, micros_at(wall_now()) + kHour);
+    EXPECT_EQ((*session)->expires_at - (*session)->created_at, kSessionMax);
+  });
+}
+
+// Another process has ended it, and this one has still cached whose it is.
+TEST(UserRoutes, AC_33_AnEndedSessionDoesNotContinueInAnotherAccount) {
+  with_routes([](RoutesFixture& fixture) -> Task<> {
+    const auto cookie =
+        cookie_of(co_await fixture.log_in({{"name", "bob"}, {"password", "bob's password"}}));
+    CO_ASSERT_EQ((co_await fixture.send("GET", "/api/user", cookie)).status, 200);
+    CO_ASSERT_OK(co_await fixture.accounts.write(
+        [&](store::Connection& db) { return end_sessions_of(db, fixture.sample.bob.id); }));
+    const auto changed =
+        co_await fixture.send("POST", "/api/user/changeaccount/" + fixture.sample.acme.id, cookie);
+    EXPECT_EQ(changed.status, 401) << changed.body;
+    EXPECT_FALSE(changed.headers.find("Set-Cookie"));
+    constexpr store::Statement kCount{.name = "test.count_sessions_of",
+                                      .sql = "SELECT count(*) FROM session WHERE user_id = $1"};
+    const auto left = co_await fixture.accounts.write(
+        [&](store::Connection& db) { return db.run(kCount, {fixture.sample.bob.id}); });
+    CO_ASSERT_TRUE(left);
+    EXPECT_EQ(left->number(0, 0), 0);
+  });
+}
+
 TEST(UserRoutes, ASessionChangesItsAccount) {
   with_routes([](RoutesFixture& fixture) -> Task<> {
     CO_ASSERT_OK(co_await fixture.accounts.write([&](store::Connection& db) {
