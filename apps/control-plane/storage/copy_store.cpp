@@ -235,14 +235,20 @@ Result<void> insert_rows(Connection& to, const TableStatements& statements, cons
   });
 }
 
-// Ids of new objects come from a sequence on PostgreSQL, and behind the largest one on SQLite.
-Result<void> set_next_id(Connection& to) {
+// Ids of new objects and numbers of new accounts come from sequences on PostgreSQL, which rows that bring theirs do not
+// move on, and behind the largest one on SQLite.
+Result<void> set_next_ids(Connection& to) {
   if (to.engine() != Engine::postgres) return {};
-  static constexpr Statement kSetNext{
-      .name = "copy.next_id",
-      .sql = "SELECT setval('object_id', coalesce(max(id), 0) + 1, false) FROM object"};
-  const auto set = to.run(kSetNext);
-  if (!set) return std::unexpected(set.error());
+  static constexpr std::array<Statement, 2> kSetNext{
+      {{.name = "copy.next_id",
+        .sql = "SELECT setval('object_id', coalesce(max(id), 0) + 1, false) FROM object"},
+       {.name = "copy.next_account",
+        .sql = "SELECT setval(pg_get_serial_sequence('account', 'number'), "
+               "coalesce(max(number), 0) + 1, false) FROM account"}}};
+  for (const auto& statement : kSetNext) {
+    const auto set = to.run(statement);
+    if (!set) return std::unexpected(set.error());
+  }
   return {};
 }
 
@@ -335,7 +341,7 @@ Result<CopyReport> copy_store(Connection& from, Connection& to,
     ++report.tables;
     report.rows += *rows;
   }
-  if (auto set = set_next_id(to); !set) return std::unexpected(std::move(set.error()));
+  if (auto set = set_next_ids(to); !set) return std::unexpected(std::move(set.error()));
   return report;
 }
 

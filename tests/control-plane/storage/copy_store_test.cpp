@@ -87,6 +87,10 @@ TEST_P(CopyContract, EverythingComesOver) {
   const auto id =
       next.store(to.connection(), sample.acme.number, app_event(application_of("later")));
   EXPECT_GT(id, found->state.id);
+  // New accounts get numbers of their own.
+  const auto account = create_account(to.connection(), "later", kNow);
+  ASSERT_TRUE(account) << account.error().message;
+  EXPECT_GT(account->number, sample.other.number);
   const auto again = copy_store(from.connection(), to.connection(), migrations());
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::conflict);
