@@ -316,7 +316,8 @@ std::span<const Statement> postgres_event_statements() {
 Result<void> PostgresEventStore::find_identity(store::Connection& connection) {
   if (identity_ != nullptr) return {};
   const auto full = connection.run(kStatements[load_identity]);
-  if (!full && full.error().code == ErrorCode::unavailable) return std::unexpected(full.error());
+  // Only a refusal decides. Processes that tell different epochs would ask every reporter for everything again and again.
+  if (!full && full.error().code != ErrorCode::internal) return std::unexpected(full.error());
   identity_ = &kStatements[full ? load_identity : load_short_identity];
   return {};
 }

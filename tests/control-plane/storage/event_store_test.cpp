@@ -162,6 +162,32 @@ TEST_P(EventStoreContract, ARestoreIsAnotherEpoch) {
   EXPECT_NE(after.resync, "");
 }
 
+// Otherwise this process told another epoch than the others until its end, and each reporter that hears both reports
+// everything again and again.
+TEST(PostgresEventStore, ASlowFirstQuestionDoesNotChangeTheEpoch) {
+  Fixture fixture(Engine::postgres);
+  auto& connection = *fixture.connection;
+  // A function of this name that is found first takes longer than a statement may.
+  ASSERT_TRUE(connection.run_script(
+      "CREATE SCHEMA slow; CREATE FUNCTION slow.pg_control_system(OUT system_identifier bigint) "
+      "LANGUAGE sql AS 'SELECT 1::bigint FROM pg_sleep(30)'; "
+      "SET search_path = slow, public, pg_catalog; SET statement_timeout = '50ms'"));
+  PostgresEventStore other("other");
+  const std::vector<Incoming> first{event_of("shop", 5)};
+  const auto failed = other.store(connection, first);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::timeout) << failed.error().message;
+  ASSERT_TRUE(
+      connection.run_script("SET search_path = public; SET statement_timeout = '10s'; "
+                            "DROP SCHEMA slow CASCADE"));
+  const auto epoch = read_position(mark_of(fixture.store(first)).position)->epoch;
+  const std::vector<Incoming> second{seen_event(2, epoch + ":1")};
+  const auto stored = other.store(connection, second);
+  ASSERT_TRUE(stored) << stored.error().message;
+  EXPECT_EQ(read_position(mark_of(*stored).position)->epoch, epoch);
+  EXPECT_EQ(mark_of(*stored).resync, "");
+}
+
 TEST_P(EventStoreContract, AccountsAreApart) {
   auto other = event_of("shop", 3, "theirs");
   other.account = 2;
