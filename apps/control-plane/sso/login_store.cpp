@@ -51,7 +51,7 @@ Result<std::string> free_name(Connection& connection, const ProviderSettings& pr
                               const Claims& claims) {
   std::string wanted = claims.subject;
   for (const auto* text : {&claims.user_name, &claims.email, &claims.name}) {
-    if (text->empty() || !name_mistake(*text).empty()) continue;
+    if (text->empty() || !user_name_mistake(*text).empty()) continue;
     wanted = *text;
     break;
   }
@@ -60,7 +60,7 @@ Result<std::string> free_name(Connection& connection, const ProviderSettings& pr
   for (const auto& name :
        {wanted, wanted + " (" + provider.name + ")",
         wanted + " (" + provider.name + " " + mark + ")", provider.name + " " + mark}) {
-    if (!name_mistake(name).empty()) continue;
+    if (!user_name_mistake(name).empty()) continue;
     const auto taken = user_of_name(connection, name);
     if (!taken && taken.error().code == ErrorCode::not_found) return name;
     if (!taken) return std::unexpected(taken.error());

@@ -126,6 +126,19 @@ TEST_P(LoginStore, ANameThatIsTakenIsNotShared) {
   EXPECT_EQ(must(sign_in(db, provider, claims, kNow)).user_name, "u-3");
 }
 
+// The audit log names runtimes and service accounts by these words, so no user has such a name.
+TEST_P(LoginStore, AReservedNameDoesNotKeepAUserOut) {
+  claims.user_name = "runtime team";
+  const auto one = sign_in(db, provider, claims, kNow);
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->user_name, "kim@acme.example");
+  claims.subject = "service account 7";
+  claims.email.clear();
+  const auto two = sign_in(db, provider, claims, kNow);
+  ASSERT_TRUE(two) << two.error().message;
+  EXPECT_TRUE(two->user_name.starts_with("corp ")) << two->user_name;
+}
+
 TEST_P(LoginStore, RefusesUsersThatItMayNotCreate) {
   provider.creates_users = false;
   EXPECT_EQ(refusal(), kUnknownUser);
