@@ -159,7 +159,8 @@ class App {
         audit_(context.executor, database_, context.metrics),
         events_(
             authenticator_, writer_, database_, storage_, context.metrics,
-            {.audit = &audit_,
+            {.client_of = [this](http::Exchange& exchange) { return client_of(exchange); },
+             .audit = &audit_,
              .tracer = &context.tracer,
              .committed =
                  [this](std::int64_t account, const ObjectState& state, const SpanContext& trace) {

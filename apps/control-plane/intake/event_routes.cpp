@@ -149,8 +149,9 @@ std::vector<http::Route> EventRoutes::routes() {
 
 Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventRoutes::receive(
     http::Exchange& exchange) {
-  auto caller = co_await authenticator_.authenticate(
-      exchange.request().headers, exchange.peer_address(), deadline_after(options_.hold));
+  const auto peer = client_of(exchange);
+  auto caller = co_await authenticator_.authenticate(exchange.request().headers, peer,
+                                                     deadline_after(options_.hold));
   if (!caller) {
     unauthenticated_.Increment();
     audit_refusal(exchange, nullptr, caller.error().message);
@@ -183,9 +184,13 @@ Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventR
   co_return std::unexpected(std::move(response));
 }
 
+std::string EventRoutes::client_of(http::Exchange& exchange) const {
+  return options_.client_of ? options_.client_of(exchange) : exchange.peer_address();
+}
+
 void EventRoutes::audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why) {
   if (options_.audit == nullptr) return;
-  auto entry = audit_entry(caller, exchange.peer_address(), "POST " + std::string(exchange.path()));
+  auto entry = audit_entry(caller, client_of(exchange), "POST " + std::string(exchange.path()));
   entry.result = AuditResult::refused;
   entry.detail = std::move(why);
   options_.audit->add_refusal(std::move(entry));

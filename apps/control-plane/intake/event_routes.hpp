@@ -45,6 +45,8 @@ class EventRoutes {
     // Reports of event sources, and events for the quarantine, that are written at the same time.
     std::size_t max_reports_per_runtime = 4;
     std::size_t max_reports = 64;
+    // The address whose attempts with wrong tokens count; empty: the other end of the connection.
+    std::function<std::string(http::Exchange&)> client_of = {};
     AuditLog* audit = nullptr;  // of refused credentials; null: none
     Tracer* tracer = nullptr;   // of the spans of requests; null: none
     // Called after the commit of an event whose trace is recorded.
@@ -75,6 +77,7 @@ class EventRoutes {
   // Returns the runtime that sends and its body, or the response that refuses it. Neither when the client is gone.
   Task<std::expected<Received, std::optional<http::Response>>> receive(http::Exchange& exchange);
   Task<http::Response> take_inventory(http::Exchange& exchange, const Received& received);
+  [[nodiscard]] std::string client_of(http::Exchange& exchange) const;
   void audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why);
   struct Acknowledgement {
     StoredEvent stored;

@@ -414,6 +414,30 @@ TEST_P(EventRoutesContract, ARequestThatCannotBeReadTakesNoEventAway) {
   });
 }
 
+// All runtimes come through one ingress. Somebody who guesses must not keep those out that are not known yet, as after a
+// start.
+TEST_P(EventRoutesContract, AC_35_AttemptsCountForTheClientOfAProxy) {
+  with_accounts(
+      [](AccountsFixture& accounts) -> Task<> {
+        const auto client_of = [](http::Exchange& exchange) {
+          return std::string(exchange.request().headers.find("X-Forwarded-For").value_or(""));
+        };
+        IntakeFixture fixture(accounts, 0, {.client_of = client_of});
+        const auto guess = [&](int number) {
+          return fixture.post("{}", {{"Authorization", "wrong-" + std::to_string(number)},
+                                     {"X-Forwarded-For", "203.0.113.9"}});
+        };
+        int number = 0;
+        while (number < 100 && (co_await guess(number)).status != 429) ++number;
+        EXPECT_GE(number, 20);
+        EXPECT_LT(number, 100);
+        EXPECT_EQ(co_await fixture.answer(event_of("shop"), {{"X-Forwarded-For", "10.1.2.3"}}),
+                  "200");
+        co_await fixture.stop();
+      },
+      GetParam());
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, EventRoutesContract,
                          testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
