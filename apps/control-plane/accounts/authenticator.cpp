@@ -11,6 +11,7 @@
 #include "common/core/crypto.hpp"
 #include "common/core/log.hpp"
 #include "common/core/lru_cache.hpp"
+#include "common/net/address_list.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/identification.hpp"
 #include "control-plane/accounts/page_tokens.hpp"
@@ -182,6 +183,7 @@ Task<Result<CallerPtr>> Authenticator::State::find(Secret token, std::string pee
                                                    Deadline deadline) {
   const auto sum = hmac_sha256(hash_key.reveal(), token.reveal());
   const std::string key(bytes_of(sum));
+  peer = net::client_network(peer);
   bool was_known = false;
   if (const Known* entry = known.find(key)) {
     if (!is_outdated(*entry->caller, entry->asked_in)) {

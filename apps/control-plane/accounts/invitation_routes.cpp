@@ -12,6 +12,7 @@
 #include "common/core/json_value.hpp"
 #include "common/core/log.hpp"
 #include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/api_keys.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
@@ -34,13 +35,14 @@ using AttemptsPtr = std::shared_ptr<Attempts>;
 
 std::optional<Error> take_attempt(Attempts& attempts, const std::string& peer) {
   const auto now = Clock::now();
-  if (const auto wait = attempts.wait_of(peer, now); wait > Clock::duration::zero()) {
+  const auto network = net::client_network(peer);
+  if (const auto wait = attempts.wait_of(network, now); wait > Clock::duration::zero()) {
     return Error{.code = ErrorCode::too_many_requests,
                  .message = "Too many attempts with invitations. Try again later.",
                  .retry_after = std::chrono::ceil<std::chrono::seconds>(wait),
                  .http_status = 429};
   }
-  attempts.spend(peer, now);
+  attempts.spend(network, now);
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 
 #include <prometheus/counter.h>
 
+#include "common/net/address_list.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/provider_identities.hpp"
 #include "control-plane/accounts/revocations.hpp"
@@ -64,12 +65,13 @@ Login::Login(store::Database& database, Passwords& passwords, Metrics& metrics, 
 Result<void> Login::take_attempt(const std::string& name, const std::string& peer) {
   const auto now = Clock::now();
   // Unknown names are limited in the same way, so that a limit does not reveal which users exist.
-  const auto wait = std::max(per_address_.wait_of(peer, now), per_user_.wait_of(name, now));
+  const auto network = net::client_network(peer);
+  const auto wait = std::max(per_address_.wait_of(network, now), per_user_.wait_of(name, now));
   if (wait > Clock::duration::zero()) {
     limited_.Increment();
     return too_many_logins(wait);
   }
-  per_address_.spend(peer, now);
+  per_address_.spend(network, now);
   per_user_.spend(name, now);
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include "common/core/json_value.hpp"
 #include "common/http/url.hpp"
+#include "common/net/address_list.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/caller_routes.hpp"
 #include "control-plane/accounts/sessions.hpp"
@@ -123,8 +124,8 @@ http::Response SsoRoutes::sign_in_methods() const {
 }
 
 bool SsoRoutes::take_attempt(http::Exchange& exchange) {
-  const auto peer =
-      dependencies_.client_of ? dependencies_.client_of(exchange) : exchange.peer_address();
+  const auto peer = net::client_network(dependencies_.client_of ? dependencies_.client_of(exchange)
+                                                                : exchange.peer_address());
   const auto now = Clock::now();
   if (attempts_.wait_of(peer, now) > Clock::duration::zero()) return false;
   attempts_.spend(peer, now);

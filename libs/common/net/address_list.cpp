@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <system_error>
 
 #include "common/core/text.hpp"
@@ -142,6 +143,17 @@ std::string client_address(std::string peer, std::string_view forwarded_for,
   }
   const auto client = client_hop(address, hops, trusted);
   return client ? std::string(hops[*client]) : peer;
+}
+
+std::string client_network(std::string_view client) {
+  boost::system::error_code error;
+  const auto given = ip::make_address(std::string(client), error);
+  if (error) return std::string(client);
+  const auto address = plain_address(given);
+  if (address.is_v4()) return address.to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::ranges::fill(std::span(bytes).subspan(8), static_cast<unsigned char>(0));
+  return ip::address_v6(bytes).to_string() + "/64";
 }
 
 bool is_special_address(const ip::address& address) {

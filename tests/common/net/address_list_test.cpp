@@ -112,5 +112,14 @@ TEST(ClientAddress, AnUnreadableEntryEndsTheList) {
   EXPECT_EQ(client_address("10.1.1.1", ",", proxies()), "10.1.1.1");
 }
 
+TEST(ClientNetwork, IsThe64BitsThatACustomerHas) {
+  EXPECT_EQ(client_network("192.0.2.1"), "192.0.2.1");
+  EXPECT_EQ(client_network("::ffff:192.0.2.1"), "192.0.2.1");
+  EXPECT_EQ(client_network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+  EXPECT_EQ(client_network("2001:DB8:1:2::"), "2001:db8:1:2::/64");
+  EXPECT_EQ(client_network("tunnel prod"), "tunnel prod");
+  EXPECT_EQ(client_network(""), "");
+}
+
 }  // namespace
 }  // namespace gitops::net

@@ -94,6 +94,21 @@ TEST(Login, AC_35_AnAddressHasFewAttemptsWhateverTheName) {
   });
 }
 
+// A provider gives each customer 2^64 addresses of IPv6.
+TEST(Login, AC_35_TheAddressesOfOneCustomerCountAsOne) {
+  with_login({.per_address = {.burst = 3, .period = 1s}}, [](LoginFixture& fixture) -> Task<> {
+    for (int i = 0; i < 3; ++i) {
+      const auto number = std::to_string(i);
+      EXPECT_FALSE(
+          co_await fixture.log_in("user" + number, "some password", "2001:db8:1:2::" + number));
+    }
+    const auto limited = co_await fixture.log_in("bob", "bob's password", "2001:db8:1:2:3::1");
+    CO_ASSERT_TRUE(!limited);
+    EXPECT_EQ(limited.error().code, ErrorCode::too_many_requests);
+    EXPECT_TRUE(co_await fixture.log_in("bob", "bob's password", "2001:db8:1:3::1"));
+  });
+}
+
 TEST(Login, AC_35_AUserHasFewAttemptsWhateverTheAddress) {
   with_login({.per_user = {.burst = 3, .period = 1s}}, [](LoginFixture& fixture) -> Task<> {
     for (int i = 0; i < 3; ++i) {
