@@ -58,9 +58,14 @@ constexpr Statement kSetErrors{
     .name = "runtimes.set_errors",
     .sql = "UPDATE runtime SET errors = $3 WHERE account = $1 AND name = $2"};
 
+// Locked in the order in which a batch of events locks them, and before their bodies, as there. Otherwise the two could
+// wait for each other.
 constexpr Statement kObjectsOfRuntime{
     .name = "runtimes.objects",
-    .sql = "SELECT id FROM object WHERE account = $1 AND runtime = $2 LIMIT $3"};
+    .sql = "SELECT id FROM object WHERE account = $1 AND runtime = $2 LIMIT $3",
+    .postgres =
+        "SELECT id FROM object WHERE account = $1 AND runtime = $2 ORDER BY id LIMIT $3 FOR "
+        "UPDATE"};
 constexpr Statement kDropBody{
     .name = "runtimes.drop_body",
     .sql =

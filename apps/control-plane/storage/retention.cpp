@@ -81,11 +81,16 @@ constexpr Statement kReleases{
 constexpr Statement kNextKind{
     .name = "retention.next_kind",
     .sql = "SELECT kind FROM object WHERE account = $1 AND kind > $2 ORDER BY kind LIMIT 1"};
+// Locked, as a batch of events locks them: one that another replica is bringing back is passed over. Otherwise its new
+// body would go with the old one.
 constexpr Statement kGone{
     .name = "retention.gone",
     .sql =
         "SELECT id FROM object WHERE account = $1 AND kind = $2 AND presence = 1 AND seen_at < $3 "
-        "LIMIT $4"};
+        "LIMIT $4",
+    .postgres =
+        "SELECT id FROM object WHERE account = $1 AND kind = $2 AND presence = 1 AND seen_at < $3 "
+        "LIMIT $4 FOR UPDATE SKIP LOCKED"};
 // Statements by the ids of objects, so that no index of an account is scanned.
 constexpr std::array<Statement, 5> kRemoveObject{
     {{.name = "retention.remove_body",

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -306,6 +308,45 @@ TEST_P(RuntimeContract, SecretsAreStoredSealed) {
   EXPECT_FALSE(sealed->contains("private"));
   EXPECT_EQ(must(secrets.open(acme, name, *sealed)).reveal(), key.reveal());
   EXPECT_FALSE(must(find_secret(db, other, name)));
+}
+
+// Another replica stores an event that came before the deletion.
+TEST(RuntimeStore, ADeletionAndABatchOfEventsDoNotWaitForEachOther) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto open = [&files] { return must(store::open_postgres(files.location(), "test")); };
+  const auto deleting = open();
+  const auto storing = open();
+  const auto watching = open();
+  must(store::migrate(*storing, migrations()));
+  must(storing->run(kTestAddObject,
+                    {1, 7, "stage", "shop", "git-source", 0, store::Param::bytes("")}));
+  must(storing->run(kTestAddBody, {1, store::Param::bytes("x")}));
+  constexpr Statement kLoad{.name = "test.load",
+                            .sql = "SELECT id FROM object WHERE id = 1 FOR UPDATE"};
+  constexpr Statement kBody{.name = "test.body",
+                            .sql = "UPDATE body SET size = 2 WHERE object = 1"};
+  constexpr Statement kWaits{.name = "test.waits",
+                             .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+  must(storing->run_script("BEGIN"));
+  must(storing->run(kLoad));
+  std::atomic<bool> is_over = false;
+  Result<void> deleted;
+  std::thread thread([&] {
+    deleted = deleting->transact([&]() -> Result<void> {
+      const auto removed = remove_objects_of_runtime(*deleting, 7, "stage", 10);
+      if (!removed) return std::unexpected(removed.error());
+      return {};
+    });
+    is_over = true;
+  });
+  while (!is_over && must(watching->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
+  const auto stored = storing->run(kBody);
+  EXPECT_TRUE(stored) << stored.error().message;
+  const auto committed = storing->run_script("COMMIT");
+  EXPECT_TRUE(committed) << committed.error().message;
+  thread.join();
+  EXPECT_TRUE(deleted) << deleted.error().message;
+  EXPECT_EQ(must(watching->run(kTestCountBodies)).number(0, 0), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RuntimeContract,

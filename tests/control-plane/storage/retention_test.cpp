@@ -1,6 +1,8 @@
 #include "control-plane/storage/retention.hpp"
 
+#include <atomic>
 #include <map>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -187,6 +189,51 @@ TEST(StorageBound, WithoutALimitNothingIsCut) {
   EXPECT_EQ(bound.update(std::int64_t{1} << 60), SizeState::normal);
   EXPECT_EQ(bound.rows_to_cut(10), 0);
   EXPECT_EQ(bound.percent(), 0);
+}
+
+// Another replica stores an event of a deleted object while this one forgets it.
+TEST(Retention, AnObjectThatComesBackMeanwhileKeepsItsBody) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto open = [&files] { return must(store::open_postgres(files.location(), "test")); };
+  const auto forgetting = open();
+  const auto storing = open();
+  must(store::migrate(*forgetting, migrations()));
+  const auto account = must(create_account(*forgetting, "acme", kSeedTime)).number;
+  Seeder seeder(Engine::postgres);
+  const auto application = application_of("shop");
+  seeder.store(*storing, account, app_event(application));
+  const auto id = seeder.store(*storing, account, app_event(application, {{"actualManifest", ""}}));
+  constexpr Statement kReturn{.name = "test.return",
+                              .sql = "UPDATE object SET presence = 0 WHERE id = $1"};
+  constexpr Statement kBody{.name = "test.new_body",
+                            .sql = "UPDATE body SET size = size WHERE object = $1"};
+  must(storing->run_script("BEGIN"));
+  must(storing->run(kReturn, {id}));
+  must(storing->run(kBody, {id}));
+  std::atomic<bool> is_over = false;
+  Result<void> forgotten;
+  std::thread thread([&] {
+    forgotten = forgetting->transact([&]() -> Result<void> {
+      const auto removed =
+          remove_expired(*forgetting, retention_cuts({}, kSeedTime + 31 * kDay), 1'000);
+      if (!removed) return std::unexpected(removed.error());
+      return {};
+    });
+    is_over = true;
+  });
+  constexpr Statement kWaits{.name = "test.waits",
+                             .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+  while (!is_over && must(storing->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
+  must(storing->run_script("COMMIT"));
+  thread.join();
+  ASSERT_TRUE(forgotten) << forgotten.error().message;
+  constexpr Statement kLeft{
+      .name = "test.left",
+      .sql = "SELECT o.presence, b.object FROM object o LEFT JOIN body b ON b.object = o.id"};
+  const auto left = must(storing->run(kLeft));
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left.number(0, 0), 0);
+  EXPECT_FALSE(left.is_null(0, 1)) << "the page has no manifest any more";
 }
 
 }  // namespace
