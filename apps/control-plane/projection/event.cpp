@@ -255,6 +255,7 @@ class Reader {
     event_.message = display_text(labels["app.meta.commit-message"].text());
     event_.commit_at = time_of(labels["app.meta.commit-date"].text());
     state.revision = revision_of(status["sync"]);
+    state.history_id = 0;
     read_release(status, operation);
   }
 

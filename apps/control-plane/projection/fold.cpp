@@ -121,6 +121,8 @@ Effects fold(const std::optional<ObjectState>& current, const Event& event) {
 
 Release merge(const Release& stored, const Release& newer) {
   Release merged = newer;
+  // Argo CD counts from 0 again when an Application is deleted and created again.
+  if (newer.started_at != 0 && newer.started_at != stored.started_at) return merged;
   const auto keep = [](auto& value, const auto& old) {
     if (value == std::remove_cvref_t<decltype(value)>{}) value = old;
   };

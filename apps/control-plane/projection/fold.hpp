@@ -35,7 +35,8 @@ struct Effects {
 // another uid with a higher sequence raises the tombstone's.
 Effects fold(const std::optional<ObjectState>& current, const Event& event);
 
-// Returns the stored release, updated by one more event about the same history id.
+// Returns the stored release, updated by one more event about the same history id. One that began at another time is
+// another release, of a new Application of the same name, and replaces it.
 Release merge(const Release& stored, const Release& newer);
 
 }  // namespace gitops::control_plane_server

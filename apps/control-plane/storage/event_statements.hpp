@@ -29,25 +29,35 @@ inline constexpr std::string_view kInsertRelease =
     "INSERT INTO app_release (object, history_id, account, revision, operation_revision, author, "
     "message, commit_at, started_at, finished_at, sync, health, phase, initiator, images, "
     "was_degraded) ";
-// The SQL form of merge() in projection/fold.hpp: values that the newer row does not know stay unchanged.
+// The SQL form of merge() in projection/fold.hpp: values that the newer row does not know stay unchanged, unless it began
+// at another time.
 inline constexpr std::string_view kMergeRelease =
     " ON CONFLICT (object, history_id) DO UPDATE SET "
-    "author = CASE WHEN excluded.author = '' THEN app_release.author ELSE excluded.author END, "
-    "message = CASE WHEN excluded.message = '' THEN app_release.message ELSE excluded.message END, "
-    "operation_revision = CASE WHEN excluded.operation_revision = '' "
+    "author = CASE WHEN excluded.author = '' AND excluded.started_at IN (0, "
+    "app_release.started_at) "
+    "THEN app_release.author ELSE excluded.author END, "
+    "message = CASE WHEN excluded.message = '' AND excluded.started_at IN (0, "
+    "app_release.started_at) "
+    "THEN app_release.message ELSE excluded.message END, "
+    "operation_revision = CASE WHEN excluded.operation_revision = '' AND excluded.started_at IN "
+    "(0, app_release.started_at) "
     "THEN app_release.operation_revision ELSE excluded.operation_revision END, "
-    "initiator = CASE WHEN excluded.initiator = '' THEN app_release.initiator "
-    "ELSE excluded.initiator END, "
-    "commit_at = CASE WHEN excluded.commit_at = 0 THEN app_release.commit_at "
-    "ELSE excluded.commit_at END, "
+    "initiator = CASE WHEN excluded.initiator = '' AND excluded.started_at IN (0, "
+    "app_release.started_at) "
+    "THEN app_release.initiator ELSE excluded.initiator END, "
+    "commit_at = CASE WHEN excluded.commit_at = 0 AND excluded.started_at IN (0, "
+    "app_release.started_at) "
+    "THEN app_release.commit_at ELSE excluded.commit_at END, "
+    "finished_at = CASE WHEN excluded.finished_at = 0 AND excluded.started_at IN (0, "
+    "app_release.started_at) "
+    "THEN app_release.finished_at ELSE excluded.finished_at END, "
+    "phase = CASE WHEN excluded.phase = 0 AND excluded.started_at IN (0, app_release.started_at) "
+    "THEN app_release.phase ELSE excluded.phase END, "
     "started_at = CASE WHEN excluded.started_at = 0 THEN app_release.started_at "
     "ELSE excluded.started_at END, "
-    "finished_at = CASE WHEN excluded.finished_at = 0 THEN app_release.finished_at "
-    "ELSE excluded.finished_at END, "
-    "phase = CASE WHEN excluded.phase = 0 THEN app_release.phase ELSE excluded.phase END, "
     "revision = excluded.revision, sync = excluded.sync, health = excluded.health, "
-    "images = excluded.images, was_degraded = CASE WHEN app_release.was_degraded = 1 THEN 1 "
-    "ELSE excluded.was_degraded END";
+    "images = excluded.images, was_degraded = CASE WHEN app_release.was_degraded = 1 AND "
+    "excluded.started_at IN (0, app_release.started_at) THEN 1 ELSE excluded.was_degraded END";
 inline constexpr std::string_view kInsertReporter =
     "INSERT INTO reporter (account, runtime, name, position, sequence, resync, seen_at) ";
 inline constexpr std::string_view kUpdateReporter =

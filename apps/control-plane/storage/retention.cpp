@@ -74,8 +74,7 @@ constexpr Statement kReleases{
     .sql =
         "DELETE FROM app_release WHERE (object, history_id) IN (SELECT r.object, r.history_id "
         "FROM app_release r WHERE r.account = $1 AND r.started_at > 0 AND r.started_at < $2 AND "
-        "r.history_id < "
-        "(SELECT max(n.history_id) FROM app_release n WHERE n.object = r.object) "
+        "r.history_id <> (SELECT o.history_id FROM object o WHERE o.id = r.object) "
         "ORDER BY r.started_at LIMIT $3)"};
 // The kinds of an account one after another, each found by the index of lists.
 constexpr Statement kNextKind{

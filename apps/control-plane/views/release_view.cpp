@@ -33,7 +33,7 @@ constexpr std::string_view kReleaseSelect =
     "SELECT r.history_id, r.revision, r.operation_revision, r.author, r.message, r.commit_at, "
     "r.started_at, r.finished_at, r.sync, r.health, r.phase, r.initiator, r.images, "
     "r.was_degraded, p.history_id, p.images, r.object, "
-    "(SELECT max(q.history_id) FROM app_release q WHERE q.object = r.object), o.id, ";
+    "o.history_id, o.id, ";
 constexpr std::string_view kReleaseFrom =
     " FROM app_release r JOIN object o ON o.id = r.object LEFT JOIN app_release p ON "
     "p.object = r.object AND p.history_id = (SELECT max(q.history_id) FROM app_release q WHERE "

@@ -42,7 +42,8 @@ struct ReleaseFilter {
 struct ReleaseRow {
   ObjectState application;
   Release release;
-  std::int64_t newest = 0;                        // history id of the Application's newest release
+  // History id of the Application's newest release. Releases of a deleted Application of this name may have higher ones.
+  std::int64_t newest = 0;
   std::optional<std::string> images_before = {};  // JSON; nothing: it is the first release
 };
 inline constexpr std::size_t kReleaseKeyNumbers = 3;

@@ -181,5 +181,18 @@ TEST(MergeReleases, KeepsWhatTheNewerDoesNotKnow) {
   EXPECT_TRUE(merged.was_degraded);
 }
 
+// An Application was deleted and created again, so that its ids count from 0 again.
+TEST(MergeReleases, AReleaseThatBeganAtAnotherTimeIsAnotherOne) {
+  const Release stored{.history_id = 0,
+                       .revision = "aaa",
+                       .author = "Dana",
+                       .started_at = 1'000,
+                       .finished_at = 2'000,
+                       .initiator = "dana",
+                       .was_degraded = true};
+  const Release newer{.history_id = 0, .revision = "bbb", .started_at = 9'000, .images = "[]"};
+  EXPECT_EQ(merge(stored, newer), newer);
+}
+
 }  // namespace
 }  // namespace gitops::control_plane_server

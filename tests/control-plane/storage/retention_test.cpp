@@ -76,6 +76,24 @@ TEST_P(RetentionContract, DeletedObjectsGoWithAllTheyHad) {
   EXPECT_EQ(count("timeline"), 1);
 }
 
+TEST_P(RetentionContract, TheReleaseOfAnApplicationThatWasCreatedAgainStays) {
+  const auto deployed = [](const char* uid, int id, const char* at) {
+    auto application = application_of("shop");
+    application["metadata"]["uid"] = uid;
+    application["status"]["history"] = {{{"id", id}, {"revision", "r"}, {"deployedAt", at}}};
+    return app_event(application);
+  };
+  send(deployed("uid-1", 7, "2026-03-04T09:00:00Z"));
+  send(deployed("uid-2", 0, "2026-03-04T10:00:00Z"));
+  EXPECT_EQ(count("app_release"), 2);
+  remove(kSeedTime + 91 * kDay);
+  EXPECT_EQ(count("app_release"), 1);
+  EXPECT_EQ(
+      must(db().run({.name = "test.release_left", .sql = "SELECT history_id FROM app_release"}))
+          .number(0, 0),
+      0);
+}
+
 TEST_P(RetentionContract, ACallRemovesAtMostSoMany) {
   for (int i = 0; i < 7; ++i) send(app_event(application_of("n" + std::to_string(i))));
   const auto now = kSeedTime + 91 * kDay;

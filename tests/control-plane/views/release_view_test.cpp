@@ -200,6 +200,32 @@ TEST_P(ReleaseContract, OtherAccountsSeeNothing) {
   EXPECT_EQ(Json::parse(must(release_slice(db(), 2, {}, {})))["edges"], Json::array());
 }
 
+// Argo CD counts the deployments of the new Application from 0 again.
+TEST_P(ReleaseContract, AnApplicationThatWasCreatedAgainHasItsOwnReleases) {
+  auto former = deployed("shop", 1, {"shop:1"}, "Degraded");
+  former["status"]["history"].back()["initiatedBy"] = {{"username", "dana"}};
+  send(app_event(former));
+  send(app_event(deployed("shop", 2, {"shop:2"})));
+  send(app_event(former, {{"actualManifest", ""}}));
+  auto now = deployed("shop", 1, {"shop:9"});
+  now["metadata"]["uid"] = "uid-shop-2";
+  now["status"]["history"][0]["deployStartedAt"] = "2026-03-05T09:00:00Z";
+  now["status"]["history"][0]["deployedAt"] = "2026-03-05T09:00:30Z";
+  send(app_event(now));
+  std::vector<std::pair<int, bool>> current;
+  const auto list = slice();
+  for (const auto& edge : list["edges"]) {
+    current.emplace_back(edge["node"]["historyId"], edge["node"]["current"]);
+  }
+  EXPECT_THAT(current, ElementsAre(std::pair(1, true), std::pair(2, false)));
+  constexpr store::Statement kRow{
+      .name = "test.release_row",
+      .sql = "SELECT initiator, was_degraded FROM app_release WHERE history_id = 1"};
+  const auto row = must(db().run(kRow));
+  EXPECT_EQ(row.text(0, 0), "") << "nobody asked for the new one";
+  EXPECT_EQ(row.number(0, 1), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, ReleaseContract,
                          testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
