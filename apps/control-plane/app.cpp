@@ -450,6 +450,13 @@ class App {
         log_.warning("expired rows were not removed",
                      {{"error", removed_revocations.error().message}});
       }
+      const auto orphans = co_await database_.write(
+          deadline_after(kHousekeepingLimit),
+          [cuts](store::Connection& db) { return remove_orphans(db, cuts.orphans, kTrickle); });
+      if (!orphans && repeated_.check("orphans", Clock::now()).pass) {
+        log_.warning("objects of deleted runtimes were not removed",
+                     {{"error", orphans.error().message}});
+      }
       for (int part = 0; part < kHousekeepingParts; ++part) {
         const auto removed = co_await database_.write(
             deadline_after(kHousekeepingLimit),

@@ -105,7 +105,24 @@ constexpr std::array<Statement, 5> kRemoveObject{
       .sql = "DELETE FROM app_release WHERE object IN (SELECT id FROM object WHERE account = $1 "
              "AND id = $2)"},
      {.name = "retention.remove_object",
-      .sql = "DELETE FROM object WHERE account = $1 AND id = $2 AND presence = 1"}}};
+      .sql = "DELETE FROM object WHERE account = $1 AND id = $2"}}};
+// The runtimes of an account's objects one after another, each found by the index of keys.
+constexpr Statement kNextRuntime{
+    .name = "retention.next_runtime",
+    .sql =
+        "SELECT runtime FROM object WHERE account = $1 AND runtime > $2 ORDER BY runtime LIMIT 1"};
+constexpr Statement kRegistered{.name = "retention.registered",
+                                .sql = "SELECT name FROM runtime WHERE account = $1 AND name = $2"};
+// The age keeps out objects of a runtime of this name that is registered meanwhile.
+constexpr Statement kOrphans{
+    .name = "retention.orphans",
+    .sql =
+        "SELECT id FROM object WHERE account = $1 AND runtime = $2 AND seen_at < $3 AND NOT EXISTS "
+        "(SELECT 1 FROM runtime WHERE account = $1 AND name = $2) LIMIT $4",
+    .postgres =
+        "SELECT id FROM object WHERE account = $1 AND runtime = $2 AND seen_at < $3 AND NOT EXISTS "
+        "(SELECT 1 FROM runtime WHERE account = $1 AND name = $2) LIMIT $4 FOR UPDATE SKIP "
+        "LOCKED"};
 constexpr Statement kSize{
     .name = "retention.size",
     .sql =
@@ -121,11 +138,11 @@ constexpr Statement kCutHistory{
         "WHERE account = $1 ORDER BY at LIMIT $2)"};
 
 constexpr std::array kRetentionStatements{
-    kAccounts,    kSessions,        kPageTokens,      kReportRequests,  kChanges,
-    kQuarantine,  kAudit,           kTimeline,        kReleases,        kNextKind,
-    kGone,        kRemoveObject[0], kRemoveObject[1], kRemoveObject[2], kSize,
-    kHistoryOf,   kRemoveObject[3], kRemoveObject[4], kCutHistory,      kPayloads,
-    kSourceErrors};
+    kAccounts,     kSessions,        kPageTokens,      kReportRequests,  kChanges,
+    kQuarantine,   kAudit,           kTimeline,        kReleases,        kNextKind,
+    kGone,         kRemoveObject[0], kRemoveObject[1], kRemoveObject[2], kSize,
+    kHistoryOf,    kRemoveObject[3], kRemoveObject[4], kCutHistory,      kPayloads,
+    kSourceErrors, kNextRuntime,     kRegistered,      kOrphans};
 
 // Removes rows until a bound is reached.
 class Removal {
@@ -152,19 +169,41 @@ class Removal {
       if (next->empty()) return {};
       kind = next->string(0, 0);
       const auto gone = connection_.run(kGone, {account, kind, before, left_});
-      if (!gone) return std::unexpected(gone.error());
-      for (std::size_t row = 0; row < gone->size(); ++row) {
-        for (const auto& statement : kRemoveObject) {
-          const auto removed = connection_.run(statement, {account, gone->number(row, 0)});
-          if (!removed) return std::unexpected(removed.error());
-        }
-        --left_;
-      }
+      if (auto removed = remove_objects(account, gone); !removed) return removed;
+    }
+    return {};
+  }
+
+  Result<void> run_orphans(std::int64_t account, Micros before) {
+    std::string runtime;
+    while (left_ > 0) {
+      const auto next = connection_.run(kNextRuntime, {account, runtime});
+      if (!next) return std::unexpected(next.error());
+      if (next->empty()) return {};
+      runtime = next->string(0, 0);
+      const auto registered = connection_.run(kRegistered, {account, runtime});
+      if (!registered) return std::unexpected(registered.error());
+      if (!registered->empty()) continue;
+      const auto orphans = connection_.run(kOrphans, {account, runtime, before, left_});
+      if (auto removed = remove_objects(account, orphans); !removed) return removed;
     }
     return {};
   }
 
  private:
+  // Removes the objects of these ids with all that they have.
+  Result<void> remove_objects(std::int64_t account, const Result<store::Rows>& ids) {
+    if (!ids) return std::unexpected(ids.error());
+    for (std::size_t row = 0; row < ids->size(); ++row) {
+      for (const auto& statement : kRemoveObject) {
+        const auto removed = connection_.run(statement, {account, ids->number(row, 0)});
+        if (!removed) return std::unexpected(removed.error());
+      }
+      --left_;
+    }
+    return {};
+  }
+
   Connection& connection_;
   std::int64_t left_;
 };
@@ -189,6 +228,7 @@ RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now) {
           .source_reports = before(policy.source_reports),
           .audit = before(policy.audit),
           .changes = before(policy.changes),
+          .orphans = before(policy.orphans),
           .sessions = now,
           .report_requests = now - kReportRequestsKept};
 }
@@ -222,6 +262,18 @@ Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts&
       }
     }
     if (auto done = removal.run_gone(account, cuts.gone); !done) {
+      return std::unexpected(std::move(done.error()));
+    }
+  }
+  return most - removal.left();
+}
+
+Result<std::int64_t> remove_orphans(Connection& connection, Micros before, std::int64_t most) {
+  const auto accounts = account_numbers(connection);
+  if (!accounts) return std::unexpected(accounts.error());
+  Removal removal(connection, most);
+  for (const auto account : *accounts) {
+    if (auto done = removal.run_orphans(account, before); !done) {
       return std::unexpected(std::move(done.error()));
     }
   }

@@ -21,6 +21,7 @@ struct RetentionPolicy {
   std::chrono::hours source_reports{24 * 7};  // payloads of webhooks, errors of event sources
   std::chrono::hours audit{24 * 400};
   std::chrono::minutes changes{10};  // what pages have heard of
+  std::chrono::minutes orphans{10};  // objects of runtimes that were deleted
 };
 
 // The times before which rows are removed.
@@ -31,6 +32,7 @@ struct RetentionCuts {
   Micros source_reports = 0;
   Micros audit = 0;
   Micros changes = 0;
+  Micros orphans = 0;
   Micros sessions = 0;  // that have expired
   Micros report_requests = 0;
 };
@@ -46,6 +48,12 @@ inline constexpr std::int64_t kTrickle = 200;
 // any more. Runs within one transaction on the writer. A deleted object goes with its texts, labels, timeline and
 // releases and counts as one. The current release of an Application stays.
 Result<std::int64_t> remove_expired(store::Connection& connection, const RetentionCuts& cuts,
+                                    std::int64_t most);
+
+// Removes at most `most` objects of runtimes that are not registered, with all that they have, and returns how many it
+// removed: those that were last heard of before this time. They are left when the deletion of a runtime is cut short, or
+// when an event that was on its way is stored after it. Runs within one transaction on the writer.
+Result<std::int64_t> remove_orphans(store::Connection& connection, Micros before,
                                     std::int64_t most);
 
 // --- The bound of the size ---

@@ -94,6 +94,23 @@ TEST_P(RetentionContract, TheReleaseOfAnApplicationThatWasCreatedAgainStays) {
       0);
 }
 
+TEST_P(RetentionContract, ObjectsOfADeletedRuntimeGo) {
+  must(db().run(kTestAddRuntime, {account, "prod", kSeedTime}));
+  auto application = application_of("shop");
+  application["metadata"]["labels"] = {{"team", "a"}};
+  application["status"]["history"] = {{{"id", 1}, {"revision", "r"}}};
+  send(app_event(application));
+  seeder.store(db(), account, app_event(application), "gone");
+  seeder.store(db(), account, app_event(application_of("cart")), "gone");
+  EXPECT_EQ(must(remove_orphans(db(), kSeedTime, 1'000)), 0) << "it may be registered just now";
+  EXPECT_EQ(must(remove_orphans(db(), kSeedTime + kHour, 1)), 1);
+  EXPECT_EQ(must(remove_orphans(db(), kSeedTime + kHour, 1'000)), 1);
+  EXPECT_EQ(must(remove_orphans(db(), kSeedTime + kHour, 1'000)), 0);
+  for (const auto* table : {"object", "body", "label", "timeline", "app_release"}) {
+    EXPECT_EQ(count(table), 1) << table;
+  }
+}
+
 TEST_P(RetentionContract, ACallRemovesAtMostSoMany) {
   for (int i = 0; i < 7; ++i) send(app_event(application_of("n" + std::to_string(i))));
   const auto now = kSeedTime + 91 * kDay;
