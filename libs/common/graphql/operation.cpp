@@ -1,5 +1,7 @@
 #include "common/graphql/operation.hpp"
 
+#include <map>
+
 #include <simdjson.h>
 
 #include "common/graphql/print.hpp"
@@ -14,6 +16,24 @@ std::string without_value(const std::string& message) {
   return message.substr(0, end);
 }
 
+using GivenValues = std::map<std::string_view, std::optional<simdjson::dom::element>>;
+
+// Returns the given value of each variable of the operation. Reads the JSON object once: a request
+// may have thousands of variables, and more than a hundred thousand members.
+GivenValues values_given(const Operation& operation,
+                         const std::optional<simdjson::dom::element>& given) {
+  GivenValues values;
+  for (const VariableDefinition& variable : operation.variables) {
+    values.try_emplace(variable.name.text);
+  }
+  if (values.empty() || !given || !given->is_object()) return values;
+  for (const auto& member : given->get_object().value_unsafe()) {
+    const auto found = values.find(member.key);
+    if (found != values.end()) found->second = member.value;
+  }
+  return values;
+}
+
 }  // namespace
 
 std::expected<Variables, std::vector<ResponseError>> coerce_variables(
@@ -21,6 +41,7 @@ std::expected<Variables, std::vector<ResponseError>> coerce_variables(
     const std::optional<simdjson::dom::element>& given, Arena& arena, Hides hides) {
   static constexpr std::size_t kMaxErrors = 50;
   Variables made;
+  const GivenValues values = values_given(operation, given);
   std::vector<ResponseError> errors;
   bool aborted = false;
   const auto refuse = [&](std::string message, std::uint32_t at) {
@@ -44,12 +65,7 @@ std::expected<Variables, std::vector<ResponseError>> coerce_variables(
              variable.type->at);
       continue;
     }
-    std::optional<simdjson::dom::element> value;
-    if (given && given->is_object()) {
-      for (const auto& member : given->get_object().value_unsafe()) {
-        if (member.key == variable.name.text) value = member.value;
-      }
-    }
+    const std::optional<simdjson::dom::element>& value = values.at(variable.name.text);
     if (!value) {
       if (variable.default_value) {
         if (const auto input = coerce_literal(*variable.default_value, *type, nullptr, arena)) {

@@ -231,6 +231,34 @@ TEST_F(Ac32, HugeNumbers) {
               HasSubstr("\"errors\""));
 }
 
+// The variables of a request are read before anybody asks who sent it.
+TEST_F(Ac32, ManyVariablesInManyMembers) {
+  std::string members = "\"unknown\":1";
+  for (int i = 0; members.size() < 1024UL * 1024 - 100'000; ++i) {
+    members += ",\"m" + std::to_string(i) + "\":1";
+  }
+  const auto time_of = [&](int count) {
+    std::string defined;
+    std::string used;
+    for (int i = 0; i < count; ++i) {
+      defined += "$v" + std::to_string(i) + ":Int=7 ";
+      used += "$v" + std::to_string(i) + " ";
+    }
+    const std::string body = "{\"query\":\"query(" + defined + "){echo(list:[" + used +
+                             "])}\",\"variables\":{" + members + "}}";
+    auto best = Clock::duration::max();
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = Clock::now();
+      EXPECT_THAT(ask(*engine, body).substr(0, 30), HasSubstr("{\"data\":{\"echo\":"));
+      best = std::min(best, Clock::now() - begin);
+    }
+    return best;
+  };
+  const auto one = time_of(1);
+  const auto many = time_of(1'200);
+  EXPECT_LT(many, 20 * one) << "each variable must not read all members";
+}
+
 TEST_F(Ac32, Batches) {
   EXPECT_THAT(ask(*engine, R"([{"query":"{ __typename }"},{"query":"{ __typename }"}])"),
               HasSubstr("BATCH_REFUSED"));
