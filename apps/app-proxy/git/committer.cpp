@@ -220,7 +220,8 @@ Task<Result<CommitResult>> Committer::enqueue(CommitRequest request, Deadline de
   co_return std::move(*item->result);
 }
 
-// Takes the requests with the credential that has waited longest.
+// Takes the requests with the credential that has waited longest, and with the same origin of a new
+// branch: one push begins at one commit.
 std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(BranchQueue& queue) {
   std::vector<std::shared_ptr<Item>> batch;
   std::deque<std::shared_ptr<Item>> rest;
@@ -229,8 +230,10 @@ std::vector<std::shared_ptr<Committer::Item>> Committer::take_batch(BranchQueue&
     if (item->abandoned || item->deadline <= now) {
       --waiting_;
       complete(*item, fail(ErrorCode::timeout, "the deadline passed before the commit was begun"));
-    } else if (batch.empty() || (batch.size() < options_.max_batch &&
-                                 item->request.credential == batch.front()->request.credential)) {
+    } else if (batch.empty() ||
+               (batch.size() < options_.max_batch &&
+                item->request.credential == batch.front()->request.credential &&
+                item->request.new_branch_from == batch.front()->request.new_branch_from)) {
       --waiting_;
       batch.push_back(std::move(item));
     } else {

@@ -669,6 +669,29 @@ TEST(Committer, AnEditThatRefusesFailsNobodyElse) {
   });
 }
 
+// The first request holds the queue until the other two wait in it.
+TEST(Committer, ARequestForABranchThatIsThereDoesNotFailOneThatMakesIt) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    TaskGroup users(co_await asio::this_coro::executor);
+    const auto send = [&](std::string path, std::string origin) {
+      users.spawn("user", [&bed, url, path, origin]() -> Task<> {
+        auto request = bed.request(url, path, "1\n");
+        request.branch = "promote/2";
+        request.new_branch_from = origin;
+        const auto done = co_await bed.committer.commit(std::move(request), deadline_after(20s));
+        EXPECT_EQ(done.has_value(), !origin.empty()) << path << (done ? "" : done.error().message);
+        if (!done) EXPECT_EQ(done.error().code, ErrorCode::not_found) << path;
+      });
+    };
+    send("first", "");
+    send("second", "");
+    send("makes", "main");
+    co_await users.join();
+    EXPECT_EQ(server.git("work", {"show", "promote/2:makes"}).out, "1\n");
+    EXPECT_EQ(server.git("work", {"rev-list", "--count", "promote/2"}).out, "2\n");
+  });
+}
+
 // [AC-31] More commits than the queue of a branch holds: the answer comes at once, and those that
 // wait are pushed.
 TEST(Committer, AC31_AFullQueueIsAnAnswer) {
