@@ -119,6 +119,24 @@ TEST(AppProxyIntegrations, OfAllRuntimesAreSealedWithTheKeyThatTheyShare) {
   });
 }
 
+// A Git host answers so for a token that it does not know, too.
+TEST(AppProxyIntegrations, ARepositoryThatIsNotShownGetsNoKeyOfThisRuntime) {
+  in_tool_harness([](ToolHarness& w) -> Task<> {
+    (void)w.put_key(w.harness.cluster, "sealed-secrets-keyx7k2p");
+    const auto place = w.git.folder() / "repos/config.git";
+    const auto away = w.git.folder() / "repos/away.git";
+    std::filesystem::rename(place, away);
+    w.start_prod(w.sharing());
+    EXPECT_TRUE(co_await w.key_becomes("failed", "the shared configuration repository: "));
+    const auto& saved = w.harness.base.platform.accounts().sealing_keys();
+    EXPECT_TRUE(saved.empty()) << "another runtime may have shared one";
+    EXPECT_FALSE(w.harness.cluster.find(k8s::resources::kSecrets, {"default", kSharedSecret}));
+    std::filesystem::rename(away, place);
+    EXPECT_TRUE(co_await w.key_becomes("ok", "shared"));
+    EXPECT_EQ(saved.size(), 1U);
+  });
+}
+
 // Who may write to the repository cannot make runtimes seal with a key of their own.
 TEST(AppProxyIntegrations, ACertificateOfAnotherKeyIsRefused) {
   in_tool_harness([](ToolHarness& w) -> Task<> {

@@ -197,6 +197,34 @@ TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
   });
 }
 
+// The branch of an earlier request is looked for in Git. A look that fails does not say that there is
+// nothing to promote.
+TEST(AppProxyPromotions, ABranchThatCannotBeReadIsNotNothingToPromote) {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
+    w.git.create_repository("ops");
+    w.git.commit("ops", {{"prod/values.yaml", "image:\n  tag: \"1\"\n"}}, "begin");
+    w.harness.base.platform.accounts().set_application("shop-prod",
+                                                       {w.git.url("ops"), "HEAD", "prod/"});
+    auto& repository = w.harness.host.add_repository("git", "ops");
+    repository.branches = {"main", "promote/2"};
+    co_await w.start();
+    Json body = PromotionHarness::body();
+    body["head"] = "promote/2";
+    body["title"] = "Shop 2";
+    const auto done = co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest");
+    EXPECT_EQ(done.status, 200) << done.body;
+    repository.pull_requests.clear();
+    // Git can be written to, and not be read.
+    EXPECT_TRUE(w.git.git("ops", {"config", "http.uploadpack", "false"}).ok());
+    const auto unread = co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest");
+    EXPECT_EQ(unread.status, 400) << unread.body;
+    EXPECT_NE(unread.body, kNothing);
+    EXPECT_THAT(unread.body, HasSubstr("forbids access to"));
+    EXPECT_TRUE(w.git.git("ops", {"config", "http.uploadpack", "true"}).ok());
+    EXPECT_EQ((co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest")).status, 200);
+  });
+}
+
 TEST(AppProxyPromotions, AskEachCallerForTheRight) {
   in_promotion_harness([](PromotionHarness& w) -> Task<> {
     co_await w.start();

@@ -24,7 +24,10 @@ Result<FolderContent> read_on_pool(HttpBridge& bridge, const std::stop_token& st
   if (content.branch.empty()) content.branch = session->default_branch();
   const std::string tip = content.branch.empty() ? std::string() : session->tip(content.branch);
   if (tip.empty()) {
-    return fail(ErrorCode::not_found, request.repository.name + " has no branch " + content.branch);
+    return std::unexpected(
+        Error{.code = ErrorCode::not_found,
+              .message = request.repository.name + " has no branch " + content.branch,
+              .subcode = kNoBranch});
   }
   if (!repository->has_commit(tip)) {
     if (auto fetched = session->fetch(content.branch); !fetched) {

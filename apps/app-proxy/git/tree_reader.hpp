@@ -35,6 +35,13 @@ struct FolderContent {
   std::vector<FolderFile> files;
 };
 
+// Value of Error::subcode: the repository is there, and has no such branch. The code not_found alone
+// says less: a host answers so for a repository that it does not show to the token.
+inline constexpr std::string_view kNoBranch = "NoBranch";
+inline bool is_missing_branch(const Error& error) {
+  return error.subcode == kNoBranch;
+}
+
 // Reads from the clones that commits are made in. Every read asks the server for the branch, with
 // the caller's credential. Symbolic links and submodules are left out. Loop thread; the blocking
 // parts run on the pool.
@@ -44,8 +51,8 @@ class TreeReader {
   TreeReader(WorkerPool& pool, CloneCache& clones, http::Client& client)
       : pool_(pool), clones_(clones), client_(client) {}
 
-  // Reads the folder. Errors: not_found (the branch, or a commit that is not in it), too_large, and
-  // those of a fetch.
+  // Reads the folder. Errors: not_found (the branch, see is_missing_branch(), or a commit that is
+  // not in it), too_large, and those of a fetch.
   Task<Result<FolderContent>> read(FolderRequest request, Deadline deadline);
   // Checks on the server, without a clone, that it has the repository and a branch or tag `ref`
   // (empty: any). Errors: those of the request; a repository that the credential does not show is

@@ -282,7 +282,8 @@ Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& 
   } else {
     // The branch may exist from an earlier request whose response or pull request was lost.
     const auto present = co_await dependencies_.reader.read(head, deadline);
-    if (!present) co_return nothing_to_promote();
+    if (!present && is_missing_branch(present.error())) co_return nothing_to_promote();
+    if (!present) co_return std::unexpected(answered(public_commit_error(present.error())));
     sha = present->commit;
   }
   const auto opened =

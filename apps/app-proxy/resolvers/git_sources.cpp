@@ -55,7 +55,7 @@ Task<Result<std::vector<std::string>>> files_in(const ConfigTarget& target, Tree
                                               }},
                                          deadline);
   if (read) co_return *paths;
-  if (read.error().code == ErrorCode::not_found) co_return std::vector<std::string>();
+  if (is_missing_branch(read.error())) co_return std::vector<std::string>();
   co_return std::unexpected(public_commit_error(read.error()));
 }
 
@@ -262,7 +262,7 @@ Task<Result<RolloutsFiles>> rollouts_files(const ConfigTarget& target, TreeReade
                   by_url](std::string_view path) { return path == by_host || path == by_url; }},
       deadline);
   RolloutsFiles files;
-  if (!read && read.error().code == ErrorCode::not_found) co_return files;  // no branch yet
+  if (!read && is_missing_branch(read.error())) co_return files;  // no branch yet
   if (!read) co_return std::unexpected(public_commit_error(std::move(read.error())));
   for (auto& file : read->files) {
     (file.path == by_host ? files.by_host : files.by_url) = std::move(file.content);

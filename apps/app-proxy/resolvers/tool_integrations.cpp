@@ -67,7 +67,7 @@ Task<Result<std::vector<IntegrationFile>>> files_of(const ConfigTarget& target, 
                                 }},
                            deadline);
   // The repository has no branch yet.
-  if (!read && read.error().code == ErrorCode::not_found) {
+  if (!read && is_missing_branch(read.error())) {
     co_return std::vector<IntegrationFile>();
   }
   if (!read) co_return std::unexpected(public_commit_error(read.error()));

@@ -162,7 +162,7 @@ Task<Result<std::optional<SealingKeyFile>>> SealingKeys::shared_key(
        .wanted = [name = path.substr(slash + 1)](std::string_view each) { return each == name; }},
       deadline);
   // The repository has no branch yet.
-  if (!read && read.error().code == ErrorCode::not_found) co_return std::nullopt;
+  if (!read && is_missing_branch(read.error())) co_return std::nullopt;
   if (!read) co_return fail("the shared configuration repository", read.error());
   if (read->files.empty()) co_return std::nullopt;
   auto key = read_sealing_key(read->files.front().content);

@@ -52,14 +52,44 @@ TEST(TreeReader, ReadsAFolderAtABranchAndAtACommit) {
                            }});
         EXPECT_EQ(text_of(some), "a=11;") << "the branch moved";
         EXPECT_EQ(some ? some->commit : "", second);
-        EXPECT_THAT(text_of(co_await read({.repository = {}, .branch = "none"})),
-                    testing::HasSubstr("no branch"));
+        const auto no_branch = co_await read({.repository = {}, .branch = "none"});
+        EXPECT_THAT(text_of(no_branch), testing::HasSubstr("no branch"));
+        EXPECT_TRUE(!no_branch && is_missing_branch(no_branch.error()));
         EXPECT_THAT(text_of(co_await read({.repository = {}, .branch = "old", .commit = second})),
                     testing::HasSubstr("has no commit"));
         EXPECT_THAT(text_of(co_await read({.repository = {}, .commit = std::string(40, '0')})),
                     testing::HasSubstr("has no commit"));
         EXPECT_THAT(text_of(co_await read({.repository = {}, .max_bytes = 3})),
                     testing::HasSubstr("bytes"));
+        co_await bed.stop();
+      },
+      60s);
+}
+
+// A host answers so for a token that it does not know, too.
+TEST(TreeReader, ARepositoryThatIsNotShownIsNotOneWithoutTheBranch) {
+  GitServer server;
+  const auto url = server.create_repository("work");
+  server.commit("work", {{"a", "1"}}, "one");
+  const auto place = server.folder() / "repos/work.git";
+  const auto away = server.folder() / "repos/away.git";
+  test::run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor, {});
+        TreeReader reader(bed.pool, bed.clones, bed.client);
+        // Before there is a clone, and after.
+        for (const bool is_cloned : {false, true}) {
+          const FolderRequest request{
+              .repository = parse_repository_url(url, Scheme::http_too).value(),
+              .credential = {.username = server.username(), .password = Secret(server.password())}};
+          if (is_cloned) CO_ASSERT_OK(co_await reader.read(request, deadline_after(20s)));
+          std::filesystem::rename(place, away);
+          const auto hidden = co_await reader.read(request, deadline_after(20s));
+          std::filesystem::rename(away, place);
+          CO_ASSERT_TRUE(!hidden);
+          EXPECT_EQ(hidden.error().code, ErrorCode::not_found) << hidden.error().message;
+          EXPECT_FALSE(is_missing_branch(hidden.error())) << hidden.error().message;
+        }
         co_await bed.stop();
       },
       60s);
