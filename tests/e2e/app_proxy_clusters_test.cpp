@@ -135,6 +135,32 @@ TEST(AppProxyClusters, AClusterWithTheNameOfAGitSourceIsRefusedAndLeavesNothingB
   });
 }
 
+// `argocd cluster add` and declarative Secrets allow any name.
+TEST(AppProxyClusters, AClusterThatArgoCdKnowsByAnyNameIsAdded) {
+  in_clusters_harness([](ClustersHarness& w) -> Task<> {
+    co_await w.start();
+    CO_ASSERT_TRUE(
+        co_await eventually([&] { return w.file("runtimes/prod/in-cluster.yaml") != ""; },
+                            "the runtime's files", kTimeLimit));
+    w.cluster.put(k8s::resources::kSecrets,
+                  {{"apiVersion", "v1"},
+                   {"kind", "Secret"},
+                   {"metadata",
+                    {{"name", "cluster-by-hand"},
+                     {"namespace", "default"},
+                     {"labels", {{"argocd.argoproj.io/secret-type", "cluster"}}}}},
+                   {"data",
+                    {{"name", base64_encode(ClustersHarness::kEdge)},
+                     {"server", base64_encode(ClustersHarness::kEdge)},
+                     {"config", base64_encode("{}")}}}});
+    const auto added = co_await w.add();
+    EXPECT_EQ(added.status, 201) << added.body;
+    EXPECT_NE(w.file("runtimes/prod/edge.yaml"), "");
+    CO_ASSERT_TRUE(w.secrets().size() == 1);
+    EXPECT_EQ(w.secrets()[0]["data"]["name"], base64_encode("edge"));
+  });
+}
+
 // Argo CD needs the Secret to remove what it has applied to the cluster.
 TEST(AppProxyClusters, TheSecretStaysWhileTheApplicationCannotBeRead) {
   in_clusters_harness([](ClustersHarness& w) -> Task<> {

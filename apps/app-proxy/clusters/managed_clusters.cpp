@@ -95,7 +95,8 @@ Task<Result<void>> ManagedClusters::add(AddedCluster cluster, std::string reques
   if (!before) co_return std::unexpected(before.error());
   if (has_files()) {
     auto changes = changes_to_add_cluster(*files_.repository(), cluster.name, cluster.server);
-    if (*before && (*before)->name != cluster.name) {
+    // A name that was not set by this class may not be valid as the name of a file.
+    if (*before && (*before)->name != cluster.name && check_entity_name((*before)->name)) {
       auto more = changes_to_remove_cluster(*files_.repository(), (*before)->name);
       std::ranges::move(more, std::back_inserter(changes));
     }
