@@ -11,6 +11,8 @@ namespace {
 
 using Expect = HostJson::Expect;
 constexpr std::size_t kMaxFile = 5UL * 1024 * 1024;
+// Results that a search shows, however many it has found (docs.github.com/rest/search).
+constexpr std::int64_t kMaxFound = 1'000;
 
 std::unexpected<Error> lacks(std::string_view member) {
   return fail(ErrorCode::invalid_data, "no " + std::string(member));
@@ -192,7 +194,7 @@ Result<SearchResult> read_search(std::string_view body) {
   if (!repositories) return std::unexpected(repositories.error());
   return SearchResult{.repositories = std::move(*repositories),
                       .total = static_cast<std::size_t>(
-                          std::max<std::int64_t>((*json)["total_count"].number(), 0))};
+                          std::clamp<std::int64_t>((*json)["total_count"].number(), 0, kMaxFound))};
 }
 
 Result<std::vector<std::string>> read_names(std::string_view body) {

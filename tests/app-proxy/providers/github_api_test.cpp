@@ -22,6 +22,12 @@ TEST(GitHubApi, SearchesCannotBeWidened) {
             "shop user other in:name fork:true user:dana user:acme");
 }
 
+// docs.github.com/rest/search: "up to 1,000 results for each search". A page beyond is 422.
+TEST(GitHubApi, ASearchShowsItsFirstThousandResults) {
+  EXPECT_EQ(read_search(R"({"total_count":999,"items":[]})")->total, 999U);
+  EXPECT_EQ(read_search(R"({"total_count":54321,"items":[]})")->total, 1'000U);
+}
+
 TEST(GitHubApi, ClassicTokensAreJudgedByScopes) {
   EXPECT_THAT(missing_scopes("repo, admin:repo_hook", TokenUse::runtime), IsEmpty());
   EXPECT_THAT(missing_scopes("repo", TokenUse::runtime), ElementsAre("admin:repo_hook"));
