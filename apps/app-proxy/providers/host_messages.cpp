@@ -6,6 +6,7 @@
 
 #include "app-proxy/errors/client_codes.hpp"
 #include "common/core/encoding.hpp"
+#include "common/http/json_answer.hpp"
 #include "common/http/url.hpp"
 
 namespace gitops::app_proxy {
@@ -53,9 +54,22 @@ std::optional<std::string> target_within(const http::Url& from, std::string_view
   return target;
 }
 
+// Checks whether a web page came in place of JSON, or of a file that is none itself: from a proxy
+// or a login.
+bool is_page_instead(const ApiRequest& request, const http::Headers& headers) {
+  if (!http::is_page(headers)) return false;
+  if (request.accept != "*/*") return true;
+  const std::string_view path = std::string_view(request.path).substr(0, request.path.find('?'));
+  return std::ranges::none_of(std::array<std::string_view, 3>{".html", ".htm", ".xhtml"},
+                              [&](std::string_view end) { return path.ends_with(end); });
+}
+
 HostOutcome outcome_of_success(const HostCall& call, const http::Response& response) {
   using Kind = HostOutcome::Kind;
   using CacheChange = HostOutcome::CacheChange;
+  if (is_page_instead(call.request, response.headers)) {
+    return {.kind = Kind::unreadable, .error = bad_answer(call.place(), "a web page")};
+  }
   HostOutcome outcome{.kind = Kind::usable};
   if (call.read) {
     auto page = call.read(response.body, response.headers);

@@ -190,6 +190,24 @@ TEST(HostOutcomes, APageThatCannotBeReadIsAnErrorAndNotKept) {
   EXPECT_EQ(broken.error.code, ErrorCode::invalid_data);
 }
 
+// A proxy or a login page in between answers like this.
+TEST(HostOutcomes, AWebPageIsNeitherAnAnswerNorAFile) {
+  const http::Response page{.status = 200,
+                            .headers = {{"Content-Type", "text/html; charset=utf-8"}},
+                            .body = "<html>Sign in</html>"};
+  auto file = call();
+  file.request.accept = "*/*";
+  file.request.path = "/raw/apps/values.yaml?at=main";
+  for (const auto& asked : {call(), call("POST"), page_call(), file}) {
+    const auto strange = outcome(asked, page);
+    EXPECT_EQ(strange.kind, Kind::unreadable) << asked.request.method << asked.request.path;
+    EXPECT_EQ(strange.cache, CacheChange::none);
+    EXPECT_EQ(strange.error.subcode, git_errors::kBadAnswer);
+  }
+  file.request.path = "/raw/docs/index.html?at=main";
+  EXPECT_EQ(outcome(file, page).kind, Kind::usable);
+}
+
 TEST(HostOutcomes, NotModifiedStandsForTheKeptResponse) {
   const auto same = outcome_of(call(), {.status = 304}, false, true);
   EXPECT_EQ(same.kind, Kind::not_modified);
