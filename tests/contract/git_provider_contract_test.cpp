@@ -87,6 +87,35 @@ TEST_P(FakeGitHostLists, AreCompleteOrMarked) {
   });
 }
 
+// Tags may have slashes in their names, as branches do.
+TEST_P(FakeGitHostLists, AFileIsReadAtATagOfAnyName) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    GitHostClient client(executor, http, metrics);
+    FakeGitHost host(executor, GetParam());
+    CO_ASSERT_OK(host.start());
+    auto& repository = host.add_repository(host.organisation(), "shop");
+    repository.tags = {"release/v1"};
+    repository.files[kContractFile] = kContractFileContent;
+    const auto provider = make_provider(client, host.api_root());
+    const std::string username = GetParam() == ProviderKind::bitbucket ? FakeGitHost::kLogin : "";
+    const GitAccess access{Secret(FakeGitHost::kToken), username};
+    const RepositoryName name{host.organisation(), "shop"};
+    for (const bool is_there : {true, false}) {
+      const auto file = co_await provider->read_file(access, name, kContractFile,
+                                                     is_there ? "release/v1" : "release/v2",
+                                                     deadline_after(std::chrono::seconds(60)));
+      EXPECT_EQ(file.has_value(), is_there) << (file ? "" : file.error().message);
+      if (!file) EXPECT_EQ(file.error().subcode, git_errors::kNotFound);
+    }
+    http.close_idle();
+    co_await host.stop();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Providers, FakeGitHostLists,
                          testing::Values(ProviderKind::github, ProviderKind::gitlab,
                                          ProviderKind::bitbucket, ProviderKind::bitbucket_server,

@@ -115,7 +115,8 @@ http::Response FakeGitHost::answer_bitbucket(const ParsedRequest& asked) {
   }
   if (asked.method == "GET" && what == "refs" && path.size() > 5) {
     const auto name = rest_of(path, 5);
-    if (!repository->branches.contains(name)) return failure(404);
+    const auto& names = path[4] == "branches" ? repository->branches : repository->tags;
+    if (!names.contains(name)) return failure(404);
     return json(200, {{"name", name}, {"target", {{"hash", kCommit}}}});
   }
   if (asked.method == "GET" && what == "src" && path.size() > 5) {

@@ -152,10 +152,16 @@ Task<Result<Answer<FileContent>>> Bitbucket::read_file(const GitAccess& access,
   if (auto checked = check_ref(ref); !checked) co_return std::unexpected(checked.error());
   std::string at = ref;
   if (ref.contains('/')) {
-    // The path follows a single segment, so the commit is used instead of the branch's name.
-    auto commit = co_await calls_.get<std::string>(
-        access, bitbucket::repository_path(name, "/refs/branches/" + encode_path(ref)),
-        "branch " + ref + " of " + name.full(), deadline, bitbucket::read_branch_commit);
+    // The path follows a single segment, so the commit is used instead of the name.
+    const auto commit_of = [&](const char* refs) {
+      return calls_.get<std::string>(
+          access, bitbucket::repository_path(name, refs + encode_path(ref)),
+          "branch or tag " + ref + " of " + name.full(), deadline, bitbucket::read_branch_commit);
+    };
+    auto commit = co_await commit_of("/refs/branches/");
+    if (!commit && commit.error().code == ErrorCode::not_found) {
+      commit = co_await commit_of("/refs/tags/");
+    }
     if (!commit) co_return std::unexpected(std::move(commit.error()));
     at = std::move(commit->value);
   }
