@@ -40,7 +40,7 @@ void make_folder_of(const std::string& path) {
   }
 }
 
-// A lock beside a file, for those who read it and write it anew. Waits until nobody else has it.
+// A lock beside a file, for those who read it and write it again. Waits until nobody else has it.
 class Lock {
  public:
   explicit Lock(const std::string& path)
@@ -138,7 +138,7 @@ Result<Contexts> read_contexts(const std::string& path) {
   if (path.empty()) return Contexts{};
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0) {
-    // What cannot be read is not absent: another file would take its place.
+    // A file that cannot be read is not absent: another one would take its place.
     if (errno == ENOENT || errno == ENOTDIR) return Contexts{};
     return fail(ErrorCode::unavailable, path + " cannot be read: " + std::strerror(errno));
   }

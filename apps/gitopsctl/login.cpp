@@ -132,7 +132,7 @@ int log_in(const LoginSettings& settings, const cli::Environment& environment,
     Server server(at, environment, tried, settings.loop.timeout);
     const auto me = co_await ask_me(server);
     if (!me) co_return report(console, me.error());
-    // Read anew: another login may have come between, while the key was asked for.
+    // Read again: another login may have come between, while the key was asked for.
     const auto written = update_contexts(path, [&](Contexts& contexts) -> Result<void> {
       contexts.put(context);
       contexts.current = context.name;

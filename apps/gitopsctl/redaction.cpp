@@ -140,7 +140,7 @@ class Scanner {
       const auto end = end_of(at_, is_name);
       if (text_.substr(at_, end - at_).contains('.') && end - at_ > 20) return redact_to(end);
     }
-    // Of the Git hosts that app-proxy works with, Bitbucket's are ATATT, ATBB, ATCTT and BBDC-.
+    // Bitbucket's are ATATT, ATBB, ATCTT and BBDC-.
     constexpr std::array<std::string_view, 25> kPrefixes = {
         "ghp_",  "gho_",   "ghu_",  "ghs_", "ghr_",  "github_pat_", "glpat-", "glptt-", "gldt-",
         "glrt-", "glcbt-", "ATATT", "ATBB", "ATCTT", "BBDC-",       "xoxb-",  "xoxp-",  "xoxa-",

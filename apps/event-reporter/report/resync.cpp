@@ -111,7 +111,7 @@ Task<Result<void>> Resync::add_objects(control_plane::Inventory& inventory) {
     const auto shard = changes_.shard_of_key(key);
     if (std::ranges::binary_search(inventory.shards, shard)) objects.emplace_back(head.uid, key);
   }
-  // Of an object that cannot be read there may be a row of the peer inventory alone.
+  // An object that cannot be read may have a row of the peer inventory alone.
   for (const auto& [row, head] : ledger_.inventory()) {
     const auto shard = changes_.shard_of_key(key_of_row(row));
     if (std::ranges::binary_search(inventory.shards, shard)) objects.emplace_back(head.uid, row);

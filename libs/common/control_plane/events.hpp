@@ -81,7 +81,7 @@ class Client {
     std::string body;
     bool is_cut = false;
   };
-  // How much of a response's body is read.
+  // The limits of reading the body of a response.
   struct BodyLimits {
     std::size_t max_bytes = 0;
     // Time from the head on; absent: up to the deadline of the request.

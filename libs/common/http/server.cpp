@@ -149,7 +149,7 @@ class ServerConnection {
   bool body_ended = false;
   std::size_t body_limit = kUnlimited;
   std::size_t body_left = kUnlimited;  // bytes that may still be read
-  Clock::duration body_patience{};     // left to wait for more of the body
+  Clock::duration body_time_left{};    // left to wait for more of the body
   bool awaits_continue = false;        // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
@@ -171,15 +171,15 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
 Task<Result<void>> ServerConnection::fill_body() {
   const auto before = in.bytes().size();
   const auto waits_since = Clock::now();
-  channel->set_read_deadline(waits_since + body_patience);
+  channel->set_read_deadline(waits_since + body_time_left);
   auto filled = co_await fill(kBodyBuffer);
   channel->set_read_deadline(kNever);
   const std::chrono::duration<double> earned(static_cast<double>(in.bytes().size() - before) /
                                              kMinBodyRate);
-  body_patience -= Clock::now() - waits_since;
-  body_patience += std::chrono::duration_cast<Clock::duration>(earned);
+  body_time_left -= Clock::now() - waits_since;
+  body_time_left += std::chrono::duration_cast<Clock::duration>(earned);
   // Limits the credit: fast data does not allow a longer silence later.
-  body_patience = std::min<Clock::duration>(body_patience, server.options.body_timeout);
+  body_time_left = std::min<Clock::duration>(body_time_left, server.options.body_timeout);
   co_return filled;
 }
 
@@ -231,7 +231,7 @@ Task<bool> ServerConnection::check_request() {
   keep_alive = parser.keep_alive() && !in_reserve;
   body_ended = parser.content_length() == 0;
   body_limit = body_left = kUnlimited;
-  body_patience = server.options.body_timeout;
+  body_time_left = server.options.body_timeout;
   awaits_continue = parser.expects_continue();
   const auto& reserved_for = server.options.reserved_for;
   if (in_reserve && !(reserved_for && reserved_for(request))) {

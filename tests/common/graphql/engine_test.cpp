@@ -1,5 +1,7 @@
 #include "common/graphql/engine.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "support/run_coro.hpp"
