@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that ./dev explains itself and refuses what it does not know before it installs or builds anything.
+"""Checks that ./dev explains itself, refuses what it does not know before it installs or builds anything, and shows progress.
 
 usage: dev_command.py ROOT
 """
 import pathlib
 import re
+import select
 import subprocess
 import sys
 
@@ -39,6 +40,18 @@ def run(words):
                           stdin=subprocess.DEVNULL)
 
 
+def first_line_of_progress():
+    """What is shown of the first step while the second one still runs."""
+    function = re.search(r"^show_progress\(\) \{.*?^\}", (ROOT / "dev").read_text(), re.M | re.S)[0]
+    with subprocess.Popen(["bash", "-c", f"{function}\nshow_progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shown:
+        shown.stdin.write(b"[1 10 6.5] Building a.cpp.o\n")
+        shown.stdin.flush()
+        came = select.select([shown.stdout], [], [], SECONDS)[0]
+        line = shown.stdout.readline().decode() if came else ""
+        shown.stdin.close()
+    return line.strip()
+
+
 def main():
     wrong = []
     for words, message in REFUSED.items():
@@ -55,6 +68,9 @@ def main():
         one = run(f"{command} --help")
         if one.returncode != 0 or command not in one.stdout.split() and command != "peers" or len(one.stdout) >= len(whole):
             wrong.append(f"./dev {command} --help: exit {one.returncode}, {one.stdout[:80]!r}")
+    progress = first_line_of_progress()
+    if progress != "1 of 10 steps in 6 s, about 55 s left":
+        wrong.append(f"progress after the first step: {progress!r}")
     for line in wrong:
         print(line)
     print(f"{len(REFUSED)} mistakes and the help of {len(commands)} commands")
