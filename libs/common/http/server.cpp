@@ -12,6 +12,7 @@
 #include "common/core/race.hpp"
 #include "common/core/task_group.hpp"
 #include "common/core/text.hpp"
+#include "common/http/body_pace.hpp"
 #include "common/http/buffer.hpp"
 #include "common/http/content_coding.hpp"
 #include "common/http/parser.hpp"
@@ -31,9 +32,6 @@ constexpr std::size_t kHeadBuffer = 4 * 1024;  // initial size; grows with the h
 constexpr std::size_t kBodyBuffer = 16 * 1024;
 constexpr std::size_t kMaxDrain = 64 * 1024;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
-// Minimum rate of a body in bytes per second: each received byte extends the client's time by that
-// of one byte at this rate.
-constexpr double kMinBodyRate = 1024;
 constexpr std::size_t kMaxAhead = 64 * 1024;    // bytes of further requests, read during a stream
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
 
@@ -149,8 +147,8 @@ class ServerConnection {
   bool body_ended = false;
   std::size_t body_limit = kUnlimited;
   std::size_t body_left = kUnlimited;  // bytes that may still be read
-  Clock::duration body_time_left{};    // left to wait for more of the body
-  bool awaits_continue = false;        // the client sends its body after "100 Continue"
+  BodyPace body_pace;
+  bool awaits_continue = false;  // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
   bool keep_alive = false;
@@ -167,19 +165,13 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
   co_return Result<void>{};
 }
 
-// Reads more bytes of the body. Counts only the time spent waiting for them.
+// Reads more bytes of the body.
 Task<Result<void>> ServerConnection::fill_body() {
   const auto before = in.bytes().size();
-  const auto waits_since = Clock::now();
-  channel->set_read_deadline(waits_since + body_time_left);
+  channel->set_read_deadline(body_pace.wait(Clock::now()));
   auto filled = co_await fill(kBodyBuffer);
   channel->set_read_deadline(kNever);
-  const std::chrono::duration<double> earned(static_cast<double>(in.bytes().size() - before) /
-                                             kMinBodyRate);
-  body_time_left -= Clock::now() - waits_since;
-  body_time_left += std::chrono::duration_cast<Clock::duration>(earned);
-  // Limits the credit: fast data does not allow a longer silence later.
-  body_time_left = std::min<Clock::duration>(body_time_left, server.options.body_timeout);
+  body_pace.came(in.bytes().size() - before, Clock::now());
   co_return filled;
 }
 
@@ -231,7 +223,9 @@ Task<bool> ServerConnection::check_request() {
   keep_alive = parser.keep_alive() && !in_reserve;
   body_ended = parser.content_length() == 0;
   body_limit = body_left = kUnlimited;
-  body_time_left = server.options.body_timeout;
+  body_pace.start(
+      {.body_grace = server.options.body_timeout, .body_timeout = server.options.body_timeout},
+      Clock::now());
   awaits_continue = parser.expects_continue();
   const auto& reserved_for = server.options.reserved_for;
   if (in_reserve && !(reserved_for && reserved_for(request))) {

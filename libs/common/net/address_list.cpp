@@ -145,15 +145,19 @@ std::string client_address(std::string peer, std::string_view forwarded_for,
   return client ? std::string(hops[*client]) : peer;
 }
 
+ip::address client_network(const ip::address& client) {
+  if (client.is_v4()) return client;
+  auto bytes = client.to_v6().to_bytes();
+  std::ranges::fill(std::span(bytes).subspan(8), static_cast<unsigned char>(0));
+  return ip::address_v6(bytes);
+}
+
 std::string client_network(std::string_view client) {
   boost::system::error_code error;
   const auto given = ip::make_address(std::string(client), error);
   if (error) return std::string(client);
   const auto address = plain_address(given);
-  if (address.is_v4()) return address.to_string();
-  auto bytes = address.to_v6().to_bytes();
-  std::ranges::fill(std::span(bytes).subspan(8), static_cast<unsigned char>(0));
-  return ip::address_v6(bytes).to_string() + "/64";
+  return client_network(address).to_string() + (address.is_v4() ? "" : "/64");
 }
 
 bool is_special_address(const ip::address& address) {

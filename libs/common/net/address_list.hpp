@@ -50,8 +50,9 @@ std::optional<std::size_t> client_hop(const boost::asio::ip::address& peer,
 std::string client_address(std::string peer, std::string_view forwarded_for,
                            const AddressList& trusted);
 
-// Returns the part of a client's address by which its attempts are limited: of IPv6 the first 64 bits, since each customer
-// of a provider has all addresses behind them. IPv4, and texts that are no addresses, are returned unchanged.
+// Returns the part of a client's address by which its use is limited: of IPv6 the first 64 bits, since each customer of a
+// provider has all addresses behind them. IPv4, and texts that are no addresses, are returned unchanged.
+boost::asio::ip::address client_network(const boost::asio::ip::address& client);
 std::string client_network(std::string_view client);
 
 // Returns the IPv4 address of an IPv4-mapped IPv6 address (::ffff:a.b.c.d); other addresses

@@ -4,18 +4,12 @@
 #include <utility>
 
 #include "common/core/wakeup.hpp"
+#include "common/net/address_list.hpp"
 
 namespace gitops::proxy {
 namespace {
 
 namespace ip = boost::asio::ip;
-
-ip::address peer_of(const ip::address& address) {
-  if (address.is_v4()) return address;
-  auto bytes = address.to_v6().to_bytes();
-  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
-  return ip::address_v6(bytes);
-}
 
 // Adds to a counter unless the sum exceeds the limit. Returns whether it was added.
 bool add(std::atomic<std::size_t>& counter, std::size_t more, std::size_t limit) {
@@ -28,7 +22,7 @@ bool add(std::atomic<std::size_t>& counter, std::size_t more, std::size_t limit)
 }  // namespace
 
 std::shared_ptr<PeerUse> Totals::of(const ip::address& address) {
-  const auto peer = peer_of(address);
+  const auto peer = net::client_network(address);
   const std::lock_guard lock(mutex_);
   auto& known = peers_[peer];
   if (auto use = known.lock()) return use;
@@ -141,30 +135,6 @@ void DeflaterPlace::release() {
   if (!taken_) return;
   taken_ = false;
   --totals_.deflaters;
-}
-
-void BodyPace::start(const RouteLimits& limits, Clock::time_point now) {
-  limits_ = limits;
-  left_ = limits.body_grace;
-  waits_since_ = now;
-  end_ = now + limits.body_deadline;
-}
-
-Deadline BodyPace::wait(Clock::time_point now) {
-  waits_since_ = now;
-  auto until = std::min(end_, now + limits_.body_timeout);
-  if (limits_.min_body_rate > 0) until = std::min(until, now + left_);
-  return until;
-}
-
-void BodyPace::came(std::size_t bytes, Clock::time_point now) {
-  if (limits_.min_body_rate == 0) return;
-  left_ -= now - std::exchange(waits_since_, now);
-  const std::chrono::duration<double> worth(static_cast<double>(bytes) /
-                                            static_cast<double>(limits_.min_body_rate));
-  left_ += std::chrono::duration_cast<Clock::duration>(worth);
-  // Limits the credit: fast data does not allow unlimited silence later.
-  left_ = std::min<Clock::duration>(left_, std::max(limits_.body_grace, limits_.body_timeout));
 }
 
 }  // namespace gitops::proxy

@@ -125,22 +125,4 @@ class DeflaterPlace {
   bool taken_ = false;
 };
 
-// Time limit for the sender of a request's body. Counts only the time spent waiting for its bytes,
-// so that a slow upstream does not count against the client. Each received byte extends the limit
-// by its time at the minimum rate. Pure.
-class BodyPace {
- public:
-  void start(const RouteLimits& limits, Clock::time_point now);
-  // Begins to wait for more of the body. Returns the deadline.
-  Deadline wait(Clock::time_point now);
-  // Records received bytes.
-  void came(std::size_t bytes, Clock::time_point now);
-
- private:
-  RouteLimits limits_;
-  Clock::time_point waits_since_{};
-  Clock::duration left_{};  // left to wait at the minimum rate
-  Deadline end_ = kNever;
-};
-
 }  // namespace gitops::proxy

@@ -121,11 +121,19 @@ std::size_t blocks_for(std::size_t bytes) {
   return (std::min(bytes, kMax) + kBlock - 1) / kBlock * kBlock;
 }
 
+http::BodyPace::Limits pace_of(const RouteLimits& limits) {
+  return {.min_body_rate = limits.min_body_rate,
+          .body_grace = limits.body_grace,
+          .body_deadline = limits.body_deadline,
+          .body_timeout = limits.body_timeout};
+}
+
 // Tightens the limits of a body that holds memory, or reserves it: it must arrive faster than one
 // that is only relayed.
-RouteLimits limits_of_held(RouteLimits limits) {
-  limits.body_deadline = std::min(limits.body_deadline, limits.held_deadline);
-  return limits;
+http::BodyPace::Limits pace_of_held(const RouteLimits& limits) {
+  auto pace = pace_of(limits);
+  pace.body_deadline = std::min(limits.body_deadline, limits.held_deadline);
+  return pace;
 }
 
 Problem too_large() {
@@ -248,7 +256,7 @@ void Transaction::start_forwarding(Clock::time_point now) {
     now_.collected = Collected::apart;
     now_.collecting = true;
     request_body_.start(framing_, BodyFraming::Kind::none);
-    pace_.start(limits_of_held(limits()), now);
+    pace_.start(pace_of_held(limits()), now);
     const auto length = head.content_length.value_or(0);
     return has_room(length) ? collect_apart(now) : want_room(length);
   }
@@ -257,7 +265,7 @@ void Transaction::start_forwarding(Clock::time_point now) {
   inspect();
   now_.body_taken = std::exchange(now_.piece, 0);
   if (request_body_.done()) return collected();
-  pace_.start(limits(), now);
+  pace_.start(pace_of(limits()), now);
   if (begin_in_place(now)) return;
   build_request();
   action_ = Action::get_upstream;
@@ -341,7 +349,7 @@ void Transaction::room_came(bool came, Clock::time_point now) {
   action_ = Action::move_bytes;
   if (!came) return fail(too_much_held());
   now_.room += std::exchange(now_.wanted_room, 0);
-  pace_.start(limits_of_held(limits()), now);
+  pace_.start(pace_of_held(limits()), now);
   if (now_.collected == Collected::in_place) return collect_in_place(now);
   collect_apart(now);
 }

@@ -12,6 +12,7 @@
 
 #include <boost/asio/buffer.hpp>
 
+#include "common/http/body_pace.hpp"
 #include "common/http/gzip.hpp"
 #include "common/net/buffer.hpp"
 #include "common/net/channel.hpp"
@@ -293,7 +294,7 @@ class Transaction {
   http::ResponseHeadParser answer_parser_;
   BodyRelay request_body_;
   BodyRelay answer_body_;
-  BodyPace pace_;  // of a body that was not received with its head
+  http::BodyPace pace_;  // of a body that was not received with its head
   std::optional<http::Deflater> deflater_;
   DeflaterPlace deflater_place_;
   Outgoing to_client_;
