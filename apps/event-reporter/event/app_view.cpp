@@ -56,7 +56,7 @@ std::vector<ResourceId> AppView::resource_ids() const {
   std::vector<ResourceId> ids;
   for (const auto resource : status()["resources"].items()) {
     auto id = ResourceId::of(resource);
-    if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
+    if (is_application(id)) continue;
     ids.push_back(std::move(id));
   }
   return ids;

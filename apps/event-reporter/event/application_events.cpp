@@ -122,7 +122,7 @@ void ApplicationEvents::list_entries() {
   for (const auto status : app().status()["resources"].items()) {
     auto id = ResourceId::of(status);
     if (id.kind.empty() || id.name.empty()) continue;
-    if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
+    if (is_application(id)) continue;
     auto identity = id.identity();
     entries_.push_back({.id = std::move(id), .identity = std::move(identity), .status = status});
   }

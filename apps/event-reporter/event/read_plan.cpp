@@ -75,7 +75,7 @@ std::vector<argo::ObjectFilter> split_read(const argo::ObjectFilter& only,
   std::set<std::string> namespaces;
   std::vector<const ResourceId*> selected;
   for (const auto& id : resources) {
-    if (id.group == kApplicationGroup && id.kind == kApplicationKind) continue;
+    if (is_application(id)) continue;
     if (!only.kind.empty() && (id.kind != only.kind || id.group != only.group)) continue;
     if (!only.ns.empty() && id.ns != only.ns) continue;
     selected.push_back(&id);

@@ -66,4 +66,8 @@ ResourceId application_id(std::string_view ns, std::string_view name) {
           .name = std::string(name)};
 }
 
+bool is_application(const ResourceId& id) {
+  return id.group == kApplicationGroup && id.kind == kApplicationKind;
+}
+
 }  // namespace gitops::reporter

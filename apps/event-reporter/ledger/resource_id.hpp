@@ -36,5 +36,7 @@ inline constexpr std::string_view kApplicationGroup = "argoproj.io";
 inline constexpr std::string_view kApplicationVersion = "v1alpha1";
 inline constexpr std::string_view kApplicationKind = "Application";
 ResourceId application_id(std::string_view ns, std::string_view name);
+// Returns whether the resource is an Application, of any version.
+bool is_application(const ResourceId& id);
 
 }  // namespace gitops::reporter

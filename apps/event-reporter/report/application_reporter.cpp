@@ -27,11 +27,6 @@ constexpr std::size_t kLargeSnapshot = std::size_t{1} << 20;
 constexpr auto kMakeTimeout = std::chrono::minutes(1);
 constexpr auto kApplicationReadTimeout = std::chrono::seconds(30);
 
-bool is_child(const std::string& identity) {
-  const auto id = ResourceId::of_identity(identity, {});
-  return id.group == kApplicationGroup && id.kind == kApplicationKind;
-}
-
 // The events of an application and its resources.
 class ApplicationEventSource final : public EventSource {
  public:
@@ -436,7 +431,9 @@ Task<Result<bool>> ApplicationReporter::add_inventory(const std::string& row, Le
   auto seen = co_await ledger_.load(row);
   if (!seen) co_return std::unexpected(seen.error());
   // Rows of earlier versions have child applications, too.
-  std::erase_if(seen->resources, [](const auto& part) { return is_child(part.first); });
+  std::erase_if(seen->resources, [](const auto& part) {
+    return is_application(ResourceId::of_identity(part.first, {}));
+  });
   if (!entry.application) entry.application = seen->application;
   if (entry.refused.empty()) entry.refused = std::move(seen->refused);
   entry.resources.merge(std::move(seen->resources));
