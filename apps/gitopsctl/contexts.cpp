@@ -40,7 +40,7 @@ void make_folder_of(const std::string& path) {
   }
 }
 
-// A lock beside a file, for those who read it and write it again. Waits until nobody else has it.
+// A lock on changing a file, held by another file beside it. Waits until nobody else holds it.
 class Lock {
  public:
   explicit Lock(const std::string& path)

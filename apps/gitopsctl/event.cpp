@@ -44,7 +44,7 @@ bool is_document(const Look& look) {
   return look.form == Form::json || look.form == Form::yaml;
 }
 
-// Returns the lines of what is gone.
+// Returns a line for each object that is gone.
 std::string gone_lines(const Json& data, const Look& look) {
   std::string out;
   for (const Json& uid : at(data, {"uids"})) {

@@ -209,7 +209,7 @@ Outcome outcome_of(const Error& error) {
   // 503 is said by proxies that have lost an answer, too, and by an app-proxy that has lost that of Argo CD.
   if (is_lost(error) || error.http_status == 503) return Outcome::unknown;
   if (error.http_status >= 400 && error.http_status < 500) return Outcome::refused;
-  // An error of the server that does not say what it is about says nothing of what was done before it, either.
+  // An internal error does not tell what the server had done before.
   if (error.code == ErrorCode::internal) return Outcome::failed;
   return error.http_status == 0 ? Outcome::refused : Outcome::failed;
 }

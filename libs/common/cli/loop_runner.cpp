@@ -64,7 +64,7 @@ class Run {
       end_with(number == SIGINT ? kInterrupted : kTerminated);
     });
     tasks.spawn("output", [this]() -> Task<> {
-      // A command that goes on, such as a watch, has nobody left to tell.
+      // Ends a watch, for example, whose output nobody reads any more.
       while (console_.out) co_await sleep_for(kLookAtOutput);
       end_with(kFailed);
     });

@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 
 describe('a session', () => {
-  it('of another person or account loads the page anew: what it has read is not theirs', async () => {
+  it('of another person or account loads the page again: what it has read is not theirs', async () => {
     await session.readMe();
     who = nobody;
     await session.readMe();

@@ -13,8 +13,8 @@ export interface Reading<T> {
 const PATIENCE = 20_000; // milliseconds, after which a reading is given up for the next one
 
 /**
- * One reading after the other. What asks again while one is under way gets another one behind it. To begin anew each time
- * would never come to an end where changes come faster than readings.
+ * Runs one reading at a time. A request during a reading starts another one after it. If each request began the reading
+ * again, it would never end where changes come faster than readings.
  */
 export class Readings {
   #control: AbortController | null = null;
@@ -74,8 +74,8 @@ export function useReading<T>(key: string, tried: string, read: (signal: AbortSi
   return { value: current.value, failure: current.failure, at: current.at, again };
 }
 
-/** Reads again when `of` is another one than before. A reading whose key it were would begin anew each time instead, and never
- * end where it changes faster than it can be read. */
+/** Reads again when `of` is another one than before. It is not the key of the reading: each change would begin
+ * the reading again, which would never end where changes come faster than readings. */
 export function useAgainWith(of: string | null, again: () => void): void {
   const before = useRef(of);
   useEffect(() => {
