@@ -8,6 +8,7 @@
 
 #include "common/core/encoding.hpp"
 #include "common/http/message.hpp"
+#include "common/http/wire_text.hpp"
 
 namespace gitops::http {
 namespace {
@@ -48,10 +49,6 @@ constexpr std::array kKnownFields{
 };
 constexpr std::string_view kForwardedPrefix = "x-forwarded-";
 constexpr std::size_t kMaxKnownLength = 19;
-
-constexpr char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
 
 // Bit n: a known name of length n begins with this letter.
 constexpr auto kLengthsByLetter = [] {

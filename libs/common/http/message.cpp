@@ -5,13 +5,10 @@
 
 #include "common/core/log.hpp"
 #include "common/core/text.hpp"
+#include "common/http/wire_text.hpp"
 
 namespace gitops::http {
 namespace {
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
 
 constexpr std::array<bool, 256> token_table() {
   std::array<bool, 256> table{};

@@ -12,6 +12,11 @@
 // Parts of HTTP/1.1 heads on the wire. The functions do not validate their arguments.
 namespace gitops::http {
 
+// Returns an ASCII letter in lower case, and any other character as it is.
+constexpr char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+
 void append_number(std::string& out, std::uint64_t number, int base = 10);
 
 // Appends "name: value" and the line end.
