@@ -116,6 +116,19 @@ bool AddressList::contains(const ip::address& given) const {
   });
 }
 
+std::string_view hop_address(std::string_view hop) {
+  const bool has_brackets = hop.starts_with('[');
+  const auto end = hop.find(has_brackets ? ']' : ':');
+  if (end == std::string_view::npos) return hop;
+  const auto address = hop.substr(0, end).substr(has_brackets ? 1 : 0);
+  const auto rest = hop.substr(has_brackets ? end + 1 : end);
+  if (rest.empty()) return address;
+  const auto port = rest.substr(1);
+  const bool has_port = rest.front() == ':' && !port.empty() &&
+                        std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
+  return has_port ? address : hop;
+}
+
 std::optional<std::size_t> client_hop(const ip::address& peer,
                                       std::span<const std::string_view> hops,
                                       const AddressList& trusted) {
@@ -139,7 +152,7 @@ std::string client_address(std::string peer, std::string_view forwarded_for,
   if (error) return peer;
   std::vector<std::string_view> hops;
   for (const auto hop : std::views::split(forwarded_for, ',')) {
-    hops.push_back(trimmed(std::string_view(hop)));
+    hops.push_back(hop_address(trimmed(std::string_view(hop))));
   }
   const auto client = client_hop(address, hops, trusted);
   return client ? std::string(hops[*client]) : peer;

@@ -37,6 +37,10 @@ class AddressList {
   std::vector<Network> networks_;
 };
 
+// Returns the address in an entry of X-Forwarded-For: without brackets, and without the port that
+// some proxies add ("203.0.113.7:4711", "[2001:db8::1]:443"). Returns other texts unchanged.
+std::string_view hop_address(std::string_view hop);
+
 // Finds the client of a request that came through trusted proxies. `hops` are the addresses of
 // X-Forwarded-For in their order. Returns the index of the last one that is not a trusted proxy's,
 // since everything before it can be forged, or of the first one when all are. A hop that is not an

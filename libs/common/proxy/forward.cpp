@@ -2,6 +2,7 @@
 
 #include "common/http/message.hpp"
 #include "common/http/wire_text.hpp"
+#include "common/net/address_list.hpp"
 
 namespace gitops::proxy {
 namespace {
@@ -193,7 +194,8 @@ std::vector<std::string_view> forwarded_hops(const http::RequestHead& head) {
   std::vector<std::string_view> hops;
   for (const auto& field : head.fields) {
     if (!http::equal_ignoring_case(field.name, "X-Forwarded-For")) continue;
-    http::for_each_element(field.value, [&hops](std::string_view hop) { hops.push_back(hop); });
+    http::for_each_element(
+        field.value, [&hops](std::string_view hop) { hops.push_back(net::hop_address(hop)); });
   }
   return hops;
 }

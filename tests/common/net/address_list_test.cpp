@@ -107,6 +107,16 @@ TEST(ClientAddress, IsTheLastOneThatNoTrustedProxyHas) {
   EXPECT_EQ(client_address("10.1.1.1", "10.3.3.3", proxies()), "10.3.3.3");
 }
 
+TEST(ClientAddress, IsWithoutThePortThatAGatewayAdds) {
+  EXPECT_EQ(client_address("10.1.1.1", "203.0.113.7:4711", proxies()), "203.0.113.7");
+  EXPECT_EQ(client_address("10.1.1.1", "[2001:db8::1]:443, 10.2.2.2:80", proxies()), "2001:db8::1");
+  EXPECT_EQ(client_address("10.1.1.1", "[2001:db8::1]", proxies()), "2001:db8::1");
+  for (const auto* other : {"2001:db8::1", "::1", "::", "203.0.113.7", "203.0.113.7:",
+                            "203.0.113.7:x", "[::1]x", "[::1]:", "[::1", "unknown", ""}) {
+    EXPECT_EQ(hop_address(other), other);
+  }
+}
+
 TEST(ClientAddress, AnUnreadableEntryEndsTheList) {
   EXPECT_EQ(client_address("10.1.1.1", "198.51.100.7, unknown", proxies()), "10.1.1.1");
   EXPECT_EQ(client_address("10.1.1.1", ",", proxies()), "10.1.1.1");

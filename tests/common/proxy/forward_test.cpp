@@ -49,6 +49,16 @@ TEST(ForwardedRequest, HasATargetOfAsciiOnly) {
               testing::StartsWith("GET /caf%C3%A9/%20?q=%E2%82%AC&r=1 HTTP/1.1\r\n"));
 }
 
+TEST(ForwardedHops, AreAddressesWithoutPorts) {
+  const std::string text =
+      "GET / HTTP/1.1\r\nHost: public\r\nX-Forwarded-For: 203.0.113.7:4711\r\n"
+      "X-Forwarded-For: [2001:db8::1]:443, 10.0.0.2\r\n\r\n";
+  http::RequestHeadParser parser({});
+  ASSERT_EQ(parser.next(text), text.size());
+  EXPECT_THAT(forwarded_hops(parser.head()),
+              testing::ElementsAre("203.0.113.7", "2001:db8::1", "10.0.0.2"));
+}
+
 TEST(ForwardedRequest, LeavesHopByHopFieldsBehind) {
   const auto head = forward(
       "Connection: keep-alive, X-Hop, Upgrade\r\nX-Hop: a\r\nKeep-Alive: b\r\nTE: c\r\n"
