@@ -14,6 +14,7 @@
 #include "common/core/process.hpp"
 #include "common/core/worker_pool.hpp"
 #include "common/http/server.hpp"
+#include "common/http/wire_text.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/first_start.hpp"
 #include "control-plane/accounts/login.hpp"
@@ -298,7 +299,7 @@ class App {
  private:
   std::string client_of(http::Exchange& exchange) const {
     return net::client_address(exchange.peer_address(),
-                               exchange.request().headers.find("X-Forwarded-For").value_or(""),
+                               http::joined_values(exchange.request().headers, "X-Forwarded-For"),
                                config_.trusted_proxies);
   }
 

@@ -71,6 +71,23 @@ TEST(ControlPlaneDaemon, NothingIsOpenWithoutACredential) {
       401);
 }
 
+// A proxy such as HAProxy adds a field of its own behind the one that its client sent.
+TEST(ControlPlaneDaemon, AForgedForwardingFieldGivesNoFurtherAttempts) {
+  ControlPlaneProcess program({}, {"--trusted-proxies=127.0.0.1"});
+  program.start();
+  std::vector<int> statuses;
+  for (int i = 0; i < 40; ++i) {
+    const auto number = std::to_string(i);
+    statuses.push_back(http_call({.url = program.url() + "/api/user",
+                                  .headers = {"Authorization: nobody" + number + ".0000",
+                                              "X-Forwarded-For: 198.51.100." + number,
+                                              "X-Forwarded-For: 203.0.113.7"}})
+                           .status);
+  }
+  EXPECT_EQ(statuses.front(), 401);
+  EXPECT_EQ(statuses.back(), 429);
+}
+
 TEST(ControlPlaneDaemon, TheAdminPortTellsItsState) {
   ControlPlaneProcess program;
   program.start();

@@ -12,6 +12,7 @@
 #include "common/core/encoding.hpp"
 #include "common/graphql/http_endpoint.hpp"
 #include "common/http/traced.hpp"
+#include "common/http/wire_text.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -90,7 +91,7 @@ std::string RequestGate::request_id_of(const http::Request& request) {
 
 std::string RequestGate::client_of(http::Exchange& exchange) const {
   return net::client_address(exchange.peer_address(),
-                             exchange.request().headers.find("X-Forwarded-For").value_or(""),
+                             http::joined_values(exchange.request().headers, "X-Forwarded-For"),
                              options_.trusted_proxies);
 }
 

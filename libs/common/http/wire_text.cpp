@@ -25,6 +25,18 @@ void append_field(std::string& out, std::string_view name, std::uint64_t value) 
   out.append("\r\n");
 }
 
+std::string joined_values(const Headers& headers, std::string_view name) {
+  std::string all;
+  bool is_first = true;
+  for (const auto& [field, value] : headers) {
+    if (!equal_ignoring_case(field, name)) continue;
+    if (!is_first) all.append(", ");
+    all.append(value);
+    is_first = false;
+  }
+  return all;
+}
+
 void append_target(std::string& out, std::string_view target) {
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   while (!target.empty()) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/core/error.hpp"
+#include "common/http/message.hpp"
 #include "common/http/url.hpp"
 
 // Parts of HTTP/1.1 heads on the wire. The functions do not validate their arguments.
@@ -22,6 +23,10 @@ void append_number(std::string& out, std::uint64_t number, int base = 10);
 // Appends "name: value" and the line end.
 void append_field(std::string& out, std::string_view name, std::string_view value);
 void append_field(std::string& out, std::string_view name, std::uint64_t value);
+
+// Returns the values of all fields of that name in their order, joined by commas: the value of a
+// list whose members several proxies have added as fields of their own.
+std::string joined_values(const Headers& headers, std::string_view name);
 
 // Appends a request's target. Percent-encodes bytes beyond ASCII, since some clients send them raw.
 void append_target(std::string& out, std::string_view target);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/http/wire_text.hpp"
+
 namespace gitops::http {
 namespace {
 
@@ -29,6 +31,13 @@ TEST(Headers, FindsTokensInLists) {
   EXPECT_FALSE(headers.has_token("Connection", "clos"));
   EXPECT_FALSE(headers.has_token("Connection", ""));
   EXPECT_FALSE(headers.has_token("TE", "close"));
+}
+
+TEST(Headers, JoinTheFieldsOfAList) {
+  const Headers headers{{"X-Forwarded-For", "a, b"}, {"Y", "z"}, {"x-forwarded-for", "c"}};
+  EXPECT_EQ(joined_values(headers, "X-Forwarded-For"), "a, b, c");
+  EXPECT_EQ(joined_values(headers, "Y"), "z");
+  EXPECT_EQ(joined_values(headers, "X"), "");
 }
 
 TEST(Message, CutsParametersOffAMediaType) {
