@@ -126,6 +126,7 @@ struct Descriptor {
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
+  int release() { return std::exchange(value, -1); }
   int value;
 };
 
@@ -196,6 +197,7 @@ WebhookJournal::~WebhookJournal() {
   }
   if (file_.descriptor < 0) return;
   write_again();
+  for (const auto& [path, descriptor] : recovered_) ::close(descriptor);
   if (live_.empty()) {
     remove(file_);
   } else {
@@ -279,9 +281,10 @@ void WebhookJournal::write(std::deque<Job> jobs) {
   }
 }
 
-// Writes the records that could not be written before, for example because the disk was full.
+// Writes the records that could not be written before, for example because the disk was full, and
+// then removes the journals that have contained them until now.
 void WebhookJournal::write_again() {
-  if (unwritten_.empty()) return;
+  if (unwritten_.empty() && recovered_.empty()) return;
   while (!unwritten_.empty()) {
     const auto [id, webhook] = *unwritten_.begin();
     const auto written = webhook ? append_kept(file_, webhook) : append_gone(file_, id);
@@ -289,7 +292,8 @@ void WebhookJournal::write_again() {
     if (webhook) add_live(webhook);
     unwritten_.erase(unwritten_.begin());
   }
-  if (auto synced = sync(file_); !synced) report(synced.error());
+  if (auto synced = sync(file_); !synced) return report(synced.error());
+  remove_recovered();
 }
 
 void WebhookJournal::add_live(const Kept& webhook) {
@@ -404,7 +408,7 @@ void WebhookJournal::look_for_others() {
 }
 
 void WebhookJournal::take_over(const std::filesystem::path& path) {
-  const Descriptor other(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  Descriptor other(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (other.value < 0) return;
   // A running process holds the lock of its journal.
   if (::flock(other.value, LOCK_EX | LOCK_NB) != 0 || !is_at(other.value, path)) return;
@@ -415,18 +419,27 @@ void WebhookJournal::take_over(const std::filesystem::path& path) {
   if (count > 0) {
     const auto taken = recover_(std::move(webhooks));
     if (!taken) return;
-    recovered_.insert(path);  // even if the file remains
-    for (const auto& webhook : *taken) {
-      if (auto written = append_kept(file_, webhook); !written) return report(written.error());
-      add_live(webhook);
-    }
-    if (auto synced = sync(file_); !synced) return report(synced.error());
+    for (const auto& webhook : *taken) unwritten_.emplace(webhook->id, webhook);
     log().info("took over the webhooks that another process kept",
                {{"journal_file", path.filename().string()}, {"webhooks", count}});
   }
-  std::error_code ec;
-  std::filesystem::remove(path, ec);
-  recovered_.erase(path);
+  // Locked until it is removed: while the disk takes no records, another process would take over
+  // the same webhooks.
+  recovered_.emplace(path, other.release());
+  write_again();
+}
+
+void WebhookJournal::remove_recovered() {
+  for (auto it = recovered_.begin(); it != recovered_.end();) {
+    std::error_code ec;
+    std::filesystem::remove(it->first, ec);
+    if (ec) {
+      ++it;
+      continue;
+    }
+    ::close(it->second);
+    it = recovered_.erase(it);
+  }
 }
 
 void WebhookJournal::report(const Error& error) {

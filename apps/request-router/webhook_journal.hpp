@@ -9,7 +9,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -99,6 +98,7 @@ class WebhookJournal {
   void compact();
   void look_for_others();
   void take_over(const std::filesystem::path& path);
+  void remove_recovered();
   void report(const Error& error);
 
   const Options options_;
@@ -111,7 +111,9 @@ class WebhookJournal {
   std::size_t live_bytes_ = 0;
   // Records that could not be written: webhooks, and removed ones (null), by their ids.
   std::map<std::uint64_t, Kept> unwritten_;
-  std::set<std::filesystem::path> recovered_;  // others' journals that could not be removed
+  // Others' journals whose webhooks were taken over but are not all in the file yet, or that could
+  // not be removed, and the descriptors that lock them against further processes.
+  std::map<std::filesystem::path, int> recovered_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -224,6 +224,31 @@ TEST(WebhookJournal, WhatAFullDiskDidNotTakeIsWrittenLater) {
   EXPECT_EQ(next.found, 3U);
 }
 
+// What the disk did not take stays in the journal of the other process, but only until it is
+// delivered or written.
+TEST(WebhookJournal, WhatIsTakenOverOnAFullDiskIsTakenOverOnce) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const test::TempDir folder;
+  const auto path = folder / "journal";
+  {
+    auto first = std::make_unique<Process>(path);
+    first->keep(webhook(1));
+    first->keep(webhook(2));
+    Process second(path);
+    {
+      const FullDisk full;
+      first.reset();
+      test::require_until([&] { return second.errors.Value() >= 2; }, 10s, "another attempt");
+      EXPECT_EQ(second.found, 2U);
+      second.journal.gone(1'001);
+    }
+    test::require_until([&] { return files_in(path).size() == 1; }, 10s,
+                        "the other journal to be removed");
+  }
+  const Process third(path);
+  EXPECT_EQ(third.found, 1U) << "1001 was delivered";
+}
+
 TEST(WebhookJournal, AFolderThatCannotBeMadeIsAnError) {
   const test::TempDir folder;
   test::write_file(folder / "file", "");
