@@ -187,8 +187,11 @@ class App {
     const auto settings = routes_file_.read();
     if (!settings) {
       bad_reloads_.Increment();
-      log_.error("the routes file has mistakes; the routes in force stay",
-                 {{"error", settings.error().message}});
+      const auto verdict = reload_errors_.check(settings.error().message, Clock::now());
+      if (verdict.pass) {
+        log_.error("the routes file has mistakes; the routes in force stay",
+                   {{"error", settings.error().message}, {"suppressed", verdict.suppressed}});
+      }
       co_return;
     }
     settings_ = *settings;
@@ -246,6 +249,7 @@ class App {
   Traffic traffic_;
   Counter& reloads_;
   Counter& bad_reloads_;
+  RepeatFilter reload_errors_{std::chrono::minutes(1)};
   Gauge& connections_;
   mutable std::mutex app_proxy_mutex_;
   std::string app_proxy_down_ = kNotAskedYet;

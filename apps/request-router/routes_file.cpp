@@ -26,7 +26,11 @@ Result<RouteSettings> RoutesFile::read() const {
 bool RoutesFile::changed() {
   if (path_.empty()) return false;
   auto now = file_fingerprint(path_);
-  return std::exchange(seen_, now) != now;
+  if (now == seen_) return false;
+  const auto text = read_small_file(path_);
+  const bool may_be_read_later = !text && text.error().code == ErrorCode::unavailable;
+  if (!may_be_read_later) seen_ = std::move(now);
+  return true;
 }
 
 }  // namespace gitops::router

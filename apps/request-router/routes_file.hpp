@@ -15,7 +15,8 @@ class RoutesFile {
 
   // Returns the given settings, overridden by those of the file. The error lists every mistake.
   [[nodiscard]] Result<RouteSettings> read() const;
-  // Returns whether the file was replaced or written since the last call.
+  // Returns whether the file was replaced or written since the last call, or cannot be read
+  // although it exists.
   bool changed();
 
  private:

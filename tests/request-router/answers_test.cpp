@@ -13,6 +13,7 @@
 #include "request-router/config.hpp"
 #include "request-router/error_answer.hpp"
 #include "request-router/gate.hpp"
+#include "request-router/routes_file.hpp"
 #include "request-router/signature.hpp"
 #include "request-router/webhook_target.hpp"
 #include "support/process.hpp"
@@ -366,6 +367,29 @@ TEST(Signature, ReadsRules) {
                             "a/b=github:", "a/b/c=github:/x"}) {
     EXPECT_FALSE(parse_signature_rule(wrong)) << wrong;
   }
+}
+
+TEST(RoutesFile, AChangeThatCannotBeReadYetIsReadLater) {
+  const test::TempDir folder;
+  const auto file = folder / "routes.yaml";
+  test::write_file(file, "webhook-rate: 5\n");
+  RoutesFile routes(file.string(), {});
+  EXPECT_FALSE(routes.changed());
+  test::write_file(file, "webhook-rate: 11\n");
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  const bool was_changed = routes.changed();
+  const auto unread = routes.read();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(was_changed);
+  EXPECT_FALSE(unread);
+  EXPECT_TRUE(routes.changed());
+  const auto settings = routes.read();
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->webhook_rate, 11);
+  EXPECT_FALSE(routes.changed());
 }
 
 TEST(Config, TellsEveryMistake) {
