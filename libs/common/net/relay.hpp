@@ -23,8 +23,9 @@ struct RelayEnd {
 
 // Relays bytes in both directions until both ends have closed their sending sides. Relays a
 // half-close; with RelayEnd::end_closes, both ends are closed instead, the other one gracefully.
-// Aborts both ends when no byte moves in either direction for `idle`, or when one end is lost. Uses
-// one coroutine and no memory beyond the two buffers.
+// When one end takes no more bytes, relays what it has sent before, then closes both ends. Aborts
+// both when no byte moves in either direction for `idle`, or when one end is lost. Uses one
+// coroutine and no memory beyond the two buffers.
 Task<> relay(RelayEnd a, RelayEnd b, std::chrono::milliseconds idle);
 
 }  // namespace gitops::net

@@ -198,6 +198,37 @@ TEST(Relay, AReceiverThatStallsIsAborted) {
       1000);
 }
 
+// A server that refuses an upload answers and closes, while more of the upload comes.
+TEST(Relay, AnEarlyAnswerIsPassedOn) {
+  run([](Fixture& bed) -> Task<> {
+    bed.start();
+    CO_ASSERT_OK(co_await bed.client().write("question"));
+    EXPECT_EQ(co_await read_exactly(bed.server(), 8), "question");
+    CO_ASSERT_OK(co_await bed.server().write("answer"));
+    bed.server().close();
+    CO_ASSERT_OK(co_await bed.client().write("more"));
+    EXPECT_EQ(co_await read_all(bed.client()), "answer(end)");
+    bed.client().close();
+    co_await bed.tasks.join();
+  });
+}
+
+TEST(Relay, AnAnswerThatWasPassedOnIsNotDestroyedByTheRestOfAnUpload) {
+  run([](Fixture& bed) -> Task<> {
+    bed.start();
+    CO_ASSERT_OK(co_await bed.client().write("question"));
+    EXPECT_EQ(co_await read_exactly(bed.server(), 8), "question");
+    CO_ASSERT_OK(co_await bed.server().write("answer"));
+    bed.server().close();
+    EXPECT_EQ(co_await read_exactly(bed.client(), 3), "ans");
+    CO_ASSERT_OK(co_await bed.client().write("more"));
+    co_await sleep_for(kIdle / 10);
+    EXPECT_EQ(co_await read_all(bed.client()), "wer(end)");
+    bed.client().close();
+    co_await bed.tasks.join();
+  });
+}
+
 TEST(Relay, ALostPeerIsPassedOnAsAReset) {
   run([](Fixture& bed) -> Task<> {
     bed.start();
