@@ -85,9 +85,7 @@ void ClientRegistry::adopt(std::unique_ptr<net::Channel> channel,
   const auto plain = net::plain_address(address);
   const auto client = plain.to_string();
   auto peer = peers_.of(plain);
-  const bool is_full = unauthenticated_.size() >= options_.max_unauthenticated ||
-                       peer->connections >= options_.max_unauthenticated_per_address ||
-                       !make_room();
+  const bool is_full = !make_room_to_log_in(*peer) || !make_room();
   if (is_full) {
     refused_connections_.Increment();
     if (const auto verdict = repeated_.check("limit", Clock::now()); verdict.pass) {
@@ -101,9 +99,39 @@ void ClientRegistry::adopt(std::unique_ptr<net::Channel> channel,
   tunnel::hold_little(*channel);
   const auto id = ++last_id_;
   ++peer->connections;
-  unauthenticated_[id] = std::move(peer);
+  unauthenticated_[id] = {.peer = std::move(peer), .channel = channel.get(), .since = Clock::now()};
   auto shared = std::make_shared<std::unique_ptr<net::Channel>>(std::move(channel));
   tasks_.spawn("client", [this, id, shared, client] { return serve(id, shared, client); });
+}
+
+bool ClientRegistry::make_room_to_log_in(const proxy::PeerUse& peer) {
+  const bool is_peer_full = peer.connections >= options_.max_unauthenticated_per_address;
+  if (!is_peer_full && unauthenticated_.size() < options_.max_unauthenticated) return true;
+  const auto is_before = [](const Unauthenticated& a, const Unauthenticated& b) {
+    const auto of_a = a.peer->connections.load();
+    const auto of_b = b.peer->connections.load();
+    return of_a != of_b ? of_a > of_b : a.since < b.since;
+  };
+  // The oldest of the peer with the most connections.
+  const auto slow_since = Clock::now() - options_.login_timeout / 4;
+  auto slowest = unauthenticated_.end();
+  for (auto it = unauthenticated_.begin(); it != unauthenticated_.end(); ++it) {
+    const auto& item = it->second;
+    if (item.has_sent_login || item.since > slow_since) continue;
+    if (is_peer_full && item.peer.get() != &peer) continue;
+    if (slowest == unauthenticated_.end() || is_before(item, slowest->second)) slowest = it;
+  }
+  if (slowest == unauthenticated_.end()) return false;
+  const auto id = slowest->first;
+  auto* const channel = slowest->second.channel;
+  forget_unauthenticated(id);
+  if (const auto slow = session(id)) {
+    slow->end({.code = ErrorCode::too_many_requests,
+               .message = "too many connections, and this one has sent no login"});
+  } else {
+    channel->close();
+  }
+  return true;
 }
 
 bool ClientRegistry::make_room() {
@@ -124,7 +152,7 @@ bool ClientRegistry::make_room() {
 void ClientRegistry::forget_unauthenticated(SessionId id) {
   const auto found = unauthenticated_.find(id);
   if (found == unauthenticated_.end()) return;
-  --found->second->connections;
+  --found->second.peer->connections;
   unauthenticated_.erase(found);
 }
 
@@ -252,6 +280,9 @@ Authorizer::Subject ClientRegistry::subject_of(const Session& session) const {
 }
 
 Task<Result<tunnel::Login>> ClientRegistry::admit_login(Session& session, tunnel::Login login) {
+  if (const auto known = unauthenticated_.find(session.id()); known != unauthenticated_.end()) {
+    known->second.has_sent_login = true;
+  }
   // The key of a work connection is a public constant when there is no token.
   if (!session.has_mux() && session.token().empty() && !authorizer_.asks_about("NewWorkConn")) {
     co_return fail(

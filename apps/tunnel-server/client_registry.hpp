@@ -97,6 +97,16 @@ class ClientRegistry : private SessionOwner {
   // Returns whether another client may connect. At the limit, ends a session that has offered no
   // host within login_timeout of its login: without a token of the server, anyone may log in.
   bool make_room();
+  // Connection that has not logged in.
+  struct Unauthenticated {
+    std::shared_ptr<proxy::PeerUse> peer;
+    net::Channel* channel = nullptr;  // the accepted connection; it lives as long as the entry
+    Clock::time_point since{};
+    bool has_sent_login = false;
+  };
+  // Returns whether another connection of this peer may log in. At a limit, ends one that has not
+  // sent its login for a quarter of login_timeout, so that slow connections do not keep others out.
+  bool make_room_to_log_in(const proxy::PeerUse& peer);
   // Stops counting the connection as unauthenticated, after its login or its end.
   void forget_unauthenticated(SessionId id);
   Authorizer::Subject subject_of(const Session& session) const;
@@ -127,7 +137,7 @@ class ClientRegistry : private SessionOwner {
   std::map<std::pair<SessionId, std::string>, tunnel::NewProxy> admitted_;
   std::uint64_t checked_list_ = 0;  // Authorizer::lists() by which they were checked last
   // Connections that have not logged in, and their number for each peer.
-  std::unordered_map<SessionId, std::shared_ptr<proxy::PeerUse>> unauthenticated_;
+  std::unordered_map<SessionId, Unauthenticated> unauthenticated_;
   proxy::Totals peers_;
   // Sessions that have offered no host since their login, and its time.
   std::map<SessionId, Clock::time_point> without_host_;

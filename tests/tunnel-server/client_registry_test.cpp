@@ -1093,6 +1093,32 @@ TEST(TunnelServer, AC15_StrangersHaveALimit) {
       options);
 }
 
+// Silent ones, and those that have sent a part of their login, make room for new ones.
+TEST(TunnelServer, AC15_SlowStrangersKeepNobodyOut) {
+  ClientRegistry::Options options;
+  options.max_unauthenticated = 10;
+  options.max_unauthenticated_per_address = 10;
+  run(
+      [](ClientsFixture& bed) -> Task<> {
+        std::vector<std::unique_ptr<Channel>> strangers;
+        for (int i = 0; i < 10; ++i) {
+          auto& stranger = strangers.emplace_back(bed.connect());
+          if (i >= 5) continue;
+          CO_ASSERT_OK(co_await stranger->write(tunnel::yamux::Session({}, Clock::now()).output()));
+          CO_ASSERT_OK(co_await stranger->write(std::string("\0", 1)));
+        }
+        co_await sleep_for(seconds(3));
+        for (int i = 0; i < 12; ++i) {
+          auto& client = bed.add("c", {.proxies = {proxy("c-" + std::to_string(i))}});
+          co_await client.serving();
+        }
+        const auto closed = std::ranges::count_if(
+            strangers, [](const auto& stranger) { return stranger->peer_closed(); });
+        EXPECT_EQ(closed, 1) << "one that was ended makes room for one after the other";
+      },
+      options);
+}
+
 TEST(TunnelServer, AC15_ANetworkOfOneStrangerIsOneAddress) {
   ClientRegistry::Options options;
   options.max_unauthenticated_per_address = 3;
