@@ -248,7 +248,8 @@ Task<Result<std::string>> Authorizer::ask_plugin(std::string_view operation, con
                         .headers = {{"Content-Type", "application/json"},
                                     {"X-Frp-Reqid", hex_encode(random_bytes(8))}}};
   const auto& plugin = *options_.plugin_url;
-  request.target = http::join_target(plugin, {});
+  // As it is configured: a token at its end may end with a slash.
+  request.target = plugin.path.empty() ? "/" : plugin.path;
   request.target += plugin.query.empty() ? "?" : "?" + plugin.query + "&";
   request.target += "version=0.1.0&op=" + std::string(operation);
   request.body =

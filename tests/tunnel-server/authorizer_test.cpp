@@ -102,7 +102,7 @@ class Plugin {
     EXPECT_TRUE(server_.listen());
   }
   [[nodiscard]] std::string url() const {
-    return "http://127.0.0.1:" + std::to_string(server_.port()) + "/hook?a=b";
+    return "http://127.0.0.1:" + std::to_string(server_.port());
   }
   Task<> stop() { return server_.stop(Clock::now()); }
 
@@ -115,7 +115,8 @@ class Plugin {
   http::Server server_;
 };
 
-void with_plugin(const std::function<Task<>(Plugin&, Authorizer&)>& body) {
+void with_plugin(const std::function<Task<>(Plugin&, Authorizer&)>& body,
+                 const std::string& path = "/hook?a=b") {
   test::run_coro([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
@@ -124,7 +125,7 @@ void with_plugin(const std::function<Task<>(Plugin&, Authorizer&)>& body) {
       net::Resolver names(metrics);
       Authorizer authorizer(
           executor, names,
-          {.plugin_url = *http::parse_url(plugin.url()),
+          {.plugin_url = *http::parse_url(plugin.url() + path),
            .plugin_operations = {"Login", "NewProxy", "Ping", "NewWorkConn", "CloseProxy"},
            .plugin_timeout = std::chrono::milliseconds(300)});
       co_await body(plugin, authorizer);
@@ -165,6 +166,15 @@ TEST(Authorizer, AsksThePluginAsFrpDoes) {
     EXPECT_EQ(at_proxy["content"]["user"]["metas"]["k"], "v");
     EXPECT_EQ(plugin.questions[2]["content"]["user"]["run_id"], "run-1");
   });
+}
+
+TEST(Authorizer, AsksAtTheWholePathOfThePlugin) {
+  with_plugin(
+      [](Plugin& plugin, Authorizer& authorizer) -> Task<> {
+        CO_ASSERT_OK(co_await authorizer.admit_ping(kSubject, {}));
+        EXPECT_THAT(plugin.targets, ElementsAre("/hook/canary+a/b/?version=0.1.0&op=Ping"));
+      },
+      "/hook/canary+a/b/");
 }
 
 TEST(Authorizer, TakesThePluginsContent) {

@@ -91,7 +91,7 @@ constexpr ListedRoute kRoutes[] = {
     {"GET", "/console/api/v1/stream", kUser, "live updates of open pages, as server-sent events"},
     {"GET", "/", kAnyone, "the console: its page at every address of it, and the files of it"},
     {"POST", "/tunnel-plugin", "tunnel server", "authorises a tunnel client for a host"},
-    {"POST", "/tunnel-plugin/{token}", "tunnel server", "the same, for frp's own server"},
+    {"POST", "/tunnel-plugin/{token...}", "tunnel server", "the same, for frp's own server"},
 };
 
 // Lets every response have the id of its request, by which people report it.

@@ -108,7 +108,7 @@ std::vector<http::Route> TunnelPlugin::routes() {
                },
            .max_body = kMaxQuestion},
           {.method = "POST",
-           .pattern = "/tunnel-plugin/{token}",
+           .pattern = "/tunnel-plugin/{token...}",  // Base64 has slashes
            .guard = http::open_to_all(),
            .handler =
                [this](http::Exchange& exchange, const http::RouteParameters& parameters) {

@@ -88,10 +88,10 @@ TEST(TunnelVerdict, ALoginIsAcceptedFromAnyone) {
 
 // The plugin behind a server, and a client of it.
 struct PluginFixture {
-  explicit PluginFixture(AccountsFixture& on)
+  explicit PluginFixture(AccountsFixture& on, std::string token = "plugin token")
       : accounts(on),
         authenticator(on.database, on.metrics, {}),
-        plugin(authenticator, Credential::fixed(Secret(std::string("plugin token"))), on.metrics),
+        plugin(authenticator, Credential::fixed(Secret(std::move(token))), on.metrics),
         served(on, plugin.routes()) {}
   Task<> stop() { co_await served.stop(); }
   Task<http::Response> ask(std::string target, http::Headers headers, std::string body) {
@@ -156,6 +156,19 @@ TEST(TunnelPlugin, AsksForItsOwnToken) {
     EXPECT_EQ((co_await fixture.ask("/tunnel-plugin/wrong", {}, body)).status, 401);
     EXPECT_EQ((co_await fixture.ask("/tunnel-plugin/plugin%20token", {}, body)).status, 200);
     EXPECT_EQ((co_await fixture.ask("/tunnel-plugin/plugin%20token", {}, "{}")).status, 400);
+  });
+}
+
+TEST(TunnelPlugin, ItsTokenMayBeBase64) {
+  with_accounts([](AccountsFixture& accounts) -> Task<> {
+    PluginFixture fixture(accounts, "canary//a+b/c==/");
+    const auto body = new_proxy("x", "y").dump();
+    for (const auto* path : {"/tunnel-plugin/canary//a+b/c==/?version=0.1.0&op=NewProxy",
+                             "/tunnel-plugin/canary%2F%2Fa%2Bb%2Fc%3D%3D%2F"}) {
+      EXPECT_EQ((co_await fixture.ask(path, {}, body)).status, 200) << path;
+    }
+    EXPECT_EQ((co_await fixture.ask("/tunnel-plugin/canary//a+b/c==", {}, body)).status, 401);
+    co_await fixture.stop();
   });
 }
 
