@@ -49,10 +49,18 @@ void Credential::read_file() {
     last_error_ = path_ + ": " + text.error().message;  // the last token stays in use
     return;
   }
+  const Secret content(std::move(*text));  // wiped at the end
+  const auto token = trimmed(content.reveal());
+  // A file that is being written is empty for a moment. A server whose token is empty would accept
+  // everybody.
+  if (token.empty()) {
+    fingerprint_.clear();
+    last_error_ = path_ + ": is empty";
+    return;
+  }
   fingerprint_ = std::move(fingerprint);
   last_error_.clear();
-  token_ = Secret(std::string(trimmed(*text)));
-  const Secret wiped(std::move(*text));
+  token_ = Secret(std::string(token));
 }
 
 Task<bool> Credential::refused() {

@@ -77,6 +77,26 @@ TEST(Credential, AFileIsReadAgainWhenItChangedAndWhenItsTokenIsRefused) {
   });
 }
 
+TEST(Credential, AnEmptyFileIsNoToken) {
+  run_in_test_time([]() -> Task<> {
+    const test::TempDir folder;
+    const auto path = folder / "token";
+    auto credential = Credential::file(path);
+    write(path, "canary-one\n");
+    EXPECT_EQ(credential.current().reveal(), "canary-one");
+    for (const auto* nothing : {"", "\n", " \n\n"}) {
+      write(path, nothing);
+      co_await sleep_for(2s);
+      EXPECT_EQ(credential.current().reveal(), "canary-one") << "the last one stays in use";
+      EXPECT_EQ(credential.last_error(), path.string() + ": is empty");
+    }
+    write(path, "canary-second\n");
+    co_await sleep_for(2s);
+    EXPECT_EQ(credential.current().reveal(), "canary-second");
+    EXPECT_EQ(credential.last_error(), "");
+  });
+}
+
 TEST(Credential, AFunctionIsAskedPeriodicallyAndWhenTheTokenIsRefused) {
   run_in_test_time([]() -> Task<> {
     Answers answers({token("one"), token("two"), token("three"), token("three")});
