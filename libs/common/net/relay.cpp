@@ -105,8 +105,10 @@ Task<> relay(RelayEnd a, RelayEnd b, std::chrono::milliseconds idle) {
     for (std::size_t i = 0; i < ends.size(); ++i) {
       if (ended[i]) continue;
       Channel& to = ends[1 - i]->channel;
+      const auto before = ends[i]->passed_on;
       const auto step = move_some(*ends[i], to, moved);
       if (step == Step::broken) {
+        if (ends[i]->passed_on > before) co_await await_reader(to);
         a.channel.abort();
         b.channel.abort();
         co_return;

@@ -229,6 +229,30 @@ TEST(Relay, AnAnswerThatWasPassedOnIsNotDestroyedByTheRestOfAnUpload) {
   });
 }
 
+// A server that closes with unread input resets the connection behind its answer.
+TEST(Relay, AnAnswerBeforeAResetIsPassedOn) {
+  test::run_coro([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    auto to_client = memory_pair(executor);
+    auto to_server = co_await socket_pair();
+    Buffer from_client(Reactor::of(executor).blocks);
+    Buffer from_server(Reactor::of(executor).blocks);
+    std::uint64_t client_bytes = 0;
+    std::uint64_t server_bytes = 0;
+    CO_ASSERT_OK(co_await to_server.right->write("answer"));
+    to_server.right->abort();
+    TaskGroup tasks(executor);
+    tasks.spawn("relay", [&]() -> Task<> {
+      co_await relay({*to_client.right, from_client, client_bytes},
+                     {*to_server.left, from_server, server_bytes}, kIdle);
+    });
+    EXPECT_EQ(co_await read_exactly(*to_client.left, 6), "answer");
+    to_client.left->close();
+    co_await tasks.join();
+    EXPECT_FALSE(to_server.left->is_open());
+  });
+}
+
 TEST(Relay, ALostPeerIsPassedOnAsAReset) {
   run([](Fixture& bed) -> Task<> {
     bed.start();
