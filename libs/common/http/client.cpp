@@ -64,7 +64,7 @@ struct ClientExchange::State {
   [[nodiscard]] bool was_lost(const Error& error) const;
   // Returns whether the request is sent to an HTTP proxy, which forwards it.
   [[nodiscard]] bool is_forwarded() const {
-    return proxy != nullptr && !proxy->is_socks() && !url.is_tls();
+    return proxy != nullptr && !proxy->is_socks() && !url.is_tls() && !may_switch;
   }
   [[nodiscard]] Result<void> check_final_head() const;
   void begin_inflating(Response& response);
@@ -148,7 +148,7 @@ Task<Result<void>> ClientExchange::State::obtain(bool may_reuse) {
   connection = may_reuse ? client->pool->take(key) : nullptr;
   reused = connection != nullptr;
   if (!connection) {
-    auto made = co_await client->connector.connect(url, proxy, deadline);
+    auto made = co_await client->connector.connect(url, proxy, deadline, may_switch);
     if (!made) co_return std::unexpected(made.error());
     connection = std::move(*made);
   }

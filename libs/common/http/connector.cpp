@@ -72,7 +72,7 @@ std::string Connector::current_key(const Url& url, const Url* proxy) const {
 }
 
 Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, const Url* proxy,
-                                                             Deadline deadline) {
+                                                             Deadline deadline, bool switches) {
   const Deadline limit = std::min(deadline, deadline_after(timeout_));
   const Url& first = proxy == nullptr ? url : *proxy;
   const std::string first_name = (proxy == nullptr ? "" : "proxy ") + host_port(first);
@@ -87,6 +87,8 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
   }
   // The key is computed first: certificates may be reloaded while connecting.
   std::string key = current_key(url, proxy);
+  // A tunnel is no connection to the proxy, which other origins could share.
+  if (switches && proxy != nullptr && context == nullptr) key.append("|").append(host_port(url));
 
   auto channel = co_await net::connect_host(resolver_, first.host, first.port, {}, limit);
   if (!channel) {
@@ -101,7 +103,7 @@ Task<Result<std::unique_ptr<Connection>>> Connector::connect(const Url& url, con
     if (auto opened = co_await open_socks(*connection->channel, url, *proxy); !opened) {
       co_return fail(first_name, opened.error());
     }
-  } else if (proxy != nullptr && context != nullptr) {
+  } else if (proxy != nullptr && (context != nullptr || switches)) {
     if (auto opened = co_await open_tunnel(*connection, url, *proxy); !opened) {
       co_return fail(first_name, opened.error());
     }
@@ -151,7 +153,7 @@ Task<Result<void>> Connector::open_tunnel(Connection& connection, const Url& url
     status = connection.parser.head().status;
   }
   if (status >= 300) co_return std::unexpected(refused_tunnel(origin, status));
-  // The origin uses TLS, where the client begins: no bytes may follow yet.
+  // The client begins, with TLS or a request: no bytes may follow yet.
   if (!connection.in.empty())
     co_return fail(ErrorCode::protocol, "sent data before the tunnel was used");
   co_return Result<void>{};

@@ -44,10 +44,11 @@ class Connector {
   Connector(net::Resolver& resolver, net::TlsOptions tls, std::chrono::milliseconds timeout,
             std::size_t max_response_head);
 
-  // Returns a connection for requests to `url`; `proxy` is null for a direct one. Errors name the
-  // origin or the proxy, whichever failed.
+  // Returns a connection for requests to `url`; `proxy` is null for a direct one. An HTTP proxy
+  // opens a tunnel (CONNECT) for TLS; otherwise it forwards the requests, unless `switches`: it
+  // would not pass on a switch of protocols. Errors name the origin or the proxy, whichever failed.
   Task<Result<std::unique_ptr<Connection>>> connect(const Url& url, const Url* proxy,
-                                                    Deadline deadline);
+                                                    Deadline deadline, bool switches = false);
   // Returns the key of a new connection: origin, proxy, and the current certificates. Reloads
   // rotated certificates first; the error says that none is usable.
   Result<std::string> key_of(const Url& url, const Url* proxy);

@@ -723,6 +723,38 @@ TEST(Client, SendsAbsoluteTargetsToAnHttpProxy) {
   });
 }
 
+// Proxies do not forward an upgrade (RFC 6455 section 4.1).
+TEST(Client, SwitchesProtocolsThroughATunnelOfAnHttpProxy) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    HttpScript proxy(executor, {[](RawConnection& connection) -> Task<> {
+                       co_await connection.read_head();
+                       co_await connection.send("HTTP/1.1 200 Connection established\r\n\r\n");
+                       co_await connection.read_head();
+                       co_await connection.send(
+                           "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                           "Upgrade: upper\r\n\r\n");
+                       co_await connection.read_to_end();
+                     }});
+    {
+      TestClient client(executor, through(proxy, "user:pass"));
+      Request request{.target = "/up",
+                      .headers = {{"Connection", "Upgrade"}, {"Upgrade", "upper"}}};
+      auto upgraded = co_await client.client.upgrade(origin("ws://a.example:8080"), request,
+                                                     deadline_after(seconds(5)));
+      CO_ASSERT_OK(upgraded);
+      upgraded->channel->close();
+      const auto seen = proxy.received().at(0);
+      const auto tunneled = seen.substr(seen.find("\r\n\r\n") + 4);
+      EXPECT_THAT(seen, StartsWith("CONNECT a.example:8080 HTTP/1.1\r\n"));
+      EXPECT_THAT(seen, HasSubstr("Proxy-Authorization: Basic "));
+      EXPECT_THAT(tunneled, StartsWith("GET /up HTTP/1.1\r\n"));
+      EXPECT_THAT(tunneled, Not(HasSubstr("Proxy-Authorization")));
+    }
+    co_await proxy.stop();
+  });
+}
+
 // A SOCKS proxy that also plays the destination, which must be host "a", port 80.
 HttpScript::Script socks(bool with_user, std::string answer) {
   return [=](test::RawConnection& connection) -> Task<> {
