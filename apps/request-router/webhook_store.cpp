@@ -84,7 +84,12 @@ void WebhookStore::take_due(Source& source, Clock::time_point now) {
 
 bool WebhookStore::may_try(const Source& source, Clock::time_point now) const {
   if (source.ready.empty() || now < source.paused_until) return false;
-  return source.failures == 0 || source.under_way == 0;
+  return source.failures == 0 ? source.under_way < attempts_of_one() : source.under_way == 0;
+}
+
+// Leaves as many for a new source as each of the others has.
+std::size_t WebhookStore::attempts_of_one() const {
+  return std::max<std::size_t>(1, limits_.attempts / (sources_.size() + 1));
 }
 
 Kept WebhookStore::next(Clock::time_point now, const Enter& enter) {

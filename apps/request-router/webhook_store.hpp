@@ -41,7 +41,8 @@ using Kept = std::shared_ptr<const KeptWebhook>;
 // the caller delivers and reports the outcome; time is an argument. Not thread-safe.
 //
 // Event sources take turns. A single source may use nearly all of the room; the more sources have
-// webhooks, the less each may use, so that room is left for a new source. While a source is
+// webhooks, the less each may use, so that room is left for a new source. So it is with attempts: a
+// single slow source may use half of them. While a source is
 // unreachable, one webhook at a time is retried, with growing backoff. A webhook that a reachable
 // source refuses has its own backoff and does not delay others. So does one that gets no response,
 // because the webhook itself may be the reason: one at which the source crashes, or waits too long.
@@ -50,6 +51,7 @@ class WebhookStore {
   struct Limits {
     std::size_t bytes = 64 * 1024 * 1024;
     Clock::duration age = std::chrono::hours(1);
+    std::size_t attempts = 256;  // concurrent, of all event sources together
   };
   explicit WebhookStore(Limits limits) : limits_(limits) {}
 
@@ -141,6 +143,8 @@ class WebhookStore {
   // Makes the first webhook of `later` ready; returns its id, 0 when there is none.
   std::uint64_t take_first_later(Source& source);
   [[nodiscard]] bool may_try(const Source& source, Clock::time_point now) const;
+  // Returns the maximum number of concurrent attempts of one source.
+  [[nodiscard]] std::size_t attempts_of_one() const;
   Item* back_from(std::uint64_t id);
   void fail(Source& source, std::string_view why, Clock::time_point now);
   Kept forget(std::unordered_map<std::uint64_t, Item>::iterator item);

@@ -20,8 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Maximum number of concurrent attempts, of all event sources together.
-constexpr std::size_t kMaxAttempts = 256;
 // Number of refusals (4xx) that are retried, since a starting event source may refuse at first.
 constexpr unsigned kRefusals = 3;
 constexpr std::size_t kMaxLost = 100;  // listed
@@ -348,7 +346,7 @@ Task<> Webhooks::deliver_all() {
 
 // Returns the next attempt; null if there is none. `due` is then the time of the next call.
 std::shared_ptr<Webhooks::Attempt> Webhooks::next_attempt(Clock::time_point& due) {
-  if (attempts_ >= kMaxAttempts) return nullptr;
+  if (attempts_ >= options_.limits.attempts) return nullptr;
   const auto now = Clock::now();
   auto attempt = std::make_shared<Attempt>();
   const std::lock_guard lock(mutex_);

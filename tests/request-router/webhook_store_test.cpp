@@ -70,6 +70,24 @@ TEST(WebhookStore, OneWithoutAPlaceAtItsSourceHoldsUpNoOther) {
   EXPECT_EQ(bed.next(kStart), 1U);
 }
 
+TEST(WebhookStore, ASlowSourceLeavesAttemptsForOtherSources) {
+  Fixture bed({.attempts = 8});
+  const auto tried = [&bed] {
+    int count = 0;
+    while (bed.next(kStart) != 0) ++count;
+    return count;
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(bed.add(kGithub));
+  EXPECT_EQ(tried(), 4);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(bed.add(kGitlab));
+  EXPECT_EQ(tried(), 2) << "of the new source";
+  bed.store.delivered(1);
+  bed.store.delivered(2);
+  EXPECT_EQ(tried(), 0);
+  bed.store.delivered(3);
+  EXPECT_EQ(tried(), 1);
+}
+
 TEST(WebhookStore, IsBoundedAndLeavesRoomForOtherSources) {
   Fixture bed({.bytes = 1'000'000});
   std::size_t of_one = 0;
