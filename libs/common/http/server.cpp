@@ -34,6 +34,9 @@ constexpr std::size_t kMaxDrain = 64 * 1024;
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kMaxAhead = 64 * 1024;    // bytes of further requests, read during a stream
 constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection may keep
+// Maximum size of a write. Each has its own time limit, so that a slow client may read for long: 64
+// KiB in body_timeout are about the minimum rate of a body.
+constexpr std::size_t kMaxWrite = 64 * 1024;
 
 bool has_no_body(int status) {
   return status == 204 || status == 304;
@@ -244,7 +247,6 @@ Task<> ServerConnection::refuse(int status, std::string_view why) {
   awaits_request = false;
   out.clear();
   if (append_head(response, response.body.size(), false)) {
-    begin_write();
     const auto sent = co_await send(response.body);
     // A client that was too slow gets no more time.
     if (sent && status != 408) co_await channel->close_gracefully();
@@ -353,10 +355,16 @@ Result<void> ServerConnection::append_head(const Response& response,
 
 // Writes `out` and then `body`, and clears `out`.
 Task<Result<void>> ServerConnection::send(std::string_view body) {
-  const std::array<asio::const_buffer, 2> buffers{asio::buffer(out),
-                                                  asio::buffer(body.data(), body.size())};
-  auto sent = co_await channel->write(buffers);
-  out.clear();
+  Result<void> sent;
+  do {
+    const auto part = body.substr(0, kMaxWrite);
+    body.remove_prefix(part.size());
+    const std::array<asio::const_buffer, 2> buffers{asio::buffer(out),
+                                                    asio::buffer(part.data(), part.size())};
+    begin_write();
+    sent = co_await channel->write(buffers);
+    out.clear();
+  } while (sent && !body.empty());
   if (!sent) answer = Answer::broken;
   co_return sent;
 }
@@ -537,7 +545,6 @@ Task<Result<void>> Exchange::reply(Response response) {
   c.out.clear();
   if (auto head = c.append_head(response, response.body.size(), false); !head) co_return head;
   c.answer = ServerConnection::Answer::complete;
-  c.begin_write();
   const bool bodiless = c.is_head || has_no_body(response.status);
   co_return co_await c.send(bodiless ? std::string_view{} : std::string_view(response.body));
 }
@@ -553,7 +560,6 @@ Task<Result<void>> Exchange::start(Response head) {
   c.answer = ServerConnection::Answer::streaming;
   // No body follows these heads.
   if (has_no_body(head.status)) c.is_head = true;
-  c.begin_write();
   co_return co_await c.send({});
 }
 
@@ -564,14 +570,19 @@ Task<Result<void>> Exchange::write(std::string_view bytes) {
   if (c.answer != ServerConnection::Answer::streaming)
     co_return fail(ErrorCode::internal, "no answer is being streamed");
   if (c.is_head || bytes.empty()) co_return Result<void>{};
-  c.begin_write();
   if (!c.chunked) co_return co_await c.send(bytes);
-  append_number(c.out, bytes.size(), 16);
-  c.out.append("\r\n");
-  const std::array<asio::const_buffer, 3> buffers{
-      asio::buffer(c.out), asio::buffer(bytes.data(), bytes.size()), asio::buffer("\r\n", 2)};
-  auto sent = co_await c.channel->write(buffers);
-  c.out.clear();
+  Result<void> sent;
+  do {
+    const auto part = bytes.substr(0, kMaxWrite);
+    bytes.remove_prefix(part.size());
+    append_number(c.out, part.size(), 16);
+    c.out.append("\r\n");
+    const std::array<asio::const_buffer, 3> buffers{
+        asio::buffer(c.out), asio::buffer(part.data(), part.size()), asio::buffer("\r\n", 2)};
+    c.begin_write();
+    sent = co_await c.channel->write(buffers);
+    c.out.clear();
+  } while (sent && !bytes.empty());
   if (!sent) c.answer = ServerConnection::Answer::broken;
   co_return sent;
 }
@@ -584,7 +595,6 @@ Task<Result<void>> Exchange::finish() {
     co_return fail(ErrorCode::internal, "no answer is being streamed");
   c.answer = ServerConnection::Answer::complete;
   if (c.is_head || !c.chunked) co_return Result<void>{};
-  c.begin_write();
   c.out.assign("0\r\n\r\n");
   co_return co_await c.send({});
 }
@@ -629,7 +639,6 @@ Task<Result<Upgraded>> Exchange::upgrade(Response head) {
   }
   for (const auto& [name, value] : c.added) append_field(c.out, name, value);
   c.out.append("\r\n");
-  c.begin_write();
   if (auto sent = co_await c.send({}); !sent) co_return std::unexpected(sent.error());
   c.answer = ServerConnection::Answer::upgraded;
   c.channel->set_deadline(kNever);

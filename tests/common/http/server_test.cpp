@@ -395,6 +395,37 @@ TEST(Server, AC07_EndsClientsThatDoNotRead) {
   });
 }
 
+// A page of many objects over a slow line takes longer than body_timeout.
+TEST(Server, AnAnswerMayBeReadSlowly) {
+  const std::string page(1'000'000, 'x');
+  const Handler handler = [&](Exchange& exchange) -> Task<> {
+    if (exchange.path() == "/reply") {
+      (void)co_await exchange.reply({.status = 200, .body = page});
+      co_return;
+    }
+    (void)co_await exchange.start({.status = 200});
+    (void)co_await exchange.write(page);
+    (void)co_await exchange.finish();
+  };
+  with_server(handler, {.body_timeout = seconds(60)}, [&](TestServer& server) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    for (const auto* path : {"/reply", "/stream"}) {
+      auto [client, served] = net::MemoryChannel::pair(executor);
+      server.server.adopt(std::move(served), asio::ip::make_address("192.0.2.1"));
+      CO_ASSERT_OK(co_await client->write(get(path, "Connection: close\r\n")));
+      std::array<char, 20'000> room{};
+      std::string received;
+      while (true) {
+        const auto size = co_await client->read_some(room);
+        if (!size || *size == 0) break;
+        received.append(room.data(), *size);
+        co_await sleep_for(seconds(10));
+      }
+      EXPECT_EQ(count(received, "x"), page.size()) << path;
+    }
+  });
+}
+
 TEST(Server, WaitingHandlersAreNotTimedOut) {
   const Handler handler = [](Exchange& exchange) -> Task<> {
     CO_ASSERT_OK(co_await exchange.start({.status = 200}));
