@@ -15,6 +15,8 @@ using websocket::Opcode;
 
 constexpr std::size_t kReadBuffer = 16 * 1024;
 constexpr std::size_t kKeepOutput = 64 * 1024;  // capacity that an idle connection may keep
+// Size of a part that the peer must take within write_timeout; a message may have many.
+constexpr std::size_t kWrittenPart = 64 * 1024;
 constexpr std::chrono::milliseconds kEndGrace{500};
 
 websocket::MaskKey random_key() {
@@ -111,8 +113,13 @@ Task<> WebSocket::write_loop() {
       co_await changed_.wait();
     }
     std::swap(writing_, session_.output());
-    channel_->set_write_deadline(Clock::now() + options_.write_timeout);
-    const auto sent = co_await channel_->write(writing_);
+    Result<void> sent;
+    for (std::string_view rest = writing_; sent && !rest.empty();) {
+      const auto part = rest.substr(0, kWrittenPart);
+      rest.remove_prefix(part.size());
+      channel_->set_write_deadline(Clock::now() + options_.write_timeout);
+      sent = co_await channel_->write(part);
+    }
     writing_.clear();
     if (writing_.capacity() > kKeepOutput) std::string().swap(writing_);  // frees the memory
     if (!sent) session_.lose(sent.error().message);

@@ -1,9 +1,11 @@
 #include "common/http/websocket.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "common/http/loopback.hpp"
 #include "common/http/websocket_handshake.hpp"
+#include "common/net/memory_channel.hpp"
 #include "support/wait.hpp"
 
 namespace gitops::http {
@@ -201,6 +203,36 @@ TEST(WebSocket, ASenderWaitsForASlowPeer) {
                 EXPECT_LT(queued, 200U) << "20 MB";
                 upgraded->channel->abort();
               });
+}
+
+// The peer reads for longer than write_timeout, but it reads.
+TEST(WebSocket, AMessageMayBeReadSlowly) {
+  const std::string text(2'000'000, '~');
+  const auto body = [&](WebSocket& socket) -> Task<> {
+    (void)co_await socket.send(text);
+    while (co_await socket.receive()) {
+    }
+  };
+  const auto handler = serve(body, {.write_timeout = seconds(5)});
+  with_server(handler, [&](TestServer& server, Client&) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    auto [client, served] = net::MemoryChannel::pair(executor);
+    server.server.adopt(std::move(served), asio::ip::make_address("192.0.2.1"));
+    CO_ASSERT_OK(co_await client->write(
+        "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"));
+    std::array<char, 20'000> room{};
+    std::size_t received = 0;
+    while (received < text.size()) {
+      const auto size = co_await client->read_some(room);
+      if (!size || *size == 0) break;
+      received += static_cast<std::size_t>(
+          std::count(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(*size), '~'));
+      co_await sleep_for(milliseconds(200));
+    }
+    EXPECT_EQ(received, text.size());
+    client->abort();
+  });
 }
 
 TEST(WebSocket, APeerThatIsNotReadIsNotGivenUp) {
