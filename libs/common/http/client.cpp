@@ -268,6 +268,9 @@ Task<Result<Response>> ClientExchange::State::read_head() {
   }
   Response response = std::move(connection->parser.head());
   if (response.status == 101) co_return response;
+  if (const auto field = response.headers.find("Keep-Alive")) {
+    connection->kept_for = keep_alive_timeout(*field);
+  }
   if (connection->parser.complete()) {
     complete();
   } else {

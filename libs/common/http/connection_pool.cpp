@@ -1,5 +1,6 @@
 #include "common/http/connection_pool.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -50,7 +51,14 @@ void ConnectionPool::put(std::unique_ptr<Connection> connection) {
   if (connection->retire == Clock::time_point())
     connection->retire = connection->made + random_age();
   connection->channel->set_deadline(kNever);
-  if (max_idle_per_key_ == 0 || connection->retire <= now) return connection->channel->close();
+  Clock::duration idle_time = idle_timeout_;
+  // Ends before the server closes the connection: a request on its way would be lost.
+  if (const auto kept_for = connection->kept_for) {
+    idle_time = std::min<Clock::duration>(idle_time, *kept_for - std::chrono::seconds(1));
+  }
+  const bool is_kept =
+      max_idle_per_key_ > 0 && connection->retire > now && idle_time > Clock::duration::zero();
+  if (!is_kept) return connection->channel->close();
   connection->in.release();
   if (connection->out.capacity() > kKeepOutput) connection->out = {};
   auto& queue = idle_[connection->key];
@@ -58,7 +66,7 @@ void ConnectionPool::put(std::unique_ptr<Connection> connection) {
     queue.front().connection->channel->close();
     queue.pop_front();
   }
-  queue.push_back({std::move(connection), now + idle_timeout_});
+  queue.push_back({std::move(connection), now + idle_time});
   arm_sweeper();
 }
 
@@ -79,10 +87,11 @@ std::size_t ConnectionPool::size() const {
 void ConnectionPool::sweep(Clock::time_point now) {
   for (auto item = idle_.begin(); item != idle_.end();) {
     auto& queue = item->second;
-    while (!queue.empty() && queue.front().expires <= now) {
-      queue.front().connection->channel->close();
-      queue.pop_front();
-    }
+    std::erase_if(queue, [now](const Idle& entry) {
+      if (entry.expires > now) return false;
+      entry.connection->channel->close();
+      return true;
+    });
     item = queue.empty() ? idle_.erase(item) : std::next(item);
   }
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,8 @@ struct Connection {
   bool answered = false;  // a byte of the response was received
   const Clock::time_point made = Clock::now();
   Clock::time_point retire{};  // not pooled after this; set by the pool
+  // Time for which the server keeps an idle connection, if it has said so.
+  std::optional<std::chrono::seconds> kept_for = {};
 };
 
 // Makes connections for one Client: name lookup, TCP, the proxy's tunnel, TLS. Loop thread only;

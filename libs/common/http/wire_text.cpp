@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <system_error>
 
 #include "common/core/encoding.hpp"
+#include "common/http/head.hpp"
 
 namespace gitops::http {
 
@@ -35,6 +37,19 @@ std::string joined_values(const Headers& headers, std::string_view name) {
     is_first = false;
   }
   return all;
+}
+
+std::optional<std::chrono::seconds> keep_alive_timeout(std::string_view field) {
+  std::optional<std::chrono::seconds> timeout;
+  constexpr std::string_view kName = "timeout=";
+  for_each_element(field, [&](std::string_view element) {
+    if (!equal_ignoring_case(element.substr(0, kName.size()), kName)) return;
+    std::uint32_t seconds = 0;
+    const auto digits = element.substr(kName.size());
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), seconds);
+    if (error == std::errc{} && end == digits.end()) timeout = std::chrono::seconds(seconds);
+  });
+  return timeout;
 }
 
 void append_target(std::string& out, std::string_view target) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +29,10 @@ void append_field(std::string& out, std::string_view name, std::uint64_t value);
 // Returns the values of all fields of that name in their order, joined by commas: the value of a
 // list whose members several proxies have added as fields of their own.
 std::string joined_values(const Headers& headers, std::string_view name);
+
+// Returns the time for which the sender of a Keep-Alive field keeps an idle connection: "timeout=N"
+// (RFC 2068 section 19.7.1.1).
+std::optional<std::chrono::seconds> keep_alive_timeout(std::string_view field);
 
 // Appends a request's target. Percent-encodes bytes beyond ASCII, since some clients send them raw.
 void append_target(std::string& out, std::string_view target);

@@ -1,10 +1,8 @@
 #include "common/proxy/transaction.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "common/http/wire_text.hpp"
@@ -96,22 +94,6 @@ bool is_compressible(const http::ResponseHead& answer) {
   if (!type || !is_compressible(*type)) return false;
   const auto cache = answer.find("Cache-Control");
   return !cache || !cache->contains("no-transform");
-}
-
-// Returns Keep-Alive: timeout=N (RFC 2068 section 19.7.1.1), the time for which the sender keeps an
-// idle connection.
-std::optional<std::chrono::seconds> keep_alive_timeout(const http::ResponseHead& answer) {
-  std::optional<std::chrono::seconds> timeout;
-  constexpr std::string_view kName = "timeout=";
-  http::for_each_element(
-      answer.find(http::FieldId::keep_alive).value_or(""), [&](std::string_view element) {
-        if (!http::equal_ignoring_case(element.substr(0, kName.size()), kName)) return;
-        std::uint32_t seconds = 0;
-        const auto digits = element.substr(kName.size());
-        const auto [end, error] = std::from_chars(digits.begin(), digits.end(), seconds);
-        if (error == std::errc{} && end == digits.end()) timeout = std::chrono::seconds(seconds);
-      });
-  return timeout;
 }
 
 // Rounds a number of bytes up to whole blocks of the pool.
@@ -717,7 +699,10 @@ void Transaction::start_answer(Clock::time_point now) {
       body.in.kind == BodyFraming::Kind::chunked || body.in.kind == BodyFraming::Kind::until_close;
   now_.keep = client_keeps() && now_.body_read && body.out.kind != BodyFraming::Kind::until_close;
   // Reads it once for each connection.
-  if (!now_.reused) now_.upstream_keeps = keep_alive_timeout(answer);
+  if (!now_.reused) {
+    const auto field = answer.find(http::FieldId::keep_alive);
+    now_.upstream_keeps = http::keep_alive_timeout(field.value_or(""));
+  }
   now_.answer_allows_reuse = answer.keep_alive() && body.in.kind != BodyFraming::Kind::until_close;
 
   AnswerEdits edits;

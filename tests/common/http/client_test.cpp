@@ -693,6 +693,24 @@ TEST(Client, CancellationLeavesNothingBehind) {
   });
 }
 
+TEST(Client, KeepsAConnectionNoLongerThanItsServer) {
+  const auto serve = [](RawConnection& connection) -> Task<> {
+    while (!(co_await connection.read_head()).empty()) {
+      co_await connection.send(
+          "HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5, max=100\r\nContent-Length: 2\r\n\r\nok");
+    }
+  };
+  with_script({serve, serve}, {}, [](TestClient& client, HttpScript& script) -> Task<> {
+    CO_ASSERT_OK(co_await client.post(script.url(), "a"));
+    co_await sleep_for(milliseconds(3'500));
+    CO_ASSERT_OK(co_await client.post(script.url(), "b"));
+    EXPECT_EQ(script.connections(), 1u);
+    co_await sleep_for(milliseconds(4'500));
+    CO_ASSERT_OK(co_await client.post(script.url(), "c"));
+    EXPECT_EQ(script.connections(), 2u);
+  });
+}
+
 ClientOptions through(const HttpScript& proxy, const std::string& userinfo = "") {
   Url url = proxy.url();
   url.userinfo = userinfo;
