@@ -43,6 +43,10 @@ constexpr std::size_t kRandomRunId = 16;
 // one every 30 s, and frp's server has the same limit.
 constexpr auto kPingTimeLimit = std::chrono::seconds(90);
 constexpr auto kRest = std::chrono::milliseconds(200);  // interval of checks while draining
+// Limits of a client that sends faster than it reads: bytes of queued responses, and proxies that
+// are being authorized, more than it may have.
+constexpr std::size_t kMaxQueued = 64 * 1024;
+constexpr std::size_t kMaxJudged = 32;
 
 const Log& log() {
   static const Log kLog("session");
@@ -374,7 +378,12 @@ Task<Error> Session::converse() {
     for (auto& event : events) handle(std::move(event));
     if (control_->failure()) co_return *control_->failure();
     send();
+    while (owes_responses()) co_await output_.wait();
   }
+}
+
+bool Session::owes_responses() {
+  return control_->output().size() > kMaxQueued || judged_ >= kMaxJudged;
 }
 
 void Session::send() {
@@ -385,6 +394,7 @@ Task<> Session::write_queued() {
   while (true) {
     while (!control_->output().empty()) {
       const auto output = std::exchange(control_->output(), {});
+      output_.notify_all();
       control_stream_->set_write_deadline(deadline_after(options_.write_timeout));
       if (auto written = co_await control_stream_->write(output); !written) {
         co_return end(written.error());
@@ -400,6 +410,7 @@ void Session::handle(ServerControl::Event event) {
     case What::new_proxy: {
       const auto ticket = ++tickets_;
       proxies_[event.proxy.proxy_name] = {.ticket = ticket};
+      ++judged_;
       tasks_.spawn("proxy", [this, ticket, proxy = std::move(event.proxy)] {
         return judge_proxy(proxy, ticket);
       });
@@ -418,6 +429,14 @@ void Session::handle(ServerControl::Event event) {
 }
 
 Task<> Session::judge_proxy(NewProxy proxy, std::uint64_t ticket) {
+  struct Judged {
+    Session& session;
+    ~Judged() {
+      --session.judged_;
+      session.output_.notify_all();
+    }
+  };
+  const Judged judged{*this};
   const auto name = proxy.proxy_name;
   const auto admitted = co_await owner_.admit_proxy(*this, std::move(proxy));
   const auto found = proxies_.find(name);

@@ -144,6 +144,9 @@ class Session {
   Task<Result<tunnel::Login>> read_login();
   Task<> refuse(const Error& error);
   void handle(tunnel::ServerControl::Event event);
+  // Returns whether the client must not be read before it takes responses, or before its proxies
+  // are authorized.
+  [[nodiscard]] bool owes_responses();
   Task<> judge_proxy(tunnel::NewProxy proxy, std::uint64_t ticket);
   Task<> judge_ping(tunnel::Ping ping);
   void take_stream(std::unique_ptr<net::Channel> stream);
@@ -176,6 +179,7 @@ class Session {
   };
   std::map<std::string, Proxy, std::less<>> proxies_;
   std::uint64_t tickets_ = 0;
+  std::size_t judged_ = 0;  // proxies that are being authorized, closed ones included
   bool judges_ping_ = false;
   std::deque<std::unique_ptr<net::Channel>> pool_;
   std::int64_t requested_ = 0;  // work connections requested and not received yet

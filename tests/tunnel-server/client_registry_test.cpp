@@ -13,6 +13,7 @@
 #include "common/proxy/server.hpp"
 #include "common/tunnel/authentication.hpp"
 #include "common/tunnel/client_control.hpp"
+#include "common/tunnel/control_coder.hpp"
 #include "common/tunnel/work_channel.hpp"
 #include "support/process.hpp"
 #include "support/run_coro.hpp"
@@ -1002,6 +1003,36 @@ TEST(TunnelServer, AServerThatStopsSendsItsClientsElsewhere) {
                                              "the end of the connection"));
     CO_ASSERT_TRUE(co_await test::eventually([&] { return bed.clients.size() == 0; },
                                              "the end of all clients"));
+  });
+}
+
+TEST(TunnelServer, AC15_AClientThatReadsNothingIsNotReadEither) {
+  run([](ClientsFixture& bed) -> Task<> {
+    tunnel::Link link(bed.connect(), {.role = tunnel::yamux::Role::client}, {});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    tasks.spawn("link", [&]() -> Task<> { (void)co_await link.run(); });
+    auto stream = link.open().value();
+    tunnel::Login login{.version = "0.70.0", .timestamp = 7};
+    login.privilege_key = tunnel::privilege_key(Secret("s3cret"), 7);
+    std::string bytes;
+    CO_ASSERT_OK(append_message(bytes, login));
+    CO_ASSERT_OK(co_await stream->write(bytes));
+    EXPECT_THAT(co_await read(*stream), HasSubstr("run_id"));
+    tunnel::ControlCoder coder(Secret("s3cret"), random_bytes(Aes128Cfb::kIvSize));
+    stream->set_write_deadline(deadline_after(seconds(5)));
+    std::size_t taken = 0;
+    Result<void> written;
+    while (written && taken < 3'000'000) {
+      bytes.clear();
+      for (int i = 0; i < 1'000; ++i) CO_ASSERT_OK(append_message(bytes, tunnel::Ping{}));
+      coder.encrypt(bytes, 0);
+      written = co_await stream->write(bytes);
+      taken += bytes.size();
+    }
+    EXPECT_FALSE(written) << "each Ping has a Pong that is not read";
+    EXPECT_LT(taken, 2'000'000U);
+    link.close();
+    co_await tasks.join();
   });
 }
 
