@@ -28,6 +28,8 @@ constexpr auto kWithdrawal = std::chrono::seconds(5);
 constexpr auto kLastRequests = std::chrono::milliseconds(500);
 // Minimum time without a request after which a connection counts as idle.
 constexpr auto kQuiet = std::chrono::milliseconds(1000);
+// Logged part of a run id. The whole one is secret: it allows replacing the session.
+constexpr std::size_t kLoggedRunId = 8;
 
 const Log& log() {
   static const Log kLog("session");
@@ -222,8 +224,8 @@ Task<Error> Session::converse() {
 void Session::handle(const tunnel::ClientControl::Event& event) {
   switch (event.what) {
     case What::logged_in:
-      log().info("logged in",
-                 {{"run_id", event.text}, {"server_version", control_.server_version()}});
+      log().info("logged in", {{"run_id", std::string_view(event.text).substr(0, kLoggedRunId)},
+                               {"server_version", control_.server_version()}});
       break;
     case What::proxy_started:
       log().info("serving", {{"proxy", event.proxy}, {"address", event.text}});

@@ -9,6 +9,7 @@
 #include <prometheus/gauge.h>
 
 #include "common/net/memory_channel.hpp"
+#include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
 #include "tunnel-client/scripted_server.hpp"
@@ -102,6 +103,17 @@ TEST(TunnelSession, RegistersItsProxyWithTheToken) {
     CO_ASSERT_EQ(bed.server->proxies.size(), 1u);
     EXPECT_EQ(bed.server->proxies[0].metas.at("Authorization").reveal(), "token");
   });
+}
+
+TEST(TunnelSession, LogsTheBeginOfItsRunIdOnly) {
+  test::LogCapture log;
+  run([](Fixture& bed) -> Task<> {
+    bed.server->run_id = "01234567-canary";
+    co_await bed.reach(Session::State::serving);
+    EXPECT_EQ(bed.session->run_id(), "01234567-canary");
+  });
+  EXPECT_EQ(log.count("01234567"), 1U);
+  EXPECT_EQ(log.count("canary"), 0U);
 }
 
 TEST(TunnelSession, RelaysARequestToTheUpstream) {
