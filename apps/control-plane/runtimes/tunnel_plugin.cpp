@@ -128,7 +128,11 @@ Task<> TunnelPlugin::serve(http::Exchange& exchange, Secret sent) {
     co_return;
   }
   const auto body = co_await exchange.read_body();
-  if (!body) co_return;
+  if (!body) {
+    // The server logs the path, which holds the token, of a request without a response.
+    std::ignore = co_await exchange.reply(api_error(body.error()));
+    co_return;
+  }
   const auto question = read_tunnel_question(*body);
   if (!question) {
     std::ignore = co_await exchange.reply(api_error(question.error()));

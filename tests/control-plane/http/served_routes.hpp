@@ -28,10 +28,12 @@ class ServedRoutes {
     client_.close_idle();
     co_await server_.stop(Clock::now());
   }
+  [[nodiscard]] http::Url url() const {
+    return {.scheme = "http", .host = "127.0.0.1", .port = server_.port()};
+  }
   Task<http::Response> send(std::string method, std::string target, http::Headers headers,
                             std::string body = {}) {
-    const http::Url url{.scheme = "http", .host = "127.0.0.1", .port = server_.port()};
-    auto response = co_await client_.send(url,
+    auto response = co_await client_.send(url(),
                                           {.method = std::move(method),
                                            .target = std::move(target),
                                            .headers = std::move(headers),

@@ -172,6 +172,26 @@ TEST(TunnelPlugin, ItsTokenMayBeBase64) {
   });
 }
 
+TEST(TunnelPlugin, ItsTokenIsInNoLog) {
+  with_accounts([](AccountsFixture& accounts) -> Task<> {
+    PluginFixture fixture(accounts, "canary-plugin");
+    {
+      net::Resolver names(accounts.metrics);
+      http::Client client(accounts.executor, names, {});
+      auto exchange = co_await client.open(
+          fixture.served.url(), {.method = "POST", .target = "/tunnel-plugin/canary-plugin"},
+          AccountsFixture::soon(), http::Client::Body::streamed);
+      CO_ASSERT_OK(exchange);
+      (void)co_await exchange->write(std::string(70'000, ' '));
+      const auto response = co_await exchange->read_head();
+      CO_ASSERT_OK(response);
+      EXPECT_EQ(response->status, 413);
+    }
+    EXPECT_FALSE(accounts.log.text().contains("canary-plugin"));
+    co_await fixture.stop();
+  });
+}
+
 TEST(TunnelPlugin, AnOutageIsNoRefusal) {
   with_plugin([](PluginFixture& fixture) -> Task<> {
     fixture.accounts.database.close(1s);
