@@ -51,6 +51,19 @@ constexpr Statement kDropPermissions{
 constexpr Statement kDropReporters{
     .name = "runtimes.drop_reporters",
     .sql = "DELETE FROM reporter WHERE account = $1 AND runtime = $2"};
+// Reports, which another runtime of this name would show as its own.
+constexpr Statement kDropEventPayloads{
+    .name = "runtimes.drop_event_payloads",
+    .sql = "DELETE FROM event_payload WHERE account = $1 AND runtime = $2"};
+constexpr Statement kDropSourceErrors{
+    .name = "runtimes.drop_source_errors",
+    .sql = "DELETE FROM source_error WHERE account = $1 AND runtime = $2"};
+constexpr Statement kDropReportRequests{
+    .name = "runtimes.drop_report_requests",
+    .sql = "DELETE FROM report_request WHERE account = $1 AND runtime = $2"};
+constexpr Statement kDropPageTokens{
+    .name = "runtimes.drop_page_tokens",
+    .sql = "DELETE FROM page_token WHERE account = $1 AND runtime = $2"};
 constexpr Statement kSetStatus{
     .name = "runtimes.set_status",
     .sql = "UPDATE runtime SET status = $3 WHERE account = $1 AND name = $2"};
@@ -156,6 +169,10 @@ constexpr std::array kRuntimeStatements{kPutRuntime,
                                         kDropClusters,
                                         kDropPermissions,
                                         kDropReporters,
+                                        kDropEventPayloads,
+                                        kDropSourceErrors,
+                                        kDropReportRequests,
+                                        kDropPageTokens,
                                         kSetStatus,
                                         kSetErrors,
                                         kObjectsOfRuntime,
@@ -249,7 +266,9 @@ Result<std::vector<std::string>> delete_runtime(Connection& connection, std::int
       !dropped) {
     return std::unexpected(std::move(dropped.error()));
   }
-  for (const auto& statement : {kDropClusters, kDropPermissions, kDropReporters}) {
+  for (const auto& statement :
+       {kDropClusters, kDropPermissions, kDropReporters, kDropEventPayloads, kDropSourceErrors,
+        kDropReportRequests, kDropPageTokens}) {
     const auto dropped = connection.run(statement, {account, name});
     if (!dropped) return std::unexpected(dropped.error());
   }

@@ -48,9 +48,9 @@ std::string runtime_name_mistake(std::string_view name);
 // its configuration runtime. invalid_argument: a malformed name, or too many runtimes.
 Result<IssuedKey> create_runtime(store::Connection& connection, std::int64_t account,
                                  const NewRuntime& runtime, Micros now);
-// Removes a runtime with its tokens, clusters, permissions and reporters, and returns the ids of the revoked tokens.
-// Its objects stay until remove_objects_of_runtime(). not_found: "runtime X does not exist"; clients search for this
-// text.
+// Removes a runtime with its tokens, clusters, permissions, reporters and reports, and returns the ids of the revoked
+// tokens. Its objects stay until remove_objects_of_runtime(). not_found: "runtime X does not exist"; clients search for
+// this text.
 Result<std::vector<std::string>> delete_runtime(store::Connection& connection, std::int64_t account,
                                                 std::string_view name);
 // Removes up to `limit` objects of a runtime with all dependent rows, and returns the number of objects.

@@ -10,7 +10,10 @@
 
 #include "control-plane/accounts/accounts_fixture.hpp"
 #include "control-plane/accounts/identification.hpp"
+#include "control-plane/accounts/page_tokens.hpp"
 #include "control-plane/runtimes/secrets.hpp"
+#include "control-plane/storage/report_request_store.hpp"
+#include "control-plane/storage/source_report_store.hpp"
 
 namespace gitops::control_plane_server {
 namespace {
@@ -193,6 +196,32 @@ TEST_P(RuntimeContract, ADeletedRuntimeLeavesNothing) {
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::not_found);
   EXPECT_THAT(again.error().message, testing::HasSubstr("does not exist"));
+}
+
+TEST_P(RuntimeContract, ANewRuntimeOfADeletedOnesNameHasNoneOfItsReports) {
+  create("stage", acme);
+  for (const std::string runtime : {"stage", "prod"}) {
+    const EventPayload payload{.id = "p", .source = "github", .at = kNow, .data = "{}"};
+    must(put_event_payload(db, acme, runtime, payload));
+    const SourceError error{.kind = "EventSource", .name = "github", .message = "m"};
+    must(put_source_error(db, acme, runtime, error, kNow));
+    ObjectState application;
+    application.key.runtime = runtime;
+    application.uid = "u";
+    must(request_report(db, acme, application, kNow));
+  }
+  const auto session = session_hash(sample.bob_session);
+  const auto page = must(create_page_token(db, acme, session, "stage", kNow));
+  must(delete_runtime(db, acme, "stage"));
+  create("stage", acme);
+  EXPECT_THAT(must(list_event_payloads(db, acme, "stage", 10)), IsEmpty());
+  EXPECT_THAT(must(list_source_errors(db, acme, "stage", 10)), IsEmpty());
+  EXPECT_FALSE(must(find_page_token(db, page)));
+  EXPECT_EQ(must(list_event_payloads(db, acme, "prod", 10)).size(), 1U);
+  EXPECT_EQ(must(list_source_errors(db, acme, "prod", 10)).size(), 1U);
+  const auto open = must(open_report_requests(db, acme, kNow));
+  ASSERT_EQ(open.size(), 1U);
+  EXPECT_EQ(open[0].runtime, "prod");
 }
 
 TEST_P(RuntimeContract, AC_34_OtherAccountsRuntimesStayAsTheyAre) {
