@@ -182,6 +182,33 @@ class TablePages {
   std::optional<Rows> page_;
 };
 
+// A transaction in which all tables are read as of one moment, although a control plane that was not stopped may write to
+// them. A file of SQLite belongs to one process; a database of PostgreSQL does not.
+class SourceSnapshot {
+ public:
+  explicit SourceSnapshot(Connection& from) : from_(from) {}
+  SourceSnapshot(const SourceSnapshot&) = delete;
+  SourceSnapshot& operator=(const SourceSnapshot&) = delete;
+  ~SourceSnapshot() {
+    if (is_begun_) static_cast<void>(from_.run_script("ROLLBACK"));
+  }
+
+  Result<void> begin() {
+    // The transaction is idle while rows are written to the target and compared there.
+    auto begun = from_.run_script(
+        from_.engine() == Engine::sqlite
+            ? "BEGIN"
+            : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+              "SET LOCAL idle_in_transaction_session_timeout = 0");
+    is_begun_ = begun.has_value();
+    return begun;
+  }
+
+ private:
+  Connection& from_;
+  bool is_begun_ = false;
+};
+
 // Count and digest of rows.
 class TableDigest {
  public:
@@ -334,6 +361,8 @@ Result<CopyReport> copy_store(Connection& from, Connection& to,
                               const std::function<void(std::string_view)>& progress) {
   std::vector<std::string_view> scripts;
   for (const auto& migration : migrations) scripts.push_back(migration.sqlite);
+  SourceSnapshot snapshot(from);
+  if (auto begun = snapshot.begin(); !begun) return std::unexpected(std::move(begun.error()));
   CopyReport report;
   for (const auto& table : schema_tables(scripts)) {
     const auto rows = copy_table(from, to, table, progress);

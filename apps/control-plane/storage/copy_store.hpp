@@ -40,8 +40,8 @@ struct CopyReport {
   std::int64_t rows = 0;
 };
 // Copies every table of these migrations, and compares what was written with what was read, row by row, by count and
-// SHA-256. Both databases have the newest schema; the target has no rows. Nothing else may write to either of them
-// meanwhile. `progress` is called for each table and each 10,000 rows: "object: 20000 rows".
+// SHA-256. Both databases have the newest schema; the target has no rows, and nothing else may write to it. The copy is
+// the source at one moment. `progress` is called for each table and each 10,000 rows: "object: 20000 rows".
 //
 // Errors: conflict when the target has rows, invalid_data when a table differs afterwards; both name the table. After an
 // error the target is of no use.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,6 +102,29 @@ INSTANTIATE_TEST_SUITE_P(Engines, CopyContract,
                          testing::Values(std::pair(Engine::sqlite, Engine::postgres),
                                          std::pair(Engine::postgres, Engine::sqlite)),
                          [](const auto& info) { return test::engine_name(info.param.first); });
+
+TEST(CopyStore, TheCopyIsTheSourceAtOneMoment) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto from = must(store::open_postgres(files.location(), "test"));
+  must(store::migrate(*from, migrations()));
+  const auto server = must(store::open_postgres(files.location(), "server"));
+  const auto account = make_sample(*server).acme.number;
+  Seeder seeder(Engine::postgres);
+  seeder.store(*server, account, app_event(application_of("before")));
+  StoreBed to(Engine::sqlite);
+  bool is_stored = false;
+  const auto report = copy_store(*from, to.connection(), migrations(), [&](std::string_view) {
+    if (std::exchange(is_stored, true)) return;
+    seeder.store(*server, account, app_event(application_of("meanwhile")));
+  });
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(is_stored);
+  const auto is_there = [&](const std::string& name) {
+    return must(find_object(to.connection(), account, {.name = name}, BodyUse::skip)).has_value();
+  };
+  EXPECT_TRUE(is_there("before"));
+  EXPECT_FALSE(is_there("meanwhile"));
+}
 
 TEST(CopyCommand, AFileIsCopiedToPostgres) {
   const test::TestDatabase from(Engine::sqlite);
