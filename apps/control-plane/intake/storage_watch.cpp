@@ -95,19 +95,39 @@ StatusEntry StorageWatch::status() const {
 }
 
 Task<bool> StorageWatch::measure() {
-  const auto bytes = co_await database_.read(
-      deadline_after(kLimitOfCall),
-      [](store::Connection& connection) { return database_size(connection); });
-  if (!bytes) {
+  using Measured = std::pair<std::int64_t, StorageRoom>;
+  const auto measured = co_await database_.read(
+      deadline_after(kLimitOfCall), [](store::Connection& connection) -> Result<Measured> {
+        const auto bytes = database_size(connection);
+        if (!bytes) return std::unexpected(bytes.error());
+        const auto room = storage_room(connection);
+        if (!room) return std::unexpected(room.error());
+        return Measured(*bytes, *room);
+      });
+  if (!measured) {
     if (repeated_.check("size", Clock::now()).pass) {
-      log_.warning("the size of the database is not known", {{"error", bytes.error().message}});
+      log_.warning("the size of the database is not known", {{"error", measured.error().message}});
     }
     co_return false;
   }
-  bound_.update(*bytes);
-  bytes_.Set(static_cast<double>(*bytes));
+  const auto [bytes, known] = *measured;
+  bound_.resume(known);
+  bound_.update(bytes);
+  if (bound_.room() != known) co_await keep(bytes);
+  bytes_.Set(static_cast<double>(bytes));
   state_.Set(static_cast<double>(std::to_underlying(bound_.state())));
   co_return true;
+}
+
+// Stores the size for other processes and the next start. On a full volume that fails; then the
+// next measurement tries again.
+Task<> StorageWatch::keep(std::int64_t bytes) {
+  const auto kept = co_await database_.write(
+      deadline_after(kLimitOfCall),
+      [bytes](store::Connection& connection) { return keep_size(connection, bytes); });
+  if (!kept && repeated_.check("keep", Clock::now()).pass) {
+    log_.warning("the size of the database was not stored", {{"error", kept.error().message}});
+  }
 }
 
 Task<> StorageWatch::cut_history() {

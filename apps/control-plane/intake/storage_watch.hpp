@@ -42,6 +42,7 @@ class StorageWatch {
   void check_volume();
   Task<> check_size();
   Task<bool> measure();
+  Task<> keep(std::int64_t bytes);
   Task<> cut_history();
   void report(SizeState before);
 

@@ -182,8 +182,8 @@ class TablePages {
   std::optional<Rows> page_;
 };
 
-// A transaction in which all tables are read as of one moment, although a control plane that was not stopped may write to
-// them. A file of SQLite belongs to one process; a database of PostgreSQL does not.
+// A transaction in which all tables are read as of one moment, although a control plane that was
+// not stopped may write to them: a database of PostgreSQL belongs to no process.
 class SourceSnapshot {
  public:
   explicit SourceSnapshot(Connection& from) : from_(from) {}
@@ -195,11 +195,10 @@ class SourceSnapshot {
 
   Result<void> begin() {
     // The transaction is idle while rows are written to the target and compared there.
-    auto begun = from_.run_script(
-        from_.engine() == Engine::sqlite
-            ? "BEGIN"
-            : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-              "SET LOCAL idle_in_transaction_session_timeout = 0");
+    auto begun = from_.run_script(from_.engine() == Engine::sqlite
+                                      ? "BEGIN"
+                                      : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+                                        "SET LOCAL idle_in_transaction_session_timeout = 0");
     is_begun_ = begun.has_value();
     return begun;
   }
@@ -371,6 +370,10 @@ Result<CopyReport> copy_store(Connection& from, Connection& to,
     report.rows += *rows;
   }
   if (auto set = set_next_ids(to); !set) return std::unexpected(std::move(set.error()));
+  // The room in the files of the source; the target's are new.
+  static constexpr Statement kForgetRoom{.name = "copy.forget_room",
+                                         .sql = "DELETE FROM storage_room"};
+  if (auto done = to.execute(kForgetRoom); !done) return std::unexpected(std::move(done.error()));
   return report;
 }
 

@@ -129,6 +129,19 @@ constexpr Statement kSize{
         "SELECT (c.page_count - f.freelist_count) * s.page_size FROM pragma_page_count c, "
         "pragma_freelist_count f, pragma_page_size s",
     .postgres = "SELECT pg_database_size(current_database())"};
+constexpr Statement kRoom{.name = "retention.room",
+                          .sql = "SELECT bytes, freed FROM storage_room WHERE one = 1"};
+// As StorageBound::update().
+constexpr Statement kKeepSize{
+    .name = "retention.keep_size",
+    .sql =
+        "INSERT INTO storage_room (one, bytes, freed) VALUES (1, $1, 0) ON CONFLICT (one) DO "
+        "UPDATE SET freed = CASE WHEN storage_room.freed > abs(excluded.bytes - "
+        "storage_room.bytes) THEN storage_room.freed - abs(excluded.bytes - storage_room.bytes) "
+        "ELSE 0 END, bytes = excluded.bytes"};
+constexpr Statement kAddFreed{
+    .name = "retention.add_freed",
+    .sql = "UPDATE storage_room SET freed = freed + $1 WHERE one = 1"};
 constexpr Statement kHistoryOf{.name = "retention.history",
                                .sql = "SELECT count(*) FROM timeline WHERE account = $1"};
 constexpr Statement kCutHistory{
@@ -142,7 +155,8 @@ constexpr std::array kRetentionStatements{
     kQuarantine,   kAudit,           kTimeline,        kReleases,        kNextKind,
     kGone,         kRemoveObject[0], kRemoveObject[1], kRemoveObject[2], kSize,
     kHistoryOf,    kRemoveObject[3], kRemoveObject[4], kCutHistory,      kPayloads,
-    kSourceErrors, kNextRuntime,     kRegistered,      kOrphans};
+    kSourceErrors, kNextRuntime,     kRegistered,      kOrphans,         kRoom,
+    kKeepSize,     kAddFreed};
 
 // Removes rows until a bound is reached.
 class Removal {
@@ -286,7 +300,7 @@ std::string_view to_string(SizeState state) {
 }
 
 std::int64_t StorageBound::used() const {
-  return std::max<std::int64_t>(bytes_ - freed_, 0);
+  return std::max<std::int64_t>(room_.bytes - room_.freed, 0);
 }
 
 int StorageBound::percent() const {
@@ -297,8 +311,8 @@ int StorageBound::percent() const {
 SizeState StorageBound::update(std::int64_t bytes) {
   if (limit_ <= 0) return SizeState::normal;
   // Files that shrink have given back what was deleted; files that grow have used it up.
-  freed_ = bytes == bytes_ ? freed_ : std::max<std::int64_t>(freed_ - std::abs(bytes - bytes_), 0);
-  bytes_ = bytes;
+  room_.freed = std::max<std::int64_t>(room_.freed - std::abs(bytes - room_.bytes), 0);
+  room_.bytes = bytes;
   const auto share = percent();
   if (share >= kTrimmingPercent) is_cutting_ = true;
   if (share < kEnoughPercent) is_cutting_ = false;
@@ -319,13 +333,24 @@ std::int64_t StorageBound::rows_to_cut(std::int64_t most) const {
 }
 
 void StorageBound::add_cut(std::int64_t rows) {
-  freed_ += rows * kTimelineRowBytes;
+  room_.freed += rows * kTimelineRowBytes;
 }
 
 Result<std::int64_t> database_size(Connection& connection) {
   const auto rows = connection.run(kSize);
   if (!rows) return std::unexpected(rows.error());
   return rows->number(0, 0);
+}
+
+Result<StorageRoom> storage_room(Connection& connection) {
+  const auto rows = connection.run(kRoom);
+  if (!rows) return std::unexpected(rows.error());
+  if (rows->empty()) return StorageRoom();
+  return StorageRoom{.bytes = rows->number(0, 0), .freed = rows->number(0, 1)};
+}
+
+Result<void> keep_size(Connection& connection, std::int64_t bytes) {
+  return connection.execute(kKeepSize, {bytes});
 }
 
 Result<std::int64_t> cut_oldest_history(Connection& connection, std::int64_t rows) {
@@ -348,6 +373,8 @@ Result<std::int64_t> cut_oldest_history(Connection& connection, std::int64_t row
     if (!removed) return std::unexpected(removed.error());
     cut += removed->changed();
   }
+  const auto kept = connection.execute(kAddFreed, {cut * kTimelineRowBytes});
+  if (!kept) return std::unexpected(kept.error());
   return cut;
 }
 

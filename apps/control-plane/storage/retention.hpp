@@ -66,6 +66,15 @@ enum class SizeState : std::uint8_t {
 };
 std::string_view to_string(SizeState state);
 
+// The size of the database's files, and the bytes within them that were deleted and may be used again. A row of the
+// database, so that a restart and other processes do not cut once more what was cut already.
+struct StorageRoom {
+  std::int64_t bytes = 0;
+  std::int64_t freed = 0;
+
+  bool operator==(const StorageRoom&) const = default;
+};
+
 // Decides from the size of the database. PostgreSQL's files do not shrink when rows are deleted: what was deleted and
 // may be used again counts as free until the files grow. Pure but for what it remembers; one thread.
 class StorageBound {
@@ -73,6 +82,8 @@ class StorageBound {
   // `limit` in bytes; 0: none.
   explicit StorageBound(std::int64_t limit) : limit_(limit) {}
 
+  // Goes on from what the database knows, which is newer when another process has cut rows.
+  void resume(const StorageRoom& known) { room_ = known; }
   // `bytes` as database_size() tells them.
   SizeState update(std::int64_t bytes);
   // Rows of the timeline to cut next, at most `most`; 0 unless trimming or full. Cutting stops below 85 %.
@@ -80,6 +91,7 @@ class StorageBound {
   // Tells that rows were cut.
   void add_cut(std::int64_t rows);
   [[nodiscard]] SizeState state() const { return state_; }
+  [[nodiscard]] const StorageRoom& room() const { return room_; }
   // Used part of the limit; 0 without a limit.
   [[nodiscard]] int percent() const;
 
@@ -87,17 +99,20 @@ class StorageBound {
   [[nodiscard]] std::int64_t used() const;
 
   std::int64_t limit_;
-  std::int64_t bytes_ = 0;
-  std::int64_t freed_ = 0;  // within the files
+  StorageRoom room_;
   bool is_cutting_ = false;
   SizeState state_ = SizeState::normal;
 };
 
 // Bytes that the database takes: on SQLite without its free pages.
 Result<std::int64_t> database_size(store::Connection& connection);
+// Returns what keep_size() and cut_oldest_history() have stored; zeros before the first one.
+Result<StorageRoom> storage_room(store::Connection& connection);
+// Stores the size of the database. Files that grow or shrink by some bytes have used up or given back as many freed ones.
+Result<void> keep_size(store::Connection& connection, std::int64_t bytes);
 
-// Cuts the oldest rows of the timeline, of each account by its share, at most `rows` in all, and returns how many. Runs
-// within one transaction on the writer.
+// Cuts the oldest rows of the timeline, of each account by its share, at most `rows` in all, stores how many bytes that
+// has freed, and returns the number of rows. Runs within one transaction on the writer.
 Result<std::int64_t> cut_oldest_history(store::Connection& connection, std::int64_t rows);
 
 // For the test that prepares every statement.

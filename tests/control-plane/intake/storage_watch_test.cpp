@@ -57,6 +57,24 @@ TEST_P(StorageWatchContract, FromNinetyPercentOnTheOldestHistoryIsCut) {
       GetParam());
 }
 
+TEST_P(StorageWatchContract, ARestartCutsNothingThatWasCutBefore) {
+  with_accounts(
+      [](AccountsFixture& accounts) -> Task<> {
+        co_await fill(accounts, 3);
+        const auto size = co_await read(accounts, true);
+        // The files keep their size after the cut.
+        must(co_await accounts.write([size](store::Connection& db) {
+          return db.run_script("INSERT INTO storage_room (one, bytes, freed) VALUES (1, " +
+                               std::to_string(size) + ", " + std::to_string(size / 4) + ")");
+        }));
+        StorageWatch watch(accounts.database, accounts.metrics, {.limit = size * 100 / 98});
+        co_await watch.check();
+        EXPECT_EQ(watch.state(), SizeState::normal) << "98 % less a quarter";
+        EXPECT_EQ(co_await read(accounts, false), 3) << "no history is cut again";
+      },
+      GetParam());
+}
+
 TEST_P(StorageWatchContract, AtEightyPercentPeopleAreTold) {
   with_accounts(
       [](AccountsFixture& accounts) -> Task<> {

@@ -179,6 +179,22 @@ TEST_P(RetentionContract, TheOldestHistoryIsCutByShare) {
   EXPECT_EQ(must(cut_oldest_history(db(), 100)), 0);
 }
 
+TEST_P(RetentionContract, WhatWasCutIsKnownUntilTheFilesGrow) {
+  EXPECT_EQ(must(storage_room(db())), StorageRoom());
+  must(keep_size(db(), 1'000'000));
+  for (int i = 0; i < 4; ++i) send(app_event(application_of("n" + std::to_string(i))));
+  EXPECT_EQ(must(cut_oldest_history(db(), 3)), 3);
+  EXPECT_EQ(must(cut_oldest_history(db(), 3)), 1);
+  EXPECT_EQ(must(storage_room(db())).freed, 800);
+  must(keep_size(db(), 1'000'000));
+  EXPECT_EQ(must(storage_room(db())).freed, 800) << "another process has measured the same";
+  must(keep_size(db(), 1'000'300));
+  EXPECT_EQ(must(storage_room(db())).freed, 500);
+  must(keep_size(db(), 1'009'000));
+  EXPECT_EQ(must(storage_room(db())).bytes, 1'009'000);
+  EXPECT_EQ(must(storage_room(db())).freed, 0);
+}
+
 TEST_P(RetentionContract, TheSizeIsTold) {
   const auto before = must(database_size(db()));
   EXPECT_GT(before, 100'000);

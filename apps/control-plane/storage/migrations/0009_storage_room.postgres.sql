@@ -1,0 +1,7 @@
+-- The size of the database when it was last measured for its limit, and the bytes that were deleted within its files and
+-- may be used again. All processes share the row, and it outlives them.
+CREATE TABLE storage_room (
+  one BIGINT PRIMARY KEY CHECK (one = 1),
+  bytes BIGINT NOT NULL,
+  freed BIGINT NOT NULL
+);
