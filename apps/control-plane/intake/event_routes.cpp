@@ -12,6 +12,7 @@
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "common/core/time.hpp"
+#include "common/http/content_coding.hpp"
 #include "common/http/traced.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/audit_routes.hpp"
@@ -114,6 +115,45 @@ class EventRoutes::Permit {
   std::string key_;
 };
 
+// The bytes of bodies, by account.
+struct EventRoutes::Held {
+  std::map<std::int64_t, std::size_t> of_account;
+  std::size_t all = 0;
+};
+
+// The room of one body, until it is given back or destroyed.
+class EventRoutes::BodyRoom {
+ public:
+  BodyRoom(std::shared_ptr<Held> held, std::int64_t account)
+      : held_(std::move(held)), account_(account) {}
+  BodyRoom(const BodyRoom&) = delete;
+  BodyRoom& operator=(const BodyRoom&) = delete;
+  ~BodyRoom() { give_back(); }
+
+  // Counts a body that has grown to this size. Returns whether it is within the limits.
+  bool grow_to(std::size_t bytes, const Options& limits) {
+    const auto more = bytes - std::min(bytes, bytes_);
+    auto& own = held_->of_account[account_];
+    own += more;
+    held_->all += more;
+    bytes_ += more;
+    return own <= limits.max_held_per_account && held_->all <= limits.max_held;
+  }
+  void give_back() {
+    const auto own = held_->of_account.find(account_);
+    if (own == held_->of_account.end()) return;
+    own->second -= bytes_;
+    held_->all -= bytes_;
+    bytes_ = 0;
+    if (own->second == 0) held_->of_account.erase(own);
+  }
+
+ private:
+  std::shared_ptr<Held> held_;
+  std::int64_t account_;
+  std::size_t bytes_ = 0;
+};
+
 EventRoutes::EventRoutes(Authenticator& authenticator, EventWriter& writer,
                          store::Database& database, const StorageWatch& storage, Metrics& metrics,
                          Options options)
@@ -125,6 +165,7 @@ EventRoutes::EventRoutes(Authenticator& authenticator, EventWriter& writer,
       parser_(EventLimits().max_depth),
       inventories_(writer, database, metrics),
       requests_(database),
+      held_(std::make_shared<Held>()),
       quarantined_(metrics.counter("gitops_control_plane_events_quarantined_total",
                                    "Events that are none, or that the database refuses")),
       unauthenticated_(metrics.counter("gitops_control_plane_events_unauthenticated_total",
@@ -170,8 +211,13 @@ Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventR
   if (auto admitted = writer_.admit((*caller)->account->number, (*caller)->runtime, 0); !admitted) {
     co_return std::unexpected(refusal(admitted.error()));
   }
-  auto body = co_await exchange.read_decoded_body(kCodings);
-  if (body) co_return Received{.caller = std::move(*caller), .body = std::move(*body)};
+  auto room = std::make_shared<BodyRoom>(held_, (*caller)->account->number);
+  auto body = co_await read_body(exchange, *room);
+  if (body) {
+    co_return Received{
+        .caller = std::move(*caller), .body = std::move(*body), .room = std::move(room)};
+  }
+  room->give_back();
   if (body.error().http_status == 0) co_return std::unexpected(std::nullopt);
   auto response = api_error(body.error());
   if (response.status == 415) {
@@ -182,6 +228,31 @@ Task<std::expected<EventRoutes::Received, std::optional<http::Response>>> EventR
     std::ignore = co_await quarantine(**caller, exchange, 0, body.error().message);
   }
   co_return std::unexpected(std::move(response));
+}
+
+Task<Result<std::string>> EventRoutes::read_body(http::Exchange& exchange, BodyRoom& room) const {
+  auto decoder =
+      http::ContentDecoder::make(exchange.request().headers, options_.max_body, kCodings);
+  if (!decoder) co_return std::unexpected(std::move(decoder.error()));
+  std::string body;
+  while (true) {
+    const auto part = co_await exchange.read_some();
+    if (!part) co_return std::unexpected(part.error());
+    if (part->empty()) break;
+    if (auto fed = decoder->feed(*part, body); !fed) {
+      co_return std::unexpected(std::move(fed.error()));
+    }
+    if (!room.grow_to(body.capacity(), options_)) {
+      co_return std::unexpected(Error{.code = ErrorCode::too_many_requests,
+                                      .message = "too many bodies are being read",
+                                      .retry_after = std::chrono::seconds(1),
+                                      .http_status = 429});
+    }
+  }
+  if (auto whole = decoder->finish(); !whole) {
+    co_return std::unexpected(std::move(whole.error()));
+  }
+  co_return body;
 }
 
 std::string EventRoutes::client_of(http::Exchange& exchange) const {
@@ -245,6 +316,7 @@ Task<Result<EventRoutes::Acknowledgement>> EventRoutes::store(const http::Exchan
   auto span = trace.start("store");
   const auto state = span.is_recorded() ? event->state : ObjectState();
   auto arrival = report_arrival(event->state, reporter);
+  received.room->give_back();  // the queue counts it
   auto stored =
       co_await writer_.store({.account = caller.account->number,
                               .reporter = std::move(reporter),

@@ -45,6 +45,10 @@ class EventRoutes {
     // Reports of event sources, and events for the quarantine, that are written at the same time.
     std::size_t max_reports_per_runtime = 4;
     std::size_t max_reports = 64;
+    // Bytes of bodies that are being read, or that are no events of the queue. The limit of an account lets others in
+    // while one reads slowly.
+    std::size_t max_held = 128UL * 1024 * 1024;
+    std::size_t max_held_per_account = 32UL * 1024 * 1024;
     // The address whose attempts with wrong tokens count; empty: the other end of the connection.
     std::function<std::string(http::Exchange&)> client_of = {};
     AuditLog* audit = nullptr;  // of refused credentials; null: none
@@ -60,9 +64,12 @@ class EventRoutes {
   [[nodiscard]] std::vector<http::Route> routes();
 
  private:
+  struct Held;
+  class BodyRoom;
   struct Received {
     CallerPtr caller;
     std::string body;
+    std::shared_ptr<BodyRoom> room;  // of the body
   };
   // Reports that are written now, by runtime.
   using Running = std::map<std::string, std::size_t>;
@@ -76,6 +83,8 @@ class EventRoutes {
   Task<http::Response> take_source_error(http::Exchange& exchange, const Received& received);
   // Returns the runtime that sends and its body, or the response that refuses it. Neither when the client is gone.
   Task<std::expected<Received, std::optional<http::Response>>> receive(http::Exchange& exchange);
+  // Returns the decoded body; too_many_requests when there is no room for it.
+  Task<Result<std::string>> read_body(http::Exchange& exchange, BodyRoom& room) const;
   Task<http::Response> take_inventory(http::Exchange& exchange, const Received& received);
   [[nodiscard]] std::string client_of(http::Exchange& exchange) const;
   void audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why);
@@ -103,6 +112,7 @@ class EventRoutes {
   ReportRequests requests_;
   std::int64_t quarantined_no_ = 0;
   std::shared_ptr<Running> running_ = std::make_shared<Running>();
+  std::shared_ptr<Held> held_;
   Log log_{"intake"};
   RepeatFilter repeated_{std::chrono::minutes(1)};
   Counter& quarantined_;

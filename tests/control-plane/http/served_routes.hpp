@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@ class ServedRoutes {
   [[nodiscard]] http::Url url() const {
     return {.scheme = "http", .host = "127.0.0.1", .port = server_.port()};
   }
+  [[nodiscard]] std::uint16_t port() const { return server_.port(); }
   Task<http::Response> send(std::string method, std::string target, http::Headers headers,
                             std::string body = {}) {
     auto response = co_await client_.send(url(),

@@ -2,11 +2,14 @@
 // gets an error with a code or goes into quarantine while the events beside it are stored.
 #include "control-plane/intake/event_routes.hpp"
 
+#include <span>
+
 #include <zstd.h>
 
 #include <gmock/gmock.h>
 
 #include "common/http/gzip.hpp"
+#include "common/net/socket_channel.hpp"
 #include "control-plane/intake/intake_fixture.hpp"
 #include "control-plane/storage/report_request_store.hpp"
 #include "control-plane/storage/source_report_store.hpp"
@@ -79,6 +82,38 @@ TEST_P(EventRoutesContract, BodiesThatCannotBeDecodedAreRefused) {
     EXPECT_EQ(co_await fixture.count("quarantine"), 5);
     EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_events_quarantined_total 5"));
   });
+}
+
+TEST_P(EventRoutesContract, BodiesThatAreStillReadHaveALimit) {
+  with_accounts(
+      [](AccountsFixture& accounts) -> Task<> {
+        IntakeFixture fixture(accounts, 0, {.max_held_per_account = 40'000});
+        const net::Endpoint server(asio::ip::address_v4::loopback(), fixture.served.port());
+        const auto slow = must(co_await net::SocketChannel::connect(std::span(&server, 1),
+                                                                    AccountsFixture::soon()));
+        const auto head = "POST /2.0/api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: " +
+                          std::string(accounts.sample.prod_token.reveal()) +
+                          "\r\nContent-Length: 100000\r\n\r\n";
+        const auto part = head + std::string(30'000, ' ');
+        must(co_await slow->write(part));
+        const auto body = event_of("shop") + std::string(20'000, ' ');
+        http::Response refused;
+        EXPECT_TRUE(co_await test::eventually(
+            [&]() -> Task<bool> {
+              refused = co_await fixture.post(body);
+              co_return refused.status != 200;
+            },
+            "the half of another body is counted"));
+        EXPECT_EQ(refused.status, 429);
+        EXPECT_EQ(refused.headers.find("Retry-After"), "1");
+        EXPECT_EQ(co_await fixture.count("quarantine"), 0);
+        slow->abort();
+        EXPECT_TRUE(co_await test::eventually(
+            [&]() -> Task<bool> { co_return (co_await fixture.post(body)).status == 200; },
+            "it is given back"));
+        co_await fixture.stop();
+      },
+      GetParam());
 }
 
 TEST_P(EventRoutesContract, TextsThatAreNoEventAreRefused) {
