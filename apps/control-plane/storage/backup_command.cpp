@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <ostream>
 #include <system_error>
 #include <utility>
 
@@ -26,6 +27,7 @@ constexpr std::int64_t kCacheBytes = 64LL * 1024 * 1024;
 constexpr std::size_t kChunk = 1024UL * 1024;
 constexpr std::array<std::string_view, 3> kFiles{"-wal", "-shm",
                                                  ""};  // of one database; the main one last
+constexpr std::string_view kStandardOutput = "-";
 constexpr store::Statement kIntegrity{.name = "backup.integrity",
                                       .sql = "PRAGMA integrity_check(1)"};
 constexpr store::Statement kCountRestore{.name = "backup.count_restore",
@@ -104,29 +106,31 @@ Result<void> must_be_sqlite(const store::Location& location, std::string_view in
 
 // -- backup --
 
-Result<std::string> back_up(const BackupSettings& settings) {
-  if (auto can = must_be_sqlite(settings.database, "pg_dump or its point-in-time recovery"); !can) {
-    return std::unexpected(std::move(can.error()));
+// Copies the database to a file that is replaced, and checks the copy. Returns its SHA-256.
+Result<std::string> checked_copy(const std::string& database, const std::string& to) {
+  std::error_code error;
+  fs::remove(to, error);
+  {
+    const auto from = store::open_sqlite(database, store::Access::read_only, kCacheBytes);
+    if (!from) return fail(database, from.error());
+    if (auto copied = copy_database(**from, to); !copied) {
+      return std::unexpected(std::move(copied.error()));
+    }
   }
+  if (auto checked = open_checked(to, store::Access::read_only); !checked) {
+    return std::unexpected(std::move(checked.error()));
+  }
+  if (auto synced = sync_file(to); !synced) return std::unexpected(synced.error());
+  return sha256_of(to);
+}
+
+Result<std::string> back_up(const BackupSettings& settings) {
   std::error_code error;
   if (fs::exists(settings.file, error)) {
     return fail(ErrorCode::conflict, settings.file + " exists: name another file");
   }
   const auto unfinished = settings.file + ".unfinished";
-  fs::remove(unfinished, error);
-  {
-    const auto from =
-        store::open_sqlite(settings.database.path, store::Access::read_only, kCacheBytes);
-    if (!from) return fail(settings.database.path, from.error());
-    if (auto copied = copy_database(**from, unfinished); !copied) {
-      return std::unexpected(std::move(copied.error()));
-    }
-  }
-  if (auto checked = open_checked(unfinished, store::Access::read_only); !checked) {
-    return std::unexpected(std::move(checked.error()));
-  }
-  if (auto synced = sync_file(unfinished); !synced) return std::unexpected(synced.error());
-  auto sum = sha256_of(unfinished);
+  auto sum = checked_copy(settings.database.path, unfinished);
   if (!sum) return sum;
   if (auto moved = move_file(unfinished, settings.file); !moved) {
     return std::unexpected(std::move(moved.error()));
@@ -134,14 +138,46 @@ Result<std::string> back_up(const BackupSettings& settings) {
   return sum;
 }
 
+// Writes the backup to standard output, for a pod out of which no file can be copied. The copy is
+// beside the database until it can be read.
+Result<std::string> print_backup(const BackupSettings& settings, std::ostream& out) {
+  const auto copy = settings.database.path + ".backup";
+  sqlite::FileGuard guard(copy, "backup");
+  if (auto locked = guard.lock(); !locked) {
+    return fail(ErrorCode::conflict, locked.error().message);
+  }
+  auto sum = checked_copy(settings.database.path, copy);
+  std::ifstream file(copy, std::ios::binary);
+  std::error_code error;
+  for (const auto suffix : kFiles) fs::remove(copy + std::string(suffix), error);
+  if (!sum) return sum;
+  std::string chunk(kChunk, '\0');
+  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0) {
+    out.write(chunk.data(), file.gcount());
+  }
+  if (!file.eof()) return fail(ErrorCode::unavailable, copy + ": cannot be read");
+  if (!out.flush()) {
+    return fail(ErrorCode::unavailable, "the backup cannot be written to standard output");
+  }
+  return sum;
+}
+
 int run_back_up(const BackupSettings& settings, cli::Console& console) {
-  const auto sum = back_up(settings);
+  const bool is_printed = settings.file == kStandardOutput;
+  const auto make = [&]() -> Result<std::string> {
+    if (auto can = must_be_sqlite(settings.database, "pg_dump or its point-in-time recovery");
+        !can) {
+      return std::unexpected(std::move(can.error()));
+    }
+    return is_printed ? print_backup(settings, console.out) : back_up(settings);
+  };
+  const auto sum = make();
   if (!sum) {
     console.err << "control-plane: " << cli::printable(sum.error().message) << '\n';
     return cli::kFailed;
   }
   // As sha256sum writes it, whose -c checks the line.
-  console.out << *sum << "  " << cli::printable(settings.file) << '\n';
+  (is_printed ? console.err : console.out) << *sum << "  " << cli::printable(settings.file) << '\n';
   console.err << "backed up. The master key is not in it: keep that apart\n";
   return cli::kDone;
 }
@@ -234,9 +270,11 @@ std::optional<int> run_backup_command(const BackupCommandOptions& options,
           {.name = "backup",
            .summary = "Copy SQLite's file, while control-plane runs, and check the copy",
            .description = "Prints the SHA-256 of the copy as sha256sum does. The master key is\n"
-                          "not in it. PostgreSQL has pg_dump and point-in-time recovery.\n",
+                          "not in it. PostgreSQL has pg_dump and point-in-time recovery.\n"
+                          "With --to=- the copy goes to standard output, and its SHA-256 to\n"
+                          "standard error: kubectl exec takes it out of a pod.\n",
            .bind = bind_with(settings, options.add_location, "Target", "to",
-                             "File to write; it must not exist"),
+                             "File to write; it must not exist; -: standard output"),
            .run = [settings](const cli::Environment&,
                              cli::Console& at) { return run_back_up(*settings, at); }},
           {.name = "restore",

@@ -86,6 +86,17 @@ TEST_F(BackupCommand, ABackupIsMadeWhileTheDatabaseIsUsedAndPutBack) {
   EXPECT_EQ(state(), "1 restores, 2 accounts, ok");
 }
 
+TEST_F(BackupCommand, ABackupLeavesAPodByStandardOutput) {
+  ASSERT_EQ(run({"backup", "--to=-"}), cli::kDone) << err.str();
+  std::ofstream(backup, std::ios::binary) << out.str();
+  const auto sum = test::run_or_throw({"sha256sum", backup}).substr(0, 64);
+  EXPECT_THAT(err.str(), HasSubstr(sum + "  -\n"));
+  EXPECT_FALSE(fs::exists(location.path + ".backup"));
+  add_account("later");
+  ASSERT_EQ(run({"restore", "--from", backup}), cli::kDone) << err.str();
+  EXPECT_EQ(state(), "1 restores, 1 accounts, ok");
+}
+
 TEST_F(BackupCommand, ADamagedBackupReplacesNothing) {
   ASSERT_EQ(run({"backup", "--to", backup}), cli::kDone) << err.str();
   {
