@@ -73,8 +73,12 @@ std::optional<std::vector<std::string>> Visibility::values_of(std::string_view a
 Result<Visibility> visibility_of(store::Connection& connection, const Caller& caller) {
   if (caller.is_runtime() || caller.is_admin) return Visibility();
   const auto account = caller.account->number;
-  const auto rules = list_rules(connection, account, kApplicationEntity);
-  if (!rules) return std::unexpected(rules.error());
+  auto rules = list_rules(connection, account, kApplicationEntity);
+  // The team of all users has every user, but only those service accounts that were put into it.
+  if (rules && caller.is_service_account) {
+    rules = with_default_view(connection, account, std::move(*rules));
+  }
+  if (!rules) return std::unexpected(std::move(rules.error()));
   const auto teams = team_ids_of(connection, account, caller.user_id);
   if (!teams) return std::unexpected(teams.error());
   return Visibility(*rules, *teams);

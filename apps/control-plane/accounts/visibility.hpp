@@ -24,7 +24,8 @@ inline constexpr std::string_view kDefaultViewRule =
 control_plane::Entity entity_of(const ObjectState& state, JsonView application);
 
 // The Applications that one caller may see. Administrators and runtimes see all. While the account has no VIEW rule,
-// everybody sees all; with the first one a user sees what the rules of its teams name. Pure.
+// every user sees all, and so does a service account in the team of all users; with the first one a caller sees what the
+// rules of its teams name. Pure.
 class Visibility {
  public:
   // Everything is visible.

@@ -1,8 +1,12 @@
 // A VIEW rule hides Applications: they are null, and absent in lists whose pages stay full.
 #include "control-plane/resolvers/visible.hpp"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 
+#include "control-plane/accounts/api_keys.hpp"
+#include "control-plane/accounts/service_accounts.hpp"
 #include "control-plane/accounts/teams.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 #include "control-plane/views/seed.hpp"
@@ -83,6 +87,30 @@ TEST(Visible, WithoutARuleEverybodySeesAll) {
   with_applications([](VisibleFixture& fixture) -> Task<> {
     EXPECT_THAT(co_await fixture.names(fixture.sample.bob_key), ElementsAre("one", "three", "two"));
     EXPECT_TRUE(co_await fixture.finds(fixture.sample.bob_key, "two"));
+  });
+}
+
+// As a runtime answers, which knows the rule "default-view" of the team of all users.
+TEST(Visible, AC_34_WithoutARuleAServiceAccountSeesAllInTheTeamOfAllUsers) {
+  with_applications([](VisibleFixture& fixture) -> Task<> {
+    using Keys = std::pair<Secret, Secret>;
+    const auto keys = must(co_await fixture.graphql.accounts.write(
+        [account = fixture.sample.acme.number](store::Connection& db) -> Result<Keys> {
+          std::vector<std::string> users;
+          for (const auto& team : must(list_teams(db, account))) {
+            if (team.name == kUsersTeam) users.push_back(team.id);
+          }
+          const auto key = [&](const std::string& name, const std::vector<std::string>& teams) {
+            const auto made =
+                must(create_service_account(db, account, {.name = name, .teams = teams}, kNow));
+            return must(create_user_key(db, account, made.id, {.name = "k"}, kNow)).text;
+          };
+          return Keys(key("ci", users), key("idle", {}));
+        }));
+    EXPECT_THAT(co_await fixture.names(keys.first), ElementsAre("one", "three", "two"));
+    EXPECT_TRUE(co_await fixture.finds(keys.first, "two"));
+    EXPECT_THAT(co_await fixture.names(keys.second), IsEmpty());
+    EXPECT_FALSE(co_await fixture.finds(keys.second, "two"));
   });
 }
 
