@@ -33,6 +33,7 @@ constexpr Oid kText = 25;
 constexpr Oid kNumeric = 1700;
 
 constexpr int kMinVersion = 140'000;
+constexpr int kMaxUnread = 16;  // parts that an idle connection has received
 constexpr std::array<std::pair<const char*, const char*>, 3> kDurable{
     {{"fsync", "on"}, {"full_page_writes", "on"}, {"server_encoding", "UTF8"}}};
 
@@ -205,7 +206,8 @@ class LibpqConnection final : public PostgresConnection {
 
   [[nodiscard]] Engine engine() const override { return Engine::postgres; }
   [[nodiscard]] bool is_usable() const override {
-    return !is_ended_ && !is_interrupted_ && PQstatus(handle_.get()) == CONNECTION_OK;
+    return !is_ended_ && !is_interrupted_ && PQstatus(handle_.get()) == CONNECTION_OK &&
+           !is_closed_by_server();
   }
 
   // A cancel request would need another connection, and block this thread as long as the server stands still. The server
@@ -285,6 +287,17 @@ class LibpqConnection final : public PostgresConnection {
   }
 
  private:
+  // Returns whether the server has closed an idle connection, as one that restarts does. PQstatus()
+  // would tell only after the next call, which fails although nothing of it was done.
+  [[nodiscard]] bool is_closed_by_server() const {
+    for (int part = 0; part < kMaxUnread; ++part) {
+      pollfd waits{.fd = PQsocket(handle_.get()), .events = POLLIN, .revents = 0};
+      if (::poll(&waits, 1, 0) <= 0) return false;
+      if (PQconsumeInput(handle_.get()) != 1) return true;
+    }
+    return false;
+  }
+
   Result<void> prepare(const Statement& statement) {
     if (prepared_.contains(statement.name)) return {};
     PQsendPrepare(handle_.get(), std::string(statement.name).c_str(),

@@ -204,8 +204,7 @@ TEST(Database, AWriterGoesToTheServerThatHasBecomeThePrimary) {
   first.crash();
   second.promote();
   test::run_coro([&]() -> Task<> {
-    const auto lost = co_await database.write(soon(), [](Connection& c) { return add(c, 2); });
-    EXPECT_EQ(lost.error().code, ErrorCode::unavailable);
+    // The writer's idle connection was lost, and nothing is lost with it.
     CO_ASSERT_OK(co_await database.write(soon(), [](Connection& c) { return add(c, 2); }));
     EXPECT_EQ(*co_await database.read(soon(), count), 2);
   });
