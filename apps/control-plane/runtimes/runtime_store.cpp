@@ -262,13 +262,16 @@ Result<IssuedKey> create_runtime(Connection& connection, std::int64_t account,
 
 Result<std::vector<std::string>> delete_runtime(Connection& connection, std::int64_t account,
                                                 std::string_view name) {
+  // The reporters before the runtime, as a batch of events locks them. Otherwise the two could wait
+  // for each other.
+  const auto reporters = connection.run(kDropReporters, {account, name});
+  if (!reporters) return std::unexpected(reporters.error());
   if (auto dropped = changed_runtime(connection.run(kDropRuntime, {account, name}), name);
       !dropped) {
     return std::unexpected(std::move(dropped.error()));
   }
-  for (const auto& statement :
-       {kDropClusters, kDropPermissions, kDropReporters, kDropEventPayloads, kDropSourceErrors,
-        kDropReportRequests, kDropPageTokens}) {
+  for (const auto& statement : {kDropClusters, kDropPermissions, kDropEventPayloads,
+                                kDropSourceErrors, kDropReportRequests, kDropPageTokens}) {
     const auto dropped = connection.run(statement, {account, name});
     if (!dropped) return std::unexpected(dropped.error());
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <set>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -376,6 +377,45 @@ TEST(RuntimeStore, ADeletionAndABatchOfEventsDoNotWaitForEachOther) {
   thread.join();
   EXPECT_TRUE(deleted) << deleted.error().message;
   EXPECT_EQ(must(watching->run(kTestCountBodies)).number(0, 0), 0);
+}
+
+// A batch locks the rows of its reporters first, and that of the runtime at its end.
+TEST(RuntimeStore, ADeletionAndTheReportersOfABatchDoNotWaitForEachOther) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto open = [&files] { return must(store::open_postgres(files.location(), "test")); };
+  const auto deleting = open();
+  const auto storing = open();
+  const auto watching = open();
+  must(store::migrate(*storing, migrations()));
+  const auto account = make_sample(*storing).acme.number;
+  must(storing->run_script("INSERT INTO reporter (account, runtime, name, seen_at) VALUES (" +
+                           std::to_string(account) + ", 'prod', 'application', 1)"));
+  constexpr Statement kLock{.name = "test.lock_reporter",
+                            .sql = "SELECT name FROM reporter WHERE account = $1 FOR UPDATE"};
+  constexpr Statement kSeen{.name = "test.runtime_seen",
+                            .sql = "UPDATE runtime SET seen_at = 2 WHERE account = $1"};
+  constexpr Statement kWaits{.name = "test.waits",
+                             .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+  must(storing->run_script("BEGIN"));
+  must(storing->run(kLock, {account}));
+  std::atomic<bool> is_over = false;
+  Result<void> deleted;
+  std::thread thread([&] {
+    deleted = deleting->transact([&]() -> Result<void> {
+      const auto ids = delete_runtime(*deleting, account, "prod");
+      if (!ids) return std::unexpected(ids.error());
+      return {};
+    });
+    is_over = true;
+  });
+  while (!is_over && must(watching->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
+  const auto stored = storing->run(kSeen, {account});
+  EXPECT_TRUE(stored) << stored.error().message;
+  const auto committed = storing->run_script("COMMIT");
+  EXPECT_TRUE(committed) << committed.error().message;
+  thread.join();
+  EXPECT_TRUE(deleted) << deleted.error().message;
+  EXPECT_FALSE(must(find_runtime(*watching, account, "prod")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RuntimeContract,
