@@ -133,6 +133,7 @@ AuditEntry audit_entry(const Caller* caller, std::string peer, std::string actio
 Task<> audit_response(const UserRouteContext& context, const http::Exchange& exchange,
                       const http::Response& response, AuditEntry entry) {
   if (context.audit == nullptr) co_return;
+  entry.request_id = exchange.added_to_answer(kRequestIdField);
   entry.result = result_of(response.status);
   const auto& method = exchange.request().method;
   const bool is_change = method != "GET" && method != "HEAD";

@@ -10,6 +10,9 @@
 
 namespace gitops::control_plane_server {
 
+// The field of every answer with the id of its request, by which people report it.
+inline constexpr const char* kRequestIdField = "X-Request-Id";
+
 // Returns an entry with the caller's account and name; a null caller is nobody.
 AuditEntry audit_entry(const Caller* caller, std::string peer, std::string action);
 

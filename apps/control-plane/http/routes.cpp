@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "control-plane/accounts/audit_routes.hpp"
 #include "control-plane/accounts/user_routes.hpp"
 
 namespace gitops::control_plane_server {
@@ -99,7 +100,7 @@ void add_request_ids(GraphqlGate& graphql, std::vector<http::Route>& routes) {
   for (auto& route : routes) {
     route.handler = [&graphql, handler = std::move(route.handler)](
                         http::Exchange& exchange, const http::RouteParameters& parameters) {
-      exchange.add_to_answer("X-Request-Id", graphql.next_request_id());
+      exchange.add_to_answer(kRequestIdField, graphql.next_request_id());
       return handler(exchange, parameters);
     };
   }

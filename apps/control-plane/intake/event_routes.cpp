@@ -262,6 +262,7 @@ std::string EventRoutes::client_of(http::Exchange& exchange) const {
 void EventRoutes::audit_refusal(http::Exchange& exchange, const Caller* caller, std::string why) {
   if (options_.audit == nullptr) return;
   auto entry = audit_entry(caller, client_of(exchange), "POST " + std::string(exchange.path()));
+  entry.request_id = exchange.added_to_answer(kRequestIdField);
   entry.result = AuditResult::refused;
   entry.detail = std::move(why);
   options_.audit->add_refusal(std::move(entry));

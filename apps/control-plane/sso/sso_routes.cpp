@@ -238,6 +238,7 @@ Task<http::Response> SsoRoutes::end(http::Exchange& exchange, std::string name) 
   const auto peer =
       dependencies_.client_of ? dependencies_.client_of(exchange) : exchange.peer_address();
   auto entry = audit_entry(nullptr, peer, "GET /api/auth/" + name + "/callback");
+  entry.request_id = exchange.added_to_answer(kRequestIdField);
   entry.target = "provider=" + name;
   co_await audit(result, outcome, std::move(entry));
   if (!result) {

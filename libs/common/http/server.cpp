@@ -534,6 +534,10 @@ void Exchange::add_to_answer(std::string name, std::string value) {
   }
 }
 
+std::string_view Exchange::added_to_answer(std::string_view name) const {
+  return connection_->added.find(name).value_or(std::string_view());
+}
+
 Task<Result<void>> Exchange::reply(Response response) {
   ServerConnection& c = *connection_;
   if (c.answer != ServerConnection::Answer::none)

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/ip/address.hpp>
 
@@ -74,6 +75,8 @@ class Exchange {
   // Adds a field to the response of this request: a reply, a stream or an upgrade, of any handler.
   // Drops a forbidden field.
   void add_to_answer(std::string name, std::string value);
+  // Returns the value of a field that was added; empty when there is none.
+  [[nodiscard]] std::string_view added_to_answer(std::string_view name) const;
   // Sends the response. Adds Content-Length, Date and Connection; HEAD gets no body. Of these
   // fields the handler may set Date, "Connection: close", and for a response to HEAD the length.
   Task<Result<void>> reply(Response response);

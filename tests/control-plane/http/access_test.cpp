@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <string>
 #include <tuple>
 
 #include <gmock/gmock.h>
@@ -129,6 +131,29 @@ TEST(Access, AC_56_EveryRouteIsForTheCallersThatItIsDeclaredFor) {
     const auto by_caller = std::ranges::count_if(
         route_list(), [](const auto& route) { return route.callers != "by field"; });
     EXPECT_EQ(checked, static_cast<std::size_t>(by_caller) * std::size(kCallers));
+  });
+}
+
+TEST(Access, TheAuditLogHasTheIdsThatAnswersTell) {
+  with_whole_port([](WholePort& port) -> Task<> {
+    const auto bob = authorization(port.sample.bob_key);
+    const auto made = co_await port.send("POST", "/api/auth/key", bob, R"({"name":"ci"})");
+    EXPECT_EQ(made.status, 200) << made.body;
+    const auto refused = co_await port.send("POST", "/2.0/api/events", bob, "{}");
+    EXPECT_EQ(refused.status, 403) << refused.body;
+    co_await port.audit.idle(AccountsFixture::soon());
+    const auto response =
+        co_await port.send("GET", "/console/api/v1/audit", authorization(port.sample.ann_key));
+    const auto list = Json::parse(response.body);
+    std::map<std::string, std::string> ids;
+    for (const auto& entry : list["entries"]) {
+      ids[entry["action"].get<std::string>()] = entry["requestId"].get<std::string>();
+    }
+    const auto told = [](const http::Response& response) {
+      return std::string(response.headers.find("X-Request-Id").value_or("none"));
+    };
+    EXPECT_EQ(ids["POST /api/auth/key"], told(made));
+    EXPECT_EQ(ids["POST /2.0/api/events"], told(refused));
   });
 }
 
