@@ -6,6 +6,7 @@
 
 #include <prometheus/counter.h>
 
+#include "common/net/address_list.hpp"
 #include "control-plane/audit/audit_store.hpp"
 #include "control-plane/projection/event_text.hpp"
 
@@ -79,10 +80,24 @@ Task<> AuditLog::add(AuditEntry entry) {
 }
 
 void AuditLog::add_refusal(AuditEntry entry) {
+  const auto now = Clock::now();
   const auto verdict = refusals_.check(
-      entry.caller_id + "\n" + entry.peer + "\n" + entry.action + "\n" + entry.target,
-      Clock::now());
+      entry.caller_id + "\n" + entry.peer + "\n" + entry.action + "\n" + entry.target, now);
   if (!verdict.pass) return;
+  const auto who = entry.caller_id.empty() ? net::client_network(entry.peer) : entry.caller_id;
+  if (different_refusals_.wait_of(who, now) > Clock::duration::zero()) {
+    ++left_out_;
+    if (repeated_.check(who, now).pass) {
+      log_.warning("refusals are left out of the audit log: there are too many of one client",
+                   {{"caller_id", entry.caller_id}, {"peer", entry.peer}});
+    }
+    return;
+  }
+  different_refusals_.spend(who, now);
+  if (left_out_ > 0) {
+    entry.detail += " (and " + std::to_string(std::exchange(left_out_, 0)) +
+                    " others before this entry were left out)";
+  }
   if (verdict.suppressed > 0) {
     entry.detail += " (and " + std::to_string(verdict.suppressed) + " more since the last entry)";
   }

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "common/core/async.hpp"
+#include "common/core/attempts.hpp"
 #include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
@@ -31,7 +34,8 @@ class AuditLog {
   // Stores an entry; returns when it is committed, or was written to the program's log instead.
   Task<> add(AuditEntry entry);
   // Stores the entry of a refusal, later. The same refusal of one caller and address is stored at most once a minute,
-  // with the number of those in between.
+  // with the number of those in between. Different ones have a limit for each caller, or for each network without one:
+  // paths and addresses are of a client's choice.
   void add_refusal(AuditEntry entry);
 
  private:
@@ -47,6 +51,9 @@ class AuditLog {
   gitops::Event queued_;
   gitops::Event written_;
   RepeatFilter refusals_{std::chrono::minutes(1)};
+  Attempts different_refusals_{{.burst = 100, .period = std::chrono::seconds(1)}};
+  std::uint64_t left_out_ = 0;  // since the last entry of a refusal
+  RepeatFilter repeated_{std::chrono::minutes(1)};
   Log log_{"audit"};
   Counter& stored_;
   Counter& not_stored_;

@@ -1,6 +1,8 @@
 #include "control-plane/audit/audit_store.hpp"
 
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,6 +120,30 @@ TEST(AuditLog, AChangeIsStoredWhenItsRequestGoesOn) {
     co_await log.stop(AccountsFixture::soon());
     EXPECT_THAT(co_await listed(), ElementsAre("3 c", "2 b", "1 a"));
     EXPECT_TRUE(accounts.counts("gitops_control_plane_audit_entries_total 3"));
+  });
+}
+
+TEST(AuditLog, DifferentRefusalsOfOneNetworkHaveALimit) {
+  with_accounts([](AccountsFixture& accounts) -> Task<> {
+    AuditLog log(accounts.executor, accounts.database, accounts.metrics);
+    log.start();
+    const auto refuse = [&log](const std::string& peer, const std::string& action) {
+      AuditEntry entry{.peer = peer, .action = action};
+      entry.result = AuditResult::refused;
+      log.add_refusal(std::move(entry));
+    };
+    for (int i = 0; i < 500; ++i) {
+      const auto peer = "2001:db8::" + std::to_string(i % 9 + 1);
+      refuse(peer, "GET /api/service-users/" + std::to_string(i));
+    }
+    refuse("192.0.2.7", "GET /api/service-users");
+    co_await log.stop(AccountsFixture::soon());
+    const auto entries = must(co_await accounts.write(
+        [](store::Connection& db) { return list_audit(db, {.account = 0}, 1'000); }));
+    EXPECT_EQ(entries.size(), 101U);
+    EXPECT_EQ(entries.front().peer, "192.0.2.7") << "others are not kept out";
+    EXPECT_THAT(entries.front().detail, HasSubstr("400 others"));
+    EXPECT_EQ(accounts.log.count("left out of the audit log"), 1U);
   });
 }
 
