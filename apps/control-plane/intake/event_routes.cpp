@@ -28,6 +28,7 @@ namespace {
 constexpr std::size_t kMaxWhy = 500;      // bytes
 constexpr std::size_t kMaxEventId = 400;  // bytes; longer ones are cut
 constexpr std::size_t kMaxReporter = 200;
+constexpr std::int64_t kTrimEvery = 64;  // rows of the quarantine
 constexpr std::chrono::seconds kRetryAfterOutage{5};
 constexpr std::chrono::seconds kRetryAfterFull{15};
 const http::ContentCodings kCodings{&kZstdCoding, 1};
@@ -37,6 +38,14 @@ constexpr store::Statement kQuarantine{
     .sql =
         "INSERT INTO quarantine (account, at, no, runtime, event_id, why, bytes) VALUES ($1, $2, "
         "$3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"};
+// Some rows at a time, since those of an older version may be many.
+constexpr store::Statement kTrimQuarantine{
+    .name = "intake.trim_quarantine",
+    .sql =
+        "DELETE FROM quarantine WHERE (account, at, no) IN (SELECT account, at, no FROM quarantine "
+        "WHERE account = $1 AND runtime = $2 AND (at, no) < (SELECT at, no FROM quarantine WHERE "
+        "account = $1 AND runtime = $2 ORDER BY at DESC, no DESC LIMIT 1 OFFSET $3) "
+        "ORDER BY at, no LIMIT 1000)"};
 
 http::Response accepted() {
   return {.headers = {{"Content-Type", "application/json"}}, .body = "{}"};
@@ -429,9 +438,12 @@ Task<Result<void>> EventRoutes::quarantine(const Caller& caller, const http::Exc
   co_return co_await write_report(
       caller,
       [account = caller.account->number, at = micros_at(wall_now()), no = ++quarantined_no_,
-       runtime = caller.runtime, event_id = std::move(event_id), why = std::move(why),
-       bytes](store::Connection& connection) -> Result<void> {
-        return connection.execute(kQuarantine, {account, at, no, runtime, event_id, why, bytes});
+       runtime = caller.runtime, event_id = std::move(event_id), why = std::move(why), bytes,
+       most = options_.max_quarantined](store::Connection& connection) -> Result<void> {
+        auto put =
+            connection.execute(kQuarantine, {account, at, no, runtime, event_id, why, bytes});
+        if (!put || no % kTrimEvery != 0) return put;
+        return connection.execute(kTrimQuarantine, {account, runtime, most - 1});
       });
 }
 

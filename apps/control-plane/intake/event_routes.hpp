@@ -45,6 +45,7 @@ class EventRoutes {
     // Reports of event sources, and events for the quarantine, that are written at the same time.
     std::size_t max_reports_per_runtime = 4;
     std::size_t max_reports = 64;
+    std::int64_t max_quarantined = 1'000;  // rows of one runtime, or a few more; the newest stay
     // Bytes of bodies that are being read, or that are no events of the queue. The limit of an account lets others in
     // while one reads slowly.
     std::size_t max_held = 128UL * 1024 * 1024;

@@ -3,7 +3,6 @@
 #include "control-plane/intake/event_routes.hpp"
 
 #include <span>
-
 #include <zstd.h>
 
 #include <gmock/gmock.h>
@@ -89,8 +88,8 @@ TEST_P(EventRoutesContract, BodiesThatAreStillReadHaveALimit) {
       [](AccountsFixture& accounts) -> Task<> {
         IntakeFixture fixture(accounts, 0, {.max_held_per_account = 40'000});
         const net::Endpoint server(asio::ip::address_v4::loopback(), fixture.served.port());
-        const auto slow = must(co_await net::SocketChannel::connect(std::span(&server, 1),
-                                                                    AccountsFixture::soon()));
+        const auto slow = must(
+            co_await net::SocketChannel::connect(std::span(&server, 1), AccountsFixture::soon()));
         const auto head = "POST /2.0/api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: " +
                           std::string(accounts.sample.prod_token.reveal()) +
                           "\r\nContent-Length: 100000\r\n\r\n";
@@ -111,6 +110,22 @@ TEST_P(EventRoutesContract, BodiesThatAreStillReadHaveALimit) {
         EXPECT_TRUE(co_await test::eventually(
             [&]() -> Task<bool> { co_return (co_await fixture.post(body)).status == 200; },
             "it is given back"));
+        co_await fixture.stop();
+      },
+      GetParam());
+}
+
+TEST_P(EventRoutesContract, ARuntimeHasItsNewestRowsInTheQuarantine) {
+  with_accounts(
+      [](AccountsFixture& accounts) -> Task<> {
+        IntakeFixture fixture(accounts, 0, {.max_quarantined = 10});
+        for (int i = 1; i <= 130; ++i) {
+          const http::Headers head{{"X-Event-Id", "event-" + std::to_string(i)}};
+          EXPECT_EQ(co_await fixture.answer("null", head), "400 invalid_data");
+        }
+        EXPECT_LE(co_await fixture.count("quarantine"), 10 + 2) << "128 rows, and two later ones";
+        EXPECT_EQ(co_await fixture.count("quarantine WHERE event_id = 'event-130'"), 1);
+        EXPECT_EQ(co_await fixture.count("quarantine WHERE event_id = 'event-110'"), 0);
         co_await fixture.stop();
       },
       GetParam());
