@@ -22,6 +22,12 @@ constexpr std::string_view kForUpdate = " FOR UPDATE";
 
 constexpr Statement kFindImage{.name = "images.find",
                                .sql = store::joined<kImageColumns, kImageByName>};
+// Makes the row of a new image, so that there is one to lock.
+constexpr Statement kAddImage{
+    .name = "images.add",
+    .sql =
+        "INSERT INTO image (account, name, id, data, registry, updated_at) "
+        "VALUES ($1, $2, '', '{}', '{}', $3) ON CONFLICT DO NOTHING"};
 // Locks an image, since another replica may change it at the same time. SQLite has only one writer.
 constexpr Statement kLockImage{.name = "images.lock",
                                .sql = store::joined<kImageColumns, kImageByName>,
@@ -55,8 +61,8 @@ constexpr Statement kAnnotations{
         "SELECT entity_type, entity, type, key, value FROM annotation WHERE account = $1 AND "
         "entity_type = $2 AND entity = $3 ORDER BY type, key LIMIT 200"};
 
-constexpr std::array kImageStatements{kFindImage,      kLockImage,     kLockImageById, kPutImage,
-                                      kLockAnnotation, kPutAnnotation, kAnnotations};
+constexpr std::array kImageStatements{kFindImage, kAddImage,       kLockImage,     kLockImageById,
+                                      kPutImage,  kLockAnnotation, kPutAnnotation, kAnnotations};
 
 std::optional<ImageRow> image_row(const store::Rows& rows) {
   if (rows.empty()) return std::nullopt;
@@ -91,11 +97,14 @@ Result<void> put_image(Connection& connection, std::int64_t account, const Image
                             {account, row.name, row.id, row.data, row.registry, row.updated_at});
 }
 
-// Returns the row of this name, or a new one.
+// Returns the row of this name, or a new one, for this transaction alone.
 Result<ImageRow> locked_image(Connection& connection, std::int64_t account, std::string_view name,
                               Micros now) {
   if (auto checked = check_key("imageName", name); !checked) {
     return std::unexpected(std::move(checked.error()));
+  }
+  if (auto added = connection.execute(kAddImage, {account, name, now}); !added) {
+    return std::unexpected(std::move(added.error()));
   }
   auto known = image_by(connection, kLockImage, account, name);
   if (!known) return std::unexpected(std::move(known.error()));

@@ -1,5 +1,8 @@
 #include "control-plane/views/image_store.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -122,6 +125,37 @@ TEST_P(ImageContract, BadInputIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, ImageContract, testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
+
+// Two replicas get the reports of one build.
+TEST(ImageStore, TwoFirstReportsOfAnImageAreMerged) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto open = [&files] { return must(store::open_postgres(files.location(), "test")); };
+  const auto first = open();
+  const auto second = open();
+  const auto watching = open();
+  must(store::migrate(*first, migrations()));
+  must(first->run_script("BEGIN"));
+  must(put_image_binary(*first, 1, binary(), 1));
+  std::atomic<bool> is_over = false;
+  Result<void> stored;
+  std::thread thread([&] {
+    stored = second->transact([&]() -> Result<void> {
+      const auto registry = Json{{"binaryId", "sha256:1"}, {"imageName", kImage}}.dump();
+      return put_image_registry(*second, 1, registry, 2);
+    });
+    is_over = true;
+  });
+  constexpr store::Statement kWaits{.name = "test.waits",
+                                    .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+  while (!is_over && must(watching->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
+  must(first->run_script("COMMIT"));
+  thread.join();
+  ASSERT_TRUE(stored) << stored.error().message;
+  const auto row = must(find_image(*watching, 1, kImage));
+  ASSERT_TRUE(row);
+  EXPECT_EQ(Json::parse(row->data)["size"], 12.5);
+  EXPECT_EQ(Json::parse(row->registry).size(), 1U);
+}
 
 TEST(MergedObject, NullsAndBrokenTextsChangeNothing) {
   EXPECT_EQ(Json::parse(merged_object(R"({"a":1,"b":{"c":1}})", R"({"a":null,"b":{"d":2}})")),
