@@ -15,6 +15,9 @@ using store::Statement;
 
 // A row of the timeline with its entries in two indexes.
 constexpr std::int64_t kTimelineRowBytes = 200;
+// Rows of the outbox for one of other tables. It has one for each visible change, all of which are
+// due within minutes.
+constexpr std::int64_t kOutboxShare = 20;
 constexpr std::int64_t kWarningPercent = 80;
 constexpr std::int64_t kEnoughPercent = 85;
 constexpr std::int64_t kTrimmingPercent = 90;
@@ -249,14 +252,15 @@ RetentionCuts retention_cuts(const RetentionPolicy& policy, Micros now) {
 
 Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts& cuts,
                                     std::int64_t most) {
+  Removal changes(connection, most * kOutboxShare);
+  if (auto done = changes.run(kChanges, {cuts.changes}); !done) {
+    return std::unexpected(std::move(done.error()));
+  }
   Removal removal(connection, most);
   if (auto done = removal.run(kSessions, {cuts.sessions}); !done) {
     return std::unexpected(std::move(done.error()));
   }
   if (auto done = removal.run(kPageTokens, {cuts.sessions}); !done) {
-    return std::unexpected(std::move(done.error()));
-  }
-  if (auto done = removal.run(kChanges, {cuts.changes}); !done) {
     return std::unexpected(std::move(done.error()));
   }
   const auto accounts = account_numbers(connection);
@@ -279,7 +283,7 @@ Result<std::int64_t> remove_expired(Connection& connection, const RetentionCuts&
       return std::unexpected(std::move(done.error()));
     }
   }
-  return most - removal.left();
+  return most * kOutboxShare - changes.left() + most - removal.left();
 }
 
 Result<std::int64_t> remove_orphans(Connection& connection, Micros before, std::int64_t most) {

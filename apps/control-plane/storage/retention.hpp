@@ -44,9 +44,9 @@ Result<std::vector<std::int64_t>> account_numbers(store::Connection& connection)
 // Rows of one call that the writer can spare beside a batch.
 inline constexpr std::int64_t kTrickle = 200;
 
-// Removes at most `most` rows that are due, and returns how many it removed; fewer than `most` mean that nothing is due
-// any more. Runs within one transaction on the writer. A deleted object goes with its texts, labels, timeline and
-// releases and counts as one. The current release of an Application stays.
+// Removes at most `most` rows that are due, and twenty times as many of the outbox, and returns how many it removed; fewer
+// than `most` mean that nothing is due any more. Runs within one transaction on the writer. A deleted object goes with its
+// texts, labels, timeline and releases and counts as one. The current release of an Application stays.
 Result<std::int64_t> remove_expired(store::Connection& connection, const RetentionCuts& cuts,
                                     std::int64_t most);
 

@@ -112,17 +112,15 @@ TEST_P(RetentionContract, ObjectsOfADeletedRuntimeGo) {
 }
 
 TEST_P(RetentionContract, ACallRemovesAtMostSoMany) {
-  for (int i = 0; i < 7; ++i) send(app_event(application_of("n" + std::to_string(i))));
+  for (int i = 0; i < 25; ++i) send(app_event(application_of("n" + std::to_string(i))));
   const auto now = kSeedTime + 91 * kDay;
-  std::int64_t removed = 0;
-  int calls = 0;
-  while (const auto some = remove(now, 3)) {
-    EXPECT_LE(some, 3);
-    removed += some;
-    ++calls;
-  }
-  EXPECT_EQ(removed, 14) << "seven changes and seven rows of the timeline";
-  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(remove(now, 1), 21) << "twenty changes, which do not keep the timeline waiting";
+  EXPECT_EQ(count("change"), 5);
+  EXPECT_EQ(count("timeline"), 24);
+  EXPECT_EQ(remove(now, 10), 15);
+  EXPECT_EQ(remove(now, 10), 10);
+  EXPECT_EQ(remove(now, 10), 4);
+  EXPECT_EQ(remove(now, 10), 0);
 }
 
 TEST_P(RetentionContract, SessionsGoWhenTheyExpire) {
