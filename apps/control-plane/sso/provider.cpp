@@ -134,8 +134,8 @@ Task<Result<Claims>> Provider::check(const Discovery& discovery, const Secret& t
   auto found = co_await keys(discovery, Need::any, deadline);
   if (!found) co_return refused(subcode_of(found.error()), found.error());
   const auto* key = (*found)->find(parsed->key_id, parsed->scheme);
-  if (key == nullptr) {
-    // The provider may have begun to sign with a new key.
+  if (key == nullptr || !key->verifies(parsed->scheme, parsed->signed_text, parsed->signature)) {
+    // The provider may have begun to sign with a new key, which need not have a new name.
     found = co_await keys(discovery, Need::newer, deadline);
     if (!found) co_return refused(subcode_of(found.error()), found.error());
     key = (*found)->find(parsed->key_id, parsed->scheme);

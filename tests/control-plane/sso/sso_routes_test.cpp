@@ -274,6 +274,16 @@ TEST(SsoRoutes, FollowsARotationOfKeys) {
   });
 }
 
+TEST(SsoRoutes, FollowsARotationToAKeyOfTheSameName) {
+  with_sso([](SsoFixture& fixture) -> Task<> {
+    EXPECT_EQ((co_await fixture.log_in()).headers.find("Location"), "/applications");
+    fixture.corp.keys = Json::array({other_rsa_signer().jwk("k1")});
+    fixture.corp.signer = &other_rsa_signer();
+    EXPECT_EQ((co_await fixture.log_in()).headers.find("Location"), "/applications");
+    EXPECT_EQ(fixture.corp.asked["/keys"], 2);
+  });
+}
+
 TEST(SsoRoutes, RefusesWrongTokens) {
   with_sso([](SsoFixture& fixture) -> Task<> {
     for (const Json& claims :
