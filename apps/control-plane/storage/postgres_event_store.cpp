@@ -371,12 +371,14 @@ Result<EventStore::Loaded> PostgresEventStore::load(store::Connection& connectio
 
 Result<std::int64_t> PostgresEventStore::take_ids(store::Connection& connection,
                                                   std::int64_t count) {
-  if (last_id_ - next_id_ + 1 < count) {
+  const auto number = postgres(connection).number();
+  if (ids_of_ != number || last_id_ - next_id_ + 1 < count) {
     // A batch has at most as many events as a block has ids.
     const auto rows = connection.run(kStatements[next_block]);
     if (!rows) return std::unexpected(rows.error());
     next_id_ = rows->number(0, 0);
     last_id_ = next_id_ + kBlock - 1;
+    ids_of_ = number;
   }
   const auto first = next_id_;
   next_id_ += count;

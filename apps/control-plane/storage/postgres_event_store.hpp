@@ -21,7 +21,9 @@ class PostgresEventStore final : public EventStore {
 
   // The statement for the database's identity; null: not known yet.
   const store::Statement* identity_ = nullptr;
-  // The remaining ids of the last block.
+  // The remaining ids of the last block, and the connection that got it. After a failover, or a restore to an earlier
+  // time, the server may give the same block to others.
+  std::uint64_t ids_of_ = 0;
   std::int64_t next_id_ = 0;
   std::int64_t last_id_ = -1;
 };

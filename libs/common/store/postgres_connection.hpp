@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,6 +32,13 @@ class PostgresConnection : public Connection {
   virtual Result<std::vector<Rows>> run_pipeline(std::span<const Step> steps) = 0;
   // Waits for a notification of `LISTEN channel`, at most for `timeout_ms`, and returns the payloads.
   virtual Result<std::vector<std::string>> wait_for_notifications(int timeout_ms) = 0;
+  // Returns a number that no other connection of this process has. What a session was given, such as values of a
+  // sequence, may be unknown to the server of the next one.
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+
+ private:
+  inline static std::atomic<std::uint64_t> last_number_ = 0;
+  const std::uint64_t number_ = ++last_number_;
 };
 
 // Connects and checks the settings that durable commits need: synchronous_commit, fsync and full_page_writes on, UTF-8,

@@ -364,6 +364,31 @@ Incoming random_event(std::mt19937& random, std::int64_t now) {
   return incoming;
 }
 
+// Otherwise the object that is stored last takes the row of the other one.
+TEST(PostgresEventStore, IdsOfAServerBeforeAFailoverAreNotUsed) {
+  Fixture fixture(Engine::postgres);
+  const auto open = [&fixture] {
+    return std::move(store::open_postgres(fixture.database.location(), "test")).value();
+  };
+  fixture.store({event_of("lost", 5)});
+  // The server that takes over has neither the last events nor their block of ids.
+  ASSERT_TRUE(
+      fixture.connection->run_script("TRUNCATE object, body, label, timeline, change; "
+                                     "ALTER SEQUENCE object_id RESTART"));
+  fixture.connection = open();
+  fixture.store({event_of("own", 5)});
+  const auto other = make_event_store(Engine::postgres, "other");
+  const auto connection = open();
+  const auto stored =
+      other->store(*connection, std::vector{event_of("theirs-1", 5), event_of("theirs-2", 5)});
+  ASSERT_TRUE(stored) << stored.error().message;
+  constexpr Statement kNames{.name = "test.names", .sql = "SELECT name FROM object ORDER BY name"};
+  const auto rows = connection->run(kNames);
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 3U);
+  EXPECT_EQ(rows->text(0, 0), "own");
+}
+
 TEST(EventStores, BothEnginesHaveTheSameRowsAfterARandomHistory) {
   const std::size_t events = std::getenv("GITOPS_LONG") != nullptr ? 100'000 : 4'000;
   Fixture sqlite(Engine::sqlite);
