@@ -171,9 +171,10 @@ Result<void> revoke_session(store::Connection& connection, const std::string& ha
       now);
 }
 
-// Ends the session of the token in the request, if there is one.
+// Ends the session of the token in the request, if there is one. Else nothing is changed, which
+// anybody may do as often as it likes: there is no entry then.
 Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& exchange,
-                             AuditEntry&) {
+                             AuditEntry& entry) {
   const auto& headers = exchange.request().headers;
   if (is_from_other_site(headers, context.own_origins)) {
     co_return api_error(403, "Pages of other sites cannot log out.");
@@ -181,30 +182,36 @@ Task<http::Response> log_out(const UserRouteContext& context, http::Exchange& ex
   const auto form = context.authenticator.cookie();
   const auto sent = sent_token(headers, form);
   Json body = Json::object();
+  bool has_ended = false;
   if (!sent.token.empty() && !parse_api_key(sent.token.reveal())) {
+    using Provider = std::optional<std::string>;  // of the session; nothing: there is none
     const auto hash = session_hash(sent.token);
     const auto ended = co_await context.database.write(
         deadline_after(kUserRequestLimit),
-        [hash, now = micros_at(wall_now())](store::Connection& connection) -> Result<std::string> {
+        [hash, now = micros_at(wall_now())](store::Connection& connection) -> Result<Provider> {
           const auto session = find_session(connection, hash);
           if (!session) return std::unexpected(session.error());
+          if (!*session) return Provider();
           if (auto done = revoke_session(connection, hash, now); !done) {
             return std::unexpected(std::move(done.error()));
           }
-          return *session ? (*session)->provider : std::string();
+          return Provider((*session)->provider);
         });
     if (!ended) co_return api_error(ended.error());
-    context.authenticator.forget(session_id(hash));
-    if (!ended->empty() && context.end_session_url) {
-      auto url = co_await context.end_session_url(*ended);
+    has_ended = ended->has_value();
+    if (has_ended) context.authenticator.forget(session_id(hash));
+    if (has_ended && !(*ended)->empty() && context.end_session_url) {
+      auto url = co_await context.end_session_url(**ended);
       if (!url.empty()) body["endSession"] = std::move(url);
     }
   }
+  if (!has_ended) entry.action.clear();
   auto response = json_response(body);
   response.headers.add("Set-Cookie", ended_session_cookie(form));
   co_return response;
 }
 
+// A handler that clears the action of its entry has nothing to tell the audit log.
 using OpenHandler = Task<http::Response> (*)(const UserRouteContext&, http::Exchange&, AuditEntry&);
 
 http::RouteHandler for_everybody(UserContext context, OpenHandler handler) {
@@ -213,7 +220,9 @@ http::RouteHandler for_everybody(UserContext context, OpenHandler handler) {
     auto entry = audit_entry(nullptr, client_of(*context, exchange),
                              exchange.request().method + " " + std::string(exchange.path()));
     auto response = co_await handler(*context, exchange, entry);
-    co_await audit_response(*context, exchange, response, std::move(entry));
+    if (!entry.action.empty()) {
+      co_await audit_response(*context, exchange, response, std::move(entry));
+    }
     std::ignore = co_await exchange.reply(std::move(response));
   };
 }

@@ -66,6 +66,22 @@ TEST(AuditRoutes, LoginsAreEntriesWithoutPasswords) {
   });
 }
 
+TEST(AuditRoutes, ALogoutWithoutASessionIsNoEntry) {
+  with_routes([](RoutesFixture& fixture) -> Task<> {
+    const auto log_out = [&fixture](http::Headers headers) {
+      return fixture.send("POST", "/console/api/v1/logout", std::move(headers));
+    };
+    EXPECT_EQ((co_await log_out({})).status, 200);
+    EXPECT_EQ((co_await log_out({{"Authorization", std::string(43, 'x')}})).status, 200);
+    const auto in = co_await fixture.log_in({{"name", "bob"}, {"password", "bob's password"}});
+    EXPECT_EQ((co_await log_out(cookie_of(in))).status, 200);
+    EXPECT_EQ((co_await log_out(cookie_of(in))).status, 200);
+    EXPECT_THAT(
+        co_await entries_of(fixture, "?nobody=true"),
+        ElementsAre(": POST /console/api/v1/login: done", ": POST /console/api/v1/logout: done"));
+  });
+}
+
 TEST(AuditRoutes, AC_34_OtherAccountsAreInvisibleAndWrongParametersNamed) {
   with_routes([](RoutesFixture& fixture) -> Task<> {
     EXPECT_EQ((co_await fixture.send("POST", "/api/auth/key", authorization(fixture.sample.eve_key),
