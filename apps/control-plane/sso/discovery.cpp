@@ -101,7 +101,9 @@ Result<Discovery> read_discovery(const http::Response& response, const std::stri
     if (!url) return std::unexpected(std::move(url.error()));
     *target = std::move(*url);
   }
-  if (document->contains("end_session_endpoint")) {
+  // Optional, and some providers name it without a value.
+  const auto& end_session = value_at(*document, {"end_session_endpoint"});
+  if (!end_session.is_null() && end_session != "") {
     auto url = endpoint(*document, "end_session_endpoint");
     if (!url) return std::unexpected(std::move(url.error()));
     found.end_session_endpoint = std::move(*url);

@@ -120,6 +120,12 @@ TEST(Discovery, ReadsWhatALoginNeeds) {
             "https://idp.example/out?client_id=gitops&post_logout_redirect_uri="
             "https%3A%2F%2Fcp.example%2Fsign-in");
   EXPECT_EQ(end_session_url(*read(good_document()), "gitops", "x"), "");
+  for (const Json& none : {Json(), Json("")}) {
+    document["end_session_endpoint"] = none;
+    const auto without = read(document);
+    ASSERT_TRUE(without) << none;
+    EXPECT_EQ(end_session_url(*without, "gitops", "x"), "");
+  }
 }
 
 TEST(Discovery, IsOfTheIssuerExactly) {
