@@ -142,11 +142,11 @@ constexpr Statement kKeepSize{
         "UPDATE SET freed = CASE WHEN storage_room.freed > abs(excluded.bytes - "
         "storage_room.bytes) THEN storage_room.freed - abs(excluded.bytes - storage_room.bytes) "
         "ELSE 0 END, bytes = excluded.bytes"};
-constexpr Statement kAddFreed{
-    .name = "retention.add_freed",
-    .sql = "UPDATE storage_room SET freed = freed + $1 WHERE one = 1"};
-constexpr Statement kHistoryOf{.name = "retention.history",
-                               .sql = "SELECT count(*) FROM timeline WHERE account = $1"};
+constexpr Statement kAddFreed{.name = "retention.add_freed",
+                              .sql = "UPDATE storage_room SET freed = freed + $1 WHERE one = 1"};
+constexpr Statement kHistoryOf{
+    .name = "retention.history",
+    .sql = "SELECT count(*) FROM (SELECT at FROM timeline WHERE account = $1 LIMIT $2) t"};
 constexpr Statement kCutHistory{
     .name = "retention.cut_history",
     .sql =
@@ -357,13 +357,14 @@ Result<void> keep_size(Connection& connection, std::int64_t bytes) {
   return connection.execute(kKeepSize, {bytes});
 }
 
-Result<std::int64_t> cut_oldest_history(Connection& connection, std::int64_t rows) {
+Result<std::int64_t> cut_oldest_history(Connection& connection, std::int64_t rows,
+                                        std::int64_t most_counted) {
   const auto accounts = account_numbers(connection);
   if (!accounts) return std::unexpected(accounts.error());
   std::vector<std::pair<std::int64_t, std::int64_t>> sizes;  // account, rows
   std::int64_t all = 0;
   for (const auto account : *accounts) {
-    const auto count = connection.run(kHistoryOf, {account});
+    const auto count = connection.run(kHistoryOf, {account, most_counted});
     if (!count) return std::unexpected(count.error());
     sizes.emplace_back(account, count->number(0, 0));
     all += count->number(0, 0);

@@ -112,8 +112,10 @@ Result<StorageRoom> storage_room(store::Connection& connection);
 Result<void> keep_size(store::Connection& connection, std::int64_t bytes);
 
 // Cuts the oldest rows of the timeline, of each account by its share, at most `rows` in all, stores how many bytes that
-// has freed, and returns the number of rows. Runs within one transaction on the writer.
-Result<std::int64_t> cut_oldest_history(store::Connection& connection, std::int64_t rows);
+// has freed, and returns the number of rows. Runs within one transaction on the writer. Accounts with more rows than are
+// counted have equal shares: to count all rows of a large database would keep its events waiting.
+Result<std::int64_t> cut_oldest_history(store::Connection& connection, std::int64_t rows,
+                                        std::int64_t most_counted = 10'000);
 
 // For the test that prepares every statement.
 std::span<const store::Statement> retention_statements();

@@ -177,6 +177,19 @@ TEST_P(RetentionContract, TheOldestHistoryIsCutByShare) {
   EXPECT_EQ(must(cut_oldest_history(db(), 100)), 0);
 }
 
+TEST_P(RetentionContract, LargeHistoriesAreNotCountedToTheirEnd) {
+  const auto other = must(create_account(db(), "other", kSeedTime)).number;
+  for (int i = 0; i < 30; ++i) send(app_event(application_of("n" + std::to_string(i))));
+  for (int i = 0; i < 6; ++i) {
+    seeder.store(db(), other, app_event(application_of("n" + std::to_string(i))));
+  }
+  EXPECT_EQ(must(cut_oldest_history(db(), 10, 5)), 10);
+  constexpr Statement kLeft{.name = "test.history_left",
+                            .sql = "SELECT count(*) FROM timeline WHERE account = $1"};
+  EXPECT_EQ(must(db().run(kLeft, {account})).number(0, 0), 25);
+  EXPECT_EQ(must(db().run(kLeft, {other})).number(0, 0), 1);
+}
+
 TEST_P(RetentionContract, WhatWasCutIsKnownUntilTheFilesGrow) {
   EXPECT_EQ(must(storage_room(db())), StorageRoom());
   must(keep_size(db(), 1'000'000));
