@@ -1,7 +1,9 @@
 #include "common/store/database.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,12 @@
 #include "common/store/sqlite_connection.hpp"
 
 namespace gitops::store {
+namespace {
+
+// Limit of the silence of PostgreSQL during a step of a migration.
+constexpr std::chrono::milliseconds kMigrationSilence = std::chrono::hours(24);
+
+}  // namespace
 
 // State that the pools' threads and the loops share.
 class Database::State {
@@ -35,10 +43,16 @@ class Database::State {
       if (auto locked = guard_.lock(); !locked) return std::unexpected(error_of(locked.error()));
       if (auto made = guard_.prepare(); !made) return std::unexpected(error_of(made.error()));
     }
+    auto migrating = connect(Access::read_write, kMigrationSilence);
+    if (!migrating) return std::unexpected(std::move(migrating.error()));
+    writer_ = std::move(*migrating);
+    if (auto migrated = migrate(*writer_, migrations, progress); !migrated) return migrated;
+    if (options_.location.engine == Engine::sqlite) return {};
+    // The silence of a server counts from now on.
     auto writer = connect(Access::read_write);
     if (!writer) return std::unexpected(std::move(writer.error()));
     writer_ = std::move(*writer);
-    return migrate(*writer_, migrations, progress);
+    return {};
   }
 
   // Returns the writer's connection, and replaces a lost one. The writer's thread only.
@@ -98,8 +112,11 @@ class Database::State {
   WorkerPool& reader_pool() { return reader_pool_; }
 
  private:
-  Result<std::unique_ptr<Connection>> connect(Access access) {
-    const auto& location = options_.location;
+  // `silence` replaces the limit of the location.
+  Result<std::unique_ptr<Connection>> connect(
+      Access access, std::optional<std::chrono::milliseconds> silence = std::nullopt) {
+    auto location = options_.location;
+    location.answer_limit = silence.value_or(location.answer_limit);
     if (location.engine == Engine::sqlite) {
       return open_sqlite(
           location.path, access,

@@ -73,6 +73,10 @@ Result<std::size_t> applied_steps(Connection& connection, std::span<const Migrat
 Result<void> apply(Connection& connection, const Migration& migration) {
   const auto began = Clock::now();
   return connection.transact([&]() -> Result<void> {
+    // A step may rewrite a large table, which takes longer than any other statement.
+    if (connection.engine() == Engine::postgres) {
+      if (auto set = connection.run_script("SET LOCAL statement_timeout = 0"); !set) return set;
+    }
     if (auto run = connection.run_script(text_of(migration, connection.engine())); !run) return run;
     const auto took =
         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began).count();

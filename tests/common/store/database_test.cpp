@@ -185,6 +185,22 @@ TEST(Database, AWriteToASilentServerHasAnUnknownOutcome) {
   });
 }
 
+TEST(Database, AMigrationMayBeSilent) {
+  const test::TestDatabase files(Engine::postgres);
+  auto location = files.location();
+  location.answer_limit = std::chrono::milliseconds(500);
+  constexpr std::array<Migration, 1> kLong{
+      {{.version = 1,
+        .name = "long",
+        .sqlite = "SELECT 1",
+        .postgres = "CREATE TABLE a (x BIGINT); SELECT pg_sleep(1)"}}};
+  Metrics metrics;
+  Database database({.location = location, .name = "test"}, metrics);
+  const auto opened = database.open(kLong);
+  ASSERT_TRUE(opened) << opened.error().message;
+  test::run_coro([&]() -> Task<> { EXPECT_EQ(*co_await database.read(soon(), count), 0); });
+}
+
 // The address names both servers, in an order that helps nobody.
 TEST(Database, AWriterGoesToTheServerThatHasBecomeThePrimary) {
   test::PostgresServer first;

@@ -82,6 +82,22 @@ TEST_P(Migrations, ANewerDatabaseIsRefused) {
   EXPECT_THAT(refused.error().message, HasSubstr("migration 2 (second)"));
 }
 
+TEST(PostgresMigrations, AStepMayTakeLongerThanOtherStatements) {
+  const test::TestDatabase database(Engine::postgres);
+  const auto connection = std::move(open_postgres(database.location(), "test")).value();
+  ASSERT_TRUE(connection->run_script("SET statement_timeout = 1000"));
+  constexpr std::array<Migration, 1> kLong{
+      {{.version = 1,
+        .name = "long",
+        .sqlite = "SELECT 1",
+        .postgres = "SELECT pg_sleep(1.5); CREATE TABLE a (x BIGINT)"}}};
+  const auto done = migrate(*connection, kLong);
+  ASSERT_TRUE(done) << done.error().message;
+  const auto later = connection->run_script("SELECT pg_sleep(30)");
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().code, ErrorCode::timeout);
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, Migrations, testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
 
