@@ -26,6 +26,19 @@ void write_auto_sync(ObjectJson& out, JsonView application) {
   }
 }
 
+// Writes the labels of an Application as "key=value"; null for other objects.
+void write_labels(ObjectJson& out, JsonView application) {
+  if (!application.exists()) {
+    out.null("labels");
+    return;
+  }
+  out.array("labels", [&](ArrayJson& items) {
+    for (const auto& [name, value] : application["metadata"]["labels"].members()) {
+      items.text(std::string(name) + '=' + std::string(value.text()));
+    }
+  });
+}
+
 std::string members(const ObjectState& state, JsonView live) {
   const bool is_application = state.key.kind == "Application";
   const JsonView application = is_application ? live : JsonView();
@@ -44,6 +57,8 @@ std::string members(const ObjectState& state, JsonView live) {
     out.text_or_null("author", labels["app.meta.commit-author"].text());
     out.text_or_null("cluster", state.destination);
     out.text_or_null("project", application["spec"]["project"].text());
+    out.text_or_null("repo", main_source(application)["repoURL"].text());
+    write_labels(out, application);
     write_auto_sync(out, application);
     out.time_or_null("changedAt", state.changed_at);
     out.time_or_null("seenAt", state.seen_at);

@@ -63,6 +63,18 @@ describe('store', () => {
     store.put(streamedRow({ uid: 'a', health: 'Degraded' }));
     expect(store.at(0)).toMatchObject({ health: 'Degraded', labels: ['x=1'], repo: 'r' });
   });
+  it('finds a row of the stream by its labels and its repository', () => {
+    const store = filled(row('a', { labels: ['team=pay'] }));
+    const found = (text: string) => ordered(store, query(text), filterFields(store, new Set(), ''), { key: 'name', down: false }, 0);
+    store.put(streamedRow({ ...row('b'), labels: ['team=pay', 'tier=web'], repo: 'https://git.example/b.git', seenAt: 2 }));
+    expect([found('label:team=pay'), found('repo:b.git')]).toEqual([[0, 1], [1]]);
+    const heard: unknown[] = [];
+    store.listen(0, (changed) => heard.push(changed));
+    store.put(streamedRow({ uid: 'a', labels: ['team=pay'] })); // the same
+    store.put(streamedRow({ uid: 'a', labels: null })); // not known
+    store.put(streamedRow({ uid: 'a', labels: ['team=shop'] }));
+    expect([heard, found('label:team=pay'), found('label:team=shop')]).toEqual([[['labels']], [1], [0]]);
+  });
   it('orders by severity, then by name', () => {
     const store = filled(row('b'), row('a'), row('c', { health: 'Degraded' }), row('d', { health: 'Progressing' }));
     const fields = filterFields(store, new Set(), '');

@@ -91,6 +91,24 @@ void with_live(const std::function<Task<>(LiveFixture&)>& body) {
   });
 }
 
+TEST(LiveUpdates, ARowHasTheLabelsAndTheRepositoryOfAnApplication) {
+  auto application = application_of("shop");
+  application["metadata"]["labels"] = {{"team", "pay"}, {"tier", "web"}};
+  const SeenObject seen(app_event(application));
+  const auto row = live_row(1, ObjectRow{.state = seen.event.state, .body = seen.texts});
+  const auto members = nlohmann::json::parse("{" + row.members + "}");
+  EXPECT_EQ(members["labels"], (nlohmann::json{"team=pay", "tier=web"}));
+  EXPECT_EQ(members["repo"], "https://git.example/acme/apps.git");
+
+  const SeenObject workload(
+      app_event(object_of("apps/v1", "Deployment", "shop", "web"), managed_by("shop")));
+  const auto of_workload =
+      live_row(1, ObjectRow{.state = workload.event.state, .body = workload.texts});
+  const auto others = nlohmann::json::parse("{" + of_workload.members + "}");
+  EXPECT_TRUE(others["labels"].is_null());
+  EXPECT_TRUE(others["repo"].is_null());
+}
+
 TEST(LiveUpdates, AChangeOfAnyProcessIsHeardOfWithinASecond) {
   with_live([](LiveFixture& live) -> Task<> {
     const auto stream = co_await live.subscribe(live.accounts.sample.ann_key, "index");

@@ -40,12 +40,17 @@ export function time(value: unknown): number {
   return Number.isNaN(at) ? 0 : at;
 }
 
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((one, index) => one === b[index]);
+}
+
 /** Reads a row of the stream's patch. Members that it lacks keep their value. */
 export function streamedRow(sent: Record<string, unknown>): Partial<ApplicationRow> & { uid: string } {
   const row: Record<string, unknown> = { uid: text(sent.uid) };
   for (const key of KEYS) {
-    if (!(key in sent) || key === 'uid' || key === 'labels') continue;
-    if (key === 'autoSync') row[key] = sent[key] === true;
+    if (!(key in sent) || key === 'uid' || (key === 'labels' && !Array.isArray(sent.labels))) continue;
+    if (key === 'labels') row[key] = (sent.labels as unknown[]).map(text);
+    else if (key === 'autoSync') row[key] = sent[key] === true;
     else if (key === 'changedAt' || key === 'seenAt') row[key] = time(sent[key]);
     else if (key === 'health' || key === 'sync') row[key] = word(text(sent[key]));
     else if (key === 'phase') row[key] = sent[key] ? word(text(sent[key])) : '';
@@ -129,9 +134,9 @@ export class ApplicationStore {
     for (const key of KEYS) {
       const value = sent[key];
       const column = this.columns[key] as unknown[];
-      if (value === undefined || value === column[row]) continue;
+      if (value === undefined || value === column[row] || (key === 'labels' && isSame(value as string[], column[row] as string[]))) continue;
       column[row] = value;
-      if (key !== 'labels') changed.push(key);
+      changed.push(key);
     }
     if (changed.includes('name')) this.#byName = [];
     if (this.#gone.delete(row)) changed.push('uid');
