@@ -59,6 +59,31 @@ describe('a stream', () => {
   });
 });
 
+describe('old data', () => {
+  const STALE = 'event: stale\ndata: {"since":"2026-03-04T09:12:00.000Z"}\n\n';
+  /** Hears of old data, then follows another topic, whose stream begins with this text. Returns the events. */
+  async function beginAgain(text: string): Promise<string[]> {
+    const told: Message[] = [];
+    const one = new Stream((message) => told.push(message));
+    one.follow(['index']);
+    await settle();
+    requests[0]!.write(STALE);
+    await settle();
+    one.follow(['app:a', 'index']);
+    await settle();
+    requests[1]!.write(text);
+    await settle();
+    one.stop();
+    return told.flatMap((message) => (message.kind === 'event' ? [message.type] : []));
+  }
+  it('are taken back by a stream that begins at a server with fresh ones, which does not say so', async () => {
+    expect(await beginAgain(': still here\n\n')).toEqual(['stale', 'fresh']);
+  });
+  it('stay old where the stream begins with that', async () => {
+    expect(await beginAgain(`: still here\n\n${STALE}`)).toEqual(['stale', 'stale']);
+  });
+});
+
 describe('the worker', () => {
   /** Opens a page. It answers pings until it is frozen. */
   function page(connect: (event: unknown) => void) {

@@ -35,6 +35,7 @@ export class Stream {
   #heardAt = 0; // when bytes came last
   #isEnded = false; // the session is: another try would end, too
   #wasLive = false; // this server has a stream, whatever a proxy before it says
+  #isStale = false; // it has said that its data are old, and not yet that they are read again
 
   constructor(readonly tell: (message: Message) => void) {}
 
@@ -95,13 +96,16 @@ export class Stream {
       this.#wait = FIRST_WAIT;
       const parser = new SseParser(this.#cursor);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (;;) {
+      for (let isFirst = true; ; isFirst = false) {
         const { value, done } = await reader.read();
         if (done) return 0;
         this.#heardAt = Date.now();
         clearTimeout(silence);
         silence = setTimeout(() => control.abort(), SILENCE);
-        for (const event of parser.feed(value)) this.#take(event.type, event.data, event.id);
+        const events = parser.feed(value);
+        // A stream begins with "stale" where that is so; "fresh" goes only to those that were open before.
+        if (isFirst && this.#isStale && events.every(({ type }) => type !== 'stale')) this.#take('fresh', '{}', this.#cursor);
+        for (const event of events) this.#take(event.type, event.data, event.id);
       }
     } finally {
       clearTimeout(silence);
@@ -117,6 +121,7 @@ export class Stream {
     }
     this.#cursor = id;
     if (type === 'end') this.#isEnded = true;
+    if (type === 'stale' || type === 'fresh') this.#isStale = type === 'stale';
     this.tell({ kind: 'event', type, data: content });
   }
 }
