@@ -125,6 +125,23 @@ describe('the worker', () => {
     expect(events(hidden.got)).toEqual(['reset', 'patch']);
     expect(events(shown.got)).toEqual(['patch']);
   });
+  it('tells a page that comes later that the data are old', async () => {
+    const one = page(connect);
+    one.send({ kind: 'follow', topics: ['index'] });
+    await settle();
+    requests.at(-1)!.write('event: stale\ndata: {"since":"2026-03-04T09:12:00.000Z"}\n\n');
+    await settle();
+    const later = page(connect);
+    later.send({ kind: 'follow', topics: ['index'] });
+    await settle();
+    expect([events(one.got), events(later.got)]).toEqual([['stale'], ['stale']]);
+    requests.at(-1)!.write('event: fresh\ndata: {}\n\n');
+    await settle();
+    const last = page(connect);
+    last.send({ kind: 'follow', topics: ['index'] });
+    await settle();
+    expect([events(later.got), events(last.got)]).toEqual([['stale', 'fresh'], ['fresh']]);
+  });
   it('takes a page in again that the browser goes back to', async () => {
     const [one, left] = [page(connect), page(connect)];
     one.send({ kind: 'follow', topics: ['index'] });

@@ -1,5 +1,5 @@
 // One stream for all pages of the browser: a stream for each would use up the six connections of HTTP/1.1.
-import { Stream, type Live } from './stream';
+import { Stream, type Live, type Message } from './stream';
 
 const PING = 10_000;
 const MISSED = 3;
@@ -11,9 +11,11 @@ interface Client {
 }
 const clients = new Map<MessagePort, Client>();
 let live: Live = { state: 'connecting' };
+let age: Message | null = null; // the last event that called the data old or fresh again
 
 const stream = new Stream((message) => {
   if (message.kind === 'state') live = message.live;
+  else if (message.type === 'stale' || message.type === 'fresh') age = message;
   for (const { port } of clients.values()) port.postMessage(message);
 });
 
@@ -38,6 +40,7 @@ addEventListener('connect', (event) => {
     if (data.kind === 'follow' || isBack) {
       // A page that comes later has read its data after the stream began.
       port.postMessage({ kind: 'state', live });
+      if (age) port.postMessage(age);
       follow();
     }
     if (isBack) port.postMessage({ kind: 'event', type: 'reset', data: {} });
