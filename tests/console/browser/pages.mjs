@@ -374,7 +374,7 @@ test('a session that ends leaves the page as it is', async ({ page, context, exp
   const dialog = page.getByRole('dialog', { name: 'Your session has ended' });
   await dialog.waitFor();
   await page.getByText(/of \d+ applications are Degraded/).waitFor();
-  await page.keyboard.press('Escape');
+  for (let time = 0; time < 3; ++time) await page.keyboard.press('Escape');
   await dialog.getByLabel('Password').fill('correct horse battery staple');
   await page.keyboard.press('Enter');
   await dialog.waitFor({ state: 'detached' });

@@ -115,8 +115,14 @@ export function Dialog({ title, close, children, canClose = true }:
       shown.close(); // the focus goes back to where it was
     };
   }, []);
+  // Escape twice closes a dialog in Chromium, whatever is said against it.
+  const closed = () => {
+    if (isGone.current) return;
+    if (canClose) close();
+    else dialog.current?.showModal();
+  };
   return (
-    <dialog ref={dialog} aria-label={title} onClose={() => { if (!isGone.current) close(); }} onCancel={(event) => { if (!canClose) event.preventDefault(); }}
+    <dialog ref={dialog} aria-label={title} onClose={closed} onCancel={(event) => { if (!canClose) event.preventDefault(); }}
       onClick={(event) => { if (canClose && event.target === dialog.current) dialog.current?.close(); }}>
       <div class="dialog">
         <header>
