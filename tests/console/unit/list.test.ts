@@ -21,6 +21,22 @@ describe('saved views', () => {
   });
 });
 
+describe('the list', () => {
+  it('shows rows that are gone to those who ask for them alone', async () => {
+    const { applications } = await import('../../../apps/control-plane/console/src/store/state');
+    const { arrange, countWaiting, view, waiting } = await import('../../../apps/control-plane/console/src/pages/applications/view');
+    for (const name of ['a', 'b']) applications.put({ uid: name, runtime: 'prod', namespace: 'argocd', name, health: 'Healthy' });
+    applications.remove('a');
+    const shown = (text: string) => {
+      arrange(text, { key: 'name', down: false }, '');
+      countWaiting('');
+      expect(waiting.value).toEqual({ changes: 0, added: 0 });
+      return view.value!.rows;
+    };
+    expect([shown(''), shown('is:gone'), shown('is:Gone,failing'), shown('-is:gone'), shown('is:gone b')]).toEqual([[1], [0], [0], [1], []]);
+  });
+});
+
 describe('columns', () => {
   let columns: typeof Columns;
   let cards: typeof Cards;

@@ -213,6 +213,12 @@ export function filterFields(store: ApplicationStore, offline: { has(runtime: st
 export const FILTER_KEYS = filterFields(new ApplicationStore(), new Set(), '').map((field) => field.key);
 export const TIME_KEYS = ['changed', 'age'];
 
+/** Returns whether a row may be shown: one that is gone only to a query that asks for such rows. */
+export function mayShow(store: ApplicationStore, query: Query): (row: number) => boolean {
+  const wantsGone = query.terms.some(({ key, negated, values }) => key === 'is' && !negated && values.some((value) => value.toLowerCase() === 'gone'));
+  return (row) => wantsGone || !store.isGone(row);
+}
+
 export interface Sort {
   key: Key;
   down: boolean;
@@ -224,7 +230,8 @@ const BY_SEVERITY: readonly Key[] = ['health', 'sync', 'phase'];
 /** Returns the rows that match, in order. Equal ones are in the order of their names. */
 export function ordered(store: ApplicationStore, query: Query, fields: readonly Field<number>[], sort: Sort, now: number): number[] {
   const matches = matcher(query, fields, now);
-  const rows = store.byName().filter((row) => !store.isGone(row) && matches(row));
+  const isShown = mayShow(store, query);
+  const rows = store.byName().filter((row) => isShown(row) && matches(row));
   const column = store.columns[sort.key] as readonly unknown[];
   const sign = sort.down ? -1 : 1;
   if (sort.key === 'name') return sort.down ? rows.reverse() : rows;
@@ -285,8 +292,9 @@ export function facet(store: ApplicationStore, query: Query, fields: readonly Fi
   const counts = new Map<string, number>();
   const isOwn = query.terms.some((term) => term.key === key);
   const matches = isOwn || !matching ? matcher(query, fields, now, key) : () => true;
+  const isShown = mayShow(store, query);
   for (const row of isOwn || !matching ? store.byName() : matching) {
-    if (store.isGone(row) || !matches(row)) continue;
+    if (!isShown(row) || !matches(row)) continue;
     const value = field.read(row) as string;
     if (value !== '') counts.set(value, (counts.get(value) ?? 0) + 1);
   }

@@ -2,7 +2,7 @@
 // and rows that would move, come or go wait until they are applied.
 import { signal } from '@preact/signals';
 
-import { facet, filterFields, FILTER_KEYS, ordered, TIME_KEYS, type Sort } from '../../store/applications';
+import { facet, filterFields, FILTER_KEYS, mayShow, ordered, TIME_KEYS, type Sort } from '../../store/applications';
 import { matcher, parse, type Field, type Query } from '../../store/filter';
 import { applications, offline, pulse } from '../../store/state';
 
@@ -52,11 +52,12 @@ export function countWaiting(me: string): void {
   const shown = view.peek();
   if (!shown) return;
   const matches = matcher(shown.query, fields(me), Date.now());
+  const isShown = mayShow(applications, shown.query);
   const inside = new Set(shown.rows);
   let changes = 0;
   let added = 0;
   for (let row = 0; row < applications.length; ++row) {
-    const fits = !applications.isGone(row) && matches(row);
+    const fits = isShown(row) && matches(row);
     if (inside.has(row)) changes += fits ? 0 : 1;
     else added += fits ? 1 : 0;
   }
@@ -74,7 +75,8 @@ export function counts(key: string, query: Query, me: string): readonly { value:
   const now = Date.now();
   if (counted?.query !== query || counted.pulse !== pulse.peek() || counted.rows !== applications.length || counted.me !== me) {
     const matches = matcher(query, fields(me), now);
-    counted = { query, pulse: pulse.peek(), rows: applications.length, me, counts: new Map(), matching: applications.byName().filter((row) => !applications.isGone(row) && matches(row)) };
+    const isShown = mayShow(applications, query);
+    counted = { query, pulse: pulse.peek(), rows: applications.length, me, counts: new Map(), matching: applications.byName().filter((row) => isShown(row) && matches(row)) };
   }
   let known = counted.counts.get(key);
   if (!known) counted.counts.set(key, (known = facet(applications, query, fields(me), key, now, counted.matching)));
