@@ -3,11 +3,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "common/core/json_value.hpp"
+#include "common/core/text.hpp"
 #include "gitopsctl/failure.hpp"
 #include "gitopsctl/log_lines.hpp"
 #include "gitopsctl/noun.hpp"
@@ -228,13 +232,42 @@ cli::Command action(WorkflowAction made) {
        .work = [settings, shared](Call& call) { return act(call, *shared, *settings); }});
 }
 
+// Whether a text begins with NAME=.
+bool begins_parameter(std::string_view text) {
+  constexpr std::string_view kNameCharacters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+  const auto equals = text.find('=');
+  if (equals == std::string_view::npos) return false;
+  const auto name = trimmed(text.substr(0, equals));
+  return !name.empty() && name.find_first_not_of(kNameCharacters) == std::string_view::npos;
+}
+
+// Splits a list of parameters. A value may have commas: one ends it only where NAME= follows, and
+// one with a backslash before it never does.
+std::vector<std::string> split_parameters(std::string_view text) {
+  std::vector<std::string> parts;
+  if (text.empty()) return parts;
+  parts.emplace_back();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',' && begins_parameter(text.substr(i + 1))) {
+      parts.emplace_back();
+      continue;
+    }
+    if (text.substr(i).starts_with("\\,")) ++i;
+    parts.back() += text[i];
+  }
+  return parts;
+}
+
 // Parameters of the form NAME=VALUE; nothing when one is not.
-std::optional<Json> parameters_of(const std::vector<std::string>& texts) {
+std::optional<Json> parameters_of(std::string_view texts) {
   Json all = Json::array();
-  for (const auto& text : texts) {
+  for (const auto& text : split_parameters(texts)) {
     const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) return {};
-    all.push_back({{"name", text.substr(0, equals)}, {"value", text.substr(equals + 1)}});
+    if (equals == std::string::npos) return {};
+    const std::string name(trimmed(std::string_view(text).substr(0, equals)));
+    if (name.empty()) return {};
+    all.push_back({{"name", name}, {"value", text.substr(equals + 1)}});
   }
   return all;
 }
@@ -243,7 +276,7 @@ cli::Command submit() {
   struct Settings {
     std::string runtime;
     std::string workflow_template;
-    std::vector<std::string> parameters;
+    std::string parameters;
   };
   const auto settings = std::make_shared<Settings>();
   return noun_command(
@@ -251,8 +284,11 @@ cli::Command submit() {
        .summary = "Start a Workflow from a WorkflowTemplate",
        .description =
            kOutcomeHelp +
-           std::string("Examples:\n"
-                       "  gitopsctl workflow submit prod ci/build --parameter branch=main\n"),
+           std::string(
+               "A value may have commas: one ends it only where NAME= follows, and \\, never "
+               "does.\n\n"
+               "Examples:\n"
+               "  gitopsctl workflow submit prod ci/build --parameter branch=main,hosts=a,b\n"),
        .operands = {{.name = "RUNTIME",
                      .help = "Name of the runtime",
                      .target = &settings->runtime},
@@ -261,7 +297,7 @@ cli::Command submit() {
                      .target = &settings->workflow_template}},
        .bind =
            [settings](ConfigReader& reader) {
-             reader.add({.flag = "parameter", .help = "Parameters as NAME=VALUE"},
+             reader.add({.flag = "parameter", .help = "Parameters as NAME=VALUE,NAME=VALUE"},
                         settings->parameters);
            },
        .has_form = false,

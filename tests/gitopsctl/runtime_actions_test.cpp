@@ -115,6 +115,26 @@ TEST_F(RuntimeActions, WhatCannotBeUndoneIsConfirmed) {
   EXPECT_TRUE(bed().app_proxy().requests().empty());
 }
 
+TEST_F(RuntimeActions, AValueOfAParameterMayHaveCommas) {
+  bed().answer_with("200 OK", kJson, R"({"data":{"createWorkflowFromWorkflowTemplate":null}})");
+  const auto sent = [this](const std::string& text) {
+    bed().app_proxy().forget();
+    const auto result = call({"workflow", "submit", "prod", "ci/build", "--parameter", text});
+    EXPECT_EQ(result.exit_code, 0) << text << ": " << result.err;
+    const auto request = last_request();
+    std::string all;
+    for (const auto& one : request["variables"]["parameters"]) {
+      all += "[" + one["name"].get<std::string>() + "|" + one["value"].get<std::string>() + "]";
+    }
+    return all;
+  };
+  EXPECT_EQ(sent("list=a,b"), "[list|a,b]");
+  EXPECT_EQ(sent("list=a,,b, branch=main"), "[list|a,,b][branch|main]");
+  EXPECT_EQ(sent(R"(config={"a":1,"b":2},x=1)"), R"([config|{"a":1,"b":2}][x|1])");
+  EXPECT_EQ(sent(R"(list=a\,b=c,path=C:\x)"), R"([list|a,b=c][path|C:\x])");
+  EXPECT_EQ(call({"workflow", "submit", "prod", "ci/build", "--parameter==x"}).exit_code, 2);
+}
+
 TEST_F(RuntimeActions, RolloutsAreThoseOfAnApplication) {
   const auto list = call({"rollout", "list", "shop"});
   EXPECT_EQ(list.exit_code, 0) << list.err;
