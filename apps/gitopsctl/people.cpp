@@ -5,8 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
 #include "gitopsctl/noun.hpp"
+#include "gitopsctl/people_changes.hpp"
 
 namespace gitops::ctl {
 
@@ -38,18 +40,46 @@ std::string joined(const Json& list, std::string_view member) {
   return join(texts, ",");
 }
 
+// Reads the users of the account with their last logins, and the invitations that are open.
+Task<Result<Items>> read_users(Server& server, std::int64_t limit) {
+  const auto account = co_await account_id(server);
+  if (!account) co_return std::unexpected(account.error());
+  const auto all =
+      co_await server.call("GET", "/api/accounts/" + percent_encode(*account) + "/users");
+  if (!all) co_return std::unexpected(all.error());
+  const auto list = co_await server.call("GET", "/console/api/v1/users");
+  if (!list) co_return std::unexpected(list.error());
+  const auto members = whole_list(*list, 0);
+  if (!members) co_return std::unexpected(members.error());
+  auto users = whole_list(*all, limit);
+  if (!users) co_return std::unexpected(users.error());
+  for (Json& user : users->all) {
+    const auto id = text_at(user, {"_id"});
+    for (const Json& member : members->all) {
+      if (!id.empty() && text_at(member, {"_id"}) == id) user.update(member);
+    }
+  }
+  co_return std::move(*users);
+}
+
+std::string user_status(const Json& user) {
+  const auto status = text_at(user, {"status"});
+  if (status == "pending") return "Pending";
+  return status == "disabled" ? "Disabled" : "Active";
+}
+
 cli::Command users() {
-  return rest_list(
+  return list_command(
       {.name = "user list",
        .summary = "List the users of the account (administrators)",
-       .description = "Examples:\n  gitopsctl user list -o wide\n"},
+       .description = "Open invitations are Pending.\n\n"
+                      "Examples:\n  gitopsctl user list -o wide\n"},
       {.schema = "gitopsctl/users/v1",
        .columns = {text_column("NAME", {"userName"}), text_column("EMAIL", {"email"}),
-                   flag_column("ADMIN", "isAdmin", "yes", "no"),
-                   flag_column("STATUS", "disabled", "Disabled", "Active"),
+                   flag_column("ADMIN", "isAdmin", "yes", "no"), own_column("STATUS", user_status),
                    age_column("SEEN", {"lastLogin"}), text_column("ID", {"_id"}, true)},
        .name = [](const Json& item) { return text_at(item, {"userName"}); }},
-      "/console/api/v1/users");
+      read_users);
 }
 
 cli::Command teams() {

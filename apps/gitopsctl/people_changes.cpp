@@ -78,14 +78,6 @@ std::string id_of(const Json& object) {
   return string_at(object, {"_id"});
 }
 
-Task<Result<std::string>> account_id(Server& server) {
-  const auto data = co_await server.ask(kMe.text, Json::object());
-  if (!data) co_return std::unexpected(data.error());
-  auto id = string_at(*data, {"me", "activeAccount", "id"});
-  if (id.empty()) co_return fail(ErrorCode::protocol, "the answer names no account");
-  co_return id;
-}
-
 // A user of the account, also a pending one, and the path of its routes.
 struct User {
   std::string path;
@@ -466,6 +458,14 @@ cli::Command revoke_service_key() {
 }
 
 }  // namespace
+
+Task<Result<std::string>> account_id(Server& server) {
+  const auto data = co_await server.ask(kMe.text, Json::object());
+  if (!data) co_return std::unexpected(data.error());
+  auto id = string_at(*data, {"me", "activeAccount", "id"});
+  if (id.empty()) co_return fail(ErrorCode::protocol, "the answer names no account");
+  co_return id;
+}
 
 Task<Result<Json>> find_by_name(Server& server, std::string path, std::string kind,
                                 std::string name) {

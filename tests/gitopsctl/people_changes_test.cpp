@@ -79,8 +79,11 @@ TEST_F(PeopleChanges, FromAnInvitationToATeamAndOut) {
   EXPECT_THAT(invited.err, StartsWith("Done: carla@example.test is invited by this link."));
   const auto again = call({"user", "add", "dan@example.test", "-o", "json"});
   EXPECT_EQ(Json::parse(again.out)["schema"], "gitopsctl/invitation/v1");
+  EXPECT_THAT(call({"user", "list"}).out,
+              AllOf(HasSubstr("dan@example.test"), HasSubstr("Pending"), HasSubstr("Active")));
   expect_done({"user", "remove", "dan@example.test", "--yes"}, "Done: user ");
   expect_done({"user", "remove", "carla", "--yes"}, "Done: user carla is removed");
+  EXPECT_THAT(call({"user", "list"}).out, Not(HasSubstr("dan@example.test")));
   EXPECT_EQ(call({"user", "remove", "bob"}).exit_code, 2);
 
   expect_done({"team", "create", "pay"}, "Done: team pay is created");
