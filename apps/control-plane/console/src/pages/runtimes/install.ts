@@ -6,11 +6,22 @@ export function addressFor(origin: string): string {
   return /^https?:\/\/(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(origin) ? SERVICE : origin;
 }
 
+/** Returns a text as one word of a shell. Names come from addresses and from runtimes, and commands are copied. */
+export function shellWord(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Returns whether the control plane takes a name for a runtime. */
+export function isRuntimeName(name: string): boolean {
+  return name.length <= 63 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(name);
+}
+
 /** The Secret with a user's token, by which the runtime registers itself. */
 export const TOKEN_COMMAND = 'kubectl -n argocd create secret generic gitops-user-token --from-file=token=user-token';
 
 /** The command that adds a runtime; docs/get-started/quickstart.md has the same one. */
-export function installCommand(origin: string, name = 'my-runtime'): string {
+export function installCommand(origin: string, runtime = 'my-runtime'): string {
+  const name = shellWord(runtime);
   return `helm upgrade --install gitops-runtime charts/gitops-runtime -n argocd \\
   --set global.codefresh.url=${addressFor(origin)} \\
   --set global.codefresh.userToken.secretKeyRef.name=gitops-user-token \\

@@ -16,7 +16,7 @@ import { useReading, type Reading } from '../../ui/read';
 import { Status } from '../../ui/status';
 import { Age, clock } from '../../ui/time';
 import { clusterName } from '../applications/columns';
-import { INSTALL, installCommand, TOKEN_COMMAND } from './install';
+import { INSTALL, installCommand, isRuntimeName, TOKEN_COMMAND } from './install';
 import { applicationsVerdict, clustersVerdict, connectivity, summary, type ReportedError, type Runtime, type RuntimeDetail, type Verdict } from './types';
 
 const SOONEST = 5_000;
@@ -248,7 +248,8 @@ export function RuntimePage({ parameters }: { parameters: Record<string, string>
       {reading.value && !runtime && (
         <Empty title={`There is no runtime ${name}`}>
           <p>It was removed, never registered, or you may not see it.</p>
-          <p>To add it:</p><Command text={installCommand(location.origin, name)} />
+          {isRuntimeName(name) ? <><p>To add it:</p><Command text={installCommand(location.origin, name)} /></>
+            : <p>None can have this name: it has 1 to 63 lower-case letters, digits and hyphens, with no hyphen at an end.</p>}
         </Empty>
       )}
       {runtime && <Details detail={reading.value!} name={name} />}

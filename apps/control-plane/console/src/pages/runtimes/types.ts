@@ -1,4 +1,5 @@
 import { milliseconds, minute } from '../../ui/time';
+import { shellWord } from './install';
 
 export interface ReportedError {
   level: string;
@@ -60,13 +61,14 @@ export interface Verdict {
 
 /** Says in one sentence how a runtime is. Pure. */
 export function connectivity(runtime: Runtime): Verdict {
+  const namespace = shellWord(runtime.metadata.namespace || 'argocd');
   if (!runtime.lastUpdated) {
     return { state: 'Pending', sentence: 'It is registered and has not reported yet.',
-      action: { text: 'Check the installation', command: `helm test gitops-runtime -n ${runtime.metadata.namespace ?? 'argocd'} --logs` } };
+      action: { text: 'Check the installation', command: `helm test gitops-runtime -n ${namespace} --logs` } };
   }
   if (!runtime.available) {
     return { state: 'Offline', sentence: `It has been silent since ${minute(milliseconds(runtime.lastUpdated))}. What is shown of it is of that time or before.`,
-      action: { text: 'Check its connections in its cluster', command: `gitopsctl check -n ${runtime.metadata.namespace ?? 'argocd'}` }, help: 'troubleshooting events arrive' };
+      action: { text: 'Check its connections in its cluster', command: `gitopsctl check -n ${namespace}` }, help: 'troubleshooting events arrive' };
   }
   const way = runtime.accessMode === 'TUNNEL' ? 'reached through the tunnel' : runtime.ingressHost ? `reached at ${runtime.ingressHost}` : 'without an address of its own';
   return { state: 'Online', sentence: `It reports, and is ${way}.` };
