@@ -1,5 +1,6 @@
 #include "gitopsctl/runtime.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -126,6 +127,16 @@ cli::Command status() {
        }});
 }
 
+constexpr const char* kNameRule =
+    "RUNTIME has 1 to 63 lower-case letters, digits and hyphens, with no hyphen at an end";
+
+// Whether a control plane takes this name for a runtime.
+bool is_runtime_name(std::string_view name) {
+  const auto is_plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= 63 && is_plain(name.front()) && is_plain(name.back()) &&
+         std::ranges::all_of(name, [&](char c) { return c == '-' || is_plain(c); });
+}
+
 cli::Command add() {
   const auto settings = std::make_shared<Settings>();
   return noun_command(
@@ -139,6 +150,7 @@ cli::Command add() {
                      .target = &settings->name}},
        .has_form = false,
        .work = [settings](Call& call) -> Task<Result<int>> {
+         if (!is_runtime_name(settings->name)) co_return usage_error(kNameRule);
          const auto data =
              co_await call.server.ask(kRuntimeAddress.text, Json{{"name", settings->name}});
          if (!data) co_return std::unexpected(data.error());

@@ -298,6 +298,17 @@ TEST_F(Commands, AnApplicationIsReportedAgainOnceUntilAnEventArrives) {
   EXPECT_EQ(call({"event", "redeliver", "shop"}).exit_code, 3);
 }
 
+TEST_F(Commands, ARuntimeIsNotAddedByANameThatIsRefusedLater) {
+  use(bed().program().url(), bed().admin_key);
+  for (const char* name : {"My-Runtime", "a b", "eu/prod", "prod-", "a;b"}) {
+    const auto result = call({"runtime", "add", name});
+    EXPECT_EQ(result.exit_code, 2) << name << result.out;
+    EXPECT_THAT(result.err, HasSubstr("RUNTIME has 1 to 63 lower-case letters")) << name;
+    EXPECT_THAT(result.out, IsEmpty()) << name;
+  }
+  EXPECT_EQ(call({"runtime", "add", "eu-1"}).exit_code, 0);
+}
+
 TEST_F(Commands, ARuntimeIsRemovedWhenThatIsConfirmed) {
   use(bed().program().url(), bed().admin_key);
   static_cast<void>(bed().program().register_runtime(bed().admin_key, "old"));
