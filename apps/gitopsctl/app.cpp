@@ -334,6 +334,11 @@ Task<Result<int>> wait_for(Call& call, const WaitSettings& settings) {
   std::string told;
   while (true) {
     const auto app = co_await read_app(call.server, *name);
+    const bool has_time = !call.server.ends_within(kWaitPeriod);
+    if (!app && !told.empty() && is_away(app.error()) && has_time) {
+      co_await sleep_for(kWaitPeriod);
+      continue;
+    }
     if (!app) {
       const bool is_over = app.error().code == ErrorCode::timeout && !told.empty();
       if (!is_over) co_return std::unexpected(app.error());
@@ -345,7 +350,7 @@ Task<Result<int>> wait_for(Call& call, const WaitSettings& settings) {
     }
     if (missing != told) call.console.err << name->text() << ": " << missing << std::endl;
     told = missing;
-    if (!app || call.server.ends_within(kWaitPeriod)) {
+    if (!app || !has_time) {
       co_return std::unexpected(
           Error{.code = ErrorCode::timeout,
                 .message = name->text() + " is not as wanted in time: " + told,

@@ -84,11 +84,15 @@ std::string lines_of(const http::ServerSentEvent& event, const Settings& setting
 
 Task<Result<int>> follow(Call& call, const Settings& settings) {
   std::string last_id;
+  bool was_open = false;
+  bool has_failed = false;
   while (true) {
     bool is_ended = false;
     const auto followed = co_await call.server.follow(
         "/console/api/v1/stream?topics=index,runtimes",
         [&](const http::ServerSentEvent& event) {
+          was_open = true;
+          has_failed = false;
           if (event.event == "end") is_ended = true;
           // The first connection begins with one.
           if (event.event == "reset" && !last_id.empty()) {
@@ -104,12 +108,18 @@ Task<Result<int>> follow(Call& call, const Settings& settings) {
           return !is_ended;
         },
         last_id);
-    if (!followed) co_return std::unexpected(followed.error());
+    if (!followed && (!was_open || !is_away(followed.error()))) {
+      co_return std::unexpected(followed.error());
+    }
+    if (!followed && !has_failed) {
+      call.console.err << failure_text(followed.error()) << kGoesOn << std::flush;
+      has_failed = true;
+    }
     if (is_ended) {
       co_return std::unexpected(Error{
           .code = ErrorCode::unauthenticated, .message = "the key has ended", .http_status = 401});
     }
-    // A server that stops ends its streams.
+    // A server that stops ends its streams, and is away while it starts again.
     co_await sleep_for(std::chrono::seconds(1));
   }
 }
@@ -139,6 +149,10 @@ Task<Result<void>> wait_for_event(Call& call, const AppName& name, std::int64_t 
   while (true) {
     const auto newest = co_await newest_sequence(call.server, name);
     if (newest && *newest > after) co_return Result<void>();
+    if (!newest && is_away(newest.error()) && !call.server.ends_within(kWaitPeriod)) {
+      co_await sleep_for(kWaitPeriod);
+      continue;
+    }
     const bool is_over = newest || newest.error().code == ErrorCode::timeout;
     if (!is_over) co_return std::unexpected(newest.error());
     if (!newest || call.server.ends_within(kWaitPeriod)) {

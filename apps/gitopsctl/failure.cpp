@@ -194,6 +194,12 @@ int exit_code_of(const Error& error) {
   }
 }
 
+bool is_away(const Error& error) {
+  if (error.code != ErrorCode::unavailable && error.code != ErrorCode::timeout) return false;
+  // 500 is an answer, and the next one will be the same.
+  return error.http_status == 0 || (error.http_status >= 502 && error.http_status <= 504);
+}
+
 std::string failure_text(const Error& error) {
   const std::string message = cli::printable(error.message);
   if (error.subcode == kUsage || error.subcode == kNotReached)

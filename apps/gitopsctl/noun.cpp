@@ -68,10 +68,17 @@ void print_changes(const Sheet& sheet, const std::vector<Json>& before,
 
 Task<Result<int>> watch(Call& call, const Sheet& sheet, const Fetch& fetch, std::int64_t limit,
                         std::vector<Json> shown) {
+  bool has_failed = false;
   while (true) {
     co_await sleep_for(kWatchPeriod);
     auto items = co_await fetch(call.server, limit);
-    if (!items) co_return std::unexpected(items.error());
+    if (!items && !is_away(items.error())) co_return std::unexpected(items.error());
+    if (!items) {
+      if (!has_failed) call.console.err << failure_text(items.error()) << kGoesOn << std::flush;
+      has_failed = true;
+      continue;
+    }
+    has_failed = false;
     print_changes(sheet, shown, items->all, call);
     shown = std::move(items->all);
   }

@@ -65,6 +65,9 @@ Result<Items> whole_list(const Json& list, std::int64_t limit);
 // A command that prints a list, with --limit and --watch. `command.work` and `is_endless` are filled here.
 cli::Command list_command(NounCommand command, Sheet sheet, Fetch fetch);
 
+// Said on standard error by commands that go on until Ctrl-C, behind the failure.
+inline constexpr const char* kGoesOn = "The server is asked again until it answers.\n";
+
 // Says on standard error that a list was cut.
 void tell_more(Call& call, const Items& items);
 

@@ -86,6 +86,10 @@ TEST_F(Follow, EventsAreLinesAsTheyCome) {
 
 constexpr const char* kStream = "Content-Type: text/event-stream\r\n";
 
+constexpr const char* kJson = "Content-Type: application/json\r\n";
+// Instead of header fields: a proxy answers, since the control plane starts again.
+constexpr const char* kAway = "";
+
 // Header fields and body of each.
 using Answers = std::vector<std::pair<std::string, std::string>>;
 
@@ -113,6 +117,10 @@ class Script {
       return RecordingUpstream::reply(socket, "event: end\ndata: {}\n\n", kStream);
     }
     const auto& [fields, body] = answers_[next_++];
+    if (fields.empty()) {
+      return RecordingUpstream::reply(socket, R"({"message":"it starts"})", kJson,
+                                      "503 Service Unavailable");
+    }
     return RecordingUpstream::reply(socket, body, fields);
   }
 
@@ -139,6 +147,41 @@ TEST(FollowEvents, GoesOnBehindTheLastEventWhenAStreamHasEnded) {
   const std::string gap = "The control plane could not tell all changes";
   EXPECT_NE(result.err.find(gap), std::string::npos) << result.err;
   EXPECT_EQ(result.err.find(gap), result.err.rfind(gap)) << "the first stream begins with a reset";
+}
+
+TEST(FollowEvents, GoesOnWhenTheServerWasAway) {
+  const std::string row =
+      R"({"rows":[{"topic":"index","kind":"Application","uid":"u1","runtime":"prod","namespace":"a","name":"shop"}]})";
+  Script script(Answers{{kStream, "id: c1\nevent: reset\ndata: {}\n\n"},
+                        {kAway, ""},
+                        {kAway, ""},
+                        {kStream, "id: c2\nevent: patch\ndata: " + row + "\n\n"}});
+  const auto result = script.run({"event", "list", "--follow"});
+  EXPECT_EQ(result.exit_code, 5) << "the session has ended: " << result.err;
+  EXPECT_THAT(result.out, HasSubstr("prod/a/shop"));
+  const std::string said = "The server is asked again until it answers.";
+  EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find(said), result.err.rfind(said)) << "it is said once";
+  const auto requests = script.requests();
+  ASSERT_EQ(requests.size(), 5U);
+  EXPECT_EQ(requests[3].header("Last-Event-ID").value_or(""), "c1");
+
+  Script never(Answers{{kAway, ""}});
+  EXPECT_EQ(never.run({"event", "list", "--follow"}).exit_code, 3) << "it was not there before";
+}
+
+TEST(WatchList, GoesOnWhenTheServerWasAway) {
+  const auto answer = [](const std::string& version) {
+    return R"({"data":{"runtimes":{"edges":[{"node":{"metadata":{"name":"prod"},)"
+           R"("runtimeVersion":")" +
+           version + R"("}}],"pageInfo":{"hasNextPage":false}}}})";
+  };
+  Script script(Answers{{kJson, answer("1.0.0")}, {kAway, ""}, {kJson, answer("2.0.0")}});
+  const auto result = script.run({"runtime", "list", "--watch"});
+  EXPECT_EQ(result.exit_code, 3) << "an answer that is none ends it: " << result.err;
+  EXPECT_THAT(result.out, HasSubstr("1.0.0"));
+  EXPECT_THAT(result.out, HasSubstr("2.0.0"));
+  EXPECT_THAT(result.err, HasSubstr("The server is asked again until it answers."));
 }
 
 TEST(FollowEvents, PrintsAnObjectOnEachLineAlsoOfWhatIsGone) {
@@ -168,9 +211,19 @@ TEST(AppWait, AnOperationThatIsBeingTerminatedHasNotEnded) {
   EXPECT_THAT(result.err, HasSubstr("an operation runs"));
 }
 
+TEST(AppWait, GoesOnWhenTheServerWasAway) {
+  const auto answer = [](const std::string& sync) {
+    return R"({"data":{"application":{"syncStatus":")" + sync +
+           R"(","healthStatus":"HEALTHY"}}})";
+  };
+  Script script(Answers{{kJson, answer("OUT_OF_SYNC")}, {kAway, ""}, {kJson, answer("SYNCED")}});
+  const auto result = script.run({"app", "wait", "prod/argocd/shop"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("Done: prod/argocd/shop is as wanted"));
+}
+
 // The root wants two Applications, and one of them has not been reported.
 TEST(AppTree, ShowsAChildThatIsNotThereYet) {
-  constexpr const char* kJson = "Content-Type: application/json\r\n";
   const auto answer = [](const std::string& name, const std::string& rest) {
     return R"({"data":{"application":{"metadata":{"name":")" + name +
            R"("},"syncStatus":"SYNCED","healthStatus":"HEALTHY")" + rest + "}}}";
