@@ -53,14 +53,16 @@ int run_noun(const NounCommand& command, const Common& common, const cli::Enviro
 // Prints what has changed between two readings of a list, each as it would be in the list.
 void print_changes(const Sheet& sheet, const std::vector<Json>& before,
                    const std::vector<Json>& after, Call& call) {
-  std::map<std::string, const Json*> known;
-  for (const Json& item : before) known[sheet.name(item)] = &item;
+  // Names of keys and of open invitations may be there twice.
+  std::multimap<std::string, const Json*> known;
+  for (const Json& item : before) known.emplace(sheet.name(item), &item);
   call.look.now = wall_now();
   const bool is_table = call.look.form == Form::table || call.look.form == Form::wide;
   const auto lines = is_table ? table_lines(sheet, after, call.look) : std::vector<std::string>();
   for (std::size_t i = 0; i < after.size(); ++i) {
-    const auto found = known.find(sheet.name(after[i]));
-    if (found != known.end() && *found->second == after[i]) continue;
+    const auto [first, last] = known.equal_range(sheet.name(after[i]));
+    const auto is_same = [&](const auto& one) { return *one.second == after[i]; };
+    if (std::any_of(first, last, is_same)) continue;
     call.console.out << (is_table ? lines[i + 1] : render_item(sheet, after[i], call.look));
   }
   call.console.out.flush();

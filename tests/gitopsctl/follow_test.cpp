@@ -170,6 +170,19 @@ TEST(FollowEvents, GoesOnWhenTheServerWasAway) {
   EXPECT_EQ(never.run({"event", "list", "--follow"}).exit_code, 3) << "it was not there before";
 }
 
+TEST(WatchList, TwoOfOneNameAreNotPrintedAgainUntilOneChanges) {
+  const std::string keys =
+      R"([{"name":"ci","tokenPrefix":"aaaa"},{"name":"ci","tokenPrefix":"bbbb"}])";
+  const std::string changed =
+      R"([{"name":"ci","tokenPrefix":"aaaa"},{"name":"ci","tokenPrefix":"cccc"}])";
+  Script script(Answers{{kJson, keys}, {kJson, keys}, {kJson, changed}});
+  const auto result = script.run({"token", "list", "--watch"});
+  EXPECT_EQ(result.exit_code, 3) << "an answer that is none ends it: " << result.err;
+  EXPECT_EQ(result.out.find("aaaa"), result.out.rfind("aaaa")) << result.out;
+  EXPECT_EQ(result.out.find("bbbb"), result.out.rfind("bbbb")) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("cccc"));
+}
+
 TEST(WatchList, GoesOnWhenTheServerWasAway) {
   const auto answer = [](const std::string& version) {
     return R"({"data":{"runtimes":{"edges":[{"node":{"metadata":{"name":"prod"},)"
