@@ -106,6 +106,13 @@ describe('store', () => {
     expect(ordered(store, query('is:offline'), fields, { key: 'name', down: false }, 0)).toEqual([2]);
     expect(ordered(store, query('is:failing'), fields, { key: 'name', down: false }, 0)).toEqual([0]);
   });
+  it('finds a cluster by its address and by what is shown of it', () => {
+    const store = filled(row('a', { cluster: 'https://kubernetes.default.svc' }), row('b', { cluster: 'https://10.0.0.1:6443' }), row('c'));
+    const fields = filterFields(store, new Set(), '');
+    const found = (text: string) => ordered(store, query(text), fields, { key: 'name', down: false }, 0);
+    expect([found('cluster:in-cluster'), found('cluster:https://kubernetes.default.svc'), found('cluster:10.0.0.1:6443'), found('-cluster:in-cluster')]).toEqual([[0], [0], [1], [1, 2]]);
+    expect(facet(store, query(''), fields, 'cluster', 0)).toEqual([{ value: 'https://kubernetes.default.svc', count: 1 }, { value: 'https://10.0.0.1:6443', count: 1 }]);
+  });
   it('filters 10,000 rows within a key press', () => {
     const store = filled(...Array.from({ length: 10_000 }, (_, index) => row(`app-${index}`, { health: index % 9 ? 'Healthy' : 'Degraded' })));
     const fields = filterFields(store, new Set(), '');

@@ -178,6 +178,11 @@ export class ApplicationStore {
   }
 }
 
+/** "https://kubernetes.default.svc" is the cluster that the runtime itself is in. */
+export function clusterName(cluster: string): string {
+  return cluster === 'https://kubernetes.default.svc' ? 'in-cluster' : cluster.replace(/^https?:\/\//, '');
+}
+
 /** The keys of the filter over the rows of a store. `offline` are the runtimes that are silent. A new key goes here. */
 export function filterFields(store: ApplicationStore, offline: { has(runtime: string): boolean }, me: string): Field<number>[] {
   const c = store.columns;
@@ -194,7 +199,7 @@ export function filterFields(store: ApplicationStore, offline: { has(runtime: st
     { key: 'name', kind: 'part', read: (row) => c.name[row]! },
     { key: 'project', kind: 'exact', read: (row) => c.project[row]! },
     { key: 'runtime', kind: 'exact', read: (row) => c.runtime[row]! },
-    { key: 'cluster', kind: 'exact', read: (row) => c.cluster[row]! },
+    { key: 'cluster', kind: 'exact', read: (row) => [c.cluster[row]!, clusterName(c.cluster[row]!)] }, // as it is, and as it is shown
     { key: 'namespace', kind: 'exact', read: (row) => c.namespace[row]! },
     { key: 'health', kind: 'exact', read: (row) => c.health[row]! },
     { key: 'sync', kind: 'exact', read: (row) => c.sync[row]! },
@@ -295,7 +300,8 @@ export function facet(store: ApplicationStore, query: Query, fields: readonly Fi
   const isShown = mayShow(store, query);
   for (const row of isOwn || !matching ? store.byName() : matching) {
     if (!isShown(row) || !matches(row)) continue;
-    const value = field.read(row) as string;
+    const read = field.read(row) as string | readonly string[];
+    const value = typeof read === 'string' ? read : read[0] ?? '';
     if (value !== '') counts.set(value, (counts.get(value) ?? 0) + 1);
   }
   return [...counts].map(([value, count]) => ({ value, count }));

@@ -1,7 +1,7 @@
 // The columns of the table. A new column gets a row here.
 import type { ComponentChildren } from 'preact';
 
-import type { ApplicationRow } from '../../store/applications';
+import { clusterName, type ApplicationRow } from '../../store/applications';
 import { Revision } from '../../ui/parts';
 import { Status } from '../../ui/status';
 import { Age } from '../../ui/time';
@@ -19,10 +19,7 @@ export function applicationPath({ runtime, namespace, name }: Pick<ApplicationRo
   return `/applications/${[runtime, namespace, name].map(encodeURIComponent).join('/')}`;
 }
 
-/** "https://kubernetes.default.svc" is the cluster that the runtime itself is in. */
-export function clusterName(cluster: string): string {
-  return cluster === 'https://kubernetes.default.svc' ? 'in-cluster' : cluster.replace(/^https?:\/\//, '');
-}
+export { clusterName };
 const clip = (text: string) => <span class="clip" title={text}>{text || '–'}</span>;
 
 export const COLUMNS: readonly Column[] = [

@@ -37,7 +37,7 @@ export function suggestions(word: string, query: Query, me: string): Suggestion[
   const before = word.slice(0, word.length - start.length);
   if (FIXED[key]) return FIXED[key]!.filter((value) => value.startsWith(start)).map((value) => ({ insert: `${before}${value} `, text: value, hint: '' }));
   if (!COUNTED.includes(key)) return [];
-  return counts(key, query, me).filter(({ value }) => value.toLowerCase().startsWith(start)).sort((a, b) => b.count - a.count).slice(0, MOST)
+  return counts(key, query, me).filter(({ value }) => [value, clusterName(value)].some((one) => one.toLowerCase().startsWith(start))).sort((a, b) => b.count - a.count).slice(0, MOST)
     .map(({ value, count }) => ({ insert: `${before}${/[\s,]/.test(value) ? `"${value}"` : value} `, text: clusterName(value), hint: String(count) }));
 }
 
