@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { ApplicationStore, comparable, facet, filterFields, FILTER_KEYS, inOrder, ordered, streamedRow, TIME_KEYS, type ApplicationRow } from '../../../apps/control-plane/console/src/store/applications';
+import { ApplicationStore, comparable, facet, filterFields, FILTER_KEYS, inOrder, named, ordered, streamedRow, TIME_KEYS, type ApplicationRow } from '../../../apps/control-plane/console/src/store/applications';
 import { parse } from '../../../apps/control-plane/console/src/store/filter';
 import { RuntimeContacts, SILENT_AFTER } from '../../../apps/control-plane/console/src/store/runtimes';
 import { state, word } from '../../../apps/control-plane/console/src/store/states';
@@ -112,6 +112,14 @@ describe('store', () => {
     const found = (text: string) => ordered(store, query(text), fields, { key: 'name', down: false }, 0);
     expect([found('cluster:in-cluster'), found('cluster:https://kubernetes.default.svc'), found('cluster:10.0.0.1:6443'), found('-cluster:in-cluster')]).toEqual([[0], [0], [1], [1, 2]]);
     expect(facet(store, query(''), fields, 'cluster', 0)).toEqual([{ value: 'https://kubernetes.default.svc', count: 1 }, { value: 'https://10.0.0.1:6443', count: 1 }]);
+  });
+  it('finds the name that was typed before those that have it in them', () => {
+    const store = filled(...Array.from({ length: 300 }, (_, index) => row(`shop-web-${index}`)), row('web-2'), row('web'), row('Web', { uid: 'other', runtime: 'lab' }));
+    const names = (text: string, most: number) => named(store, text, most).map((one) => store.at(one).name);
+    expect(names('web', 5)).toEqual(['web', 'Web', 'web-2', 'shop-web-0', 'shop-web-1']);
+    store.remove('web');
+    expect(names('web', 2)).toEqual(['Web', 'web-2']);
+    expect(names('nothing', 5)).toEqual([]);
   });
   it('filters 10,000 rows within a key press', () => {
     const store = filled(...Array.from({ length: 10_000 }, (_, index) => row(`app-${index}`, { health: index % 9 ? 'Healthy' : 'Degraded' })));

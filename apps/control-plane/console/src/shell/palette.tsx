@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
+import { named } from '../store/applications';
 import { applications } from '../store/state';
 import { state } from '../store/states';
 import { Icon, type IconName } from '../ui/icons';
@@ -51,13 +52,9 @@ function found(text: string, sections: readonly Item[]): Item[] {
   const wanted = text.trim().toLowerCase();
   const items = commands().filter((item) => item.text.toLowerCase().includes(wanted));
   if (wanted === '') return items;
-  const { columns, length } = applications;
-  const most = MOST - 1 - sections.length;
-  for (let row = 0; row < length && items.length < most; ++row) {
-    const name = columns.name[row]!;
-    if (applications.isGone(row) || !name.toLowerCase().includes(wanted)) continue;
-    const [runtime, namespace] = [columns.runtime[row]!, columns.namespace[row]!];
-    items.push({ text: name, hint: `${runtime} / ${namespace}`, icon: state(columns.health[row]).shape,
+  for (const row of named(applications, wanted, Math.max(0, MOST - 1 - sections.length - items.length))) {
+    const { name, runtime, namespace, health } = applications.at(row);
+    items.push({ text: name, hint: `${runtime} / ${namespace}`, icon: state(health).shape,
       run: () => navigate(`/applications/${[runtime, namespace, name].map(encodeURIComponent).join('/')}`) });
   }
   items.push({ text: `Filter applications by "${text.trim()}"`, hint: '', icon: 'search',

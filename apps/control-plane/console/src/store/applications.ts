@@ -289,6 +289,18 @@ function ranks(key: Key, column: readonly unknown[]): (value: unknown) => number
   return (value) => places.get(String(value))!;
 }
 
+/** Returns at most `most` rows whose names have a text of small letters in them: first the name itself, then those that begin
+ * with it. */
+export function named(store: ApplicationStore, text: string, most: number): number[] {
+  const groups: [number[], number[], number[]] = [[], [], []];
+  for (const row of store.byName()) {
+    const name = store.columns.name[row]!.toLowerCase();
+    const at = name.indexOf(text);
+    if (at >= 0 && !store.isGone(row)) groups[name === text ? 0 : at === 0 ? 1 : 2].push(row);
+  }
+  return groups.flat().slice(0, most);
+}
+
 /** Counts the values of a column among the rows that match the terms of all other keys. `matching` are those that match
  * the whole query, which saves another search for a key without terms. */
 export function facet(store: ApplicationStore, query: Query, fields: readonly Field<number>[], key: string, now: number, matching?: readonly number[]):
