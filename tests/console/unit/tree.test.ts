@@ -37,6 +37,7 @@ describe('an application', () => {
   it('is summed up by what is worst', () => {
     expect(verdict(app({}), false)).toMatchObject({ tone: 'ok' });
     expect(verdict(app({}), true)).toEqual({ tone: 'warn', text: 'When its runtime was heard of last: It is healthy and as Git wants it.' });
+    expect(verdict(app({ presence: 'STALE' }), false)).toEqual({ tone: 'warn', text: 'When it was reported last: It is healthy and as Git wants it.' });
     expect(verdict(app({ operation: { phase: 'Failed', message: 'no such namespace' } }), false)).toEqual({ tone: 'bad', text: 'The last sync failed: no such namespace' });
     expect(verdict(app({ healthStatus: null }), false)).toMatchObject({ tone: 'mute' });
     // What is not known, or waits, is not called healthy and as Git wants it.

@@ -115,7 +115,8 @@ interface Said {
 export function verdict(app: ApplicationDetail, isSilent: boolean): Said {
   const said = lastVerdict(app);
   // What was so then is not known to be so now.
-  return isSilent ? { tone: 'warn', text: `When its runtime was heard of last: ${said.text}` } : said;
+  if (isSilent) return { tone: 'warn', text: `When its runtime was heard of last: ${said.text}` };
+  return app.presence === 'STALE' ? { tone: 'warn', text: `When it was reported last: ${said.text}` } : said;
 }
 
 function lastVerdict(app: ApplicationDetail): Said {
