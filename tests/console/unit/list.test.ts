@@ -13,6 +13,13 @@ describe('saved views', () => {
     expect(withStart(views, 'b').some((one) => one.isStart)).toBe(false);
     expect(withView(views, 'b', 'q=y').find((one) => one.name === 'b')).toEqual({ name: 'b', query: 'q=y', isStart: true });
   });
+  it('drops none for another one when there are as many as are kept', () => {
+    let views = withView([], 'z', 'q=z');
+    for (let number = 1; number < 50; ++number) views = withView(views, `view-${number}`, '');
+    const more = withView(views, 'a', 'q=a');
+    expect([more.length, more.some(({ name }) => name === 'z'), more.some(({ name }) => name === 'a')]).toEqual([50, true, false]);
+    expect(withView(views, 'z', 'q=new').find(({ name }) => name === 'z')!.query).toBe('q=new');
+  });
   it('reads back what was kept, and nothing else', () => {
     const views = withStart(withView([], 'a', 'q=x'), 'a');
     expect(readViews(JSON.stringify(views))).toEqual(views);

@@ -7,7 +7,7 @@ export interface SavedView {
   isStart: boolean; // the page that "/" opens; at most one is
 }
 const PLACE = 'views';
-const MOST = 50;
+export const MOST_VIEWS = 50;
 
 /** Reads what was kept. What is no view is left out. */
 export function readViews(text: string | null): SavedView[] {
@@ -23,14 +23,15 @@ export function readViews(text: string | null): SavedView[] {
     if (typeof one?.name !== 'string' || typeof one.query !== 'string' || one.name === '') continue;
     views.push({ name: one.name, query: one.query, isStart: one.isStart === true && !views.some((other) => other.isStart) });
   }
-  return views.slice(0, MOST);
+  return views.slice(0, MOST_VIEWS);
 }
 
-/** Adds a view, or gives the one with this name another query. */
+/** Adds a view, or gives the one with this name another query. Another one than the most that are kept is not added. */
 export function withView(views: readonly SavedView[], name: string, query: string): SavedView[] {
   const old = views.find((one) => one.name === name);
+  if (!old && views.length >= MOST_VIEWS) return [...views];
   const others = views.filter((one) => one !== old);
-  return [...others, { name, query, isStart: old?.isStart ?? false }].sort((a, b) => a.name.localeCompare(b.name)).slice(0, MOST);
+  return [...others, { name, query, isStart: old?.isStart ?? false }].sort((a, b) => a.name.localeCompare(b.name));
 }
 
 /** Makes a view the start page, or none when it is the one already. */

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { address, here, setQuery } from '../../shell/router';
 import { Icon } from '../../ui/icons';
 import { COLUMNS, toggledColumn, type Column } from './columns';
-import { addressOf, changeViews, savedViews, withStart, withView } from './saved';
+import { addressOf, changeViews, MOST_VIEWS, savedViews, withStart, withView } from './saved';
 
 export const FORMS = ['table', 'cards', 'tiles'] as const;
 export type Form = (typeof FORMS)[number];
@@ -45,9 +45,10 @@ function Views() {
   const [name, setName] = useState('');
   const views = savedViews.value;
   const query = address('', here.value.query).replace(/^\?/, '');
+  const isFull = name.trim() !== '' && views.length >= MOST_VIEWS && !views.some((one) => one.name === name.trim());
   const save = (event: Event) => {
     event.preventDefault();
-    if (name.trim() === '') return;
+    if (name.trim() === '' || isFull) return;
     changeViews((all) => withView(all, name.trim(), query));
     setName('');
   };
@@ -66,6 +67,7 @@ function Views() {
           <input aria-label="Name of the view" placeholder="Name of this view" maxLength={60} value={name} onInput={(event) => setName(event.currentTarget.value)} />
           <button type="submit">Save</button>
         </form>
+        {isFull && <p class="warn small" role="status">More than {MOST_VIEWS} views are not kept. Delete one first.</p>}
         <p class="mute small">Filter, order, columns and form. Kept in this browser.</p>
       </div>
     </details>
