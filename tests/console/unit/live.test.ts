@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { SseParser } from '../../../apps/control-plane/console/src/live/sse';
 import { topicsOf } from '../../../apps/control-plane/console/src/live/stream';
@@ -29,5 +29,35 @@ describe('server-sent events', () => {
   it('drops an event without data, and keeps the id', () => {
     const parser = new SseParser('5');
     expect(parser.feed('event: patch\n\ndata: 1\n\n')).toEqual([{ type: 'message', data: '1', id: '5' }]);
+  });
+});
+
+describe('the time of the server', () => {
+  const HOUR = 3_600_000;
+  const device = Date.UTC(2026, 2, 4, 9);
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+  it('is what ages and filters are counted by when the clock of the device is wrong', async () => {
+    vi.useFakeTimers({ now: device, toFake: ['Date'] });
+    const { request } = await import('../../../apps/control-plane/console/src/data/request');
+    const { clockOffset, serverNow } = await import('../../../apps/control-plane/console/src/data/clock');
+    const { age, now } = await import('../../../apps/control-plane/console/src/ui/time');
+    const answer = async (at: number, took = 0) => {
+      vi.stubGlobal('fetch', async () => {
+        vi.setSystemTime(Date.now() + took);
+        return Response.json({}, { headers: { Date: new Date(at).toUTCString() } });
+      });
+      await request('read something', '/api/user');
+    };
+    await answer(device + 2 * HOUR);
+    expect([serverNow(), now.value]).toEqual([device + 2 * HOUR, device + 2 * HOUR]);
+    expect(age(device, now.value)).toBe('2 h');
+    await answer(device - HOUR);
+    expect(age(device - HOUR - 600_000, serverNow())).toBe('10 min');
+    // A slow response and the second to which the header is cut are no difference.
+    await answer(device, 20_000);
+    expect(clockOffset.value).toBe(0);
   });
 });

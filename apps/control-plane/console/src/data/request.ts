@@ -1,4 +1,5 @@
 // Requests to the control plane, and failures that say what is known.
+import { noteDate } from './clock';
 
 export interface Failure {
   tried: string; // "read the applications"
@@ -48,8 +49,11 @@ async function send(tried: string, address: string, { method = 'GET', body, sign
     init.body = JSON.stringify(body);
     init.headers = { Accept: 'application/json', 'Content-Type': 'application/json' };
   }
+  const sent = Date.now();
   try {
-    return await fetch(address, init);
+    const response = await fetch(address, init);
+    if (cache === 'no-store') noteDate(response.headers.get('Date'), sent);
+    return response;
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new RequestError({ tried, kind: 'unreachable', status: 0, requestId: '',

@@ -1,8 +1,11 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
+
+import { clockOffset, serverNow } from '../data/clock';
 
 /** The time that ages are counted from. It moves once every 10 seconds, for the whole page at once. */
 export const now = signal(Date.now());
-if (typeof window !== 'undefined') setInterval(() => (now.value = Date.now()), 10_000);
+effect(() => { now.value = Date.now() + clockOffset.value; });
+if (typeof window !== 'undefined') setInterval(() => (now.value = serverNow()), 10_000);
 
 const STEPS: [number, string][] = [[60, 's'], [3_600, 'min'], [86_400, 'h'], [604_800, 'd'], [Infinity, 'w']];
 
@@ -32,7 +35,7 @@ const MINUTE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-di
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 /** "10:42", and of another day "26 Nov 10:42". */
 export function minute(at: number): string {
-  const isToday = DAY.format(at) === DAY.format(Date.now()) && Math.abs(Date.now() - at) < 86_400_000;
+  const isToday = DAY.format(at) === DAY.format(serverNow()) && Math.abs(serverNow() - at) < 86_400_000;
   return isToday ? MINUTE.format(at) : `${DAY.format(at)} ${MINUTE.format(at)}`;
 }
 

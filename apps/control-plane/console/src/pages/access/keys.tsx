@@ -1,6 +1,7 @@
 // Keys: the caller's own, and those of a service account.
 import { useSignal } from '@preact/signals';
 
+import { serverNow } from '../../data/clock';
 import { Confirm, Result, type Actions } from '../../ui/action';
 import { Dialog } from '../../ui/parts';
 import { Status } from '../../ui/status';
@@ -46,7 +47,7 @@ export function CreateKey({ owner, title, close, actions, show }: { owner: strin
     event.preventDefault();
     if (lacksScope) return;
     const name = String(new FormData(event.currentTarget as HTMLFormElement).get('name')).trim();
-    const wanted = { name, scopes: isLimited.value ? scopes.value : [], ...(days.value && { expires: new Date(Date.now() + Number(days.value) * 86_400_000).toISOString() }) };
+    const wanted = { name, scopes: isLimited.value ? scopes.value : [], ...(days.value && { expires: new Date(serverNow() + Number(days.value) * 86_400_000).toISOString() }) };
     show(null);
     if (await actions.run('create-key', `create the ${wordOf(owner)}`, async () => show({ name, text: await createKey(owner, wanted) }), `${titleOf(owner, name)} was created. Copy it now.`, 'keys')) close();
   };

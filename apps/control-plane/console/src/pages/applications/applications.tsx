@@ -2,6 +2,7 @@ import { batch, useSignalEffect } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ComponentProps } from 'preact';
 
+import { serverNow } from '../../data/clock';
 import { readApplications } from '../../data/load';
 import { announce } from '../../shell/announce';
 import { addKeys } from '../../shell/keys';
@@ -37,7 +38,7 @@ export function sortOf(text: string | undefined): Sort {
 function NothingMatches({ text, set }: { text: string; set: (text: string) => void }) {
   const query = view.value!.query;
   const rows = Array.from({ length: applications.length }, (_, row) => row).filter((row) => !applications.isGone(row));
-  const best = narrowest(query, fields(me.value?.name ?? ''), rows, Date.now());
+  const best = narrowest(query, fields(me.value?.name ?? ''), rows, serverNow());
   return (
     <Empty title="Nothing matches">
       <p>None of the {applications.size} applications matches this filter.</p>

@@ -2,6 +2,7 @@
 // and rows that would move, come or go wait until they are applied.
 import { signal } from '@preact/signals';
 
+import { serverNow } from '../../data/clock';
 import { facet, filterFields, FILTER_KEYS, mayShow, ordered, TIME_KEYS, type Sort } from '../../store/applications';
 import { matcher, parse, type Field, type Query } from '../../store/filter';
 import { applications, offline, pulse } from '../../store/state';
@@ -32,7 +33,7 @@ let counted: { query: Query; pulse: number; rows: number; me: string; matching: 
 /** Computes the order again. */
 export function arrange(text: string, sort: Sort, me: string): void {
   const query = parse(text, FILTER_KEYS, TIME_KEYS);
-  const now = Date.now();
+  const now = serverNow();
   const rows = ordered(applications, query, fields(me), sort, now);
   counted = { query, pulse: pulse.peek(), rows: applications.length, me, counts: new Map(), matching: rows };
   view.value = { text, sort, query, rows, matches: matcher(query, fields(me), now) };
@@ -51,7 +52,7 @@ export function neighbours(runtime: string, namespace: string, name: string): { 
 export function countWaiting(me: string): void {
   const shown = view.peek();
   if (!shown) return;
-  const matches = matcher(shown.query, fields(me), Date.now());
+  const matches = matcher(shown.query, fields(me), serverNow());
   const isShown = mayShow(applications, shown.query);
   const inside = new Set(shown.rows);
   let changes = 0;
@@ -72,7 +73,7 @@ export function stillMatches(row: number): boolean {
 
 /** Counts the values of a key. What was counted is kept until the query or the rows change. */
 export function counts(key: string, query: Query, me: string): readonly { value: string; count: number }[] {
-  const now = Date.now();
+  const now = serverNow();
   if (counted?.query !== query || counted.pulse !== pulse.peek() || counted.rows !== applications.length || counted.me !== me) {
     const matches = matcher(query, fields(me), now);
     const isShown = mayShow(applications, query);
