@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { OutcomeError, type Outcome } from '../../../apps/control-plane/console/src/data/outcome';
 import { again, countsText, linesOf, runBatch, type Item, type Line } from '../../../apps/control-plane/console/src/pages/applications/batch_run';
@@ -37,6 +37,25 @@ describe('a batch', () => {
     let count = 0;
     const lines = await run(async () => `${++count}`, () => count === 2);
     expect(countsText(lines)).toBe('2 done, 2 not tried.');
+  });
+  it('waits for a runtime that is away twice at most, so that others come to their turn', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const two: Item[] = ['lab', 'lab', 'lab', 'lab', 'prod'].map((runtime, index) => ({ runtime, namespace: 'argocd', name: `app-${index}` }));
+    const tried: string[] = [];
+    let last: readonly Line[] = [];
+    await runBatch(two, async ({ runtime, name }) => {
+      tried.push(name);
+      if (runtime === 'prod') return 'ok';
+      vi.setSystemTime(Date.now() + 60_000);
+      throw fails(tried.length === 1 ? 'unknown' : 'failed', 'unreachable'); // the answer was lost, then nothing was sent
+    }, (lines) => (last = lines), () => false);
+    vi.useRealTimers();
+    expect(tried).toEqual(['app-0', 'app-1', 'app-4']);
+    expect(countsText(last)).toBe('1 done, 3 failed, 1 unknown.');
+    expect(again(last).map(({ name }) => name)).toEqual(['app-1', 'app-2', 'app-3']);
+  });
+  it('tries a runtime that fails fast each time', async () => {
+    expect(countsText(await run(async ({ name }) => { if (name === 'a') throw fails('failed', 'unreachable'); return 'ok'; }))).toBe('3 done, 1 failed.');
   });
   it('takes an exception of our own for a failure', async () => {
     expect(countsText(await run(async () => { throw new Error('odd'); }))).toBe('4 failed.');

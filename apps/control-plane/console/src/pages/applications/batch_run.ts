@@ -1,6 +1,6 @@
 // One action on many applications, one after the other, by the page. Pure but for what `act` does.
 import { done, OutcomeError, outcomeOf, type Outcome } from '../../data/outcome';
-import { failureOf } from '../../data/request';
+import { failureOf, type Failure } from '../../data/request';
 
 export interface Item {
   runtime: string;
@@ -35,20 +35,33 @@ export function countsText(lines: readonly Line[]): string {
   return `${parts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`).join(', ')}.`;
 }
 
-/** Tries the items in their order and tells each new state. Ends early when it is stopped, and with the session. */
+const SLOW = 5_000; // milliseconds
+
+/** Tries the items in their order and tells each new state. Ends early when it is stopped, and with the session. A runtime
+ * that was waited for in vain is not waited for again: nothing is sent to it, and the items of others come to their turn. */
 export async function runBatch(items: readonly Item[], act: (item: Item) => Promise<string>, tell: (lines: readonly Line[]) => void, stopped: () => boolean): Promise<void> {
   const lines = linesOf(items);
+  const silent = new Map<string, Outcome>(); // by runtime: what its last item came to
   for (const line of lines) {
     if (stopped()) return;
-    let isSignedOut = false;
+    const { runtime } = line.item;
+    const begun = Date.now();
+    let failed: Failure['kind'] | undefined;
+    if (silent.has(runtime)) {
+      line.outcome = silent.get(runtime)!;
+      tell([...lines]);
+      continue;
+    }
     try {
       line.outcome = done(await act(line.item));
     } catch (error) {
       const failure = error instanceof OutcomeError ? null : failureOf('act', error);
       line.outcome = error instanceof OutcomeError ? error.outcome : outcomeOf(failure!);
-      isSignedOut = (error instanceof OutcomeError ? (error.outcome as { failure?: string }).failure : failure!.kind) === 'signed-out';
+      failed = error instanceof OutcomeError ? (error.outcome as { failure?: Failure['kind'] }).failure : failure!.kind;
     }
+    // After "unknown" the runtime is looked at before anything is sent to it again.
+    if (failed === 'unreachable' && line.outcome?.kind === 'failed' && Date.now() - begun > SLOW) silent.set(runtime, line.outcome);
     tell([...lines]);
-    if (isSignedOut) return;
+    if (failed === 'signed-out') return;
   }
 }
