@@ -381,6 +381,21 @@ test('a session that ends leaves the page as it is', async ({ page, context, exp
   await page.getByText(/of \d+ applications are Degraded/).waitFor();
 });
 
+test('a session that ended is begun again at an identity provider beside the page', { proxied: { '/console/api/v1/sign-in': { password: true, providers: [{ name: 'corp', title: 'Corp', path: '/console/api/v1/sso/corp' }] } } }, async ({ page, context, expect }) => {
+  expect(/401/);
+  await signIn(page);
+  await page.goto('/runtimes/prod-eu');
+  await page.getByText(/of \d+ applications are Degraded/).waitFor();
+  await context.clearCookies();
+  await page.keyboard.press('r');
+  const dialog = page.getByRole('dialog', { name: 'Your session has ended' });
+  const link = dialog.getByRole('link', { name: 'Sign in with Corp' });
+  await link.waitFor();
+  assert.equal(await link.getAttribute('target'), '_blank', 'the page behind stays as it is');
+  await dialog.getByText('This page goes on when you are signed in there.').waitFor();
+  await axe(page, 'a session that ended, with a provider');
+});
+
 test('without a stream the page reads its data again, and what is new waits', { stream: 'absent' }, async ({ page, daemon, tokens }) => {
   await signIn(page);
   await grid(page).waitFor();

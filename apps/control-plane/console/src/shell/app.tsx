@@ -163,7 +163,7 @@ function SessionEnded() {
   return (
     <Dialog title="Your session has ended" close={() => {}} canClose={false}>
       <p>Sign in again to go on. The page behind stays as it is.</p>
-      <SignInForm done={() => (sessionEnded.value = false)} name={me.value?.name ?? ''} />
+      <SignInForm done={() => (sessionEnded.value = false)} name={me.value?.name ?? ''} isOver />
     </Dialog>
   );
 }

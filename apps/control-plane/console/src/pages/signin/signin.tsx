@@ -15,7 +15,8 @@ export function sentence(failure: Failure): string {
   return failure.message;
 }
 
-export function SignInForm({ done, name = '' }: { done: () => void; name?: string }) {
+/** `isOver` a page that has to stay: an identity provider then gets a tab of its own. */
+export function SignInForm({ done, name = '', isOver = false }: { done: () => void; name?: string; isOver?: boolean }) {
   const ways = useSignal<SignInWays | null>(null);
   const wrong = useSignal<Failure | null>(null);
   const busy = useSignal(false);
@@ -45,10 +46,11 @@ export function SignInForm({ done, name = '' }: { done: () => void; name?: strin
   return (
     <>
       {providers.map((provider) => (
-        <a key={provider.name} class="button wide-field" href={`${provider.path}${provider.path.includes('?') ? '&' : '?'}to=${encodeURIComponent(to)}`}>
+        <a key={provider.name} class="button wide-field" {...(isOver && { target: '_blank', rel: 'noopener' })} href={`${provider.path}${provider.path.includes('?') ? '&' : '?'}to=${encodeURIComponent(to)}`}>
           Sign in with {provider.title}
         </a>
       ))}
+      {providers.length > 0 && isOver && <p class="mute small">It opens another tab. This page goes on when you are signed in there.</p>}
       {providers.length > 0 && password && <p class="or mute small"><span>or</span></p>}
       {password && (
         <form class="fields" onSubmit={(event) => void send(event as unknown as SubmitEvent)}>
