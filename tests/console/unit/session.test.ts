@@ -8,6 +8,7 @@ let client: Client;
 let who: () => Response;
 let logout: () => Response;
 const reload = vi.fn();
+let shown: () => void;
 
 const user = (id: string, account: string) => () => Response.json({ data: { me: { id, name: id, email: null, isAdmin: false, activeAccount: { id: account, name: account, admins: [] } } } });
 const nobody = () => Response.json({ message: 'Unauthorized' }, { status: 401 });
@@ -18,7 +19,7 @@ beforeEach(async () => {
   reload.mockReset();
   vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} });
   vi.stubGlobal('location', { pathname: '/applications', search: '', origin: 'https://console.example', reload, assign: () => {} });
-  vi.stubGlobal('document', { querySelector: () => null });
+  vi.stubGlobal('document', { hidden: false, querySelector: () => null, addEventListener: (type: string, call: () => void) => { if (type === 'visibilitychange') shown = call; } });
   vi.stubGlobal('history', { pushState: () => {}, replaceState: () => {}, state: null });
   vi.stubGlobal('fetch', async (address: string) => {
     if (address.endsWith('/login')) return Response.json({});
@@ -59,6 +60,18 @@ describe('a session', () => {
     expect(session.sessionEnded.value).toBe(true);
     who = user('ann', 'acme');
     client.live.value = { state: 'live' };
+    await settle();
+    expect(session.sessionEnded.value).toBe(false);
+  });
+  it('that another tab has begun again goes on when this one is shown, also without a stream', async () => {
+    await session.readMe();
+    who = nobody;
+    await session.readMe();
+    shown();
+    await settle();
+    expect(session.sessionEnded.value).toBe(true);
+    who = user('ann', 'acme');
+    shown();
     await settle();
     expect(session.sessionEnded.value).toBe(false);
   });

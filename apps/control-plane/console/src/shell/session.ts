@@ -113,6 +113,9 @@ effect(() => {
   if (isLive || wasLive) wasLive = isLive;
 });
 
+// Without a stream this page looks when it is shown: another tab may have signed in.
+globalThis.document?.addEventListener?.('visibilitychange', () => { if (sessionEnded.peek() && !document.hidden) void readMe(); });
+
 /** Pages that need no session. */
 export const OPEN_PAGES = ['/sign-in', '/invitation'];
 
