@@ -320,6 +320,27 @@ export function addAccessCases(test, axe) {
     await row(page, 'lost').waitFor({ state: 'detached' });
   });
 
+  test('what was not done is told beside the list when its dialog was closed before', async ({ page, expect }) => {
+    expect(/503/);
+    await signIn(page);
+    await open(page, '/access/teams', 'Teams');
+    let answer;
+    await page.route('**/api/team', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await new Promise((go) => { answer = go; });
+      return route.fulfill({ status: 503, json: { message: 'The store is busy' } });
+    });
+    await page.getByRole('button', { name: 'Create a team…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Create a team' });
+    await dialog.getByLabel('Name').fill('late');
+    await page.keyboard.press('Enter');
+    await until('the request', async () => answer !== undefined);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    answer();
+    await page.getByRole('alert').getByText('The store is busy').waitFor();
+  });
+
   test('names that others gave stay texts on the pages of access', async ({ page, daemon }) => {
     const evil = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>{{7*7}}';
     const account = await accountOf(daemon);

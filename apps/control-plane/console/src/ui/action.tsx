@@ -1,5 +1,5 @@
 // Actions and what came of them.
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 import { done, OutcomeError, outcomeOf, type Outcome } from '../data/outcome';
@@ -21,7 +21,10 @@ interface Shown extends Outcome {
 export interface Actions {
   busy: boolean;
   outcome: Shown | null;
-  /** Runs an action of the button at a place. Returns whether it is done; `says` is what is told then, `at` where. After a
+  /** The results that are on the page, by place. */
+  places: Map<string, number>;
+  /** Runs an action of the button at a place. Returns whether it is done; `says` is what is told then, `at` where. What
+   * was not done is told at the place, or where that is not on the page any more, since a dialog was closed, at `at`. After a
    * lost answer `found` is asked again and again. */
   run: (place: string, tried: string, work: () => Promise<unknown>, says: string | (() => string), at?: string, found?: FindOut) => Promise<boolean>;
   clear: () => void;
@@ -33,6 +36,7 @@ export function useActions(after: () => void): Actions {
   const [outcome, setOutcome] = useState<Shown | null>(null);
   const isBusy = useRef(false);
   const round = useRef(0);
+  const places = useRef(new Map<string, number>()).current;
   useEffect(() => () => { ++round.current; }, []);
   const findOut = async (own: number, found: FindOut) => {
     const tell = (text: string) => setOutcome((old) => old && round.current === own ? { ...old, found: text } : old);
@@ -56,7 +60,7 @@ export function useActions(after: () => void): Actions {
       return true;
     } catch (error) {
       const outcome = error instanceof OutcomeError ? error.outcome : outcomeOf(failureOf(tried, error));
-      setOutcome({ ...outcome, at: place });
+      setOutcome({ ...outcome, at: places.get(place) ? place : at });
       if (outcome.kind === 'unknown' && found) void findOut(own, found);
       return false;
     } finally {
@@ -69,7 +73,7 @@ export function useActions(after: () => void): Actions {
     ++round.current;
     setOutcome(null);
   }, []);
-  return { busy, outcome, run, clear };
+  return { busy, outcome, places, run, clear };
 }
 
 const WORDS: Record<Outcome['kind'], { icon: IconName; tone: string; text: string }> = {
@@ -86,7 +90,11 @@ export function saidBy({ by, text, allows }: Outcome): string {
 
 /** What came of the action at this place, beside its button, until it is closed. */
 export function Result({ actions, at }: { actions: Actions; at: string }) {
-  const { outcome, clear } = actions;
+  const { outcome, places, clear } = actions;
+  useLayoutEffect(() => {
+    places.set(at, (places.get(at) ?? 0) + 1);
+    return () => void places.set(at, places.get(at)! - 1);
+  }, [places, at]);
   if (outcome?.at !== at) return null;
   const word = WORDS[outcome.kind];
   return (
