@@ -43,6 +43,17 @@ describe('filter', () => {
     expect(words('a "b c" d:"e f",g')).toEqual(['a', '"b c"', 'd:"e f",g']);
     expect(found('name:pay.api')).toEqual([]); // a dot is a dot
   });
+  it('compares with a pattern of many stars at once', () => {
+    const of = (pattern: string, ...names: string[]) => {
+      const query = parse(`name:${pattern}`, KEYS);
+      return names.map((name) => matcher(query, FIELDS, NOW)({ ...ROWS[0]!, name }));
+    };
+    expect(of('A*b*C', 'abc', 'a-b-b-c', 'ab', 'abcd', 'xabc')).toEqual([true, true, false, false, false]);
+    expect(of('ab*ba', 'aba', 'abba', 'ab-ba')).toEqual([false, true, true]);
+    expect(of('**', '', 'a')).toEqual([true, true]);
+    expect(of('a.*', 'a.b', 'aXb')).toEqual([true, false]);
+    expect(of(`${'*a'.repeat(40)}b`, 'a'.repeat(250))).toEqual([false]);
+  });
   it('compares ages; what has no time matches no age', () => {
     expect(found('changed:<1h')).toEqual(['pay-api']);
     expect(found('changed:>1h')).toEqual(['pay-web']);

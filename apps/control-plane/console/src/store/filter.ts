@@ -91,18 +91,28 @@ export function seconds(text: string): { below: boolean; seconds: number } | nul
   return { below: split[1] === '<', seconds: Number(split[2]) * UNITS[split[3]!]! };
 }
 
-function glob(pattern: string): RegExp {
-  const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${escaped.join('.*')}$`, 'is');
-}
-
 type Test = (value: string) => boolean;
 
+/** Compares with a pattern of "*", piece by piece: a regular expression of many stars would take for ever. */
+function glob(pattern: string): Test {
+  const parts = pattern.toLowerCase().split('*');
+  const [first, last] = [parts[0]!, parts.at(-1)!];
+  return (value) => {
+    const text = value.toLowerCase();
+    const end = text.length - last.length;
+    if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+    let at = first.length;
+    for (const part of parts.slice(1, -1)) {
+      const found = text.indexOf(part, at);
+      if (found < 0) return false;
+      at = found + part.length;
+    }
+    return at <= end;
+  };
+}
+
 function test(kind: Kind, value: string): Test {
-  if (value.includes('*')) {
-    const pattern = glob(value);
-    return (text) => pattern.test(text);
-  }
+  if (value.includes('*')) return glob(value);
   const wanted = value.toLowerCase();
   if (kind === 'part') return (text) => text.toLowerCase().includes(wanted);
   if (kind === 'prefix') return (text) => text.toLowerCase().startsWith(wanted);
