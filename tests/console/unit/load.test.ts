@@ -60,3 +60,20 @@ it('a page without a worker is not called live for the time in which it was hidd
   await vi.advanceTimersByTimeAsync(100);
   expect(live.value.state).toBe('live');
 });
+
+it('objects without a uid are rows of their own', async () => {
+  vi.stubGlobal('requestAnimationFrame', (call: () => void) => setTimeout(call, 16));
+  const { keepApplications } = await import('../../../apps/control-plane/console/src/data/load');
+  const { applications } = await import('../../../apps/control-plane/console/src/store/state');
+  const { onChanges, receive } = await import('../../../apps/control-plane/console/src/live/client');
+  reading = rows('shop');
+  keepApplications();
+  await vi.advanceTimersByTimeAsync(2_000);
+  let frame = 0;
+  onChanges(({ patches }) => { frame = patches.size; });
+  const sent = (topic: string, kind: string, name: string) => ({ topic, kind, uid: '', runtime: 'prod', namespace: 'argocd', name, health: 'MISSING' });
+  receive('patch', { rows: [sent('index', 'Application', 'one'), sent('index', 'Application', 'two'), sent('app:a', 'Service', 'web'), sent('app:a', 'Deployment', 'web')] });
+  await vi.advanceTimersByTimeAsync(100);
+  expect([frame, applications.size]).toEqual([4, 3]);
+  expect(applications.find('prod', 'argocd', 'one')).not.toBe(applications.find('prod', 'argocd', 'two'));
+});

@@ -3,7 +3,7 @@
 import { effect } from '@preact/signals';
 
 import { follow, live, onChanges, onReset, type Changes } from '../live/client';
-import { streamedRow, time, type ApplicationRow } from '../store/applications';
+import { streamedRow, time, uidOf, type ApplicationRow } from '../store/applications';
 import { RuntimeContacts } from '../store/runtimes';
 import { applications, loadState, offline, readings, rowsChanged } from '../store/state';
 import { word } from '../store/states';
@@ -34,7 +34,7 @@ export interface ApplicationNode {
 export function rowOfNode(node: ApplicationNode): ApplicationRow {
   const { metadata, destination, status, operationState } = node;
   return {
-    uid: metadata.uid ?? `${metadata.runtime}/${metadata.namespace}/${metadata.name}`,
+    uid: uidOf(metadata.uid, metadata.runtime, metadata.namespace, metadata.name),
     runtime: metadata.runtime,
     namespace: metadata.namespace ?? '',
     name: metadata.name,

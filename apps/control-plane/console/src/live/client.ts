@@ -45,7 +45,9 @@ export function receive(type: string, data: unknown): void {
   else if (type === 'end') onEnd();
   if (type !== 'patch' && type !== 'gone') return;
   for (const row of content.rows ?? []) {
-    const key = `${String(row.topic)} ${String(row.uid ?? row.name)}`;
+    // Objects that the cluster does not have yet have an empty uid. Runtimes have none, and are named.
+    const id = row.uid === '' ? [row.kind, row.runtime, row.namespace, row.name].join('/') : String(row.uid ?? row.name);
+    const key = `${String(row.topic)} ${id}`;
     gone.delete(key);
     patches.set(key, row);
   }

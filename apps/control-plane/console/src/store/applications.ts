@@ -32,6 +32,8 @@ const KEYS = Object.keys(EMPTY) as Key[];
 
 const nameKey = (runtime: string, namespace: string, name: string): string => `${runtime}\n${namespace}\n${name}`;
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+/** The uid of a row. An object that the cluster does not have yet has none, so its names stand for it. */
+export const uidOf = (uid: unknown, runtime: unknown, namespace: unknown, name: unknown): string => text(uid) || `${text(runtime)}/${text(namespace)}/${text(name)}`;
 
 /** Reads times as RFC 3339 texts and as milliseconds. */
 export function time(value: unknown): number {
@@ -46,7 +48,7 @@ function isSame(a: readonly string[], b: readonly string[]): boolean {
 
 /** Reads a row of the stream's patch. Members that it lacks keep their value. */
 export function streamedRow(sent: Record<string, unknown>): Partial<ApplicationRow> & { uid: string } {
-  const row: Record<string, unknown> = { uid: text(sent.uid) };
+  const row: Record<string, unknown> = { uid: uidOf(sent.uid, sent.runtime, sent.namespace, sent.name) };
   for (const key of KEYS) {
     if (!(key in sent) || key === 'uid' || (key === 'labels' && !Array.isArray(sent.labels))) continue;
     if (key === 'labels') row[key] = (sent.labels as unknown[]).map(text);
