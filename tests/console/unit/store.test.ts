@@ -50,6 +50,14 @@ describe('store', () => {
     expect(store.isGone(0)).toBe(false);
     expect(store.find('prod', 'argocd', 'a')).toBe(0);
   });
+  it('keeps an object whose older namesake is heard of late', () => {
+    const store = filled(row('a', { uid: 'new', seenAt: 10 }));
+    store.put(row('a', { uid: 'old', seenAt: 5 }));
+    store.remove('old');
+    expect(store.isGone(0)).toBe(false);
+    store.replace([row('a', { uid: 'new', seenAt: 11 })]);
+    expect([store.isGone(0), store.at(0).uid, store.rowOf('old')]).toEqual([false, 'new', undefined]);
+  });
   it('forgets listeners', () => {
     const store = filled(row('a'));
     const stop = store.listen(0, () => {});

@@ -102,11 +102,7 @@ export class ApplicationStore {
   #placeOf({ uid, runtime, namespace, name }: Partial<ApplicationRow> & { uid: string }): number | undefined {
     const known = this.#rows.get(uid);
     if (known !== undefined || runtime === undefined || namespace === undefined || name === undefined) return known;
-    const row = this.#names.get(nameKey(runtime, namespace, name));
-    if (row === undefined) return undefined;
-    this.#rows.delete(this.columns.uid[row]!);
-    this.#rows.set(uid, row);
-    return row;
+    return this.#names.get(nameKey(runtime, namespace, name));
   }
 
   /** All rows in the order of their names, also those that are gone. The order is kept until rows or names change. */
@@ -131,6 +127,11 @@ export class ApplicationStore {
       return { row, added, changed: [] };
     } else if (sent.seenAt && sent.seenAt < this.columns.seenAt[row]!) {
       return { row, added: false, changed: [] };
+    }
+    const before = this.columns.uid[row]!;
+    if (before !== sent.uid) {
+      this.#rows.delete(before);
+      this.#rows.set(sent.uid, row);
     }
     const changed: Key[] = [];
     for (const key of KEYS) {
@@ -157,9 +158,8 @@ export class ApplicationStore {
 
   /** Takes a whole reading: what it does not contain is gone. */
   replace(all: readonly ApplicationRow[]): void {
-    const known = new Set(all.map((one) => one.uid));
-    for (const one of all) this.put(one);
-    for (const [uid] of this.#rows) if (!known.has(uid)) this.remove(uid);
+    const read = new Set(all.map((one) => this.put(one).row));
+    for (const [uid, row] of this.#rows) if (!read.has(row)) this.remove(uid);
   }
 
   listen(row: number, listener: Listener): () => void {
