@@ -10,10 +10,12 @@ describe('outcomes', () => {
   });
   it('are Failed when the control plane breaks', () => {
     expect(outcomeOf(failure({ status: 500 }))).toMatchObject({ kind: 'failed', text: 'It broke', requestId: 'q' });
-    expect(outcomeOf(failure({ status: 503 })).kind).toBe('failed');
   });
   it('are Unknown when the answer is lost or can not be read', () => {
-    for (const change of [{ kind: 'unreachable' as const, status: 0 }, { status: 200 }, { status: 502 }, { status: 504 }]) expect(outcomeOf(failure(change)).kind, JSON.stringify(change)).toBe('unknown');
+    for (const change of [{ kind: 'unreachable' as const, status: 0 }, { status: 200 }, { status: 502 }, { status: 503 }, { status: 504 }]) expect(outcomeOf(failure(change)).kind, JSON.stringify(change)).toBe('unknown');
+  });
+  it('say in whole sentences what was said', () => {
+    expect(outcomeOf(failure({ status: 503, message: 'the store is busy' })).text).toBe('The store is busy. Look at what is shown, which is read again, before you try again.');
   });
   it('are Done else', () => expect(done('x')).toEqual({ kind: 'done', text: 'x', requestId: '' }));
 });

@@ -31,8 +31,9 @@ export function sentence(text: string): string {
 /** Returns what a failure says about an action: a refusal changed nothing, a lost or unreadable answer leaves it open. */
 export function outcomeOf({ kind, status, message: said, requestId }: Failure): Outcome {
   const message = said.charAt(0).toUpperCase() + said.slice(1);
-  const isLost = kind === 'unreachable' || (status >= 200 && status < 300) || status === 502 || status === 504;
-  if (isLost) return { kind: 'unknown', text: `${message} Look at what is shown, which is read again, before you try again.`, requestId };
+  // The control plane says 503, too, when it lost its database or its patience in the middle of a commit.
+  const isLost = kind === 'unreachable' || (status >= 200 && status < 300) || (status >= 502 && status <= 504);
+  if (isLost) return { kind: 'unknown', text: `${sentence(message)} Look at what is shown, which is read again, before you try again.`, requestId };
   if (status >= 400 && status < 500) return { kind: 'refused', text: `${sentence(message)} Nothing was changed.`, requestId };
   return { kind: 'failed', text: message, requestId };
 }
