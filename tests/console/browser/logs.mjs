@@ -224,6 +224,22 @@ logTest('a resource has its events and its diff beside the tree', {}, (_query, r
   await until('the events to be closed', () => runtime.open.size === 0);
 });
 
+logTest('a log that ended with the session is read again after signing in', {}, (_query, response, begin, connection) => {
+  if (connection === 1) response.writeHead(401, { 'Content-Type': 'application/json' }).end('{"message":"Unauthorized"}');
+  else begin() && response.write(line('after signing in'));
+}, async ({ page, expect }) => {
+  expect(/401/);
+  let asked = 0;
+  await page.route('**/console/api/v1/runtimes/prod-eu/token', (route) => (++asked === 2 ? route.fulfill({ status: 401, json: { message: 'Unauthorized' } }) : route.continue()));
+  await page.goto(ADDRESS);
+  await page.getByText('The log could not be read.').waitFor();
+  const dialog = page.getByRole('dialog', { name: 'Your session has ended' });
+  await dialog.getByLabel('Password').fill('correct horse battery staple');
+  await page.keyboard.press('Enter');
+  await dialog.waitFor({ state: 'detached' });
+  await log(page).getByText('after signing in').waitFor();
+});
+
 test('a runtime that the control plane gives no token for is named once, and not asked again and again', async ({ page, expect }) => {
   expect(/token/);
   await signIn(page);

@@ -8,6 +8,7 @@ import { fileOf, hitsOf, letterOf, MOST_LINES, Ring, rowsOf, toneOf, type Line }
 import { announce } from '../../shell/announce';
 import { addKeys } from '../../shell/keys';
 import { here, setQuery } from '../../shell/router';
+import { sessionEnded } from '../../shell/session';
 import { AsOf } from '../../ui/as_of';
 import { download } from '../../ui/download';
 import { Empty, Field, RequestId } from '../../ui/parts';
@@ -76,6 +77,11 @@ function useLog(name: Name, query: ReadonlyMap<string, string>) {
       clearTimeout(due);
     };
   }, [name.runtime, key, round]);
+  // What was refused for the lack of a session is read again when there is one.
+  const isSignedOut = sessionEnded.value;
+  useEffect(() => {
+    if (!isSignedOut && state.kind === 'failed' && state.status === 401) setRound((old) => old + 1);
+  }, [isSignedOut]);
   return { ring: ring.current, pods: pods.current, containers: containers.current, version, state, troubles, again: () => setRound((old) => old + 1) };
 }
 
