@@ -396,6 +396,19 @@ test('a session that ended is begun again at an identity provider beside the pag
   await axe(page, 'a session that ended, with a provider');
 });
 
+test('an application whose page fails does not stand for the next one', { proxied: {}, graphql: ({ query, variables }) => (query.startsWith('query Application(') && variables.name === 'api'
+  ? JSON.stringify({ data: { application: { metadata: { uid: 'x', runtime: 'prod-eu', name: 'api' }, presence: 'LIVE', healthStatus: 'HEALTHY', syncStatus: 'SYNCED', resources: 7, history: {} } } }) : undefined) }, async ({ page }) => {
+  await signIn(page);
+  await page.goto('/applications/prod-eu/argocd/api');
+  await page.getByRole('alert').getByText('could not show this page').waitFor();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('checkout');
+  await page.getByRole('option', { name: /checkout/ }).first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'checkout', level: 1 }).waitFor();
+  assert.equal(await page.getByText('could not show this page').count(), 0);
+});
+
 test('without a stream the page reads its data again, and what is new waits', { stream: 'absent' }, async ({ page, daemon, tokens }) => {
   await signIn(page);
   await grid(page).waitFor();

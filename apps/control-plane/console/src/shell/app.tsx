@@ -23,6 +23,8 @@ import { nextTheme, theme } from './theme';
 /** A page that fails takes neither the shell nor the other pages with it. */
 function Guarded({ children }: { children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary();
+  const path = herePath.value;
+  useEffect(() => { if (error) reset(); }, [path]); // another application is another try
   if (!error) return <>{children}</>;
   return <Failed retry={reset} failure={{ tried: 'show this page', kind: 'failed', status: 0, requestId: '', message: String(error) }} />;
 }
