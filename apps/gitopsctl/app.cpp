@@ -269,6 +269,10 @@ cli::Command tree() {
                          const auto added = co_await add_tree(call, *name, "", seen, table);
                          if (!added) co_return std::unexpected(added.error());
                          call.console.out << table.text(0, call.look.colour, call.look.width);
+                         if (seen.size() > kMaxNodes) {
+                           call.console.err << kMaxNodes << " Applications are shown; those beyond "
+                                            << "are left out\n";
+                         }
                          co_return cli::kDone;
                        }});
 }

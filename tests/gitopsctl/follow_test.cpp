@@ -254,6 +254,24 @@ TEST(AppTree, ShowsAChildThatIsNotThereYet) {
   EXPECT_EQ(result.out.find("argocd/one"), result.out.rfind("argocd/one")) << result.out;
 }
 
+TEST(AppTree, SaysThatApplicationsAreLeftOut) {
+  Answers answers(1);
+  std::string children;
+  for (int i = 0; i < 1'000; ++i) {
+    children += std::string(i == 0 ? "" : ",") +
+                R"({"runtime":"prod","namespace":"argocd","name":"c)" + std::to_string(i) + R"("})";
+    answers.emplace_back(kJson, R"({"data":{"application":{"syncStatus":"SYNCED"}}})");
+  }
+  answers[0] = {kJson, R"({"data":{"application":{"appsRelations":{"children":[)" + children +
+                           "]}}}}"};
+  Script script(std::move(answers));
+  const auto result = script.run({"app", "tree", "prod/argocd/root"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "1000 Applications are shown; those beyond are left out\n");
+  EXPECT_THAT(result.out, HasSubstr("argocd/c998"));
+  EXPECT_THAT(result.out, Not(HasSubstr("argocd/c999")));
+}
+
 TEST(WebhookList, HoldsNoControlCharacterOfThePeer) {
   const RecordingUpstream router("router", [](const auto&, RawSocket& socket) {
     return RecordingUpstream::reply(socket, "{\"kept\":1,\"sources\":[\"a\u009B2J\"]}",
