@@ -329,7 +329,15 @@ std::string missing_of(const Json& app, const WaitSettings& settings) {
   expect("health", settings.health, "healthStatus");
   const auto phase = text_at(app, {"operationState", "phase"});
   if (phase == "Running" || phase == "Terminating") missing.emplace_back("an operation runs");
+  if (text_at(app, {"presence"}) == "STALE") missing.emplace_back("it is not reported any more");
   return join(missing, ", ");
+}
+
+// Returns whether a runtime has not been heard of lately, so that its Applications may be old.
+Task<Result<bool>> is_silent(Server& server, std::string runtime) {
+  const auto data = co_await server.ask(kRuntimeAddress.text, Json{{"name", std::move(runtime)}});
+  if (!data) co_return std::unexpected(data.error());
+  co_return at(*data, {"runtime", "available"}) == false;
 }
 
 Task<Result<int>> wait_for(Call& call, const WaitSettings& settings) {
@@ -337,7 +345,13 @@ Task<Result<int>> wait_for(Call& call, const WaitSettings& settings) {
   if (!name) co_return std::unexpected(name.error());
   std::string told;
   while (true) {
-    const auto app = co_await read_app(call.server, *name);
+    auto app = co_await read_app(call.server, *name);
+    auto missing = app ? missing_of(*app, settings) : std::string();
+    if (app && missing.empty()) {
+      const auto silent = co_await is_silent(call.server, name->runtime);
+      if (!silent) app = std::unexpected(silent.error());
+      if (silent && *silent) missing = "its runtime is silent, so what is known may be old";
+    }
     const bool has_time = !call.server.ends_within(kWaitPeriod);
     if (!app && !told.empty() && is_away(app.error()) && has_time) {
       co_await sleep_for(kWaitPeriod);
@@ -346,8 +360,8 @@ Task<Result<int>> wait_for(Call& call, const WaitSettings& settings) {
     if (!app) {
       const bool is_over = app.error().code == ErrorCode::timeout && !told.empty();
       if (!is_over) co_return std::unexpected(app.error());
+      missing = told;
     }
-    const auto missing = app ? missing_of(*app, settings) : told;
     if (missing.empty()) {
       call.console.out << "Done: " << name->text() << " is as wanted\n";
       co_return cli::kDone;

@@ -47,7 +47,7 @@ inline constexpr Document kRuntime{.text = R"(query Runtime($name: String!) {
 inline constexpr Document kRuntimeAddress{
     .text =
         "query RuntimeAddress($name: String!) { runtime(name: $name) { internalIngressHost "
-        "ingressHost } }"};
+        "ingressHost available } }"};
 
 inline constexpr Document kDeleteRuntime{
     .text = "mutation DeleteRuntime($name: String!) { deleteRuntime(name: $name) }"};

@@ -229,10 +229,30 @@ TEST(AppWait, GoesOnWhenTheServerWasAway) {
     return R"({"data":{"application":{"syncStatus":")" + sync +
            R"(","healthStatus":"HEALTHY"}}})";
   };
-  Script script(Answers{{kJson, answer("OUT_OF_SYNC")}, {kAway, ""}, {kJson, answer("SYNCED")}});
+  Script script(Answers{{kJson, answer("OUT_OF_SYNC")},
+                        {kAway, ""},
+                        {kJson, answer("SYNCED")},
+                        {kJson, R"({"data":{"runtime":{"available":true}}})"}});
   const auto result = script.run({"app", "wait", "prod/argocd/shop"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("Done: prod/argocd/shop is as wanted"));
+}
+
+TEST(AppWait, WhatMayBeOldIsNotAsWanted) {
+  const auto answer = [](const std::string& presence) {
+    return R"({"data":{"application":{"syncStatus":"SYNCED","healthStatus":"HEALTHY",)"
+           R"("presence":")" +
+           presence + R"("}}})";
+  };
+  Script silent(Answers{{kJson, answer("LIVE")},
+                        {kJson, R"({"data":{"runtime":{"available":false}}})"}});
+  const auto old = silent.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
+  EXPECT_EQ(old.exit_code, 1) << old.out;
+  EXPECT_THAT(old.err, HasSubstr("its runtime is silent"));
+  Script stale(Answers{{kJson, answer("STALE")}});
+  const auto lost = stale.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
+  EXPECT_EQ(lost.exit_code, 1) << lost.out;
+  EXPECT_THAT(lost.err, HasSubstr("it is not reported any more"));
 }
 
 // The root wants two Applications, and one of them has not been reported.
