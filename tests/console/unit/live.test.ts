@@ -60,4 +60,11 @@ describe('the time of the server', () => {
     await answer(device, 20_000);
     expect(clockOffset.value).toBe(0);
   });
+  it('that is a year ago is not called a day of this year', async () => {
+    vi.useFakeTimers({ now: device, toFake: ['Date'] });
+    const { minute } = await import('../../../apps/control-plane/console/src/ui/time');
+    expect(minute(device)).toMatch(/^\d\d:\d\d$/);
+    expect(minute(device - 40 * 24 * HOUR)).toMatch(/^\d+ Jan \d\d:\d\d$/);
+    expect(minute(device - 366 * 24 * HOUR)).toMatch(/^\d+ Mar 2025 \d\d:\d\d$/);
+  });
 });

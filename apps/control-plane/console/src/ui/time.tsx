@@ -33,10 +33,13 @@ export function clock(at: number): string {
 
 const MINUTE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
-/** "10:42", and of another day "26 Nov 10:42". */
+const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+const LONG = 300 * 86_400_000; // after this a day of the year may be taken for the next one
+/** "10:42", of another day "26 Nov 10:42", and of long ago "26 Nov 2025 10:42". */
 export function minute(at: number): string {
-  const isToday = DAY.format(at) === DAY.format(serverNow()) && Math.abs(serverNow() - at) < 86_400_000;
-  return isToday ? MINUTE.format(at) : `${DAY.format(at)} ${MINUTE.format(at)}`;
+  const far = Math.abs(serverNow() - at);
+  if (far < 86_400_000 && DAY.format(at) === DAY.format(serverNow())) return MINUTE.format(at);
+  return `${(far > LONG ? DATE : DAY).format(at)} ${MINUTE.format(at)}`;
 }
 
 export function milliseconds(at: string | number | null | undefined): number {
