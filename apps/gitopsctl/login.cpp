@@ -1,5 +1,6 @@
 #include "gitopsctl/login.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -33,12 +34,24 @@ struct LoginSettings {
   cli::LoopOptions loop;
 };
 
-// Switches the echo of a terminal off while it lives.
+constexpr int kEndings[] = {SIGINT, SIGQUIT, SIGTERM};
+termios kept_terminal;  // for the handler of a signal
+
+// Gives the terminal its echo back, and ends the process as the signal does.
+void restore_terminal(int number) {
+  ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &kept_terminal);
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+// Switches the echo of a terminal off while it lives, also when a signal ends the process.
 class Silence {
  public:
   Silence() {
     is_terminal_ = ::tcgetattr(STDIN_FILENO, &before_) == 0;
     if (!is_terminal_) return;
+    kept_terminal = before_;
+    for (const int number : kEndings) std::signal(number, restore_terminal);
     termios silent = before_;
     silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
@@ -46,7 +59,9 @@ class Silence {
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;
   ~Silence() {
-    if (is_terminal_) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
+    if (!is_terminal_) return;
+    ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
+    for (const int number : kEndings) std::signal(number, SIG_DFL);
   }
   [[nodiscard]] bool is_terminal() const { return is_terminal_; }
 

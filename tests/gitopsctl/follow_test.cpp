@@ -339,5 +339,20 @@ TEST_F(Follow, ATokenIsAskedForWithoutAnEcho) {
   EXPECT_THAT(result.out + read_file(folder_ / "typed"), Not(HasSubstr(bed().key)));
 }
 
+TEST_F(Follow, AnInterruptedLoginGivesTheEchoBack) {
+  if (!find_program("script")) GTEST_SKIP() << "script(1) is missing";
+  const auto typed = (folder_ / "typed").string();
+  const auto session = (folder_ / "session").string();
+  write_file(session, "trap : INT\n" + std::string(GITOPS_BIN_DIR) + "/gitopsctl login " +
+                          bed().program().url() + " --name=here\nstty -a\n");
+  const std::string command = "(until grep -q 'not shown' " + typed +
+                              " 2>/dev/null; do sleep 0.1; done; printf '\\003'; sleep 3) | "
+                              "script --quiet --return --flush --command 'exec bash " +
+                              session + "' " + typed;
+  const auto result = run_command({"bash", "-c", command}, environment());
+  EXPECT_THAT(result.out, HasSubstr("API key (it is not shown): "));
+  EXPECT_THAT(result.out, HasSubstr("iexten echo "));
+}
+
 }  // namespace
 }  // namespace gitops::test
