@@ -44,6 +44,16 @@ describe('the list', () => {
   });
 });
 
+describe('keys', () => {
+  it('are signs, too, where a keyboard has them behind AltGr or Option', async () => {
+    vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} });
+    const { pressed } = await import('../../../apps/control-plane/console/src/shell/keys');
+    const press = (key: string, more = {}) => pressed({ key, ctrlKey: false, metaKey: false, altKey: false, ...more });
+    expect([press('['), press('[', { altKey: true }), press(']', { altKey: true, ctrlKey: true })]).toEqual(['[', '[', ']']);
+    expect([press('j', { altKey: true }), press('5', { altKey: true }), press('ArrowLeft', { altKey: true }), press('k', { ctrlKey: true })]).toEqual(['', '', '', 'Ctrl K']);
+  });
+});
+
 describe('columns', () => {
   let columns: typeof Columns;
   let cards: typeof Cards;

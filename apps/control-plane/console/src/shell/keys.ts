@@ -28,7 +28,8 @@ export function addKeys(title: string, keys: Key[]): () => void {
 
 /** Returns the key that was pressed as the table writes it. */
 export function pressed(event: Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'altKey'>): string {
-  if (event.altKey) return '';
+  // Many keyboards have signs such as "[" behind AltGr, which is Ctrl and Alt together, or Option.
+  if (event.altKey) return event.key.length === 1 && /[^\p{L}\p{N}\s]/u.test(event.key) ? event.key : '';
   const name = event.key.length === 1 && (event.ctrlKey || event.metaKey) ? event.key.toUpperCase() : event.key;
   return event.ctrlKey || event.metaKey ? `Ctrl ${name}` : name;
 }
