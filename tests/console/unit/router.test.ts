@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { address, match, ownAddress, place } from '../../../apps/control-plane/console/src/shell/router';
+import { address, isOf, match, ownAddress, place } from '../../../apps/control-plane/console/src/shell/router';
 
 describe('router', () => {
   it('takes an address apart and makes it again', () => {
@@ -14,6 +14,9 @@ describe('router', () => {
     for (const text of ['a+b', 'a b', '100%', 'a&b=c', '#x', 'ü€', '<b>"', 'a,b:c/d', "'"]) {
       expect(place(address('/x', new Map([['q', text]]))).query.get('q')).toBe(text);
     }
+  });
+  it('tells a thing from another one whose name begins like it', () => {
+    expect(['/applications/a/b/shop', '/applications/a/b/shop/tree', '/applications/a/b/shop-2', '/applications/a/b'].map((path) => isOf(path, '/applications/a/b/shop'))).toEqual([true, true, false, false]);
   });
   it('matches patterns and decodes their parameters', () => {
     expect(match('/applications/:runtime/:namespace/:name', '/applications/prod/argocd/a%20b')).toEqual({ runtime: 'prod', namespace: 'argocd', name: 'a b' });

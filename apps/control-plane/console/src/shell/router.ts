@@ -43,6 +43,11 @@ export function match(pattern: string, path: string): Record<string, string> | n
   return parameters;
 }
 
+/** Returns whether a path is that of a thing, or of a page below it: "/a/shop/tree" is of "/a/shop", "/a/shop-2" is not. */
+export function isOf(path: string, thing: string): boolean {
+  return path === thing || path.startsWith(`${thing}/`);
+}
+
 /** Returns an address of our own pages for a parameter such as "to", else "/". No other site and no script gets in. */
 export function ownAddress(text: string | undefined): string {
   return text && /^\/(?![/\\])[^\\\s]*$/.test(text) && !text.startsWith('/sign-in') ? text : '/';

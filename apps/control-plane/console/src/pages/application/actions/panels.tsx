@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 
 import { changeRuntime, readRuntime } from '../../../data/runtime';
 import { DELETE_APPLICATION, LIVE_STATE, REFRESH, ROLLBACK, SYNC, TERMINATE } from '../../../data/runtime_documents';
-import { here, setQuery } from '../../../shell/router';
+import { here, isOf, setQuery } from '../../../shell/router';
 import { word } from '../../../store/states';
 import type { Actions } from '../../../ui/action';
 import { Facts, Failed, Loading, Revision } from '../../../ui/parts';
@@ -61,7 +61,7 @@ const LOOKS = 10;
 const BETWEEN = 1_000; // milliseconds
 /** Puts the operation that has begun into the address, as soon as Argo CD has it; not if somebody has gone elsewhere meanwhile. */
 async function showOperation(name: Name, before: LiveState | null): Promise<void> {
-  const isHere = () => here.peek().path.startsWith(pathOf(name));
+  const isHere = () => isOf(here.peek().path, pathOf(name));
   for (let look = 0; look < LOOKS && isHere(); ++look) {
     const op = await readState(name).then((after) => begunSince(before, after), () => '');
     if (op && isHere()) return setQuery({ op });
