@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <prometheus/counter.h>
 
+#include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
@@ -108,8 +109,10 @@ std::string SsoRoutes::path_of(std::string_view path) const {
   return base_path_ + std::string(path);
 }
 
-http::Response SsoRoutes::failed(std::string_view code) const {
-  return redirect(path_of("/sign-in?error=" + std::string(code)));
+http::Response SsoRoutes::failed(std::string_view code, std::string_view to) const {
+  auto page = "/sign-in?error=" + std::string(code);
+  if (!to.empty() && to != "/") page += "&to=" + percent_encode(to);
+  return redirect(path_of(page));
 }
 
 http::Response SsoRoutes::sign_in_methods() const {
@@ -143,7 +146,8 @@ Task<http::Response> SsoRoutes::begin(http::Exchange& exchange, std::string name
   Provider* const provider = find(name);
   if (provider == nullptr) co_return no_provider();
   if (exchange.request().method != "GET") co_return api_error(405, "Only GET begins a login.");
-  if (!take_attempt(exchange)) co_return failed(kTooManyLogins);
+  const auto to = return_path(http::query_parameter(exchange.query(), "to"));
+  if (!take_attempt(exchange)) co_return failed(kTooManyLogins, to);
   const auto deadline = deadline_after(kBeginLimit);
   // Several tabs of one browser log in at the same time with one cookie.
   auto browser = browser_of(exchange);
@@ -151,21 +155,19 @@ Task<http::Response> SsoRoutes::begin(http::Exchange& exchange, std::string name
   const auto state = new_login_value();
   auto address =
       co_await provider->authorization_address(browser, std::string(state.reveal()), deadline);
-  if (!address) co_return failed(code_of(address.error()));
+  if (!address) co_return failed(code_of(address.error()), to);
   const auto stored = co_await dependencies_.database.write(
-      deadline,
-      [state,
-       login =
-           PendingLogin{.provider = name,
-                        .browser = login_digest(browser.reveal()),
-                        .return_to = return_path(http::query_parameter(exchange.query(), "to"))},
-       now = micros_at(wall_now())](store::Connection& connection) {
+      deadline, [state,
+                 login = PendingLogin{.provider = name,
+                                      .browser = login_digest(browser.reveal()),
+                                      .return_to = to},
+                 now = micros_at(wall_now())](store::Connection& connection) {
         return add_pending_login(connection, state.reveal(), login, now);
       });
   if (!stored) {
     log_.warning("a login could not begin", {{"error", stored.error().message}});
-    co_return failed(stored.error().code == ErrorCode::too_many_requests ? kTooManyLogins
-                                                                         : kLoginFailed);
+    const bool is_busy = stored.error().code == ErrorCode::too_many_requests;
+    co_return failed(is_busy ? kTooManyLogins : kLoginFailed, to);
   }
   auto response = redirect(std::move(*address));
   response.headers.add("Set-Cookie", browser_cookie(dependencies_.authenticator.cookie(), browser));
@@ -246,7 +248,7 @@ Task<http::Response> SsoRoutes::end(http::Exchange& exchange, std::string name) 
                                                               {"result", code_of(result.error())},
                                                               {"error", result.error().message},
                                                               {"peer", peer}});
-    co_return failed(code_of(result.error()));
+    co_return failed(code_of(result.error()), outcome.return_to);
   }
   if (result->changes_user()) dependencies_.authenticator.forget(result->user_id);
   log_.info("a user logged in at an identity provider",

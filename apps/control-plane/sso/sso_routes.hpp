@@ -59,7 +59,8 @@ class SsoRoutes {
   Task<> audit(const Result<SignIn>& result, const Outcome& outcome, AuditEntry entry);
   [[nodiscard]] bool take_attempt(http::Exchange& exchange);
   [[nodiscard]] Secret browser_of(const http::Exchange& exchange) const;
-  [[nodiscard]] http::Response failed(std::string_view code) const;
+  // Redirects to the sign-in page, which leads on to `to` after another attempt.
+  [[nodiscard]] http::Response failed(std::string_view code, std::string_view to = {}) const;
   // Returns the path of this server as browsers see it.
   [[nodiscard]] std::string path_of(std::string_view path) const;
 

@@ -86,7 +86,7 @@ struct SsoFixture {
     const auto location = response.headers.find("Location").value_or("");
     EXPECT_FALSE(response.headers.find("Set-Cookie"));
     return response.status == 302 && location.starts_with(kPage)
-               ? std::string(location.substr(kPage.size()))
+               ? std::string(location.substr(kPage.size(), location.find('&') - kPage.size()))
                : std::to_string(response.status) + " " + std::string(location);
   }
   Task<std::vector<AuditEntry>> audited(std::int64_t account) {
@@ -319,7 +319,7 @@ TEST(SsoRoutes, TellsThatAProviderIsDown) {
     http::Headers browser;
     fixture.corp.instead["/.well-known/openid-configuration"] = {.status = 503};
     const auto location = co_await fixture.begin(browser);
-    EXPECT_EQ(location, "/sign-in?error=sso-unavailable");
+    EXPECT_EQ(location, "/sign-in?error=sso-unavailable&to=%2Fapplications");
     fixture.corp.instead.clear();
     // A failure is remembered for two seconds.
     (void)co_await fixture.begin(browser);
@@ -337,6 +337,15 @@ TEST(SsoRoutes, TellsThatAProviderIsDown) {
         "POST", "/console/api/v1/login", {{"Content-Type", "application/json"}},
         R"({"name":"bob","password":"bob's password"})");
     EXPECT_EQ(response.status, 200);
+  });
+}
+
+TEST(SsoRoutes, AFailedLoginKeepsThePageThatWasWanted) {
+  with_sso([](SsoFixture& fixture) -> Task<> {
+    fixture.corp.instead["/token"] = {.status = 503};
+    const auto response = co_await fixture.log_in();
+    EXPECT_EQ(response.headers.find("Location"),
+              "/sign-in?error=sso-unavailable&to=%2Fapplications");
   });
 }
 
