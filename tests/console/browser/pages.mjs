@@ -409,6 +409,21 @@ test('an application whose page fails does not stand for the next one', { proxie
   assert.equal(await page.getByText('could not show this page').count(), 0);
 });
 
+test('a text that is selected to beyond its dialog does not close it', async ({ page }) => {
+  await signIn(page);
+  await page.keyboard.press('Control+k');
+  const field = page.getByRole('combobox', { name: 'Page, application or filter' });
+  await field.fill('check');
+  const box = await field.boundingBox();
+  await page.mouse.move(box.x + 40, box.y + box.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(4, 4);
+  await page.mouse.up();
+  assert.equal(await field.inputValue(), 'check');
+  await page.mouse.click(4, 4);
+  await field.waitFor({ state: 'detached' });
+});
+
 test('without a stream the page reads its data again, and what is new waits', { stream: 'absent' }, async ({ page, daemon, tokens }) => {
   await signIn(page);
   await grid(page).waitFor();

@@ -107,6 +107,7 @@ export function Dialog({ title, close, children, canClose = true }:
     { title: string; close: () => void; children: ComponentChildren; canClose?: boolean }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const isGone = useRef(false);
+  const isPressed = useRef(false); // outside of its content; a text may be selected from inside to there
   useLayoutEffect(() => {
     const shown = dialog.current!;
     shown.showModal();
@@ -123,7 +124,8 @@ export function Dialog({ title, close, children, canClose = true }:
   };
   return (
     <dialog ref={dialog} aria-label={title} onClose={closed} onCancel={(event) => { if (!canClose) event.preventDefault(); }}
-      onClick={(event) => { if (canClose && event.target === dialog.current) dialog.current?.close(); }}>
+      onMouseDown={(event) => { isPressed.current = event.target === dialog.current; }}
+      onClick={(event) => { if (canClose && isPressed.current && event.target === dialog.current) dialog.current?.close(); }}>
       <div class="dialog">
         <header>
           <h2>{title}</h2>
