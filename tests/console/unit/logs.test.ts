@@ -50,6 +50,12 @@ it('a line that is none is left out', () => {
   expect(lineOf('{"podName":7,"content":"x"}')).toEqual({ pod: '', container: '', time: '', text: 'x' });
 });
 
+it('a line has no colours of a terminal, so that its level and its words are found', () => {
+  const { text } = lineOf(JSON.stringify({ podName: 'a', content: '\u001b[31;1mE\u001b[0m0304 pay\u001b[1mment\u001b[22m failed: [31m] x\u001b[2K' }))!;
+  expect(text).toBe('E0304 payment failed: [31m] x');
+  expect(toneOf(text)).toBe('bad');
+});
+
 describe('what comes again', () => {
   it('is dropped after another connection alone', () => {
     const behind = new Behind();

@@ -24,12 +24,15 @@ const SILENCE = 50_000; // milliseconds; the runtime sends a comment every 20 s
 // What the runtime says when another connection helps: the token has ended, or the runtime restarts.
 const PASSING = ['Unauthorized', 'the runtime restarts'];
 
+// Colours and movements of a terminal (ECMA-48, 5.4).
+const TERMINAL = /\u001b\[[0-?]*[ -/]*[@-~]/g;
+
 /** Takes what an event says. Exported for tests. */
 export function lineOf(data: string): Line | null {
   try {
     const { podName, containerName, timestamp, content, reason, type } = JSON.parse(data) as Record<string, unknown>;
     const text = (value: unknown) => (typeof value === 'string' ? value : '');
-    return { pod: text(podName), container: text(containerName), time: text(timestamp), text: text(content), ...(reason !== undefined && { reason: text(reason), type: text(type) }) };
+    return { pod: text(podName), container: text(containerName), time: text(timestamp), text: text(content).replace(TERMINAL, ''), ...(reason !== undefined && { reason: text(reason), type: text(type) }) };
   } catch {
     return null;
   }
