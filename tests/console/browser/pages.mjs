@@ -424,6 +424,22 @@ test('a text that is selected to beyond its dialog does not close it', async ({ 
   await field.waitFor({ state: 'detached' });
 });
 
+test('what is chosen stays chosen while one of it is looked at', async ({ page }) => {
+  await signIn(page);
+  await grid(page).focus();
+  await page.keyboard.press('x');
+  await page.keyboard.press('j');
+  await page.keyboard.press('x');
+  const count = page.locator('.chosen-count', { hasText: '2 chosen' });
+  await count.waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('navigation', { name: 'Views of the application' }).waitFor();
+  await page.goBack();
+  await count.waitFor();
+  await count.getByRole('button', { name: 'Clear' }).click();
+  await count.waitFor({ state: 'detached' });
+});
+
 test('without a stream the page reads its data again, and what is new waits', { stream: 'absent' }, async ({ page, daemon, tokens }) => {
   await signIn(page);
   await grid(page).waitFor();

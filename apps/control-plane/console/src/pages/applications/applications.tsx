@@ -27,6 +27,8 @@ import { arrange, countWaiting, fields, listAddress, view, waiting } from './vie
 const Cards = lazy<ListProps>('the cards', async () => (await import('./cards')).Cards);
 const Tiles = lazy<ListProps & { by: 'runtime' | 'cluster' }>('the tiles', async () => (await import('./tiles')).Tiles);
 const cursor = { at: 0 };
+/** The rows that are chosen, while another page is shown: somebody looks at one of them and comes back. */
+const kept: { rows: ReadonlySet<number> } = { rows: new Set() };
 
 /** "health" or "-changedAt". A column that does not exist is the default's. */
 export function sortOf(text: string | undefined): Sort {
@@ -98,7 +100,11 @@ function Chosen({ chosen, shown, set }: ChosenProps) {
 
 /** Rows that are chosen, by keys and pointer. */
 function useChoice() {
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const [chosen, set] = useState(kept.rows);
+  const setChosen = (rows: ReadonlySet<number>) => {
+    kept.rows = rows;
+    set(rows);
+  };
   const anchor = useRef<number | null>(null);
   const choose = (order: readonly number[], index: number, range: boolean) => {
     const next = new Set(chosen);
