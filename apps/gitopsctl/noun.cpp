@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -68,6 +69,22 @@ void print_changes(const Sheet& sheet, const std::vector<Json>& before,
   call.console.out.flush();
 }
 
+// Names what a list has no longer: it was deleted, or a filter does not match it any more.
+void tell_gone(const Sheet& sheet, const std::vector<Json>& before, const std::vector<Json>& after,
+               Call& call) {
+  std::multiset<std::string> names;
+  for (const Json& item : after) names.insert(sheet.name(item));
+  for (const Json& item : before) {
+    const auto name = sheet.name(item);
+    if (const auto found = names.find(name); found != names.end()) {
+      names.erase(found);
+    } else {
+      call.console.err << cli::printable(name) << " is not in the list any more\n";
+    }
+  }
+  call.console.err.flush();
+}
+
 Task<Result<int>> watch(Call& call, const Sheet& sheet, const Fetch& fetch, std::int64_t limit,
                         std::vector<Json> shown) {
   bool has_failed = false;
@@ -82,6 +99,8 @@ Task<Result<int>> watch(Call& call, const Sheet& sheet, const Fetch& fetch, std:
     }
     has_failed = false;
     print_changes(sheet, shown, items->all, call);
+    // A list that is cut loses its last one with each that comes.
+    if (limit == 0) tell_gone(sheet, shown, items->all, call);
     shown = std::move(items->all);
   }
 }

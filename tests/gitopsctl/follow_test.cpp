@@ -183,6 +183,16 @@ TEST(WatchList, TwoOfOneNameAreNotPrintedAgainUntilOneChanges) {
   EXPECT_THAT(result.out, HasSubstr("cccc"));
 }
 
+TEST(WatchList, NamesWhatLeavesTheList) {
+  Script script(Answers{{kJson, R"([{"name":"ci"},{"name":"ci"},{"name":"laptop"}])"},
+                        {kJson, R"([{"name":"ci"}])"}});
+  const auto result = script.run({"token", "list", "--watch"});
+  EXPECT_THAT(result.err, HasSubstr("laptop is not in the list any more\n"));
+  const std::string said = "ci is not in the list any more\n";
+  EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find(said), result.err.rfind(said)) << "one of the two is left";
+}
+
 TEST(WatchList, GoesOnWhenTheServerWasAway) {
   const auto answer = [](const std::string& version) {
     return R"({"data":{"runtimes":{"edges":[{"node":{"metadata":{"name":"prod"},)"
@@ -226,8 +236,7 @@ TEST(AppWait, AnOperationThatIsBeingTerminatedHasNotEnded) {
 
 TEST(AppWait, GoesOnWhenTheServerWasAway) {
   const auto answer = [](const std::string& sync) {
-    return R"({"data":{"application":{"syncStatus":")" + sync +
-           R"(","healthStatus":"HEALTHY"}}})";
+    return R"({"data":{"application":{"syncStatus":")" + sync + R"(","healthStatus":"HEALTHY"}}})";
   };
   Script script(Answers{{kJson, answer("OUT_OF_SYNC")},
                         {kAway, ""},
@@ -244,8 +253,8 @@ TEST(AppWait, WhatMayBeOldIsNotAsWanted) {
            R"("presence":")" +
            presence + R"("}}})";
   };
-  Script silent(Answers{{kJson, answer("LIVE")},
-                        {kJson, R"({"data":{"runtime":{"available":false}}})"}});
+  Script silent(
+      Answers{{kJson, answer("LIVE")}, {kJson, R"({"data":{"runtime":{"available":false}}})"}});
   const auto old = silent.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
   EXPECT_EQ(old.exit_code, 1) << old.out;
   EXPECT_THAT(old.err, HasSubstr("its runtime is silent"));
@@ -282,8 +291,8 @@ TEST(AppTree, SaysThatApplicationsAreLeftOut) {
                 R"({"runtime":"prod","namespace":"argocd","name":"c)" + std::to_string(i) + R"("})";
     answers.emplace_back(kJson, R"({"data":{"application":{"syncStatus":"SYNCED"}}})");
   }
-  answers[0] = {kJson, R"({"data":{"application":{"appsRelations":{"children":[)" + children +
-                           "]}}}}"};
+  answers[0] = {kJson,
+                R"({"data":{"application":{"appsRelations":{"children":[)" + children + "]}}}}"};
   Script script(std::move(answers));
   const auto result = script.run({"app", "tree", "prod/argocd/root"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
