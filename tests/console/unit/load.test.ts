@@ -77,3 +77,15 @@ it('objects without a uid are rows of their own', async () => {
   expect([frame, applications.size]).toEqual([4, 3]);
   expect(applications.find('prod', 'argocd', 'one')).not.toBe(applications.find('prod', 'argocd', 'two'));
 });
+
+it('an application that may be gone is not listed as healthy, until it is heard of again', async () => {
+  const { rowOfNode } = await import('../../../apps/control-plane/console/src/data/load');
+  const { ApplicationStore, streamedRow } = await import('../../../apps/control-plane/console/src/store/applications');
+  const node = (presence: string) => ({ metadata: { uid: 'a', runtime: 'prod', namespace: 'argocd', name: 'a' }, healthStatus: 'HEALTHY', syncStatus: 'SYNCED', presence, status: {}, seenAt: '2026-03-04T09:12:00Z' }) as unknown as Parameters<typeof rowOfNode>[0];
+  expect(rowOfNode(node('LIVE'))).toMatchObject({ health: 'Healthy', sync: 'Synced' });
+  expect(rowOfNode(node('STALE'))).toMatchObject({ health: 'Unknown', sync: 'Unknown' });
+  const store = new ApplicationStore();
+  store.put(rowOfNode(node('STALE')));
+  store.put(streamedRow({ uid: 'a', health: 'HEALTHY', sync: 'SYNCED', seenAt: '2026-03-04T09:40:00Z' }));
+  expect(store.at(0)).toMatchObject({ health: 'Healthy', sync: 'Synced' });
+});

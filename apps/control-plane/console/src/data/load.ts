@@ -31,15 +31,17 @@ export interface ApplicationNode {
   operationState: { phase: string | null } | null;
 }
 
+/** One that is not reported any more, although its runtime reports, is not known to be as it was. */
 export function rowOfNode(node: ApplicationNode): ApplicationRow {
   const { metadata, destination, status, operationState } = node;
+  const isKnown = node.presence !== 'STALE';
   return {
     uid: uidOf(metadata.uid, metadata.runtime, metadata.namespace, metadata.name),
     runtime: metadata.runtime,
     namespace: metadata.namespace ?? '',
     name: metadata.name,
-    health: word(node.healthStatus),
-    sync: word(node.syncStatus),
+    health: word(isKnown ? node.healthStatus : null),
+    sync: word(isKnown ? node.syncStatus : null),
     phase: operationState?.phase ? word(operationState.phase) : '',
     revision: node.revision ?? '',
     message: status.commitMessage ?? '',
