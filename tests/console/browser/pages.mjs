@@ -409,6 +409,19 @@ test('an application whose page fails does not stand for the next one', { proxie
   assert.equal(await page.getByText('could not show this page').count(), 0);
 });
 
+test('Enter that ends a word of an input method is not the page\'s', async ({ page }) => {
+  await signIn(page);
+  const composed = (field) => field.evaluate((one) => one.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true, cancelable: true })));
+  await filter(page).fill('message:修');
+  assert.equal(await composed(filter(page)), true, 'the key is left to the input method');
+  assert.equal(await filter(page).evaluate((one) => one === document.activeElement), true);
+  await page.keyboard.press('Control+k');
+  const field = page.getByRole('combobox', { name: 'Page, application or filter' });
+  await field.fill('runtimes');
+  assert.equal(await composed(field), true);
+  assert.equal(await field.inputValue(), 'runtimes', 'nothing was opened');
+});
+
 test('a text that is selected to beyond its dialog does not close it', async ({ page }) => {
   await signIn(page);
   await page.keyboard.press('Control+k');

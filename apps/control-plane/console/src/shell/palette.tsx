@@ -76,6 +76,7 @@ export function Palette({ close }: { close: () => void }) {
     item.run();
   };
   const key = (event: KeyboardEvent) => {
+    if (event.isComposing) return; // the keys are those of an input method
     if (event.key === 'ArrowDown') setAt((chosen + 1) % items.length);
     else if (event.key === 'ArrowUp') setAt((chosen + items.length - 1) % items.length);
     else if (event.key === 'Enter') run(items[chosen]);

@@ -69,6 +69,7 @@ export function FilterField({ text, set, query, me, field, leave }: Props) {
     field.current?.focus();
   };
   const key = (event: KeyboardEvent) => {
+    if (event.isComposing) return; // the keys are those of an input method
     if (event.key === 'ArrowDown' && list.length > 0) setAt((at + 1) % list.length);
     else if (event.key === 'ArrowUp' && list.length > 0) setAt(at > 0 ? at - 1 : list.length - 1);
     else if (event.key === 'Enter' && at >= 0 && list[at]) take(list[at]!);

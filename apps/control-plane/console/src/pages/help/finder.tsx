@@ -47,7 +47,7 @@ export function Finder({ text, set, open = () => {}, focus = false }: { text: st
   const told = !index || words.length === 0 ? '' : found.length === 0 ? 'Nothing has all of these words' : `${found.length} ${found.length === 1 ? 'section' : 'sections'}`;
   useEffect(() => { if (told) announce(told); }, [told]);
   const key = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || !found[0]) return;
+    if (event.key !== 'Enter' || event.isComposing || !found[0]) return;
     event.preventDefault();
     open();
     navigate(found[0].address);
