@@ -410,25 +410,39 @@ root. */}}
 {{/*
 The variables of HTTP proxies, as a JSON object. What is inside the cluster is never asked for through a proxy: its
 domains, the API server, whose address the kubelet puts in place of $(KUBERNETES_SERVICE_HOST), argocd-server, the
-router, and a control plane and a collector of traces that are there. Argument: the root.
+router, and a control plane and a collector of traces that are there. Arguments: dict root; env, the component's own variables, which
+may name a proxy, too, and override these.
 */}}
 {{- define "gitops-runtime.proxyEnv" -}}
+{{- $root := .root -}}
+{{- $own := .env | default dict -}}
+{{- $global := $root.Values.global -}}
 {{- $env := dict -}}
-{{- range $name, $value := dict "HTTP_PROXY" .Values.global.httpProxy "HTTPS_PROXY" .Values.global.httpsProxy -}}
+{{- range $name, $value := dict "HTTP_PROXY" $global.httpProxy "HTTPS_PROXY" $global.httpsProxy -}}
 {{- if $value -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
 {{- end -}}
-{{- if $env -}}
-{{- $domain := (index .Values "internal-router").clusterDomain -}}
-{{- $argocd := include "gitops-runtime.argocd" . | fromJson -}}
-{{- $router := include "gitops-runtime.router" . | fromJson -}}
-{{- $inside := list "localhost" "127.0.0.1" "::1" "kubernetes.default" ".svc" (printf ".%s" $domain) "$(KUBERNETES_SERVICE_HOST)" $argocd.host $router.name "cap-app-proxy" -}}
-{{- range $url := list .Values.global.codefresh.url .Values.tracing.endpoint -}}
-{{- $inside = append $inside (include "gitops-runtime.serviceOf" (dict "root" $ "url" $url "https" false)) -}}
+{{- $proxied := not (empty $env) -}}
+{{- $proxies := list "HTTP_PROXY" "HTTPS_PROXY" "http_proxy" "https_proxy" -}}
+{{- range $name := $proxies -}}
+{{- $proxied = or $proxied (not (empty (index $own $name))) -}}
 {{- end -}}
-{{- $hosts := concat (regexSplit " *, *" (trim .Values.global.noProxy) -1) $inside -}}
+{{- if $proxied -}}
+{{- $domain := (index $root.Values "internal-router").clusterDomain -}}
+{{- $argocd := include "gitops-runtime.argocd" $root | fromJson -}}
+{{- $router := include "gitops-runtime.router" $root | fromJson -}}
+{{- $inside := list "localhost" "127.0.0.1" "::1" "kubernetes.default" ".svc" (printf ".%s" $domain) "$(KUBERNETES_SERVICE_HOST)" $argocd.host $router.name "cap-app-proxy" -}}
+{{- range $url := list $global.codefresh.url $root.Values.tracing.endpoint -}}
+{{- $inside = append $inside (include "gitops-runtime.serviceOf" (dict "root" $root "url" $url "https" false)) -}}
+{{- end -}}
+{{- $hosts := concat (regexSplit " *, *" (trim $global.noProxy) -1) $inside -}}
 {{- $_ := set $env "NO_PROXY" (without (uniq $hosts) "" | join ",") -}}
+{{- end -}}
+{{- range $name := concat $proxies (list "NO_PROXY" "no_proxy") -}}
+{{- if hasKey $own $name -}}
+{{- $_ := set $env $name (index $own $name) -}}
+{{- end -}}
 {{- end -}}
 {{- $env | toJson -}}
 {{- end -}}

@@ -220,7 +220,7 @@ to the pod, and five seconds are left in the end. */}}
 {{- if $values.actions.enabled -}}
 {{- $env = merge $env (include "gitops-runtime.app-proxy.argoEnv" $root | fromJson) -}}
 {{- end -}}
-{{- range $name, $value := include "gitops-runtime.proxyEnv" $root | fromJson -}}
+{{- range $name, $value := include "gitops-runtime.proxyEnv" (dict "root" $root "env" $values.env) | fromJson -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
 {{- range $name, $value := include "gitops-runtime.tracingEnv" $root | fromJson -}}

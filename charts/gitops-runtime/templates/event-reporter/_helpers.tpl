@@ -121,7 +121,7 @@ true
 {{- with include "gitops-runtime.caSecret" $root | fromJson -}}
 {{- $_ := set $env "CODEFRESH_SSL_CERT_PATH" (printf "/app/config/codefresh-tls-certs/%s" .key) -}}
 {{- end -}}
-{{- range $name, $value := include "gitops-runtime.proxyEnv" $root | fromJson -}}
+{{- range $name, $value := include "gitops-runtime.proxyEnv" (dict "root" $root "env" $values.env) | fromJson -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
 {{- range $name, $value := include "gitops-runtime.tracingEnv" $root | fromJson -}}

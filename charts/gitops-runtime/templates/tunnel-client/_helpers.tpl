@@ -79,7 +79,7 @@ The tunnel-client as a component, in JSON. Its objects, labels and values have t
 {{- with $proxies -}}
 {{- $_ := set $env "TUNNEL_EXTRA_PROXIES" (join "," .) -}}
 {{- end -}}
-{{- range $name, $value := include "gitops-runtime.proxyEnv" $.root | fromJson -}}
+{{- range $name, $value := include "gitops-runtime.proxyEnv" (dict "root" .root "env" .values.env) | fromJson -}}
 {{- $_ := set $env $name $value -}}
 {{- end -}}
 {{- range $name, $value := .values.env -}}
