@@ -27,12 +27,12 @@ inline std::map<std::string, std::string> samples(const std::string& text) {
 }
 
 // Mistakes in a PromQL expression: metrics that are not served, and labels that they do not have.
-// Prometheus itself adds namespace, pod and service.
+// Prometheus itself adds namespace and pod; the other labels that it adds differ by installation.
 inline std::vector<std::string> mistakes(const std::string& expression,
                                          const std::map<std::string, std::string>& served) {
   static const std::regex metric(R"(\b((?:gitops|process)_\w+)(?:\{([^}]*)\})?)");
   static const std::regex matcher(R"re((\w+)(!?=~?)("[^"]*"))re");
-  const std::set<std::string> target_labels{"namespace", "pod", "service"};
+  const std::set<std::string> target_labels{"namespace", "pod"};
   std::vector<std::string> wrong;
   for (std::sregex_iterator it(expression.begin(), expression.end(), metric), end; it != end;
        ++it) {
