@@ -50,8 +50,8 @@ them you need; [the older chart](../../guides/older-chart.md#keys-of-older-chart
 PAGES
 The chart gitops-control-plane has [values of its own](control-plane.md).
 
-A key that is not listed is an error, and so is a value of the wrong form. Only below `global` other keys are accepted, since they may
-belong to other charts; the notes after an installation name them.
+A key that is not listed is an error, and so is a value of the wrong form. Other keys are accepted below `global`, since they may belong
+to other charts, and in `config` of the reporters and of app-proxy, which becomes a ConfigMap; the notes after an installation name them.
 
 A key that is null has its default. A list or a map that is null is empty, and a null in a map such as `resources` is left out. In
 `env` and `config` a null takes a variable or a setting away.

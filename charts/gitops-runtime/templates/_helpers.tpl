@@ -734,6 +734,22 @@ files/older-values.json names the keys of older charts.
 {{- include "gitops-runtime.app-proxy.remarks" . }}
 {{- end -}}
 
+{{/* Keys of a ConfigMap that nothing reads: slips, as a rule. Those of older charts are named above. Arguments: dict root, path (of the
+map in the values), config (the map), known. */}}
+{{- define "gitops-runtime.config.remarks" -}}
+{{- $known := .known -}}
+{{- range $older := .root.Files.Get "files/older-values.json" | fromJsonArray -}}
+{{- if eq (initial $older.path | join ".") $.path -}}
+{{- $known = append $known (last $older.path) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := .config }}
+{{- if not (or (has $key $known) (kindIs "invalid" $value)) }}
+- {{ printf "%s: nothing reads the setting %q" $.path $key | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* Keys of global that nothing reads: a slip, unless they belong to another chart, which there is then. Argument: the root. */}}
 {{- define "gitops-runtime.global.remarks" -}}
 {{- if not (or .Subcharts (include "gitops-runtime.isPart" .)) -}}

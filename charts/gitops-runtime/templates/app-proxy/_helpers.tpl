@@ -90,6 +90,11 @@ not wanted. Argument: the root. */}}
 {{- include "gitops-runtime.strings" $data -}}
 {{- end -}}
 
+{{/* The keys of that ConfigMap by the variable that each becomes, but those about reports of images, as JSON. */}}
+{{- define "gitops-runtime.app-proxy.settings" -}}
+{{- dict "CORS" "cors" "LOG_LEVEL" "logLevel" "RUNTIME_NAME" "runtimeName" "SKIP_PERMISSIONS_VALIDATION" "skipGitPermissionValidation" "CLUSTER_CHUNK_SIZE" "clusterChunkSize" "GRAPHQL_PLAYGROUND" "graphqlPlayground" | toJson -}}
+{{- end -}}
+
 {{/* Where the clones of Git repositories lie. */}}
 {{- define "gitops-runtime.app-proxy.reposDir" -}}
 /var/lib/app-proxy/repos
@@ -196,7 +201,7 @@ to the pod, and five seconds are left in the end. */}}
   "DRAIN_DELAY" (printf "%ds" $delay)
   "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub $grace (add $delay 5))))
 -}}
-{{- range $name, $key := dict "CORS" "cors" "LOG_LEVEL" "logLevel" "RUNTIME_NAME" "runtimeName" "SKIP_PERMISSIONS_VALIDATION" "skipGitPermissionValidation" "CLUSTER_CHUNK_SIZE" "clusterChunkSize" "GRAPHQL_PLAYGROUND" "graphqlPlayground" -}}
+{{- range $name, $key := include "gitops-runtime.app-proxy.settings" . | fromJson -}}
 {{- $ref := dict "name" "cap-app-proxy-cm" "key" $key -}}
 {{- if has $key (list "clusterChunkSize" "graphqlPlayground") -}}
 {{- $_ := set $ref "optional" true -}}
@@ -254,6 +259,11 @@ to the pod, and five seconds are left in the end. */}}
 {{- $values := $proxy.values }}
 {{- if $values.enabled }}
 {{- include "gitops-runtime.component.remarks" (merge (dict "root" . "path" "app-proxy") $proxy) }}
+{{- $known := list }}
+{{- range list "gitops-runtime.app-proxy.settings" "gitops-runtime.image-reports.keys" }}
+{{- $known = concat $known (include . $ | fromJson | values) }}
+{{- end }}
+{{- include "gitops-runtime.config.remarks" (dict "root" . "path" "app-proxy.config" "config" $values.config "known" $known) }}
 {{- if and (index $values "image-enrichment").enabled (not (index .Values "argo-workflows").enabled) (not (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1/Workflow")) }}
 - "app-proxy.image-enrichment: the cluster does not know the kind Workflow, so no image is reported; install Argo Workflows"
 {{- end }}

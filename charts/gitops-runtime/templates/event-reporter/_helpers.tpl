@@ -65,19 +65,8 @@ true
 {{- mergeOverwrite $computed .values.config | toJson -}}
 {{- end -}}
 
-{{- define "gitops-runtime.event-reporter.env" -}}
-{{- $root := .root -}}
-{{- $values := .values -}}
-{{- $env := dict
-  "REPORTER_MODE" .mode
-  "EVENT_REPORTER_REPLICAS" $values.replicaCount
-  "LEDGER_FILE" "/var/lib/event-reporter/ledger.db"
-  "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub ($values.terminationGracePeriodSeconds | int) 10)))
-  "POD_NAME" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.name")))
-  "POD_NAMESPACE" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.namespace")))
-  "CODEFRESH_URL" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "base-url")))
-  "RUNTIME_VERSION" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "version")))
--}}
+{{/* The keys of its ConfigMap, by the variable that each becomes, as JSON. Of the argument only mode is read. */}}
+{{- define "gitops-runtime.event-reporter.settings" -}}
 {{- $settings := dict
   "APP_QUEUE_SIZE" "app.queue.size"
   "MAX_APP_RETRIES" "max.app.retries"
@@ -92,15 +81,38 @@ true
   "LOG_FORMAT" "log.format"
 -}}
 {{- if eq .mode "app" -}}
-{{- $env = merge $env (include "gitops-runtime.event-reporter.argocdEnv" . | fromJson) -}}
-{{- if include "gitops-runtime.sourceFiles" $root -}}
-{{- $_ := set $env "APP_PROXY_URL" (printf "http://cap-app-proxy:%d" ((index $root.Values "app-proxy").service.port | int)) -}}
-{{- end -}}
 {{- $settings = merge $settings (dict
   "ARGOCD_SERVER" "argocd.server"
   "ARGOCD_SERVER_ROOTPATH" "argocd.server.rootpath"
   "SWEEP_INTERVAL" "sweep.interval"
   "EVENT_REPORTER_RESEND_ON_REVISION" "resend.on.revision") -}}
+{{- else -}}
+{{- $settings = merge $settings (dict
+  "REPORT_KINDS" "report.kinds"
+  "REPORT_ALL_REPLICASETS" "report.all.replicasets"
+  "WORKFLOW_NAMESPACES" "workflow.namespaces") -}}
+{{- end -}}
+{{- $settings | toJson -}}
+{{- end -}}
+
+{{- define "gitops-runtime.event-reporter.env" -}}
+{{- $root := .root -}}
+{{- $values := .values -}}
+{{- $env := dict
+  "REPORTER_MODE" .mode
+  "EVENT_REPORTER_REPLICAS" $values.replicaCount
+  "LEDGER_FILE" "/var/lib/event-reporter/ledger.db"
+  "DRAIN_TIMEOUT" (printf "%ds" (max 1 (sub ($values.terminationGracePeriodSeconds | int) 10)))
+  "POD_NAME" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.name")))
+  "POD_NAMESPACE" (dict "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.namespace")))
+  "CODEFRESH_URL" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "base-url")))
+  "RUNTIME_VERSION" (dict "valueFrom" (dict "configMapKeyRef" (dict "name" "codefresh-cm" "key" "version")))
+-}}
+{{- if eq .mode "app" -}}
+{{- $env = merge $env (include "gitops-runtime.event-reporter.argocdEnv" . | fromJson) -}}
+{{- if include "gitops-runtime.sourceFiles" $root -}}
+{{- $_ := set $env "APP_PROXY_URL" (printf "http://cap-app-proxy:%d" ((index $root.Values "app-proxy").service.port | int)) -}}
+{{- end -}}
 {{- else -}}
 {{- $env = merge $env (dict
   "IS_NAMESPACED_RUNTIME" (ne (include "gitops-runtime.event-reporter.namespaced" .) "" | toString)
@@ -108,13 +120,9 @@ true
 {{- if and $values.managedClusters $values.clusterSecrets -}}
 {{- $_ := set $env "CLUSTER_SECRETS" (join "," $values.clusterSecrets) -}}
 {{- end -}}
-{{- $settings = merge $settings (dict
-  "REPORT_KINDS" "report.kinds"
-  "REPORT_ALL_REPLICASETS" "report.all.replicasets"
-  "WORKFLOW_NAMESPACES" "workflow.namespaces") -}}
 {{- end -}}
 {{- $configMap := printf "%s-cmd-params-cm" .name -}}
-{{- range $name, $key := $settings -}}
+{{- range $name, $key := include "gitops-runtime.event-reporter.settings" . | fromJson -}}
 {{- $ref := dict "name" $configMap "key" $key "optional" true -}}
 {{- $_ := set $env $name (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
 {{- end -}}
@@ -174,6 +182,15 @@ true
 {{- range $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray -}}
 {{- $lines = concat $lines (include "gitops-runtime.component.remarks" (merge (dict "root" $ "path" "event-reporters") $reporter) | fromYamlArray) -}}
 {{- end -}}
+{{- $all := list -}}
+{{- range $name, $mode := dict "runtime-event-reporter" "app" "cluster-event-reporter" "resource" -}}
+{{- $known := include "gitops-runtime.event-reporter.settings" (dict "mode" $mode) | fromJson | values -}}
+{{- $all = concat $all $known -}}
+{{- $own := index $.Values "event-reporters" $name | default dict -}}
+{{- $lines = concat $lines (include "gitops-runtime.config.remarks" (dict "root" $ "path" (printf "event-reporters.%s.config" $name) "config" (index $own "config") "known" $known) | fromYamlArray) -}}
+{{- end -}}
+{{- $shared := index .Values.global "event-reporters" -}}
+{{- $lines = concat $lines (include "gitops-runtime.config.remarks" (dict "root" $ "path" "global.event-reporters.config" "config" $shared.config "known" $all) | fromYamlArray) -}}
 {{- range uniq $lines }}
 - {{ quote . }}
 {{- end }}
