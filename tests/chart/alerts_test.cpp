@@ -30,14 +30,16 @@ std::string firing(const std::string& alert) {
   return "count(ALERTS{alertstate=\"firing\", alertname=\"" + alert + "\"}) > bool 0";
 }
 
-// Labels as Prometheus adds them, but for a pod that is named already.
+// Labels as Prometheus adds them, but for those that are named already.
 std::string scraped(const FiringCase& of, const std::string& metric) {
   const auto brace = metric.find('{');
   const auto labels =
       brace == metric.npos ? "" : metric.substr(brace + 1, metric.size() - brace - 2);
-  auto text = metric.substr(0, brace) + "{namespace=\"gitops\"";
-  if (!labels.contains("pod=")) text += ", pod=\"" + of.group + "-0\"";
-  return text + (labels.empty() ? "" : ", " + labels) + "}";
+  auto text = metric.substr(0, brace) + "{";
+  if (!labels.contains("namespace=")) text += "namespace=\"gitops\", ";
+  if (!labels.contains("pod=")) text += "pod=\"" + of.group + "-0\"";
+  if (!labels.contains("pod=") && !labels.empty()) text += ", ";
+  return text + labels + "}";
 }
 
 TEST(Alerts, EachFiresOnTheFaultThatItIsFor) {

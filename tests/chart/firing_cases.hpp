@@ -181,10 +181,13 @@ inline std::vector<FiringCase> control_plane_cases() {
   const std::string group = "control-plane";
   const std::string p = "gitops_control_plane_";
   return {
-      {group, "ControlPlaneMissing", {}, "6m"},
+      // A control plane in another namespace is well.
+      {group, "ControlPlaneMissing", {{p + "queued_events{namespace=\"other\"}", "0+0x60"}}, "6m"},
       {group,
        "ControlPlaneDoesNotStore",
-       {{p + "failed_batches_total", "0+1x60"}, {p + "events_total{outcome=\"stored\"}", "9+0x60"}},
+       {{p + "failed_batches_total", "0+1x60"},
+        {p + "events_total{outcome=\"stored\"}", "9+0x60"},
+        {p + "events_total{namespace=\"other\", outcome=\"stored\"}", "0+1x60"}},
        "7m"},
       {group,
        "ControlPlaneVolumeFills",
