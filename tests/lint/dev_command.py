@@ -40,10 +40,36 @@ def run(words):
                           stdin=subprocess.DEVNULL)
 
 
+def function(name):
+    """The text of a function of ./dev."""
+    return re.search(rf"^{name}\(\) \{{.*?^\}}", (ROOT / "dev").read_text(), re.M | re.S)[0]
+
+
+def caches(environment):
+    """HOME and XDG_CACHE_HOME as ./dev leaves them, in a tree at /tree."""
+    script = f'set -euo pipefail\nroot=/tree\n{function("choose_caches")}\nchoose_caches\necho "$HOME ${{XDG_CACHE_HOME:-}}"'
+    done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, env=environment, check=False)
+    return done.stdout.strip() + done.stderr
+
+
+def wrong_caches():
+    home = str(pathlib.Path(__file__).parent)
+    expected = {
+        (("HOME", home),): home,
+        (("HOME", home), ("XDG_CACHE_HOME", "/c")): f"{home} /c",
+        (("HOME", "/nowhere"),): "/nowhere /tree/build/cache",
+        (("HOME", "/nowhere"), ("XDG_CACHE_HOME", "/c")): "/nowhere /c",
+        (): "/tree/build/home /tree/build/cache",
+    }
+    for environment, wanted in expected.items():
+        found = caches(dict(environment))
+        if found != wanted:
+            yield f"caches with {dict(environment)}: {found!r}; expected {wanted!r}"
+
+
 def first_line_of_progress():
     """What is shown of the first step while the second one still runs."""
-    function = re.search(r"^show_progress\(\) \{.*?^\}", (ROOT / "dev").read_text(), re.M | re.S)[0]
-    with subprocess.Popen(["bash", "-c", f"{function}\nshow_progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shown:
+    with subprocess.Popen(["bash", "-c", f"{function('show_progress')}\nshow_progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shown:
         shown.stdin.write(b"[1 10 6.5] Building a.cpp.o\n")
         shown.stdin.flush()
         came = select.select([shown.stdout], [], [], SECONDS)[0]
@@ -71,6 +97,7 @@ def main():
     progress = first_line_of_progress()
     if progress != "1 of 10 steps in 6 s, about 55 s left":
         wrong.append(f"progress after the first step: {progress!r}")
+    wrong += wrong_caches()
     for line in wrong:
         print(line)
     print(f"{len(REFUSED)} mistakes and the help of {len(commands)} commands")
