@@ -67,6 +67,19 @@ def wrong_caches():
             yield f"caches with {dict(environment)}: {found!r}; expected {wanted!r}"
 
 
+def wrong_sudo():
+    """A user who is not root installs by sudo, which is told to keep the proxies where there are some."""
+    for proxies, kept in (({}, ""), ({"http_proxy": "http://proxy:3128"}, "--preserve-env=http_proxy,https_proxy,no_proxy ")):
+        # In place of the programs: nothing is installed, and sudo prints what it shall run.
+        stubs = 'say() { :; }; die() { exit 1; }; id() { echo 1000; }; dpkg-query() { :; }; sudo() { echo "sudo $*" >&3; }'
+        script = f"set -euo pipefail\n{stubs}\n{function('need')}\nexec 3>&1\nneed no-such-package"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False,
+                              env={"PATH": "/usr/bin:/bin", **proxies})
+        wanted = f"sudo {kept}apt-get update -qq"
+        if wanted not in done.stdout.splitlines() or f"sudo {kept}env " not in done.stdout:
+            yield f"packages with {proxies}: {done.stdout!r} {done.stderr!r}; expected {wanted!r}"
+
+
 def first_line_of_progress():
     """What is shown of the first step while the second one still runs."""
     with subprocess.Popen(["bash", "-c", f"{function('show_progress')}\nshow_progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shown:
@@ -97,7 +110,7 @@ def main():
     progress = first_line_of_progress()
     if progress != "1 of 10 steps in 6 s, about 55 s left":
         wrong.append(f"progress after the first step: {progress!r}")
-    wrong += wrong_caches()
+    wrong += [*wrong_caches(), *wrong_sudo()]
     for line in wrong:
         print(line)
     print(f"{len(REFUSED)} mistakes and the help of {len(commands)} commands")
