@@ -8,6 +8,7 @@ import re
 import select
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
 SECONDS = 20  # much less than a build takes
@@ -80,6 +81,30 @@ def wrong_sudo():
             yield f"packages with {proxies}: {done.stdout!r} {done.stderr!r}; expected {wanted!r}"
 
 
+def identity(folder):
+    """Revision and time of the images of a tree there."""
+    script = f"set -euo pipefail\nroot={folder}\nsay() {{ :; }}\n{function('identify_tree')}\nidentify_tree\necho $revision $epoch"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False,
+                          env={"PATH": "/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null"})
+    return done.stdout.strip() + done.stderr
+
+
+def wrong_identity():
+    with tempfile.TemporaryDirectory(prefix="gitops-tree-") as name:
+        plain, tree = pathlib.Path(name) / "plain", pathlib.Path(name) / "tree"
+        inner = tree / "copy"
+        for folder in (plain, inner):
+            folder.mkdir(parents=True)
+        when = {"GIT_AUTHOR_DATE": "@7 +0000", "GIT_COMMITTER_DATE": "@7 +0000", "PATH": "/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null"}
+        subprocess.run(["git", "init", "-q", tree], check=True, env=when)
+        subprocess.run(["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@example.test", "commit", "-q", "--allow-empty", "-m", "a"],
+                       check=True, env=when)
+        for folder, form in ((tree, r"[0-9a-f]{40} 7"), (plain, "unknown 0"), (inner, "unknown 0")):
+            found = identity(folder)
+            if not re.fullmatch(form, found):
+                yield f"identity of {folder.name}: {found!r}; expected {form}"
+
+
 def first_line_of_progress():
     """What is shown of the first step while the second one still runs."""
     with subprocess.Popen(["bash", "-c", f"{function('show_progress')}\nshow_progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shown:
@@ -110,7 +135,7 @@ def main():
     progress = first_line_of_progress()
     if progress != "1 of 10 steps in 6 s, about 55 s left":
         wrong.append(f"progress after the first step: {progress!r}")
-    wrong += [*wrong_caches(), *wrong_sudo()]
+    wrong += [*wrong_caches(), *wrong_sudo(), *wrong_identity()]
     for line in wrong:
         print(line)
     print(f"{len(REFUSED)} mistakes and the help of {len(commands)} commands")
