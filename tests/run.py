@@ -12,6 +12,7 @@ TEXT selects a test when its full name contains it, or the name of its source fi
 """
 import argparse
 import dataclasses
+import fcntl
 import json
 import math
 import os
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+import typing
 import xml.etree.ElementTree as tree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -394,6 +396,18 @@ def build_real(minutes: float, names: list[str]) -> int:
     return code
 
 
+def only_run() -> typing.IO[str] | None:
+    """A file that is locked until this process ends. None: another run has the build folders and their reports."""
+    SCHEDULE.mkdir(parents=True, exist_ok=True)
+    file = (SCHEDULE / "lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--build"]:
         return build(sys.argv[2], sys.argv[3], sys.argv[4:])
@@ -406,7 +420,12 @@ def main() -> int:
     parser.add_argument("--real", action="store_true")
     parser.add_argument("--real-within", type=float)
     parser.add_argument("--whole", action="store_true", help="everything was asked for: build every target")
-    schedule = Schedule(parser.parse_args())
+    options = parser.parse_args()
+    lock = only_run()
+    if lock is None:
+        print("another ./dev test or ./dev lint runs in this tree; it would lose its reports", file=sys.stderr)
+        return 2
+    schedule = Schedule(options)
     schedule.fill()
     if not schedule.entries:
         print("no test matches")

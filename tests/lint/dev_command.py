@@ -3,6 +3,7 @@
 
 usage: dev_command.py ROOT
 """
+import fcntl
 import pathlib
 import re
 import select
@@ -81,6 +82,20 @@ def wrong_sudo():
             yield f"packages with {proxies}: {done.stdout!r} {done.stderr!r}; expected {wanted!r}"
 
 
+def wrong_second_run():
+    """Two runs at once would remove each other's reports. This check is a part of one, unless it is run by hand."""
+    schedule = ROOT / "build/schedule"
+    schedule.mkdir(parents=True, exist_ok=True)
+    with (schedule / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pass  # the run that this is a part of has it
+        done = subprocess.run([sys.executable, ROOT / "tests/run.py", "lint"], capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode != 2 or "another ./dev test" not in done.stderr:
+        yield f"a second run: exit {done.returncode}, {done.stderr[:200]!r}"
+
+
 def identity(folder):
     """Revision and time of the images of a tree there."""
     script = f"set -euo pipefail\nroot={folder}\nsay() {{ :; }}\n{function('identify_tree')}\nidentify_tree\necho $revision $epoch"
@@ -135,7 +150,7 @@ def main():
     progress = first_line_of_progress()
     if progress != "1 of 10 steps in 6 s, about 55 s left":
         wrong.append(f"progress after the first step: {progress!r}")
-    wrong += [*wrong_caches(), *wrong_sudo(), *wrong_identity()]
+    wrong += [*wrong_caches(), *wrong_sudo(), *wrong_identity(), *wrong_second_run()]
     for line in wrong:
         print(line)
     print(f"{len(REFUSED)} mistakes and the help of {len(commands)} commands")
