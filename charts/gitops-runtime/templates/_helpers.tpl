@@ -255,6 +255,12 @@ image: {{ include "gitops-runtime.image" $image | quote }}
 imagePullPolicy: {{ (include "gitops-runtime.imageValues" $image | fromJson).pullPolicy | quote }}
 {{- end -}}
 
+{{/* A number of pods, which may be given as text, or a part of them, such as 50%. */}}
+{{- define "gitops-runtime.podCount" -}}
+{{- $text := include "gitops-runtime.text" . -}}
+{{- ternary $text (quote $text) (regexMatch "^[0-9]+$" $text) -}}
+{{- end -}}
+
 {{/* Besides: pods, the least number of them; selector, where that is another than the labels. Nothing for one pod. */}}
 {{- define "gitops-runtime.pdb" -}}
 {{- $pdb := .values.pdb -}}
@@ -267,9 +273,9 @@ metadata:
   labels: {{- include "gitops-runtime.labels" . | nindent 4 }}
 spec:
   {{- if $pdb.minAvailable }}
-  minAvailable: {{ toJson $pdb.minAvailable }}
+  minAvailable: {{ include "gitops-runtime.podCount" $pdb.minAvailable }}
   {{- else }}
-  maxUnavailable: {{ toJson $pdb.maxUnavailable }}
+  maxUnavailable: {{ include "gitops-runtime.podCount" $pdb.maxUnavailable }}
   {{- end }}
   {{- if semverCompare ">=1.27-0" .root.Capabilities.KubeVersion.Version }}
   unhealthyPodEvictionPolicy: AlwaysAllow
