@@ -6,7 +6,8 @@ usage: start.py --out DIR [NAME...]
 
 For each image of OUT/layout its layers are unpacked; the programs run in that folder with chroot, read-only but for /tmp, as a user
 that the image does not know, in the group root, as on OpenShift. Each program must print its help; each daemon must answer
-/healthz, and the time that takes is printed. Needs root, or a kernel that lets users have namespaces.
+/healthz, and the time that takes is printed. Needs root, or a kernel that lets users have namespaces; exit code 77 where neither
+is given, as in most containers.
 
 With --enter this process becomes PROGRAM in the same way, in the foreground, with its own environment over that of the image and
 with the /tmp of the machine. The image is unpacked into FOLDER unless something is there; a FOLDER/etc/hosts stays.
@@ -61,15 +62,24 @@ def unpack(layout, manifest, root):
     root.chmod(0o755)  # a user that the image does not know has to enter it, whatever the umask here
 
 
+def namespaces():
+    return ["unshare", "--mount", "--uts"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+
+
+def why_not_here():
+    """Why nothing can be started on this machine; empty where it can."""
+    done = subprocess.run([*namespaces(), "true"], capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stderr.strip() or f"unshare ended with {done.returncode}"
+
+
 def command(root, scratch, arguments, hostname=None):
     """Runs arguments in root: its own mounts, a read-only root, /dev and /proc of here, and scratch as /tmp."""
     script = (('echo "$4" >/proc/sys/kernel/hostname && ' if hostname else '') +
               'mount --bind "$1" "$1" && mount --rbind /dev "$1/dev" && mount --rbind /proc "$1/proc" && '
               'mount --bind "$2" "$1/tmp" && mount -o remount,bind,ro "$1" && '
               'root=$1 user=$3 && shift 4 && exec chroot --userspec="$user:0" "$root" "$@"')
-    namespaces = ["unshare", "--mount", "--uts"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
     user = STRANGER if os.geteuid() == 0 else 0  # a namespace of one's own has one user only
-    return [*namespaces, "sh", "-c", script, "sh", str(root), str(scratch), str(user), hostname or "", *arguments]
+    return [*namespaces(), "sh", "-c", script, "sh", str(root), str(scratch), str(user), hostname or "", *arguments]
 
 
 def free_port():
@@ -144,6 +154,10 @@ def main():
     layout = arguments.out / "layout"
     if arguments.enter:
         enter(layout, arguments)
+    reason = why_not_here()
+    if reason:
+        print(f"image: no program was started: {reason}", file=sys.stderr)
+        return 77
     failures = 0
     for name, manifest, config in images(layout):
         if arguments.names and name not in arguments.names:

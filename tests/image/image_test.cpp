@@ -267,6 +267,18 @@ TEST_F(ImageTest, StartsItsProgramsWhateverTheUmask) {
   }
 }
 
+// As in a container, which may not make namespaces.
+TEST_F(ImageTest, SaysWhyNoProgramIsStarted) {
+  write_file(folder_ / "unshare",
+             "#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2\nexit 1\n");
+  fs::permissions(folder_ / "unshare", fs::perms::owner_all);
+  const auto refused =
+      run_command({"sh", "-c", "PATH=\"$0:$PATH\" exec python3 \"$1\" --out \"$2\"", folder_.path(),
+                   fs::path(GITOPS_SOURCE_DIR) / "image/start.py", folder_ / "out"});
+  EXPECT_EQ(refused.exit_code, 77);
+  EXPECT_THAT(refused.err, HasSubstr("no program was started: unshare failed: Operation not"));
+}
+
 TEST_F(ImageTest, SaysWhatIsMissing) {
   EXPECT_THAT(build("out", {"nothing"}).err, HasSubstr("no such image: nothing"));
   fs::remove(bin() / "gitopsctl");
