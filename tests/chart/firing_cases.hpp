@@ -171,7 +171,7 @@ inline std::vector<FiringCase> tunnel_server_cases() {
        "15m"},
       {group,
        "TunnelServerRefusesClients",
-       {{"gitops_tunnel_server_refused_client_connections_total{reason=\"token\"}", "0+3x90"},
+       {{"gitops_tunnel_server_refused_client_connections_total", "0+3x90"},
         {"gitops_tunnel_server_client_connections_total", "0+4x90"}},
        "35m"},
   };

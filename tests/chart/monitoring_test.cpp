@@ -209,6 +209,9 @@ TEST_F(MonitoringTest, AMetricOrLabelThatIsNotServedIsFound) {
   EXPECT_THAT(mistakes("rate(" + name + "queue_sizes[5m])", both_), SizeIs(1));
   EXPECT_THAT(mistakes(name + "errors_total{peer=\"nobody\", namespace=\"x\"}", both_), SizeIs(1));
   EXPECT_THAT(mistakes(name + "errors_total{colour!=\"x\"}", both_), SizeIs(1));
+  const auto errors = "(rate(" + name + "errors_total[5m]))";
+  EXPECT_THAT(mistakes("sum by (pod, peer) " + errors, both_), IsEmpty());
+  EXPECT_THAT(mistakes("sum by (pod, colour) " + errors, both_), SizeIs(1));
 }
 
 }  // namespace

@@ -32,8 +32,11 @@ inline std::vector<std::string> mistakes(const std::string& expression,
                                          const std::map<std::string, std::string>& served) {
   static const std::regex metric(R"(\b((?:gitops|process)_\w+)(?:\{([^}]*)\})?)");
   static const std::regex matcher(R"re((\w+)(!?=~?)("[^"]*"))re");
+  static const std::regex grouping(R"(\bby \(([^)]*)\))");
+  static const std::regex name(R"(\w+)");
   const std::set<std::string> target_labels{"namespace", "pod"};
   std::vector<std::string> wrong;
+  std::string lines;
   for (std::sregex_iterator it(expression.begin(), expression.end(), metric), end; it != end;
        ++it) {
     const auto sample = served.find((*it)[1]);
@@ -41,6 +44,7 @@ inline std::vector<std::string> mistakes(const std::string& expression,
       wrong.push_back("not served: " + it->str());
       continue;
     }
+    lines += sample->second;
     const auto labels = (*it)[2].str();
     for (std::sregex_iterator one(labels.begin(), labels.end(), matcher); one != end; ++one) {
       const auto label = (*one)[1].str();
@@ -49,6 +53,14 @@ inline std::vector<std::string> mistakes(const std::string& expression,
       if (sample->second.find(wanted) == std::string::npos) {
         wrong.push_back("no " + wanted + ": " + it->str());
       }
+    }
+  }
+  for (std::sregex_iterator it(expression.begin(), expression.end(), grouping), end; it != end;
+       ++it) {
+    const auto labels = (*it)[1].str();
+    for (std::sregex_iterator one(labels.begin(), labels.end(), name); one != end; ++one) {
+      if (target_labels.contains(one->str()) || lines.contains(one->str() + "=\"")) continue;
+      wrong.push_back("no " + one->str() + ": " + it->str());
     }
   }
   return wrong;
