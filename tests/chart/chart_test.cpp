@@ -597,6 +597,21 @@ TEST_F(ChartTest, ChangesAChecksumExactlyWhenWhatThePodReadsChanges) {
   EXPECT_EQ(object(ingress, "StatefulSet", "runtime-event-reporter"),
             object(before, "StatefulSet", "runtime-event-reporter"));
 
+  // app-proxy registers the runtime with its address when it starts.
+  const std::string enabled = "app-proxy.enabled=true,";
+  const auto proxy = with(enabled + "global.runtime.name=demo");
+  for (const std::string set :
+       {"global.runtime.ingressUrl=https://a.example.com",
+        "global.codefresh.url=https://cp.example.com/base", "global.runtime.cluster=https://k"}) {
+    const auto changed = with(enabled + set);
+    EXPECT_NE(object(changed, "Deployment", "cap-app-proxy"),
+              object(proxy, "Deployment", "cap-app-proxy"))
+        << set;
+  }
+  const auto reporter = with(enabled + "global.event-reporters.config.threadiness=7");
+  EXPECT_EQ(object(reporter, "Deployment", "cap-app-proxy"),
+            object(proxy, "Deployment", "cap-app-proxy"));
+
   // The router reloads changes while it runs.
   const auto routes = with("internal-router.webhooks.allowedNamespaces={argo}");
   EXPECT_NE(object(routes, "ConfigMap", "internal-router-config"),

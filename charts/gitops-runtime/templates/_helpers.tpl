@@ -844,3 +844,19 @@ where nothing can be looked up. Argument: the root. */}}
 base-url: {{ .Values.global.codefresh.url | trimSuffix "/" | quote }}
 version: {{ .Chart.Version | quote }}
 {{- end -}}
+
+{{/* What app-proxy reads of it, when it starts: the address and how it registers the runtime. */}}
+{{- define "gitops-runtime.codefresh-cm.proxyData" -}}
+{{- include "gitops-runtime.codefresh-cm.reporterData" . }}
+cluster: {{ .Values.global.runtime.cluster | quote }}
+isConfigurationRuntime: {{ .Values.global.runtime.isConfigurationRuntime | quote }}
+{{- with include "gitops-runtime.ingressHost" . }}
+ingressHost: {{ quote . }}
+{{- end }}
+{{- with .Values.global.runtime.ingress }}
+{{- if .enabled }}
+ingressClassName: {{ .className | default "" | quote }}
+ingressController: {{ .className | default "" | quote }}
+{{- end }}
+{{- end }}
+{{- end -}}
