@@ -24,6 +24,12 @@ Credential argocd_credential(const Environment& environment, k8s::Client& kubern
   return file_or_value(config.argocd_token_file, config.argocd_token);
 }
 
+// Returns Argo CD's namespace, which need not be that of the runtime.
+std::string namespace_of_argocd(const Environment& environment) {
+  const auto& named = environment.config.argocd_namespace;
+  return named.empty() ? environment.own_namespace : named;
+}
+
 http::ClientOptions argocd_options(const Environment& environment) {
   const auto& config = environment.config;
   auto options = client_options(environment, config.argocd_ca_file, config.argocd_insecure);
@@ -35,7 +41,8 @@ http::ClientOptions argocd_options(const Environment& environment) {
 Reporter::Options reporter_options(const Environment& environment, Tracer& tracer) {
   const auto& config = environment.config;
   Reporter::Options options;
-  options.own_namespace = environment.own_namespace;
+  // Applications belong to an Argo CD by its namespace.
+  options.own_namespace = namespace_of_argocd(environment);
   options.application_namespaces = config.application_namespaces;
   options.changes.replicas = environment.shard.replicas;
   options.queue.capacity = static_cast<std::size_t>(config.queue_size);
@@ -64,7 +71,7 @@ ApplicationMode::ApplicationMode(const DaemonContext& context, SharedParts& shar
                .root_path = environment_.config.argocd_root_path},
               [this] { return argocd_token_.current(); }),
       gatherer_(context.executor, shared.kubernetes, argocd_, argocd_token_,
-                environment_.own_namespace, context.metrics),
+                namespace_of_argocd(environment_), context.metrics),
       reporter_(context.executor, shared.kubernetes, gatherer_, shared.ledger, shared.delivery,
                 reporter_options(environment_, context.tracer), context.metrics) {
   const auto& app_proxy = environment_.config.app_proxy_url;

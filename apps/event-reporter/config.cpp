@@ -165,6 +165,10 @@ void bind(ConfigReader& reader, Config& config) {
   reader.check({"argocd-server"}, [&config] { return argocd_mistake(config); });
   reader.add({"argocd-server-path", {"ARGOCD_SERVER_ROOTPATH"}, "argocd-server's root path"},
              config.argocd_root_path);
+  reader.add({"argocd-namespace",
+              {"ARGOCD_NAMESPACE"},
+              "Namespace of Argo CD, whose Applications are reported; empty means the own one"},
+             config.argocd_namespace);
   reader.add_secret({"argocd-token", {"ARGOCD_TOKEN"}, "Token for argocd-server"},
                     config.argocd_token, &config.argocd_token_file);
   reader.add({"argocd-token-secret-name",

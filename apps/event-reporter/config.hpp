@@ -35,6 +35,7 @@ struct Config {
 
   std::string argocd_server = "argo-cd-server:80";
   std::string argocd_root_path;
+  std::string argocd_namespace;  // empty: own_namespace
   Secret argocd_token;
   std::string argocd_token_file;
   std::string argocd_token_secret;

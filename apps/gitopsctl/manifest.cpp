@@ -27,6 +27,7 @@ constexpr auto kPlainVariables =
                                      "ARGOCD_APPLICATION_NAMESPACES",
                                      "ARGOCD_CA_FILE",
                                      "ARGOCD_INSECURE",
+                                     "ARGOCD_NAMESPACE",
                                      "ARGOCD_SERVER",
                                      "ARGOCD_SERVER_ROOTPATH",
                                      "ARGO_CD_INSECURE",

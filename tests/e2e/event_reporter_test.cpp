@@ -384,6 +384,20 @@ TEST(EventReporter, ARotatedPlatformTokenIsPickedUp) {
   });
 }
 
+// Argo CD is in the namespace argocd, as its Applications are; the runtime has one of its own.
+TEST(EventReporter, AnArgoCdInAnotherNamespaceHasItsApplicationsReported) {
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    harness.kube.put_secret({"gitops", "argocd-token"}, {{"token", kArgoCdToken}});
+    harness.start_daemon({{"POD_NAMESPACE", "gitops"},
+                          {"ARGOCD_NAMESPACE", "argocd"},
+                          {"ARGOCD_APPLICATION_NAMESPACES", "gitops"}});
+    harness.put_app("web", 1);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
+  });
+}
+
 TEST(EventReporter, APasswordIsAsGoodAsATokenForArgoCd) {
   play([](ReporterHarness& harness) -> Task<> {
     co_await harness.start_doubles();

@@ -546,6 +546,13 @@ contains Argo CD, it is that one. global.external-argo-cd is the name that globa
   | toJson -}}
 {{- end -}}
 
+{{/* The namespace of Argo CD: that of its Service, which is the release's unless the values name another. Argument: the root. */}}
+{{- define "gitops-runtime.argocd.namespace" -}}
+{{- $host := (include "gitops-runtime.argocd" . | fromJson).host -}}
+{{- $service := include "gitops-runtime.serviceOf" (dict "root" . "url" (printf "http://%s" $host) "https" true) -}}
+{{- regexReplaceAll "^[^.]+\\.?([^.]*).*$" $service "${1}" | default .Release.Namespace -}}
+{{- end -}}
+
 {{/* Name and key, as JSON, of the Secret with the password of Argo CD; empty map: a token is used. */}}
 {{- define "gitops-runtime.argocd.passwordSecret" -}}
 {{- $auth := (include "gitops-runtime.argocd" . | fromJson).auth -}}
@@ -770,6 +777,10 @@ map in the values), config (the map), known. */}}
 - {{ printf "global.%s: not read; this chart has no such key" $key | quote }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- $there := include "gitops-runtime.argocd.namespace" . }}
+{{- if and (include "gitops-runtime.namespaced" .) (ne $there .Release.Namespace) }}
+- {{ printf "global.integrations.argo-cd.server.svc: Argo CD is in namespace %s, whose Applications are not reported, since the runtime is confined to %s" $there .Release.Namespace | quote }}
 {{- end }}
 {{- $argocd := include "gitops-runtime.argocd" . | fromJson }}
 {{- $ca := include "gitops-runtime.argocd.caSecret" . | fromJson }}

@@ -146,8 +146,14 @@ true
 {{- $argocd := include "gitops-runtime.argocd" .root | fromJson -}}
 {{- $env := dict -}}
 {{- if not (include "gitops-runtime.event-reporter.namespaced" .) -}}
+{{- $there := include "gitops-runtime.argocd.namespace" .root -}}
 {{- $ref := dict "name" "argocd-cmd-params-cm" "key" "application.namespaces" "optional" true -}}
 {{- $_ := set $env "ARGOCD_APPLICATION_NAMESPACES" (dict "valueFrom" (dict "configMapKeyRef" $ref)) -}}
+{{- if ne $there .root.Release.Namespace -}}
+{{- /* A ConfigMap of another namespace cannot be named. app-proxy has Applications in this one. */ -}}
+{{- $_ := set $env "ARGOCD_NAMESPACE" $there -}}
+{{- $_ := set $env "ARGOCD_APPLICATION_NAMESPACES" .root.Release.Namespace -}}
+{{- end -}}
 {{- end -}}
 {{- with include "gitops-runtime.argocd.tokenSecret" .root | fromJson -}}
 {{- $_ := set $env "ARGO_CD_TOKEN_SECRET_NAME" .name -}}
