@@ -188,6 +188,10 @@ true
 {{- range $reporter := include "gitops-runtime.event-reporters" . | fromJsonArray -}}
 {{- $lines = concat $lines (include "gitops-runtime.component.remarks" (merge (dict "root" $ "path" "event-reporters") $reporter) | fromYamlArray) -}}
 {{- end -}}
+{{- $there := include "gitops-runtime.argocd.namespace" . -}}
+{{- if and (index .Values "event-reporters" "cluster-event-reporter").managedClusters (ne $there .Release.Namespace) -}}
+{{- $lines = append $lines (printf "event-reporters.cluster-event-reporter.managedClusters: no cluster is found, since the reporter looks for Argo CD's Secrets in %s, and Argo CD is in %s" .Release.Namespace $there) -}}
+{{- end -}}
 {{- $all := list -}}
 {{- range $name, $mode := dict "runtime-event-reporter" "app" "cluster-event-reporter" "resource" -}}
 {{- $known := include "gitops-runtime.event-reporter.settings" (dict "mode" $mode) | fromJson | values -}}
