@@ -96,6 +96,27 @@ def wrong_second_run():
         yield f"a second run: exit {done.returncode}, {done.stderr[:200]!r}"
 
 
+def wrong_lint():
+    """In a copy without its history the checks that ask git are left out, but not by CI."""
+    script = "\n".join([
+        "import argparse, run",
+        "run.is_repository = lambda: False",
+        "schedule = run.Schedule(argparse.Namespace(filter='', long=False, real=False))",
+        "schedule.add_suites = lambda *_: None",
+        "schedule.add_lint()",
+        "asks = lambda path: path.endswith('.py') and '[\"git\", \"-C\", ' in open(path).read()",
+        "asking = [entry.name for entry in schedule.entries if any(map(asks, entry.command))]",
+        "print(len(schedule.left_out), *asking, sep=',')"])
+    # This file asks git itself, about other trees.
+    for environment, wanted in (({}, "7,lint: the command dev"),
+                                ({"CI": "true"}, "0,lint: standard headers,lint: words,lint: comments,lint: documents,"
+                                                 "lint: the command dev,lint: commit messages,lint: cost of the build")):
+        done = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, check=False,
+                              env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "tests"), **environment})
+        if done.stdout.strip() != wanted or done.returncode != 0:
+            yield f"checks left out with {environment}: {done.stdout.strip()!r}; expected {wanted!r}; {done.stderr[-300:]}"
+
+
 def identity(folder):
     """Revision and time of the images of a tree there."""
     script = f"set -euo pipefail\nroot={folder}\nsay() {{ :; }}\n{function('identify_tree')}\nidentify_tree\necho $revision $epoch"
@@ -150,7 +171,7 @@ def main():
     progress = first_line_of_progress()
     if progress != "1 of 10 steps in 6 s, about 55 s left":
         wrong.append(f"progress after the first step: {progress!r}")
-    wrong += [*wrong_caches(), *wrong_sudo(), *wrong_identity(), *wrong_second_run()]
+    wrong += [*wrong_caches(), *wrong_sudo(), *wrong_identity(), *wrong_second_run(), *wrong_lint()]
     for line in wrong:
         print(line)
     print(f"{len(REFUSED)} mistakes and the help of {len(commands)} commands")
