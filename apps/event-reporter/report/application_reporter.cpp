@@ -216,6 +216,7 @@ Task<Result<bool>> ApplicationReporter::report_in_parts(Live& live) {
 
 Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   const bool was_read = live.text.empty();
+  const auto seen = changes_.seen_state(live.key);
   // The wait for memory is not counted as time of the reads.
   auto memory = co_await gatherer_.reserve(live.key);
   auto gathered = co_await gather(live, part);
@@ -253,6 +254,10 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   newest_.note(live.key, events.uid(), events.resource_version());
   auto entry = co_await entry_for(live.grant, live.key, std::string(events.uid()));
   if (!entry) co_return std::unexpected(entry.error());
+  // The entry has the resources of each state that was seen until now. A state that was read may be
+  // ahead of the watch.
+  const auto now = changes_.seen_state(live.key);
+  part.overtaken = now != events.change() && !(was_read && now == seen);
   co_return co_await report_made(live, part, *made, std::move(*entry));
 }
 
@@ -295,6 +300,7 @@ Task<Result<bool>> ApplicationReporter::report_made(const Live& live, const Part
        .resources = events.resources(),
        .resources_known = events.resources_known(),
        .lists_every_resource = events.lists_every_resource(),
+       .is_overtaken = part.overtaken,
        .tree = made.tree,
        .lacks_commits = made.lacks_commits,
        .missing = made.missing},

@@ -98,6 +98,7 @@ class ApplicationReporter final : public ObjectReporter {
     bool lists = false;            // the caller needs `resources` and `bytes`
     bool too_large = false;        // the response about it is too large; nothing was reported
     bool outdated = false;         // a newer state was reported before; nothing was reported
+    bool overtaken = false;        // the watch has delivered a newer state
     std::vector<ResourceId> resources = {};  // all resources of the application
     std::size_t bytes = 0;                   // size of the response about the part
   };

@@ -89,6 +89,11 @@ bool ChangeTracker::knows(const std::string& key, std::string_view uid) const {
          ledger_.inventory().contains(inventory_row(key, uid));
 }
 
+std::optional<Digest> ChangeTracker::seen_state(const std::string& key) const {
+  const auto seen = seen_.find(key);
+  return seen == seen_.end() ? std::nullopt : std::optional(seen->second);
+}
+
 std::size_t ChangeTracker::owned() const {
   std::size_t count = 0;
   for (const auto& [shard, seen] : seen_in_) {

@@ -173,6 +173,8 @@ class ChangeTracker final : public ShardObserver {
                               const LedgerEntry& entry) const;
   // Returns whether the object exists, as far as is known.
   [[nodiscard]] bool sees(const std::string& key) const { return seen_.contains(key); }
+  // Returns the digest of the object's last state; absent when there is no object, as far as is known.
+  [[nodiscard]] std::optional<Digest> seen_state(const std::string& key) const;
   // Returns whether this process or another replica may have reported an object with that key.
   [[nodiscard]] bool knows(const std::string& key) const {
     return ledger_.known().contains(key) || peers_.contains(key);

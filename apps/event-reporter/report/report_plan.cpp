@@ -17,6 +17,13 @@ std::string identity_of_part(const PlannedEvent& event) {
   return event.part ? event.part->identity() : std::string();
 }
 
+// Returns whether the entry has the resource from the inventory alone: no event of it was announced in
+// this term.
+bool is_only_noted(const LedgerEntry& entry, const ResourceId& id) {
+  const auto found = entry.resources.find(id.identity());
+  return found != entry.resources.end() && found->second.last == LedgerPart{};
+}
+
 void add_deletions(ReportPlan& plan, const std::vector<ResourceId>& gone) {
   for (const auto& id : gone) plan.events.push_back({.part = id, .content = kGone});
 }
@@ -102,6 +109,9 @@ ReportPlan plan_application(LedgerEntry entry, const ApplicationFacts& facts,
   // Resources that could not be read are not reported as deleted.
   if (!facts.lists_every_resource) due.gone.clear();
   std::erase_if(due.changed, [&](std::size_t index) { return !facts.resources[index].known; });
+  const bool has_later_parts =
+      facts.is_overtaken &&
+      std::erase_if(due.gone, [&](const ResourceId& id) { return is_only_noted(entry, id); }) > 0;
 
   ReportPlan plan(std::move(entry));
   // A restart reports this application again until all events are acknowledged.
@@ -122,8 +132,10 @@ ReportPlan plan_application(LedgerEntry entry, const ApplicationFacts& facts,
     plan.incomplete = scope.why;
   } else if (scope.is_last) {
     plan.completion = ReportPlan::Completion{
-        // The rest is reported with the next change of the Application after a failed comparison.
-        .change = facts.missing.comparison ? std::nullopt : std::optional(facts.change),
+        // The rest is reported with the next change of the Application after a failed comparison, and
+        // with the state that has overtaken this one.
+        .change = facts.missing.comparison || has_later_parts ? std::nullopt
+                                                              : std::optional(facts.change),
         // Argo CD does not always return the managed resources of an application in deletion, and
         // may refuse the metadata of a commit. The next sweep then finds the tree changed, and
         // requests them again.

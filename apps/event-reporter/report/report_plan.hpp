@@ -127,7 +127,10 @@ struct ApplicationFacts {
   std::span<const ApplicationEvents::Resource> resources = {};
   bool resources_known = true;
   bool lists_every_resource = true;  // resources that `resources` lacks are gone
-  std::optional<Digest> tree = {};   // digest of its resource tree
+  // The watch has delivered a newer state, whose report follows. A resource that was only noted, and
+  // that `resources` lacks, may have come with that state.
+  bool is_overtaken = false;
+  std::optional<Digest> tree = {};  // digest of its resource tree
   bool lacks_commits = false;
   MissingParts missing = {};
 };

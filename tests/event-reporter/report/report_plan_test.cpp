@@ -251,6 +251,21 @@ TEST(ReportPlan, NothingIsGoneWhenNotEveryResourceIsListed) {
   EXPECT_THAT(names(application.plan(reported())), IsEmpty());
 }
 
+// The inventory has it from the newer state, or from what another replica reported.
+TEST(ReportPlan, AResourceThatANewerStateMayHaveIsNotGone) {
+  Application application;
+  application.resources.clear();
+  application.facts.is_overtaken = true;
+  auto entry = reported();
+  entry.note(kService);
+  auto plan = application.plan(entry);
+  EXPECT_THAT(names(plan), ElementsAre("Deployment gone")) << "that one was reported";
+  EXPECT_FALSE(perform(plan, {acknowledged()}).error);
+  EXPECT_FALSE(plan.entry.change) << "a restart compares the application once more";
+  application.facts.is_overtaken = false;
+  EXPECT_THAT(due_again(application, plan.entry), ElementsAre("Service gone"));
+}
+
 TEST(ReportPlan, AResourceWhoseStateIsNotKnownIsNotReported) {
   Application application;
   application.resources[1].known = false;

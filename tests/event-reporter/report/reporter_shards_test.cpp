@@ -284,6 +284,35 @@ TEST(Reporter, AResourceThatGoesBeforeAShardIsTakenOverIsReportedGone) {
   });
 }
 
+// The state with it comes while the one before is being read, and the watch is not known to have caught up.
+TEST(Reporter, AResourceThatComesDuringTheFirstReportOfATakeOverIsNotReportedGone) {
+  play(of_three(0), [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.name = "app-0", .uid = "uid-0", .resources = 1});
+    fixture.put({.name = "app-1", .uid = "uid-1", .resources = 0});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return !fixture.status().has("taken over"); },
+                                             "the end of the take-over of the first shard"));
+    fixture.kube.delay_answers(std::chrono::hours(1), "limit=1");
+    fixture.argocd.delay_answers(std::chrono::seconds(3), "/app-0/resource-tree");
+    fixture.reporter().changes().claimed(2, 1);
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return fixture.argocd.count("GET", "/app-0/resource-tree") == 1; },
+        "the first read of the application"));
+    fixture.put({.name = "app-0", .uid = "uid-0", .resources = 2});
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] {
+          const auto row =
+              fixture.ledger().inventory().find(inventory_row("argocd/app-0", "uid-0"));
+          return row != fixture.ledger().inventory().end() && !row->second.change;
+        },
+        "the newer state in the inventory"));
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(5));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_THAT(fixture.events("", 1), ElementsAre("app-0", "c-0", "app-0", "c-1"));
+  });
+}
+
 // An app of apps whose children stay: they are reported as Applications, by the holders of their shards.
 TEST(Reporter, TheDeletionOfAChildDoesNotFollowFromATakeOverOfItsParent) {
   for (const bool parent_goes : {false, true}) {
