@@ -124,6 +124,10 @@ class Gatherer {
   // Reads Argo CD's settings every 30 s, as a task of `group`; each read also checks that
   // argocd-server responds.
   void start(TaskGroup& group);
+  // Returns Argo CD's settings; null before they were read.
+  [[nodiscard]] const TrackingSettings* tracking() const {
+    return settings_known_ ? &settings_ : nullptr;
+  }
   // The reason why argocd-server does not respond; empty when it does. Not empty before the first
   // response.
   [[nodiscard]] const std::string& argocd_error() const { return failure_.text(); }

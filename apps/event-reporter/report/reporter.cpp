@@ -6,6 +6,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 
+#include "common/core/json_text.hpp"
 #include "event-reporter/event/manifest.hpp"
 #include "event-reporter/watch/name_pattern.hpp"
 
@@ -26,22 +27,25 @@ enum Field : std::size_t {
   project,
   controller_namespace,
   tracking_id,
-  instance_label,
+  all_labels,
 };
 k8s::FieldSet fields() {
-  return k8s::FieldSet({"status.sync.status", "status.sync.revision", "status.sync.revisions",
-                        "status.health.status", "status.operationState.phase",
-                        "status.operationState.startedAt", "spec.project",
-                        "status.controllerNamespace",
-                        R"(metadata.annotations.argocd\.argoproj\.io/tracking-id)",
-                        R"(metadata.labels.app\.kubernetes\.io/instance)"});
+  return k8s::FieldSet(
+      {"status.sync.status", "status.sync.revision", "status.sync.revisions",
+       "status.health.status", "status.operationState.phase", "status.operationState.startedAt",
+       "spec.project", "status.controllerNamespace",
+       R"(metadata.annotations.argocd\.argoproj\.io/tracking-id)", "metadata.labels"});
 }
 
-// Returns the name of the Application that may manage this one. The read of the application decides
-// which of the two marks counts, and whether it is one of this Argo CD.
-std::string_view mark_of_parent(const k8s::Record& record) {
+// Returns the name of the Application that may manage this one, by the mark that counts with these
+// settings. The read of the application decides whether it is one of this Argo CD.
+std::string mark_of_parent(const k8s::Record& record, const TrackingSettings& settings) {
+  if (settings.method == "label") {
+    const auto labels = record.field(all_labels);
+    return labels ? member_string(*labels, settings.instance_label_key) : std::string();
+  }
   const auto id = record.field(tracking_id).value_or("");
-  return id.contains(':') ? id.substr(0, id.find(':')) : record.field(instance_label).value_or("");
+  return id.contains(':') ? std::string(id.substr(0, id.find(':'))) : std::string();
 }
 
 Milestone milestone_of(const k8s::Record& record) {
@@ -134,7 +138,10 @@ void Reporter::on_change(const k8s::Change& change) {
   const auto& now = *change.now;
   const auto key = now.key().to_string();
   const bool deleted = change.type == k8s::Change::Type::deleted;
-  children_.set(key, deleted ? std::string_view() : mark_of_parent(now));
+  index_children();
+  if (deleted || tracking_) {
+    children_.set(key, deleted ? std::string() : mark_of_parent(now, *tracking_));
+  }
   if (!deleted && is_ours(now)) {
     const bool is_new = !changes_.sees(key) && !changes_.knows(key, now.uid());
     const bool outdated = lag_.may_be_outdated(changes_.shard_of_key(key), now.resource_version());
@@ -157,12 +164,48 @@ void Reporter::on_change(const k8s::Change& change) {
 // Reports the children of a parent that was created or deleted, which makes them resources of it or
 // root applications.
 void Reporter::report_children(const k8s::ObjectKey& parent) {
-  for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
-    for (const auto& child : children_.of(mark)) {
+  parents_.push_back(parent);
+  report_due_children();
+}
+
+// Makes the children of parents due, as soon as Argo CD's settings tell how a child names its parent.
+void Reporter::report_due_children() {
+  if (!index_children()) return;
+  for (const auto& parent : std::exchange(parents_, {})) {
+    for (const auto& child : children_of(parent)) {
       const auto* record = informer_.find(application_key(child));
       if (record != nullptr && is_ours(*record)) changes_.compare_again(child);
     }
   }
+  if (!informer_.has_synced()) return;
+  for (const auto& parent : std::exchange(new_, {})) {
+    for (const auto& child : children_of(parent)) {
+      // The report of a child that is due sees the parent, which was created before.
+      if (!queue_.is_due(child)) changes_.compare_again(child);
+    }
+  }
+}
+
+// Indexes all applications when the settings that name their parents are new. Returns false while they
+// are not known.
+bool Reporter::index_children() {
+  const auto* settings = gatherer_.tracking();
+  if (settings == nullptr) return false;
+  if (tracking_ && tracking_->method == settings->method &&
+      tracking_->instance_label_key == settings->instance_label_key) {
+    return true;
+  }
+  tracking_ = *settings;
+  informer_.for_each([this](const k8s::Record& record) {
+    children_.set(record.key().to_string(), mark_of_parent(record, *tracking_));
+  });
+  return true;
+}
+
+std::set<std::string> Reporter::children_of(const k8s::ObjectKey& parent) const {
+  auto children = children_.of(parent.name);
+  children.merge(children_.of(parent.ns + "_" + parent.name));
+  return children;
 }
 
 // Starts a new epoch: the cluster was restored from a backup. Reports in flight have states from
@@ -180,14 +223,7 @@ void Reporter::start_epoch() {
 // process was down, and finds the deleted applications, which the ledger has and the list does not.
 Task<> Reporter::find_deleted() {
   co_await informer_.wait_synced(kNever);
-  for (const auto& parent : std::exchange(new_, {})) {
-    for (const auto& mark : {parent.name, parent.ns + "_" + parent.name}) {
-      for (const auto& child : children_.of(mark)) {
-        // The report of a child that is due sees the parent, which was created before.
-        if (!queue_.is_due(child)) changes_.compare_again(child);
-      }
-    }
-  }
+  report_due_children();
   const auto missing = changes_.missing([this](std::string_view key) {
     return informer_.find(application_key(std::string(key))) == nullptr;
   });
@@ -244,6 +280,7 @@ Task<> Reporter::tick() {
       queue_.bring_forward();
     }
     argocd_well_ = argocd_well;
+    report_due_children();
     undelivered_.look(Clock::now());
     if (queue_.heartbeat_due()) changes_.send_heartbeat();
     applications_.Set(static_cast<double>(changes_.owned()));

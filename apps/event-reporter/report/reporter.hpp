@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "common/daemon/daemon.hpp"
 #include "event-reporter/argo/gather.hpp"
 #include "event-reporter/delivery/delivery.hpp"
+#include "event-reporter/event/read_plan.hpp"
 #include "event-reporter/ledger/ledger.hpp"
 #include "event-reporter/report/application_reporter.hpp"
 #include "event-reporter/report/change_tracker.hpp"
@@ -91,6 +93,9 @@ class Reporter {
     return owner_of(record) == Owner::ours;
   }
   void report_children(const k8s::ObjectKey& parent);
+  void report_due_children();
+  bool index_children();
+  [[nodiscard]] std::set<std::string> children_of(const k8s::ObjectKey& parent) const;
 
   Task<> find_deleted();
   Task<> sweep();
@@ -114,6 +119,9 @@ class Reporter {
   k8s::Informer::Subscription subscription_;
   UndeliveredCheck undelivered_;
 
+  std::optional<TrackingSettings> tracking_;  // by which children_ was made; absent: it is empty
+  // Applications that were created or deleted, until their children are due.
+  std::vector<k8s::ObjectKey> parents_;
   // Applications that no replica had reported before, until the first complete list.
   std::vector<k8s::ObjectKey> new_;
   std::uint64_t epoch_ = 0;   // epoch of the informer

@@ -319,6 +319,47 @@ TEST(Reporter, WithoutItsParentAChildIsReportedAsARootApplication) {
   });
 }
 
+// The label has a key of its own, and an annotation is left from another tracking method. The parent is
+// made, goes, and is made again while Argo CD is away at the start.
+TEST(Reporter, AChildFollowsItsParentByTheInstanceLabelOfArgoCdsSettings) {
+  const test::TempDir folder;
+  play(with_ledger(folder), [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start_doubles();
+    fixture.kube.put(k8s::resources::kConfigMaps,
+                     {{"metadata", {{"name", "argocd-cm"}, {"namespace", "argocd"}}},
+                      {"data",
+                       {{"application.resourceTrackingMethod", "label"},
+                        {"application.instanceLabelKey", "argocd.argoproj.io/instance"}}}});
+    SampleApp parent{.name = "apps", .uid = "uid-apps", .resources = 0};
+    fixture.put({.resources = 0,
+                 .metadata = {{"labels", {{"argocd.argoproj.io/instance", "apps"}}},
+                              {"annotations",
+                               {{"argocd.argoproj.io/tracking-id",
+                                 "others:argoproj.io/Application:argocd/web"}}}}});
+    co_await fixture.start_reporter();
+    const auto follows = [&fixture](const std::string& uid) {
+      return test::eventually(
+          [&fixture, uid] {
+            const auto events = fixture.platform.find("Application", "web");
+            return !events.empty() && events.back()->source("appUID") == uid;
+          },
+          "an event of the child with its parent");
+    };
+    CO_ASSERT_TRUE(co_await follows(""));
+    fixture.put(parent);
+    CO_ASSERT_TRUE(co_await follows("uid-apps"));
+    fixture.remove(parent);
+    CO_ASSERT_TRUE(co_await follows(""));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    co_await fixture.stop_reporter();
+    parent.uid = "uid-again";
+    fixture.put(parent);
+    fixture.argocd.fail_next(20, 503, {}, "/api/version");
+    co_await fixture.start_reporter();
+    EXPECT_TRUE(co_await follows("uid-again"));
+  });
+}
+
 TEST(Reporter, AChildIsReportedAsTheResourceOfAParentThatIsMadeLater) {
   const test::TempDir folder;
   auto options = ReporterFixture::fast_options();
