@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/core/encoding.hpp"
+#include "common/core/json_value.hpp"
 #include "common/http/message.hpp"
 #include "common/http/url.hpp"
 
@@ -172,7 +173,7 @@ Task<Result<Json>> GraphqlClient::ask(std::string_view document, Json variables,
   request.headers.set("Content-Type", "application/json");
   Json body{{"query", document}};
   if (!variables.empty()) body["variables"] = std::move(variables);
-  request.body = body.dump();
+  request.body = to_text(body);
   auto answer = co_await send(std::move(request), credential, deadline);
   if (!answer) co_return answer;
   if (says_unauthenticated(*answer)) {

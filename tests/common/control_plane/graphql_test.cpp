@@ -185,6 +185,19 @@ TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
       });
 }
 
+// A message of a peer that was cut to a number of bytes.
+TEST(GraphqlClient, ATextThatEndsWithinACharacterIsSent) {
+  with_fixture({make_response(200, R"({"data":{"reportRuntimeErrors":true}})")},
+               [](Fixture& fixture) -> Task<> {
+                 const std::vector<RuntimeError> errors{
+                     {.level = RuntimeError::Level::error, .message = "refused: caf\xc3"}};
+                 const auto reported = co_await fixture.client.report_errors("production", errors,
+                                                                             deadline_after(3s));
+                 CO_ASSERT_OK(reported);
+                 EXPECT_THAT(fixture.server.seen().back().body, HasSubstr("refused: caf\uFFFD\""));
+               });
+}
+
 TEST(GraphqlClient, ReadsRulesAndRefusesThoseItCannotRead) {
   with_fixture(
       {make_response(
