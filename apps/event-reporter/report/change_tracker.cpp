@@ -220,7 +220,8 @@ std::size_t ChangeTracker::retry_refused() {
 void ChangeTracker::send_heartbeat() {
   const auto any = std::ranges::find_if(seen_, [this](const auto& seen) {
     const auto known = ledger_.known().find(seen.first);
-    return owns(seen.first) && (known == ledger_.known().end() || known->second.refused.empty());
+    return owns(seen.first) && !unreadable_.contains(seen.first) &&
+           (known == ledger_.known().end() || known->second.refused.empty());
   });
   if (any != seen_.end()) dirty_.heartbeat(any->first, Clock::now());
 }

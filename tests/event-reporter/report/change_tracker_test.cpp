@@ -61,6 +61,29 @@ TEST_F(ChangeTrackerTest, OnlyChangesInShardsHeldAreDue) {
   EXPECT_FALSE(dirty.contains("a/web"));
 }
 
+// It would have no event, so an idle reporter would never hear of the control plane.
+TEST_F(ChangeTrackerTest, AHeartbeatIsNotThatOfAnObjectThatCannotBeRead) {
+  hold();
+  const auto settle = [&](const std::string& key) {
+    EXPECT_TRUE(dirty.take(key).live);
+    dirty.done(key);
+  };
+  for (const auto* key : {"a/web", "b/web"}) {
+    changes.changed(key, "u", digest(1), "one", {});
+    settle(key);
+  }
+  changes.unreadable("a/web");
+  changes.send_heartbeat();
+  EXPECT_FALSE(dirty.contains("a/web"));
+  settle("b/web");
+  changes.changed("a/web", "u", digest(2), "two", {});
+  settle("a/web");
+  changes.unreadable("b/web");
+  changes.send_heartbeat();
+  EXPECT_FALSE(dirty.contains("b/web"));
+  settle("a/web");
+}
+
 TEST_F(ChangeTrackerTest, AStateThatMayBeOutdatedIsReadInsteadOfItsText) {
   using Report = ChangeTracker::Report;
   hold();
