@@ -20,18 +20,11 @@ constexpr Backoff::Options kPauses{.initial = std::chrono::seconds(1),
 // Bytes of identities in one request. An Application with more has a request of its own.
 constexpr std::size_t kMaxIdentities = 4UL * 1024 * 1024;
 
-// Returns whether the answer is one that every further request would get.
+// Returns whether the answer is one that every further request would get. An answer in place of the control
+// plane's, as the 404 of an ingress without a backend, says nothing about the inventory.
 bool is_final(const Error& error) {
-  switch (error.http_status) {
-    case 401:
-    case 403:
-    case 408:
-    case 425:
-    case 429:
-      return false;
-    default:
-      return error.http_status >= 400 && error.http_status < 500;
-  }
+  const auto verdict = verdict_of(error.http_status);
+  return verdict == Verdict::refused || verdict == Verdict::too_large;
 }
 
 }  // namespace

@@ -188,6 +188,27 @@ TEST(Resync, AnInventoryThatIsNotTakenIsToldAgain) {
   });
 }
 
+// An ingress answers while the control plane starts. The token is that of one resync, so nobody asks again.
+TEST(Resync, AnAnswerInPlaceOfTheControlPlanesIsNoRefusalOfTheInventory) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await report_all(fixture);
+    int answers = 0;
+    fixture.platform.answer_inventories([&](const Json&) -> http::Response {
+      if (++answers == 1) {
+        return {.status = 404,
+                .headers = {{"Content-Type", "text/plain"}},
+                .body = "default backend - 404"};
+      }
+      if (answers == 2) return {.status = 405};
+      return answer_with(Json::array());
+    });
+    ask(fixture);
+    CO_ASSERT_TRUE(co_await told(fixture, 3));
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return fixture.metric("gitops_event_reporter_resyncs_total") == 1; }, "its end"));
+  });
+}
+
 TEST(Resync, AnInventoryThatIsRefusedIsGivenUp) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await report_all(fixture);
