@@ -90,8 +90,11 @@ Task<> Credential::fetch() {
     co_return;
   }
   last_error_ = token.error().message;
-  next_try_ =
-      deadline_after(token.error().is_transient() ? options_.retry : options_.retry_lasting);
+  // Any other failure says nothing about the credential: the peer starts, or something answers in its
+  // place.
+  const auto code = token.error().code;
+  const bool is_refusal = code == ErrorCode::unauthenticated || code == ErrorCode::forbidden;
+  next_try_ = deadline_after(is_refusal ? options_.retry_lasting : options_.retry);
 }
 
 void Credential::start(TaskGroup& group) {

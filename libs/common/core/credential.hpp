@@ -21,8 +21,8 @@ class Credential {
   static Credential fixed(Secret token);
   static Credential file(std::string path);
 
-  // Reads or makes a token. The error is the reason for a missing token; while its code is
-  // transient the next attempt follows soon.
+  // Reads or makes a token. The error is the reason for a missing token; unless the peer refused to
+  // give one, the next attempt follows soon.
   using Fetch = std::function<Task<Result<Secret>>()>;
   struct FetchOptions {
     std::string task;  // its name in the group of start()
@@ -32,7 +32,7 @@ class Credential {
     std::optional<std::chrono::milliseconds> period = {};
     // Shortest time after a failure, and between two refusals that lead to a call.
     std::chrono::milliseconds retry = std::chrono::seconds(2);
-    // Time to the next attempt after a failure that is not transient.
+    // Time to the next attempt after a refusal (unauthenticated, forbidden).
     std::chrono::milliseconds retry_lasting = std::chrono::seconds(2);
   };
   static Credential fetched(Fetch fetch, FetchOptions options);

@@ -144,6 +144,22 @@ TEST(Credential, WithoutAPeriodAFunctionIsAskedUntilThereIsATokenAndThenOnlyWhen
   });
 }
 
+// The 404 of an ingress and a certificate that is not ready, while the peer starts.
+TEST(Credential, AFailureThatIsNoRefusalIsTriedAgainSoon) {
+  run_in_test_time([]() -> Task<> {
+    const auto not_found = fail(ErrorCode::not_found, "404");
+    const auto untrusted = fail(ErrorCode::tls, "self-signed");
+    Answers answers({Result<Secret>(not_found), Result<Secret>(untrusted), token("one")});
+    auto credential = Credential::fetched(
+        answers.fetch(), {.task = "login", .not_yet = "not yet", .retry_lasting = 310s});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    credential.start(tasks);
+    co_await sleep_for(5s);
+    EXPECT_EQ(credential.current().reveal(), "one");
+    co_await tasks.join();
+  });
+}
+
 TEST(Credential, AFailureThatLastsIsNotTriedAgainSoonWhoeverAsks) {
   run_in_test_time([]() -> Task<> {
     const auto wrong = fail(ErrorCode::unauthenticated, "wrong password");
