@@ -25,8 +25,8 @@ using OnDeleted = std::function<void(std::string key, std::string uid)>;
 
 // Finds out which objects were really deleted. A list also lacks objects that could not be decoded
 // and namespaces that are no longer watched, so this reads each object, until the API server has
-// responded for all. A read that fails is repeated after all others. An object whose read is refused
-// counts as existing. `kubernetes` outlives the call.
+// responded for all. A read that fails is repeated after all others; one that the API server refuses is
+// repeated after growing pauses, up to ten minutes. `kubernetes` outlives the call.
 Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck check,
                        OnDeleted deleted);
 

@@ -45,6 +45,35 @@ TEST(DeletionCheck, AReadThatFailsHoldsUpNoOther) {
   });
 }
 
+// The permissions do not cover its namespace any more.
+TEST(DeletionCheck, AReadThatIsRefusedForGoodIsRepeatedRarely) {
+  const test::LogCapture quiet;
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    test::FakeKubeApi kube(executor);
+    CO_ASSERT_OK(kube.start());
+    k8s::Client client(executor, resolver, kube.cluster_config(), {}, "test");
+    kube.fail_next(1'000'000, 403, {}, "/applications/hidden");
+    std::vector<std::string> gone;
+    TaskGroup tasks(executor);
+    tasks.spawn("check", [&]() -> Task<> {
+      co_await check_deletions(
+          client, {{"argocd/hidden", "u-1"}, {"argocd/gone", "u-2"}},
+          {.resource = k8s::resources::kApplications, .object = application_key, .pauses = {}},
+          [&](const std::string& key, const std::string& uid) { gone.push_back(key + " " + uid); });
+    });
+    co_await sleep_for(std::chrono::hours(4));
+    EXPECT_THAT(gone, ElementsAre("argocd/gone u-2"));
+    EXPECT_LT(kube.count("GET", "/applications/hidden"), 150U);
+    kube.end_faults();
+    co_await tasks.join();
+    EXPECT_THAT(gone, ElementsAre("argocd/gone u-2", "argocd/hidden u-1"));
+    co_await kube.stop();
+  });
+}
+
 // The 404 of an ingress without a backend, and what a login in front of the API server says.
 TEST(DeletionCheck, WhatAnswersInPlaceOfTheApiServerSaysNothing) {
   const test::LogCapture quiet;
