@@ -18,6 +18,9 @@ namespace {
 constexpr auto kReadTimeout = std::chrono::seconds(30);
 // Time limit for all optional reads of one report.
 constexpr auto kOptionalReads = std::chrono::seconds(10);
+// Least time for the reads that follow when Argo CD has answered about the application, however late.
+// Without it the commits of an application that is slow each time would never be read.
+constexpr auto kLastReads = std::chrono::seconds(5);
 constexpr auto kSettingsPeriod = std::chrono::seconds(30);
 constexpr std::size_t kCommits = 4096;
 // Pauses between attempts to read the metadata of one commit.
@@ -468,8 +471,10 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   auto answers = co_await read_answers(name, plan, reads, only, deadline);
   // The commits are read last, so that an application about which Argo CD does not respond delays
   // no other one that waits for the same commit.
+  const bool has_answered = answers.tree && (!answers.managed || *answers.managed);
+  const auto until = has_answered ? std::max(deadline, deadline_after(kLastReads)) : deadline;
   auto named = co_await read_named(
-      plan, application_id(snapshot.app.app.ns(), snapshot.app.app.name()), deadline);
+      plan, application_id(snapshot.app.app.ns(), snapshot.app.app.name()), until);
   if (!named) co_return unknown(named.error());
   fill(gathered, std::move(*named), std::move(answers), plan.being_deleted);
   if (files) snapshot.git_files = co_await files_->find(*files, begin);

@@ -90,9 +90,9 @@ struct Gathered {
 // argocd-cm, major version) up to date.
 //
 // Required are the Application, its parent Application, if it has one, and the settings. The other
-// reads are optional: they share one time limit, and failed ones are missing. Reports do not wait
-// for a commit that Argo CD keeps refusing: its metadata is not known, as Snapshot::lacks_commits
-// says. Loop thread only; the arguments outlive it.
+// reads are optional: they share one time limit, with a little more for commits, and failed ones are
+// missing. Reports do not wait for a commit that Argo CD keeps refusing: its metadata is not known, as
+// Snapshot::lacks_commits says. Loop thread only; the arguments outlive it.
 class Gatherer {
  public:
   // Memory for the snapshots of all reports in work, in bytes.

@@ -437,6 +437,21 @@ TEST(Reporter, AHungReadOfCommitsSilencesNoApplication) {
   });
 }
 
+// As that of an application with thousands of resources, each time. It takes most of the time for all reads.
+TEST(Reporter, ASlowTreeLeavesTimeForTheCommits) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.delay_answers(std::chrono::seconds(9), "/resource-tree");
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(
+        co_await fixture.platform.wait_for_count(2, deadline_after(std::chrono::minutes(5))));
+    EXPECT_EQ(fixture.platform.reports()[1].source("commitAuthor"), "Dana <dana@example.com>");
+    EXPECT_EQ(fixture.argocd.reads().tree, 1U);
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return fixture.status().count("queue", "waiting") == 0; }, "an idle queue"));
+  });
+}
+
 TEST(Reporter, AHungTreeSilencesNoApplication) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
