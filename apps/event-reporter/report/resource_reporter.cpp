@@ -295,22 +295,35 @@ void ResourceReporter::start_epoch(const Cluster& cluster, const ResourceKind& k
 }
 
 // Finds the objects that were deleted without a watch event: the ledger has them, the first complete
-// list does not.
+// list does not. Objects whose first event still waits have no entry; a watch before this one delivered
+// them, and they are forgotten.
 Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
                                       const k8s::KindWatch& watch) {
-  const auto missing = changes_.missing([&](std::string_view key) {
+  const auto is_missing = [&](std::string_view key) {
     const auto id = parse_resource_key(key);
     return id.cluster == cluster->id && id.kind == watch.what().name &&
            watch.what().covers(id.object.ns) && watch.find(id.object) == nullptr;
-  });
+  };
+  auto missing = changes_.missing(is_missing);
+  for (auto& unreported : changes_.owned_keys([&](std::string_view key) {
+         return is_missing(key) && !changes_.knows(std::string(key));
+       })) {
+    missing.emplace_back(std::move(unreported), std::string());
+  }
   const auto object = [](std::string_view key) { return parse_resource_key(key).object; };
   co_await check_deletions(
-      *cluster->client, missing,
+      *cluster->client, std::move(missing),
       {.resource = watch.what().resource, .object = object, .pauses = options_.queue.backoff},
       [&](const std::string& key, const std::string& uid) {
         // Its successor was created during the check; its report covers both.
         if (watch.find(object(key)) != nullptr) return;
-        changes_.missed(key, uid, resource_stub(object(key), uid));
+        const auto known = ledger_.known().find(key);
+        if (uid.empty() && known == ledger_.known().end()) {
+          changes_.forget([&key](std::string_view other) { return other == key; });
+          return;
+        }
+        const auto gone = uid.empty() ? known->second.uid : uid;
+        changes_.missed(key, gone, resource_stub(object(key), gone));
       });
 }
 

@@ -741,6 +741,49 @@ TEST(ResourceReporter, AReportUnderWayEndsWithItsCluster) {
   });
 }
 
+// Its first report waits. The credentials in the cluster's Secret are rotated, so another watch begins, whose
+// list does not have it.
+TEST(ResourceReporter, WhatGoesBetweenTwoWatchesBeforeItsFirstReportIsNotReported) {
+  ResourceReporter::Options options;
+  options.queue.workers = 1;
+  play(options, [](Parts& parts) -> Task<> {
+    const std::string server = "https://prod.example.com";
+    const auto client =
+        std::make_shared<k8s::Client>(co_await asio::this_coro::executor, parts.resolver,
+                                      parts.kube.cluster_config(), http::ProxySettings{}, "test");
+    const ResourceReporter::ManagedCluster managed{
+        .server = server, .name = "prod", .client = client, .namespaces = {}};
+    parts.kube.refuse_streaming_lists(true);
+    parts.reporter->watch_cluster(managed);
+    parts.platform_double.delay_answers(std::chrono::hours(1));
+    parts.put("u1", "one", "first");
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return parts.platform_double.requests().size() == 1; },
+                                  "the first event, which holds the only worker"));
+    parts.put("u2", "one", "second");
+    const auto sees = [&](const char* name) {
+      return parts.reporter->changes().sees(
+          ResourceKey{.cluster = server, .kind = "rollouts", .object = {"shop", name}}.to_string());
+    };
+    CO_ASSERT_TRUE(co_await test::eventually([&] { return sees("first") && sees("second"); },
+                                             "the objects of the managed cluster"));
+    parts.kube.stall_watches(true);
+    EXPECT_TRUE(parts.remove("second"));
+    parts.reporter->watch_cluster(managed);
+    EXPECT_TRUE(
+        co_await test::eventually([&] { return !sees("second"); }, "the end of the object"));
+    parts.kube.stall_watches(false);
+    parts.platform_double.delay_answers(milliseconds(0));
+    CO_ASSERT_OK(co_await parts.platform_double.restart());
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(3, deadline_after(seconds(60))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    for (const auto& report : parts.platform_double.reports()) {
+      if (report.data.value("cluster", "") != server) continue;
+      EXPECT_EQ(report.object["metadata"]["uid"], "u1");
+    }
+  });
+}
+
 // Otherwise the watch of one namespace overwrites what that of another one shows.
 TEST(ResourceReporter, EachNamespaceOfAManagedClusterHasMetricsOfItsOwn) {
   test::run_in_test_time([]() -> Task<> {
