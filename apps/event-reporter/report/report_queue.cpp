@@ -17,6 +17,9 @@ constexpr auto kTick = std::chrono::seconds(1);
 // Time within which reports begin together, and share wake-ups, commits of the ledger and the
 // cache.
 constexpr auto kBatchPeriod = std::chrono::milliseconds(100);
+// Longest interval of heartbeats for a control plane that tells a position with its acknowledgements: with
+// them it asks for reports and for a resync. Its requests for reports end after ten minutes.
+constexpr auto kMaxSilence = std::chrono::minutes(9);
 // Delayed keys that bring_forward() releases in each tick.
 constexpr std::size_t kForwardPerTick = 100;
 
@@ -194,7 +197,10 @@ bool ReportQueue::is_idle() const {
 bool ReportQueue::heartbeat_due() {
   const auto now = Clock::now();
   const auto last = std::max(delivery_.last_acknowledgement(), last_heartbeat_);
-  if (now - last < options_.heartbeat) return false;
+  const bool asks = !delivery_.history().position().empty();
+  const auto interval = asks ? std::min<std::chrono::milliseconds>(options_.heartbeat, kMaxSilence)
+                             : options_.heartbeat;
+  if (now - last < interval) return false;
   last_heartbeat_ = now;
   return true;
 }

@@ -38,7 +38,8 @@ class ReportQueue final : public ReportScheduler {
     std::size_t capacity = 1000;         // waiting keys
     std::size_t workers = 16;
     DirtySet::Limits dirty = {};
-    // Time without an acknowledgement after which a heartbeat is due.
+    // Time without an acknowledgement after which a heartbeat is due. At most nine minutes for a control
+    // plane that asks with its acknowledgements.
     std::chrono::milliseconds heartbeat = std::chrono::minutes(9);
     Backoff::Options backoff{.initial = std::chrono::milliseconds(500),
                              .max = std::chrono::seconds(30)};

@@ -136,6 +136,22 @@ TEST(RequestedReports, AReportUnderWayEndsFirst) {
   });
 }
 
+// Its heartbeat is set to an hour, and the control plane forgets a request after ten minutes.
+TEST(RequestedReports, AnIdleReporterHearsOfARequestBeforeItExpires) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.platform.acknowledge_with("e:1", "");
+    fixture.put(app("web"));
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(3));
+    EXPECT_TRUE(co_await is_quiet(fixture));
+    fixture.platform.ask_again("uid-web;1");
+    CO_ASSERT_TRUE(
+        co_await fixture.platform.wait_for_count(4, deadline_after(std::chrono::minutes(10))));
+    EXPECT_TRUE(
+        co_await test::eventually([&] { return fixture.metric(kServed) == 1; }, "the request"));
+  });
+}
+
 TEST(RequestedReports, ARefusedEventIsTriedAgain) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
