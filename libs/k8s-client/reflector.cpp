@@ -174,6 +174,10 @@ void Reflector::on_streaming_list_end(const Error* error) {
     list_in_pages("streaming_failed");
   } else if (error->code == ErrorCode::gone) {
     on_gone();
+  } else if (opened_at_ && ++unfinished_streaming_ >= kUnfinishedMost) {
+    // A proxy in between may limit the time of a response, and a page takes less.
+    list_in_pages("streaming_failed");
+    back_off(error->retry_after);
   } else {
     need_list("failed");
     back_off(error->retry_after);

@@ -303,6 +303,20 @@ TEST(Reflector, StreamingListsThatFailAreRepeatedFromTheBeginning) {
   EXPECT_EQ(action.resource_version, "");
 }
 
+// A proxy that limits the time of a response cuts each of them.
+TEST(Reflector, StreamingListsThatFailTwiceAreReplacedByPages) {
+  Driver driver;
+  driver.watch(error_of(ErrorCode::unavailable), 30s, "7");
+  driver.watch(error_of(ErrorCode::unavailable), 30s, "7");
+  EXPECT_EQ(driver.next().kind, Kind::list);
+  EXPECT_TRUE(driver.waited.has_value());
+  EXPECT_EQ(driver.reflector.list_reason(), "streaming_failed");
+  driver.reflector.on_list_page("100", "");
+  EXPECT_TRUE(driver.reflector.synced());
+  driver.watch(error_of(ErrorCode::gone));
+  EXPECT_TRUE(driver.next().send_initial_events) << "the next list is a streaming one again";
+}
+
 TEST(Reflector, AC27_GoneDuringStreamingListsBacksOffThoughEventsArrived) {
   Driver driver;
   for (int round = 0; round < 8; ++round) {
