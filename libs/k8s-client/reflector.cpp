@@ -14,6 +14,8 @@ using namespace std::chrono_literals;
 constexpr auto kTooQuick = 1s;
 constexpr auto kHealthy = 2min;
 constexpr unsigned kUnfinishedMost = 2;
+// Objects of a page below which its size is not the reason why it takes too long.
+constexpr std::size_t kSmallPage = 50;
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -95,7 +97,12 @@ void Reflector::on_list_error(const Error& error) {
     unpaged_ = was_paging;
     return;
   }
-  if (!error.is_transient()) need_list("failed");
+  const bool is_slow = error.code == ErrorCode::timeout;
+  // A slow connection may not carry a large page in time, nor the whole list.
+  if (is_slow && !unpaged_) {
+    page_limit_ = std::max(page_limit_ / 2, std::min(page_limit_, kSmallPage));
+  }
+  if (!error.is_transient() || (is_slow && unpaged_)) need_list("failed");
   back_off(error.retry_after);
 }
 

@@ -162,6 +162,29 @@ TEST(Reflector, AC25_HalvesPagesThatAreTooLarge) {
       << "a single object that is too large must not become a hot loop";
 }
 
+// The connection is too slow for 500 objects within the time limit.
+TEST(Reflector, PagesThatTakeTooLongBecomeSmaller) {
+  Driver driver({.streaming_list = false, .page_limit = 500});
+  driver.next();
+  for (const std::size_t limit : {250U, 125U, 62U, 50U, 50U}) {
+    driver.reflector.on_list_error(error_of(ErrorCode::timeout));
+    EXPECT_EQ(driver.next().limit, limit);
+    EXPECT_TRUE(driver.waited.has_value());
+  }
+}
+
+TEST(Reflector, AWholeListThatTakesTooLongGoesBackToPages) {
+  Driver driver(kPaged);
+  driver.next();
+  driver.reflector.on_list_page("100", "more");
+  driver.next();
+  driver.reflector.on_list_error(error_of(ErrorCode::gone));
+  EXPECT_EQ(driver.next().limit, 0U);
+  driver.reflector.on_list_error(error_of(ErrorCode::timeout));
+  EXPECT_GT(driver.next().limit, 0U);
+  EXPECT_TRUE(driver.waited.has_value());
+}
+
 TEST(Reflector, LimitsThatWereHalvedRecoverListByList) {
   Driver driver({.streaming_list = false, .page_limit = 500});
   driver.next();
