@@ -16,8 +16,6 @@ namespace gitops::reporter {
 namespace {
 
 constexpr auto kReadTimeout = std::chrono::seconds(30);
-// Time limit for all optional reads of one report.
-constexpr auto kOptionalReads = std::chrono::seconds(10);
 // Least time for the reads that follow when Argo CD has answered about the application, however late.
 // Without it the commits of an application that is slow each time would never be read.
 constexpr auto kLastReads = std::chrono::seconds(5);
@@ -437,7 +435,8 @@ Task<ByteBudget::Share> Gatherer::reserve(const std::string& key) {
 }
 
 Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads reads,
-                                argo::ObjectFilter only, SpanContext trace) {
+                                argo::ObjectFilter only, SpanContext trace,
+                                std::chrono::seconds limit) {
   if (const auto required = co_await require_settings(); !required) {
     co_return unknown(required.error());
   }
@@ -467,7 +466,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
                          ? source_files_request(snapshot.app.app)
                          : std::nullopt;
   if (files) files_->ask(*files);
-  const auto deadline = deadline_after(kOptionalReads);
+  const auto deadline = deadline_after(limit);
   auto answers = co_await read_answers(name, plan, reads, only, deadline);
   // The commits are read last, so that an application about which Argo CD does not respond delays
   // no other one that waits for the same commit.

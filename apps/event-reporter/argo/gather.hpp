@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <list>
@@ -110,9 +111,12 @@ class Gatherer {
   Task<ByteBudget::Share> reserve(const std::string& key);
   // Gathers a snapshot. `text` is the Application's JSON; when it is empty, it is read from the API
   // server. `only` selects managed resources; those that it leaves out are not known. The reads are
-  // spans of `trace`.
+  // spans of `trace`. `limit` is that of all optional reads together.
+  static constexpr std::chrono::seconds kReadLimit{10};
+  static constexpr std::chrono::seconds kLongReadLimit{60};
   Task<Gathered> gather(k8s::ObjectKey key, std::string text, Reads reads,
-                        argo::ObjectFilter only = {}, SpanContext trace = {});
+                        argo::ObjectFilter only = {}, SpanContext trace = {},
+                        std::chrono::seconds limit = kReadLimit);
   // Makes the snapshot of a deleted Application from its tombstone, without reads from Argo CD.
   Task<Gathered> gather_gone(AppView app);
   // Reads Argo CD's resource tree alone.

@@ -26,6 +26,19 @@ namespace {
 constexpr std::size_t kLargeSnapshot = std::size_t{1} << 20;
 constexpr auto kMakeTimeout = std::chrono::minutes(1);
 constexpr auto kApplicationReadTimeout = std::chrono::seconds(30);
+// Pause between two looks for another state during a long read.
+constexpr auto kStateLook = std::chrono::seconds(1);
+constexpr std::size_t kMaxLongReads = 2;  // at a time
+
+// Counts a long read while it lasts.
+struct LongRead {
+  LongRead(std::size_t& all, std::size_t n) : count(all), own(n) { count += own; }
+  ~LongRead() { count -= own; }
+  LongRead(const LongRead&) = delete;
+  LongRead& operator=(const LongRead&) = delete;
+  std::size_t& count;
+  std::size_t own;
+};
 
 // The events of an application and its resources.
 class ApplicationEventSource final : public EventSource {
@@ -220,7 +233,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   // The wait for memory is not counted as time of the reads.
   auto memory = co_await gatherer_.reserve(live.key);
   auto gathered = co_await gather(live, part);
-  if (!gathered) co_return fail(ErrorCode::timeout, "its reads take long and give way to others");
+  if (!gathered) co_return fail(ErrorCode::timeout, "its reads take long and give way");
   memory.resize(gathered->bytes);
   if (gathered->outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
   if (gathered->unreadable) changes_.unreadable(live.key);
@@ -313,23 +326,55 @@ Task<Result<bool>> ApplicationReporter::report_made(const Live& live, const Part
   const auto end = co_await runner_.perform(
       {.grant = live.grant, .key = live.key, .row = live.key, .trace = live.attempt.trace}, plan,
       source);
+  const auto& own = plan.entry.application;
+  if (made.missing.outage() && own && own->has(events.application_digest())) {
+    incomplete_.insert_or_assign(live.key, events.change());
+  } else {
+    incomplete_.erase(live.key);
+  }
   if (end.error) co_return std::unexpected(*end.error);
   co_return Result<bool>(true);
 }
 
 // Gathers the snapshot; absent when the reads took long and had to end.
 Task<std::optional<Gathered>> ApplicationReporter::gather(Live& live, const Part& part) {
+  // Nothing but the missing parts waits for the reads when the rest of this state was reported. Few reads
+  // may be long, since other slow applications wait for the workers.
+  const auto reported = incomplete_.find(live.key);
+  const bool is_rest = reported != incomplete_.end() &&
+                       changes_.seen_state(live.key) == reported->second &&
+                       long_reads_ < kMaxLongReads && gatherer_.argocd_error().empty();
+  const LongRead long_read(long_reads_, is_rest ? 1U : 0U);
   auto reads = gatherer_.gather(application_key(live.key), std::exchange(live.text, {}), part.reads,
-                                part.only, live.attempt.trace);
+                                part.only, live.attempt.trace,
+                                is_rest ? Gatherer::kLongReadLimit : Gatherer::kReadLimit);
   if (!live.attempt.until_reads_must_end) co_return co_await std::move(reads);
+  auto end =
+      is_rest ? until_rest_must_end(live, reported->second) : live.attempt.until_reads_must_end();
   auto race = asio::experimental::make_parallel_group(
       asio::co_spawn(executor_, spawnable(std::move(reads)), asio::deferred),
-      asio::co_spawn(executor_, spawnable(live.attempt.until_reads_must_end()), asio::deferred));
+      asio::co_spawn(executor_, spawnable(std::move(end)), asio::deferred));
   auto [order, failure, gathered, end_failure] =
       co_await race.async_wait(asio::experimental::wait_for_one(), use_task);
   if (order[0] == 1 && !end_failure) co_return std::nullopt;
   if (failure) std::rethrow_exception(failure);
   co_return std::move(gathered);
+}
+
+// Waits until reads for the rest of a state must end: also when the watch delivers another one, whose own
+// event is due.
+Task<> ApplicationReporter::until_rest_must_end(const Live& live, Digest state) {
+  auto race = asio::experimental::make_parallel_group(
+      asio::co_spawn(executor_, spawnable(live.attempt.until_reads_must_end()), asio::deferred),
+      asio::co_spawn(executor_, spawnable(until_another_state(live.key, state)), asio::deferred));
+  auto [order, end_failure, state_failure] =
+      co_await race.async_wait(asio::experimental::wait_for_one(), use_task);
+  const auto failure = order[0] == 0 ? end_failure : state_failure;
+  if (failure) std::rethrow_exception(failure);
+}
+
+Task<> ApplicationReporter::until_another_state(std::string key, Digest state) {
+  while (changes_.seen_state(key) == state) co_await sleep_for(kStateLook);
 }
 
 // Adds the responses of another shape than Argo CD's to the missing parts; `came` are all that came.
@@ -382,6 +427,7 @@ Task<Result<ApplicationReporter::Events>> ApplicationReporter::make_gone(AppView
 Task<Result<void>> ApplicationReporter::report_gone(Grant grant, std::string key,
                                                     std::string tombstone) {
   in_parts_.erase(key);
+  incomplete_.erase(key);
   auto app = AppView::parse(std::move(tombstone));
   // An unreadable tombstone still has a name.
   if (!app) app = AppView::parse(application_stub(application_key(key), "", ""));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -108,6 +109,8 @@ class ApplicationReporter final : public ObjectReporter {
   Task<Result<bool>> report_in_parts(Live& live);
   Task<Result<void>> report_unseen_predecessor(Grant grant, std::string key);
   Task<std::optional<Gathered>> gather(Live& live, const Part& part);
+  Task<> until_rest_must_end(const Live& live, Digest state);
+  Task<> until_another_state(std::string key, Digest state);
   // Returns whether the report waits for the missing parts.
   [[nodiscard]] bool waits(const Live& live, const MissingParts& missing, bool in_deletion) const;
   // The events of a snapshot, for the plan and the posts of its report.
@@ -146,7 +149,10 @@ class ApplicationReporter final : public ObjectReporter {
   NewestStates newest_;  // states reported by this process
   // Applications whose managed resources are read in parts, since one response is too large.
   std::unordered_set<std::string> in_parts_;
-  WorkerPool pool_;  // reads large snapshots and trees
+  // Applications that were reported without parts that Argo CD did not tell, with the digest of the state.
+  std::unordered_map<std::string, Digest> incomplete_;
+  std::size_t long_reads_ = 0;  // reads for the missing parts, in flight
+  WorkerPool pool_;             // reads large snapshots and trees
 };
 
 }  // namespace gitops::reporter

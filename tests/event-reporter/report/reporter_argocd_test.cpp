@@ -452,6 +452,33 @@ TEST(Reporter, ASlowTreeLeavesTimeForTheCommits) {
   });
 }
 
+// As of an application whose answer has 50 MB. Its own event does not wait for it.
+TEST(Reporter, ResourcesThatTakeLongToReadAreReportedAfterTheirApplication) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.delay_answers(std::chrono::seconds(20), "/managed-resources");
+    const auto begin = Clock::now();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15));
+    CO_ASSERT_TRUE(
+        co_await fixture.platform.wait_for_count(3, deadline_after(std::chrono::minutes(5))));
+    // The first event of the application comes without the commit, for which no time was left.
+    EXPECT_THAT(fixture.events(), ElementsAre("web", "web", "c-0"));
+    // Neither does the next one, though it comes during such a read.
+    fixture.argocd.delay_answers(std::chrono::hours(1), "/managed-resources");
+    const auto reads = fixture.argocd.reads().managed;
+    fixture.put({.revision = "r2", .resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(4));
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return fixture.argocd.reads().managed >= reads + 2; }, "a long read"));
+    const auto next = Clock::now();
+    fixture.put({.revision = "r3", .resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(5));
+    EXPECT_LT(Clock::now() - next, std::chrono::seconds(20));
+  });
+}
+
 TEST(Reporter, AHungTreeSilencesNoApplication) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
