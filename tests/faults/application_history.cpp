@@ -537,6 +537,8 @@ Task<> ApplicationHistory::gap() {
                  (event.state->content.empty() && event.object == own);
         },
         deadline_after(seconds(1)), first);
+    // A fault of the control plane at the same time may have refused it for good.
+    if (told == nullptr && may_be_refused() && !process_is_taken()) co_await retry_refused();
   }
   argocd.end_faults();
   if (is_superseded()) co_return;

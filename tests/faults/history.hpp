@@ -164,6 +164,9 @@ class History {
   Task<std::string> states_of_replicas();
   // Each connection to the control plane may carry a post whose answer gets lost.
   void allow_unanswered(ReporterPod& pod);
+  // Whether events may have been refused for good since all was settled last, and what an operator does then.
+  [[nodiscard]] bool may_be_refused() const { return refused_; }
+  Task<> retry_refused();
   // Whether a fault that is under way stops, starts or asks a process. No other may stop it then.
   [[nodiscard]] bool process_is_taken() const { return process_is_taken_; }
 
@@ -173,7 +176,6 @@ class History {
   Task<> inject(const Kind& kind);
   Task<> inject_both(Kind first, Kind second);
   [[nodiscard]] Kind pick_of(FaultClass of);
-  Task<> retry_refused();
 
   // -- what may come twice --
   void allow_uncommitted(ReporterPod& pod, Clock::time_point since);
