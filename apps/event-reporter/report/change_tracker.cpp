@@ -64,6 +64,9 @@ void ChangeTracker::start(TaskGroup& group) {
   for (const auto& [key, head] : ledger_.known()) {
     if (!head.refused.empty()) retries_.insert(key);
   }
+  for (const auto& [row, head] : ledger_.inventory()) {
+    if (!head.refused.empty()) retries_.emplace(key_of_row(row));
+  }
   ledger_.on_rebuilt([this] { report_all([](std::string_view) { return true; }); });
   peers_.start(group);
   group.spawn("claims", [this] { return take_claims(); });

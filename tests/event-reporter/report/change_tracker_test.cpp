@@ -84,6 +84,25 @@ TEST_F(ChangeTrackerTest, AHeartbeatIsNotThatOfAnObjectThatCannotBeRead) {
   settle("a/web");
 }
 
+// It made room for a successor with the same name.
+TEST_F(ChangeTrackerTest, ARefusedDeletionInTheInventoryIsRetriedAtTheStart) {
+  LedgerEntry old{.uid = "old"};
+  old.announce(kGone, 7);
+  old.refuse(400, wall_now(), "no");
+  ledger.store(inventory_row("a/web", "old"), old);
+  test::run_coro([&]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    TaskGroup group(executor, [](const auto&, const auto&) {});
+    ChangeTracker other{executor, ledger, reports, objects, {.replicas = 3}, metrics};
+    other.start(group);
+    const auto grant = other.grant("a/web");
+    CO_ASSERT_TRUE(grant.has_value());
+    EXPECT_TRUE(grant->retry_refused);
+    group.cancel();
+    co_await group.join();
+  });
+}
+
 TEST_F(ChangeTrackerTest, AStateThatMayBeOutdatedIsReadInsteadOfItsText) {
   using Report = ChangeTracker::Report;
   hold();
