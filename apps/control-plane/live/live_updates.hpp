@@ -31,7 +31,7 @@ class LiveUpdates {
   struct Options {
     ChangeFeed::Options feed = {};
     LiveHub::Options hub = {};
-    Clock::duration round = std::chrono::milliseconds(100);
+    Clock::duration round = std::chrono::milliseconds(50);
     Clock::duration per_object = std::chrono::milliseconds(250);
     Clock::duration runtimes = std::chrono::seconds(1);
     std::size_t rows_per_read = 512;
