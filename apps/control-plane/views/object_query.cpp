@@ -97,32 +97,40 @@ struct Pair {
 constexpr Pair kListForward{
     .plain = {.name = "views.list",
               .sql = store::joined<kSelect, kObjectColumns, kFromIndex, kListWhere, kForward,
-                                   kFoundObjects, kInOrder>},
+                                   kFoundObjects, kInOrder>,
+              .is_planned_by_values = true},
     .with_body = {.name = "views.list_bodies",
                   .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromIndex, kListWhere,
-                                       kForward, kFoundBodies, kInOrder>}};
+                                       kForward, kFoundBodies, kInOrder>,
+                  .is_planned_by_values = true}};
 constexpr Pair kListBackward{
     .plain = {.name = "views.list_back",
               .sql = store::joined<kSelect, kObjectColumns, kFromIndex, kListWhere, kBackward,
-                                   kFoundObjects, kInReverse>},
+                                   kFoundObjects, kInReverse>,
+              .is_planned_by_values = true},
     .with_body = {.name = "views.list_back_bodies",
                   .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromIndex, kListWhere,
-                                       kBackward, kFoundBodies, kInReverse>}};
+                                       kBackward, kFoundBodies, kInReverse>,
+                  .is_planned_by_values = true}};
 // The same with all conditions.
 constexpr Pair kSearchForward{
     .plain = {.name = "views.search",
               .sql =
-                  store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kOtherWhere, kForward>},
+                  store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kOtherWhere, kForward>,
+              .is_planned_by_values = true},
     .with_body = {.name = "views.search_bodies",
                   .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody,
-                                       kListWhere, kOtherWhere, kForward>}};
+                                       kListWhere, kOtherWhere, kForward>,
+                  .is_planned_by_values = true}};
 constexpr Pair kSearchBackward{
-    .plain =
-        {.name = "views.search_back",
-         .sql = store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kOtherWhere, kBackward>},
+    .plain = {.name = "views.search_back",
+              .sql =
+                  store::joined<kSelect, kObjectColumns, kFrom, kListWhere, kOtherWhere, kBackward>,
+              .is_planned_by_values = true},
     .with_body = {.name = "views.search_back_bodies",
                   .sql = store::joined<kSelect, kObjectColumns, kWithBody, kFromWithBody,
-                                       kListWhere, kOtherWhere, kBackward>}};
+                                       kListWhere, kOtherWhere, kBackward>,
+                  .is_planned_by_values = true}};
 constexpr Pair kFind{
     .plain = {.name = "views.find", .sql = store::joined<kSelect, kObjectColumns, kFrom, kByName>},
     .with_body = {

@@ -228,12 +228,18 @@ class LibpqConnection final : public PostgresConnection {
   }
 
   Result<Rows> run(const Statement& statement, const Params& params) override {
-    if (auto prepared = prepare(statement); !prepared) {
-      return std::unexpected(std::move(prepared.error()));
-    }
     Bound bound;
     for (const Param& param : params) bound.add(param);
     bound.seal();
+    if (statement.is_planned_by_values) {
+      PQsendQueryParams(handle_.get(), std::string(statement.text(Engine::postgres)).c_str(),
+                        bound.size(), nullptr, bound.values.data(), bound.lengths.data(),
+                        bound.formats.data(), 0);
+      return taken(statement.name, last_result().get());
+    }
+    if (auto prepared = prepare(statement); !prepared) {
+      return std::unexpected(std::move(prepared.error()));
+    }
     PQsendQueryPrepared(handle_.get(), std::string(statement.name).c_str(), bound.size(),
                         bound.values.data(), bound.lengths.data(), bound.formats.data(), 0);
     return taken(statement.name, last_result().get());

@@ -20,6 +20,9 @@ struct Statement {
   std::string_view name;  // unique in the program: the name of the prepared statement
   std::string_view sql;
   std::string_view postgres = {};  // empty: `sql` serves both engines
+  // PostgreSQL plans it for the values of each call: with conditions that an empty parameter turns off, a plan for any
+  // values evaluates all of them for each row.
+  bool is_planned_by_values = false;
 
   [[nodiscard]] constexpr std::string_view text(Engine engine) const {
     return engine == Engine::postgres && !postgres.empty() ? postgres : sql;
