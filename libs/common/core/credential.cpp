@@ -68,6 +68,9 @@ Task<bool> Credential::refused() {
   if (!path_.empty()) {
     next_look_ = {};
     read_file();
+  } else if (const auto call = fetching_) {
+    // Another request was refused first. The new token is for this one, too.
+    (void)co_await call->wait();
   } else if (fetch_ && Clock::now() >= next_try_) {
     next_try_ = deadline_after(options_.retry);
     co_await fetch();
@@ -77,10 +80,12 @@ Task<bool> Credential::refused() {
 
 // Makes one call at a time: a wrong password must not be tried twice because two requests failed.
 Task<> Credential::fetch() {
-  if (std::exchange(fetching_, true)) co_return;
+  if (fetching_) co_return;
+  const auto executor = co_await asio::this_coro::executor;
+  fetching_ = std::make_shared<Event>(executor);
   struct Ended {
-    bool& flag;
-    ~Ended() { flag = false; }
+    std::shared_ptr<Event>& call;
+    ~Ended() { std::exchange(call, nullptr)->notify_all(); }
   };
   const Ended ended{fetching_};
   auto token = co_await fetch_();

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -40,7 +41,7 @@ class Credential {
   // Returns the token to send now; empty while there is none.
   [[nodiscard]] Secret current();
   // Reports that the peer refused the token. Returns true when a newer one was found, so that
-  // another attempt makes sense.
+  // another attempt makes sense. Waits for a call of the function that is in progress.
   Task<bool> refused();
   // The reason for a missing token; empty when there is one.
   [[nodiscard]] const std::string& last_error() const { return last_error_; }
@@ -63,8 +64,8 @@ class Credential {
 
   Fetch fetch_;
   FetchOptions options_;
-  bool fetching_ = false;
-  Clock::time_point next_try_{};  // earliest next call, even when the token is refused
+  std::shared_ptr<Event> fetching_;  // set during a call, and notified at its end
+  Clock::time_point next_try_{};     // earliest next call, even when the token is refused
 };
 
 }  // namespace gitops

@@ -160,6 +160,25 @@ TEST(Credential, AFailureThatIsNoRefusalIsTriedAgainSoon) {
   });
 }
 
+// As at the end of a session, when several requests are refused together.
+TEST(Credential, EveryoneWhoseTokenIsRefusedDuringACallGetsTheNewOne) {
+  run_in_test_time([]() -> Task<> {
+    Answers answers({token("one"), token("two")});
+    auto credential = Credential::fetched(answers.fetch(), {.task = "login", .not_yet = "not yet"});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    credential.start(tasks);
+    co_await sleep_for(10s);
+    std::vector<bool> found;
+    for (int i = 0; i < 3; ++i) {
+      tasks.spawn("refused", [&]() -> Task<> { found.push_back(co_await credential.refused()); });
+    }
+    co_await tasks.join();
+    EXPECT_EQ(found, (std::vector<bool>{true, true, true}));
+    EXPECT_EQ(credential.current().reveal(), "two");
+    EXPECT_EQ(answers.calls(), 2U) << "one call for all of them";
+  });
+}
+
 TEST(Credential, AFailureThatLastsIsNotTriedAgainSoonWhoeverAsks) {
   run_in_test_time([]() -> Task<> {
     const auto wrong = fail(ErrorCode::unauthenticated, "wrong password");
