@@ -77,8 +77,11 @@ WorkflowActions::WorkflowActions(argo::WorkflowsClient& workflows, Credential& t
 
 template <class Ask>
 auto WorkflowActions::with_token(Ask ask) -> decltype(ask()) {
+  const Secret sent = token_.current();
   auto answer = co_await ask();
-  if (!answer && answer.error().code == ErrorCode::unauthenticated && co_await token_.refused()) {
+  // Another request may have fetched the newer token already.
+  if (!answer && answer.error().code == ErrorCode::unauthenticated &&
+      (co_await token_.refused() || !(token_.current() == sent))) {
     answer = co_await ask();
   }
   co_return answer;

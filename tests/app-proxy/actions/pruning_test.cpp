@@ -1,4 +1,5 @@
-// The wait for Argo CD after a Git source was removed from Git, in test time, with a scripted argocd-server.
+// The wait for Argo CD after a Git source was removed from Git, and requests at the end of a
+// session, in test time, with a scripted argocd-server.
 #include <chrono>
 #include <functional>
 #include <string>
@@ -9,8 +10,10 @@
 
 #include "app-proxy/actions/applications.hpp"
 #include "common/core/metrics.hpp"
+#include "common/core/task_group.hpp"
 #include "common/http/server.hpp"
 #include "support/run_coro.hpp"
+#include "support/wait.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -145,6 +148,94 @@ TEST(Pruning, AnAnswerThatIsNoApplicationIsNoEnd) {
     // Another Application of that name is nobody's to wait for.
     argocd.shop = [] { return Answer{200, R"({"metadata":{"name":"shop"}})"}; };
     EXPECT_TRUE(co_await argocd.wait());
+  });
+}
+
+// argocd-server with sessions, of which `good` is open. Requests for the Application "late" wait
+// for their answer until they are released.
+struct Sessions {
+  explicit Sessions(const Executor& executor)
+      : released(executor),
+        server(executor, {}, [this](http::Exchange& exchange) { return serve(exchange); }),
+        client(executor, resolver, {}),
+        tasks(executor) {
+    EXPECT_TRUE(server.listen());
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    argocd.emplace(client, argo::ArgoCdClient::Options{.server = here},
+                   [this] { return token.current(); });
+    control_plane.emplace(client, here, [] { return Secret(); });
+    rules.emplace(
+        executor, *control_plane, [] { return std::string(); }, metrics,
+        Rules::Options{.refresh = 60s, .max_age = 900s});
+    actions.emplace(*argocd, token, *rules, "prod");
+    token.start(tasks);
+  }
+  Task<> serve(http::Exchange& exchange) {
+    const std::string sent(exchange.request().headers.find("Authorization").value_or(""));
+    if (exchange.path().ends_with("/late")) {
+      ++late;
+      while (is_held) (void)co_await released.wait();
+    }
+    const bool is_open = sent == "Bearer " + good;
+    (void)co_await exchange.reply({.status = is_open ? 200 : 401,
+                                   .headers = {{"Content-Type", "application/json"}},
+                                   .body = is_open ? R"({"metadata":{"name":"shop"}})"
+                                                   : R"({"code":16,"message":"token expired"})"});
+  }
+  Task<bool> read(std::string app) {
+    const auto found = co_await actions->permitted(
+        ann, Action::view, {.name = std::move(app), .ns = "argocd"}, deadline_after(20s));
+    co_return found.has_value();
+  }
+  Task<> stop() {
+    tasks.cancel();
+    co_await tasks.join();
+    client.close_idle();
+    co_await server.stop(Clock::now());
+  }
+
+  const User ann{.id = "u-ann", .name = "Ann", .is_admin = true};
+  std::string good = "canary-1";
+  int logins = 0;
+  int late = 0;
+  bool is_held = true;
+  Event released;
+  http::Server server;
+  Metrics metrics;
+  net::Resolver resolver{metrics};
+  http::Client client;
+  TaskGroup tasks;
+  Credential token = Credential::fetched(
+      [this]() -> Task<Result<Secret>> {
+        co_await sleep_for(10ms);
+        co_return Secret("canary-" + std::to_string(++logins));
+      },
+      {.task = "login", .not_yet = "not logged in yet"});
+  std::optional<argo::ArgoCdClient> argocd;
+  std::optional<control_plane::GraphqlClient> control_plane;
+  std::optional<Rules> rules;
+  std::optional<ApplicationActions> actions;
+};
+
+// One of them is refused after the login for the other has ended.
+TEST(Sessions, EveryRequestAtTheEndOfASessionIsRepeatedInTheNextOne) {
+  test::run_in_test_time([]() -> Task<> {
+    Sessions sessions(co_await asio::this_coro::executor);
+    EXPECT_TRUE(co_await test::eventually([&] { return sessions.logins == 1; }, "the login"));
+    EXPECT_TRUE(co_await sessions.read("shop"));
+    bool is_read = false;
+    TaskGroup users(co_await asio::this_coro::executor);
+    users.spawn("late", [&]() -> Task<> { is_read = co_await sessions.read("late"); });
+    EXPECT_TRUE(co_await test::eventually([&] { return sessions.late == 1; }, "the late request"));
+    sessions.good = "canary-2";
+    EXPECT_TRUE(co_await sessions.read("shop"));
+    EXPECT_EQ(sessions.logins, 2);
+    sessions.is_held = false;
+    sessions.released.notify_all();
+    co_await users.join();
+    EXPECT_TRUE(is_read);
+    EXPECT_EQ(sessions.logins, 2);
+    co_await sessions.stop();
   });
 }
 
