@@ -4,8 +4,12 @@
 #include <iterator>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "app-proxy/clusters/cluster_report.hpp"
 #include "app-proxy/entities/config_files.hpp"
+#include "app-proxy/entities/rollouts_installation.hpp"
+#include "common/core/json_value.hpp"
 #include "common/http/url.hpp"
 #include "common/net/address_list.hpp"
 #include "k8s-client/cluster_secret.hpp"
@@ -144,13 +148,18 @@ Task<Result<void>> ManagedClusters::remove(std::string server, std::string reque
   if (found == all->end()) {
     co_return fail(ErrorCode::not_found, "this runtime has no such cluster");
   }
-  // A name that was not set by this class may not be valid as the name of a file.
-  if (has_files() && check_entity_name(found->name)) {
-    const auto done =
-        co_await commit(changes_to_remove_cluster(*files_.repository(), found->name),
-                        "Remove cluster " + found->name, std::move(requested_by), deadline);
-    if (!done) co_return fail("file of cluster " + found->name, done.error());
-    co_await settle(found->name, std::min(deadline, deadline_after(options_.settling)));
+  if (has_files()) {
+    auto changes = changes_to_remove_rollouts(*files_.repository(), found->server);
+    // A name that was not set by this class may not be valid as the name of a file.
+    if (check_entity_name(found->name)) {
+      auto more = changes_to_remove_cluster(*files_.repository(), found->name);
+      std::ranges::move(more, std::back_inserter(changes));
+    }
+    const auto done = co_await commit(std::move(changes), "Remove cluster " + found->name,
+                                      std::move(requested_by), deadline);
+    if (!done) co_return fail("files of cluster " + found->name, done.error());
+    co_await settle(found->name, found->server,
+                    std::min(deadline, deadline_after(options_.settling)));
   }
   auto removed = co_await cluster_.remove(k8s::resources::kSecrets,
                                           {options_.own_namespace, found->secret}, deadline);
@@ -180,27 +189,39 @@ Task<Result<bool>> ManagedClusters::commit(std::vector<FileChange> changes, std:
   co_return std::unexpected(std::move(made.error()));
 }
 
-// Makes Argo CD compare with Git, and waits until the Application and its objects are gone. A
-// cluster that does not respond is removed without it.
-Task<> ManagedClusters::settle(std::string name, Deadline deadline) {
+// Makes Argo CD compare with Git, and waits until the Applications of the cluster and their objects
+// are gone. A cluster that does not respond is removed without it.
+Task<> ManagedClusters::settle(std::string name, std::string server, Deadline deadline) {
   const auto repository = files_.repository();
   if (!repository) co_return;
-  const k8s::ObjectKey application{repository->runtime_namespace, std::move(name)};
+  const std::string ns = repository->runtime_namespace;
+  const auto rollouts = rollouts_names(server);
+  std::vector<std::string> left{rollouts.by_host, rollouts.by_url};
+  if (check_entity_name(name)) left.push_back(name);
+  const std::vector<std::string> parents{repository->runtime, std::string(kInClusterName)};
   // A read that fails for another reason proves nothing.
-  const auto is_gone = [this, &application, deadline]() -> Task<bool> {
-    const auto there = co_await cluster_.get(k8s::resources::kApplications, application, deadline);
-    co_return !there && there.error().code == ErrorCode::not_found;
+  const auto is_gone = [&](std::string application) -> Task<bool> {
+    const auto there =
+        co_await cluster_.get(k8s::resources::kApplications, {ns, application}, deadline);
+    if (!there) co_return there.error().code == ErrorCode::not_found;
+    // An installation with the name from the host may be that of another cluster.
+    const auto at = string_at(parse_json_object(*there), {"spec", "destination", "server"});
+    co_return application != name&& normal_server(at) != server;
   };
-  if (co_await is_gone()) co_return;
-  (void)co_await cluster_.patch(k8s::resources::kApplications,
-                                {repository->runtime_namespace, repository->runtime},
-                                k8s::PatchType::merge, kRefresh, deadline);
-  while (Clock::now() < deadline) {
+  for (bool is_refreshed = false;;) {
+    while (!left.empty() && co_await is_gone(left.back())) left.pop_back();
+    if (left.empty()) co_return;
+    if (!std::exchange(is_refreshed, true)) {
+      for (const std::string& parent : parents) {
+        (void)co_await cluster_.patch(k8s::resources::kApplications, {ns, parent},
+                                      k8s::PatchType::merge, kRefresh, deadline);
+      }
+    }
+    if (Clock::now() >= deadline) break;
     co_await sleep_for(options_.poll);
-    if (co_await is_gone()) co_return;
   }
-  log_.warning("Argo CD has not removed the cluster's Application yet",
-               {{"application", application.name}});
+  log_.warning("Argo CD has not removed an Application of the cluster yet",
+               {{"application", left.back()}});
 }
 
 }  // namespace gitops::app_proxy

@@ -46,8 +46,9 @@ class ManagedClusters {
   // it is neither the runtime's own, nor in Argo CD's list, nor in a Secret: the list leaves out
   // what the runtime's account may not get. A list that cannot be read refuses nothing.
   Task<Result<void>> look_for(std::string server, Deadline deadline);
-  // Removes the cluster with this URL of its API server. Its file is removed first, so that Argo CD
-  // can still clean up. `not_found` when there is no such cluster.
+  // Removes the cluster with this URL of its API server. Its file and that of its installation of
+  // Argo Rollouts are removed first, so that Argo CD can still clean up. `not_found` when there is
+  // no such cluster.
   Task<Result<void>> remove(std::string server, std::string requested_by, Deadline deadline);
 
  private:
@@ -55,7 +56,7 @@ class ManagedClusters {
   // Returns true when there was something to commit.
   Task<Result<bool>> commit(std::vector<FileChange> changes, std::string message,
                             std::string requested_by, Deadline deadline);
-  Task<> settle(std::string name, Deadline deadline);
+  Task<> settle(std::string name, std::string server, Deadline deadline);
   [[nodiscard]] bool has_files() const;
 
   k8s::Client& cluster_;

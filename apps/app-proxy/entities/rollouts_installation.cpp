@@ -95,4 +95,23 @@ std::vector<FileChange> changes_to_install_rollouts(const ConfigRepository& repo
   return changes;
 }
 
+std::vector<FileChange> changes_to_remove_rollouts(const ConfigRepository& repository,
+                                                   std::string_view server) {
+  std::vector<FileChange> changes{ensure_resources(repository)};
+  const auto names = rollouts_names(server);
+  for (const auto& name : {names.by_host, names.by_url}) {
+    // The name from the host may be that of another cluster's installation.
+    changes.push_back({.path = repository.own_resource_file(name),
+                       .kind = FileChange::Kind::edit_or_remove,
+                       .edit = [removed = std::string(without_slashes(server))](
+                                   std::optional<std::string_view> content) -> Result<std::string> {
+                         if (!content) return std::string();
+                         const auto present = read_manifest(*content, server_path());
+                         const bool is_its = present && without_slashes(*present) == removed;
+                         return is_its ? std::string() : std::string(*content);
+                       }});
+  }
+  return changes;
+}
+
 }  // namespace gitops::app_proxy

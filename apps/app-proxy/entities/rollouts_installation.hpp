@@ -42,5 +42,9 @@ std::string rollouts_name(std::string_view server, const RolloutsFiles& files);
 // another cluster.
 std::vector<FileChange> changes_to_install_rollouts(const ConfigRepository& repository,
                                                     const RolloutsInstallation& wanted);
+// Changes that remove the installation for the cluster with this URL of its API server. They have
+// no effect when there is none.
+std::vector<FileChange> changes_to_remove_rollouts(const ConfigRepository& repository,
+                                                   std::string_view server);
 
 }  // namespace gitops::app_proxy

@@ -125,7 +125,7 @@ Result<std::optional<git_tree_update>> update_of(git_repository* repository,
   }
   std::string edited;
   std::string_view content = change.content;
-  if (change.kind == FileChange::Kind::edit || change.kind == FileChange::Kind::look) {
+  if (change.kind != FileChange::Kind::write) {
     std::optional<std::string> before;
     if (kind == Found::Kind::file) {
       auto read = content_of(repository, present->file.blob, kMaxEditedFile);
@@ -135,6 +135,11 @@ Result<std::optional<git_tree_update>> update_of(git_repository* repository,
     auto after = change.edit(before ? std::optional<std::string_view>(*before) : std::nullopt);
     if (!after) return std::unexpected(std::move(after.error()));
     if (change.kind == FileChange::Kind::look) return std::nullopt;
+    if (change.kind == FileChange::Kind::edit_or_remove && after->empty()) {
+      if (!before) return std::nullopt;
+      update.action = GIT_TREE_UPDATE_REMOVE;
+      return update;
+    }
     edited = std::move(*after);
     content = edited;
   }

@@ -15,11 +15,12 @@ namespace gitops::app_proxy {
 // A change of one file or folder.
 struct FileChange {
   enum class Kind {
-    write,          // `content` becomes the whole file; an existing file keeps its mode
-    edit,           // `edit` makes the new content
-    look,           // no change; `edit` may refuse, and its result is not used
-    remove,         // the file must exist
-    remove_folder,  // the file or folder with its contents; no effect when there is none
+    write,           // `content` becomes the whole file; an existing file keeps its mode
+    edit,            // `edit` makes the new content
+    edit_or_remove,  // `edit` makes the new content; an empty one removes the file
+    look,            // no change; `edit` may refuse, and its result is not used
+    remove,          // the file must exist
+    remove_folder,   // the file or folder with its contents; no effect when there is none
   };
   // Returns the new content from the present one; nullopt when there is no such file. Called again
   // when somebody else pushed first. Runs on a thread of the pool.

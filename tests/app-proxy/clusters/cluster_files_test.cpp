@@ -7,6 +7,7 @@
 
 #include "../git/git_bed.hpp"
 #include "app-proxy/clusters/managed_clusters.hpp"
+#include "app-proxy/entities/rollouts_installation.hpp"
 #include "common/core/task_group.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "support/play.hpp"
@@ -61,6 +62,27 @@ struct Fixture {
                 {{"apiVersion", "argoproj.io/v1alpha1"},
                  {"kind", "Application"},
                  {"metadata", {{"name", "edge"}, {"namespace", "default"}}}});
+  }
+  // An installation of Argo Rollouts, and its Application, as Argo CD has made it.
+  void put_rollouts(const std::string& name, const std::string& at) {
+    const auto repository = files.repository().value();
+    test::FileChanges changes;
+    changes[repository.own_resource_file(name)] =
+        rollouts_manifest(repository, {.name = name,
+                                       .server = at,
+                                       .destination_namespace = "rollouts",
+                                       .chart_repository = "https://charts.example.test",
+                                       .chart_version = "1"});
+    server.commit("config", changes, "Argo Rollouts");
+    cluster.put(k8s::resources::kApplications,
+                {{"apiVersion", "argoproj.io/v1alpha1"},
+                 {"kind", "Application"},
+                 {"metadata", {{"name", name}, {"namespace", "default"}}},
+                 {"spec", {{"destination", {{"server", at}}}}}});
+  }
+  [[nodiscard]] bool has_rollouts(const std::string& name) const {
+    const auto path = files.repository().value().own_resource_file(name);
+    return server.file_at_head("config", path).has_value();
   }
   [[nodiscard]] std::size_t secrets() const {
     return cluster.store().list(*cluster.store().find_type("", "v1", "secrets"), "default").size();
@@ -163,6 +185,37 @@ TEST(ClusterFiles, TheSecretGoesWhenTheTimeIsOver) {
     EXPECT_GE(Clock::now() - begun, 200ms);
     EXPECT_EQ(fixture.secrets(), 0U);
     EXPECT_FALSE(fixture.has_file());
+  });
+}
+
+// Argo CD would show an Application without a destination, which createArgoRollouts has made.
+TEST(ClusterFiles, TheInstallationOfRolloutsGoesWithItsCluster) {
+  play(30s, [](Fixture& fixture) -> Task<> {
+    const std::string other = "https://10.1.2.3:7443";  // of the same host
+    const auto installation = rollouts_names(kServer).by_host;
+    const auto others = rollouts_names(other).by_url;
+    EXPECT_TRUE(co_await fixture.add());
+    fixture.put_rollouts(installation, kServer);
+    fixture.put_rollouts(others, other);
+    TaskGroup requests(co_await asio::this_coro::executor);
+    bool is_removed = false;
+    requests.spawn("remove", [&]() -> Task<> {
+      EXPECT_TRUE(co_await fixture.remove());
+      is_removed = true;
+    });
+    EXPECT_TRUE(co_await fixture.cluster.wait_until(
+        [&] {
+          return is_removed || fixture.cluster.count("GET", "/applications/" + installation) >= 3;
+        },
+        deadline_after(20s)));
+    EXPECT_FALSE(is_removed) << "Argo CD can still clean up";
+    EXPECT_EQ(fixture.secrets(), 1U);
+    EXPECT_FALSE(fixture.has_file());
+    EXPECT_FALSE(fixture.has_rollouts(installation));
+    fixture.cluster.remove(k8s::resources::kApplications, {"default", installation});
+    co_await requests.join();
+    EXPECT_EQ(fixture.secrets(), 0U);
+    EXPECT_TRUE(fixture.has_rollouts(others));
   });
 }
 

@@ -30,7 +30,12 @@ inline Result<void> apply_changes(BranchFiles& files, const std::vector<FileChan
     auto made = change.edit(found == files.end() ? std::optional<std::string_view>()
                                                  : std::optional<std::string_view>(found->second));
     if (!made) return std::unexpected(std::move(made.error()));
-    if (change.kind != FileChange::Kind::look) files[change.path] = std::move(*made);
+    if (change.kind == FileChange::Kind::look) continue;
+    if (change.kind == FileChange::Kind::edit_or_remove && made->empty()) {
+      files.erase(change.path);
+    } else {
+      files[change.path] = std::move(*made);
+    }
   }
   return {};
 }

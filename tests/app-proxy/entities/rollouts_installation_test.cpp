@@ -76,5 +76,28 @@ TEST(RolloutsFiles, AnInstallationOfRolloutsThatIsThereIsNotOverwritten) {
   EXPECT_EQ(file, others);
 }
 
+TEST(RolloutsFiles, AnInstallationIsRemovedWithItsCluster) {
+  const std::string server = "https://10.1.2.3:6443";
+  const std::string other = "https://10.1.2.3:7443";
+  const std::string path = "resources/runtimes/prod/argo-rollouts-10-1-2-3.yaml";
+  Files files;
+  EXPECT_EQ(files.apply(changes_to_install_rollouts(repository(), rollouts(server))), "");
+  EXPECT_EQ(files.apply(changes_to_install_rollouts(
+                repository(), rollouts(other, {.by_host = files.files[path]}))),
+            "");
+  const auto both = files.files;
+  EXPECT_EQ(files.apply(changes_to_remove_rollouts(repository(), server + "/")), "");
+  EXPECT_FALSE(files.files.contains(path));
+  EXPECT_EQ(files.files.size(), both.size() - 1) << "the other cluster keeps its own";
+  files.files = both;
+  EXPECT_EQ(files.apply(changes_to_remove_rollouts(repository(), other)), "");
+  EXPECT_TRUE(files.files.contains(path));
+  EXPECT_EQ(files.files.size(), both.size() - 1);
+  // Where there is none.
+  const auto one = files.files;
+  EXPECT_EQ(files.apply(changes_to_remove_rollouts(repository(), other)), "");
+  EXPECT_EQ(files.files, one);
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy

@@ -314,6 +314,25 @@ TEST(Committer, RevisionsForceEmptyAndRemovals) {
   });
 }
 
+TEST(Committer, AnEditMayRemoveItsFile) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    auto request = bed.request(url, "apps/a.yaml", "");
+    request.changes[0].kind = FileChange::Kind::edit_or_remove;
+    request.changes[0].edit = [](std::optional<std::string_view> content) -> Result<std::string> {
+      return content == "a: 1\n" ? std::string() : std::string(content.value_or(""));
+    };
+    CO_ASSERT_OK(co_await bed.committer.commit(request, deadline_after(20s)));
+    EXPECT_EQ(server.git("work", {"ls-tree", "--name-only", "-r", "main"}).out, "README.md\n");
+    const auto again = co_await bed.committer.commit(request, deadline_after(20s));
+    CO_ASSERT_TRUE(!again);
+    EXPECT_EQ(again.error().subcode, kNothingToCommit) << again.error().message;
+    request.changes[0].path = "README.md";
+    const auto kept = co_await bed.committer.commit(request, deadline_after(20s));
+    CO_ASSERT_TRUE(!kept);
+    EXPECT_EQ(kept.error().subcode, kNothingToCommit) << kept.error().message;
+  });
+}
+
 // AC-42: concurrent commits while somebody else pushes.
 TEST(Committer, AC42_AHundredCommitsOfFiveUsersBesideASecondWriter) {
   GitServer server;
