@@ -30,6 +30,9 @@ std::string message_of(const CommitRequest& request) {
 // Number of rounds between measurements of a clone's size, with a packing of its files.
 constexpr std::uint64_t kRoundsBetweenChecks = 16;
 
+// Number of lists for a push in an attempt that differ from the list for the fetch after them.
+constexpr int kMaxListsOfAttempt = 3;
+
 std::chrono::milliseconds in_ms(Clock::duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
 }
@@ -419,7 +422,7 @@ Result<void> Committer::PushWorker::find_base() {
   const std::string& origin = first_.new_branch_from;
   std::vector<std::string> shown{round_.branch};
   if (!origin.empty()) shown.push_back(origin);
-  while (true) {
+  for (int lists = 1;; ++lists) {
     auto connected = repository_.connect(push_wire_, Direction::push, shown);
     if (!connected) return std::unexpected(std::move(connected.error()));
     session_.emplace(std::move(*connected));
@@ -437,6 +440,13 @@ Result<void> Committer::PushWorker::find_base() {
     if (*is_here) {
       round_.base = std::move(plan.commit);
       return {};
+    }
+    // Others push all the time, or the server reads from a copy that is behind. The next attempt
+    // comes after a pause.
+    if (lists == kMaxListsOfAttempt) {
+      return fail(ErrorCode::unavailable, batch_.repository.http.host_header() +
+                                              " shows another commit of branch " + plan.branch +
+                                              " for a push than for a fetch");
     }
   }
 }

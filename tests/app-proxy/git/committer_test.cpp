@@ -9,6 +9,7 @@
 
 #include "app-proxy/git/git_bed.hpp"
 #include "common/core/encoding.hpp"
+#include "common/http/server.hpp"
 #include "support/log_capture.hpp"
 #include "support/run_coro.hpp"
 #include "support/tcp_relay.hpp"
@@ -708,6 +709,85 @@ TEST(Committer, ARequestForABranchThatIsThereDoesNotFailOneThatMakesIt) {
     co_await users.join();
     EXPECT_EQ(server.git("work", {"show", "promote/2:makes"}).out, "1\n");
     EXPECT_EQ(server.git("work", {"rev-list", "--count", "promote/2"}).out, "2\n");
+  });
+}
+
+// A server before Git's own that writes to the repository "work", and reads from "behind" while
+// `is_behind` says so, given the number of lists for a fetch.
+struct TwoCopies {
+  TwoCopies(const Executor& executor, GitServer& git_server, GitBed& git_bed)
+      : bed(git_bed),
+        origin(parse_repository_url(git_server.url("work"), Scheme::http_too).value().http),
+        server(executor, {}, [this](http::Exchange& exchange) { return pass_on(exchange); }) {
+    EXPECT_TRUE(server.listen());
+    git_server.create_repository("behind");
+    const auto work = (git_server.folder() / "repos/work.git").string();
+    EXPECT_TRUE(git_server.git("behind", {"fetch", "--quiet", work, "main:main"}).ok());
+    git_server.commit("work", {{"b.yaml", "b: 1\n"}}, "second");
+  }
+  Task<> pass_on(http::Exchange& exchange) {
+    auto body = co_await exchange.read_body(std::size_t{1} << 20);
+    http::Request request{.method = exchange.request().method,
+                          .target = exchange.request().target,
+                          .headers = {},
+                          .body = body ? std::move(*body) : std::string()};
+    for (const char* name : {"Authorization", "Content-Type", "Accept", "Git-Protocol"}) {
+      const auto value = exchange.request().headers.find(name);
+      if (value) request.headers.add(name, std::string(*value));
+    }
+    const bool is_list = request.method == "GET";
+    if (request.target.contains("git-upload-pack")) {
+      if (is_list) ++lists_for_fetch;
+      if (is_behind(lists_for_fetch)) {
+        request.target.replace(request.target.find("/work.git"), 9, "/behind.git");
+      }
+    } else if (is_list) {
+      ++lists_for_push;
+    }
+    auto response = co_await bed.client.send(origin, std::move(request), deadline_after(10s));
+    if (!response) co_return;
+    const std::string type(response->headers.find("Content-Type").value_or(""));
+    (void)co_await exchange.reply({.status = response->status,
+                                   .headers = {{"Content-Type", type}},
+                                   .body = std::move(response->body)});
+  }
+
+  GitBed& bed;
+  http::Url origin;
+  http::Server server;
+  std::function<bool(int)> is_behind = [](int) { return true; };
+  int lists_for_fetch = 0;
+  int lists_for_push = 0;
+};
+
+TEST(Committer, AServerWhoseCopiesDifferIsAskedAgainAfterAPause) {
+  with_bed(
+      [](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+        TwoCopies copies(co_await asio::this_coro::executor, server, bed);
+        auto request = bed.request(url, "a", "1\n");
+        request.repository.http.port = copies.server.port();
+        const auto done = co_await bed.committer.commit(request, deadline_after(20s));
+        CO_ASSERT_TRUE(!done);
+        EXPECT_EQ(done.error().code, ErrorCode::unavailable) << done.error().message;
+        EXPECT_TRUE(done.error().message.contains("another commit of branch main"))
+            << done.error().message;
+        EXPECT_EQ(copies.lists_for_push, 3);
+        co_await copies.server.stop(Clock::now());
+      },
+      {.committer = {.first_pause = 24h, .longest_pause = 24h}});
+}
+
+TEST(Committer, ACopyThatCatchesUpGetsTheCommit) {
+  with_bed([](GitServer& server, GitBed& bed, std::string url) -> Task<> {
+    TwoCopies copies(co_await asio::this_coro::executor, server, bed);
+    copies.is_behind = [](int lists) { return lists < 8; };
+    auto request = bed.request(url, "a", "1\n");
+    request.repository.http.port = copies.server.port();
+    const auto done = co_await bed.committer.commit(request, deadline_after(20s));
+    CO_ASSERT_OK(done);
+    EXPECT_EQ(done->sha, server.head("work"));
+    EXPECT_EQ(server.file_at_head("work", "b.yaml"), "b: 1\n");
+    co_await copies.server.stop(Clock::now());
   });
 }
 
