@@ -197,6 +197,27 @@ TEST(AppProxyPromotions, APullRequestHasABranchOfItsOwn) {
   });
 }
 
+// The commit is in Git by then, and the next request completes it.
+TEST(AppProxyPromotions, AFailedPullRequestTellsItsBranch) {
+  in_promotion_harness([](PromotionHarness& w) -> Task<> {
+    auto& repository = w.harness.host.add_repository("git", "shop");
+    repository.branches = {"main", "promote/2"};
+    co_await w.start();
+    Json body = PromotionHarness::body();
+    body["head"] = "promote/2";
+    body["title"] = "Shop 2";
+    w.harness.host.fail_next(1, 503, {}, "/pulls");
+    const auto failed = co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest");
+    EXPECT_EQ(failed.status, 503) << failed.body;
+    EXPECT_THAT(failed.body,
+                HasSubstr("branch promote/2 has commit " + w.line({"rev-parse", "promote/2"}) +
+                          "; its pull request: "));
+    const auto opened = co_await w.promote(AppProxyHarness::kRuntime, body, "pullRequest");
+    EXPECT_EQ(opened.status, 200) << opened.body;
+    EXPECT_EQ(w.line({"rev-list", "--count", "promote/2"}), "2");
+  });
+}
+
 // The branch of an earlier request is looked for in Git. A look that fails does not say that there is
 // nothing to promote.
 TEST(AppProxyPromotions, ABranchThatCannotBeReadIsNotNothingToPromote) {

@@ -293,7 +293,12 @@ Task<Result<std::string>> Promotions::open_pull_request(const PromotionRequest& 
                                               .head = request.head,
                                               .base = base},
                                              deadline);
-  if (!opened) co_return std::unexpected(answered(opened.error()));
+  if (!opened) {
+    Error error = answered(opened.error());
+    error.message =
+        "branch " + request.head + " has commit " + sha + "; its pull request: " + error.message;
+    co_return std::unexpected(std::move(error));
+  }
   Json answer = pull_request_json(name->full(), *opened);
   answer["COMMIT_SHA"] = sha;
   co_return to_text(answer);
