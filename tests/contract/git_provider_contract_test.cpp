@@ -87,6 +87,39 @@ TEST_P(FakeGitHostLists, AreCompleteOrMarked) {
   });
 }
 
+// As an administrator of Gitea can set it (MAX_RESPONSE_ITEMS).
+TEST(FakeGiteaLists, AreReadToTheirEndWithoutALink) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    GitHostClient client(executor, http, metrics);
+    FakeGitHost host(executor, ProviderKind::gitea);
+    CO_ASSERT_OK(host.start());
+    host.limit_pages(3);
+    auto& repository = host.add_repository(host.organisation(), "shop");
+    for (int i = 0; i < 7; ++i) {
+      const auto number = std::to_string(i);
+      repository.tags.insert("v" + number);
+      repository.hooks.push_back(
+          {.id = i + 1, .url = "https://runtime.example.test/" + number, .secret = {}});
+    }
+    const auto provider = make_provider(client, host.api_root());
+    const GitAccess access{Secret(FakeGitHost::kToken), ""};
+    const RepositoryName name{host.organisation(), "shop"};
+    const auto limit = deadline_after(std::chrono::seconds(60));
+    const auto found = co_await provider->branches_and_tags(access, name, limit);
+    CO_ASSERT_OK(found);
+    EXPECT_EQ(found->value.tags.size(), 7U);
+    const auto hooks = co_await provider->webhooks(access, name, limit);
+    CO_ASSERT_OK(hooks);
+    EXPECT_EQ(hooks->value.size(), 7U);
+    http.close_idle();
+    co_await host.stop();
+  });
+}
+
 // Tags may have slashes in their names, as branches do.
 TEST_P(FakeGitHostLists, AFileIsReadAtATagOfAnyName) {
   run_in_test_time([]() -> Task<> {

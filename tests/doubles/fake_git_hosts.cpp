@@ -115,7 +115,11 @@ http::Response FakeGitHost::numbered_page(const ParsedRequest& asked, const Json
   const auto size = std::min({number(asked.query, size_name, 20), most, page_limit_});
   const auto page = std::max<std::size_t>(number(asked.query, "page", 1), 1);
   auto response = json(200, slice(items, (page - 1) * size, size));
-  if (page * size < items.size()) {
+  const bool is_gitea = kind_ == ProviderKind::gitea;
+  if (is_gitea) response.headers.add("X-Total-Count", std::to_string(items.size()));
+  // Gitea names no next page of tags and webhooks.
+  const bool is_counted = is_gitea && (asked.path.back() == "tags" || asked.path.back() == "hooks");
+  if (page * size < items.size() && !is_counted) {
     auto target = url();
     target.path = root_path_ + "/next";
     target.query = "page=" + std::to_string(page + 1);

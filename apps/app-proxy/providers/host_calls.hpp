@@ -94,13 +94,14 @@ class HostCalls {
 
   // Returns the items of a list with numbered pages, at most `most` of them. `path` already has a
   // query. `decode` returns a vector of T. A page that is not full is the last one, unless a Link
-  // field names a next page.
+  // field names a next page, or the host reports more items.
   template <class T, class Decode>
   Task<Result<Answer<std::vector<T>>>> all_pages(const GitAccess& access, std::string path,
                                                  std::string page_size_name, std::size_t page_size,
                                                  std::string what, std::size_t most,
                                                  Deadline deadline, Decode decode) {
     Answer<std::vector<T>> out;
+    std::size_t seen = 0;
     const char joint = path.contains('?') ? '&' : '?';
     for (std::size_t page = 1;; ++page) {
       auto answer =
@@ -115,7 +116,9 @@ class HostCalls {
       out.is_last_known = out.is_last_known || answer->is_last_known;
       const auto count = items->size();
       if (!add_page(out, std::move(*items), most)) break;
-      const bool has_next = next_link(answer->headers).has_value();
+      seen += count;
+      const bool has_next =
+          next_link(answer->headers).has_value() || seen < total_count(answer->headers).value_or(0);
       if (count == 0 || (count < page_size && !has_next)) break;
     }
     co_return out;

@@ -1,6 +1,8 @@
 #include "app-proxy/providers/page_range.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include "common/core/text.hpp"
 
@@ -51,6 +53,16 @@ std::optional<std::string> next_link(const http::Headers& headers) {
     const auto end = std::min(rest.find(",", 0), rest.size());
     if (is_next(rest.substr(0, end))) return std::string(target);
   }
+}
+
+std::optional<std::size_t> total_count(const http::Headers& headers) {
+  const auto field = headers.find("X-Total-Count");
+  if (!field) return std::nullopt;
+  const auto text = trimmed(*field);
+  std::size_t count = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+  return count;
 }
 
 }  // namespace gitops::app_proxy

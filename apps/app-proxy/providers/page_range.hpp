@@ -24,4 +24,8 @@ PageRange host_pages(std::size_t page, std::size_t limit, std::size_t host_limit
 // Returns the target of rel="next" in a Link field (RFC 8288); nullopt when there is none.
 std::optional<std::string> next_link(const http::Headers& headers);
 
+// Returns the number of items on all pages, from X-Total-Count (Gitea); nullopt when the host does
+// not report it.
+std::optional<std::size_t> total_count(const http::Headers& headers);
+
 }  // namespace gitops::app_proxy

@@ -45,5 +45,13 @@ TEST(NextLink, FindsTheRelation) {
   EXPECT_FALSE(next_link({}));
 }
 
+TEST(TotalCount, IsANumber) {
+  EXPECT_EQ(total_count({{"X-Total-Count", " 70 "}}), 70U);
+  for (const char* text : {"", "-1", "7x", "99999999999999999999"}) {
+    EXPECT_FALSE(total_count({{"X-Total-Count", text}})) << text;
+  }
+  EXPECT_FALSE(total_count({}));
+}
+
 }  // namespace
 }  // namespace gitops::app_proxy
