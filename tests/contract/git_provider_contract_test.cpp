@@ -87,6 +87,39 @@ TEST_P(FakeGitHostLists, AreCompleteOrMarked) {
   });
 }
 
+// Whose repositories are searched is a list of its own.
+TEST(FakeGitHubSearch, FailsWhenTheOrganisationsCannotBeRead) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    GitHostClient client(executor, http, metrics);
+    FakeGitHost host(executor, ProviderKind::github);
+    CO_ASSERT_OK(host.start());
+    host.add_repository(host.organisation(), "shop");
+    const auto provider = make_provider(client, host.api_root());
+    const GitAccess access{Secret(FakeGitHost::kToken), ""};
+    const RepositoryQuery query{.search = "shop", .page = 1, .limit = 10};
+    const auto limit = deadline_after(std::chrono::seconds(60));
+    for (const int status : {503, 200}) {
+      host.fail_next(1, status, {}, "/user/orgs");
+      EXPECT_FALSE(co_await provider->repositories(access, query, limit)) << status;
+    }
+    // A token that may not list them.
+    host.fail_next(1, 403, {}, "/user/orgs");
+    const auto own = co_await provider->repositories(access, query, limit);
+    CO_ASSERT_OK(own);
+    EXPECT_TRUE(host.requests().back().target.contains("user%3Adana"));
+    EXPECT_FALSE(host.requests().back().target.contains("acme"));
+    const auto all = co_await provider->repositories(access, query, limit);
+    CO_ASSERT_OK(all);
+    EXPECT_TRUE(host.requests().back().target.contains("acme"));
+    http.close_idle();
+    co_await host.stop();
+  });
+}
+
 // As an administrator of Gitea can set it (MAX_RESPONSE_ITEMS).
 TEST(FakeGiteaLists, AreReadToTheirEndWithoutALink) {
   run_in_test_time([]() -> Task<> {

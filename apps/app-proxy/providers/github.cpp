@@ -80,9 +80,14 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
   const auto profile = co_await who_am_i(access, deadline);
   if (!profile) co_return std::unexpected(profile.error());
   std::vector<std::string> owners{profile->value.login};
-  // Only the user's own repositories are searched when listing organisations is not permitted.
-  if (const auto organisations = co_await this->organisations(access, deadline)) {
+  const auto organisations = co_await this->organisations(access, deadline);
+  if (organisations) {
     for (const auto& organisation : organisations->value) owners.push_back(organisation.name);
+  } else if (const auto code = organisations.error().code;
+             code != ErrorCode::forbidden && code != ErrorCode::not_found) {
+    // Without the right to list organisations, the user's own repositories are searched. A list
+    // that could not be read does not say that there are no others.
+    co_return std::unexpected(organisations.error());
   }
   const auto texts = searches(query.search, owners);
   co_return co_await gather_lists(query, texts.size(), [&](std::size_t list, std::size_t page) {
