@@ -1,5 +1,6 @@
 // Git sources by the running app-proxy, between doubles of an API server and of GitHub's REST
 // interface, and Git's own server with the shared configuration repository.
+#include <filesystem>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -385,6 +386,40 @@ TEST(AppProxyGitSources, ProductsPromotionEntitiesAndPipelinesAreFiles) {
               "apps/build/EventSource.yaml\napps/build/Sensor.yaml\n"
               "apps/build/WorkflowTemplate.yaml\n");
     EXPECT_EQ(w.git.git("builds", {"rev-list", "--count", "main"}).out, "1\n");
+  });
+}
+
+// The Git host has made the repository; the commit of its folder was refused.
+TEST(AppProxyGitSources, ARepositoryThatIsHalfMadeIsCompletedByTheNextRequest) {
+  in_source_harness([](SourceHarness& w) -> Task<> {
+    w.git.create_repository("new");
+    const auto hook = w.git.folder() / "repos/new.git/hooks/pre-receive";
+    write_file(hook, "#!/bin/sh\ncat >/dev/null\nexit 1\n");
+    std::filesystem::permissions(hook, std::filesystem::perms::owner_all);
+    Json source{{"appName", "new"},
+                {"appSpecifier", w.git.url("new") + "/apps?ref=main"},
+                {"createRepo", true}};
+    const auto refused = co_await w.create(kAnn, source);
+    EXPECT_EQ(refused.code(), "GIT_REFUSED") << refused.body;
+    EXPECT_NE(w.harness.host.find("git", "new"), nullptr);
+    std::filesystem::remove(hook);
+    const auto created = co_await w.create(kAnn, source);
+    EXPECT_EQ(created.code(), "") << created.body;
+    EXPECT_THAT(w.git.file_at_head("new", "apps/README.md").value_or(""), HasSubstr("Git source"));
+    EXPECT_NE(w.file("resources/prod/new.yaml"), "");
+    EXPECT_EQ(w.git.git("new", {"rev-list", "--count", "main"}).out, "1\n");
+
+    // One without a commit, as Bitbucket makes it.
+    source["appName"] = "bare";
+    source["appSpecifier"] = w.git.create_repository("bare") + "?ref=main";
+    w.harness.host.add_repository("git", "bare");
+    const auto bare = co_await w.create(kAnn, source);
+    EXPECT_EQ(bare.code(), "") << bare.body;
+    EXPECT_THAT(w.git.file_at_head("bare", "README.md").value_or(""), HasSubstr("Git source"));
+    // A branch that the repository does not have is no reason for a commit.
+    source["appSpecifier"] = w.git.url("bare") + "?ref=none";
+    EXPECT_EQ((co_await w.create(kAnn, source)).code(), "GIT_NOT_FOUND");
+    EXPECT_EQ(w.git.git("bare", {"rev-list", "--count", "--all"}).out, "1\n");
   });
 }
 

@@ -172,9 +172,11 @@ Task<Result<void>> look_for_cluster(ClustersPart clusters, std::string server, D
   co_return found;
 }
 
-// Creates the repository of a Git source unless it exists.
+// Creates the repository of a Git source unless it exists, and its first commit unless it has one,
+// since Argo CD refuses a folder that does not exist. Completes a request that ended between both.
 Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& committer,
-                                     const RepositorySpecifier& source, Deadline deadline) {
+                                     TreeReader& reader, const RepositorySpecifier& source,
+                                     Deadline deadline) {
   if (source.kind != RepositorySpecifier::Kind::branch) {
     co_return std::unexpected(
         mistake("createRepo: a repository that is made has no tags and no commits to name"));
@@ -184,26 +186,44 @@ Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& comm
   const auto name = parse_repository_name(source.repository.name);
   if (!name) co_return std::unexpected(name.error());
   auto& provider = *target.account.provider;
+  std::string default_branch;
   const auto found = co_await provider.repository(target.account.access, *name, deadline);
-  if (found) co_return Result<void>();
-  if (found.error().code != ErrorCode::not_found) co_return std::unexpected(shown(found.error()));
-  const auto made =
-      co_await provider.create_repository(target.account.access, {.name = *name}, deadline);
-  if (!made) co_return std::unexpected(shown(made.error()));
-  if (source.path.empty()) co_return Result<void>();
-  // Argo CD refuses a folder that does not exist.
-  CommitRequest request{.repository = source.repository,
-                        .branch = source.ref,
-                        .default_branch = made->default_branch,
-                        .changes = {{.path = source.path + "/README.md",
-                                     .content = "Manifests in this folder are applied by the "
-                                                "Git source that names it.\n"}},
-                        .message = "Create " + source.path,
-                        .description = target.requested_by};
+  if (found) {
+    default_branch = found->value.default_branch;
+    Result<bool> has_branch(!default_branch.empty());
+    if (!source.ref.empty()) {
+      has_branch = co_await reader.has(std::move(*url), source.ref, credential_of(target),
+                                       std::min(deadline, deadline_after(kLook)));
+    }
+    if (!has_branch || *has_branch) co_return Result<void>();
+  } else {
+    if (found.error().code != ErrorCode::not_found) {
+      co_return std::unexpected(shown(found.error()));
+    }
+    const auto made =
+        co_await provider.create_repository(target.account.access, {.name = *name}, deadline);
+    if (!made) co_return std::unexpected(shown(made.error()));
+    default_branch = made->default_branch;
+    // Most hosts make the first commit; Bitbucket makes none.
+    if (source.path.empty() && !default_branch.empty()) co_return Result<void>();
+  }
+  CommitRequest request{
+      .repository = source.repository,
+      .branch = source.ref,
+      .default_branch = std::move(default_branch),
+      .changes = {ensure_file((source.path.empty() ? "" : source.path + "/") + "README.md",
+                              "Manifests in this folder are applied by the Git source that "
+                              "names it.\n")},
+      .message = source.path.empty() ? "Create the repository" : "Create " + source.path,
+      .description = target.requested_by};
   const auto committed =
       co_await commit_as(target.account, committer, std::move(request), deadline);
-  if (!committed) co_return std::unexpected(committed.error());
-  co_return Result<void>();
+  if (committed || committed.error().subcode == git_errors::kNothingToCommit) {
+    co_return Result<void>();
+  }
+  // A branch that a repository with other branches lacks is an error of look_for_source().
+  if (found && committed.error().subcode == git_errors::kNotFound) co_return Result<void>();
+  co_return std::unexpected(committed.error());
 }
 
 // Common arguments of createRestrictedGitSource and editRestrictedGitSource.
@@ -320,7 +340,8 @@ Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer,
     co_return there;
   }
   if (args["createRepo"].is_true()) {
-    auto ensured = co_await ensure_repository(*target, committer, source.source, deadline);
+    auto ensured =
+        co_await ensure_repository(*target, committer, reader, source.source, deadline);
     if (!ensured) co_return ensured;
   }
   if (auto there = co_await look_for_source(*target, reader, source.source, deadline); !there) {
@@ -372,7 +393,8 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations& git, Committer&
   const auto api = co_await restricted_api(cluster, deadline);
   if (!api) co_return std::unexpected(api.error());
   if (args["createRepo"].is_true()) {
-    auto ensured = co_await ensure_repository(*target, committer, source->source, deadline);
+    auto ensured =
+        co_await ensure_repository(*target, committer, reader, source->source, deadline);
     if (!ensured) co_return ensured;
   }
   if (auto there = co_await look_for_source(*target, reader, source->source, deadline); !there) {
