@@ -218,6 +218,9 @@ Task<Result<LogStreams::Feed>> LogStreams::events(const Caller& caller, EventsOw
         co_await workflows_->permitted(*caller.user, Action::view, of.ns, owner.workflow, deadline);
     if (!found) co_return std::unexpected(found.error());
     auto object = co_await cluster_->get(k8s::resources::kPods, {of.ns, of.name}, deadline);
+    if (!object && object.error().code != ErrorCode::not_found) {
+      co_return std::unexpected(public_action_error(std::move(object.error()), "the API server"));
+    }
     JsonParser parser;
     const auto root = object ? parser.parse_object(*object, "pod")
                              : Result<JsonView>(std::unexpected(object.error()));

@@ -193,6 +193,23 @@ TEST(OpenStreams, EventsAreThoseOfAnObjectOfTheApplication) {
   });
 }
 
+TEST(OpenStreams, APodThatCannotBeReadNowMayBeOneOfTheWorkflow) {
+  with_streams({}, [](Fixture& fixture) -> Task<> {
+    co_await fixture.allow({"VIEW"});
+    const auto refusal = [&]() -> Task<ErrorCode> {
+      const auto opened = co_await fixture.streams->events(
+          fixture.bob, LogStreams::EventsOwner{.workflow = "w"},
+          {.kind = "Pod", .ns = "web", .name = "ui-1"}, deadline_after(10s));
+      co_return opened ? ErrorCode::internal : opened.error().code;
+    };
+    fixture.cluster.fail_next(1'000, 503, {}, "/pods/ui-1");
+    EXPECT_EQ(co_await refusal(), ErrorCode::unavailable);
+    fixture.cluster.end_faults();
+    fixture.cluster.remove(k8s::resources::kPods, {"web", "ui-1"});
+    EXPECT_EQ(co_await refusal(), ErrorCode::forbidden);
+  });
+}
+
 TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
   with_streams({.own_namespace = "runtime"}, [](Fixture& fixture) -> Task<> {
     fixture.cluster.append_pod_log("2026-03-04T09:15:27Z a line\n");
