@@ -130,8 +130,10 @@ Task<> LogRoutes::follow(http::Exchange& exchange, Caller& caller, LogFeed& feed
     if (event.kind == LogEvent::Kind::nothing_yet) {
       out = http::kServerSentHeartbeat;
     } else if (Clock::now() - checked >= std::chrono::seconds(30)) {
-      if (!co_await gate_.reauthenticate(exchange, caller)) {
-        event = {.kind = LogEvent::Kind::error, .error = "Unauthorized"};
+      if (auto known = co_await gate_.reauthenticate(exchange, caller); !known) {
+        const bool is_refused = known.error().code == ErrorCode::unauthenticated;
+        event = {.kind = LogEvent::Kind::error,
+                 .error = is_refused ? std::string("Unauthorized") : known.error().message};
         is_over = true;
       }
       checked = Clock::now();

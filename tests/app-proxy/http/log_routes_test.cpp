@@ -125,6 +125,41 @@ TEST(LogRoutes, ASilentLogSendsACommentEach20Seconds) {
   });
 }
 
+// Longer than a known user is let in without the control plane.
+TEST(LogRoutes, ALogThatEndsInAnOutageDoesNotBlameTheCredential) {
+  with_users_fixture([](UsersFixture& on) -> Task<> {
+    Fixture fixture(on);
+    fixture.users.start();
+    EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
+                                          "the own account"));
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()};
+    auto opened = co_await on.http.open(
+        here,
+        {.method = "GET",
+         .target = "/api/applications/logs?applicationName=shop&follow=true",
+         .headers = {{"Authorization", "ann.1"}, {"Accept", "text/event-stream"}}},
+        kNever);
+    CO_ASSERT_OK(opened);
+    opened->set_deadline(kNever);
+    CO_ASSERT_OK(co_await opened->read_head());
+    on.platform.fail_next(100'000, 503, 0s, "graphql");
+    co_await sleep_for(400s);
+    fixture.is_released = true;
+    fixture.released.notify_all();
+    std::string all;
+    while (!all.contains("event: end")) {
+      const auto piece = co_await opened->read_some();
+      CO_ASSERT_OK(piece);
+      CO_ASSERT_TRUE(!piece->empty()) << all;
+      all += *piece;
+    }
+    EXPECT_THAT(all, HasSubstr("event: trouble\ndata: the control plane cannot be asked"));
+    EXPECT_THAT(all, testing::Not(HasSubstr("Unauthorized")));
+    on.http.close_idle();
+    co_await fixture.stop();
+  });
+}
+
 TEST(LogRoutes, TheContainerBeforeARestartIsAskedFor) {
   with_users_fixture([](UsersFixture& on) -> Task<> {
     Fixture fixture(on);
