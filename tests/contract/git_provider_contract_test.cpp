@@ -182,6 +182,35 @@ TEST_P(FakeGitHostLists, AFileIsReadAtATagOfAnyName) {
   });
 }
 
+// Bitbucket Cloud answers with a list in place of the content.
+TEST_P(FakeGitHostLists, AFolderIsNoFile) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    GitHostClient client(executor, http, metrics);
+    FakeGitHost host(executor, GetParam());
+    CO_ASSERT_OK(host.start());
+    auto& repository = host.add_repository(host.organisation(), "shop");
+    repository.files["deploy/app.yaml"] = "replicas: 1\n";
+    repository.files["list.json"] = R"({"pagelen":10,"values":[{"type":"commit"}]})";
+    const auto provider = make_provider(client, host.api_root());
+    const std::string username = GetParam() == ProviderKind::bitbucket ? FakeGitHost::kLogin : "";
+    const GitAccess access{Secret(FakeGitHost::kToken), username};
+    const RepositoryName name{host.organisation(), "shop"};
+    const auto limit = deadline_after(std::chrono::seconds(60));
+    EXPECT_FALSE(co_await provider->read_file(access, name, "deploy", "main", limit));
+    for (const auto& [path, content] : repository.files) {
+      const auto file = co_await provider->read_file(access, name, path, "main", limit);
+      CO_ASSERT_OK(file);
+      EXPECT_EQ(file->value.content, content);
+    }
+    http.close_idle();
+    co_await host.stop();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Providers, FakeGitHostLists,
                          testing::Values(ProviderKind::github, ProviderKind::gitlab,
                                          ProviderKind::bitbucket, ProviderKind::bitbucket_server,

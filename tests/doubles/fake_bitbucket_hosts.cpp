@@ -120,9 +120,15 @@ http::Response FakeGitHost::answer_bitbucket(const ParsedRequest& asked) {
     return json(200, {{"name", name}, {"target", {{"hash", kCommit}}}});
   }
   if (asked.method == "GET" && what == "src" && path.size() > 5) {
-    const auto found = repository->files.find(rest_of(path, 5));
+    const auto file = rest_of(path, 5);
+    const auto found = repository->files.find(file);
     const bool has_ref = path[4] == kCommit || repository->branches.contains(path[4]) ||
                          repository->tags.contains(path[4]);
+    auto below = Json::array();
+    for (const auto& [name, content] : repository->files) {
+      if (name.starts_with(file + "/")) below.push_back({{"path", name}, {"type", "commit_file"}});
+    }
+    if (has_ref && !below.empty()) return bitbucket_page(asked, below);
     if (found == repository->files.end() || !has_ref) return failure(404);
     return raw(found->second);
   }

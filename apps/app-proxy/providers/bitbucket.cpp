@@ -175,6 +175,10 @@ Task<Result<Answer<FileContent>>> Bitbucket::read_file(const GitAccess& access,
                             .max_body = kMaxFile},
                            deadline);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
+  if (bitbucket::is_folder(answer->body)) {
+    co_return std::unexpected(calls_.unreadable(
+        what, {.code = ErrorCode::invalid_argument, .message = "this is no file"}));
+  }
   Answer<FileContent> out;
   out.is_last_known = answer->is_last_known;
   out.value.path = path;

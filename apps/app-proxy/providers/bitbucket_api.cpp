@@ -219,6 +219,17 @@ Result<std::string> read_branch_commit(std::string_view body) {
   return hash;
 }
 
+bool is_folder(std::string_view body) {
+  // Most files need no parsing.
+  if (!body.starts_with('{') || !body.contains("\"commit_")) return false;
+  const auto json = HostJson::parse(body, Expect::object);
+  if (!json || !(*json)["values"].is_array() || !(*json)["pagelen"].is_integer()) return false;
+  for (const auto item : (*json)["values"].items()) {
+    if (!item["type"].text().starts_with("commit_")) return false;
+  }
+  return true;
+}
+
 Result<PullRequest> read_pull_request(std::string_view body) {
   const auto json = HostJson::parse(body, Expect::object);
   if (!json) return std::unexpected(json.error());

@@ -39,6 +39,8 @@ Result<Repository> read_repository(std::string_view body);
 Result<Permissions> read_permissions(std::string_view body);
 // Returns the commit from GET /refs/branches/{name}.
 Result<std::string> read_branch_commit(std::string_view body);
+// Checks for the list that GET /src/{commit}/{path} returns for a folder, in place of a file.
+bool is_folder(std::string_view body);
 Result<PullRequest> read_pull_request(std::string_view body);
 Result<Webhook> read_webhook(std::string_view body);
 // Returns the scopes that X-OAuth-Scopes lacks for work with repositories. Accepts scopes of app
