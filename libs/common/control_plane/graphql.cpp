@@ -10,6 +10,7 @@
 
 #include "common/core/encoding.hpp"
 #include "common/core/json_value.hpp"
+#include "common/http/json_answer.hpp"
 #include "common/http/message.hpp"
 #include "common/http/url.hpp"
 
@@ -157,6 +158,12 @@ Task<Result<Json>> GraphqlClient::send(http::Request request, const SentCredenti
                 .http_status = response->status};
     if (const auto after = response->headers.find("Retry-After")) {
       error.retry_after = parse_retry_after(*after, wall_now());
+    }
+    // Whoever answers with a page, as a proxy or a login, does not judge the credential.
+    if (http::is_page(response->headers) && !response->body.empty() && response->status != 429) {
+      error.code = ErrorCode::unavailable;
+      error.http_status = 0;
+      error.message = what + ": " + http::not_json(*response);
     }
     co_return std::unexpected(std::move(error));
   }

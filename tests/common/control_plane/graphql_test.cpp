@@ -149,6 +149,25 @@ TEST(GraphqlClient, RefusedCredentialsAreToldFromFailures) {
       });
 }
 
+TEST(GraphqlClient, APageIsNoVerdictOnACredential) {
+  const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
+  const std::string body = "<!DOCTYPE html><html>blocked</html>";
+  with_fixture(
+      {make_response(401, body, html), make_response(403, body, html), make_response(401, "", html),
+       make_response(429, body, html)},
+      [](Fixture& fixture) -> Task<> {
+        for (int i = 0; i < 2; ++i) {
+          const auto me = co_await fixture.client.own_identity(deadline_after(3s));
+          CO_ASSERT_TRUE(!me);
+          EXPECT_EQ(me.error().code, ErrorCode::unavailable);
+          EXPECT_THAT(me.error().message, HasSubstr("with text/html instead of JSON"));
+        }
+        for (const ErrorCode code : {ErrorCode::unauthenticated, ErrorCode::too_many_requests}) {
+          EXPECT_EQ((co_await fixture.client.own_identity(deadline_after(3s))).error().code, code);
+        }
+      });
+}
+
 TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
   const auto page = [](const char* name, const char* info) {
     return make_response(
