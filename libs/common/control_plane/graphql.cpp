@@ -192,7 +192,13 @@ Task<Result<Json>> GraphqlClient::ask(std::string_view document, Json variables,
     co_return fail(ErrorCode::invalid_data,
                    "control plane at " + url_.host_header() + ": " + *error);
   }
-  co_return value_at(*answer, {"data"});
+  Json data = value_at(*answer, {"data"});
+  // A mutation has nothing else that shows that it ran.
+  if (!data.is_object()) {
+    co_return fail(ErrorCode::protocol,
+                   "control plane at " + url_.host_header() + ": the answer has no data");
+  }
+  co_return data;
 }
 
 Task<Result<std::string>> GraphqlClient::account(Deadline deadline) {

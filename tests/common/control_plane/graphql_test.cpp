@@ -168,6 +168,22 @@ TEST(GraphqlClient, APageIsNoVerdictOnACredential) {
       });
 }
 
+// A gateway in between may have JSON of its own.
+TEST(GraphqlClient, AReportIsTakenOnlyWhenTheAnswerSaysSo) {
+  with_fixture({make_response(200, R"({"status":"ok"})"), make_response(200, R"({"data":null})"),
+                make_response(200, R"({"data":{"updateRuntimeClusters":true}})")},
+               [](Fixture& fixture) -> Task<> {
+                 for (const bool is_taken : {false, false, true}) {
+                   const ClusterState edge{
+                       .name = "edge", .server = "https://edge.test", .status = "Successful"};
+                   const auto reported =
+                       co_await fixture.client.report_clusters("prod", {edge}, deadline_after(3s));
+                   EXPECT_EQ(reported.has_value(), is_taken);
+                   if (!reported) EXPECT_EQ(reported.error().code, ErrorCode::protocol);
+                 }
+               });
+}
+
 TEST(GraphqlClient, ReadsGitSourcesByPagesAndReportsPermissions) {
   const auto page = [](const char* name, const char* info) {
     return make_response(
