@@ -117,6 +117,19 @@ Task<Result<void>> RuntimeRegistration::maintain_registration() {
       co_return Result<void>();
     }
     case SecretStep::enroll:
+      if (is_refused && stored.is_whole()) {
+        // The control plane may accept the token again, or another replica may have stored a newer
+        // one. A new registration costs the users' Git tokens.
+        dependencies_.identity.set(std::move(stored));
+        const auto identity = co_await dependencies_.control_plane.own_identity(deadline);
+        token_checked_ = Clock::now();
+        if (identity) refused_ = 0;
+        if (identity) co_return Result<void>();
+        if (identity.error().code != ErrorCode::unauthenticated) {
+          co_return fail("check of the runtime's token", identity.error());
+        }
+        if (!dependencies_.leadership.leads()) break;
+      }
       co_return co_await enroll(before, deadline);
     case SecretStep::wait:
       break;

@@ -191,6 +191,25 @@ TEST(RuntimeRegistration, RegistersAgainWhenTheKeptTokenWasRefused) {
   });
 }
 
+// As a control plane does that has lost its tokens for a while: no registration is possible either.
+TEST(RuntimeRegistration, ATokenThatIsAcceptedAgainIsKept) {
+  play([](Fixture& w) -> Task<> {
+    co_await run(w, 30s);
+    CO_ASSERT_EQ(w.reported().registered.size(), 1U);
+    w.platform.fail_next(100'000, 401, 0s, "graphql");
+    co_await run(w, 3min);
+    w.platform.end_faults();
+    co_await run(w, 3min);
+    EXPECT_EQ(w.reported().registered.size(), 1U);
+    EXPECT_EQ(w.value("codefresh-token", "token"), "canary-runtime-token-1");
+    // The next refusals count from the beginning.
+    w.platform.accounts().revoke("canary-runtime-token-1");
+    co_await run(w, 5min);
+    EXPECT_EQ(w.reported().registered.size(), 2U);
+    EXPECT_EQ(w.value("codefresh-token", "token"), "canary-runtime-token-2");
+  });
+}
+
 TEST(RuntimeRegistration, MakesOneArgoCdTokenWhileItCannotBeStored) {
   play([](Fixture& w) -> Task<> {
     CO_ASSERT_OK(co_await w.life->maintain_registration());
