@@ -64,6 +64,14 @@ bool is_page_instead(const ApiRequest& request, const http::Headers& headers) {
                               [&](std::string_view end) { return path.ends_with(end); });
 }
 
+// Checks for an error page, which no host sends for its interface. Bitbucket Cloud has refusals of
+// that media type without a body.
+bool is_error_page(const http::Response& response) {
+  const auto first = response.body.find_first_not_of(" \t\r\n");
+  return response.status >= 400 && response.status < 500 && http::is_page(response.headers) &&
+         first != std::string::npos && response.body[first] == '<';
+}
+
 HostOutcome outcome_of_success(const HostCall& call, const http::Response& response) {
   using Kind = HostOutcome::Kind;
   using CacheChange = HostOutcome::CacheChange;
@@ -149,6 +157,13 @@ HostOutcome outcome_of(const HostCall& call, const http::Response& response, boo
             .error = bad_answer(call.place(), "not modified, but nothing is known")};
   }
   if (status >= 200 && status < 300) return outcome_of_success(call, response);
+  if (is_error_page(response)) {
+    // A proxy or a login in between knows neither the token nor what the host has.
+    return {.kind = Kind::refused,
+            .error = host_unreachable(call.place(),
+                                      {.code = ErrorCode::unavailable,
+                                       .message = std::to_string(status) + " with a web page"})};
+  }
   if (is_listed(call.request.also, status)) return {.kind = Kind::usable};
   HostOutcome refused{.kind = Kind::refused};
   if (status == 401) refused.cache = CacheChange::forget_token;

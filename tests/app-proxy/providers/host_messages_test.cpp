@@ -208,6 +208,26 @@ TEST(HostOutcomes, AWebPageIsNeitherAnAnswerNorAFile) {
   EXPECT_EQ(outcome(file, page).kind, Kind::usable);
 }
 
+TEST(HostOutcomes, AWebPageRefusesNothing) {
+  const http::Headers html{{"Content-Type", "text/html; charset=utf-8"}};
+  auto probe = call();
+  probe.request.also = {403, 404};
+  for (const int status : {401, 403, 404, 410}) {
+    for (const auto& asked : {call(), call("POST"), page_call(), probe}) {
+      const auto strange =
+          outcome(asked, {.status = status, .headers = html, .body = "\n<html>No</html>"});
+      EXPECT_EQ(strange.kind, Kind::refused) << status;
+      EXPECT_EQ(strange.cache, CacheChange::none) << "the token and the object may be good";
+      EXPECT_EQ(strange.error.code, ErrorCode::unavailable);
+      EXPECT_EQ(strange.error.subcode, git_errors::kUnreachable);
+      EXPECT_THAT(strange.error.message, HasSubstr("with a web page"));
+    }
+  }
+  // As Bitbucket Cloud refuses a token.
+  const auto rejected = outcome(call(), {.status = 401, .headers = html, .body = ""});
+  EXPECT_EQ(rejected.error.subcode, git_errors::kTokenRejected);
+}
+
 TEST(HostOutcomes, NotModifiedStandsForTheKeptResponse) {
   const auto same = outcome_of(call(), {.status = 304}, false, true);
   EXPECT_EQ(same.kind, Kind::not_modified);
