@@ -122,6 +122,8 @@ std::string render_application(std::string_view application, std::string_view ru
   const std::string_view metadata = member_text(application, "metadata");
   const std::string_view labels = member_text(metadata, "labels");
   const std::string_view automated = member_text(member_text(spec, "syncPolicy"), "automated");
+  // Argo CD 3.1 and later can disable a policy.
+  const bool is_automated = !automated.empty() && member_text(automated, "enabled") != "false";
   std::int64_t oldest = -1;
   for_each_item(member_text(status, "history"), [&](std::string_view entry) {
     const std::string_view id = member_text(entry, "id");
@@ -140,7 +142,7 @@ std::string render_application(std::string_view application, std::string_view ru
       member_text(metadata, "ownerReferences").contains("\"ApplicationSet\"") ? "true" : "false");
   calculated.raw("isGitSource",
                  member_string(labels, "codefresh.io/entity") == "git-source" ? "true" : "false");
-  calculated.text("syncPolicy", automated.empty() ? "Manual" : "Automated");
+  calculated.text("syncPolicy", is_automated ? "Automated" : "Manual");
   calculated.text("targetRevision", member_string(first_source, "targetRevision"));
   calculated.raw("specSource", first_source);
   calculated.text("syncStatus", sync_status);

@@ -45,6 +45,17 @@ TEST(RenderApplication, HasWhatClientsSelect) {
             "SYNCING");
 }
 
+TEST(RenderApplication, APolicyThatIsDisabledIsManual) {
+  const auto policy = [](const std::string& automated) {
+    const std::string app = R"({"spec":{"syncPolicy":{"automated":)" + automated + "}}}";
+    return Json::parse(render_application(app, "prod"))["calculatedInfo"]["syncPolicy"];
+  };
+  EXPECT_EQ(policy("{}"), "Automated");
+  EXPECT_EQ(policy(R"({"enabled":true,"prune":true})"), "Automated");
+  EXPECT_EQ(policy(R"({"enabled":false,"prune":true})"), "Manual");
+  EXPECT_EQ(policy("null"), "Manual");
+}
+
 // Go escapes these characters in JSON.
 TEST(RenderApplication, TakesTextsWithEscapes) {
   const auto shown = Json::parse(
