@@ -211,6 +211,32 @@ TEST_P(FakeGitHostLists, AFolderIsNoFile) {
   });
 }
 
+TEST(FakeBitbucketServerPermissions, OfAListThatIsLastKnownAreMarked) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    GitHostClient client(executor, http, metrics);
+    FakeGitHost host(executor, ProviderKind::bitbucket_server);
+    CO_ASSERT_OK(host.start());
+    host.add_repository(host.organisation(), "shop");
+    const auto provider = make_provider(client, host.api_root());
+    const GitAccess access{Secret(FakeGitHost::kToken), ""};
+    const RepositoryName name{host.organisation(), "shop"};
+    const auto limit = deadline_after(std::chrono::seconds(60));
+    const auto first = co_await provider->permissions(access, name, limit);
+    CO_ASSERT_OK(first);
+    EXPECT_FALSE(first->is_last_known);
+    host.fail_next(1, 429, std::chrono::seconds(60), "permission=REPO_WRITE");
+    const auto throttled = co_await provider->permissions(access, name, limit);
+    CO_ASSERT_OK(throttled);
+    EXPECT_TRUE(throttled->is_last_known);
+    http.close_idle();
+    co_await host.stop();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Providers, FakeGitHostLists,
                          testing::Values(ProviderKind::github, ProviderKind::gitlab,
                                          ProviderKind::bitbucket, ProviderKind::bitbucket_server,

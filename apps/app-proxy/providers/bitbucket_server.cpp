@@ -178,8 +178,8 @@ Task<Result<Answer<FileContent>>> BitbucketServer::read_file(const GitAccess& ac
   co_return out;
 }
 
-Task<Result<bool>> BitbucketServer::has(const GitAccess& access, const RepositoryName& name,
-                                        std::string permission, Deadline deadline) {
+Task<Result<Answer<bool>>> BitbucketServer::has(const GitAccess& access, const RepositoryName& name,
+                                                std::string permission, Deadline deadline) {
   // The filters match other repositories, too: they compare the beginning of names.
   const auto what = "permissions for " + name.full();
   const auto found =
@@ -191,9 +191,10 @@ Task<Result<bool>> BitbucketServer::has(const GitAccess& access, const Repositor
                        what, kMaxListed, deadline, bitbucket_server::read_repositories),
                    what);
   if (!found) co_return std::unexpected(found.error());
-  co_return std::ranges::any_of(found->value, [&](const Repository& repository) {
+  const bool is_listed = std::ranges::any_of(found->value, [&](const Repository& repository) {
     return http::equal_ignoring_case(repository.full_name, name.full());
   });
+  co_return Answer<bool>{is_listed, found->is_last_known};
 }
 
 Task<Result<Answer<Permissions>>> BitbucketServer::permissions(const GitAccess& access,
@@ -211,11 +212,13 @@ Task<Result<Answer<Permissions>>> BitbucketServer::permissions(const GitAccess& 
   if (!out.value.read) co_return out;
   auto write = co_await has(access, name, "REPO_WRITE", deadline);
   if (!write) co_return std::unexpected(std::move(write.error()));
-  out.value.write = *write;
-  if (!*write) co_return out;
+  out.value.write = write->value;
+  out.is_last_known = out.is_last_known || write->is_last_known;
+  if (!write->value) co_return out;
   auto admin = co_await has(access, name, "REPO_ADMIN", deadline);
   if (!admin) co_return std::unexpected(std::move(admin.error()));
-  out.value.admin = *admin;
+  out.value.admin = admin->value;
+  out.is_last_known = out.is_last_known || admin->is_last_known;
   co_return out;
 }
 

@@ -63,8 +63,8 @@ class BitbucketServer : public GitProvider {
                                                   std::string what, std::size_t most,
                                                   Deadline deadline, Decode decode);
   // Checks whether the user has this permission for the repository.
-  Task<Result<bool>> has(const GitAccess& access, const RepositoryName& name,
-                         std::string permission, Deadline deadline);
+  Task<Result<Answer<bool>>> has(const GitAccess& access, const RepositoryName& name,
+                                 std::string permission, Deadline deadline);
   HostCalls calls_;
 };
 
