@@ -237,6 +237,39 @@ TEST(FakeBitbucketServerPermissions, OfAListThatIsLastKnownAreMarked) {
   });
 }
 
+// GitHub tells no scopes of a fine-grained token; they are tried in a repository.
+TEST(FakeGitHubTokens, AreTriedWhereTheUserHasTheRight) {
+  run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client http(executor, resolver, {});
+    GitHostClient client(executor, http, metrics);
+    FakeGitHost host(executor, ProviderKind::github);
+    CO_ASSERT_OK(host.start());
+    // A token's page of repositories is kept for a while, so there are two.
+    const GitAccess early{Secret("github_pat_early"), ""};
+    const GitAccess late{Secret("github_pat_late"), ""};
+    host.add_user("github_pat_early", {.id = 8, .login = "robin", .name = "Robin Example"});
+    host.add_user("github_pat_late", {.id = 8, .login = "robin", .name = "Robin Example"});
+    host.add_repository(host.organisation(), "handbook").is_read_only = true;
+    const auto provider = make_provider(client, host.api_root());
+    const auto limit = deadline_after(std::chrono::seconds(60));
+    const auto nowhere = co_await provider->check_token(early, TokenUse::user, limit);
+    CO_ASSERT_OK(nowhere);
+    EXPECT_FALSE(nowhere->missing.empty());
+    host.add_repository(host.organisation(), "shop");
+    for (const auto use : {TokenUse::user, TokenUse::runtime}) {
+      const auto check = co_await provider->check_token(late, use, limit);
+      CO_ASSERT_OK(check);
+      EXPECT_TRUE(check->permissions_known);
+      EXPECT_TRUE(check->missing.empty());
+    }
+    http.close_idle();
+    co_await host.stop();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Providers, FakeGitHostLists,
                          testing::Values(ProviderKind::github, ProviderKind::gitlab,
                                          ProviderKind::bitbucket, ProviderKind::bitbucket_server,

@@ -48,6 +48,7 @@ class FakeGitHost : public DoubleServer {
     std::int64_t id = 0;
     std::string owner, name;
     bool is_private = true;
+    bool is_read_only = false;  // for every user; GitHub and Gitea
     std::string default_branch = "main";
     std::string clone_url = {};  // empty: at git.example.test; GitHub and Gitea
     std::set<std::string> branches, tags;

@@ -8,6 +8,7 @@ using Json = nlohmann::json;
 using app_proxy::ProviderKind;
 
 Json FakeGitHost::github_repository(const Repository& repository, bool may_write) const {
+  may_write = may_write && !repository.is_read_only;
   const bool is_organisation = repository.owner != kLogin;
   Json owner{{"login", repository.owner}, {"avatar_url", "https://avatars.example.test/1"}};
   if (kind_ == ProviderKind::github) owner["type"] = is_organisation ? "Organization" : "User";
@@ -99,7 +100,8 @@ http::Response FakeGitHost::answer_github(const ParsedRequest& asked) {
   if (path[0] != "repos" || path.size() < 3) return failure(404);
   auto* repository = find(path[1], path[2]);
   if (!repository) return failure(404);
-  if (asked.is("GET", 3)) return json(200, github_repository(*repository, asked.may_write));
+  const bool may_write = asked.may_write && !repository->is_read_only;
+  if (asked.is("GET", 3)) return json(200, github_repository(*repository, may_write));
   const auto& what = path[3];
   if (asked.is("GET", 4) && what == "branches") {
     return numbered_page(asked, named(repository->branches), page_size, most);
@@ -136,7 +138,7 @@ http::Response FakeGitHost::answer_github(const ParsedRequest& asked) {
                 {"merge_commit_sha", is_merged ? Json(kMergeCommit) : Json(kCommit)}};
   };
   if (asked.is("POST", 4) && what == "pulls") {
-    if (!asked.may_write) return failure(403);
+    if (!may_write) return failure(403);
     const auto head = asked.body.value("head", "");
     if (!repository->branches.contains(head)) return failure(is_gitea ? 404 : 422);
     for (const auto& open : repository->pull_requests) {
@@ -157,7 +159,7 @@ http::Response FakeGitHost::answer_github(const ParsedRequest& asked) {
     return json(200, shown(number));
   }
   if (asked.is("POST", 5) && what == "statuses") {
-    if (!asked.may_write) return failure(403);
+    if (!may_write) return failure(403);
     if (asked.body.value("state", "").empty()) return failure(422);
     repository->statuses[path[4]].push_back(asked.body);
     return json(201, asked.body);
@@ -165,7 +167,7 @@ http::Response FakeGitHost::answer_github(const ParsedRequest& asked) {
   const auto hook = [](const Hook& from) {
     return Json{{"id", from.id}, {"active", true}, {"config", {{"url", from.url}}}};
   };
-  if (what == "hooks" && !asked.may_write) return failure(is_gitea ? 403 : 404);
+  if (what == "hooks" && !may_write) return failure(is_gitea ? 403 : 404);
   if (asked.is("GET", 4) && what == "hooks") {
     auto out = Json::array();
     for (const auto& from : repository->hooks) out.push_back(hook(from));
@@ -184,7 +186,7 @@ http::Response FakeGitHost::answer_github(const ParsedRequest& asked) {
     return erased == 0 ? failure(404) : http::Response{.status = 204};
   }
   if (asked.is("POST", 5) && what == "git" && path[4] == "refs") {
-    return failure(asked.may_write ? 422 : 403);
+    return failure(may_write ? 422 : 403);
   }
   return failure(404);
 }

@@ -1,5 +1,6 @@
 #include "app-proxy/providers/github.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,6 +29,17 @@ std::vector<std::string> searches(std::string_view text, const std::vector<std::
   }
   out.push_back(github::search_query(text, some));
   return out;
+}
+
+// Returns the repository in which a token's permissions are tried: one in which the user has the
+// right, so that a refusal is about the token. The first one when there is none.
+const Repository& repository_to_try(
+    const std::vector<std::shared_ptr<const Repository>>& repositories, TokenUse use) {
+  const auto rank = [use](const std::shared_ptr<const Repository>& repository) {
+    const auto may = repository->permissions.value_or(Permissions());
+    return use == TokenUse::runtime && may.admin ? 2 : may.write ? 1 : 0;
+  };
+  return **std::ranges::max_element(repositories, {}, rank);
 }
 
 }  // namespace
@@ -134,9 +146,11 @@ Task<Result<TokenCheck>> GitHub::check_token(const GitAccess& access, TokenUse u
 Task<Result<TokenCheck>> GitHub::probe(const GitAccess& access, TokenUse use, TokenCheck check,
                                        Deadline deadline) {
   check.permissions_known = false;
-  const auto page = co_await repositories(access, {.search = {}, .page = 1, .limit = 1}, deadline);
+  const auto page =
+      co_await repositories(access, {.search = {}, .page = 1, .limit = kPageLimit}, deadline);
   if (!page || page->value.repositories.empty()) co_return check;
-  const auto name = parse_repository_name(page->value.repositories.front()->full_name);
+  const auto name =
+      parse_repository_name(repository_to_try(page->value.repositories, use).full_name);
   if (!name) co_return check;
   struct Probe {
     const char* method;

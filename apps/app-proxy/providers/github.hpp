@@ -16,7 +16,8 @@ class GitHub : public GitHubFamily {
                                                     const RepositoryQuery& query,
                                                     Deadline deadline) override;
   // Checks a classic token by its scopes. A fine-grained token has none; it is checked by requests
-  // to one of its repositories that change nothing because their bodies are incomplete.
+  // to a repository of its user, one with the right if there is any, that change nothing because
+  // their bodies are incomplete.
   Task<Result<TokenCheck>> check_token(const GitAccess& access, TokenUse use,
                                        Deadline deadline) override;
 
