@@ -87,7 +87,14 @@ Credential ArgoParts::argocd_credential() {
         auto password = config_.argocd_password_file.empty()
                             ? Credential::fixed(config_.argocd_password)
                             : Credential::file(config_.argocd_password_file);
-        co_return co_await argocd_->log_in(config_.argocd_username, password.current(),
+        Secret given = password.current();
+        // An empty one would be refused, and the pause after a refusal is long.
+        if (given.empty()) {
+          co_return fail(ErrorCode::unavailable, password.last_error().empty()
+                                                     ? "the password for Argo CD is empty"
+                                                     : password.last_error());
+        }
+        co_return co_await argocd_->log_in(config_.argocd_username, std::move(given),
                                            deadline_after(std::chrono::seconds(10)));
       },
       {.task = "login", .not_yet = kNotLoggedInYet, .retry_lasting = kWrongPassword});

@@ -16,7 +16,13 @@ constexpr const char* kSession = "canary-session";
 Task<> FakeArgoCdServer::handle(http::Exchange& exchange) {
   const std::string path(exchange.path());
   const std::string authorization(exchange.request().headers.find("Authorization").value_or(""));
-  (void)co_await exchange.read_body(64 * 1024);
+  const auto body = co_await exchange.read_body(64 * 1024);
+  const bool is_login = path == "/api/v1/session" && body;
+  const Json login = is_login ? Json::parse(*body, nullptr, false) : Json();
+  if (login.is_object() && login.value("password", "").empty()) {
+    (void)co_await exchange.reply(json_response(401, R"({"message":"no credentials supplied"})"));
+    co_return;
+  }
   (void)co_await exchange.reply(respond(path, authorization));
 }
 

@@ -224,6 +224,21 @@ TEST(AppProxyLife, ErrorsOfBeforeARestartAreCleared) {
   });
 }
 
+// A login without a password is refused, and after a refusal the next one is minutes later.
+TEST(AppProxyLife, ThePasswordForArgoCdMayComeLater) {
+  in_life_harness([](LifeHarness& w) -> Task<> {
+    const auto file = w.folder / "argocd-password";
+    auto environment = w.settings();
+    environment.erase("ARGO_CD_PASSWORD");
+    w.base.start(std::move(environment), {"--argocd-password-file", file.string()});
+    CO_ASSERT_TRUE(co_await eventually(
+        [&] { return w.status().message("Argo CD").contains(file.string()); }, "the reason"));
+    EXPECT_EQ(w.argocd.count("POST", "/api/v1/session"), 0U);
+    write_file(file, "canary-password");
+    CO_ASSERT_TRUE(co_await eventually([&] { return w.is_complete(); }, "both Secrets", 60s));
+  });
+}
+
 TEST(AppProxyLife, ArgoCdReadsGitSourcesWithTheTokenOfTheRuntime) {
   in_life_harness([](LifeHarness& w) -> Task<> {
     constexpr const char* kName = "runtime-repo-creds-secret";
