@@ -163,6 +163,7 @@ Task<Result<LogStreams::Feed>> LogStreams::component(const Caller& caller, std::
     auto opened = co_await cluster_->log({options_.own_namespace, part.pod},
                                          {.container = part.container,
                                           .follow = choice.follow,
+                                          .previous = choice.previous,
                                           .timestamps = true,
                                           .since = age_of(*filter, wall_now()),
                                           .tail_lines = lines_of(choice.tail_lines)},

@@ -21,7 +21,7 @@ struct LogChoice {
   std::string container = {};
   std::string filter = {};  // a regular expression for a Workflow, else as LogFilter has it
   bool follow = false;
-  bool previous = false;  // of the container before its last restart; of an Application alone
+  bool previous = false;  // of the container before its last restart; not of a Workflow
   std::optional<std::int64_t> tail_lines = {};
   std::optional<std::int64_t> since_seconds = {};
   std::string since_time = {};  // RFC 3339

@@ -241,6 +241,19 @@ TEST(OpenStreams, TheReaderIsToldWhichContainersOfAComponentCannotBeRead) {
   });
 }
 
+TEST(OpenStreams, TheLogOfAComponentBeforeItsRestartIsAskedFor) {
+  with_streams({.own_namespace = "runtime"}, [](Fixture& fixture) -> Task<> {
+    fixture.put_pod("runtime", "reporter-0");
+    for (const bool previous : {false, true}) {
+      auto opened = co_await fixture.streams->component(
+          fixture.ann, "reporter", {.previous = previous}, deadline_after(10s));
+      CO_ASSERT_OK(opened);
+      (void)co_await rest(**opened);
+      EXPECT_EQ(fixture.cluster.count("GET", "previous=true"), previous ? 1U : 0U);
+    }
+  });
+}
+
 TEST(OpenStreams, StreamsThatAreBeingOpenedCountAsOpen) {
   with_streams({.max_streams = 1}, [](Fixture& fixture) -> Task<> {
     fixture.is_released = false;
