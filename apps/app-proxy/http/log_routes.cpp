@@ -51,6 +51,11 @@ Task<Result<LogStreams::Feed>> LogRoutes::open(http::Exchange& exchange, const C
   const auto value = [&exchange](std::string_view name) {
     return http::query_parameter(exchange.query(), name);
   };
+  for (const auto* name : {"tailLines", "sinceSeconds"}) {
+    if (const auto text = value(name); !text.empty() && !number_of(text)) {
+      co_return fail(ErrorCode::invalid_argument, std::string(name) + ": expected a whole number");
+    }
+  }
   LogChoice choice{.pod = value("podName"),
                    .container = value("container"),
                    .filter = value("filter"),

@@ -192,6 +192,31 @@ TEST(LogRoutes, TheContainerBeforeARestartIsAskedFor) {
   });
 }
 
+TEST(LogRoutes, ANumberThatIsNoneIsRefused) {
+  with_users_fixture([](UsersFixture& on) -> Task<> {
+    Fixture fixture(on);
+    fixture.users.start();
+    fixture.is_released = true;
+    EXPECT_TRUE(co_await test::eventually([&] { return !fixture.users.own().account_id.empty(); },
+                                          "the own account"));
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = fixture.server.port()};
+    for (const auto& [query, status] : {std::pair("tailLines=many", 400),
+                                        {"sinceSeconds=1h", 400},
+                                        {"tailLines=&sinceSeconds=60", 200}}) {
+      const auto answer = co_await on.http.send(
+          here,
+          {.method = "GET",
+           .target = std::string("/api/applications/logs?applicationName=shop&") + query,
+           .headers = {{"Authorization", "ann.1"}, {"Accept", "text/event-stream"}}},
+          deadline_after(5s));
+      CO_ASSERT_OK(answer);
+      EXPECT_EQ(answer->status, status) << query;
+    }
+    on.http.close_idle();
+    co_await fixture.stop();
+  });
+}
+
 TEST(LogRoutes, AnEventHasItsReason) {
   EXPECT_EQ(server_sent({.kind = LogEvent::Kind::line,
                          .line = {.pod = "ui-1",
