@@ -174,11 +174,15 @@ Result<std::vector<std::string>> BareRepository::list_files(const std::string& c
   if (folder.empty()) {
     open.push_back({std::move(*root), "", 0});
   } else {
+    // libgit2 answers alike for a path that is not there and for a tree that the clone has lost.
+    const auto found = find(repository, root->get(), folder);
+    if (!found) return std::unexpected(found.error());
+    if (found->kind != Found::Kind::folder) return files;
     git_tree_entry* entry = nullptr;
-    if (::git_tree_entry_bypath(&entry, root->get(), std::string(folder).c_str()) != 0)
-      return files;
+    if (::git_tree_entry_bypath(&entry, root->get(), std::string(folder).c_str()) != 0) {
+      return local_failure("a folder");
+    }
     const EntryPtr owned(entry);
-    if (::git_tree_entry_filemode(entry) != GIT_FILEMODE_TREE) return files;
     git_tree* tree = nullptr;
     if (::git_tree_lookup(&tree, repository, ::git_tree_entry_id(entry)) != 0) {
       return local_failure("a folder");

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app-proxy/git/failure_codes.hpp"
 #include "app-proxy/git/git_bed.hpp"
+#include "app-proxy/git/repository.hpp"
 #include "support/run_coro.hpp"
 
 namespace gitops::app_proxy {
@@ -93,6 +95,29 @@ TEST(TreeReader, ARepositoryThatIsNotShownIsNotOneWithoutTheBranch) {
         co_await bed.stop();
       },
       60s);
+}
+
+TEST(TreeReader, AFolderBelowALostTreeIsNotAnEmptyOne) {
+  GitServer server;
+  server.create_repository("work");
+  const auto commit = server.commit("work", {{"apps/x/b", "1"}}, "one");
+  const auto place = server.folder() / "repos/work.git";
+  const auto files = [&](const char* folder) -> Result<std::vector<std::string>> {
+    auto repository = BareRepository::open(place);
+    if (!repository) return std::unexpected(repository.error());
+    return repository->list_files(commit, folder, 10);
+  };
+  const auto before = files("apps/x");
+  ASSERT_TRUE(before) << before.error().message;
+  EXPECT_THAT(*before, testing::ElementsAre("b"));
+  const auto tree = server.git("work", {"rev-parse", "main:apps"}).out.substr(0, 40);
+  ASSERT_TRUE(std::filesystem::remove(place / "objects" / tree.substr(0, 2) / tree.substr(2)));
+  const auto after = files("apps/x");
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().subcode, kBrokenClone) << after.error().message;
+  const auto none = files("none");
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_TRUE(none->empty());
 }
 
 TEST(TreeReader, KnowsBranchesAndTagsWithoutAClone) {
