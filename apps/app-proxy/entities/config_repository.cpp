@@ -27,7 +27,8 @@ Result<ConfigRepository> RuntimeFiles::repository() const {
                           .runtime = runtime,
                           .runtime_namespace = runtime_namespace,
                           .is_configuration_runtime = is_configuration_runtime,
-                          .is_removed = *is_removed};
+                          .is_removed = *is_removed,
+                          .is_being_removed = *removals > 0};
 }
 
 std::string ConfigRepository::below(std::string_view path) const {

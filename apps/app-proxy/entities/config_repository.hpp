@@ -28,6 +28,8 @@ struct ConfigRepository {
   bool is_configuration_runtime = false;  // applies the folder "configurations"
   // An administrator has removed the runtime's files; they are not recreated automatically.
   bool is_removed = false;
+  // The files are about to be removed. Until that is done, nothing is created and nothing deleted.
+  bool is_being_removed = false;
 
   // Folder of the runtime's Applications, one for each of its clusters.
   [[nodiscard]] std::string clusters_folder() const;
@@ -67,6 +69,8 @@ struct RuntimeFiles {
   // Set by removeRuntimeFromIscRepo, until a Git source is created or the process ends. Shared by
   // copies; loop thread.
   std::shared_ptr<bool> is_removed = std::make_shared<bool>(false);
+  // Number of calls of removeRuntimeFromIscRepo that have not ended. Shared by copies; loop thread.
+  std::shared_ptr<int> removals = std::make_shared<int>(0);
 
   // Returns the repository. `unavailable` while it is unknown or not usable.
   [[nodiscard]] Result<ConfigRepository> repository() const;

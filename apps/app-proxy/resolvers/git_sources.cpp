@@ -340,8 +340,7 @@ Task<Result<void>> create_git_source(GitIntegrations& git, Committer& committer,
     co_return there;
   }
   if (args["createRepo"].is_true()) {
-    auto ensured =
-        co_await ensure_repository(*target, committer, reader, source.source, deadline);
+    auto ensured = co_await ensure_repository(*target, committer, reader, source.source, deadline);
     if (!ensured) co_return ensured;
   }
   if (auto there = co_await look_for_source(*target, reader, source.source, deadline); !there) {
@@ -393,8 +392,7 @@ Task<Result<void>> create_restricted_git_source(GitIntegrations& git, Committer&
   const auto api = co_await restricted_api(cluster, deadline);
   if (!api) co_return std::unexpected(api.error());
   if (args["createRepo"].is_true()) {
-    auto ensured =
-        co_await ensure_repository(*target, committer, reader, source->source, deadline);
+    auto ensured = co_await ensure_repository(*target, committer, reader, source->source, deadline);
     if (!ensured) co_return ensured;
   }
   if (auto there = co_await look_for_source(*target, reader, source->source, deadline); !there) {
@@ -493,15 +491,20 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Co
   auto removal = co_await removal_of(*target, reader, deadline);
   if (!removal) co_return std::unexpected(removal.error());
   if (!removal->left.empty()) target->requested_by += "\n\n" + removal->left;
-  // Set before the commit, so that the hourly round (ConfigRepositorySetup) does not recreate the
-  // files right after it.
-  const bool before = std::exchange(*files.is_removed, true);
+  // From before the commit, so that the hourly round (ConfigRepositorySetup) does not recreate the
+  // files right after it. Ends also when the caller leaves.
+  const struct Removing {
+    explicit Removing(std::shared_ptr<int> shared) : count(std::move(shared)) { ++*count; }
+    ~Removing() { --*count; }
+    Removing(const Removing&) = delete;
+    Removing& operator=(const Removing&) = delete;
+    std::shared_ptr<int> count;
+  } removing(files.removals);
   const auto done = co_await commit_config(*target, committer, std::move(removal->changes),
                                            "Remove runtime " + files.runtime, deadline);
-  if (!done) {
-    *files.is_removed = before;
-    co_return std::unexpected(done.error());
-  }
+  if (!done) co_return std::unexpected(done.error());
+  // The Application is deleted from now on, with all objects below it.
+  *files.is_removed = true;
   static const Log log("git_sources");
   log.info("the runtime's files were removed from the shared configuration repository",
            {{"files", removal->files}, {"left", removal->left}});

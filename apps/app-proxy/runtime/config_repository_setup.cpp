@@ -62,6 +62,9 @@ Task<Result<void>> ConfigRepositorySetup::round() {
   const Deadline deadline = deadline_after(options_.timeout);
   const auto repository = files_.repository();
   if (!repository) co_return std::unexpected(repository.error());
+  if (repository->is_being_removed) {
+    co_return fail(ErrorCode::unavailable, "the runtime is being removed from it");
+  }
   if (repository->is_removed) {
     files_put_for_.clear();
     co_return co_await remove_application(*repository, deadline);

@@ -18,8 +18,8 @@ namespace gitops::app_proxy {
 // it, by the runtime's own Git token, and the runtime's Application in its cluster, which applies
 // them. Missing ones are created and differing ones corrected; additions of people to the files are
 // kept. Only the leader of several replicas does so. Creates nothing while the runtime is removed
-// (ConfigRepository::is_removed), and deletes the Application then. Loop thread; its dependencies
-// outlive it.
+// (ConfigRepository::is_removed), and deletes the Application then; does neither while the removal
+// is under way. Loop thread; its dependencies outlive it.
 class ConfigRepositorySetup {
  public:
   struct Options {

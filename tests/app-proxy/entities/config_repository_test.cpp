@@ -14,6 +14,9 @@ TEST(ConfigRepository, TellsThatTheRuntimeWasRemoved) {
   EXPECT_FALSE(copy.repository()->is_removed);
   *files.is_removed = true;
   EXPECT_TRUE(copy.repository()->is_removed);
+  EXPECT_FALSE(copy.repository()->is_being_removed);
+  ++*files.removals;
+  EXPECT_TRUE(copy.repository()->is_being_removed);
 }
 
 TEST(ConfigRepository, NamesAreDnsLabels) {

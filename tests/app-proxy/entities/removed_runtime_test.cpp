@@ -103,6 +103,23 @@ TEST(RemovedRuntime, TakesItsApplicationAway) {
   });
 }
 
+// The commit may be refused yet, and Argo CD deletes everything below the Application.
+TEST(RemovedRuntime, KeepsItsApplicationUntilItsFilesAreGone) {
+  play([](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.setup->round());
+    ++*fixture.files.removals;
+    const auto waits = co_await fixture.setup->round();
+    CO_ASSERT_TRUE(!waits);
+    EXPECT_THAT(waits.error().message, HasSubstr("is being removed"));
+    EXPECT_TRUE(fixture.has_application());
+    EXPECT_EQ(fixture.commits(), "Prepare runtime prod\n");
+    // The commit was refused.
+    --*fixture.files.removals;
+    EXPECT_TRUE(co_await fixture.setup->round());
+    EXPECT_TRUE(fixture.has_application());
+  });
+}
+
 TEST(RemovedRuntime, IsPreparedAgainOnlyWithANewGitSource) {
   play([](Fixture& fixture) -> Task<> {
     EXPECT_TRUE(co_await fixture.setup->round());
