@@ -270,6 +270,36 @@ TEST(FakeGitHubTokens, AreTriedWhereTheUserHasTheRight) {
   });
 }
 
+// Commits would carry the no-reply address until the user registers again.
+TEST(FakeGitHostProfiles, AreNoneWithoutTheAddressThatCannotBeReadNow) {
+  for (const auto kind : {ProviderKind::github, ProviderKind::bitbucket}) {
+    run_in_test_time([kind]() -> Task<> {
+      const auto executor = co_await asio::this_coro::executor;
+      Metrics metrics;
+      net::Resolver resolver(metrics);
+      http::Client http(executor, resolver, {});
+      GitHostClient client(executor, http, metrics);
+      FakeGitHost host(executor, kind);
+      CO_ASSERT_OK(host.start());
+      const bool is_github = kind == ProviderKind::github;
+      // GitHub is asked for it only then; the double has no such path.
+      if (is_github) host.hide_mail();
+      const auto provider = make_provider(client, host.api_root());
+      const GitAccess access{Secret(FakeGitHost::kToken), is_github ? "" : FakeGitHost::kLogin};
+      const auto limit = deadline_after(std::chrono::seconds(60));
+      for (const int status : {503, 200}) {
+        host.fail_next(1, status, {}, "/user/emails");
+        EXPECT_FALSE(co_await provider->who_am_i(access, limit)) << status;
+      }
+      const auto profile = co_await provider->who_am_i(access, limit);
+      CO_ASSERT_OK(profile);
+      EXPECT_EQ(profile->value.mail.contains("noreply"), is_github) << profile->value.mail;
+      http.close_idle();
+      co_await host.stop();
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Providers, FakeGitHostLists,
                          testing::Values(ProviderKind::github, ProviderKind::gitlab,
                                          ProviderKind::bitbucket, ProviderKind::bitbucket_server,

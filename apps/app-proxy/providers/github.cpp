@@ -60,16 +60,15 @@ Task<Result<Answer<Profile>>> GitHub::who_am_i(const GitAccess& access, Deadline
   const bool is_hidden = profile->value.mail.ends_with("@users.noreply." + host);
   if (!is_hidden) co_return profile;
   // The request needs a scope of its own. Without it the no-reply address is used.
-  auto mails = co_await calls_.send(access,
-                                    {.path = "/user/emails",
-                                     .what = "mail addresses of the Git token's user",
-                                     .also = {401, 403, 404}},
-                                    deadline);
-  if (mails && mails->status == 200) {
-    if (auto mail = github::read_primary_mail(mails->body); mail && !mail->empty()) {
-      profile->value.mail = std::move(*mail);
-    }
-  }
+  const std::string what = "mail addresses of the Git token's user";
+  auto mails = co_await calls_.send(
+      access, {.path = "/user/emails", .what = what, .also = {401, 403, 404}}, deadline);
+  // Commits carry the address that is found here, until the user registers again.
+  if (!mails) co_return std::unexpected(std::move(mails.error()));
+  if (mails->status != 200) co_return profile;
+  auto mail = github::read_primary_mail(mails->body);
+  if (!mail) co_return std::unexpected(calls_.unreadable(what, mail.error()));
+  if (!mail->empty()) profile->value.mail = std::move(*mail);
   co_return profile;
 }
 
