@@ -9,6 +9,7 @@
 #include "common/core/task_group.hpp"
 #include "doubles/fake_kube_api.hpp"
 #include "doubles/fake_platform.hpp"
+#include "doubles/kube_failure.hpp"
 #include "k8s-client/resource.hpp"
 #include "support/run_coro.hpp"
 #include "support/status_page.hpp"
@@ -70,7 +71,7 @@ struct Fixture {
     start_process(executor);
   }
   // A new one knows nothing of what the one before has done.
-  void start_process(const Executor& executor) {
+  void start_process(const Executor& executor, k8s::Client* other = nullptr) {
     RuntimeRegistration::Options options{.own_namespace = "default", .argocd_account = "admin"};
     options.installation.name = "new";
     options.installation.runtime_namespace = "default";
@@ -78,7 +79,7 @@ struct Fixture {
     identity.emplace(executor, Credential::fixed({}), Credential::fixed({}));
     life.emplace(
         executor,
-        RuntimeRegistration::Dependencies{.cluster = kube,
+        RuntimeRegistration::Dependencies{.cluster = other != nullptr ? *other : kube,
                                           .control_plane = control_plane,
                                           .identity = *identity,
                                           .leadership = leadership,
@@ -207,6 +208,29 @@ TEST(RuntimeRegistration, ATokenThatIsAcceptedAgainIsKept) {
     co_await run(w, 5min);
     EXPECT_EQ(w.reported().registered.size(), 2U);
     EXPECT_EQ(w.value("codefresh-token", "token"), "canary-runtime-token-2");
+  });
+}
+
+// As a balancer has it, or a tunnel, whose API server is away.
+TEST(RuntimeRegistration, A404OfAnIntermediaryIsNoMissingSecret) {
+  play([](Fixture& w) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    CO_ASSERT_OK(co_await w.life->maintain_registration());
+    http::Server balancer(executor, {.address = "127.0.0.1"},
+                          [](http::Exchange& exchange) -> Task<> {
+                            (void)co_await exchange.reply(test::page_not_found());
+                          });
+    EXPECT_TRUE(balancer.listen());
+    auto config = w.cluster.cluster_config();
+    config.server.port = balancer.port();
+    k8s::Client behind(executor, w.resolver, std::move(config), {}, "test");
+    w.start_process(executor, &behind);
+    EXPECT_FALSE(co_await w.life->maintain_registration());
+    EXPECT_EQ(w.reported().registered.size(), 1U);
+    w.start_process(executor);
+    CO_ASSERT_OK(co_await w.life->maintain_registration());
+    EXPECT_EQ(w.reported().registered.size(), 1U);
+    co_await balancer.stop(Clock::now());
   });
 }
 
