@@ -7,11 +7,20 @@
 #include "common/core/backoff.hpp"
 #include "common/core/json_text.hpp"
 #include "k8s-client/resource.hpp"
+#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
 
 constexpr int kAttempts = 10;
+
+// Returns the error for a Secret that was not read. A 404 that the API server does not explain may
+// come from an intermediary.
+std::unexpected<Error> not_read(const std::string& name, Error error) {
+  if (k8s::says_not_found(error)) return std::unexpected(unknown_integration(name));
+  if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
+  return fail("Git integration " + name, std::move(error));
+}
 
 }  // namespace
 
@@ -57,12 +66,7 @@ Task<Result<std::vector<Integration>>> IntegrationStore::list(Deadline deadline)
 Task<Result<Integration>> IntegrationStore::get(std::string name, std::string account_id,
                                                 Deadline deadline) {
   auto object = co_await cluster_.get(k8s::resources::kSecrets, key_of(name, account_id), deadline);
-  if (!object) {
-    if (object.error().code == ErrorCode::not_found) {
-      co_return std::unexpected(unknown_integration(name));
-    }
-    co_return fail("Git integration " + name, std::move(object.error()));
-  }
+  if (!object) co_return not_read(name, std::move(object.error()));
   auto integration = read_integration(*object);
   if (!integration) co_return std::unexpected(unknown_integration(name));
   co_return std::move(*integration);
@@ -121,10 +125,7 @@ Task<Result<void>> IntegrationStore::remove(std::string name, std::string accoun
   auto removed =
       co_await cluster_.remove(k8s::resources::kSecrets, key_of(name, account_id), deadline);
   if (removed) co_return Result<void>();
-  if (removed.error().code == ErrorCode::not_found) {
-    co_return std::unexpected(unknown_integration(name));
-  }
-  co_return fail("Git integration " + name, std::move(removed.error()));
+  co_return not_read(name, std::move(removed.error()));
 }
 
 Task<Result<Integration>> IntegrationStore::apply(std::string name, std::string account_id,
@@ -135,12 +136,7 @@ Task<Result<Integration>> IntegrationStore::apply(std::string name, std::string 
                   random_seed());
   for (int attempt = 1;; ++attempt) {
     auto object = co_await cluster_.get(k8s::resources::kSecrets, key, deadline);
-    if (!object) {
-      if (object.error().code == ErrorCode::not_found) {
-        co_return std::unexpected(unknown_integration(name));
-      }
-      co_return fail("Git integration " + name, std::move(object.error()));
-    }
+    if (!object) co_return not_read(name, std::move(object.error()));
     auto integration = read_integration(*object);
     if (!integration) co_return std::unexpected(unknown_integration(name));
     const auto changed = change(*integration);

@@ -4,8 +4,10 @@
 
 #include "app-proxy/integrations/integrations_fixture.hpp"
 #include "common/core/task_group.hpp"
+#include "common/http/server.hpp"
 #include "doubles/fake_git_hosts.hpp"
 #include "doubles/fake_kube_api.hpp"
+#include "doubles/kube_failure.hpp"
 #include "support/log_capture.hpp"
 #include "support/wait.hpp"
 
@@ -278,6 +280,32 @@ TEST(GitIntegrations, AnApiServerThatFailsIsAnError) {
     EXPECT_EQ(got.error().code, ErrorCode::unavailable) << "not known is not unknown";
     fixture.cluster.fail_next(1, 503);
     CO_ASSERT_TRUE(!co_await fixture.integrations.list(kUser, soon()));
+  });
+}
+
+// As a balancer has it, or a tunnel, whose API server is away.
+TEST(GitIntegrations, A404OfAnIntermediaryIsNoMissingIntegration) {
+  with_integrations([](IntegrationsFixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.add());
+    const auto executor = co_await asio::this_coro::executor;
+    http::Server balancer(executor, {.address = "127.0.0.1"},
+                          [](http::Exchange& exchange) -> Task<> {
+                            (void)co_await exchange.reply(test::page_not_found());
+                          });
+    EXPECT_TRUE(balancer.listen());
+    auto config = fixture.cluster.cluster_config();
+    config.server.port = balancer.port();
+    k8s::Client behind(executor, fixture.resolver, std::move(config), {}, "test");
+    IntegrationStore store(behind, "default");
+    GitIntegrations integrations(store, fixture.seal, fixture.hosts,
+                                 {.plain_http = PlainHttp::insecure_allowed});
+    const auto got = co_await integrations.get(kUser, "", soon());
+    CO_ASSERT_TRUE(!got);
+    EXPECT_EQ(got.error().code, ErrorCode::unavailable) << got.error().message;
+    const auto removed = co_await integrations.remove(kAdmin, "", soon());
+    CO_ASSERT_TRUE(!removed);
+    EXPECT_EQ(removed.error().code, ErrorCode::unavailable) << removed.error().message;
+    co_await balancer.stop(Clock::now());
   });
 }
 
