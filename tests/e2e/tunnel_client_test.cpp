@@ -310,6 +310,40 @@ TEST(TunnelClient, TakesOverChangedSettingsWithoutLosingAStream) {
       seconds(90));
 }
 
+// As with settings that name a file of a Secret that is mounted a moment later.
+TEST(TunnelClient, TakesOverSettingsWhoseMistakePassesWithoutAChangeOfTheirFile) {
+  run_coro(
+      []() -> Task<> {
+        const auto executor = co_await asio::this_coro::executor;
+        TempDir folder;
+        const auto file = folder / "config.yaml";
+        write_file(file, "tunnel-server.links: 1\n");
+        Host host(executor);
+        host.links = 4;
+        Client client(host, "--config=" + file.string());
+        EXPECT_TRUE(co_await eventually([&] { return host.serving() == 1; }, "the first link"))
+            << client.log();
+        const auto token = folder / "token";
+        write_file(folder / "next",
+                   "tunnel-server.links: 2\nauthorization-file: " + token.string() + "\n");
+        std::filesystem::rename(folder / "next", file);
+        EXPECT_TRUE(co_await eventually([&] { return client.log().contains("have mistakes"); },
+                                        "the log line about the missing file"))
+            << client.log();
+        write_file(folder / "next", "canary");
+        std::filesystem::rename(folder / "next", token);
+        EXPECT_TRUE(co_await eventually([&] { return host.serving() == 2; }, "the second link"))
+            << client.log();
+        const auto log = client.log();
+        EXPECT_EQ(log.find("have mistakes"), log.rfind("have mistakes")) << "is told once";
+        client.process().signal(SIGTERM);
+        EXPECT_TRUE(
+            co_await eventually([&] { return host.serving() == 0; }, "the end of the links"));
+        co_await host.stop();
+      },
+      seconds(90));
+}
+
 // As in a pod that started before its Secret was right, with a server that takes one session.
 TEST(TunnelClient, UsesANewTokenWhenTheOldOneIsRefused) {
   run_coro(

@@ -55,6 +55,9 @@ struct ConfigSources {
   std::vector<std::string> arguments;
   std::string file = {};         // empty: none
   std::string fingerprint = {};  // of the file, taken before the file was read again
+  // The mistakes of the file since then, and its fingerprint with them.
+  std::vector<std::string> mistakes = {};
+  std::string fingerprint_with_mistakes = {};
 };
 
 // Runs one daemon from its valid configuration to its exit code. Lives on the loop thread.
@@ -162,13 +165,28 @@ class Frame {
   std::optional<std::vector<std::string>> read_again(const DaemonContext::Bind& bind) {
     if (sources_.file.empty()) return std::nullopt;
     auto fingerprint = file_fingerprint(sources_.file);
-    if (fingerprint == sources_.fingerprint) return std::nullopt;
-    sources_.fingerprint = std::move(fingerprint);
+    if (fingerprint == sources_.fingerprint) {
+      sources_.mistakes.clear();
+      return std::nullopt;
+    }
     DaemonConfig own;
     ConfigReader reader(spec_.name, spec_.summary);
     bind(reader);
     own.add_to(reader, spec_.admin_address_env);
-    return reader.load(sources_.arguments, environment_).mistakes;
+    auto mistakes = reader.load(sources_.arguments, environment_).mistakes;
+    if (mistakes.empty()) {
+      sources_.fingerprint = std::move(fingerprint);
+      sources_.mistakes.clear();
+      return mistakes;
+    }
+    // A mistake may pass without another change of the file: the file could not be read, or a file
+    // that it names comes later. It is read again each time, but the same mistakes are told once.
+    if (mistakes == sources_.mistakes && fingerprint == sources_.fingerprint_with_mistakes) {
+      return std::nullopt;
+    }
+    sources_.fingerprint_with_mistakes = std::move(fingerprint);
+    sources_.mistakes = mistakes;
+    return mistakes;
   }
 
   bool listen() {
