@@ -140,7 +140,12 @@ http::Response Api::list_bans() {
 Task<> Api::put_ban(http::Exchange& exchange, const std::string& name) {
   const auto host = canonical_host(name);
   const auto body = co_await exchange.read_body();
-  if (!body) co_return;
+  if (!body) {
+    // Too large, malformed, or not there in time.
+    const int status = body.error().http_status == 0 ? 408 : body.error().http_status;
+    (void)co_await exchange.reply(mistake(status, body.error().message));
+    co_return;
+  }
   const auto json = parse_json_object(*body);
   const auto until = parse_rfc3339(string_at(json, {"until"}));
   auto reason = string_at(json, {"reason"});

@@ -11,6 +11,7 @@
 #include "common/tunnel/link.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
+#include "test_http/http_script.hpp"
 
 namespace gitops::tunnel_server {
 namespace {
@@ -148,6 +149,22 @@ TEST(Api, RefusesMalformedBans) {
         (co_await bed.call("PUT", "/v1/bans/a_b", R"({"until":"2030-01-01T00:00:00Z"})")).status,
         400);
     EXPECT_EQ((co_await bed.call("PUT", "/v1/bans/a.test", std::string(5'000, 'x'))).status, 413);
+    EXPECT_TRUE(bed.clients.bans().empty());
+  });
+}
+
+// A length that is not announced.
+TEST(Api, SaysWhyTheBodyOfABanCannotBeRead) {
+  run([](Fixture& bed) -> Task<> {
+    const std::string head =
+        "PUT /v1/bans/a.test HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer operator\r\n"
+        "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const auto too_large = co_await test::raw_exchange(
+        bed.api.port(), head + "1388\r\n" + std::string(5'000, 'x') + "\r\n0\r\n\r\n");
+    EXPECT_THAT(too_large, testing::StartsWith("HTTP/1.1 413 "));
+    EXPECT_THAT(too_large, HasSubstr("the request body is larger than"));
+    const auto malformed = co_await test::raw_exchange(bed.api.port(), head + "z\r\n");
+    EXPECT_THAT(malformed, testing::StartsWith("HTTP/1.1 400 "));
     EXPECT_TRUE(bed.clients.bans().empty());
   });
 }
