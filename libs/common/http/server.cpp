@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 #include <list>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,8 @@ constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection m
 // Maximum size of a write. Each has its own time limit, so that a slow client may read for long: 64
 // KiB in body_timeout are about the minimum rate of a body.
 constexpr std::size_t kMaxWrite = 64 * 1024;
+// Part of body_timeout, 1/12 of it, after which a silent body gives way in a full server.
+constexpr int kSilentPart = 12;
 
 bool has_no_body(int status) {
   return status == 204 || status == 304;
@@ -61,6 +65,7 @@ struct Server::State {
 
   void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
   Slot make_room();
+  bool end_silent_bodies();
 
   Executor executor;
   ServerOptions options;
@@ -108,6 +113,10 @@ class ServerConnection {
   [[nodiscard]] bool waits() const { return awaits_request && channel->is_open(); }
   [[nodiscard]] Clock::time_point waits_since() const { return awaits_since; }
   void give_way() { channel->close(); }
+  // Returns whether the handler has waited for the body, without a byte of it, since this time.
+  [[nodiscard]] bool is_silent_since(Clock::time_point time) const {
+    return silent_since <= time && answer == Answer::none && !in_reserve && channel->is_open();
+  }
   void begin_waiting() {
     awaits_request = true;
     awaits_since = Clock::now();
@@ -151,7 +160,8 @@ class ServerConnection {
   std::size_t body_limit = kUnlimited;
   std::size_t body_left = kUnlimited;  // bytes that may still be read
   BodyPace body_pace;
-  bool awaits_continue = false;  // the client sends its body after "100 Continue"
+  Clock::time_point silent_since = kNever;  // since when more of the body is awaited
+  bool awaits_continue = false;             // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
   bool keep_alive = false;
@@ -170,6 +180,14 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
 
 // Reads more bytes of the body.
 Task<Result<void>> ServerConnection::fill_body() {
+  struct Silence {
+    explicit Silence(Clock::time_point& s) : since(s) { since = Clock::now(); }
+    ~Silence() { since = kNever; }
+    Silence(const Silence&) = delete;
+    Silence& operator=(const Silence&) = delete;
+    Clock::time_point& since;
+  };
+  const Silence silence(silent_since);
   const auto before = in.bytes().size();
   channel->set_read_deadline(body_pace.wait(Clock::now()));
   auto filled = co_await fill(kBodyBuffer);
@@ -665,14 +683,36 @@ Task<> serve(std::unique_ptr<ServerConnection> connection) {
 
 }  // namespace
 
+// Ends requests whose body is silent, to make room for new connections when all are busy: the
+// longest silent ones of the peer with the most of them, so that one host does not keep the others
+// out. Returns false if there is none.
+bool Server::State::end_silent_bodies() {
+  const auto latest = Clock::now() - options.body_timeout / kSilentPart;
+  std::unordered_map<std::string_view, std::vector<ServerConnection*>> by_peer;
+  for (ServerConnection* connection : connections) {
+    if (connection->is_silent_since(latest)) by_peer[connection->peer].push_back(connection);
+  }
+  std::vector<ServerConnection*> most;
+  for (auto& [peer, silent] : by_peer) {
+    if (silent.size() > most.size()) most.swap(silent);
+  }
+  // Several at once, so that not every new connection needs a search.
+  const auto count = std::min(most.size(), 1 + options.max_connections / 256);
+  const auto last = most.begin() + static_cast<std::ptrdiff_t>(count);
+  std::ranges::partial_sort(most, last, {}, &ServerConnection::silent_since);
+  std::for_each(most.begin(), last, [](ServerConnection* connection) { connection->give_way(); });
+  return count > 0;
+}
+
 Server::State::Slot Server::State::make_room() {
   if (connections.size() < options.max_connections) return Slot::regular;
   const auto in_reserve = [](const ServerConnection& connection) { return connection.in_reserve; };
   const bool made =
-      net::close_idlest(connections, options.max_connections, std::not_fn(in_reserve));
+      net::close_idlest(connections, options.max_connections, std::not_fn(in_reserve)) ||
+      end_silent_bodies();
   if (const auto verdict = repeated.check("limit", Clock::now()); verdict.pass) {
     kLog.warning(
-        made ? "too many connections; idle ones are closed for new ones"
+        made ? "too many connections; idle or silent ones are closed for new ones"
              : "too many connections; new ones are closed",
         {{"limit", std::uint64_t{options.max_connections}}, {"suppressed", verdict.suppressed}});
   }

@@ -602,6 +602,43 @@ TEST(Server, ABodyThatIsNotSentThoughItIsAnsweredGivesWayToo) {
   });
 }
 
+TEST(Server, SilentBodiesOfOneHostDoNotKeepOthersOut) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Server server(executor, {.max_connections = 4}, echo);
+    const auto connect = [&](const char* peer) {
+      auto [mine, its] = net::MemoryChannel::pair(executor);
+      server.adopt(std::move(its), asio::ip::make_address(peer));
+      return test::RawConnection(std::move(mine));
+    };
+    const auto head = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n" + kClose + "\r\n";
+    auto slow = connect("192.0.2.1");
+    co_await slow.send(head);
+    co_await sleep_for(seconds(1));
+    auto first = connect("192.0.2.2");
+    co_await first.send(head + "a");
+    co_await sleep_for(seconds(1));
+    auto second = connect("192.0.2.2");
+    co_await second.send(head + "b");
+    auto third = connect("192.0.2.2");
+    co_await third.send(head + "c");
+    co_await sleep_for(seconds(1));
+    auto early = connect("192.0.2.3");
+    EXPECT_EQ(co_await early.read_to_end(), "") << "nobody is silent for long yet";
+    co_await sleep_for(seconds(6));
+    auto next = connect("192.0.2.3");
+    co_await next.send(head + "abc");
+    EXPECT_THAT(co_await next.read_to_end(), EndsWith("POST /x abc"));
+    EXPECT_EQ(co_await first.read_to_end(), "");
+    co_await slow.send("xyz");
+    EXPECT_THAT(co_await slow.read_to_end(), EndsWith("POST /x xyz"));
+    co_await second.send("yz");
+    EXPECT_THAT(co_await second.read_to_end(), EndsWith("POST /x byz"));
+    third.close();
+    co_await server.stop(deadline_after(seconds(1)));
+  });
+}
+
 TEST(Server, RefusesFurtherConnectionsWhileAllAreBusy) {
   with_gate({.max_connections = 2}, [](TestServer& server, Gate& gate) -> Task<> {
     auto first = co_await test::raw_connect(server.port());
