@@ -119,15 +119,23 @@ std::span<const Secret> SignatureSecrets::current(Clock::time_point now) {
     return secrets_;
   }
   const Secret text(std::move(*read));  // wiped at the end
-  fingerprint_ = fingerprint;
-  secrets_.clear();
+  std::vector<Secret> found;
   auto rest = text.reveal();
-  while (!rest.empty() && secrets_.size() < kMaxSecrets) {
+  while (!rest.empty() && found.size() < kMaxSecrets) {
     auto line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!line.empty()) secrets_.emplace_back(std::string(line));
+    if (!line.empty()) found.emplace_back(std::string(line));
   }
+  // A file that is being written is empty for a moment; one that is still empty a second later is
+  // meant.
+  if (found.empty() && !secrets_.empty() && !std::exchange(was_empty_, true)) {
+    fingerprint_.clear();
+    return secrets_;
+  }
+  was_empty_ = found.empty();
+  fingerprint_ = fingerprint;
+  secrets_ = std::move(found);
   return secrets_;
 }
 

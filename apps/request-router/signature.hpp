@@ -49,6 +49,7 @@ class SignatureSecrets {
   std::string file_;
   std::string fingerprint_;
   std::vector<Secret> secrets_;
+  bool was_empty_ = false;  // the file, when it was last read
   Clock::time_point next_read_{};
 };
 

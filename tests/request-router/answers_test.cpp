@@ -309,6 +309,29 @@ TEST(Signature, SecretsAreTheLinesOfTheirFile) {
   EXPECT_TRUE(missing.current(Clock::now()).empty());
 }
 
+// As while it is written in place.
+TEST(Signature, SecretsStayWhileTheirFileIsEmptyForAMoment) {
+  using std::chrono::seconds;
+  const test::TempDir folder;
+  const auto file = folder / "secret";
+  SignatureSecrets secrets(file.string());
+  const auto begin = Clock::now();
+  const auto found = [&](seconds after) {
+    std::vector<std::string> all;
+    for (const auto& secret : secrets.current(begin + after)) all.emplace_back(secret.reveal());
+    return all;
+  };
+  test::write_file(file, "canary-one\n");
+  EXPECT_THAT(found(seconds(0)), testing::ElementsAre("canary-one"));
+  test::write_file(file, "");
+  EXPECT_THAT(found(seconds(2)), testing::ElementsAre("canary-one"));
+  test::write_file(file, "canary-the-next\n");
+  EXPECT_THAT(found(seconds(4)), testing::ElementsAre("canary-the-next"));
+  test::write_file(file, "");
+  EXPECT_THAT(found(seconds(6)), testing::ElementsAre("canary-the-next"));
+  EXPECT_THAT(found(seconds(8)), testing::ElementsAre()) << "still empty: it is meant";
+}
+
 // A failed read says nothing about the secrets, and is followed by another one.
 TEST(Signature, SecretsStayWhileTheirFileCannotBeRead) {
   using std::chrono::seconds;
