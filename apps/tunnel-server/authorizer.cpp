@@ -214,6 +214,11 @@ Result<void> Authorizer::read_runtimes() {
   if (runtimes_ && !fingerprint.empty() && fingerprint == runtimes_fingerprint_) return {};
   const auto text = read_small_file(options_.runtimes_file, kMaxRuntimesFile);
   if (!text) return fail(options_.runtimes_file, text.error());
+  // A file that is being written is empty for a moment, and one may be emptied by mistake.
+  if (runtimes_ && runtimes_->size() > 0 && trimmed(*text).empty()) {
+    return fail(ErrorCode::invalid_data,
+                options_.runtimes_file + ": is empty; a line with a comment admits nobody");
+  }
   auto list = RuntimeList::parse(*text);
   if (!list) return fail(options_.runtimes_file, list.error());
   if (runtimes_) log().info("took over the list of runtimes", {{"lines", list->size()}});

@@ -243,6 +243,30 @@ TEST(Authorizer, ReadsItsFilesAgain) {
   });
 }
 
+// As while it is written in place.
+TEST(Authorizer, AnEmptyFileOfRuntimesIsNoList) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver names(metrics);
+    test::TempDir folder;
+    const auto file = folder / "runtimes";
+    test::write_file(file, "acc-a canary-a\n");
+    Authorizer authorizer(executor, names, {.runtimes_file = file.string()});
+    CO_ASSERT_OK(authorizer.check());
+    test::write_file(file, "\n");
+    co_await sleep_for(std::chrono::seconds(2));
+    CO_ASSERT_OK(co_await authorizer.admit_proxy(kSubject, proxy("acc-a", "canary-a")));
+    EXPECT_EQ(authorizer.lists(), 1U);
+    test::write_file(file, "acc-b canary-b\n");
+    co_await sleep_for(std::chrono::seconds(2));
+    CO_ASSERT_OK(co_await authorizer.admit_proxy(kSubject, proxy("acc-b", "canary-b")));
+    test::write_file(file, "# nobody\n");
+    co_await sleep_for(std::chrono::seconds(2));
+    EXPECT_FALSE(co_await authorizer.admit_proxy(kSubject, proxy("acc-b", "canary-b")));
+  });
+}
+
 TEST(Authorizer, AC16_TheListThatIsInForceAfterThePluginsAnswerDecides) {
   test::TempDir folder;
   const auto file = folder / "runtimes";
