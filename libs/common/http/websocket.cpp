@@ -123,15 +123,18 @@ Task<> WebSocket::write_loop() {
     writing_.clear();
     if (writing_.capacity() > kKeepOutput) std::string().swap(writing_);  // frees the memory
     if (!sent) session_.lose(sent.error().message);
+    if (queued() == 0) session_.sent(Clock::now());
     changed_.notify_all();
   }
 }
 
 Task<> WebSocket::clock_loop() {
+  // Suspends the time limits while reading is paused, since received pongs are not seen, and while
+  // frames wait behind others to be sent, for which write_timeout holds.
+  const auto is_limited = [this] { return queued() == 0 && (reading_ || !session_.is_open()); };
   while (!session_.ending()) {
-    // Suspends the timeout while reading is paused: received pongs are not seen.
-    co_await changed_.wait(reading_ || !session_.is_open() ? session_.due() : kNever);
-    if ((reading_ || !session_.is_open()) && Clock::now() >= session_.due()) {
+    co_await changed_.wait(is_limited() ? session_.due() : kNever);
+    if (is_limited() && Clock::now() >= session_.due()) {
       session_.tick(Clock::now());
       changed_.notify_all();
     }

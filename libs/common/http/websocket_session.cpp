@@ -62,6 +62,11 @@ void Session::excuse(Clock::time_point now) {
   pinged_.reset();
 }
 
+void Session::sent(Clock::time_point now) {
+  if (pinged_) pinged_ = now;
+  if (close_sent_at_) close_sent_at_ = now;
+}
+
 void Session::lose(std::string_view why) {
   output_.clear();
   end(kCloseAbnormal, why);

@@ -53,6 +53,8 @@ class Session {
   std::size_t receive(std::span<char> bytes, Clock::time_point now, std::deque<Message>& messages);
   // Restarts the measurement of silence, after a time without reads.
   void excuse(Clock::time_point now);
+  // Restarts the time limits for a ping and a close frame, after all output was sent.
+  void sent(Clock::time_point now);
   // Ends the session after the loss of its connection.
   void lose(std::string_view why);
 

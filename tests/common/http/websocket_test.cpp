@@ -205,16 +205,12 @@ TEST(WebSocket, ASenderWaitsForASlowPeer) {
               });
 }
 
-// The peer reads for longer than write_timeout, but it reads.
-TEST(WebSocket, AMessageMayBeReadSlowly) {
-  const std::string text(2'000'000, '~');
-  const auto body = [&](WebSocket& socket) -> Task<> {
-    (void)co_await socket.send(text);
-    while (co_await socket.receive()) {
-    }
-  };
-  const auto handler = serve(body, {.write_timeout = seconds(5)});
-  with_server(handler, [&](TestServer& server, Client&) -> Task<> {
+// Returns how much of the text "~~~…" that `body` sends comes to a peer that reads 100 KB a second,
+// and sends nothing.
+std::size_t received_slowly(const WebSocket::Body& body, const WebSocketOptions& options,
+                            std::size_t expected) {
+  std::size_t received = 0;
+  with_server(serve(body, options), [&](TestServer& server, Client&) -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     auto [client, served] = net::MemoryChannel::pair(executor);
     server.server.adopt(std::move(served), asio::ip::make_address("192.0.2.1"));
@@ -222,17 +218,35 @@ TEST(WebSocket, AMessageMayBeReadSlowly) {
         "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"));
     std::array<char, 20'000> room{};
-    std::size_t received = 0;
-    while (received < text.size()) {
+    while (received < expected) {
       const auto size = co_await client->read_some(room);
       if (!size || *size == 0) break;
       received += static_cast<std::size_t>(
           std::count(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(*size), '~'));
       co_await sleep_for(milliseconds(200));
     }
-    EXPECT_EQ(received, text.size());
     client->abort();
   });
+  return received;
+}
+
+// The peer reads for longer than each time limit, but it reads.
+TEST(WebSocket, AMessageMayBeReadSlowly) {
+  const std::string text(2'000'000, '~');
+  const auto stays = [&](WebSocket& socket) -> Task<> {
+    (void)co_await socket.send(text);
+    while (co_await socket.receive()) {
+    }
+  };
+  const auto closes = [&](WebSocket& socket) -> Task<> { (void)co_await socket.send(text); };
+  EXPECT_EQ(received_slowly(stays, {.write_timeout = seconds(5)}, text.size()), text.size());
+  WebSocketOptions options;
+  options.session.ping_interval = seconds(2);
+  options.session.ping_timeout = seconds(5);
+  EXPECT_EQ(received_slowly(stays, options, text.size()), text.size()) << "its ping waits";
+  options = {};
+  options.session.close_timeout = seconds(5);
+  EXPECT_EQ(received_slowly(closes, options, text.size()), text.size()) << "the close waits";
 }
 
 TEST(WebSocket, APeerThatIsNotReadIsNotGivenUp) {
