@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/core/small_file.hpp"
+#include "common/core/text.hpp"
 
 namespace gitops::router {
 
@@ -28,6 +29,10 @@ bool RoutesFile::changed() {
   auto now = file_fingerprint(path_);
   if (now == seen_) return false;
   const auto text = read_small_file(path_);
+  // A file that is being written is empty for a moment, and without a setting no webhook needs a
+  // signature. One that is still empty at the next call is meant.
+  const bool is_empty = text && trimmed(*text).empty();
+  if (is_empty && std::exchange(empty_, now) != now) return false;
   const bool may_be_read_later = !text && text.error().code == ErrorCode::unavailable;
   if (!may_be_read_later) seen_ = std::move(now);
   return true;

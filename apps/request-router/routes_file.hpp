@@ -16,13 +16,14 @@ class RoutesFile {
   // Returns the given settings, overridden by those of the file. The error lists every mistake.
   [[nodiscard]] Result<RouteSettings> read() const;
   // Returns whether the file was replaced or written since the last call, or cannot be read
-  // although it exists.
+  // although it exists. A file that is empty counts at the second call.
   bool changed();
 
  private:
   std::string path_;
   RouteSettings base_;
   std::string seen_;
+  std::string empty_;  // its fingerprint when it was empty last
 };
 
 }  // namespace gitops::router

@@ -392,6 +392,24 @@ TEST(Signature, ReadsRules) {
   }
 }
 
+// As while it is written in place. Without its settings, no webhook needs a signature.
+TEST(RoutesFile, AnEmptyFileCountsWhenItStaysEmpty) {
+  const test::TempDir folder;
+  const auto file = folder / "routes.yaml";
+  test::write_file(file, "webhook-rate: 5\n");
+  RoutesFile routes(file.string(), {});
+  EXPECT_FALSE(routes.changed());
+  test::write_file(file, "");
+  EXPECT_FALSE(routes.changed());
+  test::write_file(file, "webhook-rate: 17\n");
+  EXPECT_TRUE(routes.changed());
+  EXPECT_FALSE(routes.changed());
+  test::write_file(file, "\n");
+  EXPECT_FALSE(routes.changed());
+  EXPECT_TRUE(routes.changed()) << "still empty: it is meant";
+  EXPECT_FALSE(routes.changed());
+}
+
 TEST(RoutesFile, AChangeThatCannotBeReadYetIsReadLater) {
   const test::TempDir folder;
   const auto file = folder / "routes.yaml";
