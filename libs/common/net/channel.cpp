@@ -7,7 +7,8 @@ namespace {
 
 // Number of bytes moved without waiting before other tasks of the loop run.
 constexpr std::size_t kMuch = 256 * 1024;
-constexpr std::size_t kMaxLinger = 1024 * 1024;
+// More than what a peer that stops at the response may have in transit: its buffer, and ours.
+constexpr std::size_t kMaxLinger = 16 * 1024 * 1024;
 constexpr auto kLinger = std::chrono::seconds(2);
 constexpr std::size_t kBatch = 16;  // buffers in one attempt to write
 
@@ -128,9 +129,11 @@ Task<> Channel::close_gracefully() {
   set_read_deadline(deadline_after(kLinger));
   std::array<char, 4096> sink;
   for (std::size_t dropped = 0; dropped < kMaxLinger;) {
+    if (moved_ >= kMuch) co_await yield_after_much();
     const auto read = read_now(sink);
     dropped += read.size;
     if (read.what == Transfer::nothing) {
+      moved_ = 0;
       co_await readable();
     } else if (read.what != Transfer::data) {
       break;

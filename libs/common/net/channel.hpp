@@ -94,7 +94,7 @@ class Channel {
   virtual void close() = 0;
   // Resets the connection (TCP reset), so that the peer does not accept a truncated message.
   virtual void abort() = 0;
-  // Ends the sending side, then reads and drops further data, up to 1 MiB and for two seconds, and
+  // Ends the sending side, then reads and drops further data, up to 16 MiB and for two seconds, and
   // closes. A plain close() with unread input becomes a reset, which can destroy sent data.
   Task<> close_gracefully();
 

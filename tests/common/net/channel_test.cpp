@@ -301,6 +301,23 @@ TEST_P(AnyKind, AGracefulCloseReadsWhatStillComes) {
   });
 }
 
+// As a large upload that is refused, of a client that writes until it reads.
+TEST(Channel, AGracefulCloseReadsAlongWithAFastClient) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto pair = memory_pair(executor);
+    TaskGroup tasks(executor);
+    tasks.spawn("client", [&]() -> Task<> {
+      CO_ASSERT_OK(co_await pair.right->write(std::string(8'000'000, 'x')));
+      EXPECT_EQ(co_await read_all(*pair.right), "answer(end)");
+      pair.right->close();
+    });
+    CO_ASSERT_OK(co_await pair.left->write("answer"));
+    co_await pair.left->close_gracefully();
+    co_await tasks.join();
+  });
+}
+
 TEST_P(AnyKind, AGracefulCloseEndsWithoutThePeer) {
   run_in_test_time([](Channel& left, Channel& right) -> Task<> {
     const auto begin = Clock::now();
