@@ -39,7 +39,7 @@ constexpr std::size_t kKeepOutput = 16 * 1024;  // capacity an idle connection m
 // Maximum size of a write. Each has its own time limit, so that a slow client may read for long: 64
 // KiB in body_timeout are about the minimum rate of a body.
 constexpr std::size_t kMaxWrite = 64 * 1024;
-// Part of body_timeout, 1/12 of it, after which a silent body gives way in a full server.
+// Part of body_timeout, 1/12 of it, after which a silent client gives way in a full server.
 constexpr int kSilentPart = 12;
 
 bool has_no_body(int status) {
@@ -65,7 +65,7 @@ struct Server::State {
 
   void adopt(std::unique_ptr<net::Channel> channel, const asio::ip::address& peer);
   Slot make_room();
-  bool end_silent_bodies();
+  bool end_silent_requests();
 
   Executor executor;
   ServerOptions options;
@@ -113,9 +113,16 @@ class ServerConnection {
   [[nodiscard]] bool waits() const { return awaits_request && channel->is_open(); }
   [[nodiscard]] Clock::time_point waits_since() const { return awaits_since; }
   void give_way() { channel->close(); }
-  // Returns whether the handler has waited for the body, without a byte of it, since this time.
+  // Measures for how long the client of a request neither sends its body nor reads its response.
+  struct Silence {
+    explicit Silence(Clock::time_point& s) : since(s) { since = Clock::now(); }
+    ~Silence() { since = kNever; }
+    Silence(const Silence&) = delete;
+    Silence& operator=(const Silence&) = delete;
+    Clock::time_point& since;
+  };
   [[nodiscard]] bool is_silent_since(Clock::time_point time) const {
-    return silent_since <= time && answer == Answer::none && !in_reserve && channel->is_open();
+    return silent_since <= time && !in_reserve && channel->is_open();
   }
   void begin_waiting() {
     awaits_request = true;
@@ -160,7 +167,7 @@ class ServerConnection {
   std::size_t body_limit = kUnlimited;
   std::size_t body_left = kUnlimited;  // bytes that may still be read
   BodyPace body_pace;
-  Clock::time_point silent_since = kNever;  // since when more of the body is awaited
+  Clock::time_point silent_since = kNever;  // set by Silence
   bool awaits_continue = false;             // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
@@ -180,14 +187,8 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
 
 // Reads more bytes of the body.
 Task<Result<void>> ServerConnection::fill_body() {
-  struct Silence {
-    explicit Silence(Clock::time_point& s) : since(s) { since = Clock::now(); }
-    ~Silence() { since = kNever; }
-    Silence(const Silence&) = delete;
-    Silence& operator=(const Silence&) = delete;
-    Clock::time_point& since;
-  };
-  const Silence silence(silent_since);
+  std::optional<Silence> silence;
+  if (answer == Answer::none) silence.emplace(silent_since);
   const auto before = in.bytes().size();
   channel->set_read_deadline(body_pace.wait(Clock::now()));
   auto filled = co_await fill(kBodyBuffer);
@@ -380,6 +381,7 @@ Task<Result<void>> ServerConnection::send(std::string_view body) {
     const std::array<asio::const_buffer, 2> buffers{asio::buffer(out),
                                                     asio::buffer(part.data(), part.size())};
     begin_write();
+    const Silence silence(silent_since);
     sent = co_await channel->write(buffers);
     out.clear();
   } while (sent && !body.empty());
@@ -602,6 +604,7 @@ Task<Result<void>> Exchange::write(std::string_view bytes) {
     const std::array<asio::const_buffer, 3> buffers{
         asio::buffer(c.out), asio::buffer(part.data(), part.size()), asio::buffer("\r\n", 2)};
     c.begin_write();
+    const ServerConnection::Silence silence(c.silent_since);
     sent = co_await c.channel->write(buffers);
     c.out.clear();
   } while (sent && !bytes.empty());
@@ -683,10 +686,10 @@ Task<> serve(std::unique_ptr<ServerConnection> connection) {
 
 }  // namespace
 
-// Ends requests whose body is silent, to make room for new connections when all are busy: the
+// Ends requests whose client is silent, to make room for new connections when all are busy: the
 // longest silent ones of the peer with the most of them, so that one host does not keep the others
 // out. Returns false if there is none.
-bool Server::State::end_silent_bodies() {
+bool Server::State::end_silent_requests() {
   const auto latest = Clock::now() - options.body_timeout / kSilentPart;
   std::unordered_map<std::string_view, std::vector<ServerConnection*>> by_peer;
   for (ServerConnection* connection : connections) {
@@ -709,7 +712,7 @@ Server::State::Slot Server::State::make_room() {
   const auto in_reserve = [](const ServerConnection& connection) { return connection.in_reserve; };
   const bool made =
       net::close_idlest(connections, options.max_connections, std::not_fn(in_reserve)) ||
-      end_silent_bodies();
+      end_silent_requests();
   if (const auto verdict = repeated.check("limit", Clock::now()); verdict.pass) {
     kLog.warning(
         made ? "too many connections; idle or silent ones are closed for new ones"

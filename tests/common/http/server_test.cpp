@@ -639,6 +639,35 @@ TEST(Server, SilentBodiesOfOneHostDoNotKeepOthersOut) {
   });
 }
 
+TEST(Server, ResponsesThatOneHostDoesNotReadDoNotKeepOthersOut) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const std::string large(500'000, 'l');
+    Server server(executor, {.max_connections = 2}, [&large](Exchange& exchange) -> Task<> {
+      if (exchange.path() == "/small") co_return co_await answer(exchange, "small");
+      (void)co_await exchange.start({.status = 200});
+      if (co_await exchange.write(large)) (void)co_await exchange.finish();
+    });
+    const auto connect = [&](const char* peer) {
+      auto [mine, its] = net::MemoryChannel::pair(executor);
+      server.adopt(std::move(its), asio::ip::make_address(peer));
+      return test::RawConnection(std::move(mine));
+    };
+    auto first = connect("192.0.2.2");
+    co_await first.send(get("/large", kClose));
+    co_await sleep_for(seconds(1));
+    auto second = connect("192.0.2.2");
+    co_await second.send(get("/large", kClose));
+    co_await sleep_for(seconds(6));
+    auto next = connect("192.0.2.3");
+    co_await next.send(get("/small", kClose));
+    EXPECT_THAT(co_await next.read_to_end(), EndsWith("small"));
+    EXPECT_LT((co_await first.read_to_end()).size(), large.size());
+    EXPECT_GT((co_await second.read_to_end()).size(), large.size());
+    co_await server.stop(deadline_after(seconds(1)));
+  });
+}
+
 TEST(Server, RefusesFurtherConnectionsWhileAllAreBusy) {
   with_gate({.max_connections = 2}, [](TestServer& server, Gate& gate) -> Task<> {
     auto first = co_await test::raw_connect(server.port());
