@@ -90,6 +90,7 @@ class ServerConnection {
       : server(s),
         channel(std::move(c)),
         peer(net::plain_address(p).to_string()),
+        network(net::client_network(net::plain_address(p))),
         in_reserve(of_reserve),
         parser(s.options.max_head),
         place(s.connections.insert(s.connections.end(), this)) {}
@@ -153,7 +154,8 @@ class ServerConnection {
 
   Server::State& server;
   std::unique_ptr<net::Channel> channel;
-  std::string peer;  // its address
+  std::string peer;                 // its address
+  const asio::ip::address network;  // by which its use is limited
   const bool in_reserve;
   RequestParser parser;
   ReadBuffer in;
@@ -691,9 +693,9 @@ Task<> serve(std::unique_ptr<ServerConnection> connection) {
 // out. Returns false if there is none.
 bool Server::State::end_silent_requests() {
   const auto latest = Clock::now() - options.body_timeout / kSilentPart;
-  std::unordered_map<std::string_view, std::vector<ServerConnection*>> by_peer;
+  std::unordered_map<asio::ip::address, std::vector<ServerConnection*>> by_peer;
   for (ServerConnection* connection : connections) {
-    if (connection->is_silent_since(latest)) by_peer[connection->peer].push_back(connection);
+    if (connection->is_silent_since(latest)) by_peer[connection->network].push_back(connection);
   }
   std::vector<ServerConnection*> most;
   for (auto& [peer, silent] : by_peer) {
