@@ -113,8 +113,8 @@ using Handler = std::function<Task<>(Exchange&)>;
 // HTTP/1.1 server on the loop: keep-alive, pipelining in order, strict framing (parser.hpp; 400 and
 // close), limits on all input of unauthenticated clients, TLS with reloaded certificates.
 //
-// At the maximum of connections, those that have waited longest for a request are closed for new
-// ones. If all are busy, new ones use the reserve, or are closed.
+// At the maximum of connections, idle ones are closed for new ones, then those of the host with the
+// most silent clients (for body_timeout / 12). Otherwise new ones use the reserve, or are closed.
 class Server {
  public:
   // Does not bind and does not throw; see listen().
