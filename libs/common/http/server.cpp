@@ -46,6 +46,26 @@ bool has_no_body(int status) {
   return status == 204 || status == 304;
 }
 
+// Returns the path for a log line. Leaves out segments that may be secrets, such as a token: those
+// that are long, or have other characters than small letters and punctuation.
+std::string loggable_path(std::string_view path) {
+  constexpr std::size_t kShort = 3;  // as "v1"
+  constexpr std::size_t kLong = 32;
+  const auto is_of_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || c == '-' || c == '_' || c == '.';
+  };
+  std::string out;
+  while (true) {
+    const auto end = path.find('/');
+    const auto segment = path.substr(0, end);
+    const bool is_word = segment.size() <= kLong && std::ranges::all_of(segment, is_of_word);
+    out.append(is_word || segment.size() <= kShort ? segment : std::string_view("*"));
+    if (end == std::string_view::npos) return out;
+    out += '/';
+    path.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 struct Server::State {
@@ -425,11 +445,12 @@ Task<bool> ServerConnection::run_handler() {
       what = e.what();
     } catch (...) {
     }
-    kLog.error("a request handler failed",
-               {{"method", parser.head().method}, {"path", exchange.path()}, {"error", what}});
+    kLog.error("a request handler failed", {{"method", parser.head().method},
+                                            {"path", loggable_path(exchange.path())},
+                                            {"error", what}});
   } else if (answer == Answer::none) {
     kLog.error("a request handler gave no answer",
-               {{"method", parser.head().method}, {"path", exchange.path()}});
+               {{"method", parser.head().method}, {"path", loggable_path(exchange.path())}});
   }
   if (answer == Answer::none && channel->is_open()) {
     keep_alive = keep_alive && !failure;

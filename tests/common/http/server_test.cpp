@@ -446,7 +446,7 @@ TEST(Server, WaitingHandlersAreNotTimedOut) {
 TEST(Server, FailingHandlersGive500) {
   test::LogCapture log;
   const Handler handler = [](Exchange& exchange) -> Task<> {
-    if (exchange.path() == "/throws") throw std::runtime_error("handler bug");
+    if (exchange.path().starts_with("/throws")) throw std::runtime_error("handler bug");
     if (exchange.path() == "/late") {
       CO_ASSERT_OK(co_await exchange.start({.status = 200}));
       CO_ASSERT_OK(co_await exchange.write("part"));
@@ -461,6 +461,9 @@ TEST(Server, FailingHandlersGive500) {
     EXPECT_EQ((co_await client.get(server.url(), "/throws?token=canary"))->status, 500);
     EXPECT_EQ(log.count("handler bug"), 1u);
     EXPECT_EQ(log.count("canary"), 0u);  // queries may hold secrets
+    EXPECT_EQ((co_await client.get(server.url(), "/throws/v1/Canary-1/xX+canary9"))->status, 500);
+    EXPECT_EQ(log.count("handler bug"), 2u);
+    EXPECT_EQ(log.count(R"("/throws/v1/*/*")"), 1u);  // and so may a path
     EXPECT_EQ((co_await client.get(server.url(), "/silent"))->status, 500);
     for (const char* target : {"/late", "/unfinished"}) {
       const auto cut = co_await client.get(server.url(), target);
