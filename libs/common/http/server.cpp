@@ -134,16 +134,10 @@ class ServerConnection {
   [[nodiscard]] bool waits() const { return awaits_request && channel->is_open(); }
   [[nodiscard]] Clock::time_point waits_since() const { return awaits_since; }
   void give_way() { channel->close(); }
-  // Measures for how long the client of a request neither sends its body nor reads its response.
-  struct Silence {
-    explicit Silence(Clock::time_point& s) : since(s) { since = Clock::now(); }
-    ~Silence() { since = kNever; }
-    Silence(const Silence&) = delete;
-    Silence& operator=(const Silence&) = delete;
-    Clock::time_point& since;
-  };
+  // Returns whether the client of a request has neither sent its body nor read its response since
+  // this time.
   [[nodiscard]] bool is_silent_since(Clock::time_point time) const {
-    return silent_since <= time && !in_reserve && channel->is_open();
+    return silent_since <= time && !in_reserve && channel && channel->is_open();
   }
   void begin_waiting() {
     awaits_request = true;
@@ -170,7 +164,10 @@ class ServerConnection {
   Result<void> append_head(const Response& response, std::optional<std::uint64_t> length,
                            bool chunked);
   Task<Result<void>> send(std::string_view body);
-  void begin_write() { channel->set_write_deadline(Clock::now() + server.options.body_timeout); }
+  void begin_write() {
+    silent_since = Clock::now();
+    channel->set_write_deadline(silent_since + server.options.body_timeout);
+  }
 
   Server::State& server;
   std::unique_ptr<net::Channel> channel;
@@ -189,7 +186,7 @@ class ServerConnection {
   std::size_t body_limit = kUnlimited;
   std::size_t body_left = kUnlimited;  // bytes that may still be read
   BodyPace body_pace;
-  Clock::time_point silent_since = kNever;  // set by Silence
+  Clock::time_point silent_since = kNever;  // during a wait for the client of a request
   bool awaits_continue = false;             // the client sends its body after "100 Continue"
   bool is_head = false;
   bool chunked = false;
@@ -209,11 +206,11 @@ Task<Result<void>> ServerConnection::fill(std::size_t capacity) {
 
 // Reads more bytes of the body.
 Task<Result<void>> ServerConnection::fill_body() {
-  std::optional<Silence> silence;
-  if (answer == Answer::none) silence.emplace(silent_since);
+  if (answer == Answer::none) silent_since = Clock::now();
   const auto before = in.bytes().size();
   channel->set_read_deadline(body_pace.wait(Clock::now()));
   auto filled = co_await fill(kBodyBuffer);
+  silent_since = kNever;
   channel->set_read_deadline(kNever);
   body_pace.came(in.bytes().size() - before, Clock::now());
   co_return filled;
@@ -261,6 +258,7 @@ Task<bool> ServerConnection::read_request() {
 // Prepares for the request whose head was read. Returns false if it was refused.
 Task<bool> ServerConnection::check_request() {
   awaits_request = false;
+  silent_since = kNever;
   answer = Answer::none;
   const Request& request = parser.head();
   is_head = request.method == "HEAD";
@@ -403,8 +401,8 @@ Task<Result<void>> ServerConnection::send(std::string_view body) {
     const std::array<asio::const_buffer, 2> buffers{asio::buffer(out),
                                                     asio::buffer(part.data(), part.size())};
     begin_write();
-    const Silence silence(silent_since);
     sent = co_await channel->write(buffers);
+    silent_since = kNever;
     out.clear();
   } while (sent && !body.empty());
   if (!sent) answer = Answer::broken;
@@ -627,8 +625,8 @@ Task<Result<void>> Exchange::write(std::string_view bytes) {
     const std::array<asio::const_buffer, 3> buffers{
         asio::buffer(c.out), asio::buffer(part.data(), part.size()), asio::buffer("\r\n", 2)};
     c.begin_write();
-    const ServerConnection::Silence silence(c.silent_since);
     sent = co_await c.channel->write(buffers);
+    c.silent_since = kNever;
     c.out.clear();
   } while (sent && !bytes.empty());
   if (!sent) c.answer = ServerConnection::Answer::broken;
@@ -664,6 +662,7 @@ Task<StreamEnd> Exchange::stream(Task<> work) {
                                                      spawned(draining()));
   const auto [order, failed, watch_failed, drain_failed] =
       co_await all.async_wait(asio::experimental::wait_for_one(), use_task);
+  connection_->silent_since = kNever;  // one of them may have waited for the client
   if (order[0] != 0) co_return order[0] == 1 ? StreamEnd::client_left : StreamEnd::draining;
   if (failed) std::rethrow_exception(failed);
   co_return StreamEnd::finished;
