@@ -96,8 +96,8 @@ Task<Result<Answer<RepositoryPage>>> GitHub::repositories(const GitAccess& acces
     for (const auto& organisation : organisations->value) owners.push_back(organisation.name);
   } else if (const auto code = organisations.error().code;
              code != ErrorCode::forbidden && code != ErrorCode::not_found) {
-    // Without the right to list organisations, the user's own repositories are searched. A list
-    // that could not be read does not say that there are no others.
+    // A list that could not be read does not say that there are no others. The user's own
+    // repositories are searched without the right to list organisations.
     co_return std::unexpected(organisations.error());
   }
   const auto texts = searches(query.search, owners);

@@ -491,8 +491,8 @@ Task<Result<std::int64_t>> remove_runtime_from_isc_repo(GitIntegrations& git, Co
   auto removal = co_await removal_of(*target, reader, deadline);
   if (!removal) co_return std::unexpected(removal.error());
   if (!removal->left.empty()) target->requested_by += "\n\n" + removal->left;
-  // From before the commit, so that the hourly round (ConfigRepositorySetup) does not recreate the
-  // files right after it. Ends also when the caller leaves.
+  // Counts from before the commit, so that the hourly round (ConfigRepositorySetup) does not recreate
+  // the files right after it. Ends also when the caller leaves.
   const struct Removing {
     explicit Removing(std::shared_ptr<int> shared) : count(std::move(shared)) { ++*count; }
     ~Removing() { --*count; }
