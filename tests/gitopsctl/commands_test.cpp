@@ -263,7 +263,7 @@ TEST_F(Commands, FiltersTakeTheWordsThatTheTableShows) {
 }
 
 TEST_F(Commands, AWaitThatIsNotFulfilledFails) {
-  const auto result = call_as(bed().admin_key, {"app", "wait", "shop", "--timeout=1s"});
+  const auto result = call_as(bed().admin_key, {"app", "wait", "shop", "--timeout=2s"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_THAT(result.err,
               HasSubstr("not as wanted in time: sync is OutOfSync, health is Progressing"));
@@ -279,7 +279,7 @@ TEST_F(Commands, AnApplicationIsReportedAgainOnceUntilAnEventArrives) {
   EXPECT_EQ(second.exit_code, 0) << second.err;
   EXPECT_THAT(second.out, AllOf(StartsWith("Done: prod/argocd/shop is to be reported again\n"),
                                 HasSubstr("Requested before"), HasSubstr("once more")));
-  const auto in_vain = call({"event", "redeliver", "shop", "--wait", "--timeout=1s"});
+  const auto in_vain = call({"event", "redeliver", "shop", "--wait", "--timeout=2s"});
   EXPECT_EQ(in_vain.exit_code, 1) << in_vain.err;
   EXPECT_THAT(in_vain.err, AllOf(StartsWith("prod/argocd/shop: no newer event yet\n"),
                                  HasSubstr("has arrived in time")));

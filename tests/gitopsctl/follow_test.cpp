@@ -229,7 +229,7 @@ TEST(AppWait, AnOperationThatIsBeingTerminatedHasNotEnded) {
       Answers{{"Content-Type: application/json\r\n",
                R"({"data":{"application":{"syncStatus":"SYNCED","healthStatus":"HEALTHY",)"
                R"("operationState":{"phase":"Terminating"}}}})"}});
-  const auto result = script.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
+  const auto result = script.run({"app", "wait", "prod/argocd/shop", "--timeout=2s"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_THAT(result.err, HasSubstr("an operation runs"));
 }
@@ -255,11 +255,11 @@ TEST(AppWait, WhatMayBeOldIsNotAsWanted) {
   };
   Script silent(
       Answers{{kJson, answer("LIVE")}, {kJson, R"({"data":{"runtime":{"available":false}}})"}});
-  const auto old = silent.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
+  const auto old = silent.run({"app", "wait", "prod/argocd/shop", "--timeout=2s"});
   EXPECT_EQ(old.exit_code, 1) << old.out;
   EXPECT_THAT(old.err, HasSubstr("its runtime is silent"));
   Script stale(Answers{{kJson, answer("STALE")}});
-  const auto lost = stale.run({"app", "wait", "prod/argocd/shop", "--timeout=1s"});
+  const auto lost = stale.run({"app", "wait", "prod/argocd/shop", "--timeout=2s"});
   EXPECT_EQ(lost.exit_code, 1) << lost.out;
   EXPECT_THAT(lost.err, HasSubstr("it is not reported any more"));
 }
