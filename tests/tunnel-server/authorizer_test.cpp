@@ -117,7 +117,7 @@ class Plugin {
 
 void with_plugin(const std::function<Task<>(Plugin&, Authorizer&)>& body,
                  const std::string& path = "/hook?a=b") {
-  test::run_coro([&]() -> Task<> {
+  test::run_in_test_time([&]() -> Task<> {
     const auto executor = co_await asio::this_coro::executor;
     Metrics metrics;
     Plugin plugin(executor);
