@@ -38,7 +38,7 @@ TEST(AppProxy, TellsItsVersionBeforeAnythingElseCanBeReached) {
                                     {{"version", std::string(gitops::version())},
                                      {"platformHost", url},
                                      {"platformVersion", "2.0"}}}}}}));
-    EXPECT_LT(took, 2s);  // a sanitizer's build; the release takes milliseconds
+    EXPECT_LT(took, 10s);  // of a sanitizer on a busy machine; the release takes milliseconds
     // Everybody else is told to come back.
     const auto other = co_await harness.ask(kIntegrations, Harness::as(Harness::kAnn));
     EXPECT_EQ(other.status, 503);

@@ -171,7 +171,7 @@ TEST(RouterAttacks, AC07_HeadsAndTrailersAreBounded) {
 }
 
 TEST(RouterAttacks, AC07_SlowClientsCostBoundedMemory) {
-  RouterHarness bed({.environment = {{"HEAD_TIMEOUT", "700ms"}, {"IDLE_TIMEOUT", "700ms"}}});
+  RouterHarness bed({.environment = {{"HEAD_TIMEOUT", "2s"}, {"IDLE_TIMEOUT", "2s"}}});
   bed.get("/app-proxy/x");
   const auto memory = bed.memory();
   std::vector<RawSocket> slow;
@@ -203,7 +203,7 @@ TEST(RouterAttacks, AC07_SlowReadersAreCutOff) {
   socket.send(request("GET", "/app-proxy/x"));
   // Reads nothing: the router applies back-pressure to the upstream and gives up at the time limit.
   require_until([&] { return bed.log().contains("\"failure\":\"client_gone\""); },
-                std::chrono::seconds(10), "the slow reader to be cut off");
+                std::chrono::seconds(30), "the slow reader to be cut off");
   EXPECT_LT(parts, 100);
 }
 
@@ -258,8 +258,8 @@ TEST(RouterAttacks, AC13_OnlySignedWebhooksReachTheirEventSource) {
   // The secret rotates: first both are valid, then the new one.
   write_file(secret, "an0ther\ns3cret\n");
   const auto next = github + hmac_sha256("an0ther", body) + "\r\n";
-  EXPECT_TRUE(wait_until([&] { return call("github", next, body) == 200; }, std::chrono::seconds(5),
-                         "the new secret to count"));
+  EXPECT_TRUE(wait_until([&] { return call("github", next, body) == 200; },
+                         std::chrono::seconds(30), "the new secret to count"));
   EXPECT_EQ(call("github", github + good + "\r\n", body), 200);
   write_file(secret, "an0ther");
   EXPECT_TRUE(wait_until([&] { return call("github", github + good + "\r\n", body) == 401; },
@@ -319,7 +319,7 @@ TEST(RouterAttacks, AC14_AC11_OnlySoManyWebhooksAreUnderWay) {
   RawSocket second(bed.port());
   first.send(request("POST", "/webhooks/argo/github", "", "{}"));
   second.send(request("POST", "/webhooks/argo/github", "", "{}"));
-  require_until([&] { return bed.events().requests().size() == 2; }, std::chrono::seconds(5),
+  require_until([&] { return bed.events().requests().size() == 2; }, std::chrono::seconds(30),
                 "two webhooks to be under way");
   // What cannot be kept waits for a while, and is refused.
   const auto refused = bed.get("/webhooks/argo/github");
@@ -340,7 +340,7 @@ TEST(RouterAttacks, AC13_AC14_QueriesAndCredentialsAreNotLogged) {
   bed.get("/app-proxy/x?access_token=canary-token", "Authorization: canary-auth\r\n");
   bed.get("/webhooks/argo/github?secret=canary-token");
   bed.get("/nope?secret=canary-token");
-  require_until([&] { return bed.log().contains("\"path\":\"/nope\""); }, std::chrono::seconds(5),
+  require_until([&] { return bed.log().contains("\"path\":\"/nope\""); }, std::chrono::seconds(30),
                 "the access log");
   EXPECT_THAT(bed.log(), Not(HasSubstr("canary")));
 }

@@ -279,8 +279,8 @@ TEST(RouterCases, Case41_WebSocketsAreRelayedBothWays) {
 
 TEST(RouterCases, Case41_SilentWebSocketsEndAndLivelyOnesDoNot) {
   RouterHarness bed({.environment = {{"WEBSOCKET_TIMEOUT", "2s"},
-                                     {"ANSWER_TIMEOUT", "200ms"},
-                                     {"BODY_TIMEOUT", "200ms"}},
+                                     {"ANSWER_TIMEOUT", "1s"},
+                                     {"BODY_TIMEOUT", "1s"}},
                      .app_proxy = echo});
   RawSocket socket(bed.port());
   socket.send(request("GET", "/app-proxy/graphql", kUpgrade));

@@ -176,12 +176,12 @@ TEST(RouterFairness, AnUploadPassesOnAConnectionThatCarriedALongAnswer) {
     socket.send("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=60\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < 8; ++i) {  // each within the timeout, all of them not
       socket.send("1\r\nx\r\n");
-      std::this_thread::sleep_for(300ms);
+      std::this_thread::sleep_for(500ms);
     }
     return socket.send("0\r\n\r\n");
   };
   RouterHarness bed(
-      {.environment = {{"BODY_TIMEOUT", "1s"}, {"ANSWER_TIMEOUT", "3s"}}, .app_proxy = answer});
+      {.environment = {{"BODY_TIMEOUT", "3s"}, {"ANSWER_TIMEOUT", "10s"}}, .app_proxy = answer});
   EXPECT_EQ(bed.get("/app-proxy/long").body, "xxxxxxxx");
   const std::string upload(12'000'000, 'u');
   const auto response = raw_call(bed.port(), request("POST", "/app-proxy/up", "", upload));
@@ -206,9 +206,9 @@ TEST(RouterFairness, AReloadResetsNeitherGatesNorConnections) {
   EXPECT_EQ(bed.get("/app-proxy/x").status, 200);
   RawSocket inside(bed.port());
   inside.send(request("GET", "/webhooks/argo/github/waits"));
-  require_until([&] { return bed.events().requests().size() == 1; }, 5s, "the webhook to arrive");
+  require_until([&] { return bed.events().requests().size() == 1; }, 30s, "the webhook to arrive");
   write_file(file, "webhook-concurrency: 1\nwebhook-max-body: 1Mi\n");
-  require_until([&] { return bed.log().contains("took over the routes file"); }, 5s,
+  require_until([&] { return bed.log().contains("took over the routes file"); }, 30s,
                 "the routes to change");
   EXPECT_EQ(bed.get("/webhooks/argo/github").status, 429);
   go.release();

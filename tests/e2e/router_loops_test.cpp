@@ -79,7 +79,7 @@ TEST(RouterLoops, ConnectionsAreSpreadAndAllSeeTheNewRoutes) {
 
   write_file(folder / "routes.yaml",
              "app-proxy-url: http://127.0.0.1:" + std::to_string(other.port()) + "\n");
-  require_until([&] { return bed.log().contains("took over the routes file"); }, seconds(5),
+  require_until([&] { return bed.log().contains("took over the routes file"); }, seconds(30),
                 "the routes to change");
   for (auto& socket : sockets) {
     socket.send(request("GET", "/app-proxy/x"));

@@ -119,7 +119,7 @@ TEST(RouterStreams, AClientThatLeavesEndsItsRequest) {
     socket.send(request("GET", "/app-proxy/events"));
     socket.read_until("data: 1");
   }
-  EXPECT_TRUE(wait_until([&] { return ended.load(); }, std::chrono::seconds(8),
+  EXPECT_TRUE(wait_until([&] { return ended.load(); }, std::chrono::seconds(30),
                          "the upstream to see the client's end"));
 }
 
@@ -177,7 +177,7 @@ TEST(RouterStreams, SigtermLetsRequestsEnd) {
   RawSocket idle(bed.port());
   RawSocket busy(bed.port());
   busy.send(request("GET", "/app-proxy/x"));
-  require_until([&] { return bed.app_proxy().requests().size() == 1; }, std::chrono::seconds(5),
+  require_until([&] { return bed.app_proxy().requests().size() == 1; }, std::chrono::seconds(30),
                 "the request to be under way");
   bed.process().signal(SIGTERM);
   EXPECT_TRUE(idle.closed());
@@ -266,7 +266,7 @@ TEST(RouterStreams, RequestsLeaveNoDescriptorsBehind) {
   const auto before = bed.descriptors();
   for (int i = 0; i < 300; ++i)
     bed.get(i % 3 == 0 ? "/app-proxy/x" : i % 3 == 1 ? "/nope" : "/workflows/a");
-  EXPECT_TRUE(wait_until([&] { return bed.descriptors() <= before + 2; }, std::chrono::seconds(5),
+  EXPECT_TRUE(wait_until([&] { return bed.descriptors() <= before + 2; }, std::chrono::seconds(30),
                          "connections to be closed"));
 }
 

@@ -139,7 +139,7 @@ TEST(RouterWebhooks, WhatComesWhileTheSourceIsDownIsDeliveredWhenItIsBack) {
   Source source;
   const RecordingUpstream back("events", source.answer(), port);
   require_until([&] { return source.seen() == 20; }, 30s, "all webhooks to be delivered");
-  require_until([&] { return page(bed)["kept"] == 0; }, 5s, "the store to be empty");
+  require_until([&] { return page(bed)["kept"] == 0; }, 30s, "the store to be empty");
   const auto metrics = raw_call(bed.admin_port(), RouterHarness::request("GET", "/metrics")).body;
   EXPECT_THAT(metrics, testing::HasSubstr("gitops_router_delivered_kept_webhooks_total 20"));
   // What is delivered later is what was sent.
@@ -332,7 +332,7 @@ TEST(RouterWebhooks, ThoseInTheJournalSurviveTheProcess) {
   next["WEBHOOK_PORT"] = std::to_string(port);
   RouterHarness bed({.environment = next});
   require_until([&] { return source.seen() == 10; }, 30s, "all webhooks to be delivered");
-  require_until([&] { return page(bed)["kept"] == 0; }, 5s, "the store to be empty");
+  require_until([&] { return page(bed)["kept"] == 0; }, 30s, "the store to be empty");
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ TEST_F(TunnelAttacks, AC18_ACertificateGivesNoHost) {
   const auto refused = [&](const char* why, const std::optional<Certificate>& certificate) {
     EXPECT_THAT(outcome(*server, proxy("acc-b", "token-b"), certificate, /*has_tls=*/true),
                 HasSubstr("ended: "));
-    EXPECT_TRUE(wait_until([&] { return server->log().contains(why); }, seconds(5), why))
+    EXPECT_TRUE(wait_until([&] { return server->log().contains(why); }, seconds(30), why))
         << server->log();
   };
   refused("peer did not return a certificate", std::nullopt);

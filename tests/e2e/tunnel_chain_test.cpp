@@ -98,7 +98,7 @@ struct TunnelChain : testing::Test {
   static void begin_drain(OwnTunnelServer& old, const OwnTunnelServer& next, const Users& users) {
     await_server(next);
     old.process().signal(SIGTERM);
-    require_until([&] { return !old.admin("/readyz").ok(); }, seconds(5), "the drain");
+    require_until([&] { return !old.admin("/readyz").ok(); }, seconds(30), "the drain");
     users.go_to(next.port);
   }
   // Waits for the end of the drained server, and starts it again.

@@ -247,7 +247,7 @@ TEST(TunnelClient, TakesOverChangedSettingsWithoutLosingAStream) {
         const auto is_carried = [&]() -> Task<bool> {
           std::array<char, 64> room;
           if (!co_await connections[0]->write("event")) co_return false;
-          user->set_read_deadline(deadline_after(seconds(5)));
+          user->set_read_deadline(deadline_after(seconds(30)));
           const auto size = co_await user->read_some(room);
           co_return size&& std::string_view(room.data(), *size) == "event";
         };

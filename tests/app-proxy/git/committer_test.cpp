@@ -109,7 +109,7 @@ TEST(Committer, UsesAPrivateCertificateAuthority) {
           bed.credential = user_of(server);
           const auto before = server.head("work");
           const auto done = co_await bed.committer.commit(
-              bed.request(server.tls_url("work"), "b", "2\n"), deadline_after(5s));
+              bed.request(server.tls_url("work"), "b", "2\n"), deadline_after(trusted ? 20s : 5s));
           if (trusted) {
             CO_ASSERT_OK(done);
             EXPECT_EQ(done->sha, server.head("work"));
@@ -1018,7 +1018,7 @@ TEST(Committer, FirstClonesDelayNobodyElse) {
                                           "the slow clones"));
     for (int i = 0; i < 5; ++i) {
       CO_ASSERT_OK(co_await bed.committer.commit(bed.request(url, "b" + std::to_string(i), "1\n"),
-                                                 deadline_after(5s)));
+                                                 deadline_after(20s)));
     }
     EXPECT_EQ(arrived, 0);
     const auto making = bed.clones.in_progress();

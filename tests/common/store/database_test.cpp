@@ -36,7 +36,7 @@ Result<void> add(Connection& connection, std::int64_t x) {
 }
 
 Deadline soon() {
-  return deadline_after(std::chrono::seconds(10));
+  return deadline_after(std::chrono::seconds(30));
 }
 
 struct DatabaseContract : testing::TestWithParam<Engine> {
