@@ -67,7 +67,7 @@ struct Fixture {
     request.body = std::move(body);
     auto url = http::parse_url("http://127.0.0.1:" + std::to_string(api.port())).value();
     auto response =
-        co_await http.send(url, std::move(request), deadline_after(std::chrono::seconds(5)));
+        co_await http.send(url, std::move(request), deadline_after(std::chrono::seconds(30)));
     EXPECT_TRUE(response);
     co_return response ? std::move(*response) : http::Response{.status = 0};
   }

@@ -161,7 +161,7 @@ TEST(WorkQueue, TwoWorkersNeverHoldTheSameKey) {
 }
 
 TEST(WorkQueue, RetryBringsAKeyBackAfterItsDelay) {
-  run_coro([]() -> Task<> {
+  run_in_test_time([]() -> Task<> {
     WorkQueue queue(co_await asio::this_coro::executor, 10);
     queue.add("a");
     queue.add("b");
@@ -176,7 +176,7 @@ TEST(WorkQueue, RetryBringsAKeyBackAfterItsDelay) {
 }
 
 TEST(WorkQueue, DelayedKeysComeInTheOrderOfTheirTime) {
-  run_coro([]() -> Task<> {
+  run_in_test_time([]() -> Task<> {
     WorkQueue queue(co_await asio::this_coro::executor, 10);
     for (const auto* key : {"slow", "quick"}) {
       queue.add(key);
