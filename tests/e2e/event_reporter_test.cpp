@@ -93,8 +93,7 @@ TEST(EventReporter, ACommitBecomesEvents) {
         soon());
     CO_ASSERT_TRUE(synced != nullptr);
     EXPECT_EQ(synced->source("revision"), first);
-    CO_ASSERT_TRUE(
-        co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    CO_ASSERT_TRUE(co_await harness.platform.wait_until_quiet(std::chrono::seconds(1), soon()));
     EXPECT_EQ(harness.platform.reports()[0].kind(), "Application");
     for (const auto* name : {"web", "one", "two"}) {
       EXPECT_THAT(harness.platform.find("", name), Not(IsEmpty())) << name;
@@ -111,8 +110,7 @@ TEST(EventReporter, ACommitBecomesEvents) {
         },
         soon(), seen);
     CO_ASSERT_TRUE(scaled != nullptr);
-    CO_ASSERT_TRUE(
-        co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    CO_ASSERT_TRUE(co_await harness.platform.wait_until_quiet(std::chrono::seconds(1), soon()));
     const auto app = *harness.kube.find(k8s::resources::kApplications, {"argocd", "guestbook"});
     const ApplicationFacts facts{
         .application = app,
@@ -147,8 +145,7 @@ TEST(EventReporter, ACommitBecomesEvents) {
     CO_ASSERT_TRUE(gone != nullptr);
 
     // The application is deleted, with its resources.
-    CO_ASSERT_TRUE(
-        co_await harness.platform.wait_until_quiet(std::chrono::milliseconds(300), soon()));
+    CO_ASSERT_TRUE(co_await harness.platform.wait_until_quiet(std::chrono::seconds(1), soon()));
     seen = harness.platform.reports().size();
     CO_ASSERT_OK(harness.argocd.delete_app("guestbook"));
     for (const auto* name : {"guestbook", "web", "one"}) {
