@@ -68,12 +68,13 @@ Task<bool> Credential::refused() {
   if (!path_.empty()) {
     next_look_ = {};
     read_file();
-  } else if (const auto call = fetching_) {
+  } else if (fetch_) {
     // Another request was refused first. The new token is for this one, too.
-    (void)co_await call->wait();
-  } else if (fetch_ && Clock::now() >= next_try_) {
-    next_try_ = deadline_after(options_.retry);
-    co_await fetch();
+    while (const auto call = fetching_) (void)co_await call->wait();
+    if (token_ == before && Clock::now() >= next_try_) {
+      next_try_ = deadline_after(options_.retry);
+      co_await fetch();
+    }
   }
   co_return !(token_ == before);
 }
@@ -84,11 +85,18 @@ Task<> Credential::fetch() {
   const auto executor = co_await asio::this_coro::executor;
   fetching_ = std::make_shared<Event>(executor);
   struct Ended {
-    std::shared_ptr<Event>& call;
-    ~Ended() { std::exchange(call, nullptr)->notify_all(); }
+    ~Ended() {
+      const auto call = std::exchange(credential.fetching_, nullptr);
+      // The call was cancelled with its request. One of those that wait for it makes the next one.
+      if (!has_answer && call.use_count() > 1) credential.next_try_ = {};
+      call->notify_all();
+    }
+    Credential& credential;
+    bool has_answer = false;
   };
-  const Ended ended{fetching_};
+  Ended ended{.credential = *this};
   auto token = co_await fetch_();
+  ended.has_answer = true;
   if (token) {
     last_error_.clear();
     token_ = std::move(*token);

@@ -179,6 +179,31 @@ TEST(Credential, EveryoneWhoseTokenIsRefusedDuringACallGetsTheNewOne) {
   });
 }
 
+// The client of the first request leaves, and its coroutine is cancelled.
+TEST(Credential, ACallThatIsCancelledIsMadeForTheNextWhoWaits) {
+  run_in_test_time([]() -> Task<> {
+    Answers answers({token("one"), token("two")});
+    auto credential = Credential::fetched(answers.fetch(), {.task = "login", .not_yet = "not yet"});
+    TaskGroup tasks(co_await asio::this_coro::executor);
+    credential.start(tasks);
+    co_await sleep_for(10s);
+    TaskGroup first(co_await asio::this_coro::executor);
+    first.spawn("leaves", [&]() -> Task<> { (void)co_await credential.refused(); });
+    co_await sleep_for(1ms);
+    std::vector<bool> found;
+    for (int i = 0; i < 2; ++i) {
+      tasks.spawn("stays", [&]() -> Task<> { found.push_back(co_await credential.refused()); });
+    }
+    co_await sleep_for(1ms);
+    first.cancel();
+    co_await first.join();
+    co_await tasks.join();
+    EXPECT_EQ(found, (std::vector<bool>{true, true}));
+    EXPECT_EQ(credential.current().reveal(), "two");
+    EXPECT_EQ(answers.calls(), 3U) << "one call for both of them";
+  });
+}
+
 TEST(Credential, AFailureThatLastsIsNotTriedAgainSoonWhoeverAsks) {
   run_in_test_time([]() -> Task<> {
     const auto wrong = fail(ErrorCode::unauthenticated, "wrong password");
