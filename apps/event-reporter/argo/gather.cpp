@@ -160,9 +160,11 @@ Gatherer::Gatherer(const Executor& executor, k8s::Client& kubernetes, argo::Argo
 Task<Result<std::string>> Gatherer::ask(std::string app, Counter& counter,
                                         std::function<Task<Result<std::string>>()> call) {
   counter.Increment();
+  const Secret sent = token_.current();
   auto answer = co_await call();
   if (!answer && answer.error().code == ErrorCode::unauthenticated) {
-    if (co_await token_.refused()) {
+    // Another read may have fetched the newer token already.
+    if (!(token_.current() == sent) || co_await token_.refused()) {
       counter.Increment();
       answer = co_await call();
     } else if (!token_.last_error().empty()) {
