@@ -92,7 +92,14 @@ void ApplicationMode::start(TaskGroup& group) {
 }
 
 Task<Result<Secret>> ApplicationMode::log_in() {
-  co_return co_await argocd_.log_in(environment_.config.argocd_username, argocd_password_.current(),
+  Secret password = argocd_password_.current();
+  // An empty one would be refused, and the pause after a refusal is long.
+  if (password.empty()) {
+    co_return fail(ErrorCode::unavailable, argocd_password_.last_error().empty()
+                                               ? "the password for Argo CD is empty"
+                                               : argocd_password_.last_error());
+  }
+  co_return co_await argocd_.log_in(environment_.config.argocd_username, std::move(password),
                                     deadline_after(kLoginTimeout));
 }
 

@@ -431,6 +431,22 @@ TEST(EventReporter, AWrongPasswordIsTriedOnceAndTold) {
   });
 }
 
+// A login without a password is refused, and after a refusal the next one is minutes later.
+TEST(EventReporter, ThePasswordForArgoCdMayComeLater) {
+  play([](ReporterHarness& harness) -> Task<> {
+    co_await harness.start_doubles();
+    harness.put_app("web", 1);
+    const auto file = harness.folder / "argocd-password";
+    harness.start_daemon({{"ARGO_CD_TOKEN_SECRET_NAME", std::nullopt}},
+                         {"--argocd-password-file", file.string()});
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz(file.string()));
+    EXPECT_EQ(harness.argocd.count("POST", "/api/v1/session"), 0U);
+    write_file(file, "argocd-password");
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    EXPECT_EQ(harness.argocd.count("POST", "/api/v1/session"), 1U);
+  });
+}
+
 TEST(EventReporter, NothingIsGatheredWhileTheControlPlaneIsAway) {
   play([](ReporterHarness& harness) -> Task<> {
     co_await harness.start();

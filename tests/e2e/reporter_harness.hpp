@@ -57,7 +57,7 @@ class ReporterHarness {
     kube.put_secret({"argocd", "argocd-token"}, {{"token", kArgoCdToken}});
     write_kubeconfig();
   }
-  void start_daemon(Environment more = {}) {
+  void start_daemon(Environment more = {}, std::vector<std::string> flags = {}) {
     Environment environment{{"POD_NAMESPACE", "argocd"},
                             {"KUBECONFIG", (folder / "kubeconfig").string()},
                             {"ARGOCD_SERVER", argocd.url().to_string()},
@@ -68,9 +68,9 @@ class ReporterHarness {
                             {"RUNTIME_VERSION", "1.2.3"},
                             {"LOG_LEVEL", "debug"}};
     for (auto& [name, value] : more) environment[name] = value;
-    daemon.emplace(
-        ReporterProcess::command({"--codefresh-token-file", (folder / "platform-token").string()}),
-        std::move(environment));
+    flags.emplace_back("--codefresh-token-file");
+    flags.push_back((folder / "platform-token").string());
+    daemon.emplace(ReporterProcess::command(std::move(flags)), std::move(environment));
   }
   Task<> start() {
     co_await start_doubles();
