@@ -110,6 +110,17 @@ TEST(GroupReader, AFailedReadIsNotKnownAndNoError) {
   });
 }
 
+// As from a balancer, or from an API server that does not serve the kind now.
+TEST(GroupReader, A404WithoutAReasonIsNoMissingApplication) {
+  play([](Fixture& w) -> Task<> {
+    w.cluster.remove_type(k8s::resources::kApplications);
+    co_await w.reader.round();
+    EXPECT_THAT(w.reader.applications().errors, IsEmpty());
+    EXPECT_EQ(entry_of(w.reader.applications()).state, StatusState::unknown);
+    EXPECT_THAT(entry_of(w.reader.applications()).message, StartsWith("not known: "));
+  });
+}
+
 TEST(GroupReader, ReadsNoApplicationWithoutAGitToken) {
   play([](Fixture& w) -> Task<> {
     w.git_token = RuntimeGitToken("robot", Credential::fixed({}));
