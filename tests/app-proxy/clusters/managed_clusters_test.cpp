@@ -6,8 +6,11 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "common/core/encoding.hpp"
 #include "common/core/task_group.hpp"
+#include "common/http/server.hpp"
 #include "doubles/fake_kube_api.hpp"
+#include "doubles/kube_failure.hpp"
 #include "support/run_coro.hpp"
 #include "support/wait.hpp"
 
@@ -106,6 +109,37 @@ TEST(ManagedClusters, AHostThatLeadsToASpecialAddressIsRefused) {
     EXPECT_EQ(fixture.secrets(), 1U) << "the cluster of that name was replaced";
     co_await sleep_for(1s);
     EXPECT_EQ(fixture.changes, 3);
+  });
+}
+
+// The API server goes away between the list and the deletion, and a balancer answers for it.
+TEST(ManagedClusters, A404OfAnIntermediaryIsNoRemoval) {
+  with_fixture([](Fixture& fixture) -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    const nlohmann::json secret{
+        {"metadata", {{"name", "cluster-edge"}, {"namespace", "default"}}},
+        {"data",
+         {{"name", base64_encode("edge")}, {"server", base64_encode("https://edge.test:6443")}}}};
+    const nlohmann::json list{{"metadata", nlohmann::json::object()},
+                              {"items", nlohmann::json::array({secret})}};
+    http::Server balancer(
+        executor, {.address = "127.0.0.1"}, [&list](http::Exchange& exchange) -> Task<> {
+          const bool is_list = exchange.request().method == "GET";
+          (void)co_await exchange.reply(is_list ? test::json_response(200, list.dump())
+                                                : test::page_not_found());
+        });
+    EXPECT_TRUE(balancer.listen());
+    auto config = fixture.cluster.cluster_config();
+    config.server.port = balancer.port();
+    k8s::Client behind(executor, fixture.names, std::move(config), {}, "test");
+    ManagedClusters clusters(executor, behind, nullptr, fixture.names, nullptr, fixture.files,
+                             fixture.token, {.own_namespace = "default"});
+    const auto removed = co_await clusters.remove("https://edge.test:6443", "Requested by Ann.",
+                                                  deadline_after(20s));
+    CO_ASSERT_TRUE(!removed);
+    EXPECT_EQ(removed.error().code, ErrorCode::unavailable) << removed.error().message;
+    EXPECT_THAT(removed.error().message, HasSubstr("Secret of cluster edge"));
+    co_await balancer.stop(Clock::now());
   });
 }
 
