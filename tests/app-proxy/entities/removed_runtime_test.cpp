@@ -120,6 +120,18 @@ TEST(RemovedRuntime, KeepsItsApplicationUntilItsFilesAreGone) {
   });
 }
 
+// As from a balancer, or from an API server that does not serve the kind now.
+TEST(RemovedRuntime, A404WithoutAReasonIsNoMissingApplication) {
+  play([](Fixture& fixture) -> Task<> {
+    EXPECT_TRUE(co_await fixture.setup->round());
+    *fixture.files.is_removed = true;
+    fixture.cluster.remove_type(k8s::resources::kApplications);
+    const auto done = co_await fixture.setup->round();
+    CO_ASSERT_TRUE(!done);
+    EXPECT_THAT(done.error().message, HasSubstr("; the Application prod may be left: "));
+  });
+}
+
 TEST(RemovedRuntime, IsPreparedAgainOnlyWithANewGitSource) {
   play([](Fixture& fixture) -> Task<> {
     EXPECT_TRUE(co_await fixture.setup->round());
