@@ -137,6 +137,21 @@ TEST(AppProxyIntegrations, ARepositoryThatIsNotShownGetsNoKeyOfThisRuntime) {
   });
 }
 
+TEST(AppProxyIntegrations, AKeyWhoseSecretIsRefusedAtFirstIsGivenOnce) {
+  in_tool_harness([](ToolHarness& w) -> Task<> {
+    (void)w.put_key(w.harness.cluster, "sealed-secrets-keyx7k2p");
+    w.harness.cluster.set_access([](const FakeKubeApi::Access& access) {
+      return access.resource != "secrets" || access.verb != "create";
+    });
+    w.start_prod(w.sharing());
+    EXPECT_TRUE(co_await w.key_becomes("failed", "Secret codefresh-sealing-key-"));
+    w.harness.cluster.set_access({});
+    EXPECT_TRUE(co_await w.key_becomes("ok", "shared"));
+    EXPECT_EQ(w.harness.base.platform.accounts().sealing_keys().size(), 1U);
+    EXPECT_TRUE(w.harness.cluster.find(k8s::resources::kSecrets, {"default", kSharedSecret}));
+  });
+}
+
 // Who may write to the repository cannot make runtimes seal with a key of their own.
 TEST(AppProxyIntegrations, ACertificateOfAnotherKeyIsRefused) {
   in_tool_harness([](ToolHarness& w) -> Task<> {

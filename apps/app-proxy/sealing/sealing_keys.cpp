@@ -211,12 +211,17 @@ Task<Result<SealingKeyFile>> SealingKeys::give(const std::vector<SealingKeySecre
     co_return fail(ErrorCode::invalid_data,
                    "Secret " + newest.name + " has no RSA key with its certificate");
   }
-  auto id = co_await dependencies_.control_plane.save_sealing_key(newest.private_key, deadline);
-  if (!id) co_return fail("the sealing key", std::move(id.error()));
-  SealingKeyFile key{.id = std::move(*id), .certificate = newest.certificate};
+  // Each copy would be another private key to keep, so it is saved once.
+  if (!given_ || given_->certificate != newest.certificate) {
+    auto id = co_await dependencies_.control_plane.save_sealing_key(newest.private_key, deadline);
+    if (!id) co_return fail("the sealing key", std::move(id.error()));
+    given_ = SealingKeyFile{.id = std::move(*id), .certificate = newest.certificate};
+  }
+  SealingKeyFile key = *given_;
   if (auto stored = co_await store(key, newest.private_key, deadline); !stored) {
     co_return std::unexpected(std::move(stored.error()));
   }
+  given_.reset();
   co_return key;
 }
 

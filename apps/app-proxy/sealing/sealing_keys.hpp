@@ -81,6 +81,7 @@ class SealingKeys {
 
   Dependencies dependencies_;
   Options options_;
+  std::optional<SealingKeyFile> given_;  // at the control plane, and not in a Secret yet
   std::string status_ = "not shared";
   StatusState state_ = StatusState::unavailable;
   Log log_{"sealing-key"};
