@@ -163,6 +163,16 @@ Result<Integration> read_integration(std::string_view object) {
   return out;
 }
 
+bool has_users(std::string_view object) {
+  const Json secret = parse_json_object(object);
+  const Json& data = value_at(secret, {"data"});
+  if (!data.is_object()) return false;
+  for (auto entry = data.begin(); entry != data.end(); ++entry) {
+    if (entry.key().starts_with(kUserKey)) return true;
+  }
+  return false;
+}
+
 std::string new_integration_secret(std::string_view ns, const Integration& integration) {
   Json secret{{"apiVersion", "v1"},
               {"kind", "Secret"},

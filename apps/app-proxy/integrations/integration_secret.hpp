@@ -19,6 +19,9 @@ std::string secret_name(std::string_view integration, std::string_view account_i
 // a user is left out.
 Result<Integration> read_integration(std::string_view object);
 
+// Returns whether the Secret has entries of users, readable or not.
+bool has_users(std::string_view object);
+
 // Returns a new Secret as JSON.
 std::string new_integration_secret(std::string_view ns, const Integration& integration);
 // Returns the Secret with the integration written into it. Entries of removed users are removed;

@@ -111,6 +111,16 @@ Task<Result<void>> IntegrationStore::create(Integration integration, Deadline de
                                                "\" already; edit it, or choose another name",
                                     .subcode = integration_errors::kExists});
   }
+  // As of a newer version, whose tokens would be lost.
+  if (has_users(*object)) {
+    co_return std::unexpected(
+        Error{.code = ErrorCode::conflict,
+              .message = "the Secret " + key.to_string() + " of the Git integration \"" +
+                         integration.name +
+                         "\" cannot be read and has tokens of users; it was left as it is. "
+                         "Remove the integration, or choose another name",
+              .subcode = integration_errors::kExists});
+  }
   auto adopted = with_integration(*object, integration);
   if (!adopted) co_return std::unexpected(std::move(adopted.error()));
   auto updated =

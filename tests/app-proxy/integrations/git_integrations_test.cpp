@@ -283,6 +283,32 @@ TEST(GitIntegrations, AnApiServerThatFailsIsAnError) {
   });
 }
 
+// As after a way back to an older version, which would make the default integration anew.
+TEST(GitIntegrations, TokensInASecretThatCannotBeReadAreLeft) {
+  with_integrations([](IntegrationsFixture& fixture) -> Task<> {
+    CO_ASSERT_OK(co_await fixture.add());
+    CO_ASSERT_OK(co_await fixture.register_user(kUser, FakeGitHost::kToken));
+    const k8s::ObjectKey key{"default", "git-default-acc"};
+    auto secret = fixture.cluster.find(k8s::resources::kSecrets, key);
+    CO_ASSERT_TRUE(secret.has_value());
+    (*secret)["data"]["integration"] = base64_encode(R"({"version":9})");
+    fixture.cluster.put(k8s::resources::kSecrets, *secret);
+    const auto data = secret->at("data");
+    EXPECT_EQ(data.size(), 2U);
+    (void)co_await fixture.integrations.ensure_default("acc", fixture.provider,
+                                                       fixture.host.api_root().text(), soon());
+    const auto added = co_await fixture.add();
+    CO_ASSERT_TRUE(!added);
+    EXPECT_EQ(added.error().subcode, integration_errors::kExists);
+    EXPECT_THAT(added.error().message, HasSubstr("has tokens of users"));
+    secret = fixture.cluster.find(k8s::resources::kSecrets, key);
+    CO_ASSERT_TRUE(secret.has_value());
+    EXPECT_EQ(secret->at("data"), data);
+    CO_ASSERT_OK(co_await fixture.integrations.remove(kAdmin, "", soon()));
+    CO_ASSERT_OK(co_await fixture.add());
+  });
+}
+
 // As a balancer has it, or a tunnel, whose API server is away.
 TEST(GitIntegrations, A404OfAnIntermediaryIsNoMissingIntegration) {
   with_integrations([](IntegrationsFixture& fixture) -> Task<> {
