@@ -21,10 +21,19 @@ Error shown(Error error) {
   return public_action_error(std::move(error), kPeer);
 }
 
-std::string name_in(std::string_view object) {
+// Returns the name of the Workflow that the server has changed or made. An answer without one is not
+// that of the server.
+Result<std::string> name_in(std::string_view object) {
   JsonParser parser;
   const auto root = parser.parse_object(object, "Workflow");
-  return root ? std::string((*root)["metadata"]["name"].text()) : std::string();
+  const auto name = root ? (*root)["metadata"]["name"].text() : std::string_view();
+  if (!name.empty()) return std::string(name);
+  return std::unexpected(
+      Error{.code = ErrorCode::unavailable,
+            .message = std::string(kPeer) +
+                       " has not answered with a Workflow; look at the Workflows before you "
+                       "repeat this",
+            .subcode = action_errors::kNotAvailable});
 }
 
 }  // namespace
@@ -120,10 +129,11 @@ Task<Result<WorkflowActions::Done>> WorkflowActions::act(const User& user, Workf
   auto done = co_await with_token(
       [&] { return workflows_.put(ns, name, std::string(to_string(action)), options, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
-  std::string changed = name_in(*done);
-  co_await name_user(user, action == WorkflowAction::resubmit ? "creator" : "actor", {ns, changed},
+  auto changed = name_in(*done);
+  if (!changed) co_return std::unexpected(std::move(changed.error()));
+  co_await name_user(user, action == WorkflowAction::resubmit ? "creator" : "actor", {ns, *changed},
                      deadline);
-  co_return Done{.outcome = {}, .name = std::move(changed)};
+  co_return Done{.outcome = {}, .name = std::move(*changed)};
 }
 
 Task<Result<std::string>> WorkflowActions::permitted(const User& user, Action action,
@@ -186,8 +196,9 @@ Task<Result<std::string>> WorkflowActions::submit(const User& user, std::string 
   auto done = co_await with_token(
       [&] { return workflows_.submit(ns, workflow_template, options, deadline); });
   if (!done) co_return std::unexpected(shown(std::move(done.error())));
-  std::string made = name_in(*done);
-  co_await name_user(user, "creator", {ns, made}, deadline);
+  auto made = name_in(*done);
+  if (!made) co_return made;
+  co_await name_user(user, "creator", {ns, *made}, deadline);
   co_return made;
 }
 

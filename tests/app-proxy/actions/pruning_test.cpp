@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app-proxy/actions/applications.hpp"
+#include "app-proxy/actions/workflows.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/task_group.hpp"
 #include "common/http/server.hpp"
@@ -236,6 +237,43 @@ TEST(Sessions, EveryRequestAtTheEndOfASessionIsRepeatedInTheNextOne) {
     EXPECT_TRUE(is_read);
     EXPECT_EQ(sessions.logins, 2);
     co_await sessions.stop();
+  });
+}
+
+// Something in between answers 200 with JSON of its own.
+TEST(WorkflowActions, AnAnswerWithoutANameIsNoWorkflow) {
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    http::Server server(executor, {}, [](http::Exchange& exchange) -> Task<> {
+      const bool is_read = exchange.request().method == "GET";
+      (void)co_await exchange.reply(
+          {.status = 200,
+           .headers = {{"Content-Type", "application/json"}},
+           .body = is_read ? R"({"metadata":{"name":"build","namespace":"ci"}})" : "{}"});
+    });
+    EXPECT_TRUE(server.listen());
+    const http::Url here{.scheme = "http", .host = "127.0.0.1", .port = server.port()};
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    http::Client client(executor, resolver, {});
+    argo::WorkflowsClient workflows(client, argo::WorkflowsClient::Options{.server = here},
+                                    [] { return Secret(); });
+    control_plane::GraphqlClient platform(client, here, [] { return Secret(); });
+    const Rules rules(
+        executor, platform, [] { return std::string(); }, metrics,
+        Rules::Options{.refresh = 60s, .max_age = 900s});
+    auto token = Credential::fixed({});
+    WorkflowActions actions(workflows, token, rules, "prod");
+    const User ann{.id = "u-ann", .name = "Ann", .is_admin = true};
+    const auto made = co_await actions.submit(ann, "ci", "build", "", deadline_after(20s));
+    CO_ASSERT_TRUE(!made);
+    EXPECT_THAT(made.error().message, HasSubstr("look at the Workflows"));
+    const auto again =
+        co_await actions.act(ann, WorkflowAction::resubmit, "ci", "build", "", deadline_after(20s));
+    CO_ASSERT_TRUE(!again);
+    EXPECT_THAT(again.error().message, HasSubstr("look at the Workflows"));
+    client.close_idle();
+    co_await server.stop(Clock::now());
   });
 }
 
