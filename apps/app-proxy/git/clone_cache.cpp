@@ -34,6 +34,12 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+// Returns whether another credential may have more success. Hosts hide what they do not allow.
+bool may_concern_credential(const Error& error) {
+  return error.code == ErrorCode::unauthenticated || error.code == ErrorCode::forbidden ||
+         error.code == ErrorCode::not_found;
+}
+
 // Returns the approximate bytes on disk below a folder; fewer when it is stopped.
 std::uintmax_t size_of(const fs::path& folder, const std::stop_token& stop = {}) {
   std::uintmax_t total = 0;
@@ -286,6 +292,7 @@ Task<Result<CloneCache::Lease>> CloneCache::get(RepositoryUrl url, GitCredential
                                                 http::Client& client, Deadline deadline) {
   const auto clone = clone_for(url);
   std::optional<std::uint64_t> begun;  // number of the attempt to wait for
+  bool is_own = false;                 // whether that is an attempt with this caller's credential
   while (true) {
     if (clone->state == Clone::State::ready && clone->discarded && clone->users == 0) {
       log().warning("dropped a clone that cannot be used", {{"folder", clone->name}});
@@ -294,11 +301,14 @@ Task<Result<CloneCache::Lease>> CloneCache::get(RepositoryUrl url, GitCredential
     }
     if (clone->state == Clone::State::ready && !clone->discarded) co_return lease_of(clone);
     if (clone->state == Clone::State::absent) {
-      if (begun && clone->attempts >= *begun && clone->failure) {
+      // When another caller's credential was refused, this one's is tried.
+      if (begun && clone->attempts >= *begun && clone->failure &&
+          (is_own || !may_concern_credential(*clone->failure))) {
         co_return std::unexpected(*clone->failure);
       }
       begin(clone, url, credential, client);
       begun = clone->attempts;
+      is_own = true;
     } else if (!begun && clone->state == Clone::State::making) {
       // Another caller's attempt. If it fails, the cause may be their credential; then this caller
       // tries.

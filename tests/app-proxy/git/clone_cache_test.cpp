@@ -210,6 +210,34 @@ TEST(CloneCache, APreparationWaitsForUsersAndEndsWithTheProcess) {
       60s);
 }
 
+// Two users whose tokens were revoked come before one whose token is good.
+TEST(CloneCache, ARefusalOfOthersCredentialsIsNotThatOfACaller) {
+  GitServer server;
+  server.create_repository("work");
+  server.commit("work", {{"README.md", "hello\n"}}, "first");
+  run_coro(
+      [&]() -> Task<> {
+        GitBed bed(co_await asio::this_coro::executor, {});
+        const auto url = bed.request(server.url("work"), "a", "1\n").repository;
+        const std::vector<std::string> passwords{"canary-1", "canary-2", server.password()};
+        std::vector<bool> got(passwords.size());
+        TaskGroup users(co_await asio::this_coro::executor);
+        for (std::size_t i = 0; i < passwords.size(); ++i) {
+          users.spawn("user", [&, i]() -> Task<> {
+            GitCredential credential{.username = server.username(),
+                                     .password = Secret(passwords[i])};
+            const auto clone = co_await bed.clones.get(url, std::move(credential), bed.client,
+                                                       deadline_after(20s));
+            got[i] = clone.has_value();
+          });
+        }
+        co_await users.join();
+        EXPECT_EQ(got, (std::vector<bool>{false, false, true}));
+        co_await bed.stop();
+      },
+      30s);
+}
+
 // The clones need more than the quota: the least recently used goes, and is made again on use.
 TEST(CloneCache, TheLeastRecentlyUsedCloneGoesFirst) {
   GitServer server;
