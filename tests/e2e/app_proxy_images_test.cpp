@@ -161,6 +161,28 @@ TEST(AppProxyImages, AMissingIntegrationIsToldAndNothingIsMade) {
   });
 }
 
+// As from a balancer whose API server is away. The integration may be there, with its credentials.
+TEST(AppProxyImages, A404WithoutAReasonIsNoMissingIntegration) {
+  in_images_harness([](ImagesHarness& w) -> Task<> {
+    co_await w.start();
+    w.cluster.remove_type(k8s::resources::kConfigMaps);
+    const auto answer = co_await w.report("CF_IMAGE=a&CF_JIRA_INTEGRATION=my-jira");
+    EXPECT_THAT(answer.body, HasSubstr("event: error"));
+    EXPECT_THAT(answer.body, HasSubstr("unavailable"));
+    EXPECT_TRUE(w.objects(k8s::resources::kWorkflows).empty());
+  });
+}
+
+TEST(AppProxyImages, AWorkflowWhoseAnswerIsLostIsRemoved) {
+  in_images_harness([](ImagesHarness& w) -> Task<> {
+    co_await w.start();
+    w.cluster.abort_next(1, "/namespaces/default/workflows");
+    const auto answer = co_await w.report(kQuery);
+    EXPECT_THAT(answer.body, HasSubstr("event: error"));
+    EXPECT_EQ(w.cluster.count("DELETE", "/workflows/image-report-"), 1U);
+  });
+}
+
 TEST(AppProxyImages, TheLogsOfTheTasksAreShown) {
   in_images_harness([](ImagesHarness& w) -> Task<> {
     co_await w.start(

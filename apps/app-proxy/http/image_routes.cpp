@@ -14,6 +14,7 @@
 #include "common/core/json_value.hpp"
 #include "common/http/sse.hpp"
 #include "k8s-client/resource.hpp"
+#include "k8s-client/status.hpp"
 
 namespace gitops::app_proxy {
 namespace {
@@ -29,6 +30,14 @@ std::string event_of(const char* type, std::string data) {
   std::string out;
   (void)http::append_event(out, {.event = type, .data = std::move(data)});
   return out;
+}
+
+// Returns the error for an object that was not read. A 404 that the API server does not explain may
+// come from an intermediary, and says nothing about the object.
+Error not_read(const std::string& what, Error error) {
+  if (error.code == ErrorCode::not_found) error.code = ErrorCode::unavailable;
+  error.message = what + ": " + error.message;
+  return error;
 }
 
 std::string error_event(std::string_view name, std::string_view message) {
@@ -170,13 +179,14 @@ Task<Result<StoredIntegration>> ImageRoutes::integration(std::string name, Deadl
   }
   const k8s::ObjectKey key{options_.own_namespace, integration_object_name(name)};
   const auto info = co_await dependencies_.cluster->get(k8s::resources::kConfigMaps, key, deadline);
-  if (!info && info.error().code == ErrorCode::not_found) {
+  if (!info && k8s::says_not_found(info.error())) {
     co_return fail(ErrorCode::not_found, "this runtime has no integration " + name);
   }
-  if (!info) co_return fail("the integration " + name, info.error());
+  if (!info) co_return std::unexpected(not_read("the integration " + name, info.error()));
   const auto secret = co_await dependencies_.cluster->get(k8s::resources::kSecrets, key, deadline);
-  if (!secret && secret.error().code != ErrorCode::not_found) {
-    co_return fail("the credentials of the integration " + name, secret.error());
+  if (!secret && !k8s::says_not_found(secret.error())) {
+    co_return std::unexpected(
+        not_read("the credentials of the integration " + name, secret.error()));
   }
   co_return stored_integration(name, *info, secret ? *secret : std::string());
 }
@@ -202,7 +212,15 @@ Task<Result<std::string>> ImageRoutes::begin(const ImageReport& report, const Se
   const auto& ns = options_.own_namespace;
   const auto created = co_await dependencies_.cluster->create(
       k8s::resources::kWorkflows, ns, image_report_workflow(options_, report, name), deadline);
-  if (!created) co_return fail("the report's Workflow", created.error());
+  if (!created) {
+    // One whose answer was lost would wait for its Secret for ever.
+    const int status = created.error().http_status;
+    if (status == 0 || status >= 500) {
+      (void)co_await dependencies_.cluster->remove(k8s::resources::kWorkflows, {ns, name},
+                                                   deadline_after(kReadTimeout));
+    }
+    co_return fail("the report's Workflow", created.error());
+  }
   const auto uid = string_at(parse_json_object(*created), {"metadata", "uid"});
   const Secret secret = image_report_secret(options_, report, api_key, name, uid);
   const auto stored = co_await dependencies_.cluster->create(
@@ -220,7 +238,7 @@ Task<> ImageRoutes::look(const std::string& workflow, Seen& seen) {
   const auto object = co_await dependencies_.cluster->get(
       k8s::resources::kWorkflows, {options_.own_namespace, workflow}, deadline_after(kReadTimeout));
   if (!object) {
-    if (object.error().code == ErrorCode::not_found) {
+    if (k8s::says_not_found(object.error())) {
       seen.events = error_event("not_found", "Workflow " + workflow + " was deleted");
       seen.is_over = true;
     }
