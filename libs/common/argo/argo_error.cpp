@@ -1,5 +1,6 @@
 #include "common/argo/argo_error.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -25,14 +26,20 @@ Error error_from_answer(const http::Response& response, const std::string& what)
   if (const auto value = response.headers.find("Retry-After")) {
     error.retry_after = parse_retry_after(*value, wall_now());
   }
-  if (http::is_page(response.headers) && response.status != 401 && response.status != 429) {
+  const bool is_small = response.body.size() <= kMaxErrorBody;
+  const auto json =
+      parse_json_object(is_small ? std::string_view(response.body) : std::string_view("{}"));
+  const bool is_page =
+      http::is_page(response.headers) && response.status != 401 && response.status != 429;
+  // An ingress without a backend and a service mesh say so in plain text.
+  const bool is_verdict = response.status == 403 || response.status == 404;
+  if (is_page || (is_verdict && !json.is_object())) {
     error.code = ErrorCode::unavailable;
     error.http_status = 0;
     error.message = what + ": " + http::not_json(response);
     return error;
   }
-  if (response.body.size() > kMaxErrorBody) return error;
-  const auto message = string_at(parse_json_object(response.body), {"message"});
+  const auto message = string_at(json, {"message"});
   if (!message.empty()) error.message += ": " + message.substr(0, kMaxMessage);
   return error;
 }

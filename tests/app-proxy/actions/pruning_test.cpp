@@ -135,7 +135,8 @@ TEST(Pruning, AnAccountThatDoesNotSeeAllApplicationsKnowsNothing) {
 TEST(Pruning, AnAnswerThatIsNoApplicationIsNoEnd) {
   with_argocd([](ArgoCd& argocd) -> Task<> {
     for (const Answer& answer :
-         {Answer{200, "<html>"}, Answer{200, "{}"}, Answer{200, "[]"}, Answer{503, "{}"}}) {
+         {Answer{200, "<html>"}, Answer{200, "{}"}, Answer{200, "[]"}, Answer{503, "{}"},
+          Answer{404, "default backend - 404"}, Answer{403, "RBAC: access denied"}}) {
       argocd.shop = [&answer] { return answer; };
       const auto done = co_await argocd.wait();
       CO_ASSERT_TRUE(!done) << answer.body;

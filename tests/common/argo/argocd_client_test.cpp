@@ -260,6 +260,22 @@ TEST(ArgoCdClient, APageIsNoAnswerWhateverItsStatus) {
                });
 }
 
+// Of an ingress whose backend is away, and of a service mesh.
+TEST(ArgoCdClient, AVerdictInPlainTextIsNotThatOfArgoCd) {
+  const http::Headers text{{"Content-Type", "text/plain"}};
+  with_fixture({{.status = 404, .headers = text, .body = "default backend - 404"},
+                {.status = 403, .headers = text, .body = "RBAC: access denied"},
+                {.status = 404, .headers = {}, .body = ""}},
+               [](Fixture& fixture) -> Task<> {
+                 for (int i = 0; i < 3; ++i) {
+                   const auto tree = co_await fixture.client.resource_tree(kApp, soon());
+                   CO_ASSERT_TRUE(!tree);
+                   EXPECT_EQ(tree.error().code, ErrorCode::unavailable) << i;
+                   EXPECT_EQ(tree.error().http_status, 0) << i;
+                 }
+               });
+}
+
 TEST(ArgoCdClient, AsksForARevisionOfAFormerSource) {
   with_fixture({ok("{}")}, [](Fixture& fixture) -> Task<> {
     CO_ASSERT_OK(co_await fixture.client.revision_metadata(kApp, "abc", 1, soon(), 0));
