@@ -423,6 +423,28 @@ TEST(AppProxyGitSources, ARepositoryThatIsHalfMadeIsCompletedByTheNextRequest) {
   });
 }
 
+// GitHub makes the branch with the repository. The request ended before the commit of the folder.
+TEST(AppProxyGitSources, AFolderThatARepositoryLacksIsMadeByTheNextRequest) {
+  in_source_harness([](SourceHarness& w) -> Task<> {
+    w.git.create_repository("new");
+    w.git.commit("new", {{"README.md", "new\n"}}, "Initial commit");
+    w.harness.host.add_repository("git", "new");
+    Json source{{"appName", "new"},
+                {"appSpecifier", w.git.url("new") + "/apps?ref=main"},
+                {"createRepo", true}};
+    const auto created = co_await w.create(kAnn, source);
+    EXPECT_EQ(created.code(), "") << created.body;
+    EXPECT_THAT(w.git.file_at_head("new", "apps/README.md").value_or(""), HasSubstr("Git source"));
+    // A folder with files gets no commit.
+    w.git.commit("new", {{"more/app.yaml", "kind: ConfigMap\n"}}, "more");
+    source["appName"] = "more";
+    source["appSpecifier"] = w.git.url("new") + "/more?ref=main";
+    const auto more = co_await w.create(kAnn, source);
+    EXPECT_EQ(more.code(), "") << more.body;
+    EXPECT_EQ(w.git.git("new", {"rev-list", "--count", "main"}).out, "3\n");
+  });
+}
+
 // The double prunes when the test says so.
 TEST(AppProxyGitSources, TheirDeletionIsAnsweredWhenArgoCdHasPrunedThem) {
   if (const auto missing = GitServer::missing()) FAIL() << *missing;

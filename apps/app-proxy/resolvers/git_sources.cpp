@@ -1,6 +1,7 @@
 #include "app-proxy/resolvers/git_sources.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -172,8 +173,27 @@ Task<Result<void>> look_for_cluster(ClustersPart clusters, std::string server, D
   co_return found;
 }
 
-// Creates the repository of a Git source unless it exists, and its first commit unless it has one,
-// since Argo CD refuses a folder that does not exist. Completes a request that ended between both.
+// Checks that a branch lacks the folder of a Git source. What cannot be read soon counts as present.
+Task<bool> lacks_folder(const ConfigTarget& target, TreeReader& reader, RepositoryUrl url,
+                        const RepositorySpecifier& source, Deadline deadline) {
+  if (source.path.empty()) co_return false;
+  const auto has_files = std::make_shared<std::atomic<bool>>(false);
+  const auto read = co_await reader.read({.repository = std::move(url),
+                                          .branch = source.ref,
+                                          .folder = source.path,
+                                          .credential = credential_of(target),
+                                          .wanted =
+                                              [has_files](std::string_view) {
+                                                has_files->store(true);
+                                                return false;
+                                              }},
+                                         std::min(deadline, deadline_after(kLook)));
+  co_return read.has_value() && !has_files->load();
+}
+
+// Creates the repository of a Git source unless it exists, and a commit with its folder unless it
+// has both, since Argo CD refuses a folder that does not exist. Completes a request that ended
+// between them.
 Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& committer,
                                      TreeReader& reader, const RepositorySpecifier& source,
                                      Deadline deadline) {
@@ -192,10 +212,14 @@ Task<Result<void>> ensure_repository(const ConfigTarget& target, Committer& comm
     default_branch = found->value.default_branch;
     Result<bool> has_branch(!default_branch.empty());
     if (!source.ref.empty()) {
-      has_branch = co_await reader.has(std::move(*url), source.ref, credential_of(target),
+      has_branch = co_await reader.has(*url, source.ref, credential_of(target),
                                        std::min(deadline, deadline_after(kLook)));
     }
-    if (!has_branch || *has_branch) co_return Result<void>();
+    if (!has_branch) co_return Result<void>();
+    // Most hosts make the branch with the repository, so a request may have ended after that.
+    if (*has_branch && !co_await lacks_folder(target, reader, std::move(*url), source, deadline)) {
+      co_return Result<void>();
+    }
   } else {
     if (found.error().code != ErrorCode::not_found) {
       co_return std::unexpected(shown(found.error()));
