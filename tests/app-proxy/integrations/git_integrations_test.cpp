@@ -283,7 +283,7 @@ TEST(GitIntegrations, AnApiServerThatFailsIsAnError) {
   });
 }
 
-// As after a way back to an older version, which would make the default integration anew.
+// As after a way back to an older version, which would make the default integration once more.
 TEST(GitIntegrations, TokensInASecretThatCannotBeReadAreLeft) {
   with_integrations([](IntegrationsFixture& fixture) -> Task<> {
     CO_ASSERT_OK(co_await fixture.add());
