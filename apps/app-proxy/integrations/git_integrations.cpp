@@ -463,6 +463,12 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
   Result<SealedToken> refresh = seen.refresh;
   if (!grant.refresh_token.empty()) refresh = seal_.seal(owner, grant.refresh_token);
   if (!refresh) co_return std::unexpected(refresh.error());
+  // Returns whether the token is of the login that was renewed. A check may have sealed it again.
+  const auto is_of_login = [&, used = seal_.open(owner, seen.refresh)](const UserToken& token) {
+    if (token.sealed == seen.sealed) return true;
+    const auto left = seal_.open(owner, token.refresh);
+    return used && left && *left == *used;
+  };
   const auto deadline = deadline_after(kRenewal);
   for (int attempt = 1;; ++attempt) {
     auto stored = co_await store_.apply(
@@ -470,7 +476,7 @@ Task<Result<Integration>> GitIntegrations::keep(Integration integration, std::st
         [&](Integration& there) -> Result<bool> {
           auto* token = there.find(user_id);
           // The user has registered another token, or removed it.
-          if (token == nullptr || token->sealed != seen.sealed) return false;
+          if (token == nullptr || !is_of_login(*token)) return false;
           token->sealed = *sealed;
           token->refresh = *refresh;
           token->expires = grant.lifetime.count() > 0 ? asked + grant.lifetime : WallTime();

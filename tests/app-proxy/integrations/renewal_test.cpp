@@ -190,6 +190,41 @@ TEST(Renewal, ATokenThatTheUserMakesEndsTheLogin) {
   });
 }
 
+// A check seals it again after a rotation of the runtime's token, while the host is still asked.
+TEST(Renewal, IsStoredInPlaceOfATokenThatWasSealedAgain) {
+  with_login([](IntegrationsFixture& fixture) -> Task<> {
+    const auto first = token_of(co_await fixture.integrations.open(kUser, "", soon()));
+    co_await sleep_for(kLifetime);
+    fixture.host.forget_requests();
+    fixture.host.delay_answers(1s, "/login/oauth");
+    std::string next;
+    TaskGroup users(co_await asio::this_coro::executor);
+    users.spawn("user", [&]() -> Task<> {
+      next = token_of(co_await fixture.integrations.open(kUser, "", soon()));
+    });
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return fixture.host.count("POST", "/login/oauth") == 1; }, "the renewal"));
+    fixture.seal.use(Secret("rotated"), Secret("iv"));
+    const auto seal_again = [&](Integration& there) -> Result<bool> {
+      auto* token = there.find(kUser.user_id);
+      const auto owner = owner_of(there, kUser.user_id);
+      for (SealedToken* part : {&token->sealed, &token->refresh}) {
+        *part = fixture.seal.seal(owner, fixture.seal.open(owner, *part).value()).value();
+      }
+      return true;
+    };
+    CO_ASSERT_OK(co_await fixture.store.apply("default", "acc", seal_again, soon()));
+    co_await users.join();
+    EXPECT_NE(next, first);
+    const auto stored = co_await fixture.store.get("default", "acc", soon());
+    CO_ASSERT_OK(stored);
+    const auto kept =
+        fixture.seal.open(owner_of(*stored, kUser.user_id), stored->find(kUser.user_id)->sealed);
+    CO_ASSERT_OK(kept);
+    EXPECT_EQ(kept->reveal(), next);
+  });
+}
+
 TEST(Renewal, BackgroundWorkRenewsAndSealsAgain) {
   test::LogCapture log;
   with_login([](IntegrationsFixture& fixture) -> Task<> {
