@@ -131,7 +131,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_page(bitbucket::read_webhooks(body));
   check_page(bitbucket_server::read_webhooks(body));
   (void)gitlab::read_missing_scopes(body, TokenUse::user);
-  (void)bitbucket::read_permissions(body);
+  (void)bitbucket::read_permissions(body, "a/b");
   (void)bitbucket::is_folder(body);
   if (const auto commit = bitbucket::read_branch_commit(body)) {
     require(check_sha(*commit).has_value());

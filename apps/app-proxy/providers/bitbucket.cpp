@@ -204,7 +204,7 @@ Task<Result<Answer<Permissions>>> Bitbucket::permissions(const GitAccess& access
         access, {.path = "/user/permissions/repositories" + query, .what = what}, deadline);
     if (!answer) co_return std::unexpected(std::move(answer.error()));
   }
-  auto found = bitbucket::read_permissions(answer->body);
+  auto found = bitbucket::read_permissions(answer->body, name.full());
   if (!found) co_return std::unexpected(calls_.unreadable(what, found.error()));
   co_return Answer<Permissions>{*found, answer->is_last_known};
 }

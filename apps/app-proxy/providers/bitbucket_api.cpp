@@ -6,6 +6,7 @@
 #include "app-proxy/providers/host_json.hpp"
 #include "common/core/encoding.hpp"
 #include "common/core/text.hpp"
+#include "common/http/message.hpp"
 
 namespace gitops::app_proxy::bitbucket {
 namespace {
@@ -198,11 +199,13 @@ Result<Repository> read_repository(std::string_view body) {
   return repository_of(json->root());
 }
 
-Result<Permissions> read_permissions(std::string_view body) {
+Result<Permissions> read_permissions(std::string_view body, std::string_view full_name) {
   const auto json = HostJson::parse(body, Expect::object);
   if (!json) return std::unexpected(json.error());
   if (!(*json)["values"].is_array()) return lacks("values");
   for (const auto item : (*json)["values"].items()) {
+    const auto of = item["repository"]["full_name"].text();
+    if (!of.empty() && !http::equal_ignoring_case(of, full_name)) continue;
     const auto permission = item["permission"].text();
     const bool admin = permission == "admin";
     const bool write = admin || permission == "write";

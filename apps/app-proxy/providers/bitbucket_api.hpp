@@ -35,8 +35,9 @@ Result<Page<Repository>> read_repositories(std::string_view body);
 Result<Page<std::string>> read_names(std::string_view body);
 Result<Page<Webhook>> read_webhooks(std::string_view body);
 Result<Repository> read_repository(std::string_view body);
-// Returns the first permission in a list; none when it is empty.
-Result<Permissions> read_permissions(std::string_view body);
+// Returns the permission for this repository in a list; none when there is none. An entry that does
+// not name its repository counts as found by the query.
+Result<Permissions> read_permissions(std::string_view body, std::string_view full_name);
 // Returns the commit from GET /refs/branches/{name}.
 Result<std::string> read_branch_commit(std::string_view body);
 // Checks for the list that GET /src/{commit}/{path} returns for a folder, in place of a file.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "app-proxy/providers/bitbucket_api.hpp"
+
 namespace gitops::app_proxy {
 namespace {
 
@@ -53,6 +55,23 @@ TEST(CommitIdsAndWebhookIds, ArePlain) {
   EXPECT_FALSE(check_webhook_id(".."));
   EXPECT_FALSE(check_webhook_id("1/2"));
   EXPECT_FALSE(check_webhook_id(""));
+}
+
+// A host that leaves out the query answers with those of all repositories.
+TEST(BitbucketPermissions, AreThoseOfTheRepositoryThatIsNamed) {
+  const auto* list = R"({"values":[
+      {"permission":"admin","repository":{"full_name":"acme/other"}},
+      {"permission":"read","repository":{"full_name":"Acme/Shop"}}]})";
+  const auto shop = bitbucket::read_permissions(list, "acme/shop");
+  ASSERT_TRUE(shop);
+  EXPECT_TRUE(shop->read);
+  EXPECT_FALSE(shop->write);
+  const auto none = bitbucket::read_permissions(list, "acme/none");
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(none->read);
+  const auto unnamed = bitbucket::read_permissions(R"({"values":[{"permission":"write"}]})", "a/b");
+  ASSERT_TRUE(unnamed);
+  EXPECT_TRUE(unnamed->write);
 }
 
 }  // namespace
