@@ -90,7 +90,7 @@ auto WorkflowActions::with_token(Ask ask) -> decltype(ask()) {
   auto answer = co_await ask();
   // Another request may have fetched the newer token already.
   if (!answer && answer.error().code == ErrorCode::unauthenticated &&
-      (co_await token_.refused() || !(token_.current() == sent))) {
+      (!(token_.current() == sent) || co_await token_.refused())) {
     answer = co_await ask();
   }
   co_return answer;

@@ -129,6 +129,7 @@ TEST(SessionCredential, EveryReadAtTheEndOfASessionIsRepeatedInTheNextOne) {
     sessions.good = "canary-2";
     EXPECT_TRUE(co_await sessions.read("web"));
     EXPECT_EQ(sessions.logins, 2);
+    co_await sleep_for(std::chrono::seconds(5));  // a refusal leads to another login now
     sessions.is_held = false;
     sessions.released.notify_all();
     co_await reads.join();
