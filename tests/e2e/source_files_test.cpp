@@ -212,6 +212,25 @@ TEST(SourceFiles, TheRouteIsForTheRuntimeAloneAndNotFromOutside) {
   });
 }
 
+// event-reporter takes a 401 or 403 for one of its own token, and then asks for no source.
+TEST(SourceFiles, ARefusalOfTheGitHostIsNotOneOfTheCaller) {
+  play([](FilesHarness& files) -> Task<> {
+    files.harness.start({{"REPOS_DIR", (files.folder / "clones").string()},
+                         {"GIT_USERNAME", FakeGitHost::kLogin},
+                         {"GIT_PASSWORD", "canary-revoked"}});
+    co_await files.harness.base.account_known();
+    const Json body{
+        {"repoURL", files.git.url("shop")}, {"revision", files.commit}, {"path", "apps"}};
+    const auto answer =
+        co_await files.harness.base.send({.method = "POST",
+                                          .target = "/api/source-files",
+                                          .headers = {{"Content-Type", "application/json"},
+                                                      {"Authorization", AppProxyHarness::kRuntime}},
+                                          .body = body.dump()});
+    EXPECT_EQ(answer.status, 404) << answer.body;
+  });
+}
+
 TEST(SourceFiles, AKustomizationHasNone) {
   play([](FilesHarness& files) -> Task<> {
     const auto commit =

@@ -13,6 +13,31 @@ constexpr std::size_t kMaxBody = std::size_t{64} * 1024;
 // Time limit of a request. A first clone may take longer; it continues after the request has ended.
 constexpr auto kTime = std::chrono::seconds(50);
 
+// Returns the status of a failure. Those of a Git host are not passed on: its 401 or 403 concerns one
+// repository, and the caller would take it for a verdict on its own token, and ask for no source.
+int status_for_caller(const Error& error) {
+  using enum ErrorCode;
+  switch (error.code) {
+    case invalid_argument:
+      return 400;
+    case unauthenticated:
+    case forbidden:
+    case not_found:
+    case gone:
+      return 404;
+    case too_large:
+      return 413;
+    case too_many_requests:
+      return 429;
+    case unavailable:
+      return 503;
+    case timeout:
+      return 504;
+    default:
+      return 502;
+  }
+}
+
 std::string key_of(const PlainFolder& folder) {
   std::string key;
   for (const auto* part :
@@ -103,12 +128,7 @@ Task<> serve_source_files(http::Exchange& exchange, RequestGate& gate, SourceFil
   const auto answer = co_await files->read(std::move(*folder), deadline_after(kTime));
   if (!answer) {
     const auto& error = answer.error();
-    const int status = error.http_status != 0               ? error.http_status
-                       : error.code == ErrorCode::not_found ? 404
-                       : error.code == ErrorCode::too_large ? 413
-                       : error.code == ErrorCode::timeout   ? 504
-                                                            : 502;
-    (void)co_await exchange.reply(rest_error(status, error.message));
+    (void)co_await exchange.reply(rest_error(status_for_caller(error), error.message));
     co_return;
   }
   http::Response response{.status = 200,
