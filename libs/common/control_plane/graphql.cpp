@@ -159,8 +159,11 @@ Task<Result<Json>> GraphqlClient::send(http::Request request, const SentCredenti
     if (const auto after = response->headers.find("Retry-After")) {
       error.retry_after = parse_retry_after(*after, wall_now());
     }
-    // Whoever answers with a page, as a proxy or a login, does not judge the credential.
-    if (http::is_page(response->headers) && !response->body.empty() && response->status != 429) {
+    // Whoever answers with a page, as a proxy or a login, does not judge the credential. A word of
+    // that media type, as "Unauthorized", is how a server of Express sends one.
+    const auto first = response->body.find_first_not_of(" \t\r\n");
+    const bool is_markup = first != std::string::npos && response->body[first] == '<';
+    if (http::is_page(response->headers) && is_markup && response->status != 429) {
       error.code = ErrorCode::unavailable;
       error.http_status = 0;
       error.message = what + ": " + http::not_json(*response);

@@ -154,7 +154,7 @@ TEST(GraphqlClient, APageIsNoVerdictOnACredential) {
   const std::string body = "<!DOCTYPE html><html>blocked</html>";
   with_fixture(
       {make_response(401, body, html), make_response(403, body, html), make_response(401, "", html),
-       make_response(429, body, html)},
+       make_response(429, body, html), make_response(401, "Unauthorized", html)},
       [](Fixture& fixture) -> Task<> {
         for (int i = 0; i < 2; ++i) {
           const auto me = co_await fixture.client.own_identity(deadline_after(3s));
@@ -162,7 +162,8 @@ TEST(GraphqlClient, APageIsNoVerdictOnACredential) {
           EXPECT_EQ(me.error().code, ErrorCode::unavailable);
           EXPECT_THAT(me.error().message, HasSubstr("with text/html instead of JSON"));
         }
-        for (const ErrorCode code : {ErrorCode::unauthenticated, ErrorCode::too_many_requests}) {
+        for (const ErrorCode code : {ErrorCode::unauthenticated, ErrorCode::too_many_requests,
+                                     ErrorCode::unauthenticated}) {
           EXPECT_EQ((co_await fixture.client.own_identity(deadline_after(3s))).error().code, code);
         }
       });
