@@ -207,6 +207,8 @@ TEST(OpenStreams, APodThatCannotBeReadNowMayBeOneOfTheWorkflow) {
     fixture.cluster.end_faults();
     fixture.cluster.remove(k8s::resources::kPods, {"web", "ui-1"});
     EXPECT_EQ(co_await refusal(), ErrorCode::forbidden);
+    fixture.cluster.remove_type(k8s::resources::kPods);
+    EXPECT_EQ(co_await refusal(), ErrorCode::unavailable) << "a 404 without a reason";
   });
 }
 
