@@ -442,7 +442,9 @@ TEST(EventReporter, ThePasswordForArgoCdMayComeLater) {
     CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz(file.string()));
     EXPECT_EQ(harness.argocd.count("POST", "/api/v1/session"), 0U);
     write_file(file, "argocd-password");
-    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 1));
+    CO_ASSERT_TRUE(co_await harness.daemon->wait_for_readyz("ready\n"));
+    harness.put_app("web", 2);
+    CO_ASSERT_TRUE(co_await harness.wait_for_content("web", 2));
     EXPECT_EQ(harness.argocd.count("POST", "/api/v1/session"), 1U);
   });
 }
