@@ -327,10 +327,13 @@ Task<Result<bool>> ApplicationReporter::report_made(const Live& live, const Part
       {.grant = live.grant, .key = live.key, .row = live.key, .trace = live.attempt.trace}, plan,
       source);
   const auto& own = plan.entry.application;
+  const auto rest = incomplete_.find(live.key);
   if (made.missing.outage() && own && own->has(events.application_digest())) {
     incomplete_.insert_or_assign(live.key, events.change());
-  } else {
-    incomplete_.erase(live.key);
+  } else if (rest != incomplete_.end() &&
+             (part.is_last || made.missing.outage() || rest->second != events.change())) {
+    // A complete part says nothing about those that follow.
+    incomplete_.erase(rest);
   }
   if (end.error) co_return std::unexpected(*end.error);
   co_return Result<bool>(true);

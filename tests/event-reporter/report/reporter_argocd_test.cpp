@@ -767,6 +767,24 @@ TEST(Reporter, AnApplicationThatIsTooLargeForOneAnswerIsReportedInParts) {
   }
 }
 
+// Argo CD looks through all resources for each part.
+TEST(Reporter, PartsThatTakeLongToReadAreReportedToo) {
+  auto options = ReporterFixture::fast_options();
+  options.argocd_answer = 12'000;
+  options.reporter.application.whole_below = 0;
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.delay_answers(std::chrono::seconds(20), "/managed-resources");
+    const LargeApp app;
+    app.put(fixture);
+    CO_ASSERT_TRUE(
+        co_await fixture.platform.wait_for_count(8, deadline_after(std::chrono::minutes(10))));
+    EXPECT_EQ(told(fixture, 0),
+              (std::set<std::string>{"shop/a 1", "shop/b 1", "shop/c 1", "team/a 1", "team/b 1",
+                                     "team/c 1", "shop/web 1"}));
+  });
+}
+
 // One resource alone is too large.
 TEST(Reporter, WhatFitsIsReportedOfAnApplicationWithAResourceThatDoesNot) {
   auto options = ReporterFixture::fast_options();
