@@ -98,7 +98,7 @@ class Reporter {
   [[nodiscard]] std::set<std::string> children_of(const k8s::ObjectKey& parent) const;
 
   Task<> find_deleted();
-  Task<> sweep();
+  Task<> sweep(std::size_t share);
   Task<> check_tree(std::string key, std::string project);
   Task<> tick();
 

@@ -445,6 +445,27 @@ TEST(Reporter, AResourceThatChangesWithoutAWriteToItsApplicationIsFound) {
   });
 }
 
+// The reads alone take twice the period.
+TEST(Reporter, TheSweepReadsEachTreeInItsPeriodAlsoWhenArgoCdIsSlow) {
+  auto options = ReporterFixture::fast_options();
+  options.reporter.sweep = std::chrono::seconds(20);
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    const auto name = [](int i) { return "app-" + std::to_string(i); };
+    for (int i = 0; i < 40; ++i) {
+      fixture.put({.name = name(i), .uid = "uid-" + std::to_string(i), .resources = 0});
+    }
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(40));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.argocd.forget_requests();
+    fixture.argocd.delay_answers(std::chrono::seconds(1), "/resource-tree");
+    co_await sleep_for(std::chrono::seconds(42));  // to the end of this round, and the next one
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_GT(fixture.argocd.count("GET", "/" + name(i) + "/resource-tree"), 0U) << i;
+    }
+  });
+}
+
 TEST(Reporter, EveryStateOfAnotherMilestoneIsReportedWhileAllIsWell) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
