@@ -246,10 +246,12 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
     live.text = std::string(app.app.text());
   }
   const bool in_deletion = gathered->in_deletion;
-  if (gathered->too_large || !gathered->has_snapshot() ||
-      waits(live, gathered->missing, in_deletion)) {
+  const bool is_waited_for = waits(live, gathered->missing, in_deletion);
+  if (gathered->too_large || !gathered->has_snapshot() || is_waited_for) {
     count_error(gathered->why);
-    co_return std::unexpected(gathered->why);
+    co_return std::unexpected(gathered->has_snapshot() && is_waited_for
+                                  ? in_time(std::move(gathered->why), live)
+                                  : std::move(gathered->why));
   }
   gathered->snapshot.change = live.change;
   const auto made = co_await make(std::move(*gathered));
@@ -259,7 +261,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   }
   if (waits(live, made->missing, in_deletion)) {
     count_error(made->why);
-    co_return std::unexpected(made->why);
+    co_return std::unexpected(in_time(made->why, live));
   }
   const auto& events = *made->events;
   part.outdated = !was_read && newest_.is_outdated(live.key, events.resource_version());
@@ -565,6 +567,14 @@ void ApplicationReporter::count_error(const Error& error) {
       .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
                {{"peer", "argocd"}, {"code", std::string(to_string(error.code))}})
       .Increment();
+}
+
+// Ends a pause that Argo CD asks for when the application's own event no longer waits for its answers.
+Error ApplicationReporter::in_time(Error error, const Live& live) const {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      live.since + options_.wait_limits.silence - Clock::now());
+  error.retry_after = std::min(error.retry_after, std::max(left, std::chrono::milliseconds(0)));
+  return error;
 }
 
 Error ApplicationReporter::lasting(Error error, unsigned failures) const {

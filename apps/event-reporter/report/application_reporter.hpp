@@ -134,6 +134,7 @@ class ApplicationReporter final : public ObjectReporter {
   Task<Result<void>> store_refused(const std::string& key);
   Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);
   void count_error(const Error& error);
+  [[nodiscard]] Error in_time(Error error, const Live& live) const;
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;
 
   Executor executor_;

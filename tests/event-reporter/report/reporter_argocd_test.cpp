@@ -479,6 +479,18 @@ TEST(Reporter, ResourcesThatTakeLongToReadAreReportedAfterTheirApplication) {
   });
 }
 
+TEST(Reporter, APauseThatArgoCdAsksForDoesNotDelayTheApplicationsOwnEvent) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.fail_next(1'000'000, 429, std::chrono::minutes(5), "/resource-tree");
+    const auto begin = Clock::now();
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
+    EXPECT_THAT(fixture.events(), ElementsAre("web"));
+  });
+}
+
 TEST(Reporter, AHungTreeSilencesNoApplication) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
