@@ -52,6 +52,10 @@ inline std::vector<FiringCase> reporter_cases(const std::string& group) {
        {{"gitops_event_reporter_watch_quarantined_total{resource=\"applications\"}",
          "0+0x4 1+0x20"}},
        "5m"},
+      {group,
+       "EventReporterUnreadable",
+       {{"gitops_event_reporter_unreadable_total", "0+0x4 1+0x20"}},
+       "5m"},
   };
 }
 
@@ -85,10 +89,6 @@ inline std::vector<FiringCase> resource_reporter_cases() {
        {{"gitops_event_reporter_failing_clusters", "0+0x4 1+0x60"},
         {"gitops_event_reporter_skipped_clusters", "0+0x60"}},
        "15m"},
-      {group,
-       "EventReporterUnreadable",
-       {{"gitops_event_reporter_unreadable_total", "0+0x4 1+0x20"}},
-       "5m"},
   };
 }
 

@@ -102,6 +102,9 @@ ApplicationReporter::ApplicationReporter(const Executor& executor, k8s::Client& 
       scope_(options.resend_on_revision ? DigestScope::resource_and_revision
                                         : DigestScope::resource),
       metrics_(metrics),
+      unreadable_(
+          metrics.counter("gitops_event_reporter_unreadable_total",
+                          "States of objects that could not be read and were not reported")),
       pool_({.name = "reports", .threads = 1, .max_queued = 1024}, metrics) {}
 
 // -- the work of an object --
@@ -236,7 +239,11 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   if (!gathered) co_return fail(ErrorCode::timeout, "its reads take long and give way");
   memory.resize(gathered->bytes);
   if (gathered->outcome == Gathered::Outcome::gone) co_return Result<bool>(false);
-  if (gathered->unreadable) changes_.unreadable(live.key);
+  if (gathered->unreadable) {
+    // Its next state may be readable; the same one never is.
+    note_unreadable(live.key, gathered->why);
+    co_return Result<bool>(true);
+  }
   part.too_large = gathered->too_large;
   if (part.too_large || (part.lists && gathered->has_snapshot())) {
     // The parts that follow need these values.
@@ -567,6 +574,16 @@ void ApplicationReporter::count_error(const Error& error) {
       .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
                {{"peer", "argocd"}, {"code", std::string(to_string(error.code))}})
       .Increment();
+}
+
+void ApplicationReporter::note_unreadable(const std::string& key, const Error& error) {
+  changes_.unreadable(key);
+  unreadable_.Increment();
+  const auto verdict = repeats_.check(key, Clock::now());
+  if (!verdict.pass) return;
+  log_.warning(
+      "an Application cannot be reported",
+      {{"application", key}, {"reason", error.message}, {"suppressed", verdict.suppressed}});
 }
 
 // Ends a pause that Argo CD asks for when the application's own event no longer waits for its answers.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/core/async.hpp"
+#include "common/core/log.hpp"
 #include "common/core/metrics.hpp"
 #include "common/core/worker_pool.hpp"
 #include "event-reporter/argo/gather.hpp"
@@ -134,6 +135,7 @@ class ApplicationReporter final : public ObjectReporter {
   Task<Result<void>> store_refused(const std::string& key);
   Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);
   void count_error(const Error& error);
+  void note_unreadable(const std::string& key, const Error& error);
   [[nodiscard]] Error in_time(Error error, const Live& live) const;
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;
 
@@ -147,6 +149,9 @@ class ApplicationReporter final : public ObjectReporter {
   Options options_;
   DigestScope scope_;
   Metrics& metrics_;
+  Counter& unreadable_;
+  Log log_{"reporter"};
+  RepeatFilter repeats_{std::chrono::minutes(1)};
   NewestStates newest_;  // states reported by this process
   // Applications whose managed resources are read in parts, since one response is too large.
   std::unordered_set<std::string> in_parts_;

@@ -122,8 +122,9 @@ ResourceReporter::ResourceReporter(const Executor& executor, k8s::Client& kubern
                                    "Managed clusters that are watched")),
       failing_clusters_(metrics.gauge("gitops_event_reporter_failing_clusters",
                                       "Managed clusters with a failing watch")),
-      unreadable_(metrics.counter("gitops_event_reporter_unreadable_total",
-                                  "States of objects that are not JSON and were not reported")) {}
+      unreadable_(
+          metrics.counter("gitops_event_reporter_unreadable_total",
+                          "States of objects that could not be read and were not reported")) {}
 
 void ResourceReporter::start(TaskGroup& group) {
   delivery_.on_recovery([this] { changes_.retry_refused(); });

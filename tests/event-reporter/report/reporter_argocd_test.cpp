@@ -409,6 +409,37 @@ TEST(Reporter, AParentThatCannotBeReadSilencesNoChild) {
   });
 }
 
+// The watch sets the state aside, but a sweep or a reconcile reads it. Nothing stays due, so no alert tells
+// of a control plane that is behind.
+TEST(Reporter, AnApplicationThatBecomesUnreadableIsReportedWithItsNextState) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    const SampleApp app{.resources = 0};
+    fixture.put(app);
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    json deep = 1;
+    for (int i = 0; i < 1'100; ++i) {
+      json next = json::object();
+      next["d"] = std::move(deep);
+      deep = std::move(next);
+    }
+    auto unreadable = app.application();
+    unreadable["spec"]["deep"] = std::move(deep);
+    fixture.kube.put(k8s::resources::kApplications, unreadable);
+    fixture.reporter().changes().compare_again("argocd/web");
+    CO_ASSERT_TRUE(co_await test::eventually(
+        [&] { return fixture.metric("gitops_event_reporter_unreadable_total") > 0; },
+        "the count of what cannot be read"));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    EXPECT_TRUE(co_await test::eventually(
+        [&] { return fixture.status().count("oldest unacknowledged change", "age_ms") == 0; },
+        "nothing that is due"));
+    fixture.put({.revision = "r2", .resources = 0});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2));
+    EXPECT_THAT(fixture.events(), ElementsAre("web", "web"));
+  });
+}
+
 // A repository so large that its fetch takes longer than any answer may take.
 TEST(Reporter, AHungReadOfCommitsSilencesNoApplication) {
   play([](ReporterFixture& fixture) -> Task<> {
