@@ -79,7 +79,13 @@ void PeerInventory::remove(std::string_view key, std::string_view uid, Clock::ti
 void PeerInventory::remove_others(std::string_view key, std::string_view uid,
                                   Clock::time_point now) {
   for (const auto& [row, head] : rows_of(ledger_, key)) {
-    if (uid_of_row(row) != uid) outdate(row, std::nullopt, now);
+    if (uid_of_row(row) != uid) {
+      outdate(row, std::nullopt, now);
+      continue;
+    }
+    // A read was ahead of the watch, which delivered a predecessor or its deletion after that.
+    const auto found = outdated_.find(row);
+    if (found != outdated_.end() && !found->second.newest) outdated_.erase(found);
   }
 }
 

@@ -41,7 +41,7 @@ class PeerInventory {
   void remove(std::string_view key, Clock::time_point now);
   // Records that the object with this uid was deleted.
   void remove(std::string_view key, std::string_view uid, Clock::time_point now);
-  // Records that the object has this uid now, so its predecessors were deleted.
+  // Records that the object has this uid now, so its predecessors were deleted, and it was not.
   void remove_others(std::string_view key, std::string_view uid, Clock::time_point now);
 
   [[nodiscard]] bool contains(std::string_view key) const;

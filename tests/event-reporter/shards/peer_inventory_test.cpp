@@ -204,6 +204,20 @@ TEST(PeerInventory, KeepsApartWhatHadTheSameName) {
   });
 }
 
+// A read is ahead of the watch, which tells of the predecessor and its end after that.
+TEST(PeerInventory, WhatTheWatchDeliversIsNotGone) {
+  play([](Fixture& fixture) -> Task<> {
+    fixture.sees("v", {config_map("a")});
+    fixture.inventory.remove_others("ns/web", "u", fixture.begin + minutes(1));
+    fixture.inventory.remove("ns/web", fixture.begin + minutes(2));
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), ElementsAre("v"));
+    fixture.inventory.remove_others("ns/web", "v", fixture.begin + minutes(3));
+    EXPECT_THAT(fixture.inventory.deleted_uids("ns/web"), IsEmpty());
+    fixture.inventory.expire(fixture.begin + minutes(60));
+    EXPECT_THAT(names(co_await fixture.row("v")), ElementsAre("a"));
+  });
+}
+
 TEST(PeerInventory, DoesNotBringBackWhatSomebodyMadeHisOwn) {
   play([](Fixture& fixture) -> Task<> {
     fixture.sees("u", {config_map("a")});
