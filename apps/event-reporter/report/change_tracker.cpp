@@ -221,11 +221,15 @@ std::size_t ChangeTracker::retry_refused() {
 }
 
 void ChangeTracker::send_heartbeat() {
-  const auto any = std::ranges::find_if(seen_, [this](const auto& seen) {
+  const auto has_event = [this](const auto& seen) {
     const auto known = ledger_.known().find(seen.first);
     return owns(seen.first) && !unreadable_.contains(seen.first) &&
-           (known == ledger_.known().end() || known->second.refused.empty());
-  });
+           (known == ledger_.known().end() || known->second.refused.empty()) &&
+           objects_.is_readable(seen.first);
+  };
+  auto any = std::ranges::find_if(
+      seen_, [&](const auto& seen) { return !dirty_.contains(seen.first) && has_event(seen); });
+  if (any == seen_.end()) any = std::ranges::find_if(seen_, has_event);
   if (any != seen_.end()) dirty_.heartbeat(any->first, Clock::now());
 }
 
@@ -329,7 +333,7 @@ Task<bool> ChangeTracker::report_again(std::string key, Refusals refusals) {
   const auto granted = grant(key);
   const auto is_idle = [&] {
     return granted && granted->owner && holds(*granted) && seen_.contains(key) &&
-           !dirty_.contains(key);
+           !dirty_.contains(key) && objects_.is_readable(key);
   };
   if (!is_idle()) co_return false;
   auto entry = co_await ledger_.load(key);

@@ -56,6 +56,8 @@ class TrackedObjects {
   [[nodiscard]] virtual std::vector<ResourceId> parts(std::string_view /*text*/) const {
     return {};
   }
+  // Returns whether a read of the object can succeed now, as far as is known.
+  [[nodiscard]] virtual bool is_readable(const std::string& /*key*/) const { return true; }
   // Called when the shard is held from now on and another replica held it before
   // (WatchLag::taken_over).
   virtual void taken_over(std::uint32_t /*shard*/) {}
@@ -105,7 +107,7 @@ class ChangeTracker final : public ShardObserver {
   // The keys of the objects of the held shards that `which` selects.
   [[nodiscard]] std::vector<std::string> owned_keys(const KeyFilter& which) const;
   // Makes all events of the object due, as if none had been acknowledged. Returns false when it is due
-  // already, and when it is not an object of the held shards.
+  // already, when it is not an object of the held shards, and when it cannot be read now.
   enum class Refusals { kept, forgotten };  // of events that were refused for good
   Task<bool> report_again(std::string key, Refusals refusals = Refusals::kept);
   // Returns the key of an object of the held shards that exists and was reported with this uid; empty: there is none.
@@ -125,8 +127,8 @@ class ChangeTracker final : public ShardObserver {
   void unreadable(const std::string& key);
   // Compares the object with the ledger again when its shard is held, although it did not change.
   void compare_again(const std::string& key);
-  // Makes any object of the held shards due that has an event, although it did not change, if there is
-  // one.
+  // Makes any object of the held shards due that has an event and can be read, although it did not change,
+  // if there is one; preferably one that is not due.
   void send_heartbeat();
   // Makes the objects with events that were refused for good due, and retries these events once.
   // Returns the number of such events.

@@ -258,6 +258,18 @@ std::string ResourceReporter::tombstone(const std::string& key, const std::strin
   return resource_stub(parse_resource_key(key).object, uid);
 }
 
+// A managed cluster may be away for days, or its Secret unusable.
+bool ResourceReporter::is_readable(const std::string& key) const {
+  const auto id = parse_resource_key(key);
+  const auto cluster = clusters_.find(id.cluster);
+  if (cluster == clusters_.end()) return false;
+  if (cluster->second->is_own()) return true;
+  return std::ranges::any_of(cluster->second->watches, [&id](const auto& watch) {
+    return watch->what().name == id.kind && watch->what().covers(id.object.ns) &&
+           watch->last_error().empty();
+  });
+}
+
 void ResourceReporter::taken_over(std::uint32_t shard) {
   for (const auto& [id, cluster] : clusters_) {
     for (auto& lag : cluster->lags) lag.taken_over(shard);

@@ -102,6 +102,7 @@ class ResourceReporter final : private TrackedObjects, private ObjectReporter {
   // Implementation of TrackedObjects.
   [[nodiscard]] std::string tombstone(const std::string& key,
                                       const std::string& uid) const override;
+  [[nodiscard]] bool is_readable(const std::string& key) const override;
   void taken_over(std::uint32_t shard) override;
 
   void on_change(const Cluster& cluster, const ResourceKind& kind, const WatchLag& lag,

@@ -84,6 +84,33 @@ TEST_F(ChangeTrackerTest, AHeartbeatIsNotThatOfAnObjectThatCannotBeRead) {
   settle("a/web");
 }
 
+// A managed cluster may be away for days. What is due already would say nothing more either.
+TEST_F(ChangeTrackerTest, AHeartbeatIsThatOfAnObjectThatCanBeReportedNow) {
+  hold();
+  const auto settle = [&](const std::string& key) {
+    EXPECT_TRUE(dirty.take(key).live);
+    dirty.done(key);
+  };
+  for (const auto* key : {"a/web", "b/web"}) {
+    changes.changed(key, "u", digest(1), "one", {});
+    settle(key);
+  }
+  for (const auto& [away, other] : {std::pair{"a/web", "b/web"}, std::pair{"b/web", "a/web"}}) {
+    objects.away = {away};
+    changes.send_heartbeat();
+    EXPECT_FALSE(dirty.contains(away));
+    settle(other);
+    objects.away = {};
+    changes.compare_again(away);
+    changes.send_heartbeat();
+    settle(other);
+    settle(away);
+  }
+  objects.away = {"a/web", "b/web"};
+  changes.send_heartbeat();
+  EXPECT_EQ(dirty.size(), 0U);
+}
+
 // It made room for a successor with the same name.
 TEST_F(ChangeTrackerTest, ARefusedDeletionInTheInventoryIsRetriedAtTheStart) {
   LedgerEntry old{.uid = "old"};

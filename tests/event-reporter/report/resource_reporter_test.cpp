@@ -741,6 +741,34 @@ TEST(ResourceReporter, AReportUnderWayEndsWithItsCluster) {
   });
 }
 
+// Its Secret became unusable. It would be due for as long as that lasts, and the alert tell of a control plane
+// that is behind.
+TEST(ResourceReporter, AnObjectOfAClusterThatIsNotWatchedIsNotReportedAgain) {
+  play({}, [](Parts& parts) -> Task<> {
+    const std::string server = "https://prod.example.com";
+    const auto client =
+        std::make_shared<k8s::Client>(co_await asio::this_coro::executor, parts.resolver,
+                                      parts.kube.cluster_config(), http::ProxySettings{}, "test");
+    parts.reporter->watch_cluster(
+        {.server = server, .name = "prod", .client = client, .namespaces = {}});
+    parts.put("u", "one");
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(2, deadline_after(seconds(10))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    const auto key_in = [](const std::string& cluster) {
+      return ResourceKey{.cluster = cluster, .kind = "rollouts", .object = {"shop", "web"}}
+          .to_string();
+    };
+    auto& changes = parts.reporter->changes();
+    EXPECT_TRUE(co_await changes.report_again(key_in(server)));
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(3, deadline_after(seconds(10))));
+    EXPECT_TRUE(co_await parts.is_quiet());
+    parts.reporter->unwatch_cluster(server);
+    EXPECT_FALSE(co_await changes.report_again(key_in(server)));
+    EXPECT_TRUE(co_await changes.report_again(key_in(std::string(kOwnCluster))));
+    CO_ASSERT_TRUE(co_await parts.platform_double.wait_for_count(4, deadline_after(seconds(10))));
+  });
+}
+
 // Its first report waits. The credentials in the cluster's Secret are rotated, so another watch begins, whose
 // list does not have it.
 TEST(ResourceReporter, WhatGoesBetweenTwoWatchesBeforeItsFirstReportIsNotReported) {

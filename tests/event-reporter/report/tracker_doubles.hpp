@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "common/core/work_queue.hpp"
@@ -29,10 +30,14 @@ struct ObjectsDouble final : TrackedObjects {
                                       const std::string& uid) const override {
     return key + " " + uid;
   }
+  [[nodiscard]] bool is_readable(const std::string& key) const override {
+    return !away.contains(key);
+  }
   void taken_over(std::uint32_t shard) override {
     if (on_taken_over) on_taken_over(shard);
   }
 
+  std::set<std::string> away = {};
   std::function<void(std::uint32_t shard)> on_taken_over = {};
 };
 
