@@ -586,7 +586,8 @@ void ApplicationReporter::note_unreadable(const std::string& key, const Error& e
       {{"application", key}, {"reason", error.message}, {"suppressed", verdict.suppressed}});
 }
 
-// Ends a pause that Argo CD asks for when the application's own event no longer waits for its answers.
+// Ends a pause that Argo CD asks for when the application's own event no longer waits for its
+// answers.
 Error ApplicationReporter::in_time(Error error, const Live& live) const {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       live.since + options_.wait_limits.silence - Clock::now());

@@ -127,8 +127,8 @@ class ChangeTracker final : public ShardObserver {
   void unreadable(const std::string& key);
   // Compares the object with the ledger again when its shard is held, although it did not change.
   void compare_again(const std::string& key);
-  // Makes any object of the held shards due that has an event and can be read, although it did not change,
-  // if there is one; preferably one that is not due.
+  // Makes any object of the held shards due that has an event and can be read, although it did not
+  // change, if there is one; preferably one that is not due.
   void send_heartbeat();
   // Makes the objects with events that were refused for good due, and retries these events once.
   // Returns the number of such events.

@@ -16,8 +16,8 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kReadTimeout = std::chrono::seconds(30);
-// Resource trees that a sweep reads at the same time. One after the other, the reads of 10,000 trees take
-// longer than its period.
+// Resource trees that a sweep reads at the same time. One after the other, the reads of 10,000
+// trees take longer than its period.
 constexpr std::size_t kSweptTogether = 4;
 
 // The fields of an Application that the informer keeps.
@@ -236,7 +236,11 @@ Task<> Reporter::find_deleted() {
   co_await check_deletions(kubernetes_, missing,
                            {.resource = k8s::resources::kApplications,
                             .object = application_key,
-                            .pauses = options_.queue.backoff},
+                            .pauses = options_.queue.backoff,
+                            .is_watched =
+                                [this](const std::string& key) {
+                                  return informer_.find(application_key(key)) != nullptr;
+                                }},
                            [this](const std::string& key, const std::string& uid) {
                              const auto object = application_key(key);
                              // Its successor was created during the check; its report covers both.

@@ -326,7 +326,10 @@ Task<> ResourceReporter::find_deleted(std::shared_ptr<Cluster> cluster,
   const auto object = [](std::string_view key) { return parse_resource_key(key).object; };
   co_await check_deletions(
       *cluster->client, std::move(missing),
-      {.resource = watch.what().resource, .object = object, .pauses = options_.queue.backoff},
+      {.resource = watch.what().resource,
+       .object = object,
+       .pauses = options_.queue.backoff,
+       .is_watched = [&](const std::string& key) { return watch.find(object(key)) != nullptr; }},
       [&](const std::string& key, const std::string& uid) {
         // Its successor was created during the check; its report covers both.
         if (watch.find(object(key)) != nullptr) return;

@@ -74,6 +74,44 @@ TEST(DeletionCheck, AReadThatIsRefusedForGoodIsRepeatedRarely) {
   });
 }
 
+// Its namespace is left out of the settings now, or the watch has set it aside. Nothing else tells
+// of its end.
+TEST(DeletionCheck, WhatExistsAndIsNotWatchedIsReadAgainRarely) {
+  const test::LogCapture quiet;
+  test::run_in_test_time([]() -> Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    Metrics metrics;
+    net::Resolver resolver(metrics);
+    test::FakeKubeApi kube(executor);
+    CO_ASSERT_OK(kube.start());
+    k8s::Client client(executor, resolver, kube.cluster_config(), {}, "test");
+    for (const auto* name : {"goes", "comes"}) {
+      kube.put(k8s::resources::kApplications,
+               {{"metadata", {{"name", name}, {"namespace", "team"}, {"uid", name}}}});
+    }
+    bool comes = false;
+    std::vector<std::string> gone;
+    TaskGroup tasks(executor);
+    tasks.spawn("check", [&]() -> Task<> {
+      co_await check_deletions(
+          client, {{"team/goes", "u-1"}, {"team/comes", "u-2"}},
+          {.resource = k8s::resources::kApplications,
+           .object = application_key,
+           .pauses = {},
+           .is_watched = [&](const std::string& key) { return comes && key == "team/comes"; }},
+          [&](const std::string& key, const std::string& uid) { gone.push_back(key + " " + uid); });
+    });
+    co_await sleep_for(std::chrono::hours(4));
+    EXPECT_THAT(gone, testing::IsEmpty());
+    EXPECT_LT(kube.count("GET", "/applications/goes"), 150U);
+    comes = true;
+    EXPECT_TRUE(kube.remove(k8s::resources::kApplications, {"team", "goes"}));
+    co_await tasks.join();
+    EXPECT_THAT(gone, ElementsAre("team/goes u-1"));
+    co_await kube.stop();
+  });
+}
+
 // The 404 of an ingress without a backend, and what a login in front of the API server says.
 TEST(DeletionCheck, WhatAnswersInPlaceOfTheApiServerSaysNothing) {
   const test::LogCapture quiet;

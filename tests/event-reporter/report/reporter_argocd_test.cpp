@@ -409,8 +409,8 @@ TEST(Reporter, AParentThatCannotBeReadSilencesNoChild) {
   });
 }
 
-// The watch sets the state aside, but a sweep or a reconcile reads it. Nothing stays due, so no alert tells
-// of a control plane that is behind.
+// The watch sets the state aside, but a sweep or a reconcile reads it. Nothing stays due, so no
+// alert tells of a control plane that is behind.
 TEST(Reporter, AnApplicationThatBecomesUnreadableIsReportedWithItsNextState) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();

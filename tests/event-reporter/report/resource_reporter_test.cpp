@@ -741,8 +741,8 @@ TEST(ResourceReporter, AReportUnderWayEndsWithItsCluster) {
   });
 }
 
-// Its Secret became unusable. It would be due for as long as that lasts, and the alert tell of a control plane
-// that is behind.
+// Its Secret became unusable. It would be due for as long as that lasts, and the alert tell of a
+// control plane that is behind.
 TEST(ResourceReporter, AnObjectOfAClusterThatIsNotWatchedIsNotReportedAgain) {
   play({}, [](Parts& parts) -> Task<> {
     const std::string server = "https://prod.example.com";
