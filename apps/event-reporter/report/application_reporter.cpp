@@ -602,7 +602,8 @@ Error ApplicationReporter::lasting(Error error, unsigned failures) const {
        --more) {
     pause *= 2;
   }
-  error.retry_after = std::min(pause, options_.gap_retry);
+  // Argo CD may ask for a longer pause.
+  error.retry_after = std::max(error.retry_after, std::min(pause, options_.gap_retry));
   return error;
 }
 

@@ -522,6 +522,20 @@ TEST(Reporter, APauseThatArgoCdAsksForDoesNotDelayTheApplicationsOwnEvent) {
   });
 }
 
+// A gap that lasts has pauses of its own, which double from a short one.
+TEST(Reporter, APauseThatArgoCdAsksForIsKeptHoweverLongTheGapLasts) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.argocd.fail_next(1'000'000, 429, std::chrono::minutes(5), "/resource-tree");
+    fixture.put({.resources = 1});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    co_await sleep_for(std::chrono::minutes(40));
+    const auto reads = fixture.argocd.count("GET", "/resource-tree");
+    co_await sleep_for(std::chrono::minutes(10));
+    EXPECT_LE(fixture.argocd.count("GET", "/resource-tree"), reads + 5);
+  });
+}
+
 TEST(Reporter, AHungTreeSilencesNoApplication) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
