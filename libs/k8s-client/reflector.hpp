@@ -23,14 +23,15 @@ bool is_older_version(std::string_view version, std::string_view than);
 //
 // - A copy begins with a list. The first choice is a streaming list: a watch that sends the objects
 //   first (KEP-3157). A server that refuses it (400, 422) gets paged lists from then on. A server
-//   that accepts it and does not end it in time by its bookmark, or closes it twice in a row
-//   without, gets a paged list now; the next list is a streaming one again.
+//   that accepts it and does not end it in time by its bookmark, or ends it twice in a row without,
+//   in order or by an error, gets a paged list now; the next list is a streaming one again.
 // - Paged lists request no version, which means the newest state. Version "0" would be served from
 //   the watch cache, as a whole and regardless of the limit: 10,000 applications are 86 MB.
 // - A page that exceeds our size limit is requested again with half the number of objects; each
 //   complete list doubles that number, up to the configured one. A page that fails with a transient
-//   error is requested again. When the rest of the pages is gone (410), the list was slower than
-//   the server's compaction: one list without pages follows. Any other failure restarts the list.
+//   error is requested again, after a timeout with half the number of objects, but not below 50.
+//   When the rest of the pages is gone (410), the list was slower than the server's compaction: one
+//   list without pages follows. Any other failure, and a timeout without pages, restarts the list.
 // - Watches resume from the last version seen, bookmarks included, with a random timeout of 5 to 10
 //   minutes.
 // - Before a watch resumes, and before the next list, a check requests the server's newest version
