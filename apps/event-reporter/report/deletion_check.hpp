@@ -29,8 +29,8 @@ using OnDeleted = std::function<void(std::string key, std::string uid)>;
 // Finds out which objects were really deleted. A list also lacks objects that could not be decoded
 // and namespaces that are no longer watched, so this reads each object, until the API server has
 // responded for all. A read that fails is repeated after all others; one that the API server
-// refuses, or that finds an object that is not watched, is repeated after growing pauses, up to ten
-// minutes. `kubernetes` outlives the call.
+// refuses is repeated after growing pauses, up to ten minutes. An object that exists and is not
+// watched is read again every ten minutes. `kubernetes` outlives the call.
 Task<> check_deletions(k8s::Client& kubernetes, Missing missing, DeletionCheck check,
                        OnDeleted deleted);
 
