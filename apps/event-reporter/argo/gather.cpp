@@ -47,6 +47,13 @@ Gathered unknown(Error why) {
   return {.outcome = Gathered::Outcome::unknown, .why = std::move(why)};
 }
 
+// Returns the result after a failed read from the API server.
+Gathered unknown_to_kubernetes(Error why) {
+  auto gathered = unknown(std::move(why));
+  gathered.from_kubernetes = true;
+  return gathered;
+}
+
 std::size_t size_of(const Snapshot& snapshot) {
   const auto of_answer = [](const std::optional<std::string>& answer) {
     return answer ? answer->size() : 0;
@@ -449,7 +456,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
     if (!read && k8s::says_not_found(read.error())) {
       co_return Gathered{.outcome = Gathered::Outcome::gone};
     }
-    if (!read) co_return unknown(read.error());
+    if (!read) co_return unknown_to_kubernetes(read.error());
     text = std::move(*read);
   }
   auto app = AppView::parse(std::move(text));
@@ -476,7 +483,7 @@ Task<Gathered> Gatherer::gather(k8s::ObjectKey key, std::string text, Reads read
   const auto until = has_answered ? std::max(deadline, deadline_after(kLastReads)) : deadline;
   auto named = co_await read_named(
       plan, application_id(snapshot.app.app.ns(), snapshot.app.app.name()), until);
-  if (!named) co_return unknown(named.error());
+  if (!named) co_return unknown_to_kubernetes(named.error());  // the parent could not be read
   fill(gathered, std::move(*named), std::move(answers), plan.being_deleted);
   if (files) snapshot.git_files = co_await files_->find(*files, begin);
   gathered.bytes = size_of(snapshot);

@@ -79,7 +79,8 @@ struct Gathered {
   bool unreadable = false;   // unknown, because the Application's text is malformed
   bool too_large = false;    // the managed resources are missing because there are too many at once
   Error why = {};            // the reason for `unknown`, or the failure of the first missing part
-  std::size_t bytes = 0;     // size of the snapshot's texts
+  bool from_kubernetes = false;  // `why` is a failure of the API server, not of Argo CD
+  std::size_t bytes = 0;         // size of the snapshot's texts
 
   [[nodiscard]] bool has_snapshot() const {
     return outcome == Outcome::complete || outcome == Outcome::partial;

@@ -255,7 +255,7 @@ Task<Result<bool>> ApplicationReporter::report_part(Live& live, Part& part) {
   const bool in_deletion = gathered->in_deletion;
   const bool is_waited_for = waits(live, gathered->missing, in_deletion);
   if (gathered->too_large || !gathered->has_snapshot() || is_waited_for) {
-    count_error(gathered->why);
+    count_error(gathered->why, gathered->from_kubernetes ? "kubernetes" : "argocd");
     co_return std::unexpected(gathered->has_snapshot() && is_waited_for
                                   ? in_time(std::move(gathered->why), live)
                                   : std::move(gathered->why));
@@ -569,10 +569,10 @@ Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::strin
   co_return co_await pool_.run(deadline_after(kMakeTimeout), std::move(compare));
 }
 
-void ApplicationReporter::count_error(const Error& error) {
+void ApplicationReporter::count_error(const Error& error, std::string_view peer) {
   metrics_
       .counter("gitops_event_reporter_errors_total", "Failed attempts by peer and kind",
-               {{"peer", "argocd"}, {"code", std::string(to_string(error.code))}})
+               {{"peer", std::string(peer)}, {"code", std::string(to_string(error.code))}})
       .Increment();
 }
 

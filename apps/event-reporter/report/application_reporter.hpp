@@ -134,7 +134,7 @@ class ApplicationReporter final : public ObjectReporter {
   Task<Result<void>> adopt(const Grant& grant, const std::string& key, LedgerEntry& entry);
   Task<Result<void>> store_refused(const std::string& key);
   Task<Result<bool>> add_inventory(const std::string& row, LedgerEntry& entry);
-  void count_error(const Error& error);
+  void count_error(const Error& error, std::string_view peer = "argocd");
   void note_unreadable(const std::string& key, const Error& error);
   [[nodiscard]] Error in_time(Error error, const Live& live) const;
   [[nodiscard]] Error lasting(Error error, unsigned failures) const;

@@ -510,6 +510,23 @@ TEST(Reporter, ResourcesThatTakeLongToReadAreReportedAfterTheirApplication) {
   });
 }
 
+// Otherwise the alert about Argo CD sends people to the wrong place.
+TEST(Reporter, AnApplicationThatTheApiServerRefusesIsNoFailureOfArgoCd) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await fixture.start();
+    fixture.put({.resources = 0});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(1));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.kube.fail_next(1, 403, {}, "/applications/web");
+    fixture.reporter().changes().compare_again("argocd/web");
+    const std::string errors = "gitops_event_reporter_errors_total{code=\"forbidden\",peer=";
+    CO_ASSERT_TRUE(
+        co_await test::eventually([&] { return fixture.metric(errors + "\"kubernetes\"") == 1; },
+                                  "the count of the failed read"));
+    EXPECT_EQ(fixture.metric(errors + "\"argocd\""), 0);
+  });
+}
+
 TEST(Reporter, APauseThatArgoCdAsksForDoesNotDelayTheApplicationsOwnEvent) {
   play([](ReporterFixture& fixture) -> Task<> {
     co_await fixture.start();
