@@ -555,6 +555,7 @@ Task<Result<void>> ApplicationReporter::report_lost_parts(Grant grant, std::stri
 }
 
 Task<Result<bool>> ApplicationReporter::tree_changed(std::string key, std::string project) {
+  const auto memory = co_await gatherer_.reserve(key);
   const auto entry = co_await ledger_.load(key);
   if (!entry) co_return std::unexpected(entry.error());
   const auto tree = co_await gatherer_.tree(application_key(key), std::move(project));

@@ -920,6 +920,37 @@ TEST(Reporter, TheAnswersOfAllReportsTogetherTakeBoundedMemory) {
   });
 }
 
+// A sweep reads several trees at the same time. Two fit of those of applications this large.
+TEST(Reporter, TheTreesThatASweepReadsTakeBoundedMemory) {
+  auto options = ReporterFixture::fast_options();
+  options.memory = 2'000'000;
+  options.reporter.sweep = std::chrono::milliseconds(50);
+  play(options, [](ReporterFixture& fixture) -> Task<> {
+    constexpr std::size_t kApplications = 12;
+    constexpr auto kAnswer = std::chrono::milliseconds(100);
+    co_await fixture.start();
+    for (std::size_t i = 0; i < kApplications; ++i) {
+      const auto number = std::to_string(i);
+      const SampleApp app{.name = "app-" + number, .uid = "uid-" + number, .resources = 1};
+      fixture.put(app);
+      auto managed = app.managed();
+      managed[0]["padding"] = std::string(900'000, 'x');
+      fixture.argocd.set_managed_resources(app.name, managed);
+    }
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(2 * kApplications));
+    EXPECT_TRUE(co_await fixture.is_quiet());
+    fixture.argocd.forget_requests();
+    fixture.argocd.delay_answers(kAnswer, "/resource-tree");
+    co_await sleep_for(std::chrono::seconds(2));
+    std::vector<Clock::time_point> reads;
+    for (const auto& request : fixture.argocd.requests()) {
+      if (request.target.contains("/resource-tree")) reads.push_back(request.when);
+    }
+    CO_ASSERT_TRUE(reads.size() > 10U);
+    for (std::size_t i = 2; i < reads.size(); ++i) EXPECT_GE(reads[i] - reads[i - 2], kAnswer) << i;
+  });
+}
+
 Clock::duration cpu_time(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
