@@ -333,7 +333,7 @@ Task<bool> ChangeTracker::report_again(std::string key, Refusals refusals) {
   const auto granted = grant(key);
   const auto is_idle = [&] {
     return granted && granted->owner && holds(*granted) && seen_.contains(key) &&
-           !dirty_.contains(key) && objects_.is_readable(key);
+           !dirty_.is_busy(key) && objects_.is_readable(key);
   };
   if (!is_idle()) co_return false;
   auto entry = co_await ledger_.load(key);
@@ -344,7 +344,11 @@ Task<bool> ChangeTracker::report_again(std::string key, Refusals refusals) {
     entry->forget_contents();
   }
   if (ledger_.known().contains(key)) ledger_.store(key, *entry);
-  dirty_.changed(key, {}, {}, Clock::now());
+  if (dirty_.contains(key)) {
+    dirty_.hasten(key);  // its report failed, and waits with its states
+  } else {
+    dirty_.changed(key, {}, {}, Clock::now());
+  }
   co_return true;
 }
 

@@ -106,8 +106,8 @@ class ChangeTracker final : public ShardObserver {
   void report_all(const KeyFilter& which);
   // The keys of the objects of the held shards that `which` selects.
   [[nodiscard]] std::vector<std::string> owned_keys(const KeyFilter& which) const;
-  // Makes all events of the object due, as if none had been acknowledged. Returns false when it is due
-  // already, when it is not an object of the held shards, and when it cannot be read now.
+  // Makes all events of the object due, as if none had been acknowledged. Returns false while it is
+  // being reported, when it is not an object of the held shards, and when it cannot be read now.
   enum class Refusals { kept, forgotten };  // of events that were refused for good
   Task<bool> report_again(std::string key, Refusals refusals = Refusals::kept);
   // Returns the key of an object of the held shards that exists and was reported with this uid; empty: there is none.

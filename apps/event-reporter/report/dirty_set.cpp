@@ -57,6 +57,11 @@ void DirtySet::bury(DirtyWork& work, std::string tombstone) {
   work.tombstone = std::move(tombstone);
 }
 
+void DirtySet::hasten(const std::string& key) {
+  const auto found = dirty_.find(key);
+  if (found != dirty_.end()) enqueue(key, found->second);
+}
+
 void DirtySet::heartbeat(const std::string& key, Clock::time_point now) {
   auto& work = mark(key, now);
   work.live = true;
@@ -149,6 +154,11 @@ std::size_t DirtySet::bring_forward(std::size_t most) {
 bool DirtySet::has_states(const std::string& key) const {
   const auto found = dirty_.find(key);
   return found != dirty_.end() && !found->second.states.empty();
+}
+
+bool DirtySet::is_busy(const std::string& key) const {
+  const auto found = dirty_.find(key);
+  return in_work_.contains(key) || (found != dirty_.end() && !found->second.tombstone.empty());
 }
 
 void DirtySet::drop_live(const KeyFilter& which) {

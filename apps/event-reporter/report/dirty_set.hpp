@@ -70,6 +70,8 @@ class DirtySet {
   // Records that the object was deleted; its waiting states are dropped. Of two deletions in a row
   // the first one counts, because the object between them was never reported.
   void deleted(const std::string& key, std::string tombstone, Clock::time_point now);
+  // Ends the backoff of the key, if its work waits.
+  void hasten(const std::string& key);
   // Makes the object's event due once more.
   void heartbeat(const std::string& key, Clock::time_point now);
 
@@ -89,6 +91,8 @@ class DirtySet {
   std::size_t bring_forward(std::size_t most = std::numeric_limits<std::size_t>::max());
   // Returns whether the key waits with the text of a state.
   [[nodiscard]] bool has_states(const std::string& key) const;
+  // Returns whether a worker has taken work of the key, or a deletion waits.
+  [[nodiscard]] bool is_busy(const std::string& key) const;
   // Drops the states of the keys that `which` selects; their deletions stay.
   void drop_live(const KeyFilter& which);
   // Drops all work of the keys that `which` selects. Work that a worker has taken is dropped when it is

@@ -136,6 +136,23 @@ TEST(RequestedReports, AReportUnderWayEndsFirst) {
   });
 }
 
+// Its report stays due for as long as Argo CD does not tell the resources.
+TEST(RequestedReports, AnApplicationWithALastingGapIsReportedAgainAsFarAsItIsKnown) {
+  play([](ReporterFixture& fixture) -> Task<> {
+    co_await report_and_ask(fixture, "");
+    fixture.argocd.fail_next(1'000'000, 500, {}, "/applications/web/managed-resources");
+    fixture.put({.name = "web", .uid = "uid-web", .revision = "r2", .resources = 2});
+    CO_ASSERT_TRUE(co_await fixture.wait_for_events(8));
+    EXPECT_TRUE(co_await is_quiet(fixture));
+    fixture.platform.ask_again("uid-web;1");
+    fixture.put(app("cart", "r2"));
+    EXPECT_TRUE(
+        co_await test::eventually([&] { return fixture.metric(kServed) == 1; }, "the request"));
+    EXPECT_TRUE(co_await is_quiet(fixture));
+    EXPECT_EQ(reported_again(fixture)["/web"], 2);
+  });
+}
+
 // Its heartbeat is set to an hour, and the control plane forgets a request after ten minutes.
 TEST(RequestedReports, AnIdleReporterHearsOfARequestBeforeItExpires) {
   play([](ReporterFixture& fixture) -> Task<> {
