@@ -106,6 +106,20 @@ std::string array_of(Oid element, std::span<const std::string_view> items) {
   return out;
 }
 
+// PostgreSQL's texts have no NUL, and libpq would end a parameter there: a name would be found by its begin. The
+// replacement character of Unicode stands for it.
+std::string without_nul(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\0') {
+      out += "\xEF\xBF\xBD";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 // Parameters in libpq's form. Texts are copied, since libpq requires a NUL at their ends.
 struct Bound {
   std::vector<std::string> texts;
@@ -128,7 +142,7 @@ struct Bound {
     if (const auto* number = std::get_if<std::int64_t>(&content)) {
       add(std::to_string(*number), false);
     } else if (const auto* text = std::get_if<std::string_view>(&content)) {
-      add(std::string(*text), false);
+      add(text->contains('\0') ? without_nul(*text) : std::string(*text), false);
     } else if (const auto* bytes = std::get_if<Param::Bytes>(&content)) {
       add(std::string(bytes->bytes), true);
     } else {

@@ -25,6 +25,7 @@ constexpr Statement kSame{.name = "test.same",
 constexpr Statement kWithPart{
     .name = "test.with_part",
     .sql = "SELECT id, 'strpos(' FROM thing WHERE strpos(name, $1) > 0 ORDER BY id"};
+constexpr Statement kNamed{.name = "test.named", .sql = "SELECT id FROM thing WHERE name = $1"};
 constexpr Statement kWrong{.name = "test.wrong", .sql = "SELECT nothing FROM nowhere"};
 constexpr Statement kDrop{.name = "test.drop", .sql = "DELETE FROM thing WHERE id >= $1"};
 
@@ -83,6 +84,19 @@ TEST_P(ConnectionContract, StrposFindsAPartOfAText) {
   ASSERT_EQ(rows->size(), 1U);
   EXPECT_EQ(rows->number(0, 0), 1);
   EXPECT_EQ(rows->text(0, 1), "strpos(");  // a text is not changed
+}
+
+TEST_P(ConnectionContract, ATextIsNotFoundByItsBeginBeforeANul) {
+  ASSERT_TRUE(connection->run(kAdd, {1, "shop", Param()}));
+  const std::string text("shop\0web", 8);
+  const auto found = connection->run(kNamed, {text});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(found->empty());
+  ASSERT_TRUE(connection->run(kAdd, {2, text, Param()}));
+  const auto stored = connection->run(kNamed, {text});
+  ASSERT_TRUE(stored) << stored.error().message;
+  ASSERT_EQ(stored->size(), 1U);
+  EXPECT_EQ(stored->number(0, 0), 2);
 }
 
 TEST_P(ConnectionContract, ATransactionCountsAsAWhole) {
