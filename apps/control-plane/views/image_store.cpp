@@ -43,6 +43,12 @@ constexpr Statement kPutImage{
         "VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account, name) DO UPDATE SET "
         "id = excluded.id, data = excluded.data, registry = excluded.registry, "
         "updated_at = excluded.updated_at"};
+// Waits for another replica that makes the same row, and leaves that one.
+constexpr Statement kAddAnnotation{
+    .name = "images.add_annotation",
+    .sql =
+        "INSERT INTO annotation (account, entity_type, entity, type, key, value, updated_at) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"};
 constexpr std::string_view kAnnotationValue =
     "SELECT value FROM annotation WHERE account = $1 AND entity_type = $2 AND entity = $3 AND "
     "type = $4 AND key = $5";
@@ -61,8 +67,9 @@ constexpr Statement kAnnotations{
         "SELECT entity_type, entity, type, key, value FROM annotation WHERE account = $1 AND "
         "entity_type = $2 AND entity = $3 ORDER BY type, key LIMIT 200"};
 
-constexpr std::array kImageStatements{kFindImage, kAddImage,       kLockImage,     kLockImageById,
-                                      kPutImage,  kLockAnnotation, kPutAnnotation, kAnnotations};
+constexpr std::array kImageStatements{kFindImage,     kAddImage,    kLockImage,
+                                      kLockImageById, kPutImage,    kLockAnnotation,
+                                      kPutAnnotation, kAnnotations, kAddAnnotation};
 
 std::optional<ImageRow> image_row(const store::Rows& rows) {
   if (rows.empty()) return std::nullopt;
@@ -214,9 +221,15 @@ Result<void> save_annotation(Connection& connection, std::int64_t account, std::
   for (const auto& [field, text] : parts) {
     if (auto checked = check_key(field, text); !checked) return checked;
   }
+  auto value = annotation_value(annotation);
+  if (value.size() <= kMaxImageData) {
+    const auto added =
+        connection.run(kAddAnnotation, {account, entity_type, entity, type, key, value, now});
+    if (!added) return std::unexpected(added.error());
+    if (added->changed() == 1) return {};
+  }
   const auto known = connection.run(kLockAnnotation, {account, entity_type, entity, type, key});
   if (!known) return std::unexpected(known.error());
-  auto value = annotation_value(annotation);
   if (!known->empty() && value.starts_with('{')) {
     value = merged_object(known->text(0, 0), value);
   }

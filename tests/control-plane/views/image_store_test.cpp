@@ -1,6 +1,8 @@
 #include "control-plane/views/image_store.hpp"
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -127,34 +129,64 @@ INSTANTIATE_TEST_SUITE_P(Engines, ImageContract, testing::Values(Engine::sqlite,
                          [](const auto& info) { return test::engine_name(info.param); });
 
 // Two replicas get the reports of one build.
-TEST(ImageStore, TwoFirstReportsOfAnImageAreMerged) {
-  const test::TestDatabase files(Engine::postgres);
-  const auto open = [&files] { return must(store::open_postgres(files.location(), "test")); };
-  const auto first = open();
-  const auto second = open();
-  const auto watching = open();
-  must(store::migrate(*first, migrations()));
+struct TwoReplicas : testing::Test {
+  TwoReplicas() { must(store::migrate(*first, migrations())); }
+  [[nodiscard]] std::unique_ptr<store::PostgresConnection> open() const {
+    return must(store::open_postgres(files.location(), "test"));
+  }
+  // Runs `report` at the second replica while a transaction of the first one is open.
+  Result<void> store_meanwhile(const std::function<Result<void>()>& report) {
+    std::atomic<bool> is_over = false;
+    Result<void> stored;
+    std::thread thread([&] {
+      stored = second->transact(report);
+      is_over = true;
+    });
+    constexpr store::Statement kWaits{.name = "test.waits",
+                                      .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+    while (!is_over && must(watching->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
+    must(first->run_script("COMMIT"));
+    thread.join();
+    return stored;
+  }
+
+  test::TestDatabase files{Engine::postgres};
+  std::unique_ptr<store::PostgresConnection> first = open();
+  std::unique_ptr<store::PostgresConnection> second = open();
+  std::unique_ptr<store::PostgresConnection> watching = open();
+};
+
+TEST_F(TwoReplicas, TwoFirstReportsOfAnImageAreMerged) {
   must(first->run_script("BEGIN"));
   must(put_image_binary(*first, 1, binary(), 1));
-  std::atomic<bool> is_over = false;
-  Result<void> stored;
-  std::thread thread([&] {
-    stored = second->transact([&]() -> Result<void> {
-      const auto registry = Json{{"binaryId", "sha256:1"}, {"imageName", kImage}}.dump();
-      return put_image_registry(*second, 1, registry, 2);
-    });
-    is_over = true;
+  const auto stored = store_meanwhile([&] {
+    const auto registry = Json{{"binaryId", "sha256:1"}, {"imageName", kImage}}.dump();
+    return put_image_registry(*second, 1, registry, 2);
   });
-  constexpr store::Statement kWaits{.name = "test.waits",
-                                    .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
-  while (!is_over && must(watching->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
-  must(first->run_script("COMMIT"));
-  thread.join();
   ASSERT_TRUE(stored) << stored.error().message;
   const auto row = must(find_image(*watching, 1, kImage));
   ASSERT_TRUE(row);
   EXPECT_EQ(Json::parse(row->data)["size"], 12.5);
   EXPECT_EQ(Json::parse(row->registry).size(), 1U);
+}
+
+TEST_F(TwoReplicas, TwoFirstAnnotationsOfAKeyAreMerged) {
+  const auto issue = [](const char* field) {
+    return Json{{"entityType", "image"},
+                {"logicEntityId", {{"id", kImage}}},
+                {"key", "SHOP-1"},
+                {"type", "issue"},
+                {"issueValue", {{field, "set"}}}}
+        .dump();
+  };
+  must(first->run_script("BEGIN"));
+  must(save_annotation(*first, 1, issue("url"), 1));
+  const auto stored =
+      store_meanwhile([&] { return save_annotation(*second, 1, issue("status"), 2); });
+  ASSERT_TRUE(stored) << stored.error().message;
+  const auto rows = must(list_annotations(*watching, 1, "image", kImage));
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(Json::parse(rows[0].value), Json::parse(R"({"url":"set","status":"set"})"));
 }
 
 TEST(MergedObject, NullsAndBrokenTextsChangeNothing) {
