@@ -17,6 +17,7 @@ namespace gitops::control_plane_server {
 namespace {
 
 constexpr std::size_t kMaxBanResponse = 64 * 1024;
+constexpr std::size_t kMaxPendingTunnels = 1'000;  // of one read
 constexpr std::chrono::seconds kBanTimeout{5};
 constexpr std::chrono::seconds kBanDatabaseLimit{10};
 constexpr Backoff::Options kBanBackoff{.initial = std::chrono::milliseconds(500),
@@ -86,6 +87,13 @@ Task<> TunnelBans::follow() {
         deadline_after(kBanDatabaseLimit),
         [](store::Connection& connection) { return pending_tunnels(connection); });
     if (pending) {
+      // A pending one that is not in a whole list was finished by another replica, or it has expired.
+      if (pending->size() < kMaxPendingTunnels) {
+        std::erase_if(pending_, [&](const auto& item) {
+          return std::ranges::find(*pending, item.first, &PendingTunnel::id) == pending->end();
+        });
+        pending_count_.Set(static_cast<double>(pending_.size()));
+      }
       for (const auto& tunnel : *pending) begin(tunnel);
     } else if (repeated_.check("read", Clock::now()).pass) {
       log_.warning("the revoked tunnels cannot be read", {{"error", pending.error().message}});
@@ -121,11 +129,16 @@ Task<> TunnelBans::ban_at(http::Url server, std::string id, std::string host) {
     }
     errors_.insert_or_assign(name, std::move(error));
     co_await sleep_for(backoff.next());
+    if (!pending_.contains(id)) {
+      errors_.erase(name);
+      co_return;
+    }
   }
   errors_.erase(name);
   done_.Increment();
   log_.info("the tunnel of a revoked token was disconnected", {{"host", host}, {"server", name}});
-  if (--pending_.at(id).servers_left == 0) co_await finish(id);
+  const auto found = pending_.find(id);
+  if (found != pending_.end() && --found->second.servers_left == 0) co_await finish(id);
 }
 
 Task<std::string> TunnelBans::send_ban(const http::Url& server, const std::string& host) {

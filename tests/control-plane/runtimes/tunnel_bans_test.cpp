@@ -163,6 +163,32 @@ TEST(TunnelBans, ARestartGoesOnWithWhatIsLeft) {
   });
 }
 
+TEST(TunnelBans, ATunnelThatIsNoLongerPendingIsNotBannedForEver) {
+  with_bans([](BansFixture& fixture) -> Task<> {
+    fixture.second.refusals = 1'000'000;
+    co_await fixture.revoke();
+    const auto bans = fixture.make();
+    co_await fixture.second.wait_for(3);
+    EXPECT_EQ(bans->status().state, StatusState::degraded);
+    // Another replica has reached both servers.
+    auto finished = co_await fixture.accounts.write([](store::Connection& db) -> Result<void> {
+      for (const auto& tunnel : must(pending_tunnels(db))) must(finish_tunnel(db, tunnel.id));
+      return {};
+    });
+    must(std::move(finished));
+    const auto is_quiet = [&] {
+      const auto status = bans->status();
+      return status.state == StatusState::ok && status.details.empty();
+    };
+    EXPECT_TRUE(co_await test::eventually(is_quiet, "an end of the ban"));
+    EXPECT_TRUE(fixture.accounts.counts("gitops_control_plane_tunnel_bans_pending 0"));
+    const auto sent = fixture.second.sent.size();
+    co_await sleep_for(60s);
+    EXPECT_THAT(fixture.second.sent, SizeIs(sent));
+    co_await bans->stop();
+  });
+}
+
 TEST(TunnelBans, ARevocationOfAnotherProcessIsFound) {
   with_bans([](BansFixture& fixture) -> Task<> {
     const auto bans = fixture.make();
