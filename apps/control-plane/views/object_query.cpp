@@ -18,9 +18,8 @@ using store::Statement;
 
 // Columns of an object before those of its body: id and kObjectColumns.
 constexpr std::size_t kStateColumns = 30;
-// Rows of one round when `accepts` may refuse some, and rounds of one page.
+// Rows of one round when `accepts` may refuse some.
 constexpr std::size_t kRound = 500;
-constexpr std::size_t kMaxRounds = 200;
 
 constexpr std::string_view kSelect = "SELECT o.id, ";
 constexpr std::string_view kFrom = " FROM object o";
@@ -362,9 +361,11 @@ Result<std::string> object_slice(Connection& connection, std::int64_t account,
   std::vector<PageItem> items;
   PageWindow round = list.window;
   ParsedBody parsed;
+  std::optional<SortKey> read_to;
+  std::size_t read = 0;
   const auto wanted = list.window.limit + 1;
-  for (std::size_t rounds = 0; rounds < kMaxRounds && items.size() < wanted; ++rounds) {
-    round.limit = list.accepts ? kRound : wanted;
+  while (items.size() < wanted && !read_to) {
+    round.limit = list.accepts ? std::min(kRound, list.max_read - read) : wanted;
     const auto rows = list_objects(connection, account, list.filter, round, list.bodies);
     if (!rows) return std::unexpected(rows.error());
     for (const auto& row : *rows) {
@@ -377,8 +378,10 @@ Result<std::string> object_slice(Connection& connection, std::int64_t account,
     }
     if (rows->size() < round.limit) break;
     round.from = sort_key_of(rows->back().state);
+    read += rows->size();
+    if (items.size() < wanted && read >= list.max_read) read_to = round.from;
   }
-  return slice_json(list.window, std::move(items));
+  return slice_json(list.window, std::move(items), read_to);
 }
 
 std::span<const Statement> object_statements() {

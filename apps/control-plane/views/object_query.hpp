@@ -121,6 +121,7 @@ struct ObjectList {
   ObjectFilter filter = {};
   PageWindow window = {};
   BodyUse bodies = BodyUse::read;
+  std::size_t max_read = 100'000;  // rows for one page when `accepts` refuses some
   // Condition that the statement cannot check; without it every row counts.
   std::function<bool(const ObjectState&, const ParsedBody&)> accepts = {};
   // Appends the node's JSON.

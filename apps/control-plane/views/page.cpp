@@ -75,10 +75,14 @@ Result<PageWindow> page_window(const SliceArguments& arguments, std::size_t numb
   return window;
 }
 
-std::string slice_json(const PageWindow& window, std::vector<PageItem> items) {
-  const bool has_more = items.size() > window.limit;
-  if (has_more) items.resize(window.limit);
+std::string slice_json(const PageWindow& window, std::vector<PageItem> items,
+                       const std::optional<SortKey>& read_to) {
+  const bool has_more = items.size() > window.limit || read_to.has_value();
+  if (items.size() > window.limit) items.resize(window.limit);
   if (window.is_backward) std::ranges::reverse(items);
+  auto start = items.empty() ? std::string() : cursor_of(items.front().key);
+  auto end = items.empty() ? std::string() : cursor_of(items.back().key);
+  if (read_to) (window.is_backward ? start : end) = cursor_of(*read_to);
   const bool has_other = window.from.has_value() && !items.empty();
   return object_json([&](ObjectJson& slice) {
     slice.array("edges", [&](ArrayJson& edges) {
@@ -90,8 +94,8 @@ std::string slice_json(const PageWindow& window, std::vector<PageItem> items) {
       }
     });
     slice.object("pageInfo", [&](ObjectJson& info) {
-      info.text_or_null("startCursor", items.empty() ? "" : cursor_of(items.front().key));
-      info.text_or_null("endCursor", items.empty() ? "" : cursor_of(items.back().key));
+      info.text_or_null("startCursor", start);
+      info.text_or_null("endCursor", end);
       info.flag("hasNextPage", window.is_backward ? has_other : has_more);
       info.flag("hasPrevPage", window.is_backward ? has_more : has_other);
     });

@@ -57,7 +57,11 @@ struct PageItem {
 // Returns the JSON of a slice: edges and pageInfo. The items come in the order of the query, up to one more than the
 // limit: the extra item shows that more follow. A page without elements never has a next page, since clients follow
 // endCursor.
-std::string slice_json(const PageWindow& window, std::vector<PageItem> items);
+//
+// `read_to` is the key behind which a query stopped reading before its page was full. It is the end of the page then,
+// which has a next one.
+std::string slice_json(const PageWindow& window, std::vector<PageItem> items,
+                       const std::optional<SortKey>& read_to = {});
 // Returns the window of a list in memory, as a query would return it: sorted by text, then numbers.
 std::vector<PageItem> items_in(const PageWindow& window, std::vector<PageItem> all);
 // Returns the JSON of a slice without elements.

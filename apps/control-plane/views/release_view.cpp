@@ -20,9 +20,8 @@ namespace {
 using store::Connection;
 using store::Statement;
 
-// Rows of one round when conditions are checked row by row, and rounds of one page.
+// Rows of one round when conditions are checked row by row.
 constexpr std::size_t kReleaseRound = 200;
-constexpr std::size_t kMaxReleaseRounds = 200;
 // Limits of one page: images whose builds are looked up, and Applications whose bodies are kept.
 constexpr std::size_t kMaxImageLookups = 2'000;
 constexpr std::size_t kMaxApplications = 200;
@@ -701,8 +700,10 @@ Result<std::string> release_slice(Connection& connection, std::int64_t account,
   PageWindow round = list.window;
   const bool is_checked = list.filter.needs_facts() || !list.filter.group.empty() || list.accepts;
   const auto wanted = list.window.limit + 1;
-  for (std::size_t rounds = 0; rounds < kMaxReleaseRounds && items.size() < wanted; ++rounds) {
-    round.limit = is_checked ? kReleaseRound : wanted;
+  std::optional<SortKey> read_to;
+  std::size_t read = 0;
+  while (items.size() < wanted && !read_to) {
+    round.limit = is_checked ? std::min(kReleaseRound, list.max_read - read) : wanted;
     const auto rows =
         list_releases(connection, account, list.filter, list.order, list.is_descending, round);
     if (!rows) return std::unexpected(rows.error());
@@ -718,8 +719,10 @@ Result<std::string> release_slice(Connection& connection, std::int64_t account,
     }
     if (rows->size() < round.limit) break;
     round.from = sort_key_of(rows->back(), list.order);
+    read += rows->size();
+    if (items.size() < wanted && read >= list.max_read) read_to = round.from;
   }
-  return slice_json(list.window, std::move(items));
+  return slice_json(list.window, std::move(items), read_to);
 }
 
 std::span<const Statement> release_statements() {

@@ -89,9 +89,10 @@ struct ReleaseList {
   ReleaseOrder order = ReleaseOrder::created;
   bool is_descending = true;
   PageWindow window = {};
-  bool with_application = true;  // destination, sources, operationState, childApps
-  bool with_services = true;     // fromState, toState, transition
-  bool with_images = true;       // issues, prs, committers, builds and the authors of builds
+  bool with_application = true;   // destination, sources, operationState, childApps
+  bool with_services = true;      // fromState, toState, transition
+  bool with_images = true;        // issues, prs, committers, builds and the authors of builds
+  std::size_t max_read = 40'000;  // rows for one page when conditions are checked row by row
   // Condition on the Application, which the statement cannot check; without it every release counts.
   std::function<bool(const ObjectState&, JsonView application)> accepts = {};
 };

@@ -195,6 +195,28 @@ TEST_P(ObjectQueryContract, ASliceSkipsWhatItsConditionRefuses) {
   EXPECT_EQ(slice["pageInfo"]["hasNextPage"], true);
 }
 
+TEST_P(ObjectQueryContract, APageAfterManyRefusedRowsIsNotTheLast) {
+  for (int i = 0; i < 9; ++i) send(app_event(application_of("n" + std::to_string(i))));
+  ObjectList list{.window = {.limit = 2}, .max_read = 4};
+  list.accepts = [](const ObjectState& state, const ParsedBody&) { return state.key.name == "n6"; };
+  list.append = [](std::string& out, const ObjectState& state, const ParsedBody&) {
+    out += "{\"name\":\"" + state.key.name + "\"}";
+  };
+  std::vector<std::string> found;
+  bool has_next = true;
+  for (int page = 0; page < 9 && has_next; ++page) {
+    const auto slice = Json::parse(must(object_slice(db(), 1, list)));
+    for (const auto& edge : slice["edges"]) found.push_back(edge["node"]["name"]);
+    has_next = slice["pageInfo"]["hasNextPage"].get<bool>();
+    if (!has_next) break;
+    const auto next = page_window({.after = slice["pageInfo"]["endCursor"], .first = 2}, 1);
+    ASSERT_TRUE(next) << next.error().message;
+    list.window = *next;
+  }
+  EXPECT_FALSE(has_next);
+  EXPECT_THAT(found, ElementsAre("n6"));
+}
+
 TEST_P(ObjectQueryContract, RuntimesWithAReporterOfRolloutsAreKnown) {
   send(app_event(application_of("shop")), "stage");
   send(resource_event(object_of("argoproj.io/v1alpha1", "Rollout", "shop", "web")), "prod");

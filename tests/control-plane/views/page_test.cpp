@@ -79,6 +79,17 @@ TEST(Page, AnEmptyPageNeverHasANextOne) {
   EXPECT_EQ(Json::parse(empty_slice_json())["edges"], Json::array());
 }
 
+TEST(Page, APageThatWasNotReadToItsEndHasANextOne) {
+  const SortKey key{.numbers = {7}, .text = "m"};
+  auto slice = Json::parse(slice_json({}, {}, key));
+  EXPECT_EQ(slice["edges"], Json::array());
+  EXPECT_EQ(slice["pageInfo"]["endCursor"], cursor_of(key));
+  EXPECT_EQ(slice["pageInfo"]["hasNextPage"], true);
+  slice = Json::parse(slice_json({.is_backward = true}, {item("z", 1)}, key));
+  EXPECT_EQ(slice["pageInfo"]["startCursor"], cursor_of(key));
+  EXPECT_EQ(slice["pageInfo"]["hasPrevPage"], true);
+}
+
 TEST(Page, WrongArgumentsAreRefused) {
   const auto is_refused = [](const SliceArguments& arguments) {
     const auto window = page_window(arguments, 1);
