@@ -48,6 +48,12 @@ constexpr Statement kDropClusters{.name = "runtimes.drop_clusters",
 constexpr Statement kDropPermissions{
     .name = "runtimes.drop_permissions",
     .sql = "DELETE FROM git_source_permission WHERE account = $1 AND runtime = $2"};
+// Locked in the order in which a batch of events locks them; a deletion takes them as they lie in the table.
+constexpr Statement kLockReporters{
+    .name = "runtimes.lock_reporters",
+    .sql = "SELECT name FROM reporter WHERE account = $1 AND runtime = $2",
+    .postgres =
+        "SELECT name FROM reporter WHERE account = $1 AND runtime = $2 ORDER BY name FOR UPDATE"};
 constexpr Statement kDropReporters{
     .name = "runtimes.drop_reporters",
     .sql = "DELETE FROM reporter WHERE account = $1 AND runtime = $2"};
@@ -168,6 +174,7 @@ constexpr std::array kRuntimeStatements{kPutRuntime,
                                         kInheritConfiguration,
                                         kDropClusters,
                                         kDropPermissions,
+                                        kLockReporters,
                                         kDropReporters,
                                         kDropEventPayloads,
                                         kDropSourceErrors,
@@ -264,8 +271,10 @@ Result<std::vector<std::string>> delete_runtime(Connection& connection, std::int
                                                 std::string_view name) {
   // The reporters before the runtime, as a batch of events locks them. Otherwise the two could wait
   // for each other.
-  const auto reporters = connection.run(kDropReporters, {account, name});
-  if (!reporters) return std::unexpected(reporters.error());
+  for (const auto& statement : {kLockReporters, kDropReporters}) {
+    const auto reporters = connection.run(statement, {account, name});
+    if (!reporters) return std::unexpected(reporters.error());
+  }
   if (auto dropped = changed_runtime(connection.run(kDropRuntime, {account, name}), name);
       !dropped) {
     return std::unexpected(std::move(dropped.error()));

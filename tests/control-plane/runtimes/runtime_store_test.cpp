@@ -418,6 +418,47 @@ TEST(RuntimeStore, ADeletionAndTheReportersOfABatchDoNotWaitForEachOther) {
   EXPECT_FALSE(must(find_runtime(*watching, account, "prod")));
 }
 
+// A batch locks the rows of several reporters by their names.
+TEST(RuntimeStore, ADeletionLocksReportersInTheOrderOfABatch) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto open = [&files] { return must(store::open_postgres(files.location(), "test")); };
+  const auto deleting = open();
+  const auto storing = open();
+  const auto watching = open();
+  must(store::migrate(*storing, migrations()));
+  const auto account = make_sample(*storing).acme.number;
+  for (const auto* name : {"resource", "application"}) {
+    must(storing->run_script("INSERT INTO reporter (account, runtime, name, seen_at) VALUES (" +
+                             std::to_string(account) + ", 'prod', '" + name + "', 1)"));
+  }
+  // As PostgreSQL reads a small table whose size it knows.
+  must(deleting->run_script("SET enable_indexscan = off; SET enable_bitmapscan = off"));
+  constexpr Statement kLock{
+      .name = "test.lock_one_reporter",
+      .sql = "SELECT name FROM reporter WHERE account = $1 AND name = $2 FOR UPDATE"};
+  constexpr Statement kWaits{.name = "test.waits",
+                             .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+  must(storing->run_script("BEGIN"));
+  must(storing->run(kLock, {account, "application"}));
+  std::atomic<bool> is_over = false;
+  Result<void> deleted;
+  std::thread thread([&] {
+    deleted = deleting->transact([&]() -> Result<void> {
+      const auto ids = delete_runtime(*deleting, account, "prod");
+      if (!ids) return std::unexpected(ids.error());
+      return {};
+    });
+    is_over = true;
+  });
+  while (!is_over && must(watching->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
+  const auto locked = storing->run(kLock, {account, "resource"});
+  EXPECT_TRUE(locked) << locked.error().message;
+  const auto committed = storing->run_script("COMMIT");
+  EXPECT_TRUE(committed) << committed.error().message;
+  thread.join();
+  EXPECT_TRUE(deleted) << deleted.error().message;
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, RuntimeContract,
                          testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
