@@ -12,6 +12,7 @@
 #include "common/http/url.hpp"
 #include "control-plane/accounts/account_store.hpp"
 #include "control-plane/accounts/authenticator.hpp"
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/runtimes/runtime_store.hpp"
 #include "control-plane/runtimes/runtime_view.hpp"
 
@@ -133,6 +134,7 @@ std::string settings_mistake(std::string_view name, const std::string& text) {
                                : std::string(name) + ": a user and a password are not allowed";
 }
 
+// Other processes read the account again, too, whose settings they have with its callers.
 Task<Result<void>> update_csdp_settings(Dependencies& dependencies, Call& call) {
   const auto account = caller_of(call).account;
   GitSettings settings{.provider = std::string(call["gitProvider"].text()),
@@ -145,8 +147,11 @@ Task<Result<void>> update_csdp_settings(Dependencies& dependencies, Call& call) 
     }
   }
   auto set = co_await dependencies.database.write(
-      call.deadline(), [number = account->number, settings](store::Connection& db) {
-        return set_git_settings(db, number, settings);
+      call.deadline(),
+      [number = account->number, settings,
+       now = micros_at(wall_now())](store::Connection& db) -> Result<void> {
+        if (auto done = set_git_settings(db, number, settings); !done) return done;
+        return add_account_change(db, number, now);
       });
   if (set && dependencies.authenticator != nullptr) dependencies.authenticator->forget(account->id);
   co_return set;
@@ -159,7 +164,15 @@ Task<Result<std::string>> suggest_isc_repo(Dependencies& dependencies, Call& cal
     co_return fail(ErrorCode::invalid_argument, std::move(mistake));
   }
   auto repository = co_await dependencies.database.write(
-      call.deadline(), [number = account->number, suggested](store::Connection& db) {
+      call.deadline(),
+      [number = account->number, suggested,
+       now = micros_at(wall_now())](store::Connection& db) -> Result<std::string> {
+        const auto before = account_of_number(db, number);
+        if (!before) return std::unexpected(before.error());
+        if (!before->shared_config_repo.empty()) return before->shared_config_repo;
+        if (auto added = add_account_change(db, number, now); !added) {
+          return std::unexpected(std::move(added.error()));
+        }
         return suggest_shared_config_repo(db, number, suggested);
       });
   if (repository && dependencies.authenticator != nullptr) {

@@ -1,10 +1,12 @@
 #include "control-plane/resolvers/table.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <set>
 
 #include <gmock/gmock.h>
 
+#include "control-plane/accounts/revocations.hpp"
 #include "control-plane/resolvers/graphql_fixture.hpp"
 
 namespace gitops::control_plane_server {
@@ -151,6 +153,29 @@ TEST(UserFields, TheFirstSuggestedRepositoryCounts) {
         (co_await fixture.ask(fixture.sample.prod_token,
                               suggest("https://git.example/b.git")))["data"]["suggestIscRepo"],
         first);
+  });
+}
+
+// They have the account's settings in memory, with each caller.
+TEST(UserFields, OtherProcessesHearOfTheAccountsSettings) {
+  with_graphql([](GraphqlFixture& fixture) -> Task<> {
+    const auto count = [&fixture]() -> Task<std::ptrdiff_t> {
+      auto found = co_await fixture.accounts.write(
+          [](store::Connection& db) { return revocations_since(db, 0); });
+      co_return std::ranges::count(must(std::move(found)), fixture.sample.acme.id,
+                                   &RecordedRevocation::subject);
+    };
+    const auto before = co_await count();
+    const std::string suggest =
+        R"(mutation{suggestIscRepo(suggestedSharedConfigRepo:"https://git.example/a.git")})";
+    co_await fixture.ask(fixture.sample.prod_token, suggest);
+    EXPECT_EQ(co_await count(), before + 1);
+    co_await fixture.ask(fixture.sample.prod_token, suggest);
+    EXPECT_EQ(co_await count(), before + 1) << "it changed nothing";
+    co_await fixture.ask(fixture.sample.ann_key,
+                         R"(mutation{updateCsdpSettings(gitProvider:GITEA,
+           gitApiUrl:"https://git.example",sharedConfigRepo:"https://git.example/b.git")})");
+    EXPECT_EQ(co_await count(), before + 2);
   });
 }
 
