@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,68 @@ Result<Json> user_json(Connection& connection, const User& user) {
               {"status", user.is_disabled ? "disabled" : "active"},
               {"roles", std::move(roles)},
               {"account", std::move(list)}};
+}
+
+struct PendingUser {
+  Invitation invitation;
+  Account account;
+};
+
+// Returns the pending users of all accounts that `is_meant` accepts.
+template <class IsMeant>
+Result<std::vector<PendingUser>> pending_users(Connection& connection, const IsMeant& is_meant) {
+  const auto accounts = list_accounts(connection);
+  if (!accounts) return std::unexpected(accounts.error());
+  std::vector<PendingUser> found;
+  for (const auto& account : *accounts) {
+    const auto invitations = list_invitations(connection, account.number);
+    if (!invitations) return std::unexpected(invitations.error());
+    for (const auto& invitation : *invitations) {
+      if (is_meant(invitation)) found.push_back({.invitation = invitation, .account = account});
+    }
+  }
+  return found;
+}
+
+Json pending_user_json(const PendingUser& pending) {
+  return {{"_id", pending.invitation.user_id},
+          {"userName", pending_user_name(pending.invitation)},
+          {"email", pending.invitation.email},
+          {"status", "pending"},
+          {"roles", Json::array({"User"})},
+          {"account", Json::array({Json{{"_id", pending.account.id},
+                                        {"id", pending.account.id},
+                                        {"name", pending.account.name}}})}};
+}
+
+// Returns the JSON of a user, or of a pending one.
+Result<Json> user_of_id_json(Connection& connection, const std::string& id) {
+  const auto user = user_of_id(connection, id);
+  if (user) return user_json(connection, *user);
+  if (user.error().code != ErrorCode::not_found) return std::unexpected(user.error());
+  const auto pending =
+      pending_users(connection, [&id](const Invitation& one) { return one.user_id == id; });
+  if (!pending) return std::unexpected(pending.error());
+  if (pending->empty()) return std::unexpected(user.error());
+  return pending_user_json(pending->front());
+}
+
+// Withdraws the invitation of the pending user of this name, and returns the id of that user.
+Result<std::string> withdraw(Connection& connection, const std::string& name) {
+  const auto pending = pending_users(
+      connection, [&name](const Invitation& one) { return pending_user_name(one) == name; });
+  if (!pending) return std::unexpected(pending.error());
+  if (pending->empty()) return fail(ErrorCode::not_found, "there is no user " + name);
+  if (pending->size() > 1) {
+    return fail(ErrorCode::conflict,
+                "several pending users have this name: remove each of them from its account");
+  }
+  const auto& invitation = pending->front().invitation;
+  if (auto revoked = revoke_invitation(connection, invitation.account, invitation.user_id);
+      !revoked) {
+    return std::unexpected(std::move(revoked.error()));
+  }
+  return invitation.user_id;
 }
 
 Task<http::Response> get_accounts(CallerRequest request) {
@@ -171,10 +234,8 @@ Task<http::Response> get_users(CallerRequest request) {
 Task<http::Response> get_one_user(CallerRequest request) {
   if (const auto error = installation_refusal(*request.caller)) co_return api_error(*error);
   const auto json = co_await request.context.database.read(
-      request.deadline, [id = request.parameters.at("id")](Connection& connection) -> Result<Json> {
-        const auto user = user_of_id(connection, id);
-        if (!user) return std::unexpected(user.error());
-        return user_json(connection, *user);
+      request.deadline, [id = request.parameters.at("id")](Connection& connection) {
+        return user_of_id_json(connection, id);
       });
   if (!json) co_return api_error(json.error());
   co_return json_response(*json);
@@ -185,9 +246,10 @@ Task<http::Response> remove_one_user(CallerRequest request) {
   const auto removed = co_await request.context.database.write(
       request.deadline,
       [name = request.parameters.at("name"),
-       now = micros_at(wall_now())](Connection& connection) -> Result<User> {
-        auto user = user_of_name(connection, name);
-        if (!user) return user;
+       now = micros_at(wall_now())](Connection& connection) -> Result<std::string> {
+        const auto user = user_of_name(connection, name);
+        if (!user && user.error().code == ErrorCode::not_found) return withdraw(connection, name);
+        if (!user) return std::unexpected(user.error());
         if (auto gone = remove_user(connection, user->id); !gone) {
           return std::unexpected(std::move(gone.error()));
         }
@@ -197,18 +259,17 @@ Task<http::Response> remove_one_user(CallerRequest request) {
             !added) {
           return std::unexpected(std::move(added.error()));
         }
-        return user;
+        return user->id;
       });
   // Terraform takes these words for a user that is gone already.
   if (!removed && removed.error().code == ErrorCode::not_found) {
     co_return api_error(404, "User does not exist");
   }
   if (!removed) co_return api_error(removed.error());
-  request.audit_target = "id=" + removed->id;
-  request.context.authenticator.forget(removed->id);
-  Log("accounts")
-      .info("a user was removed", {{"user", removed->id}, {"by", request.caller->user_id}});
-  co_return json_response(Json::object({{"_id", removed->id}}));
+  request.audit_target = "id=" + *removed;
+  request.context.authenticator.forget(*removed);
+  Log("accounts").info("a user was removed", {{"user", *removed}, {"by", request.caller->user_id}});
+  co_return json_response(Json::object({{"_id", *removed}}));
 }
 
 // Refuses to begin a session as another user: the audit log would name the wrong person.

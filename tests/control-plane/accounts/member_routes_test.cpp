@@ -237,6 +237,34 @@ TEST(InstallationRoutes, AccountsAndUsersAreListedAndMade) {
   });
 }
 
+TEST(InstallationRoutes, APendingUserIsReadAndRemovedAsAnyOther) {
+  with_routes([](RoutesFixture& fixture) -> Task<> {
+    Admin admin{fixture};
+    const auto invite = [&](std::string account, std::string email) -> Task<Json> {
+      co_return co_await admin.done(
+          "POST", "/api/admin/accounts/addpendinguser",
+          Json{{"email", email}, {"userName", "zoe"}, {"account", {account}}}.dump());
+    };
+    const auto invited = co_await invite(fixture.sample.other.id, "zoe@other.example");
+    const auto path = "/api/admin/user/id/" + invited["_id"].get<std::string>();
+    const auto pending = co_await admin.done("GET", path);
+    EXPECT_EQ(pending["userName"], "zoe");
+    EXPECT_EQ(pending["status"], "pending");
+    EXPECT_EQ(pending["account"][0]["name"], "other");
+    const auto again = co_await invite(fixture.sample.acme.id, "zoe@acme.example");
+    EXPECT_EQ(co_await admin.status("DELETE", "/api/admin/user/zoe"), 409) << "which one?";
+    co_await admin.done("DELETE", "/api/accounts/" + fixture.sample.acme.id + "/" +
+                                      again["_id"].get<std::string>());
+    const auto removed = co_await admin.done("DELETE", "/api/admin/user/zoe");
+    EXPECT_EQ(removed["_id"], invited["_id"]);
+    EXPECT_EQ(co_await admin.status("GET", path), 404);
+    const auto link = invited["inviteUrl"].get<std::string>();
+    const auto token = link.substr(link.find("token="));
+    EXPECT_EQ((co_await fixture.send("GET", "/console/api/v1/invitation?" + token, {})).status,
+              404);
+  });
+}
+
 TEST(InstallationRoutes, NobodyActsAsAnotherUser) {
   with_routes([](RoutesFixture& fixture) -> Task<> {
     Admin admin{fixture};
