@@ -161,12 +161,14 @@ Result<Identification> identify(Connection& connection, const Secret& token, Mic
 }
 
 Result<void> write_times(Connection& connection, const DueTimes& due, Micros now) {
-  if (!due.key_id.empty()) {
-    if (auto set = set_key_used(connection, due.account, due.key_id, now); !set) return set;
-  }
+  // The runtime before its token, as a deletion and a new registration lock them. Otherwise two of them could wait for
+  // each other.
   if (!due.runtime.empty()) {
     const auto set = connection.run(kSetRuntimeSeen, {due.account, due.runtime, now});
     if (!set) return std::unexpected(set.error());
+  }
+  if (!due.key_id.empty()) {
+    if (auto set = set_key_used(connection, due.account, due.key_id, now); !set) return set;
   }
   if (!due.session_hash.empty()) return set_session_seen(connection, due.session_hash, now);
   return {};

@@ -459,6 +459,42 @@ TEST(RuntimeStore, ADeletionLocksReportersInTheOrderOfABatch) {
   EXPECT_TRUE(deleted) << deleted.error().message;
 }
 
+// A request with a runtime's token tells when both were used last.
+TEST(RuntimeStore, ADeletionAndARequestOfTheRuntimeDoNotWaitForEachOther) {
+  const test::TestDatabase files(Engine::postgres);
+  const auto open = [&files] { return must(store::open_postgres(files.location(), "test")); };
+  const auto deleting = open();
+  const auto asking = open();
+  const auto watching = open();
+  must(store::migrate(*deleting, migrations()));
+  const auto sample = make_sample(*deleting);
+  const auto account = sample.acme.number;
+  const auto key = parse_api_key(sample.prod_token.reveal());
+  ASSERT_TRUE(key);
+  constexpr Statement kWaits{.name = "test.waits",
+                             .sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"};
+  // In the order of delete_runtime().
+  must(deleting->run_script("BEGIN"));
+  must(deleting->run(kTestDropRuntime, {account, "prod"}));
+  std::atomic<bool> is_over = false;
+  Result<void> noted;
+  std::thread thread([&] {
+    noted = asking->transact([&] {
+      const DueTimes due{
+          .account = account, .key_id = key->id, .runtime = "prod", .session_hash = {}};
+      return write_times(*asking, due, kNow + kHour);
+    });
+    is_over = true;
+  });
+  while (!is_over && must(watching->run(kWaits)).number(0, 0) == 0) std::this_thread::yield();
+  const auto revoked = revoke_runtime_tokens(*deleting, account, "prod");
+  EXPECT_TRUE(revoked) << revoked.error().message;
+  const auto committed = deleting->run_script("COMMIT");
+  EXPECT_TRUE(committed) << committed.error().message;
+  thread.join();
+  EXPECT_TRUE(noted) << noted.error().message;
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, RuntimeContract,
                          testing::Values(Engine::sqlite, Engine::postgres),
                          [](const auto& info) { return test::engine_name(info.param); });
